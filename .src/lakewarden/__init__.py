@@ -1,0 +1,27 @@
+"""A catalog daemon that keeps lakehouse tables healthy.
+
+`lakewarden.attach(spark)` connects a Spark session; everything else is the `lakewarden` command.
+"""
+
+from importlib import import_module as _import_module
+from pathlib import Path as _Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lakewarden.daemon.attach import attach
+
+__all__ = ["attach"]
+
+__version__ = "0.1.0"
+
+# In a checkout the rooms are the repo's top-level folders; in a wheel they sit beside this file.
+_here = _Path(__file__).parent
+if _here.parent.name == ".src":
+    __path__ = [str(_here.parents[1])]
+
+
+def __getattr__(name: str) -> object:
+    # `attach` needs PySpark and more; `import lakewarden` needs nothing.
+    if name == "attach":
+        return _import_module("lakewarden.daemon.attach").attach
+    raise AttributeError(f"module 'lakewarden' has no attribute '{name}'")

@@ -1,0 +1,61 @@
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.SUFFIXES:
+
+PY := .venv/bin/python
+# Written last by requirements/install.sh's caller: an interrupted set-up is taken up again, a finished one does nothing.
+READY := .venv/.ready
+FAST := not (spark or metastore or postgres or hdfs or crash or heavy)
+
+.PHONY: help setup jars check test test-fast demo bench docs clean lock
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name what; do printf '  make %-10s %s\n' "$$name" "$$what"; done
+
+setup: $(READY) ## make the virtual environment .venv from the lock files
+
+$(READY): requirements/dev.txt requirements/bootstrap.txt requirements/build.txt requirements/install.sh pyproject.toml .src/lakewarden/__init__.py
+	@requirements/install.sh
+	@touch $@
+
+jars: $(READY) ## fetch the jars for Spark and for the tests' servers into the user's cache
+	@$(PY) -m lakewarden.jobs.engine.jars
+	@cd tests && ../$(PY) -m support.jars
+
+check: $(READY) ## lint, format, types and the import contracts
+	.venv/bin/ruff check
+	.venv/bin/ruff format --check
+	.venv/bin/mypy
+	.venv/bin/mypy tests bench examples
+	.venv/bin/lint-imports
+
+test: $(READY) jars ## every test: fast ones first, then real servers and Spark, then the heavy ones
+	$(PY) tests/run_all.py $(ARGS)
+
+test-fast: $(READY) ## the tests that need neither Java nor a server and kill nothing
+	$(PY) -m pytest -m "$(FAST)" $(ARGS)
+
+demo: $(READY) jars ## a real metastore, local Spark, real flights: watch lakewarden take over
+	@$(PY) -m examples.demo
+
+bench: $(READY) jars ## run every benchmark and print its figures as JSON
+	@for path in bench/[a-z]*.py; do \
+	    name=$$(basename "$$path" .py); \
+	    grep -q __main__ "$$path" || continue; \
+	    echo "bench.$$name" >&2; \
+	    $(PY) -m "bench.$$name" -o json $(ARGS) || exit 1; \
+	done
+
+docs: $(READY) ## write the generated pages under docs/reference anew
+	@$(PY) -m lakewarden.daemon.cli.reference docs/reference
+	@$(PY) -m lakewarden.catalog.validation.reference > docs/reference/checks.md
+
+lock: $(READY) ## renew the lock files and the hashes of the jars
+	@requirements/lock.sh
+	@$(PY) -m lakewarden.jobs.engine.jars --lock
+	@cd tests && ../$(PY) -m support.jars --lock
+
+clean: ## remove caches, build results and the demo's folder; keep .venv and the jars
+	rm -rf .demo .cache build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage
+	rm -rf spark-warehouse metastore_db derby.log
+	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +

@@ -1,0 +1,101 @@
+"""Whole processes: `tables list -o json` of 100,000 rows, `--help`, and a daemon that looks after 1,000 tables."""
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import psutil
+import pyarrow as pa
+from deltalake import write_deltalake
+
+from bench.measure import Figures, Options
+from lakewarden.catalog.access import Actor
+from lakewarden.catalog.registry.register import register
+from lakewarden.catalog.system.rows import system_rows
+from lakewarden.daemon.wiring import Services, open_services
+
+__all__ = ["commands", "daemon"]
+
+LAKEWARDEN = str(Path(sys.executable).with_name("lakewarden"))
+TABLES = 1_000
+SWEEP = 30.0
+"""Seconds between sweeps that `daemon_idle_cpu_percent` speaks of."""
+FAST_SWEEP = 0.5
+"""Seconds between sweeps while measuring, so that an hour's worth of cycles fits into a minute."""
+
+
+def commands(home: Path, chosen: Options) -> Figures:
+    """Seconds of two commands as processes, wall clock; `home` holds 100,000 tables."""
+    return {
+        "list_100k_seconds": _wall(["tables", "list", "-o", "json"], home, chosen.repeat(5)),
+        "help_seconds": _wall(["--help"], home, chosen.repeat(15)),
+    }
+
+
+def daemon(folder: Path, chosen: Options) -> Figures:
+    """Memory and idle CPU of a daemon with 1,000 real tables, after an hour's worth of cycles (a quarter if quick)."""
+    cycles = 30 if chosen.quick else 120
+    home = folder / "daemon"
+    services = _thousand_tables(home, folder / "lake")
+    log = home / "daemon.log"
+    arguments = ["daemon", "--set", f"sweep.interval={FAST_SWEEP} s", "--set", "http.port=0"]
+    with log.open("w") as output:
+        process = psutil.Popen([LAKEWARDEN, *arguments], env=_environment(home), stdout=output, stderr=output)
+        try:
+            _cycles(log, 5)
+            early, began = process.memory_info().rss, sum(process.cpu_times()[:2])
+            done = _cycles(log, 0)
+            _cycles(log, done + cycles)
+            spent = (sum(process.cpu_times()[:2]) - began) / cycles
+            late = process.memory_info().rss
+        finally:
+            process.terminate()
+            process.wait(60)
+    assert services.store.exists()
+    return {
+        "daemon_rss_mb": late / 1e6,
+        "daemon_rss_growth_mb": (late - early) / 1e6,
+        "daemon_cycle_cpu_ms": spent * 1000,
+        "daemon_idle_cpu_percent": 100 * spent / SWEEP,
+    }
+
+
+def _thousand_tables(home: Path, lake: Path) -> Services:
+    services = open_services(home=home)
+    home.mkdir(parents=True)
+    services.store.create(system_rows(services.store, now=services.clock.now(), actor="bench"))
+    actor = Actor(name="bench", admin=True, origin="bench")
+    for number in range(TABLES):
+        place = lake / f"t{number}"
+        write_deltalake(str(place), pa.table({"id": pa.array(range(10), pa.int64())}))
+        register(services.desk, str(place), actor=actor)
+    return services
+
+
+def _cycles(log: Path, wanted: int) -> int:
+    """Wait until the daemon's log tells of so many cycles; returns how many it tells of."""
+    deadline = time.monotonic() + 600
+    while (seen := log.read_text().count("Looked at")) < wanted:
+        assert time.monotonic() < deadline, log.read_text()[-2000:]
+        time.sleep(0.2)
+    return seen
+
+
+def _wall(arguments: list[str], home: Path, times: int) -> float:
+    seconds = []
+    for _ in range(times):
+        begin = time.perf_counter()
+        piped = subprocess.run(
+            [LAKEWARDEN, *arguments], env=_environment(home), capture_output=True, check=True
+        )
+        seconds.append(time.perf_counter() - begin)
+        assert piped.stdout
+    return statistics.median(seconds)
+
+
+def _environment(home: Path) -> Mapping[str, str]:
+    return {**os.environ, "LAKEWARDEN_HOME": str(home)}

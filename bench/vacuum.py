@@ -1,0 +1,186 @@
+"""Vacuum and compaction of a tiny table: a worker's warm session beside Spark's defaults, the same statements.
+
+`.venv/bin/python -m bench.vacuum [--quick] -o json`
+
+Three sessions, each a process of its own, each warmed up by one table that does not count: `default` is Spark with Delta
+and nothing else set, `tuned` differs in the listing parallelism alone, `ours` is what a worker runs. Each vacuums tables of
+ten live and ten removed files (`VACUUM t`, which lists the folder) and compacts tables of ten small files (`OPTIMIZE t`).
+Ratios are medians divided by ours. `run_*` are whole runs of a worker, decision included.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from datetime import timedelta
+from enum import StrEnum
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+from deltalake import write_deltalake
+from pyspark.sql import SparkSession
+
+from bench.measure import Figures, Options, median_ms, options, report
+from lakewarden.catalog.clock import SystemClock
+from lakewarden.catalog.formats.base import Observation
+from lakewarden.catalog.formats.delta.reader import DeltaReader
+from lakewarden.catalog.storage import StorageOptions, canonical
+from lakewarden.jobs.actions import AnyAction, Compact, Vacuum
+from lakewarden.jobs.base import JobContext, Target
+from lakewarden.jobs.engine.delta import DeltaEngine
+from lakewarden.jobs.engine.jars import default_cache, resolve_jars
+from lakewarden.jobs.engine.names import table_at
+from lakewarden.jobs.engine.session import start_session
+from lakewarden.jobs.engine.settings import SparkSettings, session_conf
+from lakewarden.jobs.execute import execute
+
+FILES: Final = 10
+RETENTION: Final = timedelta(seconds=1)
+LISTING: Final = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
+
+
+class Session(StrEnum):
+    """The sessions that are compared."""
+
+    DEFAULT = "default"
+    TUNED = "tuned"
+    OURS = "ours"
+
+
+def main() -> None:
+    """Measure everything and print it; with `--session`, as a child, one session's medians."""
+    child = argparse.ArgumentParser(add_help=False)
+    child.add_argument("--session", type=Session)
+    chosen, rest = child.parse_known_args()
+    if chosen.session is not None:
+        sys.stdout.write(json.dumps(medians(chosen.session, Options(quick="--quick" in rest))) + "\n")
+        return
+    report(ratios(options(__doc__ or "")))
+
+
+def ratios(chosen: Options) -> Figures:
+    """Median milliseconds per session and statement, and how many times ours they are."""
+    measured = {session: _in_a_process(session, chosen) for session in Session}
+    ours, default, tuned = (measured[one] for one in (Session.OURS, Session.DEFAULT, Session.TUNED))
+    figures = {
+        f"{deed}_{session}_ms": value for session in Session for deed, value in measured[session].items()
+    }
+    return {
+        "vacuum_ratio": default["vacuum"] / ours["vacuum"],
+        "vacuum_ratio_tuned": tuned["vacuum"] / ours["vacuum"],
+        "compact_ratio": default["compact"] / ours["compact"],
+        "compact_ratio_tuned": tuned["compact"] / ours["compact"],
+        **figures,
+    }
+
+
+def medians(session: Session, chosen: Options) -> Figures:
+    """Median milliseconds of each deed in a session of this process."""
+    times = 2 if chosen.quick else 5
+    slow = 1 if session is Session.DEFAULT else times  # a default VACUUM takes half a minute
+    with tempfile.TemporaryDirectory(prefix="lakewarden-bench-") as folder:
+        spark = _start(session, Path(folder))
+        tables = _tables(Path(folder))
+        figures = {
+            "vacuum": _median(lambda at: _run(spark, f"VACUUM {table_at(at)}"), tables, slow),
+            "compact": _median(lambda at: _run(spark, f"OPTIMIZE {table_at(at)}"), tables, times),
+        }
+        if session is Session.OURS:
+            figures["run_vacuum"] = _median(lambda at: _execute(spark, at, _vacuum), tables, times)
+            figures["run_vacuum_full"] = _median(lambda at: _execute(spark, at, _vacuum_full), tables, times)
+            figures["run_compact"] = _median(lambda at: _execute(spark, at, _compact), tables, times)
+        spark.stop()
+    return figures
+
+
+def _in_a_process(session: Session, chosen: Options) -> Mapping[str, float]:
+    command = [
+        sys.executable,
+        "-m",
+        "bench.vacuum",
+        "--session",
+        session,
+        *(["--quick"] if chosen.quick else []),
+    ]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    measured: Mapping[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return measured
+
+
+def _start(session: Session, folder: Path) -> SparkSession:
+    settings = SparkSettings(conf=(("spark.sql.warehouse.dir", folder.as_uri()),))
+    if session is Session.OURS:
+        return start_session(settings)
+    ours = session_conf(settings, cores=os.cpu_count() or 1)
+    builder = SparkSession.builder.config("spark.jars", ",".join(map(str, resolve_jars(default_cache()))))
+    kept = ["spark.master", "spark.driver.memory", "spark.sql.extensions", "spark.sql.catalog.spark_catalog"]
+    kept += [LISTING] if session is Session.TUNED else []
+    for key in kept:
+        builder = builder.config(key, ours[key])
+    return builder.getOrCreate()
+
+
+def _tables(folder: Path) -> Iterator[str]:
+    """Locations of new tables, made when asked for: ten removed files, ten live ones."""
+    for number in count():
+        location = canonical(str(folder / f"t{number}"))
+        configuration = {"delta.deletedFileRetentionDuration": "interval 1 seconds"}
+        for number_of_file in range(2 * FILES):
+            write_deltalake(
+                location,
+                pa.table({"id": [number_of_file]}),
+                mode="append" if number_of_file % FILES else "overwrite",
+                configuration=configuration,
+            )
+        yield location
+
+
+def _median(deed: Callable[[str], object], tables: Iterator[str], times: int) -> float:
+    """The first table warms up. What was removed is older than the retention when the deed begins."""
+    fresh = [next(tables) for _ in range(times + 1)]
+    time.sleep(RETENTION.total_seconds() + 0.1)
+    deed(fresh.pop())
+    return median_ms(lambda number: deed(fresh[number]), times)
+
+
+def _run(spark: SparkSession, statement: str) -> None:
+    assert spark.sql(statement).collect()
+
+
+def _execute(spark: SparkSession, location: str, decide: Callable[[int], AnyAction]) -> None:
+    reader, clock = DeltaReader(), SystemClock()
+    seen = reader.observe(location)
+    assert isinstance(seen, Observation)
+    ctx = JobContext(
+        target=Target(table_id="bench", name="bench.t", location=location),
+        run_id="bench",
+        reader=reader,
+        clock=clock,
+        engine=DeltaEngine(lambda: spark, storage=lambda _: StorageOptions(), clock=clock),
+        metastore=None,
+        still_ours=lambda: None,
+    )
+    done = execute(ctx, decide(seen.version))
+    assert done.files == FILES, done
+
+
+def _vacuum(version: int) -> AnyAction:
+    return Vacuum(requires=version, retention_seconds=round(RETENTION.total_seconds()))
+
+
+def _vacuum_full(version: int) -> AnyAction:
+    return Vacuum(requires=version, retention_seconds=round(RETENTION.total_seconds()), full=True)
+
+
+def _compact(version: int) -> AnyAction:
+    return Compact(requires=version, target_bytes=2**27, min_small_files=2, quiet_seconds=0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""The one error tree. Every error is one sentence for a person, with a hint and an exit code.
+
+LakewardenError
+├── UsageError              exit 2  the command or statement itself makes no sense
+├── RefusedError            exit 5  it cannot be a managed table, or it is not allowed
+│   └── NotAllowedError     exit 5  the caller may not do this
+├── PreconditionError       exit 4  the world is not as the caller expected, or consent is missing
+│   ├── ConflictError       exit 4  somebody else committed first; looking again may help
+│   └── ConsentError        exit 4  possible, but an owner or admin has to agree
+├── NotFoundError           exit 1  no such managed table, run or version
+├── FencedError             exit 1  another daemon leads; this one has to step down
+│   └── OutdatedError       exit 1  a newer lakewarden has upgraded the system tables
+├── UnavailableError        exit 1  a component does not answer; retrying later may help
+├── UnreadableError         exit 1  bytes that should describe a table do not
+└── ExecutionError          exit 1  an action failed on the engine
+"""
+
+from enum import IntEnum
+from typing import ClassVar
+
+__all__ = [
+    "ConflictError",
+    "ConsentError",
+    "ExecutionError",
+    "ExitCode",
+    "FencedError",
+    "LakewardenError",
+    "NotAllowedError",
+    "NotFoundError",
+    "OutdatedError",
+    "PreconditionError",
+    "RefusedError",
+    "UnavailableError",
+    "UnreadableError",
+    "UsageError",
+]
+
+
+class ExitCode(IntEnum):
+    """What a process returns: a contract, documented in docs/reference/cli.md."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    PARTLY = 3
+    PRECONDITION = 4
+    REFUSED = 5
+
+
+class LakewardenError(Exception):
+    """The root: a sentence (`str(error)`), what the operator can do, whether a retry makes sense."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.FAILED
+    retry: ClassVar[bool] = False
+    hint: str = ""
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        if hint is not None:
+            self.hint = hint
+
+
+class UsageError(LakewardenError):
+    """The command, statement or setting itself makes no sense."""
+
+    exit_code = ExitCode.USAGE
+
+
+class RefusedError(LakewardenError):
+    """The thing asked for cannot be done to this table, now or later."""
+
+    exit_code = ExitCode.REFUSED
+
+
+class NotAllowedError(RefusedError):
+    """The caller's role does not cover this."""
+
+
+class PreconditionError(LakewardenError):
+    """The world differs from what the caller expected; nothing was changed."""
+
+    exit_code = ExitCode.PRECONDITION
+
+
+class ConflictError(PreconditionError):
+    """Somebody else committed first; nothing was changed and looking again may help."""
+
+    retry = True
+    hint = "Look again and repeat the command if it still makes sense."
+
+
+class ConsentError(PreconditionError):
+    """Possible, but someone has to agree first."""
+
+
+class NotFoundError(LakewardenError):
+    """No such managed table, run or version."""
+
+
+class FencedError(LakewardenError):
+    """A newer leader has committed; this daemon has to step down."""
+
+    hint = "Another daemon leads now. This one stops writing; nothing has to be done."
+
+
+class OutdatedError(FencedError):
+    """The system tables have a newer schema than this lakewarden knows; a daemon steps down."""
+
+    hint = "Install the newer lakewarden that upgraded the system tables."
+
+
+class UnavailableError(LakewardenError):
+    """A component does not answer."""
+
+    retry = True
+
+
+class UnreadableError(LakewardenError):
+    """The log or a file that should describe a table cannot be understood."""
+
+
+class ExecutionError(LakewardenError):
+    """An action failed on the engine."""

@@ -1,0 +1,66 @@
+"""Names of the files in a Delta log. Pure; one grammar for everything that lists or writes names."""
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+__all__ = ["FOLDER", "HINT", "SIDECARS", "Kind", "LogName", "commit_path", "parse_name"]
+
+FOLDER: Final = "_delta_log"
+HINT: Final = f"{FOLDER}/_last_checkpoint"
+SIDECARS: Final = f"{FOLDER}/_sidecars"
+
+_NAME = re.compile(
+    r"^(?P<version>\d{20})\."
+    r"(?:(?P<commit>json)|(?P<checksum>crc)|(?P<upto>\d{20})\.compacted\.json"
+    r"|checkpoint\.(?:(?P<single>parquet)|(?P<part>\d{10})\.(?P<parts>\d{10})\.parquet"
+    r"|(?P<unique>[0-9a-fA-F-]{36})\.(?P<ending>json|parquet)))$"
+)
+
+
+class Kind(Enum):
+    """What a file of the log is."""
+
+    COMMIT = "commit"
+    CHECKSUM = "checksum"
+    COMPACTED = "compacted"
+    CHECKPOINT = "checkpoint"
+    CHECKPOINT_PART = "checkpoint part"
+    CHECKPOINT_V2 = "v2 checkpoint"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LogName:
+    """One parsed name: `part` of `parts` for multi-part checkpoints (from 1), else 0 of 0."""
+
+    version: int
+    kind: Kind
+    part: int = 0
+    parts: int = 0
+
+
+def commit_path(version: int) -> str:
+    """Where the commit of a version lies, relative to the table."""
+    return f"{FOLDER}/{version:020d}.json"
+
+
+def parse_name(name: str) -> LogName | None:
+    """What a file name in the log folder means; None for anything that is not part of the protocol."""
+    match = _NAME.match(name)
+    if match is None:
+        return None
+    version = int(match["version"])
+    if match["part"]:
+        return LogName(
+            version=version, kind=Kind.CHECKPOINT_PART, part=int(match["part"]), parts=int(match["parts"])
+        )
+    for group, kind in (
+        ("commit", Kind.COMMIT),
+        ("checksum", Kind.CHECKSUM),
+        ("single", Kind.CHECKPOINT),
+        ("unique", Kind.CHECKPOINT_V2),
+    ):
+        if match[group]:
+            return LogName(version=version, kind=kind)
+    return LogName(version=version, kind=Kind.COMPACTED)

@@ -1,0 +1,103 @@
+"""What a table's protocol lets us do. Pure; the lists say what was tried with Spark 4.1 and Delta 4.4."""
+
+from typing import Final
+
+from lakewarden.catalog.formats.base import Capabilities
+from lakewarden.catalog.formats.delta.actions import Protocol
+
+__all__ = ["MAX_READER", "MAX_WRITER", "capabilities_of", "features_of", "unknown_reader_features"]
+
+MAX_READER: Final = 3
+MAX_WRITER: Final = 7
+
+_LEGACY_READER: Final = ((2, ("columnMapping",)),)
+_LEGACY_WRITER: Final = (
+    (2, ("appendOnly", "invariants")),
+    (3, ("checkConstraints",)),
+    (4, ("changeDataFeed", "generatedColumns")),
+    (5, ("columnMapping",)),
+    (6, ("identityColumns",)),
+)
+
+_KNOWN: Final = frozenset(
+    [
+        "allowColumnDefaults",
+        "appendOnly",
+        "catalogManaged",
+        "changeDataFeed",
+        "checkConstraints",
+        "checkpointProtection",
+        "clustering",
+        "columnMapping",
+        "coordinatedCommits-preview",
+        "deletionVectors",
+        "domainMetadata",
+        "generatedColumns",
+        "geospatial",
+        "icebergCompatV1",
+        "icebergCompatV2",
+        "icebergCompatV3",
+        "identityColumns",
+        "inCommitTimestamp",
+        "invariants",
+        "materializePartitionColumns",
+        "rowTracking",
+        "timestampNtz",
+        "typeWidening",
+        "typeWidening-preview",
+        "v2Checkpoint",
+        "vacuumProtocolCheck",
+        "variantShredding",
+        "variantShredding-preview",
+        "variantType",
+        "variantType-preview",
+    ]
+)
+"""Features whose meaning we know and that Delta 4.4 on Spark reads and writes (`TableFeature.allSupportedFeaturesMap`)."""
+
+_ELSEWHERE: Final = frozenset({"catalogManaged", "coordinatedCommits-preview"})
+"""Commits are decided by somebody else than the log folder: such tables are only observed."""
+
+_STATISTICS_SAFE: Final = frozenset(
+    [
+        "appendOnly",
+        "invariants",
+        "checkConstraints",
+        "changeDataFeed",
+        "generatedColumns",
+        "timestampNtz",
+        "deletionVectors",
+        "columnMapping",
+        "v2Checkpoint",
+    ]
+)
+"""Features that delta-rs can commit under (run: deltalake 1.6.6 refuses the others), as re-adding a file with its
+statistics needs. It takes variants too; their footers carry no statistics worth having."""
+
+
+def features_of(protocol: Protocol) -> tuple[str, ...]:
+    """Every feature the table has, sorted: those it names, or those its legacy versions stand for."""
+    features = {*protocol.reader_features, *protocol.writer_features}
+    if protocol.reader < MAX_READER:
+        features.update(*(names for version, names in _LEGACY_READER if version <= protocol.reader))
+    if protocol.writer < MAX_WRITER:
+        features.update(*(names for version, names in _LEGACY_WRITER if version <= protocol.writer))
+    return tuple(sorted(features))
+
+
+def unknown_reader_features(protocol: Protocol) -> tuple[str, ...]:
+    """Features that even reading the table needs and that neither we nor the engine knows."""
+    return tuple(sorted(set(protocol.reader_features) - _KNOWN))
+
+
+def capabilities_of(protocol: Protocol) -> Capabilities:
+    """What may be done to a table with this protocol; a feature nobody here knows forbids everything."""
+    features = frozenset(features_of(protocol))
+    unsupported = sorted((features - _KNOWN) | (features & _ELSEWHERE))
+    if protocol.writer > MAX_WRITER:
+        unsupported.append(f"writer version {protocol.writer}")
+    if unsupported:
+        return Capabilities(
+            restore=False, vacuum=False, compact=False, file_statistics=False, unsupported=tuple(unsupported)
+        )
+    return Capabilities(restore=True, vacuum=True, compact=True, file_statistics=features <= _STATISTICS_SAFE)

@@ -1,0 +1,159 @@
+"""The TableReader of Delta tables."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from lakewarden.catalog.formats.base import Commit, DataFile, LogProblem, Observation, ProbeResult, Tombstone
+from lakewarden.catalog.formats.delta.checksums import parse_version_checksum
+from lakewarden.catalog.formats.delta.files import data_file, live_files, tombstones
+from lakewarden.catalog.formats.delta.history import read_commit
+from lakewarden.catalog.formats.delta.log import DeltaLog
+from lakewarden.catalog.formats.delta.memory import Memory, remember
+from lakewarden.catalog.formats.delta.names import FOLDER, HINT, commit_path
+from lakewarden.catalog.formats.delta.problems import CHECKSUM, BrokenLogError, VanishedError
+from lakewarden.catalog.formats.delta.replay import Replayed, replay, replay_on, version_actions
+from lakewarden.catalog.formats.delta.segment import Listing, Segment, segment_of
+from lakewarden.catalog.formats.delta.summary import observation_of
+from lakewarden.catalog.model import TableFormat
+from lakewarden.catalog.storage import StorageOptions, open_store
+
+__all__ = ["DeltaReader"]
+
+_OPEN_LOGS: Final = 2_048
+_ATTEMPTS: Final = 3
+
+
+def _no_options(location: str) -> StorageOptions:
+    return StorageOptions()
+
+
+class DeltaReader:
+    """Reads Delta tables from their logs; `storage` gives the options for a location.
+
+    It remembers what it has read of the tables seen last (`Memory`), so that `observe(since=...)` reads only the
+    commits that came later. Whatever it remembers or forgets, the answers are the same.
+    """
+
+    def __init__(
+        self, storage: Callable[[str], StorageOptions] = _no_options, *, memory: Memory | None = None
+    ) -> None:
+        self._storage, self._memory = storage, memory or Memory()
+        self._logs: OrderedDict[str, DeltaLog] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @property
+    def format(self) -> TableFormat:
+        return TableFormat.DELTA
+
+    def is_table(self, location: str) -> bool:
+        """Whether the log folder holds anything that a Delta writer puts there. An empty folder is no table."""
+        log = self._log(location)
+        if not log.exists(FOLDER):
+            return False
+        listing = log.listing()
+        return not listing.is_empty or bool(listing.checksums) or log.exists(HINT)
+
+    def probe(self, location: str, *, seen: int | None) -> ProbeResult:
+        """Two looks at names at most, unless the version seen last is no longer in the log."""
+        log = self._log(location)
+        if seen is not None:
+            if log.exists(commit_path(seen + 1)):
+                return ProbeResult(exists=True, moved=True, latest=seen + 1)
+            kept = self._memory.get(location, seen)
+            if kept is not None and kept.last is not None:
+                now = log.stat(commit_path(seen))
+                if now is not None:  # the same number in another log is another version
+                    return ProbeResult(exists=True, moved=now != kept.last, latest=seen)
+            elif log.exists(commit_path(seen)):
+                return ProbeResult(exists=True, moved=False, latest=seen)
+        listing = log.listing()
+        if listing.is_empty:
+            return ProbeResult(exists=False, moved=False)
+        return ProbeResult(exists=True, moved=listing.latest != seen, latest=listing.latest)
+
+    def observe(self, location: str, *, since: Observation | None = None) -> Observation | LogProblem:
+        log = self._log(location)
+        for attempt in range(_ATTEMPTS):
+            try:
+                return self._observe(log, since)
+            except BrokenLogError as broken:
+                self._memory.forget(location)
+                return broken.problem
+            except VanishedError:
+                if attempt + 1 == _ATTEMPTS:
+                    raise
+        raise AssertionError("the last attempt returned or raised")
+
+    def commits(self, location: str, *, after: int, upto: int | None = None) -> Iterator[Commit]:
+        log = self._log(location)
+        listing = log.listing()
+        for version in sorted(listing.commits):
+            if after < version and (upto is None or version <= upto):
+                entry = listing.commits[version]
+                try:
+                    commit = read_commit(
+                        version, version_actions(log, listing, entry), entry.modified_at
+                    ).commit
+                except VanishedError:
+                    continue
+                yield commit
+
+    def files(self, location: str, *, version: int | None = None) -> Iterator[DataFile]:
+        log = self._log(location)
+        listing = log.listing()
+        for add in live_files(log, listing, segment_of(listing, location=location, upto=version)):
+            yield data_file(add)
+
+    def tombstones(self, location: str) -> Iterator[Tombstone]:
+        log = self._log(location)
+        listing = log.listing()
+        return tombstones(log, listing, segment_of(listing, location=location))
+
+    def _observe(self, log: DeltaLog, since: Observation | None) -> Observation:
+        listing = log.listing()
+        segment = segment_of(listing, location=log.location)
+        replayed = self._replayed(log, listing, segment, since)
+        seen = observation_of(log.location, replayed, segment)
+        _check_totals(log, listing, seen)
+        self._memory.put(log.location, remember(replayed, segment))
+        return seen
+
+    def _replayed(
+        self, log: DeltaLog, listing: Listing, segment: Segment, since: Observation | None
+    ) -> Replayed:
+        kept = self._memory.get(log.location, since.version) if since is not None else None
+        if kept is not None and kept.leads_to(segment):
+            later = [
+                (version, entry)
+                for version, entry in (*segment.older, *segment.commits)
+                if version > kept.replayed.version
+            ]
+            return replay_on(log, listing, kept.replayed, later)
+        return replay(log, listing, segment)
+
+    def _log(self, location: str) -> DeltaLog:
+        with self._lock:
+            log = self._logs.get(location)
+            if log is not None:
+                self._logs.move_to_end(location)
+                return log
+        log = DeltaLog(open_store(location, self._storage(location)))
+        with self._lock:
+            self._logs[location] = log
+            if len(self._logs) > _OPEN_LOGS:
+                self._logs.popitem(last=False)
+        return log
+
+
+def _check_totals(log: DeltaLog, listing: Listing, seen: Observation) -> None:
+    """Compare with the version's checksum file, where its writer left one. Raises `BrokenLogError`."""
+    entry = listing.checksums.get(seen.version)
+    checksum = parse_version_checksum(log.text(entry, listing)) if entry is not None else None
+    if checksum is not None and (checksum.files, checksum.bytes) != (seen.files, seen.bytes):
+        message = (
+            f"The log gives version {seen.version} {seen.files} files and {seen.bytes} bytes, its checksum file"
+            f" {checksum.files} and {checksum.bytes}: a commit or checkpoint is not what was written."
+        )
+        raise BrokenLogError(CHECKSUM, message)

@@ -1,0 +1,86 @@
+"""Delta's schema JSON as columns: leaves and struct fields with Spark's type names. Pure.
+
+Nested fields follow their parent: `s` (`struct<a:int>`), `s.a`; inside arrays and maps as `a.element.x`, `m.value.x`.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import orjson
+
+from lakewarden.catalog.formats.delta.problems import LOG_READABLE, BrokenLogError
+from lakewarden.catalog.model import Column
+
+__all__ = ["columns_of", "physical_names"]
+
+_ID: Final = "delta.columnMapping.id"
+_PHYSICAL: Final = "delta.columnMapping.physicalName"
+_TYPES: Final = {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint"}
+
+Json = Mapping[str, Any]
+
+
+def columns_of(schema_json: str | None, *, mapped: bool) -> tuple[Column, ...]:
+    """The columns in order, depth first; no columns where the table has no schema yet.
+
+    With column mapping (`mapped`) ids are the table's own; elsewhere they are positions (from 1), which
+    `lakewarden.schemas` turns into ids that last. Raises `BrokenLogError` for a schema that cannot be understood.
+    """
+    if schema_json is None:
+        return ()
+    try:
+        fields = list(_fields(orjson.loads(schema_json), ""))
+        return tuple(
+            Column(
+                id=int(field["metadata"][_ID]) if mapped else place,
+                path=path,
+                type=_type(field["type"]),
+                nullable=bool(field.get("nullable", True)),
+                comment=(field.get("metadata") or {}).get("comment"),
+            )
+            for place, (path, field) in enumerate(fields, start=1)
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BrokenLogError(
+            LOG_READABLE, "The schema in the table's metadata cannot be understood."
+        ) from error
+
+
+def physical_names(schema_json: str | None) -> Mapping[str, str]:
+    """Top-level column name -> its name in data files and partition values (the same without column mapping)."""
+    if schema_json is None:
+        return {}
+    fields = orjson.loads(schema_json)["fields"]
+    return {field["name"]: (field.get("metadata") or {}).get(_PHYSICAL, field["name"]) for field in fields}
+
+
+def _fields(kind: Any, prefix: str) -> Iterator[tuple[str, Json]]:
+    if not isinstance(kind, dict):
+        return
+    match kind["type"]:
+        case "struct":
+            for field in kind["fields"]:
+                path = f"{prefix}{field['name']}"
+                yield path, field
+                yield from _fields(field["type"], f"{path}.")
+        case "array":
+            yield from _fields(kind["elementType"], f"{prefix}element.")
+        case "map":
+            yield from _fields(kind["keyType"], f"{prefix}key.")
+            yield from _fields(kind["valueType"], f"{prefix}value.")
+
+
+def _type(kind: Any) -> str:
+    """Spark's name of a type (`catalogString`)."""
+    if isinstance(kind, str):
+        return _TYPES.get(kind, kind)
+    match kind["type"]:
+        case "struct":
+            members = (f"{field['name']}:{_type(field['type'])}" for field in kind["fields"])
+            return f"struct<{','.join(members)}>"
+        case "array":
+            return f"array<{_type(kind['elementType'])}>"
+        case "map":
+            return f"map<{_type(kind['keyType'])},{_type(kind['valueType'])}>"
+        case other:
+            return _type(other)  # user-defined types: {"type": "udt", ...}

@@ -1,0 +1,79 @@
+"""The Metastore port: entries as values, changed by compare-and-set."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+__all__ = ["DDL_TIME", "Entry", "EntryColumn", "Metastore"]
+
+DDL_TIME: Final = "transient_lastDdlTime"
+"""The parameter (epoch seconds) that the metastore renews whenever Spark or Hive alters an entry: what `replace` is
+compared by."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EntryColumn:
+    """One column as the metastore has it: name (it keeps them in lower case), Hive type name and comment."""
+
+    name: str
+    type: str
+    comment: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Entry:
+    """One metastore table. `provider` is `spark.sql.sources.provider` (None for a plain Hive table).
+
+    `location` is where the data is (for data source tables the serde property `path` where present).
+    """
+
+    database: str
+    table: str
+    location: str | None
+    provider: str | None
+    table_type: str
+    columns: tuple[EntryColumn, ...] = ()
+    partition_columns: tuple[EntryColumn, ...] = ()
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    serde_parameters: Mapping[str, str] = field(default_factory=dict)
+    input_format: str | None = None
+    output_format: str | None = None
+    serde: str | None = None
+    owner: str | None = None
+
+
+class Metastore(Protocol):
+    """A Hive metastore. Thread-safe. Every method raises `UnavailableError` while it does not answer."""
+
+    def databases(self) -> tuple[str, ...]:
+        """Names of all databases."""
+
+    def tables(self, database: str) -> tuple[str, ...]:
+        """Names of all tables and views of a database; empty when there is no such database."""
+
+    def get(self, database: str, table: str) -> Entry | None:
+        """One entry, None if there is none."""
+
+    def partitions(self, database: str, table: str) -> Mapping[str, str]:
+        """Partition name (`year=2013/month=1`) -> location; empty when the entry has none."""
+
+    def create_database(self, database: str, location: str | None = None) -> None:
+        """Create a database if absent."""
+
+    def create(self, entry: Entry) -> None:
+        """Create a table entry. Raises `ConflictError` when there is one, `NotFoundError` without its database."""
+
+    def replace(self, entry: Entry, *, expected: Entry) -> None:
+        """Change the entry from `expected` (as `get` gave it) to `entry`; name, table type, owner and partition
+        columns stay. Raises `ConflictError` if it is no longer `expected`, `RefusedError` if the metastore does not
+        take the new one."""
+
+    def drop(self, database: str, table: str) -> None:
+        """Remove the entry, never the data; quietly when there is none."""
+
+    def strict_columns(self) -> bool:
+        """Whether the server refuses to change a column to a type that its old one does not convert to
+        (`hive.metastore.disallow.incompatible.col.type.changes`). `replace` gets around that; Spark does not."""
+
+    def notifications(self, *, after: int, limit: int) -> tuple[tuple[int, str, str, str], ...]:
+        """(event id, event type, database, table) after an event id; empty where the server keeps none."""

@@ -1,0 +1,203 @@
+"""The real metastore, spoken to by thrift.
+
+Changes are compare-and-set: `alter_table_with_environment_context` with `expected_parameter_key` (HIVE-26882; 2.3.10
+and 4.0, where it is one conditional UPDATE in the metastore's database). The parameter compared is `DDL_TIME`, because
+Spark and Hive renew it too: a parameter of our own would only tell lakewarden's own changes apart. It counts seconds,
+so a foreign change within the same second as the one that was read goes unnoticed; ours always move it on.
+"""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, Final
+
+from pymetastore.hive_metastore.ttypes import (
+    AlreadyExistsException,
+    ConfigValSecurityException,
+    Database,
+    EnvironmentContext,
+    NotificationEventRequest,
+)
+
+from lakewarden.catalog.clock import Clock, SystemClock
+from lakewarden.catalog.errors import ConflictError, NotFoundError
+from lakewarden.catalog.metastore.base import DDL_TIME, Entry
+from lakewarden.catalog.metastore.connection import ABSENT, Client, Pool
+from lakewarden.catalog.metastore.wire import entry_of, partition_values, table_of, with_entry
+
+__all__ = ["HiveMetastore"]
+
+_EXPECTED_KEY: Final = "expected_parameter_key"
+_EXPECTED_VALUE: Final = "expected_parameter_value"
+# Otherwise the server lists the folder to count bytes, which Spark would then take for the size of the table.
+_LEAVE_STATISTICS: Final = {"DO_NOT_UPDATE_STATS": "true"}
+_STRICT: Final = "hive.metastore.disallow.incompatible.col.type.changes"
+_NAMES_AT_ONCE: Final = 500
+
+
+class HiveMetastore:
+    """A Hive metastore by its address. Thread-safe; connects when first asked and again after a failure."""
+
+    def __init__(
+        self,
+        uri: str,
+        *,
+        timeout: timedelta = timedelta(seconds=20),
+        user: str | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        """`uri` is `thrift://host:port` (several, joined by commas, are tried in order). Raises `UsageError` for
+        another form. `user` is who the server takes us for, where it does not authenticate."""
+        self._pool = Pool(uri, timeout=timeout, user=user)
+        self._clock = clock or SystemClock()
+        self._strict: bool | None = None
+
+    def databases(self) -> tuple[str, ...]:
+        """Names of all databases."""
+        return tuple(self._pool.call("list databases", lambda client: client.get_all_databases()))
+
+    def tables(self, database: str) -> tuple[str, ...]:
+        """Names of all tables and views of a database; empty when there is no such database."""
+
+        def names(client: Client) -> list[str]:
+            try:
+                found: list[str] = client.get_all_tables(database)
+            except ABSENT:
+                return []
+            return found
+
+        return tuple(self._pool.call(f"list the tables of {database}", names))
+
+    def get(self, database: str, table: str) -> Entry | None:
+        """One entry, None if there is none."""
+        found = self._pool.call(f"read {database}.{table}", lambda client: _find(client, database, table))
+        return entry_of(found) if found is not None else None
+
+    def partitions(self, database: str, table: str) -> Mapping[str, str]:
+        """Partition name -> location; empty when the entry has none."""
+
+        def read(client: Client) -> dict[str, str]:
+            found_table = _find(client, database, table)
+            if found_table is None or not found_table.partitionKeys:
+                return {}
+            names: list[str] = client.get_partition_names(database, table, -1)
+            by_values = {partition_values(name): name for name in names}
+            found: dict[str, str] = {}
+            for start in range(0, len(names), _NAMES_AT_ONCE):
+                some = client.get_partitions_by_names(database, table, names[start : start + _NAMES_AT_ONCE])
+                for partition in some:
+                    found[by_values[tuple(partition.values)]] = partition.sd.location
+            return found
+
+        return self._pool.call(f"read the partitions of {database}.{table}", read)
+
+    def create_database(self, database: str, location: str | None = None) -> None:
+        """Create a database if absent."""
+
+        def make(client: Client) -> None:
+            if database.lower() in client.get_all_databases():
+                return
+            with suppress(AlreadyExistsException):  # somebody was quicker, which is as good
+                client.create_database(Database(name=database, locationUri=location, parameters={}))
+
+        self._pool.call(f"create the database {database}", make)
+
+    def create(self, entry: Entry) -> None:
+        """Create a table entry. Raises `ConflictError` when there is one, `NotFoundError` without its database."""
+        name = f"{entry.database}.{entry.table}"
+
+        def make(client: Client) -> None:
+            if entry.database.lower() not in client.get_all_databases():
+                raise NotFoundError(
+                    f"The metastore has no database {entry.database}.",
+                    hint=f"CREATE DATABASE {entry.database}, then retry.",
+                )
+            table = table_of(entry, now_seconds=int(self._clock.now().timestamp()))
+            client.create_table_with_environment_context(table, EnvironmentContext(dict(_LEAVE_STATISTICS)))
+
+        self._pool.call(f"create {name}", make)
+
+    def replace(self, entry: Entry, *, expected: Entry) -> None:
+        """Change the entry from `expected` to `entry`. Raises `ConflictError` if it is no longer `expected`.
+
+        Where a column's type changes the columns are taken away first and the new ones put in their place: that is
+        the only way past a server with strict columns. Whoever looks in between sees an entry without columns.
+        """
+        name = f"{expected.database}.{expected.table}"
+
+        def change(client: Client) -> None:
+            current = _find(client, expected.database, expected.table)
+            if current is None or entry_of(current) != expected:
+                raise ConflictError(f"The metastore entry {name} is not as it was read; nothing was changed.")
+            wanted = with_entry(current, entry)
+            if _types_differ(expected, entry):
+                bare = with_entry(current, replace(entry, columns=()))
+                current = self._alter(client, bare, since=current)
+            self._alter(client, wanted, since=current)
+
+        self._pool.call(f"change {name}", change)
+
+    def drop(self, database: str, table: str) -> None:
+        """Remove the entry, never the data; quietly when there is none."""
+
+        def remove(client: Client) -> None:
+            if _find(client, database, table) is not None:
+                with suppress(*ABSENT):  # somebody was quicker, which is as good
+                    client.drop_table(database, table, False)
+
+        self._pool.call(f"drop {database}.{table}", remove)
+
+    def strict_columns(self) -> bool:
+        """Whether the server refuses to change a column to a type that its old one does not convert to."""
+
+        def ask(client: Client) -> str:
+            try:
+                return str(client.get_config_value(_STRICT, "true"))
+            except ConfigValSecurityException:
+                return "true"
+
+        if self._strict is None:
+            self._strict = self._pool.call("tell its settings", ask).strip().lower() != "false"
+        return self._strict
+
+    def notifications(self, *, after: int, limit: int) -> tuple[tuple[int, str, str, str], ...]:
+        """(event id, event type, database, table) after an event id; empty where the server keeps none."""
+        request = NotificationEventRequest(lastEvent=after, maxEvents=limit)
+        told = self._pool.call("tell what changed", lambda client: client.get_next_notification(request))
+        return tuple(
+            (int(event.eventId), event.eventType, event.dbName or "", event.tableName or "")
+            for event in told.events or ()
+        )
+
+    def close(self) -> None:
+        """Close the connections; the next call opens new ones."""
+        self._pool.close()
+
+    def _alter(self, client: Client, wanted: Any, *, since: Any) -> Any:
+        """One compare-and-set on the entry as it was in `since`. Returns the table as it is now."""
+        context = dict(_LEAVE_STATISTICS)
+        read = (since.parameters or {}).get(DDL_TIME)
+        now = int(self._clock.now().timestamp())
+        if read is not None and read.isdigit():
+            context |= {_EXPECTED_KEY: DDL_TIME, _EXPECTED_VALUE: read}
+            now = max(
+                now, int(read) + 1
+            )  # the server compares values: an unchanged one would let a second in
+        wanted.parameters[DDL_TIME] = str(now)
+        client.alter_table_with_environment_context(
+            wanted.dbName, wanted.tableName, wanted, EnvironmentContext(context)
+        )
+        return wanted
+
+
+def _find(client: Client, database: str, table: str) -> Any:
+    try:
+        return client.get_table(database, table)
+    except ABSENT:
+        return None
+
+
+def _types_differ(before: Entry, after: Entry) -> bool:
+    pairs = zip(before.columns, after.columns, strict=False)
+    return any(old.type.lower() != new.type.lower() for old, new in pairs)

@@ -1,0 +1,127 @@
+"""Policies: documented defaults < namespace < table, with floors that only an admin lowers. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from lakewarden.catalog.errors import NotAllowedError, UsageError
+from lakewarden.catalog.model import Mode, PolicySettings, Source
+from lakewarden.catalog.policy_keys import (
+    DEFAULTS,
+    POLICY_BY_KEY,
+    POLICY_KEYS,
+    Value,
+    format_value,
+    parse_value,
+    policy_key,
+)
+
+__all__ = [
+    "DEFAULTS",
+    "POLICY_KEYS",
+    "EffectivePolicy",
+    "Value",
+    "check_promise",
+    "default_mode",
+    "effective",
+    "format_value",
+    "parse_value",
+    "property_requests",
+    "with_values",
+]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EffectivePolicy:
+    """The merged settings (every field set) and, per key, the level the value comes from: default, a scope, or table."""
+
+    settings: PolicySettings
+    origins: Mapping[str, str]
+
+    @property
+    def mode(self) -> Mode:
+        return self.settings.mode or Mode.OBSERVE
+
+    @property
+    def vacuum_retention_seconds(self) -> int:
+        """What vacuum must keep: the policy, and never less than the promise."""
+        return max(_int(self.settings.vacuum_retention_seconds), _int(self.settings.rollback_promise_seconds))
+
+    @property
+    def log_retention_seconds(self) -> int:
+        """What log cleanup must keep: the policy, and never less than the promise."""
+        return max(_int(self.settings.log_retention_seconds), _int(self.settings.rollback_promise_seconds))
+
+
+def default_mode(source: Source) -> Mode:
+    """Tables that lakewarden made are managed, tables it was shown or found are only observed until someone asks."""
+    return Mode.MANAGE if source in (Source.SELF, Source.CONVERT) else Mode.OBSERVE
+
+
+def effective(
+    *, source: Source, table: PolicySettings, scopes: tuple[tuple[str, PolicySettings], ...] = ()
+) -> EffectivePolicy:
+    """Merge defaults < scopes (widest first, each with its name) < table."""
+    levels = (("default", replace(DEFAULTS, mode=default_mode(source))), *scopes, ("table", table))
+    values: dict[str, Value | None] = {}
+    origins: dict[str, str] = {}
+    for key in POLICY_KEYS:
+        for level, settings in levels:
+            value = getattr(settings, key.field)
+            if value is not None:
+                values[key.field], origins[key.key] = value, level
+    return EffectivePolicy(settings=PolicySettings(**values), origins=origins)  # type: ignore[arg-type]  # copied field by field
+
+
+def with_values(
+    settings: PolicySettings, values: Mapping[str, Value | None], *, admin: bool
+) -> PolicySettings:
+    """Set keys at one level (None unsets). Raises `NotAllowedError` below a floor unless `admin`.
+
+    Whether the merged result keeps the promise is checked by `check_promise` on the effective policy.
+    """
+    changed: dict[str, Value | None] = {}
+    for key, value in values.items():
+        spec = policy_key(key)
+        if spec.floor is not None and isinstance(value, int) and value < spec.floor and not admin:
+            raise NotAllowedError(
+                f"{key} = {format_value(key, value)} is below the floor of {format_value(key, spec.floor)}.",
+                hint="Ask an admin, or choose a higher value.",
+            )
+        changed[spec.field] = value
+    return replace(settings, **changed)  # type: ignore[arg-type]  # parse_value made each value for its own field
+
+
+def check_promise(policy: EffectivePolicy, *, asked: frozenset[str]) -> None:
+    """Refuse a retention that someone just set shorter than the promise in force. Raises `UsageError`."""
+    promise = _int(policy.settings.rollback_promise_seconds)
+    for key in ("vacuum.retention", "log.retention"):
+        value = _int(getattr(policy.settings, policy_key(key).field))
+        if (
+            value < promise
+            and (key in asked or "rollback.promise" in asked)
+            and policy.origins[key] != "default"
+        ):
+            raise UsageError(
+                f"{key} = {format_value(key, value)} is shorter than rollback.promise = "
+                f"{format_value('rollback.promise', promise)}.",
+                hint="Lower rollback.promise first, or keep the retention at least as long.",
+            )
+
+
+def property_requests(properties: Mapping[str, str]) -> tuple[Mapping[str, Value], tuple[str, ...]]:
+    """Policy requests in table properties (`lakewarden.vacuum.retention`): parsed values, and what cannot be read."""
+    values: dict[str, Value] = {}
+    problems: list[str] = []
+    for name, text in properties.items():
+        key = name.removeprefix("lakewarden.")
+        if key == name or key not in POLICY_BY_KEY:
+            continue
+        try:
+            values[key] = parse_value(key, text)
+        except UsageError as error:
+            problems.append(str(error))
+    return values, tuple(problems)
+
+
+def _int(value: int | None) -> int:
+    return value or 0

@@ -1,0 +1,121 @@
+"""Policy, owner, pause and hold: what somebody asked for, written into the row of the table or of its scope."""
+
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from lakewarden.catalog.access import Actor, Deed, require
+from lakewarden.catalog.errors import UsageError
+from lakewarden.catalog.model import Dependency, RowKind, Source, TableRow
+from lakewarden.catalog.policies import Value, check_promise, with_values
+from lakewarden.catalog.registry.desk import Desk, next_number, row_of
+from lakewarden.catalog.scopes import Governed, govern, is_scope, scopes_by_name
+from lakewarden.catalog.system.base import TABLES, Rows
+
+__all__ = ["governed", "set_dependencies", "set_hold", "set_owner", "set_pause", "set_policy"]
+
+
+def governed(desk: Desk, where: str) -> Governed:
+    """A table with its merged policy, and what pauses or holds it."""
+    rows = desk.store.rows(TABLES)
+    return govern(desk.resolve(where), scopes_by_name(rows.find(kind=RowKind.SCOPE)))
+
+
+def set_policy(desk: Desk, where: str, values: Mapping[str, Value | None], *, actor: Actor) -> TableRow:
+    """Set policy keys (None unsets) on a table or a scope.
+
+    Raises `NotAllowedError` below a floor, `UsageError` for a retention shorter than the promise in force.
+    """
+
+    def asked(rows: Rows[TableRow], current: TableRow) -> TableRow:
+        changed = replace(current, policy=with_values(current.policy, values, admin=actor.admin))
+        if changed.kind is RowKind.TABLE:
+            policy = govern(changed, scopes_by_name(rows.find(kind=RowKind.SCOPE))).policy
+            check_promise(policy, asked=frozenset(values))
+        return changed
+
+    keys = ", ".join(values)
+    return _change(desk, where, actor, Deed.POLICY, asked, because=f"policy {keys} of {where}")
+
+
+def set_owner(desk: Desk, where: str, owner: str, *, actor: Actor) -> TableRow:
+    """Make somebody else responsible."""
+    if not owner.strip():
+        raise UsageError("An owner cannot be empty.", hint="Name a person or a group.")
+    return _change(
+        desk,
+        where,
+        actor,
+        Deed.OWNER,
+        lambda _, row: replace(row, owner=owner.strip()),
+        because=f"owner of {where}",
+    )
+
+
+def set_dependencies(
+    desk: Desk, where: str, dependencies: tuple[Dependency, ...], *, actor: Actor
+) -> TableRow:
+    """Declare the upstream tables of a table."""
+    return _change(
+        desk,
+        where,
+        actor,
+        Deed.POLICY,
+        lambda _, row: replace(row, dependencies=dependencies),
+        because=f"dependencies of {where}",
+    )
+
+
+def set_pause(desk: Desk, where: str, reason: str | None, *, actor: Actor) -> TableRow:
+    """Pause (with a reason) or resume (None) a table, a namespace (`db.*`) or everything (`*`)."""
+    deed = Deed.RESUME if reason is None else Deed.PAUSE
+    return _change(
+        desk, where, actor, deed, lambda _, row: replace(row, paused=reason), because=f"{deed} {where}"
+    )
+
+
+def set_hold(desk: Desk, where: str, reason: str | None, *, actor: Actor) -> TableRow:
+    """Put a table or scope under legal hold (no deletion, no rewind) or lift it (None)."""
+    return _change(
+        desk, where, actor, Deed.HOLD, lambda _, row: replace(row, hold=reason), because=f"hold on {where}"
+    )
+
+
+def _change(
+    desk: Desk,
+    where: str,
+    actor: Actor,
+    deed: Deed,
+    change: Callable[[Rows[TableRow], TableRow], TableRow],
+    *,
+    because: str,
+) -> TableRow:
+    table_id = None if is_scope(where) else desk.resolve(where).table_id
+
+    def apply(rows: Rows[TableRow]) -> Iterable[TableRow]:
+        current = row_of(rows, table_id) if table_id else _scope(desk, rows, where, actor)
+        require(actor, deed, current)
+        changed = change(rows, current)
+        return [desk.touched(changed, actor)] if changed != current else []
+
+    desk.store.edit(TABLES, apply, because=because)
+    rows = desk.store.rows(TABLES)
+    return row_of(rows, table_id) if table_id else _scope(desk, rows, where, actor)
+
+
+def _scope(desk: Desk, rows: Rows[TableRow], name: str, actor: Actor) -> TableRow:
+    found = rows.find(name=name, kind=RowKind.SCOPE)
+    if found:
+        return found[0]
+    now = desk.clock.now()
+    return TableRow(
+        row=next_number(rows),
+        table_id=uuid.uuid5(uuid.NAMESPACE_URL, f"lakewarden:scope:{name}").hex,
+        kind=RowKind.SCOPE,
+        name=name,
+        source=Source.REGISTER,
+        registered_at=now,
+        registered_by=actor.name,
+        updated_at=now,
+        updated_by=actor.name,
+    )

@@ -1,0 +1,89 @@
+"""Register and adopt: manage a table that exists already."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from lakewarden.catalog.access import Actor, Deed, require
+from lakewarden.catalog.errors import RefusedError
+from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.formats.base import Observation
+from lakewarden.catalog.identity import (
+    INDEX_COLUMNS,
+    Copy,
+    Known,
+    Moved,
+    check_nesting,
+    identify,
+    locations_with,
+)
+from lakewarden.catalog.model import Source, TableRow
+from lakewarden.catalog.places import resolve
+from lakewarden.catalog.registry.desk import Desk, Registered, free_name, known, row_of, wanted_name
+from lakewarden.catalog.system.base import TABLES, Rows
+
+__all__ = ["register"]
+
+
+def register(
+    desk: Desk,
+    where: str,
+    *,
+    actor: Actor,
+    name: str | None = None,
+    owner: str | None = None,
+    copy: bool = False,
+    source: Source = Source.REGISTER,
+) -> Registered:
+    """Manage the table at a path or metastore name, observing only until a policy asks for more.
+
+    Repeating it changes nothing; a table whose UUID is known and whose old place is gone has moved and keeps its row.
+    Raises `RefusedError` for what cannot be a row: nothing there, no table, nested in or around a managed table, a
+    second live location with a known UUID unless `copy`.
+    """
+    place = resolve(where, desk.metastore)
+    reader = desk.reader_at(place.location, place.name)
+    seen = reader.observe(place.location)
+    format_id = seen.format_id if isinstance(seen, Observation) else None
+
+    def change(rows: Rows[TableRow]) -> Iterable[TableRow]:
+        index = rows.arrow(INDEX_COLUMNS)
+        twins = [twin["location"] for twin in locations_with(index, format_id)]
+        alive = [twin for twin in twins if reader.is_table(twin)]
+        match identify(index, place.location, format_id, alive=alive):
+            case Known(table_id=table_id, state=state):
+                return known(rows, table_id, state)
+            case Moved(table_id=table_id) if not copy:
+                return [_moved(desk, row_of(rows, table_id), place.location, actor)]
+            case Copy(name=twin, location=other) if not copy:
+                raise RefusedError(
+                    f"{place.location} carries the same table UUID as {twin} at {other}.",
+                    hint="If it is a copy that shall live its own life, repeat with --copy.",
+                )
+        check_nesting(index, place.location)
+        row = desk.new_row(
+            rows,
+            name=wanted_name(name, place) or free_name(rows, place.location),
+            location=place.location,
+            owner=owner,
+            source=source,
+            actor=actor,
+        )
+        require(actor, Deed.REGISTER, row)
+        return [desk.judge(rows, replace(row, format=reader.format, format_ids=_ids(format_id)), seen)]
+
+    done = desk.store.edit(TABLES, change, because=f"register {where}")
+    reach("registry.row")
+    row = desk.resolve(place.location)
+    health = desk.record_health(row, seen)
+    reach("registry.health")
+    return Registered(row=row, health=health, created=any(one.table_id == row.table_id for one in done.rows))
+
+
+def _moved(desk: Desk, row: TableRow, location: str, actor: Actor) -> TableRow:
+    require(actor, Deed.REGISTER, row)
+    aliases = tuple(dict.fromkeys((*row.aliases, row.location or "")))
+    return desk.touched(replace(row, location=location, aliases=aliases), actor)
+
+
+def _ids(format_id: str | None) -> tuple[str, ...]:
+    return () if format_id is None else (format_id,)

@@ -1,0 +1,52 @@
+"""Which scope rows (`*`, `db.*`) speak for a table, and what that makes of its policy, pause and hold. Pure."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from lakewarden.catalog.model import RowKind, TableRow
+from lakewarden.catalog.policies import EffectivePolicy, effective
+
+__all__ = ["GLOBAL", "Governed", "govern", "is_scope", "scope_names", "scopes_by_name"]
+
+GLOBAL = "*"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Governed:
+    """A table under its scopes: the merged policy, and why it is paused or held (the widest reason wins)."""
+
+    row: TableRow
+    policy: EffectivePolicy
+    paused: str | None = None
+    hold: str | None = None
+
+
+def is_scope(name: str) -> bool:
+    """Whether a name denotes a scope: `*` or `db.*`."""
+    return name == GLOBAL or name.endswith(".*")
+
+
+def scope_names(table: str) -> tuple[str, ...]:
+    """The scopes of `db.t`, widest first: `*`, `db.*`."""
+    namespace, dot, _ = table.rpartition(".")
+    return (GLOBAL, f"{namespace}.*") if dot else (GLOBAL,)
+
+
+def scopes_by_name(rows: Iterable[TableRow]) -> Mapping[str, TableRow]:
+    """The scope rows among `rows`, by name."""
+    return {row.name: row for row in rows if row.kind is RowKind.SCOPE}
+
+
+def govern(row: TableRow, scopes: Mapping[str, TableRow]) -> Governed:
+    """Merge a table row with the scope rows that speak for it."""
+    over = [scopes[name] for name in scope_names(row.name) if name in scopes]
+    policy = effective(
+        source=row.source, table=row.policy, scopes=tuple((scope.name, scope.policy) for scope in over)
+    )
+    levels = (*over, row)
+    return Governed(
+        row=row,
+        policy=policy,
+        paused=next((f"{level.name}: {level.paused}" for level in levels if level.paused is not None), None),
+        hold=next((f"{level.name}: {level.hold}" for level in levels if level.hold is not None), None),
+    )

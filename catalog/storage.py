@@ -1,0 +1,294 @@
+"""Locations as canonical URIs, and small files on any storage, without a JVM.
+
+The control plane reads logs and writes spool files through `FileStore`. Local paths use the operating system,
+everything else delta-rs' object stores (hdfs://, s3://, abfs://, gs://).
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from stat import S_ISDIR
+from typing import Any, Protocol
+from urllib.parse import quote, unquote, urlsplit
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+from deltalake.exceptions import DeltaError
+from deltalake.fs import DeltaStorageHandler
+
+from lakewarden.catalog.errors import UnavailableError, UsageError
+
+__all__ = [
+    "FileEntry",
+    "FileStore",
+    "StorageOptions",
+    "canonical",
+    "is_inside",
+    "local_path",
+    "open_store",
+    "root_and_path",
+]
+
+_ALIASES = {"s3a": "s3", "s3n": "s3", "abfss": "abfs", "wasbs": "abfs", "gcs": "gs"}
+
+
+@dataclass(frozen=True, slots=True)
+class StorageOptions:
+    """Credentials and endpoints for one storage, as delta-rs names them. Never printed."""
+
+    pairs: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> "StorageOptions":
+        return cls(tuple(sorted(options.items())))
+
+    def as_dict(self) -> dict[str, str]:
+        """The form the libraries take."""
+        return dict(self.pairs)
+
+    def __repr__(self) -> str:
+        return f"StorageOptions({', '.join(key for key, _ in self.pairs)})"
+
+
+def canonical(location: str) -> str:
+    """One spelling per place: absolute, scheme lower-case, no trailing slash, symbolic links and `..` resolved.
+
+    `/a/b/`, `file:/a/b` and `file:///a/b` become `file:///a/b`; `s3a://` becomes `s3://`. Local paths are
+    percent-encoded where a URI needs it. Raises `UsageError` for an empty or relative remote location.
+    """
+    text = location.strip()
+    if not text:
+        raise UsageError(
+            "A location cannot be empty.", hint="Give a path or a URI such as hdfs://host:9000/data/t."
+        )
+    scheme = urlsplit(text).scheme.lower() if "://" in text or text.lower().startswith("file:") else ""
+    if scheme in ("", "file"):
+        raw = text if scheme == "" else unquote("/" + text.split(":", 1)[1].lstrip("/"))
+        return "file://" + quote(os.path.realpath(os.path.expanduser(raw)), safe="/=:@!$&'()*+,;-._~")
+    parts = urlsplit(text)
+    path = os.path.normpath("/" + parts.path.lstrip("/")) if parts.path.strip("/") else ""
+    return f"{_ALIASES.get(scheme, scheme)}://{parts.netloc}{path}"
+
+
+def local_path(location: str) -> Path | None:
+    """The file-system path of a canonical local location, None for any other storage."""
+    return Path(unquote(location.removeprefix("file://"))) if location.startswith("file://") else None
+
+
+def is_inside(inner: str, outer: str) -> bool:
+    """Whether canonical location `inner` lies strictly below `outer`."""
+    return inner.startswith(outer.rstrip("/") + "/")
+
+
+def root_and_path(location: str, path: str) -> tuple[str, str]:
+    """Where a file named by a table's log is: a store's root and the path within it.
+
+    `path` is decoded: relative to the table's canonical `location`, absolute on the same storage, or a whole URI.
+    """
+    if "://" in path:
+        parts = urlsplit(path)
+        return f"{_ALIASES.get(parts.scheme, parts.scheme)}://{parts.netloc}", parts.path.lstrip("/")
+    if path.startswith("/"):
+        parts = urlsplit(location)
+        return f"{parts.scheme}://{parts.netloc or '/'}", path.lstrip("/")
+    return location, path
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FileEntry:
+    """One entry of a listing: `path` relative to the store's root; directories have size 0."""
+
+    path: str
+    size_bytes: int
+    modified_at: datetime
+    is_dir: bool = False
+
+
+class FileStore(Protocol):
+    """A folder on some storage. Paths are relative to it, `/`-separated. Missing files raise FileNotFoundError."""
+
+    @property
+    def root(self) -> str:
+        """The canonical location this store is rooted at."""
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a file or folder at `path`."""
+
+    def read(self, path: str) -> bytes:
+        """The whole file."""
+
+    def open(self, path: str) -> pa.NativeFile:
+        """The file for reading at any offset, for those too large to hold; the caller closes it."""
+
+    def stat(self, path: str) -> FileEntry:
+        """Size and time of one file."""
+
+    def list(self, path: str, *, recursive: bool = False) -> Iterator[FileEntry]:
+        """Entries below a folder, by name; nothing when it is absent."""
+
+    def write(self, path: str, data: bytes) -> None:
+        """Write a whole file so that readers see all of it or nothing."""
+
+    def delete(self, path: str) -> None:
+        """Delete one file; quietly when it is absent."""
+
+
+def open_store(location: str, options: StorageOptions = StorageOptions()) -> FileStore:
+    """The file store rooted at a canonical location."""
+    path = local_path(location)
+    return _LocalStore(location, path) if path is not None else _RemoteStore(location, options)
+
+
+class _LocalStore:
+    def __init__(self, root: str, path: Path) -> None:
+        self._root, self._path, self._text = root, path, str(path)
+
+    @property
+    def root(self) -> str:
+        return self._root
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(f"{self._text}/{path}")  # every sweep asks this of every table
+
+    def read(self, path: str) -> bytes:
+        return self._at(path).read_bytes()
+
+    def open(self, path: str) -> pa.NativeFile:
+        return pa.OSFile(str(self._at(path)), "rb")
+
+    def stat(self, path: str) -> FileEntry:
+        status = os.stat(f"{self._text}/{path}")
+        return _local_entry(path, status, is_dir=S_ISDIR(status.st_mode))
+
+    def list(self, path: str, *, recursive: bool = False) -> Iterator[FileEntry]:
+        try:
+            entries = sorted(os.scandir(self._at(path)), key=lambda entry: entry.name)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        for entry in entries:
+            relative = f"{path}/{entry.name}" if path else entry.name
+            try:
+                is_dir, status = entry.is_dir(), entry.stat()
+            except FileNotFoundError:
+                continue  # gone between listing and stat: as if it had never been listed
+            yield _local_entry(relative, status, is_dir=is_dir)
+            if recursive and is_dir:
+                yield from self.list(relative, recursive=True)
+
+    def write(self, path: str, data: bytes) -> None:
+        target = self._at(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+        temporary.write_bytes(data)
+        os.replace(temporary, target)
+
+    def delete(self, path: str) -> None:
+        self._at(path).unlink(missing_ok=True)
+
+    def _at(self, path: str) -> Path:
+        return self._path / path
+
+
+def _local_entry(path: str, status: os.stat_result, *, is_dir: bool) -> FileEntry:
+    modified = datetime.fromtimestamp(status.st_mtime, UTC)
+    return FileEntry(
+        path=path, size_bytes=0 if is_dir else status.st_size, modified_at=modified, is_dir=is_dir
+    )
+
+
+class _BytesOnly:
+    """Arrow writes buffers since version 22, the store behind takes bytes."""
+
+    def __init__(self, sink: Any) -> None:
+        self._sink = sink
+        self.close = sink.close
+        self.flush = sink.flush
+
+    @property
+    def closed(self) -> bool:
+        return bool(self._sink.closed)
+
+    def write(self, data: pa.Buffer | bytes) -> int:
+        return int(self._sink.write(bytes(data)))
+
+
+class _Handler(DeltaStorageHandler):
+    def open_output_stream(self, path: str, metadata: dict[str, str] | None = None) -> pa.PythonFile:
+        return pa.PythonFile(_BytesOnly(self._handler.open_output_stream(path, metadata)), mode="w")
+
+
+class _RemoteStore:
+    def __init__(self, root: str, options: StorageOptions) -> None:
+        self._root = root
+        with _answering(root):
+            handler = _Handler(root, options.as_dict() or None)
+        self._fs = pafs.PyFileSystem(handler)
+
+    @property
+    def root(self) -> str:
+        return self._root
+
+    def exists(self, path: str) -> bool:
+        return bool(self._info(path).type != pafs.FileType.NotFound)
+
+    def read(self, path: str) -> bytes:
+        if self._info(path).type != pafs.FileType.File:
+            raise FileNotFoundError(f"{self._root}/{path}")
+        with _answering(self._root), self._fs.open_input_stream(path) as stream:
+            return bytes(stream.read())
+
+    def open(self, path: str) -> pa.NativeFile:
+        if self._info(path).type != pafs.FileType.File:
+            raise FileNotFoundError(f"{self._root}/{path}")
+        with _answering(self._root):
+            return self._fs.open_input_file(path)
+
+    def stat(self, path: str) -> FileEntry:
+        info = self._info(path)
+        if info.type == pafs.FileType.NotFound:
+            raise FileNotFoundError(f"{self._root}/{path}")
+        return _remote_entry(info)
+
+    def list(self, path: str, *, recursive: bool = False) -> Iterator[FileEntry]:
+        selector = pafs.FileSelector(path, allow_not_found=True, recursive=recursive)
+        with _answering(self._root):
+            infos = self._fs.get_file_info(selector)
+        yield from sorted(map(_remote_entry, infos), key=lambda entry: entry.path)
+
+    def write(self, path: str, data: bytes) -> None:
+        # Object stores show a file only when it is closed; HDFS shows a growing one, hence the move.
+        temporary = f"{path}.{os.getpid()}.tmp"
+        with _answering(self._root):
+            with self._fs.open_output_stream(temporary) as stream:
+                stream.write(data)
+            self._fs.move(temporary, path)
+
+    def delete(self, path: str) -> None:
+        if self.exists(path):
+            with _answering(self._root):
+                self._fs.delete_file(path)
+
+    def _info(self, path: str) -> pafs.FileInfo:
+        with _answering(self._root):
+            return self._fs.get_file_info(path)
+
+
+def _remote_entry(info: pafs.FileInfo) -> FileEntry:
+    is_dir = info.type == pafs.FileType.Directory
+    modified = (info.mtime or datetime.fromtimestamp(0, UTC)).replace(tzinfo=UTC)
+    return FileEntry(
+        path=info.path, size_bytes=0 if is_dir else info.size, modified_at=modified, is_dir=is_dir
+    )
+
+
+@contextmanager
+def _answering(root: str) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, DeltaError) as error:
+        raise UnavailableError(
+            f"The storage of {root} does not answer.", hint="Check it, then retry."
+        ) from error

@@ -1,0 +1,82 @@
+"""The checks that run whenever a table changed: on what was read anyway, without a look at its files. Pure."""
+
+from collections.abc import Iterator
+
+from lakewarden.catalog.formats.base import LogProblem, Observation
+from lakewarden.catalog.model import Finding
+from lakewarden.catalog.validation.checks import Tier
+from lakewarden.catalog.validation.metastore import METASTORE_CHECKS, Answer, metastore_findings
+from lakewarden.catalog.validation.retention import retention_findings
+from lakewarden.catalog.validation.subject import Subject
+
+__all__ = ["gone_findings", "log_findings", "on_change_findings"]
+
+
+def on_change_findings(subject: Subject, answer: Answer) -> tuple[Finding, ...]:
+    """What the on-change checks find, and what the daily ones found last."""
+    found = log_findings(subject, answer)
+    evaluated = METASTORE_CHECKS if isinstance(subject.seen, Observation) else ()
+    return (*found, *subject.standing(tier=Tier.DAILY, but=evaluated))
+
+
+def gone_findings(subject: Subject) -> tuple[Finding, ...]:
+    """What is said of a table whose log is not there; `subject.seen` says which way it is missing."""
+    return (subject.say("exists", "gone", location=subject.row.location),)
+
+
+def log_findings(subject: Subject, answer: Answer) -> tuple[Finding, ...]:
+    """What the log alone, and the metastore's entry, tell."""
+    seen = subject.seen
+    if isinstance(seen, LogProblem):
+        return (subject.finding(seen.check, seen.message),)
+    return (
+        *_version(subject, seen),
+        *_protocol(subject, seen),
+        *_columns(subject, seen),
+        *_warnings(subject, seen),
+        *retention_findings(subject, seen),
+        *metastore_findings(subject, seen, answer),
+        *_owner(subject),
+    )
+
+
+def _version(subject: Subject, seen: Observation) -> Iterator[Finding]:
+    """A version that went back. The finding stands until the table moves on."""
+    before = subject.before
+    if before is None or before.version is None:
+        return
+    if seen.version < before.version:
+        known = seen.format_id in subject.row.format_ids or not subject.row.format_ids
+        case = "back" if known else "other"
+        yield subject.say("version_moved", case, before=before.version, now=seen.version)
+    elif seen.version == before.version:
+        yield from (one for one in before.findings if one.check == "version_moved")
+
+
+def _protocol(subject: Subject, seen: Observation) -> Iterator[Finding]:
+    if seen.capabilities.unsupported and not any(one.check == "protocol_supported" for one in seen.warnings):
+        yield subject.say(
+            "features_actionable", "unsupported", features=_named(seen.capabilities.unsupported)
+        )
+
+
+def _columns(subject: Subject, seen: Observation) -> Iterator[Finding]:
+    if not seen.schema:
+        yield subject.say("has_columns", "none")
+
+
+def _warnings(subject: Subject, seen: Observation) -> Iterator[Finding]:
+    said: dict[str, list[str]] = {}
+    for warning in seen.warnings:
+        said.setdefault(warning.check, []).append(warning.message)
+    for check, messages in said.items():
+        yield subject.finding(check, " ".join(messages))
+
+
+def _owner(subject: Subject) -> Iterator[Finding]:
+    if not (subject.row.owner or "").strip():
+        yield subject.say("owner_set", "none")
+
+
+def _named(features: tuple[str, ...]) -> str:
+    return ("the feature " if len(features) == 1 else "the features ") + ", ".join(features)

@@ -1,0 +1,128 @@
+"""The daemon put together from an installation's services: the second half of the composition root."""
+
+import os
+import socket
+import uuid
+from functools import partial
+
+from lakewarden.catalog.spool import Spool, drain
+from lakewarden.daemon.care import Caretaker
+from lakewarden.daemon.cycle import Cycle, CycleParts
+from lakewarden.daemon.discover import candidates
+from lakewarden.daemon.footprint import keep_small
+from lakewarden.daemon.health import Vitals
+from lakewarden.daemon.hints import Ears
+from lakewarden.daemon.http import Pages
+from lakewarden.daemon.leader import Leadership
+from lakewarden.daemon.memory import Memory
+from lakewarden.daemon.metrics import Metrics
+from lakewarden.daemon.observe import Observer
+from lakewarden.daemon.reap import Reaper
+from lakewarden.daemon.record import Recorder
+from lakewarden.daemon.scheduler import Ticker
+from lakewarden.daemon.service import DISCOVER, PATIENCE, SWEEP, Service, ServiceParts
+from lakewarden.daemon.webhook import Notifier, Silence, Webhook
+from lakewarden.daemon.wiring import Services
+from lakewarden.daemon.writer import Writer
+
+__all__ = ["build_daemon", "holder_name"]
+
+
+def holder_name() -> str:
+    """Who holds the lease: machine, process, and a part that makes a restarted process another holder."""
+    return f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+
+
+def build_daemon(services: Services, *, pages: bool = True) -> Service:
+    """One daemon, not yet running. `pages`: serve /livez, /readyz and /metrics."""
+    keep_small()
+    settings, metrics, holder = services.settings, Metrics(), holder_name()
+    vitals = Vitals(patience=PATIENCE)
+    webhook = (
+        Webhook(
+            settings.webhook_url,
+            timeout=settings.webhook_timeout,
+            attempts=settings.webhook_attempts,
+            metrics=metrics,
+        )
+        if settings.webhook_url is not None
+        else None
+    )
+    leadership = Leadership(
+        leases=services.leases,
+        store=services.store,
+        name=settings.lease_name,
+        holder=holder,
+        ttl=settings.lease_ttl,
+        settle=settings.run_lease,
+    )
+    cycle = _cycle(services, leadership, webhook or Silence(), metrics, vitals)
+    return Service(
+        ServiceParts(
+            queue=services.queue,
+            cycle=cycle,
+            leadership=leadership,
+            ticker=Ticker({SWEEP: settings.sweep_interval, DISCOVER: settings.discovery_interval}),
+            pool=services.worker_pool(settings.workers_count, on_failure=metrics.worker_restarts.inc),
+            workers=settings.workers_count,
+            drain=settings.workers_drain,
+            vitals=vitals,
+            metrics=metrics,
+            pages=Pages(port=settings.http_port, vitals=vitals, metrics=metrics) if pages else None,
+            webhook=webhook,
+        )
+    )
+
+
+def _cycle(
+    services: Services, leadership: Leadership, notifier: Notifier, metrics: Metrics, vitals: Vitals
+) -> Cycle:
+    settings, store, clock = services.settings, services.store, services.clock
+    memory = Memory(store, clock)
+    recorder = Recorder(
+        store=store,
+        queue=services.queue,
+        memory=memory,
+        desk=services.desk,
+        notifier=notifier,
+        metrics=metrics,
+    )
+    observer = Observer(
+        readers=services.readers,
+        inspector=services.inspection,
+        store=store,
+        clock=clock,
+        checks_every=settings.sweep_checks_every,
+    )
+    spool = Spool(settings.system_location, store.storage(), clock=clock)
+    return Cycle(
+        CycleParts(
+            queue=services.queue,
+            memory=memory,
+            observer=observer,
+            writer=Writer(store=store, memory=memory, notifier=notifier, clock=clock),
+            reaper=Reaper(
+                queue=services.queue,
+                desk=services.desk,
+                clock=clock,
+                attempts=settings.run_attempts,
+                pause=settings.run_heartbeat,
+            ),
+            recorder=recorder,
+            ears=Ears(
+                inbox=services.inbox,
+                memory=memory,
+                drain=partial(drain, spool, services.inbox),
+                metastore=services.metastore,
+            ),
+            caretaker=Caretaker(store=store, memory=memory, recorder=recorder, clock=clock),
+            desk=services.desk,
+            metrics=metrics,
+            budget=services.budget,
+            checks_per_cycle=settings.sweep_checks_per_cycle,
+            adopt=settings.discovery_adopt,
+            discover=partial(candidates, services),
+            require=leadership.require,
+            beat=vitals.beat,
+        )
+    )

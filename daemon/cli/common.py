@@ -1,0 +1,31 @@
+"""What commands share: options with one meaning everywhere, who is calling, opening the services."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lakewarden.daemon.wiring import Services, open_services
+
+__all__ = ["DryRun", "Home", "Table", "Yes", "confirm", "opened"]
+
+Home = Annotated[
+    Path | None,
+    typer.Option("--home", envvar="LAKEWARDEN_HOME", help="Where settings, database and system tables live."),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would happen and change nothing.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Table = Annotated[str, typer.Argument(help="db.table, a path, a URI or a table_id.")]
+
+
+def opened(home: Path | None) -> Services:
+    """The services of an initialised home. Raises `PreconditionError` if `init` was never run."""
+    services = open_services(home=home)
+    services.require_initialised()
+    return services
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Ask on the terminal unless `--yes`; anything but yes ends with exit code 4."""
+    if not yes:
+        typer.confirm(question, abort=True, err=True)

@@ -1,0 +1,51 @@
+"""The one lazy loader: commands are imported when called, so that `lakewarden --help` does not pay for libraries."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+__all__ = ["Lazily", "LazyCommand", "LazyGroup"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Lazily:
+    """Where a command is: a module of this package with a Typer `app`, and the sentence that help shows for it."""
+
+    module: str
+    help: str
+
+
+class LazyCommand(TyperCommand):
+    """Stands for a command until it is called: knows its name and help, loads the rest from its module."""
+
+    def __init__(self, name: str, where: Lazily) -> None:
+        super().__init__(name, callback=None, help=where.help)
+        self._where = where
+
+    def load(self) -> Any:
+        """The real command: the module's whole app for a group, the one command of that name otherwise."""
+        command = typer.main.get_command(import_module(f"{__package__}.{self._where.module}").app)
+        if isinstance(command, TyperGroup) and self.name is not None and self.name in command.commands:
+            return command.commands[self.name]
+        command.name = self.name
+        return command
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        return self.load().make_context(info_name, args, parent, **extra)
+
+
+class LazyGroup(TyperGroup):
+    """A group whose commands are `LazyCommand`s; subclasses say which."""
+
+    lazily: Mapping[str, Lazily] = {}
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(self.lazily)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        where = self.lazily.get(cmd_name)
+        return LazyCommand(cmd_name, where) if where is not None else None

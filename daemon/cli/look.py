@@ -1,0 +1,26 @@
+"""`lakewarden status | why`."""
+
+import typer
+
+from lakewarden.daemon.cli.common import Home, Table, opened
+from lakewarden.daemon.cli.output import Format, Output, show, show_one
+from lakewarden.daemon.outlook import outlook
+from lakewarden.daemon.status import status_of
+from lakewarden.jobs.explain import explain
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+@app.command()
+def status(home: Home = None, output: Output = Format.TABLE) -> None:
+    """Who leads, what is managed, what needs attention."""
+    show_one(status_of(opened(home)), format=output)
+
+
+@app.command()
+def why(where: Table, home: Home = None, output: Output = Format.TABLE) -> None:
+    """For every kind of work: is it due on this table, and why or why not."""
+    services = opened(home)
+    row = services.desk.resolve(where, gone=True)
+    answers = explain(outlook(services), table_id=row.table_id)
+    show(answers, columns=["action", "verdict", "until", "because"], format=output)

@@ -1,0 +1,181 @@
+"""`lakewarden tables ...`: come under management, look, leave."""
+
+from typing import Annotated, Any
+
+import typer
+
+from lakewarden.catalog.access import Deed
+from lakewarden.catalog.errors import ConsentError, ExitCode, LakewardenError
+from lakewarden.catalog.model import Source
+from lakewarden.catalog.places import parse_name
+from lakewarden.catalog.policies import parse_value
+from lakewarden.catalog.registry.desk import Registered
+from lakewarden.catalog.registry.register import register as register_table
+from lakewarden.catalog.registry.remove import begin_purge
+from lakewarden.catalog.registry.remove import drop as drop_table
+from lakewarden.catalog.registry.remove import rename as rename_table
+from lakewarden.catalog.registry.remove import undrop as undrop_table
+from lakewarden.daemon.audit import audited
+from lakewarden.daemon.cli import govern, look_tables
+from lakewarden.daemon.cli.common import DryRun, Home, Table, Yes, confirm, opened
+from lakewarden.daemon.cli.output import Format, Output, note, plain, show, show_one
+from lakewarden.daemon.convert import ConvertRequest, convert_table
+from lakewarden.daemon.discover import candidates
+
+app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Register, convert, look at and govern tables."
+)
+look_tables.add_to(app)
+govern.add_to(app)
+
+Name = Annotated[str | None, typer.Option("--name", help="Name to manage it under (db.table).")]
+Owner = Annotated[str | None, typer.Option("--owner", help="Who is responsible. Default: you.")]
+
+
+@app.command()
+def register(
+    where: Table,
+    name: Name = None,
+    owner: Owner = None,
+    copy: Annotated[bool, typer.Option("--copy", help="It is a copy that shall live its own life.")] = False,
+    home: Home = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Manage an existing Delta table, observing only until a policy asks for more."""
+    services = opened(home)
+    with audited(services, Deed.REGISTER, where) as actor:
+        done = register_table(services.desk, where, actor=actor, name=name, owner=owner, copy=copy)
+    note(f"{'Registered' if done.created else 'Already managed:'} {done.row.name} ({done.row.state}).")
+    show_one(_with_health(done), format=output)
+
+
+@app.command()
+def convert(
+    where: Table,
+    name: Name = None,
+    owner: Owner = None,
+    partitioned_by: Annotated[
+        str | None,
+        typer.Option("--partitioned-by", help="Partition columns of a bare directory: 'year INT, m INT'."),
+    ] = None,
+    statistics: Annotated[bool, typer.Option(help="Collect file statistics while converting.")] = True,
+    retain: Annotated[
+        str | None, typer.Option("--vacuum-retain", help="Retention, such as '30 days'.")
+    ] = None,
+    home: Home = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Turn a Parquet directory or table into a managed Delta table, in place."""
+    services = opened(home)
+    request = ConvertRequest(
+        where=where,
+        name=name,
+        owner=owner,
+        partitioned_by=_columns(partitioned_by),
+        statistics=statistics,
+        retain_seconds=None if retain is None else int(parse_value("vacuum.retention", retain)),
+    )
+    with audited(services, Deed.CONVERT, where) as actor:
+        done = convert_table(services, request, actor=actor, tell=note)
+    show_one(_with_health(done), format=output)
+
+
+@app.command()
+def adopt(
+    where: Annotated[
+        str | None, typer.Argument(help="A table; all that discovery finds when left out.")
+    ] = None,
+    owner: Owner = None,
+    dry_run: DryRun = False,
+    home: Home = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Manage tables found in the metastore or under the discovery roots, observing only."""
+    services = opened(home)
+    found = [where] if where else [one.where for one in candidates(services)]
+    if dry_run:
+        show([{"where": one} for one in found], columns=["where"], format=output)
+        return
+    done: list[dict[str, Any]] = []
+    for one in found:
+        try:
+            with audited(services, Deed.ADOPT, one) as actor:
+                adopted = register_table(services.desk, one, actor=actor, owner=owner, source=Source.DISCOVER)
+            done.append(_with_health(adopted))
+        except LakewardenError as error:
+            note(f"{one}: {error}")
+    show(done, columns=["name", "state", "version", "files", "bytes", "findings", "location"], format=output)
+    raise typer.Exit(ExitCode.OK if len(done) == len(found) else ExitCode.PARTLY)
+
+
+@app.command()
+def drop(
+    where: Table,
+    purge: Annotated[
+        bool, typer.Option("--purge", help="Delete the files too, after a grace period.")
+    ] = False,
+    at_version: Annotated[
+        int | None, typer.Option("--at-version", help="With --purge: the version the dry run showed.")
+    ] = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    home: Home = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Stop managing a table. Files stay, unless --purge repeats what a dry run showed."""
+    services = opened(home)
+    row = services.desk.resolve(where)
+    if dry_run:
+        seen = services.desk.reader_at(row.location or "", row.name).observe(row.location or "")
+        counts = {key: getattr(seen, key, None) for key in ("version", "files", "bytes", "tombstones")}
+        note("Nothing was changed. To delete the files: --purge --at-version VERSION --yes.")
+        show_one({"name": row.name, "location": row.location, **counts}, format=output)
+        return
+    if purge and at_version is None:
+        raise ConsentError(
+            "A purge needs the version that its dry run showed.",
+            hint=f"Run `lakewarden tables drop {where} --purge --dry-run` first, then add --at-version.",
+        )
+    confirm(f"{'Purge' if purge else 'Drop'} {row.name} at {row.location}?", yes=yes)
+    with audited(services, Deed.DROP, row.name) as actor:
+        if purge and at_version is not None:
+            grace = services.settings.purge_grace
+            row = begin_purge(services.desk, where, actor=actor, expected_version=at_version, grace=grace)
+        else:
+            row = drop_table(services.desk, where, actor=actor)
+    show_one(row, format=output)
+
+
+@app.command()
+def undrop(where: Table, home: Home = None, output: Output = Format.TABLE) -> None:
+    """Take a dropped table back."""
+    services = opened(home)
+    with audited(services, Deed.UNDROP, where) as actor:
+        row = undrop_table(services.desk, where, actor=actor)
+    show_one(row, format=output)
+
+
+@app.command()
+def rename(where: Table, new_name: str, home: Home = None, output: Output = Format.TABLE) -> None:
+    """Give a managed table another name here; the metastore is not touched."""
+    services = opened(home)
+    with audited(services, Deed.RENAME, where) as actor:
+        row = rename_table(services.desk, where, new_name, actor=actor)
+    show_one(row, format=output)
+
+
+def _columns(text: str | None) -> tuple[tuple[str, str], ...]:
+    if text is None:
+        return ()
+    pairs = [part.strip().split(None, 1) for part in text.split(",")]
+    if any(len(pair) != 2 or parse_name(pair[0]) is None for pair in pairs):
+        raise typer.BadParameter("write it like 'year INT, month INT'", param_hint="--partitioned-by")
+    return tuple((name, type_.upper()) for name, type_ in pairs)
+
+
+def _with_health(done: Registered) -> dict[str, Any]:
+    health = plain(done.health) if done.health else {"findings": []}
+    return {
+        **plain(done.row),
+        **{key: value for key, value in health.items() if key not in ("table_id", "name")},
+    }

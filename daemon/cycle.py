@@ -1,0 +1,229 @@
+"""One cycle: reap and record runs, claim hints, observe, write what changed, plan, enqueue. One sentence at its end.
+
+The order is what makes a crash at any point harmless: runs are recorded before they are forgotten, hints are forgotten
+last, and what finishes meanwhile still counts as under way. Whatever goes wrong with one table is that table's affair
+and never stops the cycle: this is one of two modules that catch every exception.
+"""
+
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Final, TypeVar
+
+from lakewarden.catalog.discovery import Candidate
+from lakewarden.catalog.errors import FencedError, LakewardenError, RefusedError
+from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.model import Source, TableState
+from lakewarden.catalog.registry.desk import Desk
+from lakewarden.catalog.registry.register import register
+from lakewarden.catalog.state.base import Queue, Run
+from lakewarden.catalog.system.base import Fence
+from lakewarden.daemon.care import Caretaker
+from lakewarden.daemon.hints import Ears
+from lakewarden.daemon.log import get_log
+from lakewarden.daemon.memory import Memory
+from lakewarden.daemon.metrics import Metrics
+from lakewarden.daemon.observe import Look, Observer
+from lakewarden.daemon.reap import Reaper
+from lakewarden.daemon.record import DAEMON, Recorder
+from lakewarden.daemon.report import CycleReport
+from lakewarden.daemon.writer import Writer
+from lakewarden.jobs.answers import WhyNot
+from lakewarden.jobs.explain import summary
+from lakewarden.jobs.planner import Plan, plan, request_for
+from lakewarden.jobs.world import Budget
+
+__all__ = ["Cycle", "CycleParts"]
+
+T = TypeVar("T")
+_LOOKED_AT: Final = (TableState.ACTIVE, TableState.QUARANTINED)
+_LINES: Final = 5
+"""So many tables that had to be skipped get a line each; the rest is counted."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CycleParts:
+    """What a cycle works with. `discover` finds tables without a row; `require` raises `FencedError` once the lease is
+    lost; `beat` says that the cycle goes on; at most `checks_per_cycle` tables get the daily checks in one cycle."""
+
+    queue: Queue
+    memory: Memory
+    observer: Observer
+    writer: Writer
+    reaper: Reaper
+    recorder: Recorder
+    ears: Ears
+    caretaker: Caretaker
+    desk: Desk
+    metrics: Metrics
+    budget: Budget
+    checks_per_cycle: int
+    adopt: bool
+    discover: Callable[[], Iterator[Candidate]]
+    require: Callable[[Fence], None]
+    beat: Callable[[], None]
+
+
+@dataclass(slots=True)
+class Cycle:
+    """Runs cycles. Keeps nothing that the system tables could not give back."""
+
+    parts: CycleParts
+    _again: set[str] = field(default_factory=set)
+    _skipped: set[str] = field(default_factory=set)
+
+    def run(self, fence: Fence, *, may_plan: bool, discover: bool = False) -> CycleReport:
+        """One cycle under the fence. Raises only `FencedError`: then this daemon leads no more."""
+        began = time.monotonic()
+        self._skipped.clear()
+        try:
+            report = self._run(fence, may_plan=may_plan, discover=discover)
+        except FencedError:
+            raise
+        except LakewardenError as error:
+            report = CycleReport(trouble=str(error))
+        except Exception:  # noqa: BLE001  # whatever it is: it is logged, and the daemon goes on
+            get_log("cycle").exception("unexpected error")
+            report = CycleReport(trouble="An unexpected error; its trace is in the log.")
+        report = replace(report, seconds=time.monotonic() - began, skipped=len(self._skipped))
+        self._measure(report)
+        return report
+
+    def _run(self, fence: Fence, *, may_plan: bool, discover: bool) -> CycleReport:
+        parts = self.parts
+        parts.memory.refresh()
+        # Before finished runs are recorded: one that finishes in between still counts as under way, so nothing is
+        # planned from health that does not know of it yet.
+        unfinished = parts.queue.unfinished()
+        reaped = sum(
+            bool(self._guarded(run.request.name, partial(parts.reaper.settle, run)))
+            for run in parts.reaper.lost()
+        )
+        recorded = parts.recorder.record(fence)
+        heard = parts.ears.listen()
+        adopted = self._adopt(heard.unknown, discover=discover)
+        parts.memory.refresh()
+        must = heard.look | {row.table_id for row in recorded} | self._again
+        self._again.clear()
+        looks = self._observe(must)
+        reach("cycle.observed")
+        parts.require(fence)
+        changed = parts.writer.write(looks, recorded, fence)
+        made = self._plan(unfinished) if may_plan else None
+        queued = self._start(made, fence) if made is not None else 0
+        parts.ears.done(heard)
+        return CycleReport(
+            looked=len(parts.memory.governed()),
+            changed=changed,
+            adopted=adopted,
+            reaped=reaped,
+            recorded=recorded,
+            planned="planning waits until workers had time to report" if made is None else summary(made),
+            queued=queued,
+            unfinished=len(unfinished),
+            idle=made is not None and not (unfinished or recorded or _has_work(made)),
+        )
+
+    def _observe(self, must: Collection[str]) -> list[Look]:
+        parts, looks, checks = self.parts, [], 0
+        for table_id, governed in parts.memory.governed().items():
+            if governed.row.state not in _LOOKED_AT:
+                continue
+            before = parts.memory.health(table_id)
+            wants = checks < parts.checks_per_cycle and parts.observer.wants_checks(before)
+            checks += wants
+            has_schema = parts.memory.has_schema(table_id)
+            look = partial(
+                parts.observer.look,
+                governed,
+                before,
+                must=table_id in must,
+                checks=wants,
+                has_schema=has_schema,
+            )
+            seen = self._guarded(governed.row.name, look)
+            if seen is not None:
+                looks.append(seen)
+        return looks
+
+    def _plan(self, unfinished: Collection[Run]) -> Plan:
+        parts = self.parts
+        has_metastore = parts.desk.metastore is not None
+        world = parts.memory.world(unfinished, parts.budget, has_metastore=has_metastore)
+        made = plan(world, parts.desk.clock.now())
+        reach("cycle.planned")
+        return made
+
+    def _start(self, made: Plan, fence: Fence) -> int:
+        """Queue what is planned for workers; what concerns system tables is done here and now."""
+        parts = self.parts
+        ours = [run for run in made.runs if parts.caretaker.takes(run)]
+        theirs = [run for run in made.runs if not parts.caretaker.takes(run)]
+        parts.require(fence)
+        queued = parts.queue.enqueue([request_for(run, new_id=_new_id) for run in theirs])
+        reach("cycle.enqueued")
+        for run in ours:
+            self._guarded(run.name, partial(parts.caretaker.take, run, fence))
+            self._again.add(run.table_id)
+        return len(queued)
+
+    def _adopt(self, subjects: Iterable[str], *, discover: bool) -> int:
+        """Register what hints and discovery found, observing only. What is no table is passed over."""
+        if not self.parts.adopt:
+            return 0
+        places = list(subjects)
+        if discover:
+            places.extend(self._guarded("discovery", self._discovered) or ())
+        return sum(bool(self._guarded(place, partial(self._register, place))) for place in places)
+
+    def _discovered(self) -> list[str]:
+        return [found.where for found in self.parts.discover()]
+
+    def _register(self, place: str) -> bool:
+        try:
+            return register(self.parts.desk, place, actor=DAEMON, source=Source.DISCOVER).created
+        except RefusedError as error:
+            get_log("cycle").debug("not adopted", place=place, because=str(error))
+            return False
+
+    def _guarded(self, what: str, do: Callable[[], T]) -> T | None:
+        """Do something that concerns one table. If it fails, that table is left out of this cycle."""
+        self.parts.beat()
+        try:
+            return do()
+        except FencedError:
+            raise
+        except LakewardenError as error:
+            if len(self._skipped) < _LINES:
+                get_log("cycle").warning("skipped", table=what, problem=str(error))
+        except Exception:  # noqa: BLE001  # whatever it is: it is logged, and the daemon goes on
+            get_log("cycle").exception("unexpected error", table=what)
+        self._skipped.add(what)
+        return None
+
+    def _measure(self, report: CycleReport) -> None:
+        metrics, memory = self.parts.metrics, self.parts.memory
+        metrics.cycles.labels("failed" if report.trouble else "done").inc()
+        metrics.cycle_seconds.observe(report.seconds)
+        if report.trouble is not None:
+            return
+        metrics.last_cycle.set(self.parts.desk.clock.now().timestamp())
+        metrics.observed.inc(report.changed)
+        metrics.unfinished.set(report.unfinished + report.queued)
+        metrics.set_counts(metrics.tables, Counter(one.row.state.value for one in memory.governed().values()))
+        severities = Counter(found.severity.value for row in memory.healths() for found in row.findings)
+        metrics.set_counts(metrics.findings, severities)
+
+
+def _new_id() -> str:
+    return uuid.uuid4().hex
+
+
+def _has_work(made: Plan) -> bool:
+    """Whether another cycle would find something to do: runs are due, or the budget keeps some back."""
+    return bool(made.runs) or any(
+        one.answer.why in (WhyNot.BUDGET, WhyNot.AFTER_OTHER) for one in made.waiting
+    )

@@ -1,0 +1,78 @@
+"""Run something now and wait for it: on the daemon's workers if one leads, else on a worker of our own."""
+
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Final
+
+from lakewarden.catalog import errors
+from lakewarden.catalog.errors import ConflictError, ExecutionError, LakewardenError, UnavailableError
+from lakewarden.catalog.model import Outcome
+from lakewarden.catalog.state.base import Result, RunRequest, RunState
+from lakewarden.catalog.system.base import RUNS
+from lakewarden.daemon.wiring import Services
+
+__all__ = ["raise_for", "run_and_wait"]
+
+_POLL_SECONDS: Final = 0.1
+
+
+def run_and_wait(services: Services, request: RunRequest, *, tell: Callable[[str], None]) -> Result:
+    """Queue a run and wait until it is finished; if the daemon queued the very same work first, wait for that.
+
+    Raises `ConflictError` if the table has another unfinished run.
+    """
+    followed = request if services.queue.enqueue([request]) else _twin(services, request)
+    led = services.leases.current(services.settings.lease_name) is not None
+    tell(f"{request.action} of {request.name}: {'queued for the daemon' if led else 'starting a worker'}...")
+    worker: AbstractContextManager[object] = nullcontext() if led else services.own_workers(1)
+    with worker:
+        while True:
+            run = services.queue.get(followed.run_id)
+            if run is None:
+                return _recorded(services, followed)
+            if run.state is RunState.FINISHED and run.result is not None:
+                return run.result
+            time.sleep(_POLL_SECONDS)
+
+
+def _twin(services: Services, request: RunRequest) -> RunRequest:
+    """The unfinished run that does what `request` asks for."""
+    for run in services.queue.unfinished():
+        if run.request.table_id == request.table_id:
+            if (run.request.action, run.request.payload) == (request.action, request.payload):
+                return run.request
+            raise ConflictError(
+                f"{request.name} has an unfinished run ({run.request.action}).",
+                hint="See `lakewarden jobs list --unfinished`; wait, or cancel it.",
+            )
+    raise ConflictError(f"{request.name} had another run just now.", hint="Repeat the command.")
+
+
+def _recorded(services: Services, request: RunRequest) -> Result:
+    """The result of a run that was recorded and forgotten between two looks."""
+    row = services.store.rows(RUNS).get(request.run_id)
+    if row is None:
+        raise UnavailableError(
+            f"The queue lost {request.action} of {request.name}; its table's log says whether it happened.",
+            hint="The next sweep looks; `lakewarden tables history` shows the log.",
+        )
+    return Result(
+        outcome=row.outcome,
+        message=row.message,
+        error_class=row.error_class,
+        committed_version=row.committed_version,
+        actual_files=row.actual_files,
+        actual_bytes=row.actual_bytes,
+        actual_seconds=row.actual_seconds,
+        details=row.details,
+    )
+
+
+def raise_for(result: Result) -> None:
+    """Turn a result that is no success into the error it stands for; a skipped run is a success."""
+    if result.outcome in (Outcome.SUCCEEDED, Outcome.SKIPPED):
+        return
+    kind = getattr(errors, result.error_class or "", ExecutionError)
+    error: LakewardenError = kind(result.message or f"The run was {result.outcome}.")
+    raise error

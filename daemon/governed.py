@@ -1,0 +1,76 @@
+"""Governed statements run on the control plane: the same for `lakewarden sql` and for a Spark session."""
+
+from collections.abc import Callable
+from typing import assert_never
+
+import pyarrow as pa
+
+from lakewarden.catalog.access import Deed
+from lakewarden.catalog.errors import NotFoundError
+from lakewarden.catalog.registry.govern import set_owner, set_policy
+from lakewarden.catalog.system.query import query
+from lakewarden.daemon.audit import audited
+from lakewarden.daemon.convert import ConvertRequest, convert_table
+from lakewarden.daemon.wiring import Services
+from lakewarden.jobs.sql.grammar import parse
+from lakewarden.jobs.sql.statements import ConvertToDelta, Query, SetRows, Unmanaged
+
+__all__ = ["execute"]
+
+Converter = Callable[[Services, ConvertRequest], str]
+
+
+def execute(services: Services, text: str, *, origin: str, tell: Callable[[str], None]) -> pa.Table | None:
+    """Run one statement; its result, or None if it is not ours to run (a Spark session may)."""
+    match parse(text):
+        case Query(sql=sql):
+            return query(services.store, sql)
+        case SetRows() as statement:
+            return _set_rows(services, statement, origin)
+        case ConvertToDelta() as statement:
+            return _convert(services, statement, origin, tell)
+        case Unmanaged():
+            return None
+        case statement:
+            assert_never(statement)
+
+
+def request_of(statement: ConvertToDelta) -> ConvertRequest:
+    """The conversion that a statement asks for."""
+    return ConvertRequest(
+        where=statement.where,
+        owner=statement.owner,
+        partitioned_by=statement.partitioned_by,
+        statistics=statement.statistics,
+        retain_seconds=statement.retain_seconds,
+    )
+
+
+def _convert(
+    services: Services, statement: ConvertToDelta, origin: str, tell: Callable[[str], None]
+) -> pa.Table:
+    with audited(services, Deed.CONVERT, statement.where, origin=origin) as actor:
+        done = convert_table(services, request_of(statement), actor=actor, tell=tell)
+    version = None if done.health is None else done.health.version
+    return _row(name=done.row.name, state=done.row.state.value, version=version, location=done.row.location)
+
+
+def _set_rows(services: Services, statement: SetRows, origin: str) -> pa.Table:
+    sql = f"SELECT table_id, name FROM lakewarden.tables WHERE {statement.condition}"
+    matched = query(services.store, sql).to_pylist()
+    if not matched:
+        raise NotFoundError(
+            "No row matches the WHERE.", hint="SELECT name FROM lakewarden.tables shows the names."
+        )
+    for row in matched:
+        with audited(services, Deed.POLICY, row["name"], origin=origin) as actor:
+            where = row["name"] if row["name"].endswith("*") else row["table_id"]
+            if statement.policy:
+                set_policy(services.desk, where, dict(statement.policy), actor=actor)
+            if statement.owner is not None:
+                set_owner(services.desk, where, statement.owner, actor=actor)
+    return pa.table({"name": [row["name"] for row in matched]})
+
+
+def _row(**values: str | int | None) -> pa.Table:
+    return pa.table({key: [value] for key, value in values.items()})

@@ -1,0 +1,84 @@
+"""Is the daemon alive, and is it of use? Facts that the main loop reports, judged when a probe asks."""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+
+__all__ = ["Answer", "Role", "Vitals"]
+
+
+class Role(StrEnum):
+    """What this daemon is doing: starting, waiting for the lease, leading, or on its way out."""
+
+    STARTING = "starting"
+    FOLLOWING = "following"
+    LEADING = "leading"
+    STOPPING = "stopping"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """What a probe is told: yes or no, and a sentence."""
+
+    ok: bool
+    message: str
+
+
+class Vitals:
+    """Facts reported by the loop, questions answered to probes. Thread-safe.
+
+    Live: the main loop came round within `patience`. Ready: live, knows whether it leads, and (if it does) its last
+    cycle went through.
+    """
+
+    def __init__(self, *, patience: timedelta, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._patience, self._monotonic = patience.total_seconds(), monotonic
+        self._lock = threading.Lock()
+        self._beat = monotonic()
+        self._role = Role.STARTING
+        self._trouble: str | None = None
+
+    def beat(self) -> None:
+        """The main loop came round."""
+        with self._lock:
+            self._beat = self._monotonic()
+
+    def become(self, role: Role) -> None:
+        """What the daemon is doing now."""
+        with self._lock:
+            self._role = role
+
+    def cycle(self, trouble: str | None) -> None:
+        """A cycle went through (None), or what stopped it."""
+        with self._lock:
+            self._trouble = trouble
+
+    @property
+    def role(self) -> Role:
+        """What the daemon is doing."""
+        with self._lock:
+            return self._role
+
+    def live(self) -> Answer:
+        """Restart the process if this says no."""
+        with self._lock:
+            silent = self._monotonic() - self._beat
+        if silent > self._patience:
+            return Answer(ok=False, message=f"The main loop has been silent for {silent:.0f} seconds.")
+        return Answer(ok=True, message="The main loop goes round.")
+
+    def ready(self) -> Answer:
+        """Whether the daemon does its work: leading without trouble, or following."""
+        alive = self.live()
+        if not alive.ok:
+            return alive
+        with self._lock:
+            role, trouble = self._role, self._trouble
+        if role in (Role.STARTING, Role.STOPPING):
+            return Answer(ok=False, message=f"This daemon is {role}.")
+        if trouble is not None:
+            return Answer(ok=False, message=trouble)
+        return Answer(ok=True, message=f"This daemon is {role}.")

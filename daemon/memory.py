@@ -1,0 +1,205 @@
+"""What the daemon keeps in mind between sweeps: rows of the system tables, read again only when their version moved.
+
+Nothing here is truth: a daemon without memory reads it all again. Our own commits are folded in as they are made, so a
+fleet that does not change costs one look at each system table's log per sweep.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakewarden.catalog.clock import Clock
+from lakewarden.catalog.model import (
+    Action,
+    HealthRow,
+    PolicySettings,
+    RowKind,
+    RunRow,
+    Source,
+    TableRow,
+    TableState,
+)
+from lakewarden.catalog.policies import EffectivePolicy
+from lakewarden.catalog.registry.desk import GONE
+from lakewarden.catalog.scopes import Governed, govern, scope_names, scopes_by_name
+from lakewarden.catalog.state.base import Run
+from lakewarden.catalog.system.base import HEALTH, RUNS, SCHEMAS, TABLES, Committed, SystemStore
+from lakewarden.catalog.system.codec import codec
+from lakewarden.jobs.world import Budget, Past, TableView, World, remember
+
+__all__ = ["Memory"]
+
+_RUNS_WINDOW: Final = timedelta(days=60)
+"""Runs older than this decide nothing any more: no interval in the rules is longer."""
+_RUN_COLUMNS: Final = (
+    "run_id", "table_id", "name", "action", "because", "requires_version", "outcome", "error_class", "message",
+    "predicted_bytes", "payload", "queued_at", "started_at", "finished_at",
+)  # fmt: skip
+_BATCH: Final = 5_000
+
+
+class Memory:
+    """Tables under their scopes, their health, what their runs came to, and which have a schema on record."""
+
+    def __init__(self, store: SystemStore, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+        self._rows: dict[str, TableRow] = {}
+        self._governed: dict[str, Governed] = {}
+        self._health: dict[str, HealthRow] = {}
+        self._past: defaultdict[str, dict[Action, Past]] = defaultdict(dict)
+        self._with_schema: set[str] = set()
+        self._versions: dict[str, int] = {}
+        self._by_name: dict[str, str] = {}
+        self._by_location: dict[str, str] = {}
+        self._locations: tuple[str, ...] = ()
+        self._policies: dict[tuple[Source, PolicySettings, tuple[str, ...]], EffectivePolicy] = {}
+
+    def refresh(self) -> None:
+        """Read again what others have written. Raises `UnavailableError` when the storage does not answer."""
+        tables = self._store.rows(TABLES)
+        if self._moved(TABLES.name, tables.version):
+            self._forget_tables()
+            self._take(tables.all())
+        health = self._store.rows(HEALTH)
+        if self._moved(HEALTH.name, health.version):
+            self._health = {row.table_id: row for row in health.all()}
+        schemas = self._store.rows(SCHEMAS)
+        if self._moved(SCHEMAS.name, schemas.version):
+            self._with_schema = set(schemas.arrow(["table_id"]).column(0).to_pylist())
+        runs = self._store.rows(RUNS)
+        if self._moved(RUNS.name, runs.version):
+            self._past.clear()
+            self.remember_runs(self._recent_runs(runs.arrow(_RUN_COLUMNS)))
+
+    def governed(self) -> Mapping[str, Governed]:
+        """Every managed table that is not gone, by `table_id`, under its scopes."""
+        return self._governed
+
+    def row(self, table_id: str) -> TableRow | None:
+        """One row of `lakewarden.tables`, gone ones and scopes included."""
+        return self._rows.get(table_id)
+
+    def health(self, table_id: str) -> HealthRow | None:
+        """The last health on record."""
+        return self._health.get(table_id)
+
+    def healths(self) -> Iterable[HealthRow]:
+        """All health on record."""
+        return self._health.values()
+
+    def has_schema(self, table_id: str) -> bool:
+        """Whether `lakewarden.schemas` knows any version of the table."""
+        return table_id in self._with_schema
+
+    def find(self, subject: str) -> str | None:
+        """The `table_id` of a live table called so, or at that canonical location."""
+        return self._by_name.get(subject) or self._by_location.get(subject)
+
+    def locations(self) -> tuple[str, ...]:
+        """Locations of all managed tables, dropped ones included, sorted: nobody may vacuum across them."""
+        return self._locations
+
+    def wrote_tables(self, done: Committed[TableRow]) -> None:
+        """Fold in our own edit of `lakewarden.tables`."""
+        if not done.rows or self._skipped(TABLES.name, done.version):
+            return
+        self._take(done.rows)
+
+    def wrote_health(self, done: Committed[HealthRow]) -> None:
+        """Fold in our own edit of `lakewarden.health`."""
+        if done.rows and not self._skipped(HEALTH.name, done.version):
+            self._health.update({row.table_id: row for row in done.rows})
+
+    def recorded(self, runs: Iterable[RunRow], version: int) -> None:
+        """Fold in runs that we have just appended to `lakewarden.runs`."""
+        if not self._skipped(RUNS.name, version):
+            self.remember_runs(runs)
+
+    def wrote_schemas(self, table_ids: Iterable[str], version: int) -> None:
+        """Fold in schema versions that we have just appended."""
+        if not self._skipped(SCHEMAS.name, version):
+            self._with_schema.update(table_ids)
+
+    def remember_runs(self, runs: Iterable[RunRow]) -> None:
+        """Fold finished runs into what is known of each table's past."""
+        for run in runs:
+            past = self._past[run.table_id]
+            past[run.action] = remember(past.get(run.action), run)
+
+    def world(self, unfinished: Iterable[Run], budget: Budget, *, has_metastore: bool) -> World:
+        """What the planner sees."""
+        busy = {run.request.table_id: run for run in unfinished}
+        views = tuple(
+            TableView(
+                governed=one,
+                health=self._health.get(table_id),
+                past=self._past.get(table_id, {}),
+                unfinished=busy.get(table_id),
+            )
+            for table_id, one in self._governed.items()
+        )
+        return World(
+            tables=views,
+            locations=self.locations(),
+            unfinished=len(busy),
+            budget=budget,
+            has_metastore=has_metastore,
+        )
+
+    def _moved(self, table: str, version: int) -> bool:
+        moved = self._versions.get(table) != version
+        self._versions[table] = version
+        return moved
+
+    def _skipped(self, table: str, version: int) -> bool:
+        """Whether somebody else committed between what we know and our own commit: then `refresh` reads it all."""
+        if version == self._versions.get(table, -2) + 1:
+            self._versions[table] = version
+            return False
+        return version != self._versions.get(table)
+
+    def _forget_tables(self) -> None:
+        for kept in (self._rows, self._governed, self._by_name, self._by_location, self._policies):
+            kept.clear()
+
+    def _take(self, rows: Iterable[TableRow]) -> None:
+        """Govern rows that are new or changed; all of them when a scope is among them."""
+        changed = list(rows)
+        self._rows.update({row.table_id: row for row in changed})
+        if any(row.kind is RowKind.SCOPE for row in changed):
+            changed = list(self._rows.values())
+        scopes = scopes_by_name(self._rows.values())
+        for row in changed:
+            if row.kind is RowKind.TABLE:
+                self._place(row, scopes)
+        self._locations = tuple(
+            sorted(row.location for row in self._rows.values() if row.location is not None)
+        )
+
+    def _place(self, row: TableRow, scopes: Mapping[str, TableRow]) -> None:
+        before = self._governed.pop(row.table_id, None)
+        if before is not None:
+            self._by_name.pop(before.row.name, None)
+            self._by_location.pop(before.row.location or "", None)
+        if row.state in GONE and row.state is not TableState.PURGING:
+            return
+        governed = govern(row, scopes)
+        # Most tables of a namespace share one merged policy: keep it once.
+        shared = self._policies.setdefault((row.source, row.policy, scope_names(row.name)), governed.policy)
+        if shared.settings == governed.policy.settings:
+            governed = replace(governed, policy=shared)
+        self._governed[row.table_id] = governed
+        self._by_name[row.name] = row.table_id
+        if row.location is not None:
+            self._by_location[row.location] = row.table_id
+
+    def _recent_runs(self, table: pa.Table) -> Iterator[RunRow]:
+        since = self._clock.now() - _RUNS_WINDOW
+        recent = table.filter(pc.field("finished_at") >= pa.scalar(since)).sort_by("finished_at")
+        for start in range(0, recent.num_rows, _BATCH):
+            yield from codec(RUNS).decode(recent.slice(start, _BATCH))

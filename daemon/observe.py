@@ -1,0 +1,271 @@
+"""Looking at tables without Spark: which have moved, what their logs say now, what that makes of their rows.
+
+A table that did not move costs one look for the next version. Only what changed is written: a look that finds the same
+as before leaves no trace, so that idle sweeps make no commit.
+"""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final, Protocol
+
+from lakewarden.catalog.clock import Clock
+from lakewarden.catalog.errors import UnreadableError
+from lakewarden.catalog.formats.base import LogProblem, Observation, ProbeResult, TableReader
+from lakewarden.catalog.health import health_of, schema_hash, with_verdict
+from lakewarden.catalog.model import (
+    Finding,
+    HealthRow,
+    SchemaRow,
+    Severity,
+    Source,
+    TableFormat,
+    TableRow,
+    TableState,
+)
+from lakewarden.catalog.requests import has_new_requests, record_requests
+from lakewarden.catalog.schemas import next_schema
+from lakewarden.catalog.scopes import Governed
+from lakewarden.catalog.system.base import SCHEMAS, SYSTEM_TABLES, SystemStore
+
+__all__ = ["BY", "Inspector", "Look", "Observer", "settled"]
+
+SELF_STRIDE: Final = 20
+"""Commits after which a system table is looked at again. Every sweep that changes anything writes to some of them: to
+look each time would make each sweep the cause of the next one's commit."""
+BY: Final = "lakewarden"
+"""Who changed a row, where the sweep did."""
+_EXISTS: Final = "exists"
+_REQUESTS: Final = "policy_requests"
+_REMEMBERED: Final = 200
+"""Observations kept for reading only what came after; the least recently used goes."""
+
+
+class Inspector(Protocol):
+    """Validation, with whatever it has to ask for (metastore entries, files)."""
+
+    def gone(self, governed: Governed, before: HealthRow | None, now: datetime) -> tuple[Finding, ...]:
+        """Findings for a table whose log is not there."""
+
+    def dropped(self, governed: Governed) -> str | None:
+        """Why a table that is gone counts as dropped by its users; None if that cannot be said."""
+
+    def changed(
+        self, governed: Governed, seen: Observation | LogProblem, before: HealthRow | None, now: datetime
+    ) -> tuple[Finding, ...]:
+        """The checks that run whenever a table changed, with the findings of the daily ones still standing."""
+
+    def daily(
+        self, governed: Governed, seen: Observation | LogProblem, before: HealthRow | None, now: datetime
+    ) -> tuple[Finding, ...]:
+        """All checks, the dear ones too."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Look:
+    """What looking at one table came to. `health` is new health to write (None: as before), `schema` a new schema
+    version; `seen` is None where the table is gone, and `dropped` then says why it counts as dropped, not as lost;
+    `rewound`: it was restored since the last look."""
+
+    table_id: str
+    at: datetime
+    findings: tuple[Finding, ...]
+    seen: Observation | LogProblem | None
+    health: HealthRow | None
+    schema: SchemaRow | None = None
+    rewound: bool = False
+    dropped: str | None = None
+
+
+class Observer:
+    """Looks at one table at a time and remembers when it did. Nothing is written here."""
+
+    def __init__(
+        self,
+        *,
+        readers: tuple[TableReader, ...],
+        inspector: Inspector,
+        store: SystemStore,
+        clock: Clock,
+        checks_every: timedelta,
+    ) -> None:
+        self._readers: Mapping[TableFormat, TableReader] = {reader.format: reader for reader in readers}
+        self._inspector, self._store, self._clock, self._checks_every = inspector, store, clock, checks_every
+        self._observations: OrderedDict[str, Observation] = OrderedDict()
+        self._looked_at: dict[str, datetime] = {}
+        self._failed: dict[str, ProbeResult] = {}
+
+    def wants_checks(self, before: HealthRow | None) -> bool:
+        """Whether the daily checks of a table are due."""
+        checked = before.checked_at if before is not None else None
+        return checked is None or self._clock.now() - checked >= self._checks_every
+
+    def look(
+        self, governed: Governed, before: HealthRow | None, *, must: bool, checks: bool, has_schema: bool
+    ) -> Look | None:
+        """Look at one table; None if it did not move and nothing asks for more.
+
+        `must`: look even so (a hint, a finished run). `checks`: run the daily checks as well. Raises
+        `UnavailableError` when its storage does not answer: nothing is concluded from that.
+        """
+        row, now = governed.row, self._clock.now()
+        reader, location = self._readers[row.format or TableFormat.DELTA], row.location or ""
+        probe = reader.probe(location, seen=before.version if before is not None else None)
+        was_gone = before is not None and _is_gone(before)
+        if not probe.exists:
+            return self._gone(governed, before, now) if must or checks or not was_gone else None
+        moved = self._self_moved(row, before) if row.source is Source.SELF else self._moved(row, probe)
+        if not (
+            must or checks or moved or was_gone or self._never_judged(row, before, has_schema=has_schema)
+        ):
+            return None
+        seen = self._read(row.table_id, reader, location)
+        if isinstance(seen, LogProblem):
+            self._failed[row.table_id] = probe
+        judge = self._inspector.daily if checks else self._inspector.changed
+        rewound = self._rewound(row, seen, before, reader)
+        findings = (*judge(governed, seen, before, now), *_requests(row, seen, before, now, rewound=rewound))
+        health = health_of(row, governed.policy, seen, findings, now=now, before=before)
+        if checks:
+            health = replace(health, checked_at=now)
+        self._looked_at[row.table_id] = now
+        return Look(
+            table_id=row.table_id,
+            at=now,
+            findings=findings,
+            seen=seen,
+            health=health if checks or not _same(health, before) else None,
+            schema=self._schema(row, seen, before, has_schema=has_schema),
+            rewound=rewound,
+        )
+
+    def forget(self, table_id: str) -> None:
+        """Read this table's log from scratch next time."""
+        self._observations.pop(table_id, None)
+
+    def _gone(self, governed: Governed, before: HealthRow | None, now: datetime) -> Look:
+        row = governed.row
+        self.forget(row.table_id)
+        self._looked_at[row.table_id] = now
+        findings = self._inspector.gone(governed, before, now)
+        base = before or HealthRow(table_id=row.table_id, name=row.name, observed_at=now)
+        health = replace(base, name=row.name, findings=findings, observed_at=now)
+        return Look(
+            table_id=row.table_id,
+            at=now,
+            findings=findings,
+            seen=None,
+            health=None if _same(health, before) else health,
+            dropped=self._inspector.dropped(governed),
+        )
+
+    def _read(self, table_id: str, reader: TableReader, location: str) -> Observation | LogProblem:
+        try:
+            seen = reader.observe(location, since=self._observations.get(table_id))
+        except UnreadableError as error:
+            seen = LogProblem(check="log_readable", message=str(error))
+        if isinstance(seen, Observation):
+            self._observations[table_id] = seen
+            self._observations.move_to_end(table_id)
+            if len(self._observations) > _REMEMBERED:
+                self._observations.popitem(last=False)
+        else:
+            self.forget(table_id)
+        return seen
+
+    def _never_judged(self, row: TableRow, before: HealthRow | None, *, has_schema: bool) -> bool:
+        """Whether the table was never judged by its row as it is now (policy, name, location), or its schema is not
+        on record. Looks of this process that left no trace count."""
+        looked = self._looked_at.get(row.table_id)
+        if before is None or (looked is None and not has_schema and row.source is not Source.SELF):
+            return True
+        return row.updated_at > (max(looked, before.observed_at) if looked else before.observed_at)
+
+    def _moved(self, row: TableRow, probe: ProbeResult) -> bool:
+        """Whether the table moved. One that could not be read moved only if it looks different from then: a broken
+        log is not read again by every sweep."""
+        failed = self._failed.pop(row.table_id, None)
+        if failed is not None and probe == failed:
+            self._failed[row.table_id] = failed
+            return False
+        unseen = row.state is TableState.QUARANTINED and row.table_id not in self._looked_at
+        return probe.moved or failed is not None or unseen
+
+    def _self_moved(self, row: TableRow, before: HealthRow | None) -> bool:
+        if before is None or before.version is None:
+            return True
+        table = next(one for one in SYSTEM_TABLES if self._store.location(one) == row.location)
+        return self._store.rows(table).version - before.version >= SELF_STRIDE
+
+    def _schema(
+        self, row: TableRow, seen: Observation | LogProblem, before: HealthRow | None, *, has_schema: bool
+    ) -> SchemaRow | None:
+        if isinstance(seen, LogProblem) or row.source is Source.SELF:
+            return None  # the schemas of system tables are versioned with lakewarden itself
+        unchanged = before is not None and before.schema_hash == schema_hash(seen.schema)
+        if unchanged and has_schema:
+            return None
+        return next_schema(row.table_id, seen, self._store.rows(SCHEMAS).find(table_id=row.table_id))
+
+    def _rewound(
+        self, row: TableRow, seen: Observation | LogProblem, before: HealthRow | None, reader: TableReader
+    ) -> bool:
+        if isinstance(seen, LogProblem) or before is None or before.version is None:
+            return False
+        if not has_new_requests(row, seen.properties):
+            return False
+        commits = reader.commits(seen.location, after=before.version, upto=seen.version)
+        return any(commit.operation == "RESTORE" for commit in commits)
+
+
+def settled(row: TableRow, look: Look, now: datetime) -> TableRow:
+    """The row as a look leaves it: its verdict, the table's UUIDs so far, the requests in its properties.
+
+    Pure; equal to `row` where nothing changed.
+    """
+    changed = row
+    if isinstance(look.seen, Observation):
+        changed, _ = record_requests(changed, look.seen.properties, rewound=look.rewound)
+        if changed.format_ids[-1:] != (look.seen.format_id,):
+            changed = replace(changed, format_ids=(*changed.format_ids, look.seen.format_id))
+    if look.dropped is not None and row.state in (TableState.ACTIVE, TableState.QUARANTINED):
+        changed = replace(changed, state=TableState.DROPPED, state_reason=look.dropped)
+    else:
+        changed = with_verdict(changed, look.findings)
+    if changed == row:
+        return row
+    # A new verdict dates from the look. A new policy is younger: the table is judged by it at the next look.
+    at = now if changed.policy != row.policy else look.at
+    return replace(changed, updated_at=max(at, row.updated_at), updated_by=BY)
+
+
+def _requests(
+    row: TableRow,
+    seen: Observation | LogProblem,
+    before: HealthRow | None,
+    now: datetime,
+    *,
+    rewound: bool,
+) -> tuple[Finding, ...]:
+    """What the table's properties ask for and cannot have. It stands until they ask for something else."""
+    if isinstance(seen, LogProblem):
+        return ()
+    if not has_new_requests(row, seen.properties):
+        return tuple(one for one in before.findings if one.check == _REQUESTS) if before is not None else ()
+    _, problems = record_requests(row, seen.properties, rewound=rewound)
+    return tuple(
+        Finding(check=_REQUESTS, severity=Severity.WARNING, message=problem, since=now)
+        for problem in problems
+    )
+
+
+def _is_gone(health: HealthRow) -> bool:
+    return any(one.check == _EXISTS and one.severity is Severity.ERROR for one in health.findings)
+
+
+def _same(health: HealthRow, before: HealthRow | None) -> bool:
+    """Whether two rows say the same, whenever they were written."""
+    if before is None:
+        return False
+    return replace(health, observed_at=before.observed_at, checked_at=before.checked_at) == before

@@ -1,0 +1,124 @@
+"""A run that a person orders: the action as the rules would make it, due or not."""
+
+import uuid
+from dataclasses import dataclass
+from typing import assert_never
+
+from lakewarden.catalog.access import Actor, Deed, require
+from lakewarden.catalog.errors import PreconditionError, UsageError
+from lakewarden.catalog.formats.base import LogProblem
+from lakewarden.catalog.model import Action, RowKind, TableRow, TableState
+from lakewarden.catalog.policies import EffectivePolicy
+from lakewarden.catalog.scopes import govern, scopes_by_name
+from lakewarden.catalog.state.base import RunRequest
+from lakewarden.catalog.storage import is_inside
+from lakewarden.catalog.system.base import TABLES
+from lakewarden.daemon.wiring import Services
+from lakewarden.jobs.actions import (
+    AnyAction,
+    Compact,
+    LogCare,
+    RefreshStatistics,
+    SetProperties,
+    SyncMetastore,
+    Vacuum,
+    encode,
+)
+from lakewarden.jobs.rules import conversion_action, retention_properties
+
+__all__ = ["Order", "order_run"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Order:
+    """What a person wants done. `full`, `consented` and `dry_run` speak of a vacuum; `dry_run` of a compaction too."""
+
+    action: Action
+    full: bool = False
+    consented: bool = False
+    dry_run: bool = False
+
+
+def order_run(services: Services, row: TableRow, order: Order, *, actor: Actor) -> RunRequest:
+    """The request for one action on one table at its present head.
+
+    Raises `PreconditionError` for a quarantined, paused or held table, `UsageError` for an action nobody orders.
+    """
+    require(actor, Deed.RUN, row)
+    action = order.action
+    rows = services.store.rows(TABLES)
+    governed = govern(row, scopes_by_name(rows.find(kind=RowKind.SCOPE)))
+    if row.state is not TableState.ACTIVE and action is not Action.CONVERT:
+        raise PreconditionError(
+            f"{row.name} is {row.state}: {row.state_reason}.", hint="See `lakewarden why`."
+        )
+    if governed.paused is not None:
+        raise PreconditionError(
+            f"{row.name} is paused ({governed.paused}).", hint="`lakewarden resume` first."
+        )
+    if governed.hold is not None and action is Action.VACUUM:
+        raise PreconditionError(
+            f"{row.name} is under legal hold ({governed.hold}).", hint="An admin can lift it."
+        )
+    location = row.location or ""
+    seen = services.desk.reader_at(location, row.name).observe(location)
+    if isinstance(seen, LogProblem):
+        raise PreconditionError(seen.message, hint="`lakewarden tables validate` says more.")
+    others = rows.arrow(["location"]).column("location").to_pylist()
+    inside = tuple(sorted(one for one in others if one and is_inside(one, location)))
+    payload = (
+        conversion_action(governed)
+        if action is Action.CONVERT
+        else _action(order, row, governed.policy, seen.version, inside)
+    )
+    return RunRequest(
+        run_id=uuid.uuid4().hex,
+        table_id=row.table_id,
+        name=row.name,
+        location=location,
+        action=action,
+        payload=encode(payload),
+        because=f"{actor.name} asked for it",
+        requires_version=None if action is Action.CONVERT else seen.version,
+        rank=float("inf"),
+    )
+
+
+def _action(
+    order: Order, row: TableRow, policy: EffectivePolicy, version: int, inside: tuple[str, ...]
+) -> AnyAction:
+    wanted = policy.settings
+    match order.action:
+        case Action.VACUUM:
+            return Vacuum(
+                requires=version,
+                retention_seconds=policy.vacuum_retention_seconds,
+                full=order.full,
+                max_share=wanted.vacuum_max_share or 0.0,
+                consented=order.consented,
+                dry_run=order.dry_run,
+                excluded=inside,
+            )
+        case Action.COMPACT:
+            return Compact(
+                requires=version,
+                target_bytes=wanted.compaction_target_bytes or 0,
+                min_small_files=2,
+                quiet_seconds=0,
+                dry_run=order.dry_run,
+            )
+        case Action.STATISTICS:
+            return RefreshStatistics(requires=version, name=row.name)
+        case Action.LOG_CARE:
+            return LogCare(requires=version, retention_seconds=policy.log_retention_seconds)
+        case Action.PROPERTIES:
+            return SetProperties(requires=version, properties=retention_properties(policy))
+        case Action.SYNC:
+            return SyncMetastore(requires=version, name=row.name)
+        case Action.CONVERT | Action.PURGE:
+            raise UsageError(
+                f"{order.action} is not ordered here.",
+                hint="Use `lakewarden tables convert` or `drop --purge`.",
+            )
+        case _:
+            assert_never(order.action)

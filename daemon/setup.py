@@ -1,0 +1,37 @@
+"""`init`: the system tables, row 0 first, and their entries in the metastore where there is one."""
+
+import getpass
+from dataclasses import dataclass
+
+from lakewarden.catalog.errors import UnavailableError
+from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.system.rows import system_rows
+from lakewarden.daemon.enlist import enlist_system_tables
+from lakewarden.daemon.wiring import Services
+
+__all__ = ["Initialised", "initialise"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Initialised:
+    """Whether the tables were made now, and what there is to say about the metastore (None: it knows them)."""
+
+    created: bool
+    metastore_note: str | None
+
+
+def initialise(services: Services) -> Initialised:
+    """Create the system tables if absent, and enlist them in the metastore. Interrupted, it is simply run again."""
+    created = not services.store.exists()
+    services.settings.home.mkdir(parents=True, exist_ok=True)
+    services.store.create(system_rows(services.store, now=services.clock.now(), actor=getpass.getuser()))
+    reach("init.created")
+    return Initialised(created=created, metastore_note=_enlist(services))
+
+
+def _enlist(services: Services) -> str | None:
+    try:
+        enlist_system_tables(services)
+    except UnavailableError as error:
+        return f"{error} Run `lakewarden init` again once it answers: Spark reads the system tables by name then."
+    return None

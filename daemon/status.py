@@ -1,0 +1,59 @@
+"""One page of state: who leads, what is managed, what needs attention."""
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime
+
+import pyarrow.compute as pc
+
+from lakewarden.catalog.model import TableState
+from lakewarden.catalog.scopes import GLOBAL
+from lakewarden.catalog.state.base import RunState
+from lakewarden.catalog.system.base import TABLES
+from lakewarden.daemon.fleet import fleet
+from lakewarden.daemon.wiring import Services
+
+__all__ = ["Status", "status_of"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Status:
+    """`leader` is None where no daemon leads; `bytes` and `files` are of live versions; `last_look_at` the newest
+    health row; `paused` the reason everything is paused, None if it is not."""
+
+    home: str
+    leader: str | None
+    leader_token: int | None
+    paused: str | None
+    tables: int
+    quarantined: int
+    converting: int
+    files: int
+    bytes: int
+    queued: int
+    running: int
+    unrecorded: int
+    last_look_at: datetime | None
+
+
+def status_of(services: Services) -> Status:
+    """Read it all; nothing is changed."""
+    found = fleet(services.store)
+    states = Counter(found.column("state").to_pylist())
+    lease = services.leases.current(services.settings.lease_name)
+    runs = Counter(run.state for run in services.queue.unfinished())
+    return Status(
+        home=str(services.settings.home),
+        leader=None if lease is None else lease.holder,
+        leader_token=None if lease is None else lease.token,
+        paused=next((row.paused for row in services.store.rows(TABLES).find(name=GLOBAL)), None),
+        tables=found.num_rows,
+        quarantined=states[TableState.QUARANTINED.value],
+        converting=states[TableState.CONVERTING.value],
+        files=pc.sum(found.column("files")).as_py() or 0,
+        bytes=pc.sum(found.column("bytes")).as_py() or 0,
+        queued=runs[RunState.QUEUED],
+        running=runs[RunState.CLAIMED] + runs[RunState.RUNNING],
+        unrecorded=len(services.queue.finished(1000)),
+        last_look_at=pc.max(found.column("observed_at")).as_py(),
+    )

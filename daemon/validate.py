@@ -1,0 +1,19 @@
+"""Every check on one table, now, for a person: nothing is written."""
+
+from lakewarden.catalog.model import Finding
+from lakewarden.catalog.registry.govern import governed
+from lakewarden.catalog.system.base import HEALTH
+from lakewarden.daemon.wiring import Services
+
+__all__ = ["validate_table"]
+
+
+def validate_table(services: Services, where: str) -> tuple[Finding, ...]:
+    """Findings of all tiers, those that stood before with the time since when they stand."""
+    view = governed(services.desk, where)
+    location, now = view.row.location or "", services.clock.now()
+    before = services.store.rows(HEALTH).get(view.row.table_id)
+    if not services.desk.is_table(location):
+        return services.inspection.gone(view, before, now)
+    seen = services.desk.reader_at(location, view.row.name).observe(location)
+    return services.inspection.daily(view, seen, before, now)

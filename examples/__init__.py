@@ -1,0 +1,1 @@
+"""Examples that run: the demo, and the real data it uses."""

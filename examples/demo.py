@@ -1,0 +1,274 @@
+"""The demo: a real Hive metastore, local Spark, real flights; lakewarden takes them over and looks after them.
+
+`make demo` runs this. Everything lives in one folder (.demo) that is made anew each time.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
+
+from examples.flights import write_parquet
+from lakewarden.daemon.embedded import EmbeddedMetastore
+from lakewarden.jobs.engine.session import start_session
+from lakewarden.jobs.engine.settings import SparkSettings
+
+ROOT = Path(__file__).resolve().parents[1]
+LAKEWARDEN = Path(sys.executable).with_name("lakewarden")
+BOLD, DIM, END = ("\033[1m", "\033[2m", "\033[0m") if sys.stdout.isatty() else ("", "", "")
+
+
+@dataclass(kw_only=True)
+class Demo:
+    """One run of the demo in `folder`."""
+
+    folder: Path
+    started: float = field(default_factory=time.monotonic)
+
+    @property
+    def home(self) -> Path:
+        return self.folder / "home"
+
+    @property
+    def lake(self) -> Path:
+        return self.folder / "lake"
+
+    def chapter(self, title: str) -> None:
+        """A heading with the seconds since the start."""
+        print(f"\n{BOLD}{title}{END}  {DIM}{time.monotonic() - self.started:.0f} s{END}", flush=True)
+
+    def cli(self, *arguments: str, quiet: bool = False, brief: bool = False) -> str:
+        """Run `lakewarden ...` as a person would; show command and output (`brief`: remarks only); return stdout."""
+        shown = " ".join(one if one.isprintable() and " " not in one else f'"{one}"' for one in arguments)
+        if not quiet:
+            print(f"{DIM}$ lakewarden {shown}{END}", flush=True)
+        command = [str(LAKEWARDEN), *arguments]
+        done = subprocess.run(command, env=self.environment(), capture_output=True, text=True, check=False)
+        if not quiet or done.returncode not in (0, 3):
+            print("" if brief else done.stdout, done.stderr, sep="", end="", flush=True)
+        if done.returncode not in (0, 3):
+            raise SystemExit(f"lakewarden {shown} ended with exit code {done.returncode}")
+        return done.stdout
+
+    def rows(self, *arguments: str) -> Any:
+        """What a command prints as JSON."""
+        return json.loads(self.cli(*arguments, "-o", "json", quiet=True))
+
+    def wait(self, what: str, ready: Callable[[], bool], *, seconds: float = 300) -> None:
+        """Wait until something is so."""
+        end = time.monotonic() + seconds
+        while not ready():
+            if time.monotonic() > end:
+                raise SystemExit(f"Waited {seconds:.0f} s for {what}; see {self.folder}/daemon.log.")
+            time.sleep(0.5)
+
+    def environment(self) -> dict[str, str]:
+        return {**os.environ, "LAKEWARDEN_HOME": str(self.home), "COLUMNS": "150"}
+
+
+def main() -> None:
+    """Run the whole demo."""
+    folder = Path(os.environ.get("LAKEWARDEN_DEMO", ROOT / ".demo")).absolute()
+    shutil.rmtree(folder, ignore_errors=True)
+    demo = Demo(folder=folder)
+    demo.chapter("1. A lake as one finds it: Parquet tables in a Hive metastore")
+    parquet = write_parquet(folder / "parquet")
+    with EmbeddedMetastore(folder / "metastore") as metastore:
+        print(f"A real Hive metastore answers at {metastore.uri}.", flush=True)
+        settle(demo, metastore.uri)
+        spark = quiet_session(demo, metastore.uri)
+        try:
+            load(spark, demo, parquet)
+            demo.chapter("2. lakewarden takes over")
+            demo.cli("init")
+            with running_daemon(demo):
+                take_over(demo)
+                live(spark, demo)
+                before = look(demo, "4. Before: what users left behind")
+                look_after(demo)
+                after = look(demo, "6. After")
+                agree(spark, demo)
+            tell(demo, before, after)
+        finally:
+            spark.stop()
+
+
+def settle(demo: Demo, metastore_uri: str) -> None:
+    """Write the settings a newcomer would write."""
+    demo.home.mkdir(parents=True)
+    (demo.home / "lakewarden.toml").write_text(
+        f'[metastore]\nuri = "{metastore_uri}"\n\n[sweep]\ninterval = "1 s"\n\n[http]\nport = 0\n',
+        encoding="utf-8",
+    )
+
+
+def quiet_session(demo: Demo, metastore_uri: str) -> SparkSession:
+    """The user's own Spark session; what its JVM says while it starts goes into a file."""
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    kept = os.dup(2)
+    with (demo.folder / "spark.log").open("w") as log:
+        os.dup2(log.fileno(), 2)
+        try:
+            return start_session(SparkSettings(metastore_uri=metastore_uri))
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+
+
+@contextmanager
+def running_daemon(demo: Demo) -> Iterator[None]:
+    """The daemon beside everything else, as in production; its log is in the demo's folder."""
+    with (demo.folder / "daemon.log").open("w") as log:
+        process = subprocess.Popen(
+            [str(LAKEWARDEN), "daemon"], env=demo.environment(), stdout=log, stderr=log
+        )
+        try:
+            demo.wait("a leader", lambda: demo.rows("status")["leader"] is not None)
+            yield
+        finally:
+            process.terminate()
+            process.wait(120)
+
+
+def load(spark: SparkSession, demo: Demo, parquet: dict[str, Path]) -> None:
+    """Flights as a partitioned Hive table, weather as a Spark table, airlines as a bare directory."""
+    spark.sql(f"CREATE DATABASE demo LOCATION '{demo.lake}/demo.db'")
+    spark.read.parquet(str(parquet["flights"])).createOrReplaceTempView("flights")
+    columns = [column for column in spark.table("flights").columns if column != "month"]
+    typed = ", ".join(f"{name} {kind}" for name, kind in spark.table("flights").select(columns).dtypes)
+    spark.sql(f"CREATE TABLE demo.flights ({typed}) PARTITIONED BY (month BIGINT) STORED AS PARQUET")
+    spark.sql("SET hive.exec.dynamic.partition.mode=nonstrict")
+    spark.sql(f"INSERT INTO demo.flights PARTITION (month) SELECT {', '.join(columns)}, month FROM flights")
+    spark.read.parquet(str(parquet["weather"])).write.format("parquet").saveAsTable("demo.weather")
+    shutil.copytree(parquet["airlines"], demo.lake / "airlines")
+    rows = spark.table("demo.flights").count()
+    print(
+        f"demo.flights ({rows:,} rows, Hive, 12 partitions), demo.weather (Spark), {demo.lake}/airlines (a directory)."
+    )
+
+
+def take_over(demo: Demo) -> None:
+    """Three conversions, three ways, three policies."""
+    demo.cli("tables", "convert", "demo.flights", "--vacuum-retain", "30 days", "--owner", "ana", brief=True)
+    demo.cli("sql", "CONVERT TO DELTA demo.weather NO STATISTICS VACUUM RETAIN 14 DAYS OWNER bo")
+    demo.cli("tables", "convert", str(demo.lake / "airlines"), "--name", "demo.airlines", brief=True)
+    demo.cli("pause", "*", "--reason", "let us look first", quiet=True)
+    print("The list of airlines may be forgotten at once: nobody asked for a promise there.")
+    demo.cli(
+        "tables",
+        "policy",
+        "set",
+        "demo.airlines",
+        "rollback.promise=0 s",
+        "vacuum.max_share=100%",
+        "vacuum.retention=0 s",
+        "compaction.quiet=0 s",
+    )
+    demo.cli("tables", "policy", "set", "demo.*", "compaction.quiet=0 s", "compaction.min_small_files=5")
+
+
+def live(spark: SparkSession, demo: Demo) -> None:
+    """What users do to tables: small appends, updates, full rewrites; by Spark and by delta-rs."""
+    demo.chapter("3. Life: small appends, updates and rewrites by Spark and delta-rs")
+    flights = demo.lake / "demo.db" / "flights"
+    december = DeltaTable(str(flights)).to_pyarrow_table(filters=[("month", "=", 12)])
+    for day in range(1, 31):
+        late = december.filter(pc.equal(december.column("day"), day)).slice(0, 40)
+        write_deltalake(str(flights), late, mode="append")
+    spark.sql("UPDATE demo.flights SET dep_delay = 0 WHERE month = 12 AND day = 24 AND dep_delay < 5")
+    airlines = demo.lake / "airlines"
+    listed = DeltaTable(str(airlines)).to_pyarrow_table()
+    for _ in range(12):
+        write_deltalake(str(airlines), listed, mode="overwrite")
+    print("30 small appends and one update to demo.flights, 12 rewrites of demo.airlines.")
+
+
+def look(demo: Demo, title: str) -> dict[str, dict[str, Any]]:
+    """Health as the sweep sees it, once it has seen what is there now."""
+    demo.chapter(title)
+
+    def seen() -> bool:
+        rows = demo.rows("tables", "list", "--namespace", "demo")
+        return all(row["version"] == DeltaTable(row["location"]).version() for row in rows)
+
+    demo.wait("the sweep", seen)
+    demo.cli("tables", "list", "--namespace", "demo")
+    return {row["name"]: row for row in demo.rows("tables", "list", "--namespace", "demo")}
+
+
+def look_after(demo: Demo) -> None:
+    """The daemon, until there is nothing left to do."""
+    demo.chapter("5. The daemon: observe, plan, run")
+    demo.cli("resume", "*", quiet=True)
+    demo.cli("jobs", "plan")
+
+    def idle() -> bool:
+        status = demo.rows("status")
+        return not (
+            status["queued"] or status["running"] or status["unrecorded"] or demo.rows("jobs", "plan")
+        )
+
+    demo.wait("the last run", idle)
+    demo.cli("jobs", "list", "--limit", "20")
+    demo.cli("why", "demo.flights")
+
+
+def agree(spark: SparkSession, demo: Demo) -> None:
+    """Row 0 is the table of tables; metastore and Spark see the same."""
+    demo.chapter("7. One truth, wherever one looks")
+    demo.cli(
+        "sql", "SELECT row, name, format, owner, state, source FROM lakewarden.tables ORDER BY row LIMIT 3"
+    )
+    demo.cli("metastore", "diff")
+    print(f"{DIM}# any Spark session:{END}")
+    spark.sql(
+        "SELECT row, name, owner, state FROM lakewarden.tables WHERE name LIKE 'demo.%' ORDER BY row"
+    ).show()
+    spark.sql("SET spark.sql.cbo.enabled=true")
+    plan = spark.sql("EXPLAIN COST SELECT * FROM demo.flights WHERE dep_delay > 60").head()
+    print("EXPLAIN COST SELECT * FROM demo.flights WHERE dep_delay > 60:")
+    for line in plan[0].splitlines() if plan is not None else ():
+        if "rowCount" in line:
+            print(f"  {line.strip()[:60]}... {line[line.index('Statistics(') :]}")
+
+
+def tell(demo: Demo, before: dict[str, dict[str, Any]], after: dict[str, dict[str, Any]]) -> None:
+    """The table a newcomer understands."""
+    demo.chapter("What happened")
+    runs = demo.rows("jobs", "list")
+    print(f"{'table':<15}{'small files':>13}{'on disk, KiB':>16}   what was done, and why")
+    for name in sorted(after):
+        small = f"{before[name]['small_files']} -> {after[name]['small_files']}"
+        disk = f"{disk_of(before, name):,} -> {disk_of(after, name):,}"
+        done = [
+            f"{run['action']}: {run['because']}"
+            for run in runs
+            if run["name"] == name and run["outcome"] == "succeeded"
+        ]
+        print(f"{name:<15}{small:>13}{disk:>16}   {done[0] if done else 'nothing had to be done'}")
+        for line in done[1:]:
+            print(f"{'':<47}{line}")
+    print(
+        f"\nTook {time.monotonic() - demo.started:.0f} s. Next: LAKEWARDEN_HOME={demo.home} {LAKEWARDEN} why demo.weather,"
+        " then docs/quickstart.md."
+    )
+
+
+def disk_of(rows: dict[str, dict[str, Any]], name: str) -> int:
+    """KiB of live files and of removed ones that vacuum has not deleted yet."""
+    return (int(rows[name]["bytes"]) + int(rows[name]["tombstone_bytes"])) // 1024
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,183 @@
+"""What an executor gets and gives: the Engine port (Spark behind it), the context of one run, its report."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from lakewarden.catalog.clock import Clock
+from lakewarden.catalog.formats.base import TableReader
+from lakewarden.catalog.metastore.base import Metastore
+from lakewarden.catalog.model import TableFormat
+from lakewarden.catalog.storage import FileEntry, StorageOptions
+
+__all__ = [
+    "ColumnStatistics",
+    "Engine",
+    "FileChange",
+    "JobContext",
+    "Partition",
+    "Report",
+    "TableStatistics",
+    "Target",
+]
+
+Partition = tuple[tuple[str, str | None], ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Target:
+    """The table a run works on."""
+
+    table_id: str
+    name: str
+    location: str
+    format: TableFormat = TableFormat.DELTA
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FileChange:
+    """What an engine call did: the version it committed (None: no commit) and how many files and bytes it took away
+    or wrote."""
+
+    version: int | None
+    files_removed: int = 0
+    bytes_removed: int = 0
+    files_added: int = 0
+    bytes_added: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ColumnStatistics:
+    """One column as Spark's optimizer wants it. `minimum` and `maximum` in Spark's external string form; lengths in
+    bytes; None where it does not apply."""
+
+    name: str
+    type: str
+    distinct_count: int
+    null_count: int
+    minimum: str | None = None
+    maximum: str | None = None
+    average_length: int | None = None
+    maximum_length: int | None = None
+    histogram: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TableStatistics:
+    """Table statistics of one version: bytes, rows and columns; `sampled_share` of the rows was looked at."""
+
+    version: int
+    total_bytes: int
+    rows: int
+    columns: tuple[ColumnStatistics, ...] = ()
+    sampled_share: float = 1.0
+
+
+class Engine(Protocol):
+    """Work on users' data, done by Spark. One engine lives in one worker process and keeps its session warm.
+
+    Every method that commits carries `run_id` into the commit, commits on exactly version `requires` and raises
+    `ConflictError` (nothing changed) when somebody else committed first, `ExecutionError` when Spark fails.
+    """
+
+    @property
+    def format(self) -> TableFormat:
+        """The table format this engine works on."""
+
+    def convert(
+        self,
+        *,
+        name: str | None,
+        location: str,
+        partitioned_by: Sequence[tuple[str, str]],
+        statistics: bool,
+        run_id: str,
+    ) -> int:
+        """Parquet to this format in place; repeats of an interrupted conversion finish it. Returns the version."""
+
+    def unreferenced(self, location: str, *, requires: int) -> Sequence[str]:
+        """List the whole folder: paths, relative to it, of the files that neither head nor a removal younger than the
+        table's own retention names. Changes nothing."""
+
+    def vacuum(
+        self, location: str, *, requires: int, candidates: Sequence[FileEntry], run_id: str
+    ) -> FileChange:
+        """Delete those of `candidates` (paths relative to the table, as on disk) that the engine, too, finds
+        unreferenced; nothing else. Its commits, if it makes any, may come after somebody else's: they are empty."""
+
+    def compact(
+        self,
+        location: str,
+        *,
+        requires: int,
+        partitions: Sequence[Partition] | None,
+        target_bytes: int,
+        run_id: str,
+    ) -> FileChange:
+        """Rewrite small files of these partitions (None: the whole table) into files of about `target_bytes`."""
+
+    def purge_deletions(
+        self, location: str, *, requires: int, partitions: Sequence[Partition] | None, run_id: str
+    ) -> FileChange:
+        """Rewrite files that carry deletion vectors without the deleted rows."""
+
+    def set_properties(
+        self, location: str, *, requires: int, properties: Sequence[tuple[str, str]], run_id: str
+    ) -> int:
+        """Set table properties in one commit. Returns its version."""
+
+    def checkpoint(self, location: str, *, requires: int) -> None:
+        """Write a checkpoint of version `requires`; no commit. Never cleans the log."""
+
+    def clean_log(self, location: str, *, keep_from: int) -> FileChange:
+        """Delete the log entries that no version from `keep_from` on needs; no commit. Killed half-way it leaves a
+        readable table, and the next call goes on. `version` of the answer is the first version that can still be
+        rebuilt, None if nothing was deleted."""
+
+    def statistics(
+        self, location: str, *, version: int, columns: Sequence[str] | None, max_rows: int
+    ) -> TableStatistics:
+        """Table and column statistics of a version; sampled above `max_rows`."""
+
+    def fill_file_statistics(self, location: str, *, requires: int, run_id: str) -> FileChange:
+        """Give per-file statistics to files that have none, in one commit that changes no data. `files_added` of the
+        answer counts them; no commit where there are none that can be given exact ones."""
+
+    def delete_table(self, location: str) -> FileChange:
+        """Delete a table's whole folder. The caller has proved that it is ours to delete."""
+
+    def interrupt(self) -> None:
+        """Make a call that is under way in another thread fail soon, as by `ExecutionError`; nothing if there is none."""
+
+    def close(self) -> None:
+        """End the session."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobContext:
+    """Everything one run needs. `metastore` is None where none is configured. `still_ours` is called between steps:
+    it raises `ConflictError` once the run was cancelled or its lease was lost. `storage` opens the table's folder."""
+
+    target: Target
+    run_id: str
+    reader: TableReader
+    clock: Clock
+    engine: Engine
+    metastore: Metastore | None
+    still_ours: Callable[[], None]
+    storage: StorageOptions = field(default_factory=StorageOptions)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Report:
+    """How an executor ended when nothing went wrong. `skipped` with a reason means: there was nothing to do.
+
+    `details` is compact JSON for `jobs show` (counts, per-partition results).
+    """
+
+    message: str
+    skipped: bool = False
+    committed_version: int | None = None
+    files: int | None = None
+    bytes: int | None = None
+    details: str | None = None

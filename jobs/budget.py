@@ -1,0 +1,17 @@
+"""How much may be started, and how long failures are left alone. A value of its own: settings make it, the planner
+reads it."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+__all__ = ["Budget"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Budget:
+    """How much one cycle may start. `unfinished` bounds everything queued, claimed and running together."""
+
+    runs_per_cycle: int = 50
+    unfinished: int = 200
+    backoff: timedelta = timedelta(minutes=2)
+    backoff_cap: timedelta = timedelta(days=1)

@@ -1,0 +1,161 @@
+"""The Delta engine: the Engine port on one warm Spark session, composed of the functions beside it."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+
+from lakewarden.catalog.clock import Clock
+from lakewarden.catalog.model import Action, TableFormat
+from lakewarden.catalog.storage import FileEntry, FileStore, StorageOptions, open_store
+from lakewarden.jobs.base import FileChange, Partition, TableStatistics
+from lakewarden.jobs.engine import delta_maintain, deltars
+from lakewarden.jobs.engine.delta_convert import convert
+from lakewarden.jobs.engine.delta_log_cleanup import clean_log
+from lakewarden.jobs.engine.delta_statistics import table_statistics
+from lakewarden.jobs.engine.file_statistics import fill_file_statistics
+from lakewarden.jobs.engine.folder import delete_folder
+from lakewarden.jobs.engine.session import stamped
+
+__all__ = ["DeltaEngine"]
+
+
+class DeltaEngine:
+    """`Engine` for Delta tables. Spark starts with the first call that needs it; metadata commits, checkpoints and log
+    cleanup go without it wherever delta-rs knows the table's features. One run at a time: not thread-safe."""
+
+    def __init__(
+        self, start: Callable[[], SparkSession], *, storage: Callable[[str], StorageOptions], clock: Clock
+    ) -> None:
+        self._start, self._storage, self._clock = start, storage, clock
+        self._session: SparkSession | None = None
+
+    @property
+    def format(self) -> TableFormat:
+        return TableFormat.DELTA
+
+    @property
+    def broken(self) -> bool:
+        """Whether a session was started and does not answer any more: its process is gone, or it was stopped."""
+        if self._session is None:
+            return False
+        try:
+            return bool(self._session.sparkContext._jsc.sc().isStopped())
+        except (Py4JError, ConnectionError, AttributeError):
+            return True
+
+    def convert(
+        self,
+        *,
+        name: str | None,
+        location: str,
+        partitioned_by: Sequence[tuple[str, str]],
+        statistics: bool,
+        run_id: str,
+    ) -> int:
+        with self._stamped(run_id, Action.CONVERT) as spark:
+            return convert(
+                spark,
+                self._store(location),
+                name=name,
+                partitioned_by=partitioned_by,
+                statistics=statistics,
+            )
+
+    def unreferenced(self, location: str, *, requires: int) -> Sequence[str]:
+        return delta_maintain.unreferenced(self._spark(), self._store(location), requires=requires)
+
+    def vacuum(
+        self, location: str, *, requires: int, candidates: Sequence[FileEntry], run_id: str
+    ) -> FileChange:
+        with self._stamped(run_id, Action.VACUUM) as spark:
+            return delta_maintain.vacuum(
+                spark, self._store(location), requires=requires, candidates=candidates, run_id=run_id
+            )
+
+    def compact(
+        self,
+        location: str,
+        *,
+        requires: int,
+        partitions: Sequence[Partition] | None,
+        target_bytes: int,
+        run_id: str,
+    ) -> FileChange:
+        with self._stamped(run_id, Action.COMPACT) as spark:
+            return delta_maintain.compact(
+                spark,
+                self._store(location),
+                requires=requires,
+                partitions=partitions,
+                target_bytes=target_bytes,
+                run_id=run_id,
+            )
+
+    def purge_deletions(
+        self, location: str, *, requires: int, partitions: Sequence[Partition] | None, run_id: str
+    ) -> FileChange:
+        with self._stamped(run_id, Action.COMPACT) as spark:
+            return delta_maintain.purge(
+                spark, self._store(location), requires=requires, partitions=partitions, run_id=run_id
+            )
+
+    def set_properties(
+        self, location: str, *, requires: int, properties: Sequence[tuple[str, str]], run_id: str
+    ) -> int:
+        storage = self._storage(location)
+        version = deltars.set_properties(
+            location, requires=requires, properties=properties, run_id=run_id, storage=storage
+        )
+        if version is not None:
+            return version
+        with self._stamped(run_id, Action.PROPERTIES) as spark:
+            return delta_maintain.set_properties(
+                spark, self._store(location), requires=requires, properties=properties, run_id=run_id
+            )
+
+    def checkpoint(self, location: str, *, requires: int) -> None:
+        if not deltars.checkpoint(location, requires=requires, storage=self._storage(location)):
+            delta_maintain.checkpoint(self._spark(), self._store(location), requires=requires)
+
+    def clean_log(self, location: str, *, keep_from: int) -> FileChange:
+        return clean_log(self._store(location), keep_from=keep_from, now=self._clock.now())
+
+    def statistics(
+        self, location: str, *, version: int, columns: Sequence[str] | None, max_rows: int
+    ) -> TableStatistics:
+        return table_statistics(
+            self._spark(), self._store(location), version=version, columns=columns, max_rows=max_rows
+        )
+
+    def fill_file_statistics(self, location: str, *, requires: int, run_id: str) -> FileChange:
+        return fill_file_statistics(
+            location, requires=requires, run_id=run_id, storage=self._storage(location)
+        )
+
+    def delete_table(self, location: str) -> FileChange:
+        return delete_folder(self._spark(), self._store(location))
+
+    def interrupt(self) -> None:
+        if self._session is not None:
+            with suppress(Py4JError, ConnectionError):
+                self._session.sparkContext.cancelAllJobs()
+
+    def close(self) -> None:
+        if self._session is not None:
+            self._session.stop()
+            self._session = None
+
+    def _spark(self) -> SparkSession:
+        if self._session is None:
+            self._session = self._start()
+        return self._session
+
+    @contextmanager
+    def _stamped(self, run_id: str, action: Action) -> Iterator[SparkSession]:
+        with stamped(self._spark(), run_id, action) as spark:
+            yield spark
+
+    def _store(self, location: str) -> FileStore:
+        return open_store(location, self._storage(location))

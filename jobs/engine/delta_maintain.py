@@ -1,0 +1,231 @@
+"""Vacuum, compaction, purging, properties and checkpoints of Delta tables on Spark.
+
+Every function takes a session that is already stamped with the run (`session.stamped`), so that its settings reach
+nobody else, and the table's folder as a `FileStore`. Spark's statements read head themselves: each function checks
+just before that head is the version the decision was made on, and finds its own commit in the log afterwards.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from pathlib import PurePosixPath
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import Row, SparkSession
+from pyspark.sql.types import StructField, StructType
+
+from lakewarden.catalog.errors import ExecutionError, PreconditionError
+from lakewarden.catalog.storage import FileEntry, FileStore
+from lakewarden.jobs.base import FileChange, Partition
+from lakewarden.jobs.engine.delta_log import commits_of, require_head
+from lakewarden.jobs.engine.errors import translated
+from lakewarden.jobs.engine.names import hadoop_path, quoted, table_at
+
+__all__ = ["checkpoint", "compact", "purge", "set_properties", "unreferenced", "vacuum"]
+
+_PHYSICAL_NAME: Final = "delta.columnMapping.physicalName"
+_INVENTORY: Final = "lakewarden_candidates"
+_INVENTORY_SCHEMA: Final = pa.schema(
+    [("path", pa.string()), ("length", pa.int64()), ("isDir", pa.bool_()), ("modificationTime", pa.int64())]
+)
+
+
+def unreferenced(spark: SparkSession, store: FileStore, *, requires: int) -> tuple[str, ...]:
+    """Paths, relative to the table and as on disk, of files and empty folders that Spark's full vacuum would delete:
+    older than the table's own retention and named neither by head nor by a younger removal. Lists every folder."""
+    require_head(store, requires)
+    base = _qualified(spark, store.root)
+    rows = _run(spark, f"VACUUM {table_at(store.root)} FULL DRY RUN", f"list {store.root}")
+    return tuple(row[0].removeprefix(f"{base}/") for row in rows if row[0].startswith(f"{base}/"))
+
+
+def vacuum(
+    spark: SparkSession, store: FileStore, *, requires: int, candidates: Sequence[FileEntry], run_id: str
+) -> FileChange:
+    """Delete those candidates that Spark's own vacuum, too, finds unreferenced. Commits a start and an end.
+
+    Folders among the candidates are deleted if they are empty. `version` is that of the end commit; None where Spark
+    does not log vacuums (object stores without atomic writes), and then files are counted by looking again.
+    """
+    require_head(store, requires)
+    base = _qualified(spark, store.root)
+    # Its commits are empty, so a user's commit in between is none of its business.
+    spark.conf.unset("spark.databricks.delta.maxCommitAttempts")
+    spark.createDataFrame(_inventory(base, candidates)).createOrReplaceTempView(_INVENTORY)
+    try:
+        inventory = f"USING INVENTORY (SELECT * FROM {_INVENTORY})"
+        _run(spark, f"VACUUM {table_at(store.root)} {inventory}", f"vacuum {store.root}")
+    finally:
+        spark.catalog.dropTempView(_INVENTORY)
+    commits = {commit.operation: commit for commit in commits_of(store, run_id, after=requires)}
+    if "VACUUM END" not in commits:
+        gone = [entry for entry in candidates if not store.exists(entry.path)]
+        return FileChange(
+            version=None, files_removed=len(gone), bytes_removed=sum(entry.size_bytes for entry in gone)
+        )
+    folders = sum(entry.is_dir and not store.exists(entry.path) for entry in candidates)
+    return FileChange(
+        version=commits["VACUUM END"].version,
+        files_removed=commits["VACUUM END"].count("numDeletedFiles") - folders,
+        bytes_removed=commits["VACUUM START"].count("sizeOfDataToDelete"),
+    )
+
+
+def compact(
+    spark: SparkSession,
+    store: FileStore,
+    *,
+    requires: int,
+    partitions: Sequence[Partition] | None,
+    target_bytes: int,
+    run_id: str,
+) -> FileChange:
+    """Rewrite files below half of `target_bytes`, partition by partition, into files of at most `target_bytes`."""
+    require_head(store, requires)
+    spark.conf.set("spark.databricks.delta.optimize.minFileSize", target_bytes // 2)
+    spark.conf.set("spark.databricks.delta.optimize.maxFileSize", target_bytes)
+    where = _where(spark, store, requires, partitions)
+    _run(spark, f"OPTIMIZE {table_at(store.root)}{where}", f"compact {store.root}")
+    return _rewritten(store, run_id, requires)
+
+
+def purge(
+    spark: SparkSession,
+    store: FileStore,
+    *,
+    requires: int,
+    partitions: Sequence[Partition] | None,
+    run_id: str,
+) -> FileChange:
+    """Rewrite files that carry deletion vectors without the deleted rows."""
+    require_head(store, requires)
+    where = _where(spark, store, requires, partitions)
+    _run(spark, f"REORG TABLE {table_at(store.root)}{where} APPLY (PURGE)", f"purge {store.root}")
+    return _rewritten(store, run_id, requires)
+
+
+def set_properties(
+    spark: SparkSession,
+    store: FileStore,
+    *,
+    requires: int,
+    properties: Sequence[tuple[str, str]],
+    run_id: str,
+) -> int:
+    """Set table properties in one commit; for tables that delta-rs must not write. Returns its version."""
+    require_head(store, requires)
+    pairs = ", ".join(f"{_literal(key)} = {_literal(value)}" for key, value in properties)
+    statement = f"ALTER TABLE {table_at(store.root)} SET TBLPROPERTIES ({pairs})"
+    _run(spark, statement, f"set the properties of {store.root}")
+    commit = next(commits_of(store, run_id, after=requires), None)
+    if commit is None:
+        raise ExecutionError(
+            f"Spark set the properties of {store.root} without a commit.", hint="Validate the table."
+        )
+    return commit.version
+
+
+def checkpoint(spark: SparkSession, store: FileStore, *, requires: int) -> None:
+    """Write a checkpoint of version `requires`; for tables whose checkpoints delta-rs must not write.
+
+    Spark cleans the log together with a checkpoint, by age: refused (PreconditionError) while the table allows that.
+    """
+    with translated(f"write a checkpoint of {store.root}"):
+        log, snapshot = _java_log(spark, store), _snapshot(spark, store, requires)
+        if log.enableExpiredLogCleanup(snapshot.metadata()):
+            raise PreconditionError(
+                f"A checkpoint of {store.root} by Spark would also clean its log by age.",
+                hint="Set delta.enableExpiredLogCleanup to false first: the daemon does so where it manages a table.",
+            )
+        log.checkpoint(snapshot, _nothing(spark))
+        written = log.checkpointExistsAtVersion(requires)
+    if not written:  # Spark logs a checkpoint's failure and goes on, so that no commit fails for it
+        raise ExecutionError(
+            f"Spark wrote no checkpoint of version {requires} of {store.root}.",
+            hint="Look into the worker's log.",
+        )
+
+
+def _run(spark: SparkSession, statement: str, deed: str) -> list[Row]:
+    with translated(deed):
+        return spark.sql(statement).collect()
+
+
+def _inventory(base: str, candidates: Sequence[FileEntry]) -> pa.Table:
+    """Candidates in the form VACUUM wants.
+
+    A folder that holds candidates is listed besides: Spark deletes what appears once, so it stays. Times are zero, as
+    the decision that a file is old enough has been made; Spark's own check goes by the log.
+    """
+    wanted = {entry.path: (entry.size_bytes, entry.is_dir) for entry in candidates}
+    parents = {str(parent) for path in wanted for parent in PurePosixPath(path).parents} - {"."}
+    rows = chain(
+        ((f"{base}/{path}", size, is_dir) for path, (size, is_dir) in wanted.items()),
+        ((f"{base}/{parent}", 0, True) for parent in sorted(parents)),
+    )
+    paths, sizes, folders = zip(*rows, strict=True) if wanted else ((), (), ())
+    return pa.table([paths, sizes, folders, [0] * len(paths)], schema=_INVENTORY_SCHEMA)
+
+
+def _rewritten(store: FileStore, run_id: str, requires: int) -> FileChange:
+    found = next(commits_of(store, run_id, after=requires), None)
+    if found is None:
+        return FileChange(version=None)
+    return FileChange(
+        version=found.version,
+        files_removed=found.count("numRemovedFiles"),
+        bytes_removed=found.count("numRemovedBytes"),
+        files_added=found.count("numAddedFiles"),
+        bytes_added=found.count("numAddedBytes"),
+    )
+
+
+def _where(
+    spark: SparkSession, store: FileStore, requires: int, partitions: Sequence[Partition] | None
+) -> str:
+    """A predicate that is true for exactly these partitions. Values are compared in the columns' own types."""
+    if partitions is None:
+        return ""
+    with translated(f"read the schema of {store.root}"):
+        schema = StructType.fromJson(json.loads(_snapshot(spark, store, requires).metadata().schemaString()))
+    # The log names partition columns as column mapping does.
+    columns = {field.metadata.get(_PHYSICAL_NAME, field.name): field for field in schema.fields}
+    return " WHERE " + " OR ".join(_matches(partition, columns) for partition in partitions)
+
+
+def _matches(partition: Partition, columns: Mapping[str, StructField]) -> str:
+    terms = []
+    for logged, value in partition:
+        name, type_ = quoted(columns[logged].name), columns[logged].dataType.simpleString()
+        # Delta keeps no empty partition value: what was '' is NULL.
+        terms.append(f"{name} <=> CAST({_literal(value)} AS {type_})" if value else f"{name} IS NULL")
+    return f"({' AND '.join(terms)})"
+
+
+def _java_log(spark: SparkSession, store: FileStore) -> Any:
+    """Spark's own view of the table's log. Neither checkpoints nor physical column names can be had by SQL."""
+    jvm: Any = spark._jvm
+    return jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, hadoop_path(store.root))
+
+
+def _snapshot(spark: SparkSession, store: FileStore, version: int) -> Any:
+    return _java_log(spark, store).getSnapshotAt(version, _nothing(spark), _nothing(spark), False)
+
+
+def _nothing(spark: SparkSession) -> Any:
+    jvm: Any = spark._jvm
+    return jvm.scala.Option.empty()
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _qualified(spark: SparkSession, location: str) -> str:
+    """The location as Hadoop spells it, which is how Spark spells the paths of a listing."""
+    with translated(f"reach {location}"):
+        jvm: Any = spark._jvm
+        jsession: Any = spark._jsparkSession
+        path = jvm.org.apache.hadoop.fs.Path(hadoop_path(location))
+        return str(path.getFileSystem(jsession.sessionState().newHadoopConf()).makeQualified(path).toString())

@@ -1,0 +1,115 @@
+"""Spark's exceptions as lakewarden's: one sentence, a hint, and no Java stack (that is in the worker's log)."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
+
+from lakewarden.catalog.errors import (
+    ConflictError,
+    ExecutionError,
+    LakewardenError,
+    RefusedError,
+    UnavailableError,
+)
+
+__all__ = ["translated"]
+
+_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]+)(?:\.[A-Z0-9_.]+)?\]")
+_DEEPEST: Final = 20
+"""Causes looked at: a chain may be a circle."""
+
+_LOST_RACES: Final = (
+    "DELTA_MAX_COMMIT_RETRIES_EXCEEDED",
+    "DELTA_CONCURRENT_",
+    "DELTA_PROTOCOL_CHANGED",
+    "DELTA_METADATA_CHANGED",
+)
+_LOST_RACE_CLASSES: Final = ("io.delta.exceptions.", "java.util.ConcurrentModificationException")
+_SILENT_CLASSES: Final = (
+    "java.net.ConnectException",
+    "java.net.SocketTimeoutException",
+    "java.net.UnknownHostException",
+    "org.apache.thrift.transport.TTransportException",
+)
+
+_REFUSALS: Final = {
+    "DELTA_CONVERT_NON_PARQUET_TABLE": "it is not a Parquet table",
+    "DELTA_FAILED_READ_FILE_FOOTER": "one of its files is not a readable Parquet file",
+    "FAILED_READ_FILE": "one of its files cannot be read",
+    "DELTA_FAILED_TO_MERGE_FIELDS": "its Parquet files do not agree on the type of a column",
+    "DELTA_MERGE_INCOMPATIBLE_DATATYPE": "its Parquet files do not agree on the type of a column",
+    "DELTA_FAILED_MERGE_SCHEMA_FILE": "its Parquet files do not agree on the type of a column",
+    "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES": "a column's name has a space or one of ,;{}()= in it",
+    "DELTA_FAILED_CAST_PARTITION_VALUE": "a partition folder's value does not fit the type given for its column",
+    "DELTA_UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME": "its folders and the given partition columns differ",
+    "DELTA_UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME": "its folders and the given partition columns differ",
+    "DELTA_UNEXPECTED_PARTITION_SCHEMA_FROM_USER": "the given partition columns differ from the metastore's",
+    "DELTA_OPERATION_NOT_ALLOWED_DETAIL": "Delta does not allow it",
+    "DELTA_UNSUPPORTED_WRITER_FEATURES": "it uses features that this Delta does not know",
+    "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE": "it uses features that this Delta does not know",
+    "TABLE_OR_VIEW_NOT_FOUND": "the metastore has no such table",
+    "PARSE_SYNTAX_ERROR": "a name or a type in it cannot be parsed",
+}  # fmt: skip
+"""Conditions that no repetition changes, and the rest of the sentence "Spark cannot ... because"."""
+
+
+@contextmanager
+def translated(deed: str) -> Iterator[None]:
+    """Raise what Spark raised inside as one of ours. `deed` completes "Spark could not ...".
+
+    `ConflictError` for a lost race, `RefusedError` for what no repetition changes, `UnavailableError` when Spark, the
+    storage or the metastore does not answer, `ExecutionError` for everything else.
+    """
+    try:
+        yield
+    except PySparkException as error:
+        raise _ours(deed, _causes(getattr(error, "_origin", None)), str(error)) from error
+    except Py4JJavaError as error:
+        raise _ours(deed, _causes(error.java_exception), "") from error
+    except (Py4JError, ConnectionError) as error:
+        raise UnavailableError(
+            f"Spark could not {deed}: its session has ended.", hint="The worker starts a new one."
+        ) from error
+
+
+def _ours(deed: str, causes: tuple[tuple[str, str], ...], message: str) -> LakewardenError:
+    """`causes` are (class, condition or message) from the outermost to the root."""
+    classes = [name for name, _ in causes]
+    conditions = [
+        match for text in (*(said for _, said in causes), message) for match in _CONDITION.findall(text)
+    ]
+    if any(condition.startswith(_LOST_RACES) for condition in conditions) or any(
+        name.startswith(_LOST_RACE_CLASSES) for name in classes
+    ):
+        return ConflictError(f"Spark could not {deed}: somebody else committed first.")
+    for condition in reversed(conditions):
+        if condition in _REFUSALS:
+            return RefusedError(f"Spark could not {deed}: {_REFUSALS[condition]}.", hint=_hint(condition))
+    for name in classes:
+        if name.startswith(_SILENT_CLASSES):
+            return UnavailableError(
+                f"Spark could not {deed}: storage or metastore does not answer.",
+                hint="Check them, then retry.",
+            )
+    root = conditions[-1] if conditions else classes[-1].rpartition(".")[2] if classes else ""
+    return ExecutionError(f"Spark could not {deed}{f' ({root})' if root else ''}.", hint=_hint(root))
+
+
+def _hint(word: str) -> str:
+    return f"The worker's log has the whole story{f': look for {word}' if word else ''}."
+
+
+def _causes(throwable: Any) -> tuple[tuple[str, str], ...]:
+    """Class and message of a Java throwable and of its causes, outermost first; what cannot be had is left out."""
+    chain: list[tuple[str, str]] = []
+    try:
+        while throwable is not None and len(chain) < _DEEPEST:
+            chain.append((str(throwable.getClass().getName()), str(throwable.getMessage())))
+            throwable = throwable.getCause()
+    except (Py4JError, ConnectionError):
+        pass  # the JVM went away while telling: what it said so far has to do
+    return tuple(chain)

@@ -1,0 +1,49 @@
+"""Which executor does which action: the one place where the union of actions meets the code that does them."""
+
+from typing import assert_never
+
+from lakewarden.jobs.actions import (
+    AnyAction,
+    Compact,
+    Convert,
+    LogCare,
+    Purge,
+    RefreshStatistics,
+    SetProperties,
+    SyncMetastore,
+    Vacuum,
+)
+from lakewarden.jobs.base import JobContext, Report
+from lakewarden.jobs.compact import compact
+from lakewarden.jobs.convert import convert
+from lakewarden.jobs.log_care import log_care
+from lakewarden.jobs.properties import set_properties
+from lakewarden.jobs.purge import purge
+from lakewarden.jobs.statistics import refresh_statistics
+from lakewarden.jobs.sync import sync_metastore
+from lakewarden.jobs.vacuum import vacuum
+
+__all__ = ["execute"]
+
+
+def execute(ctx: JobContext, action: AnyAction) -> Report:
+    """Execute an action. Raises what its executor raises."""
+    match action:
+        case Convert():
+            return convert(ctx, action)
+        case Vacuum():
+            return vacuum(ctx, action)
+        case Compact():
+            return compact(ctx, action)
+        case RefreshStatistics():
+            return refresh_statistics(ctx, action)
+        case LogCare():
+            return log_care(ctx, action)
+        case SetProperties():
+            return set_properties(ctx, action)
+        case SyncMetastore():
+            return sync_metastore(ctx, action)
+        case Purge():
+            return purge(ctx, action)
+        case _:
+            assert_never(action)

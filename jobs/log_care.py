@@ -1,0 +1,54 @@
+"""Log care: checkpoints where writers make none, and cleanup of the log behind the promise, by us only."""
+
+import json
+from datetime import timedelta
+
+from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.formats.base import Observation
+from lakewarden.catalog.units import about_bytes, count_of
+from lakewarden.jobs.actions import LogCare
+from lakewarden.jobs.base import FileChange, JobContext, Report
+from lakewarden.jobs.observed import observe, protection_of
+
+__all__ = ["log_care"]
+
+
+def log_care(ctx: JobContext, action: LogCare) -> Report:
+    """Write the checkpoint first, then clean; each only where there is something to do. Makes no commit.
+
+    Commits that came after `requires` change nothing about either, so a moved table is no conflict.
+    """
+    seen = observe(ctx)
+    done: list[str] = []
+    if action.checkpoint and (seen.checkpoint_version is None or seen.checkpoint_version < action.requires):
+        ctx.still_ours()
+        ctx.engine.checkpoint(ctx.target.location, requires=action.requires)
+        done.append(f"wrote a checkpoint of version {action.requires}")
+        reach("log.checkpointed")
+    cleaned = FileChange(version=None)
+    details: dict[str, int] = {}
+    if action.clean_before_version is not None:
+        keep_from = _keep_from(ctx, seen, action.clean_before_version, action.retention_seconds)
+        details["oldest_protected_version"] = keep_from
+        ctx.still_ours()
+        cleaned = ctx.engine.clean_log(ctx.target.location, keep_from=keep_from)
+        reach("log.cleaned")
+    if cleaned.version is not None:
+        details["first_version"] = cleaned.version
+        done.append(
+            f"removed {count_of(cleaned.files_removed, 'log file')} ({about_bytes(cleaned.bytes_removed)}) "
+            f"of versions before {cleaned.version}"
+        )
+    return Report(
+        message="; ".join(done) or "nothing can leave the log",
+        skipped=not done,
+        files=cleaned.files_removed,
+        bytes=cleaned.bytes_removed,
+        details=json.dumps(details, separators=(",", ":")),
+    )
+
+
+def _keep_from(ctx: JobContext, seen: Observation, before: int, retention_seconds: int) -> int:
+    """The oldest version whose log entries stay. A log with a hole has no proof to offer: then everything stays."""
+    protection = protection_of(ctx, seen, timedelta(seconds=retention_seconds))
+    return min(before, protection.oldest_version) if protection.is_logged else 0

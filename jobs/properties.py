@@ -1,0 +1,27 @@
+"""Set table properties: one commit on exactly the version it was decided on."""
+
+from lakewarden.catalog.failpoints import reach
+from lakewarden.jobs.actions import SetProperties
+from lakewarden.jobs.base import JobContext, Report
+from lakewarden.jobs.observed import observe_at
+
+__all__ = ["set_properties"]
+
+
+def set_properties(ctx: JobContext, action: SetProperties) -> Report:
+    """Set those that are not set to the wanted value yet, together; no commit if all are.
+
+    Even a commit that changes only properties aborts appends in flight: whoever plans this picks a quiet gap.
+    """
+    seen = observe_at(ctx, action.requires)
+    missing = [(key, value) for key, value in action.properties if seen.properties.get(key) != value]
+    if not missing:
+        return Report(message="the properties are set already", skipped=True)
+    ctx.still_ours()
+    reach("properties.decided")
+    version = ctx.engine.set_properties(
+        ctx.target.location, requires=action.requires, properties=missing, run_id=ctx.run_id
+    )
+    reach("properties.set")
+    names = ", ".join(key for key, _ in missing)
+    return Report(message=f"set {names}", committed_version=version)

@@ -1,0 +1,4 @@
+"""What does a governed statement ask for? Text to typed statements (pure), for the CLI, Python and Spark sessions alike.
+
+Doors: `grammar` (parse), `statements` (the values).
+"""

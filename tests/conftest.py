@@ -1,0 +1,71 @@
+"""Fixtures every suite shares: the real servers and the one Spark session. Each starts when first asked for."""
+
+import os
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+from hypothesis import settings
+from pyspark.sql import SparkSession
+
+from lakewarden.daemon.embedded import EmbeddedMetastore
+from support.hdfs import Hdfs, running_hdfs
+from support.jars import hdfs_jars, notification_jars
+from support.postgres import PostgresServer, running_postgres
+from support.spark import start_spark
+
+# Cheap tests first, so that a mistake shows early; the greedy ones last.
+_ORDER: Final = ("postgres", "metastore", "hdfs", "spark", "crash", "heavy")
+
+# The machine is shared: time says nothing about an example. In CI the same examples each time.
+settings.register_profile("suite", deadline=None, derandomize="CI" in os.environ)
+settings.load_profile("suite")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Sort by the most expensive marker; within that pytest's own order stays."""
+    items.sort(
+        key=lambda item: max(
+            (_ORDER.index(m.name) + 1 for m in item.iter_markers() if m.name in _ORDER), default=0
+        )
+    )
+
+
+@pytest.fixture(scope="session")
+def metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedMetastore]:
+    """A Hive metastore 2.3.10 that records notifications. Shared: use databases of your own."""
+    folder = tmp_path_factory.mktemp("metastore")
+    with EmbeddedMetastore(folder, extra_jars=notification_jars()) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory, metastore: EmbeddedMetastore) -> Iterator[SparkSession]:
+    """Spark with Delta and the metastore. Shared: leave its settings as you found them, use tables of your own."""
+    session = start_spark(metastore.warehouse, metastore.uri)
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
+    """HDFS with one data node. HADOOP_CONF_DIR names its settings, as delta-rs wants it. Shared: use your own folder."""
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        running_hdfs(tmp_path_factory.mktemp("hdfs"), hdfs_jars()) as server,
+    ):
+        patch.setenv("HADOOP_CONF_DIR", str(server.conf))
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server."""
+    with running_postgres() as server:
+        yield server
+
+
+@pytest.fixture
+def postgres_url(postgres: PostgresServer) -> str:
+    """SQLAlchemy's URL of a database that is empty and this test's own."""
+    return postgres.fresh_url()

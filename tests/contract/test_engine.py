@@ -1,0 +1,214 @@
+"""The Engine port: one suite for Spark and for the fake."""
+
+import json
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from lakewarden.catalog.clock import SystemClock
+from lakewarden.catalog.errors import ConflictError, RefusedError
+from lakewarden.catalog.formats.base import Observation
+from lakewarden.catalog.formats.delta.reader import DeltaReader
+from lakewarden.catalog.storage import StorageOptions, canonical, open_store
+from lakewarden.jobs.base import Engine
+from lakewarden.jobs.engine.delta import DeltaEngine
+from lakewarden.jobs.engine.fake import FakeEngine
+
+RUN = "0123456789abcdef"
+READER = DeltaReader()
+
+
+@pytest.fixture(params=["fake", pytest.param("spark", marks=pytest.mark.spark)])
+def engine(request: pytest.FixtureRequest) -> Engine:
+    if request.param == "fake":
+        return FakeEngine(SystemClock())
+    session = request.getfixturevalue("spark")
+    return DeltaEngine(lambda: session, storage=lambda _: StorageOptions(), clock=SystemClock())
+
+
+def parquet(folder: Path, name: str = "a.parquet", start: int = 0) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table({"id": pa.array(range(start, start + 10), pa.int64())}), folder / name)
+
+
+def convert(engine: Engine, folder: Path, **how: object) -> int:
+    options: dict[str, object] = {"name": None, "partitioned_by": (), "statistics": True, "run_id": RUN}
+    return engine.convert(location=canonical(str(folder)), **{**options, **how})  # type: ignore[arg-type]  # a case gives what differs
+
+
+def delta(folder: Path, commits: int = 1) -> str:
+    for number in range(commits):
+        data = pa.table({"id": pa.array(range(number * 10, number * 10 + 10), pa.int64())})
+        write_deltalake(folder, data, mode="append")
+    return canonical(str(folder))
+
+
+def ids(folder: Path) -> list[int]:
+    return sorted(DeltaTable(folder).to_pyarrow_table().column("id").to_pylist())
+
+
+def observed(location: str) -> Observation:
+    seen = READER.observe(location)
+    assert isinstance(seen, Observation), seen
+    return seen
+
+
+def run_ids(location: str) -> list[str | None]:
+    return [commit.run_id for commit in READER.commits(location, after=-1)]
+
+
+def test_conversion_keeps_every_row_and_carries_the_run(engine: Engine, tmp_path: Path) -> None:
+    folder = tmp_path / "odd name `t`, ü"
+    parquet(folder)
+    parquet(folder, "b.parquet", start=10)
+    assert convert(engine, folder) == 0
+    assert ids(folder) == list(range(20))
+    assert run_ids(canonical(str(folder))) == [RUN]
+
+
+def test_conversion_reads_partition_folders(engine: Engine, tmp_path: Path) -> None:
+    folder = tmp_path / "t"
+    parquet(folder / "year=2013")
+    parquet(folder / "year=__HIVE_DEFAULT_PARTITION__", start=10)
+    convert(engine, folder, partitioned_by=(("year", "int"),))
+    assert observed(canonical(str(folder))).partition_columns == ("year",)
+    assert set(DeltaTable(folder).to_pyarrow_table().column("year").to_pylist()) == {2013, None}
+
+
+def test_conversion_without_statistics_leaves_them_out(engine: Engine, tmp_path: Path) -> None:
+    folder = tmp_path / "t"
+    parquet(folder)
+    convert(engine, folder, statistics=False)
+    assert observed(canonical(str(folder))).files_without_statistics == 1
+
+
+def test_conversion_done_again_changes_nothing(engine: Engine, tmp_path: Path) -> None:
+    folder = tmp_path / "t"
+    parquet(folder)
+    convert(engine, folder)
+    assert convert(engine, folder, run_id="another") == 0
+    assert run_ids(canonical(str(folder))) == [RUN]
+
+
+@pytest.mark.parametrize("content", [None, b"hello"], ids=["empty", "not parquet"])
+def test_what_cannot_be_converted_is_left_as_it_was(
+    engine: Engine, tmp_path: Path, content: bytes | None
+) -> None:
+    folder = tmp_path / "t"
+    folder.mkdir()
+    if content is not None:
+        (folder / "a.parquet").write_bytes(content)
+    before = sorted(path.name for path in folder.iterdir())
+    with pytest.raises(RefusedError):
+        convert(engine, folder)
+    assert sorted(path.name for path in folder.iterdir()) == before
+
+
+def test_properties_are_set_together_on_the_version_they_were_decided_on(
+    engine: Engine, tmp_path: Path
+) -> None:
+    location = delta(tmp_path / "t")
+    wanted = (("delta.logRetentionDuration", "interval 60 days"), ("delta.appendOnly", "false"))
+    assert engine.set_properties(location, requires=0, properties=wanted, run_id=RUN) == 1
+    assert dict(wanted).items() <= observed(location).properties.items()
+    assert run_ids(location)[-1] == RUN
+
+
+def test_properties_lose_against_a_commit_that_came_first(engine: Engine, tmp_path: Path) -> None:
+    location = delta(tmp_path / "t", commits=2)
+    with pytest.raises(ConflictError):
+        engine.set_properties(location, requires=0, properties=(("a", "b"),), run_id=RUN)
+    assert observed(location).version == 1
+
+
+def test_compaction_keeps_rows_and_makes_fewer_files(engine: Engine, tmp_path: Path) -> None:
+    location = delta(tmp_path / "t", commits=4)
+    change = engine.compact(location, requires=3, partitions=None, target_bytes=1_000_000, run_id=RUN)
+    assert (change.version, change.files_removed, change.files_added) == (4, 4, 1)
+    assert ids(tmp_path / "t") == list(range(40))
+    assert run_ids(location)[-1] == RUN
+
+
+def test_compaction_loses_against_a_commit_that_came_first(engine: Engine, tmp_path: Path) -> None:
+    location = delta(tmp_path / "t", commits=3)
+    with pytest.raises(ConflictError):
+        engine.compact(location, requires=1, partitions=None, target_bytes=1_000_000, run_id=RUN)
+    assert observed(location).version == 2
+
+
+def test_nothing_to_purge_makes_no_commit(engine: Engine, tmp_path: Path) -> None:
+    location = delta(tmp_path / "t")
+    assert engine.purge_deletions(location, requires=0, partitions=None, run_id=RUN).version is None
+    assert observed(location).version == 0
+
+
+def test_vacuum_deletes_candidates_that_are_unreferenced_and_nothing_else(
+    engine: Engine, tmp_path: Path
+) -> None:
+    folder = tmp_path / "t"
+    location = delta(folder)
+    for number in (1, 2):
+        age(folder / f"orphan-{number}.parquet")
+    assert sorted(engine.unreferenced(location, requires=0)) == ["orphan-1.parquet", "orphan-2.parquet"]
+    entries = [entry for entry in open_store(location).list("") if entry.path.endswith("1.parquet")]
+    live = next(entry for entry in open_store(location).list("") if entry.path.startswith("part-"))
+    change = engine.vacuum(location, requires=0, candidates=[*entries, live], run_id=RUN)
+    assert change.files_removed == 1
+    assert {path.name for path in folder.glob("orphan*")} == {"orphan-2.parquet"}
+    assert ids(folder) == list(range(10))
+
+
+def test_a_checkpoint_and_a_cleaned_log_leave_the_kept_versions_readable(
+    engine: Engine, tmp_path: Path
+) -> None:
+    location = delta(tmp_path / "t", commits=4)
+    engine.set_properties(
+        location, requires=3, properties=(("delta.enableExpiredLogCleanup", "false"),), run_id=RUN
+    )
+    engine.checkpoint(location, requires=4)
+    assert observed(location).checkpoint_version == 4
+    engine.clean_log(location, keep_from=4)
+    assert ids(tmp_path / "t") == list(range(40))
+    assert observed(location).version == 4
+
+
+def test_statistics_count_rows_nulls_and_values_of_one_version(engine: Engine, tmp_path: Path) -> None:
+    folder = tmp_path / "t"
+    write_deltalake(
+        folder, pa.table({"id": pa.array([1, 2, 2, None], pa.int64()), "s": ["a", "b", "c", "d"]})
+    )
+    write_deltalake(folder, pa.table({"id": pa.array([9], pa.int64()), "s": ["e"]}), mode="append")
+    found = engine.statistics(canonical(str(folder)), version=0, columns=["id"], max_rows=1_000)
+    assert (found.version, found.rows, found.sampled_share) == (0, 4, 1.0)
+    assert found.total_bytes > 0
+    (column,) = found.columns
+    assert (column.name, column.type, column.distinct_count, column.null_count) == ("id", "bigint", 2, 1)
+    assert (column.minimum, column.maximum) == ("1", "2")
+
+
+def test_a_deleted_table_leaves_no_folder(engine: Engine, tmp_path: Path) -> None:
+    folder = tmp_path / "t"
+    location = delta(folder, commits=2)
+    (folder / "_lakewarden_purging").write_text("t1")
+    change = engine.delete_table(location)
+    assert change.files_removed >= 5
+    assert not folder.exists()
+
+
+def test_the_stamp_of_a_commit_is_read_back_whoever_made_it(engine: Engine, tmp_path: Path) -> None:
+    folder = tmp_path / "t"
+    parquet(folder)
+    convert(engine, folder)
+    first = json.loads((folder / "_delta_log" / f"{0:020d}.json").read_text().splitlines()[0])
+    assert RUN in json.dumps(first["commitInfo"])
+
+
+def age(path: Path) -> None:
+    """A file nobody knows, older than any retention."""
+    path.write_bytes(b"x")
+
+    os.utime(path, (1_600_000_000, 1_600_000_000))

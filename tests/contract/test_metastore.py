@@ -1,0 +1,206 @@
+"""The Metastore port, on a real Hive metastore 2.3.10 and on the fake."""
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from lakewarden.catalog.errors import ConflictError, NotFoundError, UsageError
+from lakewarden.catalog.metastore.base import DDL_TIME, Entry, EntryColumn, Metastore
+from lakewarden.catalog.metastore.fake import FakeMetastore
+from lakewarden.catalog.metastore.hive import HiveMetastore
+
+_NAMES = count()
+_SERDE = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
+
+
+@pytest.fixture(params=["fake", pytest.param("hive", marks=pytest.mark.metastore)])
+def store(request: pytest.FixtureRequest) -> Iterator[Metastore]:
+    if request.param == "fake":
+        yield FakeMetastore()
+        return
+    hive = HiveMetastore(request.getfixturevalue("metastore").uri)
+    yield hive
+    hive.close()
+
+
+@pytest.fixture
+def entry(store: Metastore, tmp_path: Path) -> Entry:
+    """An entry that is there, in a database of its own."""
+    database = f"contract_{next(_NAMES)}"
+    store.create_database(database)
+    store.create(sample(database, tmp_path.as_uri()))
+    found = store.get(database, "flights")
+    assert found is not None
+    return found
+
+
+def sample(database: str, location: str | None) -> Entry:
+    return Entry(
+        database=database,
+        table="flights",
+        location=location,
+        provider="delta",
+        table_type="EXTERNAL_TABLE",
+        columns=(
+            EntryColumn(name="id", type="bigint"),
+            EntryColumn(name="tail", type="string", comment="plane"),
+        ),
+        parameters={"EXTERNAL": "TRUE", "spark.sql.sources.provider": "delta"},
+        serde_parameters={"path": location or "", "serialization.format": "1"},
+        input_format="org.apache.hadoop.mapred.SequenceFileInputFormat",
+        output_format="org.apache.hadoop.hive.ql.io.HiveSequenceFileOutputFormat",
+        serde=_SERDE,
+        owner="ana",
+    )
+
+
+def with_parameter(entry: Entry, key: str, value: str) -> Entry:
+    return replace(entry, parameters={**entry.parameters, key: value})
+
+
+def test_what_is_created_is_read_back(store: Metastore, entry: Entry) -> None:
+    wanted = sample(entry.database, entry.location)
+    assert replace(entry, parameters={}) == replace(wanted, parameters={})
+    assert set(wanted.parameters.items()) <= set(entry.parameters.items())
+
+
+def test_every_entry_has_the_time_it_is_compared_by(entry: Entry) -> None:
+    assert entry.parameters[DDL_TIME].isdigit()
+
+
+def test_databases_and_tables_are_listed(store: Metastore, entry: Entry) -> None:
+    assert {"default", entry.database} <= set(store.databases())
+    assert store.tables(entry.database) == ("flights",)
+
+
+def test_what_is_not_there_is_absent_not_an_error(store: Metastore, entry: Entry) -> None:
+    assert store.get(entry.database, "nope") is None
+    assert store.get("no_such_database", "nope") is None
+    assert store.tables("no_such_database") == ()
+    assert store.partitions(entry.database, "flights") == {}
+    assert store.partitions(entry.database, "nope") == {}
+
+
+def test_a_database_is_created_once(store: Metastore, entry: Entry) -> None:
+    store.create_database(entry.database)
+    assert store.databases().count(entry.database) == 1
+
+
+def test_a_second_create_conflicts(store: Metastore, entry: Entry) -> None:
+    with pytest.raises(ConflictError, match="there is one already"):
+        store.create(sample(entry.database, entry.location))
+
+
+def test_a_create_without_its_database_says_so(store: Metastore) -> None:
+    with pytest.raises(NotFoundError, match="no database no_such_database"):
+        store.create(sample("no_such_database", None))
+
+
+def test_a_replace_changes_what_an_entry_says(store: Metastore, entry: Entry) -> None:
+    wanted = replace(
+        with_parameter(entry, "comment", "all flights"),
+        columns=(*entry.columns, EntryColumn(name="late", type="int", comment="minutes")),
+        location=f"{entry.location}/elsewhere",
+        serde_parameters={"path": f"{entry.location}/elsewhere"},
+        output_format="org.apache.hadoop.mapred.SequenceFileOutputFormat",
+    )
+    store.replace(wanted, expected=entry)
+    found = store.get(entry.database, "flights")
+    assert found is not None
+    assert found.parameters["comment"] == "all flights"
+    assert replace(found, parameters={}) == replace(wanted, parameters={})
+
+
+def test_a_replace_takes_parameters_away(store: Metastore, entry: Entry) -> None:
+    store.replace(with_parameter(entry, "a", "b"), expected=entry)
+    second = store.get(entry.database, "flights")
+    assert second is not None
+    store.replace(replace(second, parameters=entry.parameters), expected=second)
+    third = store.get(entry.database, "flights")
+    assert third is not None
+    assert "a" not in third.parameters
+
+
+def test_a_replace_gets_past_strict_columns(store: Metastore, entry: Entry) -> None:
+    columns = (EntryColumn(name="id", type="array<string>"), EntryColumn(name="tail", type="struct<a:int>"))
+    store.replace(replace(entry, columns=columns), expected=entry)
+    found = store.get(entry.database, "flights")
+    assert found is not None
+    assert found.columns == columns
+
+
+def test_a_replace_of_what_has_changed_conflicts_and_changes_nothing(store: Metastore, entry: Entry) -> None:
+    store.replace(with_parameter(entry, "winner", "first"), expected=entry)
+    with pytest.raises(ConflictError, match="not as it was read"):
+        store.replace(with_parameter(entry, "winner", "second"), expected=entry)
+    found = store.get(entry.database, "flights")
+    assert found is not None
+    assert found.parameters["winner"] == "first"
+
+
+def test_a_replace_of_what_is_gone_conflicts(store: Metastore, entry: Entry) -> None:
+    store.drop(entry.database, "flights")
+    with pytest.raises(ConflictError, match="not as it was read"):
+        store.replace(with_parameter(entry, "a", "b"), expected=entry)
+
+
+def test_of_many_who_replace_at_once_exactly_one_wins(store: Metastore, entry: Entry) -> None:
+    together = threading.Barrier(6)
+    won: list[int] = []
+
+    def attempt(number: int) -> None:
+        together.wait()
+        try:
+            store.replace(with_parameter(entry, "winner", str(number)), expected=entry)
+            won.append(number)
+        except ConflictError:
+            pass
+
+    threads = [threading.Thread(target=attempt, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    found = store.get(entry.database, "flights")
+    assert found is not None
+    assert [found.parameters["winner"]] == [str(number) for number in won]
+
+
+def test_changes_within_one_second_are_told_apart(store: Metastore, entry: Entry) -> None:
+    current = entry
+    for number in range(3):
+        store.replace(with_parameter(current, "n", str(number)), expected=current)
+        found = store.get(entry.database, "flights")
+        assert found is not None
+        assert int(found.parameters[DDL_TIME]) > int(current.parameters[DDL_TIME])
+        current = found
+
+
+def test_a_drop_may_be_repeated(store: Metastore, entry: Entry) -> None:
+    store.drop(entry.database, "flights")
+    store.drop(entry.database, "flights")
+    assert store.tables(entry.database) == ()
+
+
+def test_what_changed_is_notified_in_order(store: Metastore, entry: Entry) -> None:
+    store.replace(with_parameter(entry, "a", "b"), expected=entry)
+    store.drop(entry.database, "flights")
+    told = [event for event in store.notifications(after=0, limit=100_000) if event[2] == entry.database]
+    kinds = [kind for _, kind, _, table in told if table == "flights"]
+    assert kinds == ["CREATE_TABLE", "ALTER_TABLE", "DROP_TABLE"]
+    last = told[-1][0]
+    assert [event for event in store.notifications(after=last, limit=10) if event[2] == entry.database] == []
+
+
+def test_servers_are_strict_about_columns_unless_told_otherwise(store: Metastore) -> None:
+    assert store.strict_columns() is True
+
+
+@pytest.mark.parametrize("uri", ["", "localhost:9083", "thrift://", "http://a:1", "thrift://a:x"])
+def test_an_odd_address_is_refused(uri: str) -> None:
+    with pytest.raises(UsageError, match="not a metastore address"):
+        HiveMetastore(uri)

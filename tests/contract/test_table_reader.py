@@ -1,0 +1,174 @@
+"""What every TableReader promises, on the Delta reader and on the fake."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from lakewarden.catalog.errors import UnreadableError
+from lakewarden.catalog.formats.base import DataFile, LogProblem, Observation, TableReader
+from lakewarden.catalog.formats.delta.reader import DeltaReader
+from lakewarden.catalog.formats.fake import FakeReader, FakeTable
+from lakewarden.catalog.storage import canonical
+from support.delta_logs import START, LogWriter, add, remove
+
+
+class Maker(Protocol):
+    """Makes one table that `reader` reads at `location`, the same way for every format."""
+
+    reader: TableReader
+    location: str
+
+    def commit(self, *, adds: tuple[tuple[str, int], ...] = (), removes: tuple[str, ...] = ()) -> int: ...
+
+    def spoil(self) -> None: ...
+
+    def vanish(self) -> None: ...
+
+
+class DeltaMaker:
+    def __init__(self, folder: Path) -> None:
+        self.reader: TableReader = DeltaReader()
+        self.location = canonical(str(folder))
+        self._table = LogWriter(root=folder)
+
+    def commit(self, *, adds: tuple[tuple[str, int], ...] = (), removes: tuple[str, ...] = ()) -> int:
+        if self._table.head < 0:
+            return self._table.commit(self._table.protocol(), self._table.metadata())
+        now = self._table.now + timedelta(minutes=1)
+        sizes = {path: body["size"] for (path, _), body in self._table.live.items()}
+        gone = [remove(path, at=now, size=sizes[path]) for path in removes]
+        return self._table.commit(*gone, *(add(path, size=size) for path, size in adds))
+
+    def spoil(self) -> None:
+        (self._table.log / f"{self._table.head:020d}.json").write_text("{")
+
+    def vanish(self) -> None:
+        for path in self._table.log.iterdir():
+            path.unlink()
+
+
+class FakeMaker:
+    def __init__(self, folder: Path) -> None:
+        self._reader = FakeReader()
+        self.reader: TableReader = self._reader
+        self.location = canonical(str(folder))
+        self._now = START
+
+    def commit(self, *, adds: tuple[tuple[str, int], ...] = (), removes: tuple[str, ...] = ()) -> int:
+        self._now += timedelta(minutes=1)
+        table = self._reader.tables.setdefault(self.location, FakeTable(format_id="fake"))
+        files = tuple(DataFile(path=path, size_bytes=size, modified_at=START, rows=10) for path, size in adds)
+        return table.commit(self._now, add=files, remove=removes)
+
+    def spoil(self) -> None:
+        broken = LogProblem(check="log_readable", message="The last commit cannot be understood.")
+        self._reader.tables[self.location].problem = broken
+
+    def vanish(self) -> None:
+        del self._reader.tables[self.location]
+
+
+@pytest.fixture(params=[DeltaMaker, FakeMaker], ids=["delta", "fake"])
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> Maker:
+    make: Callable[[Path], Maker] = request.param
+    return make(tmp_path / "t")
+
+
+def observed(table: Maker, since: Observation | None = None) -> Observation:
+    seen = table.reader.observe(table.location, since=since)
+    assert isinstance(seen, Observation)
+    return seen
+
+
+def test_where_nothing_is_there_is_no_table(table: Maker) -> None:
+    assert not table.reader.is_table(table.location)
+    assert not table.reader.probe(table.location, seen=None).exists
+    problem = table.reader.observe(table.location)
+    assert isinstance(problem, LogProblem)
+    assert problem.check == "exists"
+
+
+def test_a_probe_tells_whether_the_version_moved(table: Maker) -> None:
+    table.commit()
+    assert table.reader.probe(table.location, seen=None).moved
+    assert not table.reader.probe(table.location, seen=0).moved
+    table.commit(adds=(("a", 1),))
+    probe = table.reader.probe(table.location, seen=0)
+    assert (probe.exists, probe.moved, probe.latest) == (True, True, 1)
+
+
+def test_a_vanished_table_is_noticed(table: Maker) -> None:
+    table.commit()
+    table.vanish()
+    assert not table.reader.probe(table.location, seen=0).exists
+    assert not table.reader.is_table(table.location)
+
+
+def test_a_log_that_starts_again_is_noticed(table: Maker) -> None:
+    for _ in range(3):
+        table.commit()
+    probe = table.reader.probe(table.location, seen=7)
+    assert (probe.exists, probe.moved, probe.latest) == (True, True, 2)
+
+
+def test_files_are_counted(table: Maker) -> None:
+    table.commit()
+    table.commit(adds=(("a", 100), ("b", 1024)))
+    table.commit(adds=(("c", 1),), removes=("a",))
+    seen = observed(table)
+    assert (seen.version, seen.files, seen.bytes, seen.rows, seen.partitions) == (2, 2, 1025, 20, 1)
+    assert (seen.sizes.below(1024), seen.sizes.below(2048)) == (1, 2)
+    assert (seen.tombstones, seen.tombstone_bytes) == (1, 100)
+    assert seen.last_write_at == seen.committed_at
+
+
+def test_going_on_gives_what_reading_everything_gives(table: Maker) -> None:
+    table.commit()
+    seen = observed(table)
+    for number in range(4):
+        table.commit(adds=((f"f{number}", number),), removes=(f"f{number - 1}",) if number else ())
+        seen = observed(table, since=seen)
+        assert seen == observed(table)
+
+
+def test_commits_come_in_order_and_within_bounds(table: Maker) -> None:
+    for _ in range(5):
+        table.commit()
+    commits = list(table.reader.commits(table.location, after=1, upto=3))
+    assert [commit.version for commit in commits] == [2, 3]
+    assert all(commit.committed_at > datetime(2026, 1, 1, tzinfo=UTC) for commit in commits)
+
+
+def test_files_of_an_older_version_are_still_known(table: Maker) -> None:
+    table.commit()
+    table.commit(adds=(("a", 1),))
+    table.commit(adds=(("b", 2),), removes=("a",))
+    assert {file.path for file in table.reader.files(table.location)} == {"b"}
+    assert {file.path for file in table.reader.files(table.location, version=1)} == {"a"}
+    with pytest.raises(UnreadableError):
+        list(table.reader.files(table.location, version=9))
+
+
+def test_a_removed_file_is_a_tombstone_until_it_is_back(table: Maker) -> None:
+    table.commit()
+    table.commit(adds=(("a", 5),))
+    table.commit(removes=("a",))
+    (stone,) = table.reader.tombstones(table.location)
+    assert (stone.path, stone.removed_in, stone.size_bytes) == ("a", 2, 5)
+    table.commit(adds=(("a", 5),))
+    assert list(table.reader.tombstones(table.location)) == []
+
+
+def test_an_unreadable_log_is_a_value_and_its_files_an_error(table: Maker) -> None:
+    table.commit()
+    table.commit(adds=(("a", 1),))
+    table.spoil()
+    problem = table.reader.observe(table.location)
+    assert isinstance(problem, LogProblem)
+    assert problem.check == "log_readable"
+    assert table.reader.is_table(table.location)
+    with pytest.raises(UnreadableError):
+        list(table.reader.files(table.location))

@@ -1,0 +1,36 @@
+"""Governed SQL in a user's own Spark session: the same statements, the same effects."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import lakewarden
+from lakewarden.catalog.errors import NotAllowedError
+from lakewarden.daemon.embedded import EmbeddedMetastore
+from lakewarden.daemon.setup import initialise
+from lakewarden.daemon.wiring import open_services
+
+pytestmark = [pytest.mark.spark, pytest.mark.metastore]
+
+
+def test_convert_update_and_select_work_in_a_session_and_everything_else_is_sparks(
+    spark: SparkSession, metastore: EmbeddedMetastore, tmp_path: Path
+) -> None:
+    settings = {"metastore.uri": metastore.uri, "spark.master": "local[1]"}
+    initialise(open_services(home=tmp_path, flags=settings))
+    spark.sql("CREATE DATABASE IF NOT EXISTS attached")
+    spark.sql("CREATE TABLE attached.raw USING parquet AS SELECT id, id % 3 AS kind FROM range(90)")
+    with lakewarden.attach(spark, home=tmp_path, settings=settings) as lw:
+        converted = lw.sql("CONVERT TO DELTA attached.raw VACUUM RETAIN 30 DAYS OWNER bo").collect()
+        assert [(row["name"], row["state"]) for row in converted] == [("attached.raw", "active")]
+        assert lw.sql("SELECT count(*) AS n FROM attached.raw WHERE kind = 1").collect()[0]["n"] == 30
+        assert spark.sql("DESCRIBE DETAIL attached.raw").collect()[0]["format"] == "delta"
+        lw.sql("UPDATE lakewarden.tables SET policy.vacuum.retention = '40 days' WHERE name = 'attached.raw'")
+        row = lw.sql(
+            "SELECT owner, policy.vacuum_retention_seconds AS kept FROM lakewarden.tables WHERE row = 7"
+        )
+        assert [tuple(one) for one in row.collect()] == [("bo", 40 * 86_400)]
+        with pytest.raises(NotAllowedError):
+            lw.sql("DELETE FROM lakewarden.tables WHERE row = 0")
+    spark.sql("DROP TABLE attached.raw")

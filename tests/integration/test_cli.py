@@ -1,0 +1,248 @@
+"""The command line on real system tables and real Delta tables, without a JVM: output, exit codes, what is refused."""
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from lakewarden.daemon.cli import run as command_module
+from lakewarden.daemon.cli.app import run
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a command left: exit code, standard output, standard error."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+Cli = Callable[..., Said]
+
+
+@pytest.fixture
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Cli:
+    """Runs one command in this process, as the script does, on a home of its own."""
+    monkeypatch.setenv("LAKEWARDEN_HOME", str(tmp_path / "home"))
+    # `daemon` sets up logging for its process, which here is everybody's, on a stream that is closed afterwards.
+    monkeypatch.setattr(command_module, "configure", lambda **_: None)
+
+    def call(*arguments: str) -> Said:
+        monkeypatch.setattr(sys, "argv", ["lakewarden", *arguments])
+        code = 0
+        try:
+            run()
+        except SystemExit as end:
+            code = int(end.code or 0)
+        sys.stdout.flush()
+        captured = capfdbinary.readouterr()
+        return Said(code, captured.out.decode(), captured.err.decode())
+
+    return call
+
+
+@pytest.fixture
+def events(tmp_path: Path) -> Path:
+    """A healthy Delta table with three versions."""
+    place = tmp_path / "lake" / "events"
+    for day in range(3):
+        write_deltalake(
+            str(place), pa.table({"day": pa.array([day] * 10), "n": pa.array(range(10))}), mode="append"
+        )
+    return place
+
+
+def test_init_makes_row_0_and_repeating_it_changes_nothing(cli: Cli) -> None:
+    first = cli("init", "-o", "json")
+    assert first.code == 0
+    assert next((row["row"], row["name"]) for row in first.json) == (0, "lakewarden.tables")
+    assert len(first.json) == 7
+    before = cli("sql", "SELECT count(*) AS n FROM lakewarden.tables", "-o", "json").json
+    assert cli("init").code == 0
+    assert (
+        cli("sql", "SELECT count(*) AS n FROM lakewarden.tables", "-o", "json").json == before == [{"n": 7}]
+    )
+
+
+def test_without_init_a_command_says_what_to_do(cli: Cli) -> None:
+    said = cli("tables", "list")
+    assert said.code == 4
+    assert "There are no system tables" in said.err
+    assert "lakewarden init" in said.err
+
+
+def test_registering_prints_the_row_with_state_and_findings(cli: Cli, events: Path) -> None:
+    cli("init")
+    said = cli("tables", "register", str(events), "-o", "json")
+    assert said.code == 0
+    row = said.json
+    assert (row["name"], row["state"], row["version"], row["files"], row["rows"]) == (
+        "default.events", "active", 2, 3, 30,
+    )  # fmt: skip
+    assert isinstance(row["findings"], list)
+    assert cli("tables", "list", "-o", "json").json[-1]["table_id"] == row["table_id"]
+
+
+def test_a_broken_table_is_registered_as_quarantined_and_the_command_succeeds(cli: Cli, events: Path) -> None:
+    cli("init")
+    (events / "_delta_log" / "00000000000000000001.json").unlink()
+    said = cli("tables", "register", str(events), "-o", "json")
+    assert said.code == 0
+    assert said.json["state"] == "quarantined"
+    assert said.json["findings"][0]["severity"] == "error"
+
+
+@pytest.mark.parametrize(
+    ("where", "sentence"),
+    [
+        ("nothing", "There is nothing at"),
+        ("lake", "not a table of a format"),
+        ("lake/events/inner", "lies inside"),
+    ],
+)
+def test_what_cannot_be_a_row_is_refused_with_exit_code_5(
+    cli: Cli, events: Path, tmp_path: Path, where: str, sentence: str
+) -> None:
+    cli("init")
+    cli("tables", "register", str(events))
+    write_deltalake(str(events / "inner"), pa.table({"n": pa.array([1])}))
+    said = cli("tables", "register", str(tmp_path / where))
+    assert (said.code, said.out) == (5, "")
+    assert sentence in said.err
+    assert "Hint:" in said.err
+    assert "Traceback" not in said.err
+
+
+def test_policies_are_set_shown_and_refused(cli: Cli, events: Path) -> None:
+    cli("init")
+    cli("tables", "register", str(events))
+    assert (
+        cli("tables", "policy", "set", "default.events", "mode=manage", "vacuum.retention=9 days").code == 0
+    )
+    shown = {row["key"]: row for row in cli("tables", "policy", "show", "default.events", "-o", "json").json}
+    assert (shown["vacuum.retention"]["value"], shown["vacuum.retention"]["origin"]) == ("9 days", "table")
+    assert shown["compaction.target"]["origin"] == "default"
+    for nonsense in ("vacuum.retention=-1 day", "vacuum.retentoin=3 days", "vacuum.retention=2 days"):
+        said = cli("tables", "policy", "set", "default.events", nonsense)
+        assert (said.code, bool(said.err)) == (2, True)
+
+
+def test_policies_are_set_by_sql_too_and_the_record_is_not(cli: Cli, events: Path) -> None:
+    cli("init")
+    cli("tables", "register", str(events))
+    update = "UPDATE lakewarden.tables SET policy.vacuum.retention = '30 days', owner = 'bo' WHERE name = 'default.events'"
+    assert cli("sql", update, "-o", "json").json == [{"name": "default.events"}]
+    row = cli("tables", "show", "default.events", "-o", "json").json
+    assert (row["owner"], row["policy"]["vacuum_retention_seconds"]) == ("bo", 30 * 86_400)
+    assert cli("sql", "DELETE FROM lakewarden.tables WHERE row = 7").code == 5
+    assert cli("sql", "SELECT * FROM default.events").code == 2
+
+
+def test_why_answers_for_every_kind_of_work(cli: Cli, events: Path) -> None:
+    cli("init")
+    cli("tables", "register", str(events))
+    answers = {row["action"]: row for row in cli("why", "default.events", "-o", "json").json}
+    assert {"vacuum", "compact", "statistics", "log_care", "properties", "sync"} <= set(answers)
+    assert answers["vacuum"]["verdict"] == "observe only"
+    cli("tables", "policy", "set", "default.events", "mode=manage")
+    cli("pause", "*", "--reason", "month end")
+    paused = {row["action"]: row for row in cli("why", "default.events", "-o", "json").json}
+    assert (paused["vacuum"]["verdict"], "month end" in paused["vacuum"]["because"]) == ("paused", True)
+    assert cli("resume", "*").code == 0
+
+
+def test_one_cycle_sees_what_changed_and_ten_more_leave_no_trace(cli: Cli, events: Path) -> None:
+    cli("init")
+    cli("tables", "register", str(events))
+    write_deltalake(str(events), pa.table({"day": pa.array([9]), "n": pa.array([9])}), mode="append")
+    once = ("daemon", "--once", "--set", "http.port=0")
+    assert cli(*once).code == 0
+    assert cli("tables", "show", "default.events", "-o", "json").json["version"] == 3
+    home = Path(cli("config", "show", "-o", "json").json[0]["value"])
+    cli(*once)
+    settled = {table.name: DeltaTable(str(table)).version() for table in (home / "system").iterdir()}
+    cli(*once)
+    fences = {table.name: DeltaTable(str(table)).version() for table in (home / "system").iterdir()}
+    # A new daemon is a new leader and says so once in each table; looking itself adds nothing.
+    assert fences == {name: version + 1 for name, version in settled.items()}
+
+
+def test_dropping_needs_consent_purging_needs_the_dry_run_and_both_can_be_taken_back(
+    cli: Cli, events: Path
+) -> None:
+    cli("init")
+    cli("tables", "register", str(events))
+    assert cli("tables", "drop", "default.events", "--yes").code == 0
+    assert cli("tables", "show", "default.events", "-o", "json").json["state"] == "dropped"
+    assert cli("tables", "undrop", "default.events").code == 0
+    assert cli("tables", "drop", "default.events", "--purge", "--yes").code == 4
+    dry = cli("tables", "drop", "default.events", "--purge", "--dry-run", "-o", "json").json
+    assert (dry["version"], dry["files"]) == (2, 3)
+    stale = cli("tables", "drop", "default.events", "--purge", "--at-version", "1", "--yes")
+    assert stale.code == 4
+    done = cli("tables", "drop", "default.events", "--purge", "--at-version", "2", "--yes", "-o", "json")
+    assert done.json["state"] == "purging"
+    assert cli("tables", "undrop", "default.events", "-o", "json").json["state"] == "active"
+    assert DeltaTable(str(events)).version() == 2
+
+
+def test_validate_finds_a_lost_file_and_exits_with_3(cli: Cli, events: Path) -> None:
+    cli("init")
+    cli("tables", "register", str(events))
+    assert cli("tables", "validate", "default.events").code == 0
+    next(events.glob("*.parquet")).unlink()
+    said = cli("tables", "validate", "default.events", "-o", "json")
+    assert said.code == 3
+    assert "head_files" in {row["check"] for row in said.json}
+
+
+def test_system_tables_are_backed_up_and_verified(cli: Cli, events: Path, tmp_path: Path) -> None:
+    cli("init")
+    cli("tables", "register", str(events))
+    assert cli("system", "verify").code == 0
+    assert cli("system", "backup", str(tmp_path / "backup"), "-o", "json").json["files"] > 0
+    runs = tmp_path / "home" / "system" / "health"
+    next(runs.rglob("*.parquet")).write_bytes(b"garbage")
+    assert cli("system", "verify").code == 3
+    assert cli("system", "repair", "--backup", str(tmp_path / "backup"), "--yes").code == 0
+    assert cli("system", "verify").code == 0
+
+
+def test_every_governed_call_is_audited_the_refused_ones_with_the_reason(cli: Cli, tmp_path: Path) -> None:
+    cli("init")
+    cli("tables", "register", str(tmp_path / "nothing"))
+    entries = cli("sql", "SELECT what, allowed, why FROM lakewarden.audit", "-o", "json").json
+    assert [(row["what"], row["allowed"]) for row in entries] == [("register", False)]
+    assert "There is nothing at" in entries[0]["why"]
+
+
+@pytest.mark.parametrize("form", ["json", "yaml", "csv", "table"])
+def test_every_form_of_output_holds_the_same_tables(cli: Cli, events: Path, form: str) -> None:
+    cli("init")
+    cli("tables", "register", str(events))
+    assert cli("tables", "list", "-o", form).out.count("default.events") == 1
+
+
+def test_doctor_checks_everything_and_tells_the_fix(cli: Cli) -> None:
+    found = {row["check"]: row for row in cli("doctor", "-o", "json").json}
+    assert found["system tables"]["verdict"] == "fail"
+    assert "lakewarden init" in found["system tables"]["fix"]
+    cli("init")
+    assert {row["check"]: row["verdict"] for row in cli("doctor", "-o", "json").json}["system tables"] == "ok"
+
+
+def test_usage_errors_exit_with_2(cli: Cli) -> None:
+    assert cli("tables", "frobnicate").code == 2
+    assert cli("daemon", "--once", "--until-idle").code == 2
+    assert cli("daemon", "--once", "--set", "sweep.intervall=3 s").code in (2, 4)

@@ -1,0 +1,115 @@
+"""The daemon killed with -9 at every step, frozen and resumed, its database deleted: one leader, nothing lost or doubled."""
+
+import os
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lakewarden.catalog.model import Outcome
+from support import slow_worker
+from support.house import House
+
+pytestmark = pytest.mark.crash
+
+POINTS = (
+    "leader.leased",
+    "leader.fenced",
+    "cycle.observed",
+    "cycle.planned",
+    "cycle.enqueued",
+    "cycle.recorded",
+    "cycle.forgotten",
+)
+KILLS = int(os.environ.get("LAKEWARDEN_KILLS", "12"))
+"""Random kills of daemons; the crash table in the docs was made with more."""
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    one = House(tmp_path)
+    yield one
+    one.end()
+
+
+def check_each_run_happened_once(house: House, tables: list[str]) -> None:
+    """Every run is recorded once, every commit of ours belongs to one recorded run, nothing is left over."""
+    recorded = Counter(row.run_id for row in house.runs())
+    assert set(recorded.values()) == {1}
+    assert house.unfinished() == () and house.services.queue.finished(100) == ()
+    for location in tables:
+        commits = house.run_ids(location)
+        assert set(commits.values()) == {1}, commits
+        assert set(commits) <= set(recorded), "a commit whose run is not on record"
+
+
+def test_killed_at_every_point_the_next_daemon_finishes_the_work(house: House) -> None:
+    tables = [house.table(f"t{number}") for number in range(2)]
+    for point in POINTS:
+        with house.daemon(failpoint=point) as daemon:
+            assert daemon.wait(300) == -signal.SIGKILL, (point, house.last_log())
+    assert house.run_until_idle() == 0, house.log()
+    check_each_run_happened_once(house, tables)
+    assert {row.outcome for row in house.runs()} == {Outcome.SUCCEEDED}
+    assert all(house.operations(location)["OPTIMIZE"] == 1 for location in tables)
+
+
+def test_a_frozen_leader_that_is_resumed_does_no_harm(house: House) -> None:
+    tables = [house.table("t")]
+    with house.daemon() as frozen:
+        house.wait_until(lambda: "took" in house.last_log())
+        frozen.send_signal(signal.SIGSTOP)
+        with house.daemon():
+            house.wait_until(lambda: '"leading"' in house.last_log())
+            house.wait_until(lambda: len(house.runs()) >= 2, 240)
+            frozen.send_signal(signal.SIGCONT)
+            house.wait_until(lambda: "no longer leading" in (house.home / "daemon-0.log").read_text())
+            house.append(tables[0])
+            before = house.versions()["health"]
+            house.wait_until(lambda: house.versions()["health"] > before)
+            assert '"no longer leading"' not in house.last_log(), "the new leader stays"
+    assert house.run_until_idle() == 0, house.log()
+    check_each_run_happened_once(house, tables)
+
+
+def test_the_database_is_deleted_while_a_run_is_in_flight_and_an_old_leader_is_frozen(house: House) -> None:
+    tables, hold = [house.table("t")], house.folder / "hold"
+    hold.touch()
+    house.environment.update({"WORKER_PROGRAM": slow_worker.__file__, "HOLD": str(hold)})
+    with house.daemon() as old:
+        house.wait_until(lambda: "took" in house.last_log())
+        old.send_signal(signal.SIGSTOP)
+        with house.daemon() as new:
+            house.wait_until(lambda: hold.with_suffix(".begun").exists(), 240)
+            for path in house.home.glob("state.db*"):
+                path.unlink()
+            old.send_signal(signal.SIGCONT)
+            house.wait_until(lambda: '"waits_for_workers": true' in house.log())
+            house.wait_until(lambda: len(house.unfinished()) == 1)
+            time.sleep(5)
+            assert len(house.unfinished()) == 1, "the run in flight is known again, and no other was begun"
+            lease = house.services.leases.current("leader")
+            assert lease is not None and lease.holder.split("-")[-2] in (str(old.pid), str(new.pid))
+            hold.unlink()
+            house.wait_until(lambda: len(house.unfinished()) == 0)
+    assert house.run_until_idle() == 0, house.log()
+    check_each_run_happened_once(house, tables)
+    assert house.operations(tables[0])["OPTIMIZE"] == 1
+
+
+@pytest.mark.heavy
+def test_daemons_killed_at_random_lose_and_double_nothing(house: House) -> None:
+    chance = random.Random(7)
+    tables = [house.table(f"t{number}") for number in range(3)]
+    for _ in range(KILLS):
+        with house.daemon() as daemon:
+            house.wait_until(lambda: '"leading"' in house.last_log() or daemon.poll() is not None)
+            house.append(chance.choice(tables))
+            time.sleep(chance.uniform(0, 4))
+            daemon.kill()
+    assert house.run_until_idle(600) in (0, 3), house.log()
+    check_each_run_happened_once(house, tables)

@@ -1,0 +1,37 @@
+"""Small files on a real HDFS, without a JVM on our side."""
+
+import pytest
+
+from lakewarden.catalog.storage import FileStore, StorageOptions, open_store
+from support.hdfs import Hdfs
+
+pytestmark = pytest.mark.hdfs
+
+
+@pytest.fixture
+def files(hdfs: Hdfs) -> FileStore:
+    return open_store(f"{hdfs.uri}/storage", StorageOptions())
+
+
+def test_a_file_is_written_listed_read_and_deleted(files: FileStore) -> None:
+    files.write("hints/a.json", b'{"a": 1}')
+    assert files.read("hints/a.json") == b'{"a": 1}' and files.stat("hints/a.json").size_bytes == 8
+    assert [entry.path for entry in files.list("", recursive=True) if not entry.is_dir] == ["hints/a.json"]
+    files.write("hints/a.json", b"{}")
+    assert files.read("hints/a.json") == b"{}"
+    files.delete("hints/a.json")
+    files.delete("hints/a.json")
+    assert not files.exists("hints/a.json") and list(files.list("elsewhere")) == []
+
+
+def test_a_file_that_is_not_there_is_said_so(files: FileStore) -> None:
+    with pytest.raises(FileNotFoundError):
+        files.read("hints/none.json")
+    with pytest.raises(FileNotFoundError):
+        files.stat("hints/none.json")
+
+
+def test_a_larger_file_keeps_every_byte(files: FileStore) -> None:
+    content = bytes(range(256)) * 20_000
+    files.write("large.bin", content)
+    assert files.read("large.bin") == content

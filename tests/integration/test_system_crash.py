@@ -1,0 +1,116 @@
+"""The system store killed at every step: whatever was half done converges when somebody does it again."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakewarden.catalog.storage import StorageOptions, canonical
+from lakewarden.catalog.system.base import RUNS, SYSTEM_TABLES, TABLES, SystemTable
+from lakewarden.catalog.system.rows import system_rows
+from lakewarden.catalog.system.store import DeltaSystemStore
+from lakewarden.catalog.system.verify import verify
+from support import system_process
+from support.system_samples import NOW, sample
+
+pytestmark = pytest.mark.crash
+AGES_AGO = time.time() - timedelta(days=3).total_seconds()
+LEADER = "lakewarden.leader"
+
+
+def opened(folder: Path) -> DeltaSystemStore:
+    return DeltaSystemStore(canonical(str(folder)), StorageOptions(), actor="tests")
+
+
+def created(folder: Path) -> DeltaSystemStore:
+    store = opened(folder)
+    store.create(system_rows(store, now=NOW, actor="tests"))
+    return store
+
+
+def killed(role: str, folder: Path, point: str) -> None:
+    """Play a role in a process that dies by SIGKILL when it reaches the point."""
+    done = subprocess.run(
+        [sys.executable, system_process.__file__, role, canonical(str(folder))],
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+            "LAKEWARDEN_FAILPOINT": point,
+        },
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr.decode()
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        "system.create.tables",
+        "system.create.health",
+        "system.create.audit",
+        "system.commit",
+        "system.created",
+    ],
+)
+def test_init_killed_and_done_again(tmp_path: Path, point: str) -> None:
+    killed("create", tmp_path, point)
+    store = created(tmp_path)
+    assert store.exists() and verify(store) == ()
+    assert [row.row for row in sorted(store.rows(TABLES).all(), key=lambda row: row.row)] == list(range(7))
+    assert store.rows(TABLES).version == 1
+
+
+@pytest.mark.parametrize("role", ["edit", "append"])
+@pytest.mark.parametrize("point", ["system.decided", "system.commit", "system.committed"])
+def test_a_change_killed_is_there_whole_or_not_at_all(tmp_path: Path, role: str, point: str) -> None:
+    store = created(tmp_path)
+    killed(role, tmp_path, point)
+    table: SystemTable[Any] = TABLES if role == "edit" else RUNS
+    row = sample(table, 30)
+    assert store.rows(table).all().count(row) == (1 if point == "system.committed" else 0)
+    assert verify(store) == ()
+    system_process.ROLES[role](store)
+    assert store.rows(table).all().count(row) == 1
+
+
+@pytest.mark.parametrize("table", ["tables", "health", "audit"])
+def test_a_leader_killed_while_it_fences_is_overtaken(tmp_path: Path, table: str) -> None:
+    store = created(tmp_path)
+    first = store.raise_fence("first", at_least=0)
+    killed("lead", tmp_path, f"system.fence.{table}")
+    second = store.raise_fence("second", at_least=0)
+    assert second.token > first.token + 1
+    for one in SYSTEM_TABLES:
+        store.edit(one, lambda _, of=one: [sample(of, 1)], fence=second, because="leads")  # type: ignore[misc]  # bound now
+    assert verify(store) == ()
+
+
+@pytest.mark.parametrize(
+    "point",
+    ["system.compact", "system.commit", "system.vacuum", "system.checkpointed", "system.log.deleted:3"],
+)
+def test_care_killed_leaves_a_whole_table(tmp_path: Path, point: str) -> None:
+    store = created(tmp_path)
+    for number in range(60):
+        store.append(RUNS, [sample(RUNS, number)], because="recorded")
+    for path in [*(tmp_path / "runs" / "_delta_log").glob("*"), *(tmp_path / "runs").glob("bucket=*/*")]:
+        os.utime(path, (AGES_AGO, AGES_AGO))
+    orphan = tmp_path / "runs" / "bucket=0" / "orphan.parquet"
+    orphan.touch()
+    os.utime(orphan, (AGES_AGO, AGES_AGO))
+    before = store.rows(RUNS).all()
+    killed("tend", tmp_path, point)
+    assert verify(opened(tmp_path)) == () and opened(tmp_path).rows(RUNS).all() == before
+    system_process.tend(opened(tmp_path))
+    assert verify(opened(tmp_path)) == () and opened(tmp_path).rows(RUNS).all() == before
+    assert not orphan.exists()
+    version = store.rows(RUNS).version
+    system_process.tend(store)
+    assert store.rows(RUNS).version == version

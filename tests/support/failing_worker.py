@@ -1,0 +1,20 @@
+"""A worker process whose engine cannot set properties: what a daemon makes of runs that fail."""
+
+import sys
+from collections.abc import Sequence
+
+from lakewarden.catalog.errors import ExecutionError
+from lakewarden.jobs.engine.fake import FakeEngine
+from support import fake_worker
+
+
+class FailingEngine(FakeEngine):
+    def set_properties(
+        self, location: str, *, requires: int, properties: Sequence[tuple[str, str]], run_id: str
+    ) -> int:
+        raise ExecutionError("This engine fails, as the test wants it.")
+
+
+if __name__ == "__main__":
+    vars(fake_worker)["FakeEngine"] = FailingEngine  # the program of the fake worker with another engine
+    sys.exit(fake_worker.main())

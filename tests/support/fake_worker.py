@@ -1,0 +1,42 @@
+"""A worker process without Spark: `python fake_worker.py`, configured like the real one, with the fake engine."""
+
+import signal
+import sys
+from types import FrameType
+
+from lakewarden.catalog.clock import SystemClock
+from lakewarden.catalog.formats.delta.reader import DeltaReader
+from lakewarden.catalog.state.db import open_database
+from lakewarden.catalog.state.queue import DatabaseQueue
+from lakewarden.jobs.engine.fake import FakeEngine
+from lakewarden.jobs.runner import Runner
+from lakewarden.jobs.work_loop import WorkLoop
+from lakewarden.jobs.worker_config import read_config
+
+
+def main() -> int:
+    config = read_config(sys.stdin.read())
+    clock = SystemClock()
+    runner = Runner(
+        worker=config.name,
+        queue=DatabaseQueue(open_database(config.database_url)),
+        reader=DeltaReader(),
+        engine=FakeEngine(clock),
+        metastore=None,
+        clock=clock,
+        storage=config.storage.at,
+        lease=config.lease,
+        heartbeat=config.heartbeat,
+        longest_run=config.longest_run,
+    )
+    worker = WorkLoop(runner, idle=config.idle, poll=config.poll, parent=config.parent)
+
+    def on_term(signal_number: int, frame: FrameType | None) -> None:
+        worker.drain()
+
+    signal.signal(signal.SIGTERM, on_term)
+    return worker.work()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,207 @@
+"""A table made of values, and an engine that writes down what it was asked: for executors without storage or Spark."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+
+from lakewarden.catalog.clock import ManualClock
+from lakewarden.catalog.formats.base import (
+    Capabilities,
+    Commit,
+    DataFile,
+    LogProblem,
+    Observation,
+    ProbeResult,
+    Tombstone,
+)
+from lakewarden.catalog.model import TableFormat
+from lakewarden.catalog.storage import FileEntry, canonical
+from lakewarden.jobs.base import FileChange, JobContext, Partition, TableStatistics, Target
+
+__all__ = ["DAY", "NOW", "AskedEngine", "ValueReader", "commit", "context", "data_file", "seen", "tombstone"]
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+DAY = timedelta(days=1)
+
+
+def commit(version: int, age_days: float, *, data_change: bool = True) -> Commit:
+    at = NOW - timedelta(days=age_days)
+    return Commit(version=version, committed_at=at, operation="WRITE", data_change=data_change)
+
+
+def tombstone(path: str, removed_in: int | None, age_days: float, vector: str | None = None) -> Tombstone:
+    at = NOW - timedelta(days=age_days)
+    return Tombstone(path=path, removed_at=at, removed_in=removed_in, size_bytes=1, deletion_vector=vector)
+
+
+def data_file(
+    path: str,
+    size: int,
+    partition: Partition = (),
+    *,
+    vector: bool = False,
+    deleted: int = 0,
+    rows: int | None = 100,
+) -> DataFile:
+    return DataFile(
+        path=path,
+        size_bytes=size,
+        modified_at=NOW,
+        partition=partition,
+        rows=rows,
+        deleted_rows=deleted,
+        has_deletion_vector=vector,
+    )
+
+
+def seen(location: str, version: int, **changes: object) -> Observation:
+    able = Capabilities(restore=True, vacuum=True, compact=True, file_statistics=True)
+    plain = Observation(
+        format=TableFormat.DELTA,
+        location=location,
+        version=version,
+        committed_at=NOW,
+        format_id="id",
+        capabilities=able,
+    )
+    return replace(plain, **changes)  # type: ignore[arg-type]  # tests name fields of Observation
+
+
+@dataclass
+class ValueReader:
+    """A `TableReader` that answers what it was given. `past` are the files of earlier versions."""
+
+    observation: Observation | LogProblem
+    history: Sequence[Commit] = ()
+    removed: Sequence[Tombstone] = ()
+    live: Sequence[DataFile] = ()
+    past: dict[int, Sequence[DataFile]] = field(default_factory=dict)
+
+    @property
+    def format(self) -> TableFormat:
+        return TableFormat.DELTA
+
+    def is_table(self, location: str) -> bool:
+        return True
+
+    def probe(self, location: str, *, seen: int | None) -> ProbeResult:
+        assert isinstance(self.observation, Observation)
+        latest = self.observation.version
+        return ProbeResult(exists=True, moved=seen != latest, latest=latest)
+
+    def observe(self, location: str, *, since: Observation | None = None) -> Observation | LogProblem:
+        return self.observation
+
+    def commits(self, location: str, *, after: int, upto: int | None = None) -> Iterator[Commit]:
+        last = self.history[-1].version if upto is None else upto
+        yield from (one for one in self.history if after < one.version <= last)
+
+    def files(self, location: str, *, version: int | None = None) -> Iterator[DataFile]:
+        yield from self.past.get(-1 if version is None else version, self.live)
+
+    def tombstones(self, location: str) -> Iterator[Tombstone]:
+        yield from self.removed
+
+
+@dataclass
+class AskedEngine:
+    """An `Engine` that does nothing but remember; `listed` is what its listing of the folder finds."""
+
+    listed: Sequence[str] = ()
+    change: FileChange = field(default_factory=lambda: FileChange(version=None))
+    asked: list[str] = field(default_factory=list)
+    deleted: list[FileEntry] = field(default_factory=list)
+    partitions: Sequence[Partition] | None = None
+
+    @property
+    def format(self) -> TableFormat:
+        return TableFormat.DELTA
+
+    def convert(
+        self,
+        *,
+        name: str | None,
+        location: str,
+        partitioned_by: Sequence[tuple[str, str]],
+        statistics: bool,
+        run_id: str,
+    ) -> int:
+        self.asked.append("convert")
+        return 0
+
+    def unreferenced(self, location: str, *, requires: int) -> Sequence[str]:
+        self.asked.append("unreferenced")
+        return self.listed
+
+    def vacuum(
+        self, location: str, *, requires: int, candidates: Sequence[FileEntry], run_id: str
+    ) -> FileChange:
+        self.asked.append("vacuum")
+        self.deleted.extend(candidates)
+        size = sum(entry.size_bytes for entry in candidates)
+        return FileChange(version=requires + 2, files_removed=len(candidates), bytes_removed=size)
+
+    def compact(
+        self,
+        location: str,
+        *,
+        requires: int,
+        partitions: Sequence[Partition] | None,
+        target_bytes: int,
+        run_id: str,
+    ) -> FileChange:
+        self.asked.append(f"compact {requires}")
+        self.partitions = partitions
+        return self.change
+
+    def purge_deletions(
+        self, location: str, *, requires: int, partitions: Sequence[Partition] | None, run_id: str
+    ) -> FileChange:
+        self.asked.append(f"purge {requires}")
+        self.partitions = partitions
+        return FileChange(version=requires + 1, files_removed=1, files_added=1)
+
+    def fill_file_statistics(self, location: str, *, requires: int, run_id: str) -> FileChange:
+        self.asked.append(f"fill {requires}")
+        return self.change
+
+    def interrupt(self) -> None:
+        self.asked.append("interrupt")
+
+    def set_properties(
+        self, location: str, *, requires: int, properties: Sequence[tuple[str, str]], run_id: str
+    ) -> int:
+        self.asked.append(f"set {properties}")
+        return requires + 1
+
+    def checkpoint(self, location: str, *, requires: int) -> None:
+        self.asked.append(f"checkpoint {requires}")
+
+    def clean_log(self, location: str, *, keep_from: int) -> FileChange:
+        self.asked.append(f"clean {keep_from}")
+        return self.change
+
+    def statistics(
+        self, location: str, *, version: int, columns: Sequence[str] | None, max_rows: int
+    ) -> TableStatistics:
+        return TableStatistics(version=version, total_bytes=0, rows=0)
+
+    def delete_table(self, location: str) -> FileChange:
+        self.asked.append("delete")
+        return FileChange(version=None)
+
+    def close(self) -> None:
+        self.asked.append("close")
+
+
+def context(folder: str, reader: ValueReader, engine: AskedEngine) -> JobContext:
+    """A run on the table in a local folder, at `NOW`."""
+    return JobContext(
+        target=Target(table_id="t1", name="db.t", location=canonical(folder)),
+        run_id="run-1",
+        reader=reader,
+        clock=ManualClock(NOW),
+        engine=engine,
+        metastore=None,
+        still_ours=lambda: None,
+    )

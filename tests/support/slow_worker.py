@@ -1,0 +1,35 @@
+"""A worker process whose compaction takes as long as a file `hold` lies in its working folder: a run in flight."""
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from lakewarden.jobs.base import FileChange, Partition
+from lakewarden.jobs.engine.fake import FakeEngine
+from support import fake_worker
+
+
+class SlowEngine(FakeEngine):
+    def compact(
+        self,
+        location: str,
+        *,
+        requires: int,
+        partitions: Sequence[Partition] | None,
+        target_bytes: int,
+        run_id: str,
+    ) -> FileChange:
+        hold = Path(os.environ["HOLD"])
+        hold.with_suffix(".begun").touch()
+        while hold.exists():
+            time.sleep(0.05)
+        return super().compact(
+            location, requires=requires, partitions=partitions, target_bytes=target_bytes, run_id=run_id
+        )
+
+
+if __name__ == "__main__":
+    fake_worker.FakeEngine = SlowEngine  # type: ignore[misc]  # the program of the fake worker with another engine
+    sys.exit(fake_worker.main())

@@ -1,0 +1,132 @@
+"""Rows of every system table, made by number: equal numbers make equal rows."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from lakewarden.catalog.model import (
+    Action,
+    AuditRow,
+    Change,
+    Column,
+    ColumnChange,
+    Dependency,
+    Finding,
+    HealthRow,
+    LineageRow,
+    Outcome,
+    PolicySettings,
+    RollbackRow,
+    RunRow,
+    SchemaRow,
+    Severity,
+    Source,
+    SystemRow,
+    TableFormat,
+    TableRow,
+    Trigger,
+)
+from lakewarden.catalog.system.base import SystemTable, SystemTableName
+
+NOW = datetime(2026, 11, 21, 8, 30, 15, 123456, tzinfo=UTC)
+
+
+def table_row(number: int, *, owner: str = "ana") -> TableRow:
+    """A registered table; some have policies, dependencies, properties."""
+    return TableRow(
+        row=number,
+        table_id=f"table-{number:06d}",
+        name=f"db{number % 7}.t{number}",
+        format=TableFormat.DELTA,
+        location=f"file:///warehouse/db{number % 7}/t{number}",
+        owner=owner,
+        source=Source.REGISTER,
+        registered_at=NOW,
+        registered_by="ana",
+        updated_at=NOW + timedelta(microseconds=number),
+        updated_by="ana",
+        policy=PolicySettings(vacuum_retention_seconds=86_400 * number) if number % 2 else PolicySettings(),
+        dependencies=(Dependency(upstream="table-000000", trigger=Trigger.ON_COMMIT),)
+        if number % 3 == 0
+        else (),
+        properties={"note": 'a "quoted"\nline', "größe": "1"} if number % 5 == 0 else {},
+        format_ids=(f"uuid-{number}", f"uuid-{number}-b"),
+        paused="maintenance" if number % 4 == 0 else None,
+    )
+
+
+def health_row(number: int) -> HealthRow:
+    """Health with and without findings."""
+    findings = (
+        Finding(check="log.contiguous", severity=Severity.ERROR, message="version 3 is missing", since=NOW),
+        Finding(check="owner.set", severity=Severity.INFO, message="nobody", since=NOW),
+    )
+    return HealthRow(
+        table_id=f"table-{number:06d}",
+        name=f"db.t{number}",
+        version=number,
+        committed_at=NOW,
+        files=3,
+        bytes=1 << 40,
+        unsupported=("variantType",) if number % 2 else (),
+        findings=findings[: number % 3],
+        observed_at=NOW,
+    )
+
+
+def sample(table: SystemTable[Any], number: int) -> Any:
+    """Row `number` of a system table."""
+    makers: dict[SystemTableName, SystemRow] = {
+        SystemTableName.TABLES: table_row(number),
+        SystemTableName.HEALTH: health_row(number),
+        SystemTableName.LINEAGE: LineageRow(
+            output_id=f"table-{number:06d}",
+            output_version=7,
+            input_id="table-000000",
+            input_version=None if number % 2 else number,
+            operation="append",
+            confidence="committed",
+            recorded_at=NOW,
+        ),
+        SystemTableName.SCHEMAS: SchemaRow(
+            table_id=f"table-{number:06d}",
+            version=number,
+            schema_id=1,
+            columns=(
+                Column(id=1, path="a", type="bigint"),
+                Column(id=2, path="b.c", type="string", comment="ü"),
+            ),
+            changes=(ColumnChange(column_id=2, change=Change.ADD, after="string"),),
+            changed_at=NOW,
+        ),
+        SystemTableName.RUNS: RunRow(
+            run_id=f"run-{number:06d}",
+            table_id="table-000001",
+            name="db.t1",
+            action=Action.VACUUM,
+            because="12 files are old",
+            outcome=Outcome.SUCCEEDED,
+            predicted_seconds=0.25,
+            queued_at=NOW,
+            finished_at=NOW + timedelta(seconds=number),
+        ),
+        SystemTableName.ROLLBACKS: RollbackRow(
+            rollback_id="rollback-1",
+            plan_hash="abc",
+            step=number,
+            table_id="table-000001",
+            from_version=9,
+            to_version=7,
+            state="planned",
+            recorded_at=NOW,
+        ),
+        SystemTableName.AUDIT: AuditRow(
+            audit_id=f"audit-{number:06d}",
+            at=NOW,
+            actor="ana",
+            what="policy",
+            on="db.t1",
+            origin="cli",
+            allowed=bool(number % 2),
+        ),
+    }
+    return makers[table.name]

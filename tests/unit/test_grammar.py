@@ -1,0 +1,94 @@
+"""Governed SQL: what is read as what, and what is refused how."""
+
+import pytest
+
+from lakewarden.catalog.errors import NotAllowedError, UsageError
+from lakewarden.catalog.model import Mode
+from lakewarden.jobs.sql.grammar import parse
+from lakewarden.jobs.sql.statements import ConvertToDelta, Query, SetRows, Unmanaged
+
+
+@pytest.mark.parametrize(
+    ("text", "statement"),
+    [
+        ("CONVERT TO DELTA db.t", ConvertToDelta(where="db.t")),
+        ("convert to delta db.t;", ConvertToDelta(where="db.t")),
+        ("CONVERT TO DELTA `my db`.`t x`", ConvertToDelta(where="my db.t x")),
+        ("CONVERT TO DELTA parquet.`/data/a b`", ConvertToDelta(where="/data/a b")),
+        ("CONVERT TO DELTA '/data/a'", ConvertToDelta(where="/data/a")),
+        (
+            (
+                "CONVERT TO DELTA db.t PARTITIONED BY (year INT, price DECIMAL(10, 2)) NO STATISTICS"
+                " VACUUM RETAIN 30 DAYS OWNER ana"
+            ),
+            ConvertToDelta(
+                where="db.t",
+                partitioned_by=(("year", "INT"), ("price", "DECIMAL(10,2)")),
+                statistics=False,
+                retain_seconds=30 * 86_400,
+                owner="ana",
+            ),
+        ),
+        (
+            "CONVERT TO DELTA db.t OWNER 'team a' VACUUM RETAIN 36 HOURS",
+            ConvertToDelta(where="db.t", retain_seconds=36 * 3600, owner="team a"),
+        ),
+        ("SELECT * FROM lakewarden.tables", Query(sql="SELECT * FROM lakewarden.tables")),
+        ("SELECT * FROM db.flights", Unmanaged(sql="SELECT * FROM db.flights")),
+        ("OPTIMIZE db.t", Unmanaged(sql="OPTIMIZE db.t")),
+        (
+            (
+                "UPDATE lakewarden.tables SET policy.vacuum.retention = '30 days', policy.mode = 'manage', owner = 'bo'"
+                " WHERE name = 'db.t'"
+            ),
+            SetRows(
+                policy=(("vacuum.retention", 30 * 86_400), ("mode", Mode.MANAGE)),
+                owner="bo",
+                condition="name = 'db.t'",
+            ),
+        ),
+        (
+            "UPDATE lakewarden.tables SET policy.vacuum.enabled = NULL WHERE owner = 'ana'",
+            SetRows(policy=(("vacuum.enabled", None),), condition="owner = 'ana'"),
+        ),
+    ],
+)
+def test_statements_are_read(text: str, statement: object) -> None:
+    assert parse(text) == statement
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "CONVERT TO DELTA",
+        "CONVERT TO DELTA db.t VACUUM RETAIN 0 DAYS",
+        "CONVERT TO DELTA db.t VACUUM RETAIN 3 WEEKS",
+        "CONVERT TO DELTA db.t PARTITIONED BY (year",
+        "CONVERT TO DELTA db.t PARTITIONED BY (year)",
+        "CONVERT TO DELTA db.t WITH LOVE",
+        "UPDATE lakewarden.tables SET policy.mode = 'manage'",
+        "UPDATE lakewarden.tables SET policy.mode = 'sometimes' WHERE name = 'db.t'",
+        "UPDATE lakewarden.tables SET policy.vacuum.retention = 1 + 1 WHERE name = 'db.t'",
+        "SELECT FROM WHERE lakewarden.tables",
+        "SELECT 'unclosed FROM lakewarden.tables",
+    ],
+)
+def test_mistakes_get_a_sentence_and_a_hint(text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse(text)
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "DELETE FROM lakewarden.tables WHERE name = 'db.t'",
+        "INSERT INTO lakewarden.runs SELECT * FROM x",
+        "UPDATE lakewarden.runs SET outcome = 'succeeded' WHERE run_id = 'x'",
+        "UPDATE lakewarden.tables SET location = '/tmp' WHERE name = 'db.t'",
+    ],
+)
+def test_the_record_cannot_be_rewritten_by_sql(text: str) -> None:
+    with pytest.raises(NotAllowedError):
+        parse(text)

@@ -1,0 +1,134 @@
+"""The webhook against a real receiver; the pages against a real client."""
+
+import json
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from lakewarden.catalog.errors import UnavailableError
+from lakewarden.catalog.model import Action, Outcome
+from lakewarden.daemon.health import Role, Vitals
+from lakewarden.daemon.http import Pages
+from lakewarden.daemon.metrics import Metrics
+from lakewarden.daemon.webhook import Event, EventKind, Webhook
+
+EVENT = Event(
+    kind=EventKind.QUARANTINED,
+    table_id="t1",
+    name="db.t",
+    owner="ana",
+    message="db.t is quarantined.",
+    at=datetime(2026, 6, 1, tzinfo=UTC),
+)
+
+
+class Receiver:
+    """An HTTP server that answers with the given status codes in turn, then with 200."""
+
+    def __init__(self) -> None:
+        self.got: list[dict[str, Any]] = []
+        self.answers: list[int] = []
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                status = outer.answers.pop(0) if outer.answers else 200
+                if status == 200:
+                    outer.got.append(json.loads(body))
+                self.send_response(status)
+                self.end_headers()
+
+            def log_message(self, format: str, *args: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}/hook"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    one = Receiver()
+    yield one
+    one.close()
+
+
+def webhook(url: str, metrics: Metrics) -> Webhook:
+    return Webhook(url, timeout=timedelta(seconds=2), attempts=3, metrics=metrics, pause=0.01)
+
+
+def test_events_arrive_as_json_and_are_retried(receiver: Receiver) -> None:
+    metrics = Metrics()
+    hook = webhook(receiver.url, metrics)
+    receiver.answers = [500, 503]
+    hook.start()
+    hook.tell(EVENT)
+    end = time.monotonic() + 10
+    while not receiver.got and time.monotonic() < end:
+        time.sleep(0.01)
+    hook.stop()
+    assert receiver.got == [
+        {
+            "event": "quarantined",
+            "table_id": "t1",
+            "name": "db.t",
+            "owner": "ana",
+            "message": "db.t is quarantined.",
+            "at": "2026-06-01T00:00:00+00:00",
+            "run_id": None,
+        }
+    ]
+    assert b'lakewarden_webhooks_total{outcome="delivered"} 1.0' in metrics.render()
+
+
+def test_a_receiver_that_is_away_costs_the_caller_nothing() -> None:
+    metrics = Metrics()
+    hook = webhook("http://127.0.0.1:9/secret", metrics)
+    hook.start()
+    began = time.monotonic()
+    for _ in range(2_000):
+        hook.tell(EVENT)
+    assert time.monotonic() - began < 1
+    hook.stop(timedelta(seconds=0.1))
+    assert b'lakewarden_webhooks_total{outcome="dropped"}' in metrics.render()
+
+
+def get(port: int, path: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as response:
+            return response.status, response.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def test_the_pages_tell_life_readiness_and_figures() -> None:
+    now = [0.0]
+    vitals, metrics = Vitals(patience=timedelta(seconds=60), monotonic=lambda: now[0]), Metrics()
+    pages = Pages(port=0, vitals=vitals, metrics=metrics)
+    pages.start()
+    assert get(pages.port, "/livez")[0] == 200
+    assert get(pages.port, "/readyz") == (503, "This daemon is starting.\n")
+    vitals.become(Role.LEADING)
+    assert get(pages.port, "/readyz") == (200, "This daemon is leading.\n")
+    vitals.cycle("The storage does not answer.")
+    assert get(pages.port, "/readyz") == (503, "The storage does not answer.\n")
+    now[0] = 61.0
+    assert get(pages.port, "/livez")[0] == 503
+    metrics.count_run(Action.VACUUM, Outcome.SUCCEEDED)
+    assert 'lakewarden_runs_total{action="vacuum",outcome="succeeded"} 1.0' in get(pages.port, "/metrics")[1]
+    assert get(pages.port, "/")[0] == 404
+    with pytest.raises(UnavailableError, match="is taken"):
+        Pages(port=pages.port, vitals=vitals, metrics=metrics).start()
+    pages.stop()
