@@ -16,5 +16,4 @@ class FailingEngine(FakeEngine):
 
 
 if __name__ == "__main__":
-    vars(fake_worker)["FakeEngine"] = FailingEngine  # the program of the fake worker with another engine
-    sys.exit(fake_worker.main())
+    sys.exit(fake_worker.main(FailingEngine))

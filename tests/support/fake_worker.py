@@ -14,14 +14,14 @@ from lakewarden.jobs.work_loop import WorkLoop
 from lakewarden.jobs.worker_config import read_config
 
 
-def main() -> int:
+def main(engine: type[FakeEngine] = FakeEngine) -> int:
     config = read_config(sys.stdin.read())
     clock = SystemClock()
     runner = Runner(
         worker=config.name,
         queue=DatabaseQueue(open_database(config.database_url)),
         reader=DeltaReader(),
-        engine=FakeEngine(clock),
+        engine=engine(clock),
         metastore=None,
         clock=clock,
         storage=config.storage.at,

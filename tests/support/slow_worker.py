@@ -31,5 +31,4 @@ class SlowEngine(FakeEngine):
 
 
 if __name__ == "__main__":
-    fake_worker.FakeEngine = SlowEngine  # type: ignore[misc]  # the program of the fake worker with another engine
-    sys.exit(fake_worker.main())
+    sys.exit(fake_worker.main(SlowEngine))
