@@ -96,11 +96,13 @@ class Commit:
     """One version as its commit tells it. `operation` as the writer named it (WRITE, MERGE, OPTIMIZE, VACUUM END...).
 
     `committed_at` is the youngest of the commit's own clocks (in-commit timestamp, commitInfo timestamp, file time):
-    age is never overestimated. `user_metadata` and `run_id` are what writers (we, in `run_id`) put into commitInfo.
+    age is never overestimated. `stamped_at` is the writer's clock alone, the one that also stamps removed files.
+    `user_metadata` and `run_id` are what writers (we, in `run_id`) put into commitInfo.
     """
 
     version: int
     committed_at: datetime
+    stamped_at: datetime | None = None
     operation: str
     parameters: Mapping[str, str] = field(default_factory=dict)
     metrics: Mapping[str, str] = field(default_factory=dict)

@@ -74,6 +74,7 @@ def read_commit(version: int, actions: Iterable[LogAction], written_at: datetime
     commit = Commit(
         version=version,
         committed_at=_youngest(info, written_at),
+        stamped_at=None if info.timestamp_ms is None else from_millis(info.timestamp_ms),
         operation=info.operation,
         parameters=info.parameters,
         metrics=info.metrics,
@@ -112,12 +113,13 @@ def extended(history: History, commit: Commit) -> History:
 
 
 def _vacuum_limit(commit: Commit) -> int | None:
-    """When a vacuum's files must have been removed, to be deleted. Spark writes `specifiedRetentionMillis` only where
-    it honoured it (run: Delta 4.4 ignores RETAIN unless it is 0), delta-rs always."""
+    """When a vacuum's files must have been removed, to be deleted, by the clock that stamps removed files: the time of
+    the commit's file is another's in a copied table. Spark writes `specifiedRetentionMillis` only where it honoured it
+    (run: Delta 4.4 ignores RETAIN unless it is 0), delta-rs always."""
     for key in ("specifiedRetentionMillis", "defaultRetentionMillis"):
         text = commit.parameters.get(key, "")
         if text.isdigit():
-            return to_millis(commit.committed_at) - int(text)
+            return to_millis(commit.stamped_at or commit.committed_at) - int(text)
     return None
 
 
