@@ -190,7 +190,7 @@ def test_sizes_that_hive_counted_do_not_fool_spark_any_longer(born_in_spark: Nam
 
 def planned_bytes(spark: SparkSession, name: str) -> int:
     """The size that the optimizer takes a table for."""
-    return int(spark.table(name)._jdf.queryExecution().optimizedPlan().stats().sizeInBytes().toString())
+    return int(spark.table(name)._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())
 
 
 def test_a_name_that_belongs_to_another_table_is_left_alone(born_in_spark: NamedTable) -> None:

@@ -21,6 +21,11 @@ appender.console.layout.type = PatternLayout
 rootLogger.level = ERROR
 rootLogger.appenderRef.console.ref = console
 """
+_PARQUET_LOGGING = """\
+# with no handler of its own Hive's Parquet would add one that writes among the rows
+org.apache.parquet.handlers = java.util.logging.ConsoleHandler
+org.apache.parquet.level = SEVERE
+"""
 _SETTINGS = {
     "hive.async.log.enabled": "false",  # its class is not among Spark's jars
     "hive.cbo.enable": "false",  # neither are Calcite's
@@ -44,12 +49,14 @@ def hive(metastore_uri: str, statement: str) -> HiveAnswer:
     with tempfile.TemporaryDirectory() as folder:
         conf = Path(folder)
         (conf / "hive-log4j2.properties").write_text(_LOGGING, encoding="utf-8")
+        (conf / "parquet-logging.properties").write_text(_PARQUET_LOGGING, encoding="utf-8")
         (conf / "hive-site.xml").write_text(_hive_site(metastore_uri, conf), encoding="utf-8")
         class_path = os.pathsep.join([folder, *map(str, hive_jars()), str(spark_jars() / "*")])
         opens = (*MODULE_OPENS, "--add-opens=java.base/java.util.concurrent.atomic=ALL-UNNAMED")
         quiet = (
             f"-Dlog4j2.configurationFile={conf / 'hive-log4j2.properties'}",
             "-Dlog4j2.StatusLogger.level=OFF",
+            f"-Djava.util.logging.config.file={conf / 'parquet-logging.properties'}",
         )
         java = (str(java_command()), "-Xmx512m", *opens, *quiet, "-cp", class_path)
         done = subprocess.run(
