@@ -5,19 +5,28 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lakewarden.catalog.access import Actor
-from lakewarden.catalog.model import Action, Outcome, PolicySettings, TableState
+from lakewarden.catalog.errors import PreconditionError
+from lakewarden.catalog.model import Action, Outcome, PolicySettings, RowKind, TableRow, TableState
 from lakewarden.catalog.policies import with_values
-from lakewarden.catalog.registry.convert import begin_conversion, conversion_failed, converted
+from lakewarden.catalog.registry.convert import (
+    WantedConversion,
+    begin_conversion,
+    conversion_failed,
+    converted,
+    foreseen_conversion,
+)
 from lakewarden.catalog.registry.desk import Registered
 from lakewarden.catalog.registry.govern import governed
+from lakewarden.catalog.scopes import govern, scopes_by_name
 from lakewarden.catalog.state.base import RunRequest
-from lakewarden.catalog.system.base import HEALTH
+from lakewarden.catalog.system.base import HEALTH, TABLES
 from lakewarden.daemon.follow import raise_for, run_and_wait
 from lakewarden.daemon.wiring import Services
 from lakewarden.jobs.actions import encode
+from lakewarden.jobs.convert_checks import check_source
 from lakewarden.jobs.rules import conversion_action
 
-__all__ = ["ConvertRequest", "convert_table"]
+__all__ = ["ConvertRequest", "Foreseen", "convert_table", "foresee_conversion"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,26 +40,59 @@ class ConvertRequest:
     statistics: bool = True
     retain_seconds: int | None = None
 
-    def policy(self, *, admin: bool) -> PolicySettings:
-        """The table-level policy it asks for. Raises `NotAllowedError` below the floor."""
+    def wanted(self, *, admin: bool) -> WantedConversion:
+        """What the row is made of. Raises `NotAllowedError` for a retention below the floor."""
         values = {} if self.retain_seconds is None else {"vacuum.retention": self.retain_seconds}
-        return with_values(PolicySettings(), values, admin=admin)
+        return WantedConversion(
+            name=self.name,
+            owner=self.owner,
+            policy=with_values(PolicySettings(), values, admin=admin),
+            partitioned_by=self.partitioned_by,
+            statistics=self.statistics,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Foreseen:
+    """What a conversion would do: the row and the properties it would write, and the data it would take (bytes)."""
+
+    row: TableRow
+    files: int
+    bytes: int
+    properties: tuple[tuple[str, str], ...]
+
+
+def foresee_conversion(services: Services, request: ConvertRequest, *, actor: Actor) -> Foreseen:
+    """All checks of `convert_table`, from listings and the metastore, without Spark. Nothing is written.
+
+    Raises what the conversion would raise; `PreconditionError` for a table that is managed already.
+    """
+    row = foreseen_conversion(services.desk, request.where, request.wanted(admin=actor.admin), actor=actor)
+    if row.state is not TableState.CONVERTING:
+        raise PreconditionError(
+            f"{row.name} is managed already.", hint="Look at it with `lakewarden tables show`."
+        )
+    scopes = scopes_by_name(services.store.rows(TABLES).find(kind=RowKind.SCOPE))
+    action = conversion_action(govern(row, scopes))
+    files = check_source(
+        action,
+        metastore=services.metastore,
+        storage=services.storage(action.location),
+        now=services.clock.now(),
+    )
+    return Foreseen(
+        row=row,
+        files=len(files),
+        bytes=sum(file.size_bytes for file in files),
+        properties=action.properties,
+    )
 
 
 def convert_table(
     services: Services, request: ConvertRequest, *, actor: Actor, tell: Callable[[str], None]
 ) -> Registered:
     """Convert and wait. A conversion that fails for good leaves no row; one that is interrupted is finished later."""
-    begun = begin_conversion(
-        services.desk,
-        request.where,
-        actor=actor,
-        name=request.name,
-        owner=request.owner,
-        policy=request.policy(admin=actor.admin),
-        partitioned_by=request.partitioned_by,
-        statistics=request.statistics,
-    )
+    begun = begin_conversion(services.desk, request.where, request.wanted(admin=actor.admin), actor=actor)
     row = begun.row
     if row.state is not TableState.CONVERTING:
         tell(f"{row.name} is managed already.")

@@ -6,9 +6,8 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property, partial
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from lakewarden.catalog.clock import Clock, SystemClock
 from lakewarden.catalog.errors import PreconditionError
@@ -20,6 +19,7 @@ from lakewarden.catalog.storage import StorageOptions
 from lakewarden.catalog.system.base import SystemStore
 from lakewarden.catalog.system.store import DeltaSystemStore
 from lakewarden.daemon.inspection import Inspection
+from lakewarden.daemon.lazily import load
 from lakewarden.daemon.settings import Settings, load_settings
 from lakewarden.jobs.budget import Budget
 
@@ -32,14 +32,6 @@ __all__ = ["Services", "open_services"]
 _TEND_SECONDS: Final = 1.0
 _READER_BYTES: Final = 8 * 1024 * 1024
 """What the reader may keep of tables it has read. Enough for the few that move between two sweeps."""
-
-
-def _load(module: str) -> Any:
-    """An adapter's module, imported when its port is first asked for.
-
-    Thrift's generated code alone takes a second and 100 MB, SQLAlchemy another half: `tables list` needs neither.
-    """
-    return import_module(module)
 
 
 class Services:
@@ -62,32 +54,32 @@ class Services:
     @cached_property
     def leases(self) -> Leases:
         """Who leads."""
-        made: Leases = _load("lakewarden.catalog.state.lease").DatabaseLeases(self._database)
+        made: Leases = load("lakewarden.catalog.state.lease").DatabaseLeases(self._database)
         return made
 
     @cached_property
     def inbox(self) -> Inbox:
         """Hints."""
-        made: Inbox = _load("lakewarden.catalog.state.inbox").DatabaseInbox(self._database)
+        made: Inbox = load("lakewarden.catalog.state.inbox").DatabaseInbox(self._database)
         return made
 
     @cached_property
     def queue(self) -> Queue:
         """Runs between plan and record."""
-        made: Queue = _load("lakewarden.catalog.state.queue").DatabaseQueue(self._database)
+        made: Queue = load("lakewarden.catalog.state.queue").DatabaseQueue(self._database)
         return made
 
     @cached_property
     def readers(self) -> tuple[TableReader, ...]:
         """One reader per table format."""
-        memory = _load("lakewarden.catalog.formats.delta.memory").Memory(_READER_BYTES)
-        return (_load("lakewarden.catalog.formats.delta.reader").DeltaReader(self.storage, memory=memory),)
+        memory = load("lakewarden.catalog.formats.delta.memory").Memory(_READER_BYTES)
+        return (load("lakewarden.catalog.formats.delta.reader").DeltaReader(self.storage, memory=memory),)
 
     @cached_property
     def metastore(self) -> Metastore | None:
         """The Hive metastore, None where none is configured."""
         uri = self.settings.metastore_uri
-        return _load("lakewarden.catalog.metastore.hive").HiveMetastore(uri) if uri is not None else None
+        return load("lakewarden.catalog.metastore.hive").HiveMetastore(uri) if uri is not None else None
 
     @cached_property
     def inspection(self) -> Inspection:
@@ -125,7 +117,7 @@ class Services:
 
     def worker_pool(self, count: int, *, on_failure: Callable[[], None] = lambda: None) -> "WorkerPool":
         """Worker processes of this installation; none runs before `tend`."""
-        workers = _load("lakewarden.daemon.workers")
+        workers = load("lakewarden.daemon.workers")
         launch = workers.worker_launcher(
             config=partial(workers.worker_config, self.settings),
             logs=self.settings.home / "logs",
@@ -165,7 +157,7 @@ class Services:
 
     @cached_property
     def _database(self) -> "Database":
-        made: Database = _load("lakewarden.catalog.state.db").open_database(self.settings.database_url)
+        made: Database = load("lakewarden.catalog.state.db").open_database(self.settings.database_url)
         return made
 
 

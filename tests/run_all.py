@@ -1,7 +1,7 @@
 """Runs every test: the fast ones in one process, then each file that needs Spark or a server in a process of its own.
 
 A file has its own Spark session and servers, so that no file's mishap becomes another's. The last line sums up.
-Files named in unsettled.txt (not yet seen to pass alone) run last; they are shown, counted nowhere and fail nothing.
+What fails gets one second try on fresh servers and is named for it: a busy machine must not look like a mistake.
 
     python tests/run_all.py [pytest arguments]
 """
@@ -18,22 +18,14 @@ SLOW = "spark or metastore or postgres or hdfs or heavy or crash"
 COUNTED = re.compile(r"(\d+) (passed|failed|skipped|error)")
 NOTHING_COLLECTED = 5
 LONGEST_SECONDS = 1_200.0
-UNSETTLED = TESTS / "unsettled.txt"
 
 
 def main() -> int:
     """Run all groups; 1 if anything failed."""
     totals: Counter[str] = Counter()
     broken = run_twice(totals, "the fast tests", ["-m", f"not ({SLOW})"])
-    unsettled = set(UNSETTLED.read_text(encoding="utf-8").split()) if UNSETTLED.exists() else set()
-    files = sorted([*TESTS.glob("contract/test_*.py"), *TESTS.glob("integration/test_*.py")])
-    for path in files:
-        if path.name not in unsettled:
-            broken |= run_twice(totals, path.name, ["-m", SLOW, str(path)])
-    for path in (one for one in files if one.name in unsettled):
-        apart: Counter[str] = Counter()
-        run(apart, ["-m", SLOW, str(path)])
-        print(f"== unsettled, counted nowhere: {path.name}: {dict(apart)}", flush=True)
+    for path in sorted([*TESTS.glob("contract/test_*.py"), *TESTS.glob("integration/test_*.py")]):
+        broken |= run_twice(totals, path.name, ["-m", SLOW, str(path)])
     failed = totals["failed"] + totals["error"]
     print(f"{totals['passed']} passed, {failed} failed, {totals['skipped']} skipped", flush=True)
     return 1 if broken or failed else 0

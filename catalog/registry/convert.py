@@ -1,7 +1,7 @@
 """Convert: a Parquet table becomes a managed Delta table. The row comes first, so that no crash loses the intent."""
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from lakewarden.catalog.access import Actor, Deed, require
 from lakewarden.catalog.conversion import Conversion
@@ -10,68 +10,95 @@ from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.base import Observation
 from lakewarden.catalog.identity import INDEX_COLUMNS, Known, check_nesting, identify
 from lakewarden.catalog.model import PolicySettings, Source, TableRow, TableState
-from lakewarden.catalog.places import refuse_if_absent, resolve
+from lakewarden.catalog.places import Place, refuse_if_absent, resolve
 from lakewarden.catalog.registry.desk import Desk, Registered, free_name, known, row_of, wanted_name
 from lakewarden.catalog.system.base import TABLES, Rows
 
-__all__ = ["begin_conversion", "conversion_failed", "converted"]
+__all__ = ["WantedConversion", "begin_conversion", "conversion_failed", "converted", "foreseen_conversion"]
 
 
-def begin_conversion(
-    desk: Desk,
-    where: str,
-    *,
-    actor: Actor,
-    name: str | None = None,
-    owner: str | None = None,
-    policy: PolicySettings | None = None,
-    partitioned_by: tuple[tuple[str, str], ...] = (),
-    statistics: bool = True,
-) -> Registered:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WantedConversion:
+    """What somebody asks a conversion to do. Without `name` and `owner`: the place's own name, the actor."""
+
+    name: str | None = None
+    owner: str | None = None
+    policy: PolicySettings = field(default_factory=PolicySettings)
+    partitioned_by: tuple[tuple[str, str], ...] = ()
+    statistics: bool = True
+
+
+def begin_conversion(desk: Desk, where: str, wanted: WantedConversion, *, actor: Actor) -> Registered:
     """Write the row of a table that is about to be converted (state `converting`); a run does the rest.
 
     A managed table is returned as it is; a table that is no longer Parquet and not managed is refused with the hint
     to register it. Repeating an interrupted conversion takes the row that is there.
     """
-    place = resolve(where, desk.metastore)
-    refuse_if_absent(place.location, desk.storage(place.location))
-    conversion = Conversion(
-        location=place.location, name=place.name, partitioned_by=partitioned_by, statistics=statistics
-    )
+    place = _parquet_place(desk, where)
 
     def change(rows: Rows[TableRow]) -> Iterable[TableRow]:
-        index = rows.arrow(INDEX_COLUMNS)
-        found = identify(index, place.location, None, alive=())
-        if isinstance(found, Known):
-            return known(rows, found.table_id, found.state)
-        if desk.is_table(place.location):
-            raise RefusedError(
-                f"{place.name or place.location} is a table already; there is nothing to convert.",
-                hint="Bring it under management with `lakewarden tables register`.",
-            )
-        check_nesting(index, place.location)
-        row = desk.new_row(
-            rows,
-            name=wanted_name(name, place) or free_name(rows, place.location),
-            location=place.location,
-            owner=owner,
-            source=Source.CONVERT,
-            actor=actor,
-        )
-        require(actor, Deed.CONVERT, row)
-        return [
-            replace(
-                row,
-                state=TableState.CONVERTING,
-                state_reason="waits for its conversion to Delta",
-                policy=policy or PolicySettings(),
-                properties=conversion.as_properties(),
-            )
-        ]
+        return [] if _is_managed(rows, place) else [_converting(desk, rows, place, wanted, actor)]
 
     done = desk.store.edit(TABLES, change, because=f"convert {where}")
     reach("registry.converting")
     return Registered(row=desk.resolve(place.location), health=None, created=bool(done.rows))
+
+
+def foreseen_conversion(desk: Desk, where: str, wanted: WantedConversion, *, actor: Actor) -> TableRow:
+    """The row that `begin_conversion` would write, or the one that is there. Raises what it would raise; writes nothing."""
+    place = _parquet_place(desk, where)
+    rows = desk.store.rows(TABLES)
+    if _is_managed(rows, place):
+        return desk.resolve(place.location)
+    return _converting(desk, rows, place, wanted, actor)
+
+
+def _parquet_place(desk: Desk, where: str) -> Place:
+    place = resolve(where, desk.metastore)
+    refuse_if_absent(place.location, desk.storage(place.location))
+    return place
+
+
+def _is_managed(rows: Rows[TableRow], place: Place) -> bool:
+    """Raises `PreconditionError` for a table that was dropped from management."""
+    found = identify(rows.arrow(INDEX_COLUMNS), place.location, None, alive=())
+    if isinstance(found, Known):
+        known(rows, found.table_id, found.state)
+        return True
+    return False
+
+
+def _converting(
+    desk: Desk, rows: Rows[TableRow], place: Place, wanted: WantedConversion, actor: Actor
+) -> TableRow:
+    if desk.is_table(place.location):
+        raise RefusedError(
+            f"{place.name or place.location} is a table already; there is nothing to convert.",
+            hint="Bring it under management with `lakewarden tables register`.",
+        )
+    check_nesting(rows.arrow(INDEX_COLUMNS), place.location)
+    row = desk.new_row(
+        rows,
+        name=wanted_name(wanted.name, place) or free_name(rows, place.location),
+        location=place.location,
+        owner=wanted.owner,
+        source=Source.CONVERT,
+        actor=actor,
+    )
+    require(actor, Deed.CONVERT, row)
+    conversion = Conversion(
+        location=place.location,
+        name=place.name,
+        partitioned_by=wanted.partitioned_by,
+        statistics=wanted.statistics,
+    )
+    return replace(
+        row,
+        state=TableState.CONVERTING,
+        state_reason="waits for its conversion to Delta",
+        policy=wanted.policy,
+        properties=conversion.as_properties(),
+    )
 
 
 def converted(desk: Desk, table_id: str) -> Registered:

@@ -1,12 +1,13 @@
-"""The one lazy loader: commands are imported when called, so that `lakewarden --help` does not pay for libraries."""
+"""Commands that are imported when they are called."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+
+from lakewarden.daemon.lazily import load
 
 __all__ = ["Lazily", "LazyCommand", "LazyGroup"]
 
@@ -28,7 +29,7 @@ class LazyCommand(TyperCommand):
 
     def load(self) -> Any:
         """The real command: the module's whole app for a group, the one command of that name otherwise."""
-        command = typer.main.get_command(import_module(f"{__package__}.{self._where.module}").app)
+        command = typer.main.get_command(load(f"{__package__}.{self._where.module}").app)
         if isinstance(command, TyperGroup) and self.name is not None and self.name in command.commands:
             return command.commands[self.name]
         command.name = self.name

@@ -5,7 +5,6 @@ python -m lakewarden.daemon.cli.reference docs/reference
 
 import sys
 from collections.abc import Iterator, Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +14,7 @@ from lakewarden.catalog.errors import ExitCode
 from lakewarden.catalog.policies import POLICY_KEYS, format_value
 from lakewarden.daemon.cli.app import COMMANDS
 from lakewarden.daemon.knobs import KNOBS
+from lakewarden.daemon.lazily import load
 
 __all__ = ["pages", "write_pages"]
 
@@ -56,7 +56,7 @@ def _cli() -> str:
         "",
     ]
     for name, where in COMMANDS.items():
-        app = import_module(f"lakewarden.daemon.cli.{where.module}").app
+        app = load(f"lakewarden.daemon.cli.{where.module}").app
         command = typer.main.get_command(app)
         children: dict[str, Any] = getattr(command, "commands", {})
         lines += _command(name, children[name]) if name in children else _group(name, command)

@@ -15,11 +15,11 @@ from lakewarden.catalog.registry.remove import begin_purge
 from lakewarden.catalog.registry.remove import drop as drop_table
 from lakewarden.catalog.registry.remove import rename as rename_table
 from lakewarden.catalog.registry.remove import undrop as undrop_table
-from lakewarden.daemon.audit import audited
+from lakewarden.daemon.audit import actor_of, audited
 from lakewarden.daemon.cli import govern, look_tables
 from lakewarden.daemon.cli.common import DryRun, Home, Table, Yes, confirm, opened
 from lakewarden.daemon.cli.output import Format, Output, note, plain, show, show_one
-from lakewarden.daemon.convert import ConvertRequest, convert_table
+from lakewarden.daemon.convert import ConvertRequest, Foreseen, convert_table, foresee_conversion
 from lakewarden.daemon.discover import candidates
 
 app = typer.Typer(
@@ -62,6 +62,7 @@ def convert(
     retain: Annotated[
         str | None, typer.Option("--vacuum-retain", help="Retention, such as '30 days'.")
     ] = None,
+    dry_run: DryRun = False,
     home: Home = None,
     output: Output = Format.TABLE,
 ) -> None:
@@ -75,6 +76,11 @@ def convert(
         statistics=statistics,
         retain_seconds=None if retain is None else int(parse_value("vacuum.retention", retain)),
     )
+    if dry_run:
+        foreseen = foresee_conversion(services, request, actor=actor_of(services, "cli"))
+        note("Every check passed; nothing was changed.")
+        show_one(_of_conversion(foreseen), format=output)
+        return
     with audited(services, Deed.CONVERT, where) as actor:
         done = convert_table(services, request, actor=actor, tell=note)
     show_one(_with_health(done), format=output)
@@ -103,6 +109,8 @@ def adopt(
                 adopted = register_table(services.desk, one, actor=actor, owner=owner, source=Source.DISCOVER)
             done.append(_with_health(adopted))
         except LakewardenError as error:
+            if where:
+                raise
             note(f"{one}: {error}")
     show(done, columns=["name", "state", "version", "files", "bytes", "findings", "location"], format=output)
     raise typer.Exit(ExitCode.OK if len(done) == len(found) else ExitCode.PARTLY)
@@ -171,6 +179,17 @@ def _columns(text: str | None) -> tuple[tuple[str, str], ...]:
     if any(len(pair) != 2 or parse_name(pair[0]) is None for pair in pairs):
         raise typer.BadParameter("write it like 'year INT, month INT'", param_hint="--partitioned-by")
     return tuple((name, type_.upper()) for name, type_ in pairs)
+
+
+def _of_conversion(foreseen: Foreseen) -> dict[str, Any]:
+    return {
+        "name": foreseen.row.name,
+        "location": foreseen.row.location,
+        "owner": foreseen.row.owner,
+        "files": foreseen.files,
+        "bytes": foreseen.bytes,
+        "properties": dict(foreseen.properties),
+    }
 
 
 def _with_health(done: Registered) -> dict[str, Any]:

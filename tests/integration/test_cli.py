@@ -1,6 +1,7 @@
 """The command line on real system tables and real Delta tables, without a JVM: output, exit codes, what is refused."""
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
@@ -101,6 +103,29 @@ def test_a_broken_table_is_registered_as_quarantined_and_the_command_succeeds(cl
     assert said.code == 0
     assert said.json["state"] == "quarantined"
     assert said.json["findings"][0]["severity"] == "error"
+
+
+def test_a_conversion_can_be_tried_without_doing_it(cli: Cli, tmp_path: Path) -> None:
+    cli("init")
+    folder = tmp_path / "raw"
+    folder.mkdir()
+    pq.write_table(pa.table({"n": [1, 2]}), folder / "part.parquet")
+    os.utime(folder / "part.parquet", (0, 0))
+    said = cli("tables", "convert", str(folder), "--vacuum-retain", "30 days", "--dry-run", "-o", "json")
+    assert said.code == 0, said.err
+    assert (said.json["name"], said.json["files"]) == ("default.raw", 1)
+    assert said.json["properties"]["delta.deletedFileRetentionDuration"] == "interval 30 days"
+    assert not (folder / "_delta_log").exists()
+    assert len(cli("tables", "list", "-o", "json").json) == 7
+    (folder / "notes.csv").write_text("n")
+    refused = cli("tables", "convert", str(folder), "--dry-run")
+    assert refused.code == 5
+    assert "does not hold Parquet files alone: notes.csv" in refused.err
+
+
+def test_adopting_one_table_that_is_none_is_refused(cli: Cli, tmp_path: Path) -> None:
+    cli("init")
+    assert cli("tables", "adopt", str(tmp_path / "nothing")).code == 5
 
 
 @pytest.mark.parametrize(

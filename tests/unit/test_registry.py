@@ -19,7 +19,13 @@ from lakewarden.catalog.errors import (
 from lakewarden.catalog.formats.base import LogProblem, Observation
 from lakewarden.catalog.model import Finding, Mode, Severity, Source, TableRow, TableState
 from lakewarden.catalog.policies import EffectivePolicy
-from lakewarden.catalog.registry.convert import begin_conversion, conversion_failed, converted
+from lakewarden.catalog.registry.convert import (
+    WantedConversion,
+    begin_conversion,
+    conversion_failed,
+    converted,
+    foreseen_conversion,
+)
 from lakewarden.catalog.registry.desk import Desk
 from lakewarden.catalog.registry.govern import governed, set_hold, set_owner, set_pause, set_policy
 from lakewarden.catalog.registry.register import register
@@ -150,8 +156,10 @@ def test_a_conversion_is_a_row_first_and_settles_when_the_log_is_there(
     desk: Desk, reader: FakeReader, tmp_path: Path
 ) -> None:
     (tmp_path / "raw").mkdir()
-    begun = begin_conversion(desk, str(tmp_path / "raw"), actor=ANA, name="db.raw", statistics=False)
-    again = begin_conversion(desk, str(tmp_path / "raw"), actor=ANA, name="db.raw")
+    begun = begin_conversion(
+        desk, str(tmp_path / "raw"), WantedConversion(name="db.raw", statistics=False), actor=ANA
+    )
+    again = begin_conversion(desk, str(tmp_path / "raw"), WantedConversion(name="db.raw"), actor=ANA)
     assert begun.row.state is TableState.CONVERTING
     assert (again.row.table_id, again.created) == (begun.row.table_id, False)
     location = begun.row.location or ""
@@ -162,13 +170,25 @@ def test_a_conversion_is_a_row_first_and_settles_when_the_log_is_there(
     assert governed(desk, "db.raw").policy.mode is Mode.MANAGE
 
 
+def test_a_foreseen_conversion_is_the_row_that_would_be_written_and_writes_nothing(
+    desk: Desk, tmp_path: Path
+) -> None:
+    (tmp_path / "raw").mkdir()
+    wanted, before = WantedConversion(name="db.raw", statistics=False), desk.store.rows(TABLES).version
+    foreseen = foreseen_conversion(desk, str(tmp_path / "raw"), wanted, actor=ANA)
+    assert desk.store.rows(TABLES).version == before
+    begun = begin_conversion(desk, str(tmp_path / "raw"), wanted, actor=ANA).row
+    assert replace(begun, table_id=foreseen.table_id) == foreseen
+    assert foreseen_conversion(desk, str(tmp_path / "raw"), wanted, actor=ANA) == begun
+
+
 def test_a_conversion_that_failed_leaves_no_row_unless_the_log_is_there(
     desk: Desk, reader: FakeReader, tmp_path: Path
 ) -> None:
     (tmp_path / "orc").mkdir()
     (tmp_path / "half").mkdir()
-    orc = begin_conversion(desk, str(tmp_path / "orc"), actor=ANA).row
-    half = begin_conversion(desk, str(tmp_path / "half"), actor=ANA).row
+    orc = begin_conversion(desk, str(tmp_path / "orc"), WantedConversion(), actor=ANA).row
+    half = begin_conversion(desk, str(tmp_path / "half"), WantedConversion(), actor=ANA).row
     reader.tables[half.location or ""] = observation(half.location or "", NOW)
     conversion_failed(desk, orc.table_id, "it is ORC")
     conversion_failed(desk, half.table_id, "the worker was lost")
@@ -181,7 +201,7 @@ def test_a_delta_table_is_not_converted_but_registered(
 ) -> None:
     location = folder(reader, tmp_path / "delta")
     with pytest.raises(RefusedError, match="nothing to convert"):
-        begin_conversion(desk, location, actor=ANA)
+        begin_conversion(desk, location, WantedConversion(), actor=ANA)
 
 
 def test_dropped_tables_come_back_and_purged_ones_do_not(
