@@ -43,6 +43,9 @@ def median_ms(do: Callable[[int], object], times: int) -> float:
 
 
 def report(figures: Mapping[str, float]) -> None:
-    """Print the figures as one JSON object, rounded to three significant digits."""
-    json.dump({name: float(f"{value:.3g}") for name, value in figures.items()}, sys.stdout, indent=2)
+    """Print the figures as one JSON object: counts as they are, measures rounded to three significant digits."""
+    shown = {
+        name: value if isinstance(value, int) else float(f"{value:.3g}") for name, value in figures.items()
+    }
+    json.dump(shown, sys.stdout, indent=2)
     sys.stdout.write("\n")
