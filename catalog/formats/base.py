@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
+from lakewarden.catalog.lineage.record import LineageRecord, RecordVerdict
 from lakewarden.catalog.model import Column, TableFormat
 
 __all__ = [
@@ -97,7 +98,9 @@ class Commit:
 
     `committed_at` is the youngest of the commit's own clocks (in-commit timestamp, commitInfo timestamp, file time):
     age is never overestimated. `stamped_at` is the writer's clock alone, the one that also stamps removed files.
-    `user_metadata` and `run_id` are what writers (we, in `run_id`) put into commitInfo.
+    `user_metadata` and `run_id` are what writers (we, in `run_id`) put into commitInfo. `lineage` is what a governed
+    write recorded there; `lineage_verdict` says whether that can be relied on. `format_id` is the table's UUID if the
+    commit set it (the first commit and CREATE OR REPLACE do, so do changes of schema and properties).
     """
 
     version: int
@@ -113,6 +116,9 @@ class Commit:
     engine: str | None = None
     user_metadata: str | None = None
     run_id: str | None = None
+    lineage: LineageRecord | None = None
+    lineage_verdict: RecordVerdict = RecordVerdict.ABSENT
+    format_id: str | None = None
     transactions: tuple[tuple[str, int], ...] = ()
 
 

@@ -8,6 +8,7 @@ import orjson
 
 from lakewarden.catalog.formats.delta.paths import decoded, deletion_vector_path
 from lakewarden.catalog.formats.delta.problems import LOG_READABLE, BrokenLogError
+from lakewarden.catalog.lineage.record import NO_RECORD, RECORD_KEY, RecordReading, read_record
 
 __all__ = [
     "AddFile",
@@ -107,6 +108,7 @@ class CommitInfo:
     engine: str | None = None
     user_metadata: str | None = None
     run_id: str | None = None
+    lineage: RecordReading = NO_RECORD
 
 
 LogAction = AddFile | RemoveFile | Metadata | Protocol | Transaction | Sidecar | CommitInfo
@@ -197,6 +199,7 @@ def _commit_info(body: Json) -> CommitInfo:
         engine=body.get("engineInfo"),
         user_metadata=None if user is None else _plain(user),
         run_id=_run_id(body.get("lakewarden.run_id"), user),
+        lineage=read_record(body.get(RECORD_KEY), user),
     )
 
 

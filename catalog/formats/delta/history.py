@@ -85,6 +85,9 @@ def read_commit(version: int, actions: Iterable[LogAction], written_at: datetime
         engine=info.engine,
         user_metadata=info.user_metadata,
         run_id=info.run_id,
+        lineage=info.lineage.record,
+        lineage_verdict=info.lineage.verdict,
+        format_id=None if metadata is None else metadata.id,
         transactions=tuple(transactions),
     )
     return ReadCommit(commit=commit, metadata=metadata, protocol=protocol)

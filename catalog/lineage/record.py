@@ -1,0 +1,294 @@
+"""The lineage record: what a governed write says, inside its own commit, about what it read. Pure.
+
+Spark carries it in `commitInfo.userMetadata`, as JSON under the key `lakewarden`; delta-rs in a key of its own,
+`lakewarden.lineage`, whose value is the record as JSON text. The record of version 1:
+
+    {"v": 1, "run_id": "...", "operation": "append", "user": "ana",
+     "inputs": [{"table_id": "...", "location": "...", "format": "delta", "version": 7,
+                 "from_version": 5, "format_id": "..."}],
+     "reads_self": true, "missing_inputs": 3, "user_metadata": "..."}
+
+Keys whose value is null, false, 0 or empty are left out. `user_metadata` is the place where the user's own
+`userMetadata` stays readable, character by character.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, Final
+
+import orjson
+
+from lakewarden.catalog.errors import UsageError
+
+__all__ = [
+    "NO_RECORD",
+    "RECORD_KEY",
+    "RECORD_LIMIT_BYTES",
+    "RECORD_VERSION",
+    "USER_KEY",
+    "USER_METADATA_LIMIT_BYTES",
+    "LineageInput",
+    "LineageRecord",
+    "Operation",
+    "RecordReading",
+    "RecordVerdict",
+    "custom_metadata",
+    "encode_record",
+    "read_record",
+    "user_metadata",
+]
+
+RECORD_VERSION: Final = 1
+RECORD_LIMIT_BYTES: Final = 16_384
+"""What a record takes in the log at most, without the user's own metadata. About 70 inputs on HDFS."""
+USER_METADATA_LIMIT_BYTES: Final = 65_536
+RECORD_KEY: Final = "lakewarden.lineage"
+"""Key of the record in a commitInfo that delta-rs wrote."""
+USER_KEY: Final = "lakewarden"
+"""Key of the record in `userMetadata`, as Spark writes it."""
+
+Json = Mapping[str, Any]
+
+
+class Operation(StrEnum):
+    """What a write did to the table's content. `replace` is CREATE [OR REPLACE] TABLE, with or without rows."""
+
+    APPEND = "append"
+    MERGE = "merge"
+    UPDATE = "update"
+    DELETE = "delete"
+    OVERWRITE = "overwrite"
+    PARTIAL_OVERWRITE = "partial overwrite"
+    REPLACE = "replace"
+
+
+class RecordVerdict(StrEnum):
+    """How far the lineage of a commit is known from the commit itself.
+
+    `incomplete`: there is a record, but inputs did not fit. `unknown`: there is something that is no record of a
+    version we read. Readers treat both, and `absent`, as unknown lineage, never as clean.
+    """
+
+    ABSENT = "absent"
+    COMPLETE = "complete"
+    INCOMPLETE = "incomplete"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LineageInput:
+    """One version that a write read. `table_id` is None for what is not managed; `version` where there are none.
+
+    `from_version` is set where only changes were read: those of the versions after it, up to `version`. `format_id`
+    is the UUID the table had, which tells a recreated table from its predecessor at the same place.
+    """
+
+    table_id: str | None = None
+    location: str
+    format: str
+    version: int | None = None
+    from_version: int | None = None
+    format_id: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LineageRecord:
+    """What one governed write read. `user` is who asked for it, `user_metadata` what they wanted in `userMetadata`.
+
+    `reads_self`: its result depends on what the table held before, beyond what the operation itself keeps of it.
+    `missing_inputs` counts inputs that the writer knew and that did not fit.
+    """
+
+    run_id: str
+    operation: Operation
+    user: str
+    inputs: tuple[LineageInput, ...] = ()
+    reads_self: bool = False
+    missing_inputs: int = 0
+    user_metadata: str | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether `inputs` is everything that was read."""
+        return self.missing_inputs == 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RecordReading:
+    """What was found in a commit: a record, or None and why it counts as nothing."""
+
+    record: LineageRecord | None
+    verdict: RecordVerdict
+
+
+NO_RECORD: Final = RecordReading(record=None, verdict=RecordVerdict.ABSENT)
+_INT64: Final = 2**63
+_UNREADABLE: Final = RecordReading(record=None, verdict=RecordVerdict.UNKNOWN)
+
+
+def encode_record(record: LineageRecord) -> str:
+    """The record as JSON text; inputs that would exceed `RECORD_LIMIT_BYTES` are counted instead of listed.
+
+    Raises `UsageError` if the user's own metadata exceeds `USER_METADATA_LIMIT_BYTES`: it is never cut.
+    """
+    own = record.user_metadata or ""
+    if len(own.encode()) > USER_METADATA_LIMIT_BYTES:
+        raise UsageError(
+            f"userMetadata is larger than {USER_METADATA_LIMIT_BYTES:,} bytes.",
+            hint="Keep it where it belongs and write a reference to it.",
+        )
+    return orjson.dumps(_as_json(_fitted(record))).decode()
+
+
+def user_metadata(record: LineageRecord) -> str:
+    """The text for Spark's `userMetadata`. Raises like `encode_record`."""
+    return f'{{"{USER_KEY}":{encode_record(record)}}}'
+
+
+def custom_metadata(record: LineageRecord) -> dict[str, str]:
+    """The keys for a commit by delta-rs, beside its run id. Raises like `encode_record`."""
+    return {RECORD_KEY: encode_record(record)}
+
+
+def read_record(own: object, user: object) -> RecordReading:
+    """What a commit says of its lineage: `own` is the value of `RECORD_KEY`, `user` that of `userMetadata`.
+
+    Anybody can write anything there: what is no record is `unknown`, a JSON text without one `absent`.
+    """
+    if own is not None:
+        return _read(own)
+    if not isinstance(user, str) or f'"{USER_KEY}"' not in user:
+        return NO_RECORD
+    try:
+        outer = orjson.loads(user)
+    except ValueError:
+        return _UNREADABLE
+    if not isinstance(outer, dict) or USER_KEY not in outer:
+        return NO_RECORD
+    ours = outer[USER_KEY]
+    if isinstance(ours, dict) and not ours.keys() & {"v", "operation", "inputs"}:
+        return NO_RECORD  # the run id of our own maintenance
+    return _read(ours)
+
+
+def _read(value: object) -> RecordReading:
+    try:
+        body = orjson.loads(value) if isinstance(value, str) else value
+        record = _record(_object(body))
+    except (ValueError, KeyError, TypeError):
+        return _UNREADABLE
+    verdict = RecordVerdict.COMPLETE if record.complete else RecordVerdict.INCOMPLETE
+    return RecordReading(record=record, verdict=verdict)
+
+
+def _record(body: Json) -> LineageRecord:
+    if _count(body["v"]) != RECORD_VERSION:
+        raise ValueError("another version")
+    return LineageRecord(
+        run_id=_text(body["run_id"]),
+        operation=Operation(_text(body["operation"])),
+        user=_text(body["user"]),
+        inputs=tuple(_input(_object(one)) for one in _sequence(body.get("inputs", []))),
+        reads_self=_flag(body.get("reads_self", False)),
+        missing_inputs=_count(body.get("missing_inputs", 0)),
+        user_metadata=_optional_text(body.get("user_metadata")),
+    )
+
+
+def _input(body: Json) -> LineageInput:
+    return LineageInput(
+        table_id=_optional_text(body.get("table_id")),
+        location=_text(body["location"]),
+        format=_text(body["format"]),
+        version=_optional_number(body.get("version")),
+        from_version=_optional_number(body.get("from_version")),
+        format_id=_optional_text(body.get("format_id")),
+    )
+
+
+def _fitted(record: LineageRecord) -> LineageRecord:
+    """As many inputs, in the order given, as fit; the rest is counted."""
+    bare = replace(record, inputs=(), user_metadata=None, missing_inputs=10**9)
+    room = RECORD_LIMIT_BYTES - len(orjson.dumps(_as_json(bare)))
+    kept = 0
+    for one in record.inputs:
+        room -= len(orjson.dumps(_input_as_json(one))) + 1
+        if room < 0:
+            break
+        kept += 1
+    missing = record.missing_inputs + len(record.inputs) - kept
+    return replace(record, inputs=record.inputs[:kept], missing_inputs=missing)
+
+
+def _as_json(record: LineageRecord) -> dict[str, Any]:
+    body = {
+        "v": RECORD_VERSION,
+        "run_id": record.run_id,
+        "operation": record.operation.value,
+        "user": record.user,
+        "inputs": [_input_as_json(one) for one in record.inputs],
+        "reads_self": record.reads_self,
+        "missing_inputs": record.missing_inputs,
+        "user_metadata": record.user_metadata,
+    }
+    return {key: value for key, value in body.items() if value or value == ""}
+
+
+def _input_as_json(one: LineageInput) -> dict[str, Any]:
+    body = {
+        "table_id": one.table_id,
+        "location": one.location,
+        "format": one.format,
+        "version": one.version,
+        "from_version": one.from_version,
+        "format_id": one.format_id,
+    }
+    return {key: value for key, value in body.items() if value is not None}
+
+
+def _object(value: object) -> Json:
+    if not isinstance(value, dict):
+        raise TypeError("not an object")
+    return value
+
+
+def _sequence(value: object) -> Sequence[object]:
+    if not isinstance(value, list):
+        raise TypeError("not a list")
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError("not a text")
+    return value
+
+
+def _optional_text(value: object) -> str | None:
+    return None if value is None else _text(value)
+
+
+def _number(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError("not a whole number")
+    if not -_INT64 <= value < _INT64:
+        raise ValueError("too large for a version")
+    return value
+
+
+def _optional_number(value: object) -> int | None:
+    return None if value is None else _number(value)
+
+
+def _count(value: object) -> int:
+    number = _number(value)
+    if number < 0:
+        raise ValueError("negative")
+    return number
+
+
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError("neither true nor false")
+    return value
