@@ -14,6 +14,7 @@ __all__ = [
     "Change",
     "Column",
     "ColumnChange",
+    "Confidence",
     "Dependency",
     "Finding",
     "HealthRow",
@@ -103,6 +104,17 @@ class OnRollback(StrEnum):
     BLOCK = "block"
     PLAN = "plan"
     CASCADE = "cascade"
+
+
+class Confidence(StrEnum):
+    """Where a lineage edge is known from: the writer's own commit, a stream's checkpoint, the executed plan that a
+    listener saw, something weaker, or what an owner declared."""
+
+    COMMITTED = "committed"
+    STREAM = "stream"
+    PLAN = "plan"
+    HINT = "hint"
+    DECLARED = "declared"
 
 
 class Action(StrEnum):
@@ -281,7 +293,12 @@ class HealthRow:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LineageRow:
-    """One version edge: (input table, input version) -> (output table, output version)."""
+    """One version edge: (input table, input version) -> (output table, output version).
+
+    `input_id` is a `table_id`, or the location of what is not managed; catalog/lineage/rows.py has two more values, for
+    "nothing was read" and "not known". `from_version`: only the changes after it were read. The two UUIDs tell versions
+    of a recreated table from those of its predecessor; None where the writer did not say.
+    """
 
     output_id: str
     output_version: int
@@ -289,8 +306,11 @@ class LineageRow:
     input_version: int | None = None
     operation: str
     run_id: str | None = None
-    confidence: str
+    confidence: Confidence
     recorded_at: datetime
+    from_version: int | None = None
+    output_format_id: str | None = None
+    input_format_id: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

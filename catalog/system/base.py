@@ -68,7 +68,7 @@ HEALTH = SystemTable(name=SystemTableName.HEALTH, row_type=HealthRow, key=("tabl
 LINEAGE = SystemTable(
     name=SystemTableName.LINEAGE,
     row_type=LineageRow,
-    key=("output_id", "output_version", "input_id", "input_version"),
+    key=("output_id", "output_version", "input_id", "input_version", "from_version", "output_format_id"),
     bucket_by="output_id",
 )
 SCHEMAS = SystemTable(

@@ -9,6 +9,7 @@ from lakewarden.catalog.model import (
     Change,
     Column,
     ColumnChange,
+    Confidence,
     Dependency,
     Finding,
     HealthRow,
@@ -84,7 +85,7 @@ def sample(table: SystemTable[Any], number: int) -> Any:
             input_id="table-000000",
             input_version=None if number % 2 else number,
             operation="append",
-            confidence="committed",
+            confidence=Confidence.COMMITTED,
             recorded_at=NOW,
         ),
         SystemTableName.SCHEMAS: SchemaRow(

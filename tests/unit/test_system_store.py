@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,17 @@ from lakewarden.catalog.errors import (
 from lakewarden.catalog.model import TableRow
 from lakewarden.catalog.storage import StorageOptions, canonical
 from lakewarden.catalog.system import handles, schema, snapshot
-from lakewarden.catalog.system.base import AUDIT, HEALTH, RUNS, SYSTEM_TABLES, TABLES, Rows, SystemTable
+from lakewarden.catalog.system.base import (
+    AUDIT,
+    HEALTH,
+    LINEAGE,
+    RUNS,
+    SYSTEM_TABLES,
+    TABLES,
+    Rows,
+    SystemTable,
+)
+from lakewarden.catalog.system.codec import codec
 from lakewarden.catalog.system.commits import Note, commit
 from lakewarden.catalog.system.files import ColumnCache
 from lakewarden.catalog.system.rows import system_rows, system_table_id
@@ -118,7 +129,9 @@ def test_an_older_daemon_steps_down_once_a_newer_one_has_upgraded(
 ) -> None:
     leader = store.raise_fence("old", at_least=0)
     make_newer(tmp_path, table)
-    with pytest.raises(OutdatedError, match="schema version 2, this lakewarden knows 1") as raised:
+    today = schema.SCHEMA_VERSION
+    told = f"schema version {today + 1}, this lakewarden knows {today}"
+    with pytest.raises(OutdatedError, match=told) as raised:
         store.edit(table, lambda _: [sample(table, 1)], fence=leader, because="unaware")
     assert isinstance(raised.value, FencedError) and "newer" in raised.value.hint
     with pytest.raises(OutdatedError):
@@ -172,6 +185,22 @@ def test_an_older_table_is_read_as_it_is_and_written_after_the_upgrade(
     version = fresh.rows(HEALTH).version
     fresh.create(())
     assert fresh.rows(HEALTH).version == version
+
+
+def test_lineage_of_before_incremental_edges_is_kept_by_the_upgrade(
+    store: DeltaSystemStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_older(tmp_path, LINEAGE, without={"from_version", "output_format_id", "input_format_id"})
+    old = [sample(LINEAGE, number) for number in range(3)]
+    with monkeypatch.context() as patch:  # a daemon of that time
+        patch.setattr("lakewarden.catalog.system.commits.SCHEMA_VERSION", 0)
+        reopened(tmp_path).append(LINEAGE, old, because="back then")
+    fresh = reopened(tmp_path)
+    fresh.create(())
+    new = replace(sample(LINEAGE, 4), from_version=2, output_format_id="u1", input_format_id="u2")
+    fresh.append(LINEAGE, [new], because="upgraded")
+    stored = codec(LINEAGE).decode(fresh.rows(LINEAGE).arrow())
+    assert sorted(stored, key=lambda row: row.output_id) == [*old, new]
 
 
 # when things go wrong
