@@ -1,0 +1,121 @@
+"""Versions of many tables as numbers 0, 1, 2, ...: sorted by table, then by version. Pure, in Arrow."""
+
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakewarden.catalog.lineage.rows import NOT_KNOWN, NOTHING
+
+__all__ = ["Numbering", "Rows", "encode_rows", "numbers", "packed"]
+
+_INT64: Final = pa.int64()
+_TYPES: Final = {"B": pa.uint8(), "i": pa.int32(), "q": _INT64}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Numbering:
+    """Numbers nodes. `keys[n]` is table * len(versions) + rank of the version, for node n."""
+
+    tables: Sequence[str]
+    index: Mapping[str, int]
+    versions: pa.Array
+    keys: pa.Array
+
+    def nodes(self, tables: pa.Array, versions: pa.Array) -> pa.Array:
+        """Node numbers (int32) of pairs; null where either is null or the pair has none."""
+        return pc.index_in(_keys(tables, versions, self.versions), value_set=self.keys)
+
+    def owners(self) -> pa.Array:
+        """The table's number of each node."""
+        return pc.divide(self.keys, max(len(self.versions), 1))
+
+    def values(self) -> pa.Array:
+        """The version of each node."""
+        ranks = pc.subtract(self.keys, pc.multiply(self.owners(), len(self.versions)))
+        return self.versions.take(ranks)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rows:
+    """Rows of `lakewarden.lineage` with tables as numbers; an input that is no managed table has a null `input`.
+
+    `unsaid` marks rows that say the inputs are not known.
+    """
+
+    table: pa.Table
+    output: pa.Array
+    input: pa.Array
+    unsaid: pa.Array
+
+    def column(self, name: str) -> pa.Array:
+        """One column, in one piece."""
+        return _whole(self.table.column(name))
+
+
+def encode_rows(rows: pa.Table, extra: Iterable[str], places: Mapping[str, str]) -> tuple[Rows, list[str]]:
+    """The rows with numbered tables, and the tables by number; `extra` tables are numbered too.
+
+    `places` gives the `table_id` of a location that is managed now and was not when the row was written.
+    """
+    outputs, inputs = _whole(rows.column("output_id")), _whole(rows.column("input_id"))
+    names = pc.unique(pa.concat_arrays([pc.unique(outputs), pc.unique(inputs)]))
+    ids = [places.get(name, name) for name in names.to_pylist()]
+    tables = sorted({name for name in ids if _is_table(name)} | set(extra))
+    index = {name: number for number, name in enumerate(tables)}
+    number_of = pa.array([index.get(name) for name in ids], _INT64)
+    unsaid = pc.equal(inputs, NOT_KNOWN)
+    return (
+        Rows(
+            table=rows,
+            output=number_of.take(pc.index_in(outputs, value_set=names)),
+            input=number_of.take(pc.index_in(inputs, value_set=names)),
+            unsaid=unsaid,
+        ),
+        tables,
+    )
+
+
+def numbers(tables: Sequence[str], pairs: Iterable[tuple[pa.Array, pa.Array]]) -> Numbering:
+    """Number every (table, version) that occurs; pairs with a null are left out."""
+    pairs = list(pairs)
+    every = pa.concat_arrays([pc.unique(versions) for _, versions in pairs])
+    versions = _sorted(pc.unique(every).drop_null())
+    keys = [pc.unique(_keys(owners, values, versions)) for owners, values in pairs]
+    return Numbering(
+        tables=tables,
+        index={name: number for number, name in enumerate(tables)},
+        versions=versions,
+        keys=_sorted(pc.unique(pa.concat_arrays(keys)).drop_null()),
+    )
+
+
+def packed(values: pa.Array, code: str) -> "array[int]":
+    """An Arrow array of whole numbers without nulls as `array(code)`: `B`, `i` or `q`."""
+    made: array[int] = array(code)
+    whole = values.cast(_TYPES[code])
+    if len(whole):
+        width = made.itemsize
+        data = memoryview(whole.buffers()[1])
+        made.frombytes(data[whole.offset * width : (whole.offset + len(whole)) * width])
+    return made
+
+
+def _keys(tables: pa.Array, versions: pa.Array, universe: pa.Array) -> pa.Array:
+    ranks = pc.index_in(versions, value_set=universe, skip_nulls=True).cast(_INT64)
+    return pc.add(pc.multiply(tables, len(universe)), ranks)
+
+
+def _is_table(name: str) -> bool:
+    return name not in (NOTHING, NOT_KNOWN) and "://" not in name
+
+
+def _sorted(values: pa.Array) -> pa.Array:
+    return values.take(pc.array_sort_indices(values))
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    return cast(pa.Array, column.chunk(0) if column.num_chunks == 1 else column.combine_chunks())

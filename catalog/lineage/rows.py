@@ -1,0 +1,61 @@
+"""From a version to its rows of `lakewarden.lineage`: what survives when the log is cleaned. Pure."""
+
+from datetime import datetime
+from typing import Final
+
+from lakewarden.catalog.lineage.record import LineageInput
+from lakewarden.catalog.lineage.versions import Effect, Version
+from lakewarden.catalog.model import Confidence, LineageRow
+
+__all__ = ["ALIAS", "NOTHING", "NOT_KNOWN", "RESTORE", "rows_of"]
+
+NOTHING: Final = ""
+"""`input_id` of a version that read no table. Without such a row, a version without inputs would look unknown."""
+NOT_KNOWN: Final = "?"
+"""`input_id` of a version that read, or may have read, something nobody knows; beside the inputs that are known."""
+ALIAS: Final = "alias"
+RESTORE: Final = "restore"
+
+
+def rows_of(
+    table_id: str, version: Version, *, at: datetime, confidence: Confidence = Confidence.COMMITTED
+) -> tuple[LineageRow, ...]:
+    """The rows of one version: one per input, or one that says there is none or that it is not known.
+
+    An alias points to its parent, a RESTORE to its target. `confidence` is that of the inputs. What a commit leaves
+    unsaid is a hint, which better rows of the same version overrule, unless its own record says that inputs are missing.
+    """
+    unsaid = Confidence.HINT if version.user is None else confidence
+
+    def row(
+        input_id: str,
+        input_version: int | None = None,
+        *,
+        operation: str = version.operation,
+        one: LineageInput | None = None,
+        known_from: Confidence = confidence,
+    ) -> LineageRow:
+        return LineageRow(
+            output_id=table_id,
+            output_version=version.version,
+            input_id=input_id,
+            input_version=input_version,
+            operation=operation,
+            run_id=version.run_id,
+            confidence=known_from,
+            recorded_at=at,
+            from_version=None if one is None else one.from_version,
+            output_format_id=version.format_id,
+            input_format_id=None if one is None else one.format_id,
+        )
+
+    if version.effect is Effect.ALIAS:
+        return (row(table_id, version.version - 1, operation=ALIAS),)
+    if version.effect is Effect.RESTORE and version.target is not None:
+        return (row(table_id, version.target, operation=RESTORE),)
+    rows = [row(one.table_id or one.location, one.version, one=one) for one in version.inputs]
+    if version.reads_self and all(one.table_id != table_id for one in version.inputs):
+        rows.append(row(table_id, version.version - 1))
+    if not version.known:
+        rows.append(row(NOT_KNOWN, known_from=unsaid))
+    return tuple(rows) or (row(NOTHING),)

@@ -1,0 +1,227 @@
+"""What each version of a table is made of: its parent's content, another version's, something new. Pure.
+
+A commit says it by its operation, its record (`Commit.lineage`) and whether it changed data. What is not known for sure
+is taken the cautious way: a foreign write has unknown inputs, and a record that contradicts its commit (metadata set on
+a session leaks into other statements) counts as none.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+from typing import Final
+
+from lakewarden.catalog.formats.base import Commit
+from lakewarden.catalog.lineage.record import LineageInput, LineageRecord, Operation, RecordVerdict
+from lakewarden.catalog.model import TableFormat
+
+__all__ = ["Effect", "Touch", "Version", "effect_of", "history_of", "version_of"]
+
+
+class Effect(IntEnum):
+    """How a version's content comes from other versions of its table.
+
+    ALIAS: its parent's content. RESTORE: its target's. APPEND: its parent's, and rows that do not depend on it.
+    CHANGE: what it made of its parent's. FRESH: nothing of its parent's.
+    """
+
+    ALIAS = 0
+    RESTORE = 1
+    APPEND = 2
+    CHANGE = 3
+    FRESH = 4
+
+
+class Touch(StrEnum):
+    """What a commit touched, for the list of what a rewind loses."""
+
+    CONTENT = "content"
+    SCHEMA = "schema"
+    PROPERTIES = "properties"
+    MAINTENANCE = "maintenance"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Version:
+    """One version of a table. `operation` is one of `record.Operation` for content, else as the engine named it.
+
+    `known`: every input of this commit is in `inputs`, but for the table itself: `reads_self`. `target` is what a RESTORE went back to, None if the log does not
+    say. `rows` and `files` are what the commit added, None where it did not say; `blind`: it added files and read
+    nothing of the table. `format_id` is the table's UUID at this version, None where it is not known.
+    """
+
+    version: int
+    operation: str
+    effect: Effect
+    touch: Touch = Touch.CONTENT
+    known: bool = False
+    inputs: tuple[LineageInput, ...] = ()
+    reads_self: bool = False
+    target: int | None = None
+    blind: bool = False
+    rows: int | None = None
+    files: int | None = None
+    run_id: str | None = None
+    user: str | None = None
+    format_id: str | None = None
+    transactions: tuple[tuple[str, int], ...] = ()
+
+
+_PROPERTY_COMMITS: Final = frozenset({"SET TBLPROPERTIES", "UNSET TBLPROPERTIES"})
+_CREATES: Final = frozenset({"CREATE TABLE", "CREATE OR REPLACE TABLE", "REPLACE TABLE"})
+_OPERATIONS: Final[Mapping[str, Operation]] = {
+    "MERGE": Operation.MERGE,
+    "UPDATE": Operation.UPDATE,
+    "DELETE": Operation.DELETE,
+    "TRUNCATE": Operation.DELETE,
+    "STREAMING UPDATE": Operation.APPEND,
+    "COPY INTO": Operation.APPEND,
+    "CREATE TABLE AS SELECT": Operation.REPLACE,
+    "CREATE OR REPLACE TABLE AS SELECT": Operation.REPLACE,
+    "REPLACE TABLE AS SELECT": Operation.REPLACE,
+    "CONVERT": Operation.REPLACE,
+    "CLONE": Operation.REPLACE,
+    **dict.fromkeys(_CREATES, Operation.REPLACE),
+}
+_EFFECTS: Final[Mapping[str, Effect]] = {
+    Operation.APPEND: Effect.APPEND,
+    Operation.MERGE: Effect.CHANGE,
+    Operation.UPDATE: Effect.CHANGE,
+    Operation.DELETE: Effect.CHANGE,
+    Operation.PARTIAL_OVERWRITE: Effect.CHANGE,
+    Operation.OVERWRITE: Effect.FRESH,
+    Operation.REPLACE: Effect.FRESH,
+}
+_REPLACING: Final = frozenset({Operation.OVERWRITE, Operation.PARTIAL_OVERWRITE, Operation.REPLACE})
+_LAKE_FORMATS: Final = frozenset(one.value for one in TableFormat)
+_ROWS_METRICS: Final = ("numOutputRows", "numTargetRowsInserted", "num_added_rows")
+
+
+def history_of(commits: Iterable[Commit]) -> tuple[Version, ...]:
+    """The versions of a table from its commits, in order; each carries the UUID that was last set."""
+    versions = []
+    format_id = None
+    for commit in commits:
+        format_id = commit.format_id or format_id
+        versions.append(version_of(commit, format_id=format_id))
+    return tuple(versions)
+
+
+def version_of(commit: Commit, *, format_id: str | None = None) -> Version:
+    """What one commit made. `format_id` is the table's UUID at it, where the commit itself does not set one."""
+    record = commit.lineage
+    if commit.operation == "RESTORE":
+        target = _restored(commit)
+        return _version(commit, format_id, "RESTORE", Effect.RESTORE, known=target is not None, target=target)
+    if _creates_nothing(commit):
+        return _version(commit, format_id, Operation.REPLACE, Effect.FRESH, known=True)
+    if not commit.data_change and commit.version > 0:
+        return _version(commit, format_id, commit.operation, Effect.ALIAS, known=True, touch=_touch(commit))
+    derived = _derived(commit)
+    if record is None or not (commit.version == 0 or _agrees(record.operation, derived)):
+        effect = Effect.CHANGE if derived is None else _EFFECTS[derived]
+        operation = commit.operation if derived is None else derived.value
+        return _version(commit, format_id, operation, effect, known=False)
+    return _governed(commit, format_id, record, derived)
+
+
+def effect_of(operation: str) -> Effect:
+    """The effect of an operation by its name; CHANGE, the most cautious one, for a name nobody knows."""
+    return _EFFECTS.get(operation, Effect.CHANGE)
+
+
+def _governed(
+    commit: Commit, format_id: str | None, record: LineageRecord, derived: Operation | None
+) -> Version:
+    """A write with a record. Where record and commit differ in how much was overwritten, the lesser counts."""
+    partial = Operation.PARTIAL_OVERWRITE in (derived, record.operation)
+    operation = Operation.PARTIAL_OVERWRITE if partial else record.operation
+    outside = any(one.table_id is None and one.format in _LAKE_FORMATS for one in record.inputs)
+    unpinned = any(one.table_id is not None and one.version is None for one in record.inputs)
+    return _version(
+        commit,
+        format_id,
+        operation,
+        Effect.FRESH if commit.version == 0 else effect_of(operation),
+        known=commit.lineage_verdict is RecordVerdict.COMPLETE and not outside and not unpinned,
+        record=record,
+    )
+
+
+def _version(
+    commit: Commit,
+    format_id: str | None,
+    operation: str,
+    effect: Effect,
+    *,
+    known: bool,
+    touch: Touch = Touch.CONTENT,
+    target: int | None = None,
+    record: LineageRecord | None = None,
+) -> Version:
+    adds_only = commit.added_files > 0 and commit.removed_files == 0
+    return Version(
+        version=commit.version,
+        operation=operation,
+        effect=effect,
+        touch=touch,
+        known=known,
+        inputs=() if record is None else record.inputs,
+        reads_self=record is not None and record.reads_self,
+        target=target,
+        blind=effect is Effect.APPEND and adds_only and commit.blind_append is not False,
+        rows=_rows(commit),
+        files=commit.added_files if commit.data_change else None,
+        run_id=commit.run_id,
+        user=None if record is None else record.user,
+        format_id=commit.format_id or format_id,
+        transactions=commit.transactions,
+    )
+
+
+def _derived(commit: Commit) -> Operation | None:
+    """What the commit itself says it did; None for an operation we do not know."""
+    if commit.operation != "WRITE":
+        return _OPERATIONS.get(commit.operation)
+    mode = commit.parameters.get("mode", "").lower()
+    if mode == "append":
+        return Operation.APPEND if commit.removed_files == 0 else None
+    if mode in ("errorifexists", "ignore"):
+        return Operation.REPLACE
+    if mode == "overwrite":
+        predicate = commit.parameters.get("predicate", "").strip('"[] ')
+        return Operation.PARTIAL_OVERWRITE if predicate else Operation.OVERWRITE
+    return None
+
+
+def _agrees(recorded: Operation, derived: Operation | None) -> bool:
+    if derived is None:
+        return False
+    return recorded is derived or (recorded in _REPLACING and derived in _REPLACING)
+
+
+def _creates_nothing(commit: Commit) -> bool:
+    """A table made or replaced without rows: its content is empty, wherever it came from."""
+    return (
+        commit.operation in _CREATES
+        and commit.added_files == 0
+        and (commit.data_change or commit.version == 0)
+    )
+
+
+def _restored(commit: Commit) -> int | None:
+    text = commit.parameters.get("version", "").strip('" ')
+    return int(text) if text.isdigit() and int(text) < commit.version else None
+
+
+def _touch(commit: Commit) -> Touch:
+    if commit.operation in _PROPERTY_COMMITS:
+        return Touch.PROPERTIES
+    return Touch.SCHEMA if commit.format_id is not None else Touch.MAINTENANCE
+
+
+def _rows(commit: Commit) -> int | None:
+    for name in _ROWS_METRICS:
+        text = commit.metrics.get(name, "")
+        if text.isdigit():
+            return int(text)
+    return None
