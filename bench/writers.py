@@ -43,7 +43,9 @@ from support.jars import hdfs_jars
 PARTITIONS: Final = 8
 APPENDERS: Final = 3
 MERGERS: Final = 2
-SECONDS: Final = 120.0
+SECONDS: Final = 180.0
+WARM_UP: Final = 30.0
+"""Seconds before the counting begins: users' session and the worker's are up by then."""
 OURS: Final = ("lakewarden", "delta-rs")
 """What an error shows of a conflicting commit of ours; the users here write with Spark only."""
 ACTOR: Final = Actor(name="bench", admin=True, origin="bench")
@@ -85,10 +87,14 @@ def measure(chosen: Options) -> Figures:
 
 def _round(folder: Path, place: str, policy: Mapping[str, str] | None, seconds: float) -> Figures:
     command = [sys.executable, "-m", "bench.writers", "--users", place, "--seconds", str(seconds)]
-    users = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    users = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
     daemon = None if policy is None else _daemon(folder / place.rpartition("/")[2], place, policy)
     try:
-        said, _ = users.communicate()
+        _wait_for(lambda: DeltaReader().is_table(place))
+        time.sleep(WARM_UP)
+        said, _ = users.communicate(b"go\n")
     finally:
         if daemon is not None:
             daemon.terminate()
@@ -155,9 +161,13 @@ class Users:
         )
 
     def write(self, seconds: float) -> Mapping[str, int]:
-        """Write for so long; returns how many commits were tried, and how many were aborted, and by whom."""
+        """Make the table and warm up, wait for a line on standard input, write for so long; returns how many commits were tried, and how many were aborted, and by whom."""
         rows = self.spark.range(8_000).selectExpr("id", f"id % {PARTITIONS} AS part", "0L AS n")
         rows.write.format("delta").partitionBy("part").save(self.place)
+        for number in range(4):
+            self._append(number, 0)
+            self._merge(number % MERGERS, 0)
+        sys.stdin.readline()
         end = time.monotonic() + seconds
         deeds = [self._append] * APPENDERS + [self._merge] * MERGERS
         threads = [

@@ -26,7 +26,7 @@ from lakewarden.daemon.hints import Ears
 from lakewarden.daemon.log import get_log
 from lakewarden.daemon.memory import Memory
 from lakewarden.daemon.metrics import Metrics
-from lakewarden.daemon.observe import Look, Observer
+from lakewarden.daemon.observe import Look, Observer, OnRecord
 from lakewarden.daemon.reap import Reaper
 from lakewarden.daemon.record import DAEMON, Recorder
 from lakewarden.daemon.report import CycleReport
@@ -135,14 +135,16 @@ class Cycle:
             before = parts.memory.health(table_id)
             wants = checks < parts.checks_per_cycle and parts.observer.wants_checks(before)
             checks += wants
-            has_schema = parts.memory.has_schema(table_id)
+            on_record = OnRecord(
+                schema=parts.memory.has_schema(table_id), lineage=parts.memory.lineage_upto(table_id)
+            )
             look = partial(
                 parts.observer.look,
                 governed,
                 before,
                 must=table_id in must,
                 checks=wants,
-                has_schema=has_schema,
+                on_record=on_record,
             )
             seen = self._guarded(governed.row.name, look)
             if seen is not None:

@@ -17,6 +17,7 @@ from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.model import (
     Action,
     HealthRow,
+    LineageRow,
     PolicySettings,
     RowKind,
     RunRow,
@@ -28,7 +29,7 @@ from lakewarden.catalog.policies import EffectivePolicy
 from lakewarden.catalog.registry.desk import GONE
 from lakewarden.catalog.scopes import Governed, govern, scope_names, scopes_by_name
 from lakewarden.catalog.state.base import Run
-from lakewarden.catalog.system.base import HEALTH, RUNS, SCHEMAS, TABLES, Committed, SystemStore
+from lakewarden.catalog.system.base import HEALTH, LINEAGE, RUNS, SCHEMAS, TABLES, Committed, SystemStore
 from lakewarden.catalog.system.codec import codec
 from lakewarden.jobs.world import Budget, Past, TableView, World, remember
 
@@ -53,6 +54,7 @@ class Memory:
         self._health: dict[str, HealthRow] = {}
         self._past: defaultdict[str, dict[Action, Past]] = defaultdict(dict)
         self._with_schema: set[str] = set()
+        self._lineage_upto: dict[str, int] = {}
         self._versions: dict[str, int] = {}
         self._by_name: dict[str, str] = {}
         self._by_location: dict[str, str] = {}
@@ -71,6 +73,11 @@ class Memory:
         schemas = self._store.rows(SCHEMAS)
         if self._moved(SCHEMAS.name, schemas.version):
             self._with_schema = set(schemas.arrow(["table_id"]).column(0).to_pylist())
+        lineage = self._store.rows(LINEAGE)
+        if self._moved(LINEAGE.name, lineage.version):
+            newest = lineage.arrow(["output_id", "output_version"]).group_by("output_id")
+            found = newest.aggregate([("output_version", "max")]).to_pydict()
+            self._lineage_upto = dict(zip(found["output_id"], found["output_version_max"], strict=True))
         runs = self._store.rows(RUNS)
         if self._moved(RUNS.name, runs.version):
             self._past.clear()
@@ -95,6 +102,10 @@ class Memory:
     def has_schema(self, table_id: str) -> bool:
         """Whether `lakewarden.schemas` knows any version of the table."""
         return table_id in self._with_schema
+
+    def lineage_upto(self, table_id: str) -> int | None:
+        """The newest version of the table that `lakewarden.lineage` has rows for."""
+        return self._lineage_upto.get(table_id)
 
     def find(self, subject: str) -> str | None:
         """The `table_id` of a live table called so, or at that canonical location."""
@@ -124,6 +135,11 @@ class Memory:
         """Fold in schema versions that we have just appended."""
         if not self._skipped(SCHEMAS.name, version):
             self._with_schema.update(table_ids)
+
+    def wrote_lineage(self, rows: Iterable[LineageRow], version: int) -> None:
+        """Fold in lineage that we have just appended, in the order of versions."""
+        if not self._skipped(LINEAGE.name, version):
+            self._lineage_upto.update({row.output_id: row.output_version for row in rows})
 
     def remember_runs(self, runs: Iterable[RunRow]) -> None:
         """Fold finished runs into what is known of each table's past."""

@@ -7,16 +7,18 @@ as before leaves no trace, so that idle sweeps make no commit.
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol
 
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.formats.base import LogProblem, Observation, ProbeResult, TableReader
 from lakewarden.catalog.health import health_of, schema_hash, with_verdict
+from lakewarden.catalog.lineage.tail import resume_after, rows_from
 from lakewarden.catalog.model import (
     Finding,
     HealthRow,
+    LineageRow,
     SchemaRow,
     Severity,
     Source,
@@ -27,9 +29,9 @@ from lakewarden.catalog.model import (
 from lakewarden.catalog.requests import has_new_requests, record_requests
 from lakewarden.catalog.schemas import next_schema
 from lakewarden.catalog.scopes import Governed
-from lakewarden.catalog.system.base import SCHEMAS, SYSTEM_TABLES, SystemStore
+from lakewarden.catalog.system.base import LINEAGE, SCHEMAS, SYSTEM_TABLES, SystemStore
 
-__all__ = ["BY", "Inspector", "Look", "Observer", "settled"]
+__all__ = ["BY", "Inspector", "Look", "Observer", "OnRecord", "settled"]
 
 SELF_STRIDE: Final = 20
 """Commits after which a system table is looked at again. Every sweep that changes anything writes to some of them: to
@@ -65,7 +67,7 @@ class Inspector(Protocol):
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Look:
     """What looking at one table came to. `health` is new health to write (None: as before), `schema` a new schema
-    version; `seen` is None where the table is gone, and `dropped` then says why it counts as dropped, not as lost;
+    version, `lineage` the rows of versions that had none; `seen` is None where the table is gone, and `dropped` then says why it counts as dropped, not as lost;
     `rewound`: it was restored since the last look."""
 
     table_id: str
@@ -74,8 +76,22 @@ class Look:
     seen: Observation | LogProblem | None
     health: HealthRow | None
     schema: SchemaRow | None = None
+    lineage: tuple[LineageRow, ...] = ()
     rewound: bool = False
     dropped: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OnRecord:
+    """What the system tables know of a table: whether any schema version, and lineage up to which version."""
+
+    schema: bool
+    lineage: int | None
+
+    @property
+    def complete(self) -> bool:
+        """Whether it has both."""
+        return self.schema and self.lineage is not None
 
 
 class Observer:
@@ -102,7 +118,7 @@ class Observer:
         return checked is None or self._clock.now() - checked >= self._checks_every
 
     def look(
-        self, governed: Governed, before: HealthRow | None, *, must: bool, checks: bool, has_schema: bool
+        self, governed: Governed, before: HealthRow | None, *, must: bool, checks: bool, on_record: OnRecord
     ) -> Look | None:
         """Look at one table; None if it did not move and nothing asks for more.
 
@@ -116,9 +132,7 @@ class Observer:
         if not probe.exists:
             return self._gone(governed, before, now) if must or checks or not was_gone else None
         moved = self._self_moved(row, before) if row.source is Source.SELF else self._moved(row, probe)
-        if not (
-            must or checks or moved or was_gone or self._never_judged(row, before, has_schema=has_schema)
-        ):
+        if not (must or checks or moved or was_gone or self._never_judged(row, before, on_record)):
             return None
         seen = self._read(row.table_id, reader, location)
         if isinstance(seen, LogProblem):
@@ -136,7 +150,8 @@ class Observer:
             findings=findings,
             seen=seen,
             health=health if checks or not _same(health, before) else None,
-            schema=self._schema(row, seen, before, has_schema=has_schema),
+            schema=self._schema(row, seen, before, has_schema=on_record.schema),
+            lineage=self._lineage(row, seen, reader, on_record, now),
             rewound=rewound,
         )
 
@@ -174,11 +189,11 @@ class Observer:
             self.forget(table_id)
         return seen
 
-    def _never_judged(self, row: TableRow, before: HealthRow | None, *, has_schema: bool) -> bool:
-        """Whether the table was never judged by its row as it is now (policy, name, location), or its schema is not
-        on record. Looks of this process that left no trace count."""
+    def _never_judged(self, row: TableRow, before: HealthRow | None, on_record: OnRecord) -> bool:
+        """Whether the table was never judged by its row as it is now (policy, name, location), or its schema or its
+        lineage is not on record. Looks of this process that left no trace count."""
         looked = self._looked_at.get(row.table_id)
-        if before is None or (looked is None and not has_schema and row.source is not Source.SELF):
+        if before is None or (looked is None and not on_record.complete and row.source is not Source.SELF):
             return True
         return row.updated_at > (max(looked, before.observed_at) if looked else before.observed_at)
 
@@ -207,6 +222,25 @@ class Observer:
         if unchanged and has_schema:
             return None
         return next_schema(row.table_id, seen, self._store.rows(SCHEMAS).find(table_id=row.table_id))
+
+    def _lineage(
+        self,
+        row: TableRow,
+        seen: Observation | LogProblem,
+        reader: TableReader,
+        on_record: OnRecord,
+        now: datetime,
+    ) -> tuple[LineageRow, ...]:
+        if isinstance(seen, LogProblem) or row.source is Source.SELF or on_record.lineage == seen.version:
+            return ()
+        after = resume_after(on_record.lineage, seen.version)
+        commits = reader.commits(seen.location, after=after, upto=seen.version)
+        before = row.format_ids[-1] if after >= 0 and row.format_ids else None
+        rows = rows_from(row.table_id, commits, format_id=before, at=now)
+        if after < 0 and on_record.lineage is not None:  # made anew, and perhaps seen by an earlier process
+            known = {_edge(one) for one in self._store.rows(LINEAGE).find(output_id=row.table_id)}
+            rows = tuple(one for one in rows if _edge(one) not in known)
+        return rows
 
     def _rewound(
         self, row: TableRow, seen: Observation | LogProblem, before: HealthRow | None, reader: TableReader
@@ -238,6 +272,11 @@ def settled(row: TableRow, look: Look, now: datetime) -> TableRow:
     # A new verdict dates from the look. A new policy is younger: the table is judged by it at the next look.
     at = now if changed.policy != row.policy else look.at
     return replace(changed, updated_at=max(at, row.updated_at), updated_by=BY)
+
+
+def _edge(row: LineageRow) -> LineageRow:
+    """What makes two rows the same, whenever they were recorded."""
+    return replace(row, recorded_at=datetime.min.replace(tzinfo=UTC))
 
 
 def _requests(

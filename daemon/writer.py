@@ -1,6 +1,6 @@
 """What a sweep found, written down: at most one commit per system table, in an order that survives a crash.
 
-A row's state and a schema version come before the health that says "seen": after a crash in between, the next sweep
+A row's state, a schema version and lineage come before the health that says "seen": after a crash in between, the next sweep
 looks again and writes what is missing.
 """
 
@@ -10,7 +10,7 @@ from datetime import datetime
 
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.model import Action, HealthRow, Outcome, RunRow, TableRow, TableState
-from lakewarden.catalog.system.base import HEALTH, SCHEMAS, TABLES, Fence, Rows, SystemStore
+from lakewarden.catalog.system.base import HEALTH, LINEAGE, SCHEMAS, TABLES, Fence, Rows, SystemStore
 from lakewarden.catalog.units import count_of
 from lakewarden.daemon.log import get_log
 from lakewarden.daemon.memory import Memory
@@ -37,6 +37,10 @@ class Writer:
         if schemas:
             version = self.store.append(SCHEMAS, schemas, fence=fence, because=because)
             self.memory.wrote_schemas((row.table_id for row in schemas), version)
+        lineage = [row for look in looks for row in look.lineage]
+        if lineage:
+            version = self.store.append(LINEAGE, lineage, fence=fence, because=because)
+            self.memory.wrote_lineage(lineage, version)
         health = list(self._health({look.table_id: look for look in looks}, recorded))
         if health:
             done = self.store.edit(HEALTH, lambda _: health, fence=fence, because=because)

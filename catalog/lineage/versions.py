@@ -96,10 +96,9 @@ _LAKE_FORMATS: Final = frozenset(one.value for one in TableFormat)
 _ROWS_METRICS: Final = ("numOutputRows", "numTargetRowsInserted", "num_added_rows")
 
 
-def history_of(commits: Iterable[Commit]) -> tuple[Version, ...]:
-    """The versions of a table from its commits, in order; each carries the UUID that was last set."""
+def history_of(commits: Iterable[Commit], *, format_id: str | None = None) -> tuple[Version, ...]:
+    """The versions of a table from its commits, in order; each carries the UUID that was last set, at first `format_id`."""
     versions = []
-    format_id = None
     for commit in commits:
         format_id = commit.format_id or format_id
         versions.append(version_of(commit, format_id=format_id))

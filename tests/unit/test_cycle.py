@@ -8,9 +8,20 @@ import pytest
 from lakewarden.catalog.discovery import Candidate
 from lakewarden.catalog.errors import FencedError
 from lakewarden.catalog.formats.base import Commit, LogProblem, Observation
-from lakewarden.catalog.model import Action, Column, Finding, Outcome, Severity, Source, TableState
+from lakewarden.catalog.lineage.record import LineageInput, LineageRecord, Operation, RecordVerdict
+from lakewarden.catalog.lineage.rows import NOT_KNOWN
+from lakewarden.catalog.model import (
+    Action,
+    Column,
+    Confidence,
+    Finding,
+    Outcome,
+    Severity,
+    Source,
+    TableState,
+)
 from lakewarden.catalog.state.base import Hint, HintKind, Result
-from lakewarden.catalog.system.base import HEALTH, SCHEMAS, TABLES, SystemTableName
+from lakewarden.catalog.system.base import HEALTH, LINEAGE, SCHEMAS, TABLES, SystemTableName
 from lakewarden.daemon.webhook import EventKind
 from support.daemons import LEASE, World
 from support.tables import observation
@@ -336,3 +347,69 @@ def test_the_system_tables_are_rows_with_health(world: World) -> None:
     rows = [row for row in world.store.rows(TABLES).all() if row.source is Source.SELF]
     assert min(rows, key=lambda row: row.row).name == "lakewarden.tables" and len(rows) == 7
     assert {row.table_id for row in world.store.rows(HEALTH).all()} == {row.table_id for row in rows}
+
+
+def test_every_version_of_a_moved_table_gets_its_lineage_once(world: World) -> None:
+    row = world.add("db.a")
+    place = row.location or ""
+    inputs = (LineageInput(table_id="id-db.b", location="file:///lake/db.b", format="delta", version=7),)
+    record = LineageRecord(run_id="r1", operation=Operation.APPEND, user="ana", inputs=inputs)
+
+    def commit(version: int, lineage: LineageRecord | None) -> Commit:
+        return Commit(
+            version=version,
+            committed_at=world.clock.now(),
+            operation="WRITE",
+            parameters={"mode": "Append"},
+            data_change=True,
+            added_files=1,
+            lineage=lineage,
+            lineage_verdict=RecordVerdict.ABSENT if lineage is None else RecordVerdict.COMPLETE,
+        )
+
+    world.reader.history[place] = [commit(0, None)]
+    world.sweep()
+    world.write(row)
+    world.reader.history[place].append(commit(1, record))
+    world.sweep()
+    world.restart()
+    world.sweep()
+    edges = [
+        (one.output_version, one.input_id, one.input_version, one.confidence)
+        for one in world.store.rows(LINEAGE).find(output_id=row.table_id)
+    ]
+    assert sorted(edges) == [
+        (0, NOT_KNOWN, None, Confidence.HINT),
+        (1, "id-db.b", 7, Confidence.COMMITTED),
+    ]
+
+
+def test_a_table_made_anew_gets_lineage_of_its_own_beside_its_predecessors(world: World) -> None:
+    row = world.add("db.a")
+    place = row.location or ""
+    world.reader.history[place] = [
+        Commit(
+            version=number,
+            committed_at=world.clock.now(),
+            operation="WRITE",
+            data_change=True,
+            format_id="old",
+        )
+        for number in range(3)
+    ]
+    world.write(row)
+    world.write(row)
+    world.sweep()
+    before = len(world.store.rows(LINEAGE).all())
+    world.reader.tables[place] = observation(place, world.clock.now(), version=0, format_id="new")
+    world.reader.history[place] = [
+        Commit(
+            version=0, committed_at=world.clock.now(), operation="WRITE", data_change=True, format_id="new"
+        )
+    ]
+    for _ in range(2):
+        world.sweep()
+        world.restart()
+    rows = world.store.rows(LINEAGE).all()
+    assert len(rows) == before + 1
+    assert sorted({one.output_format_id or "" for one in rows}) == ["new", "old"]
