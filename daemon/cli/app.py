@@ -22,6 +22,7 @@ COMMANDS = {
     "resume": Lazily(module="switch", help="Let work go on again."),
     "tables": Lazily(module="tables", help="Register, convert, look at and govern tables."),
     "jobs": Lazily(module="jobs", help="Plan, run, list and cancel maintenance."),
+    "lineage": Lazily(module="lineage", help="What tables come from, version by version."),
     "metastore": Lazily(module="metastore", help="Compare tables with the Hive metastore and sync them."),
     "system": Lazily(module="system", help="Back up, verify and repair the system tables."),
     "config": Lazily(module="config", help="Every setting with its value, unit and origin."),

@@ -11,8 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import CommitProperties, DeltaTable, write_deltalake
 
+from lakewarden.catalog.lineage.record import LineageInput, LineageRecord, Operation, custom_metadata
 from lakewarden.daemon.cli import run as command_module
 from lakewarden.daemon.cli.app import run
 
@@ -271,3 +272,30 @@ def test_usage_errors_exit_with_2(cli: Cli) -> None:
     assert cli("tables", "frobnicate").code == 2
     assert cli("daemon", "--once", "--until-idle").code == 2
     assert cli("daemon", "--once", "--set", "sweep.intervall=3 s").code in (2, 4)
+
+
+def test_lineage_that_a_commit_carries_is_shown_with_its_versions(cli: Cli, events: Path) -> None:
+    cli("init")
+    source = cli("tables", "register", str(events), "-o", "json").json
+    read = LineageInput(
+        table_id=source["table_id"], location=source["location"], format="delta", version=source["version"]
+    )
+    record = LineageRecord(run_id="r1", operation=Operation.REPLACE, user="ana", inputs=(read,))
+    daily = events.parent / "daily"
+    write_deltalake(
+        str(daily),
+        pa.table({"day": [1]}),
+        commit_properties=CommitProperties(custom_metadata=custom_metadata(record)),
+    )
+    derived = cli("tables", "register", str(daily), "-o", "json").json
+    assert cli("daemon", "--once", "--set", "http.port=0").code == 0
+    edges = cli("lineage", "show", "default.daily", "-o", "json").json["edges"]
+    (edge,) = [one for one in edges if one["output"] == "default.daily"]
+    assert (edge["input"], edge["input_version"], edge["output"], edge["output_version"]) == (
+        "default.events", 2, "default.daily", 0,
+    )  # fmt: skip
+    assert (edge["output_id"], edge["confidence"]) == (derived["table_id"], "committed")
+    tree = cli("lineage", "show", "default.events", "--downstream").out.splitlines()
+    assert tree == ["default.events", "└─-> default.daily  v2 → v0 replace"]
+    unknown = cli("lineage", "show", "default.events", "--upstream").out.splitlines()
+    assert unknown[1:] == ["└─<- (unknown)  → v2 append (hint)"]
