@@ -14,10 +14,12 @@ from lakewarden.catalog.policy_keys import (
     parse_value,
     policy_key,
 )
+from lakewarden.catalog.units import format_seconds
 
 __all__ = [
     "DEFAULTS",
     "POLICY_KEYS",
+    "DownstreamPromise",
     "EffectivePolicy",
     "Value",
     "check_promise",
@@ -31,11 +33,23 @@ __all__ = [
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class DownstreamPromise:
+    """What a derived table promises longer than its source does, in seconds, and the derived table's name."""
+
+    seconds: int
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class EffectivePolicy:
-    """The merged settings (every field set) and, per key, the level the value comes from: default, a scope, or table."""
+    """The merged settings (every field set) and, per key, the level the value comes from: default, a scope, or table.
+
+    `downstream` is set where lineage obliges the table to keep more than it promises itself.
+    """
 
     settings: PolicySettings
     origins: Mapping[str, str]
+    downstream: DownstreamPromise | None = None
 
     @property
     def mode(self) -> Mode:
@@ -43,13 +57,26 @@ class EffectivePolicy:
 
     @property
     def vacuum_retention_seconds(self) -> int:
-        """What vacuum must keep: the policy, and never less than the promise."""
-        return max(_int(self.settings.vacuum_retention_seconds), _int(self.settings.rollback_promise_seconds))
+        """What vacuum must keep: the policy, and never less than the promise, its own or one downstream."""
+        return max(_int(self.settings.vacuum_retention_seconds), self._promised_seconds)
 
     @property
     def log_retention_seconds(self) -> int:
-        """What log cleanup must keep: the policy, and never less than the promise."""
-        return max(_int(self.settings.log_retention_seconds), _int(self.settings.rollback_promise_seconds))
+        """What log cleanup must keep: the policy, and never less than the promise, its own or one downstream."""
+        return max(_int(self.settings.log_retention_seconds), self._promised_seconds)
+
+    @property
+    def held_by(self) -> str | None:
+        """The derived table that makes vacuum keep more than the table's own policy would, in words."""
+        own = replace(self, downstream=None).vacuum_retention_seconds
+        if self.downstream is None or self.downstream.seconds <= own:
+            return None
+        return f"{self.downstream.name} is derived from it and promises {format_seconds(self.downstream.seconds)}"
+
+    @property
+    def _promised_seconds(self) -> int:
+        own = _int(self.settings.rollback_promise_seconds)
+        return own if self.downstream is None else max(own, self.downstream.seconds)
 
 
 def default_mode(source: Source) -> Mode:

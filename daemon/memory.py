@@ -14,6 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewarden.catalog.clock import Clock
+from lakewarden.catalog.lineage.promises import LongerPromise, longer_promises
+from lakewarden.catalog.lineage.rows import NOT_KNOWN, NOTHING
 from lakewarden.catalog.model import (
     Action,
     HealthRow,
@@ -25,7 +27,7 @@ from lakewarden.catalog.model import (
     TableRow,
     TableState,
 )
-from lakewarden.catalog.policies import EffectivePolicy
+from lakewarden.catalog.policies import DownstreamPromise, EffectivePolicy
 from lakewarden.catalog.registry.desk import GONE
 from lakewarden.catalog.scopes import Governed, govern, scope_names, scopes_by_name
 from lakewarden.catalog.state.base import Run
@@ -55,6 +57,9 @@ class Memory:
         self._past: defaultdict[str, dict[Action, Past]] = defaultdict(dict)
         self._with_schema: set[str] = set()
         self._lineage_upto: dict[str, int] = {}
+        self._derivations: set[tuple[str, str]] = set()
+        self._held: Mapping[str, LongerPromise] = {}
+        self._promises_stale = False
         self._versions: dict[str, int] = {}
         self._by_name: dict[str, str] = {}
         self._by_location: dict[str, str] = {}
@@ -75,13 +80,12 @@ class Memory:
             self._with_schema = set(schemas.arrow(["table_id"]).column(0).to_pylist())
         lineage = self._store.rows(LINEAGE)
         if self._moved(LINEAGE.name, lineage.version):
-            newest = lineage.arrow(["output_id", "output_version"]).group_by("output_id")
-            found = newest.aggregate([("output_version", "max")]).to_pydict()
-            self._lineage_upto = dict(zip(found["output_id"], found["output_version_max"], strict=True))
+            self._take_lineage(lineage.arrow(["output_id", "output_version", "input_id"]))
         runs = self._store.rows(RUNS)
         if self._moved(RUNS.name, runs.version):
             self._past.clear()
             self.remember_runs(self._recent_runs(runs.arrow(_RUN_COLUMNS)))
+        self._hold_for_downstream()
 
     def governed(self) -> Mapping[str, Governed]:
         """Every managed table that is not gone, by `table_id`, under its scopes."""
@@ -120,6 +124,7 @@ class Memory:
         if not done.rows or self._skipped(TABLES.name, done.version):
             return
         self._take(done.rows)
+        self._hold_for_downstream()
 
     def wrote_health(self, done: Committed[HealthRow]) -> None:
         """Fold in our own edit of `lakewarden.health`."""
@@ -139,7 +144,10 @@ class Memory:
     def wrote_lineage(self, rows: Iterable[LineageRow], version: int) -> None:
         """Fold in lineage that we have just appended, in the order of versions."""
         if not self._skipped(LINEAGE.name, version):
-            self._lineage_upto.update({row.output_id: row.output_version for row in rows})
+            for row in rows:
+                self._lineage_upto[row.output_id] = row.output_version
+                self._derive(row.input_id, row.output_id)
+            self._hold_for_downstream()
 
     def remember_runs(self, runs: Iterable[RunRow]) -> None:
         """Fold finished runs into what is known of each table's past."""
@@ -167,6 +175,43 @@ class Memory:
             has_metastore=has_metastore,
         )
 
+    def _take_lineage(self, rows: pa.Table) -> None:
+        newest = rows.group_by("output_id").aggregate([("output_version", "max")]).to_pydict()
+        self._lineage_upto = dict(zip(newest["output_id"], newest["output_version_max"], strict=True))
+        pairs = rows.group_by(["input_id", "output_id"]).aggregate([]).to_pydict()
+        self._derivations.clear()
+        for source, target in zip(pairs["input_id"], pairs["output_id"], strict=True):
+            self._derive(source, target)
+
+    def _derive(self, source: str, target: str) -> None:
+        if source not in (target, NOTHING, NOT_KNOWN) and (source, target) not in self._derivations:
+            self._derivations.add((source, target))
+            self._promises_stale = True
+
+    def _hold_for_downstream(self) -> None:
+        """Let tables keep what tables derived from them promise. Costs nothing while no table or derivation changed."""
+        if not self._promises_stale:
+            return
+        self._promises_stale = False
+        own = {
+            table_id: one.policy.settings.rollback_promise_seconds or 0
+            for table_id, one in self._governed.items()
+        }
+        declared = {
+            (one.upstream, table_id)
+            for table_id, governed in self._governed.items()
+            for one in governed.row.dependencies
+        }
+        before, self._held = self._held, longer_promises(own, self._derivations | declared)
+        for table_id in {*before, *self._held} & self._governed.keys():
+            governed, promise = self._governed[table_id], self._held.get(table_id)
+            downstream = None
+            if promise is not None:
+                name = self._rows[promise.table_id].name
+                downstream = DownstreamPromise(seconds=promise.seconds, name=name)
+            policy = replace(governed.policy, downstream=downstream)
+            self._governed[table_id] = replace(governed, policy=policy)
+
     def _moved(self, table: str, version: int) -> bool:
         moved = self._versions.get(table) != version
         self._versions[table] = version
@@ -186,6 +231,7 @@ class Memory:
     def _take(self, rows: Iterable[TableRow]) -> None:
         """Govern rows that are new or changed; all of them when a scope is among them."""
         changed = list(rows)
+        self._promises_stale = self._promises_stale or bool(changed)
         self._rows.update({row.table_id: row for row in changed})
         if any(row.kind is RowKind.SCOPE for row in changed):
             changed = list(self._rows.values())

@@ -7,12 +7,11 @@ from typing import assert_never
 from lakewarden.catalog.access import Actor, Deed, require
 from lakewarden.catalog.errors import PreconditionError, UsageError
 from lakewarden.catalog.formats.base import LogProblem
-from lakewarden.catalog.model import Action, RowKind, TableRow, TableState
+from lakewarden.catalog.model import Action, TableRow, TableState
 from lakewarden.catalog.policies import EffectivePolicy
-from lakewarden.catalog.scopes import govern, scopes_by_name
 from lakewarden.catalog.state.base import RunRequest
 from lakewarden.catalog.storage import is_inside
-from lakewarden.catalog.system.base import TABLES
+from lakewarden.daemon.memory import Memory
 from lakewarden.daemon.wiring import Services
 from lakewarden.jobs.actions import (
     AnyAction,
@@ -46,8 +45,9 @@ def order_run(services: Services, row: TableRow, order: Order, *, actor: Actor) 
     """
     require(actor, Deed.RUN, row)
     action = order.action
-    rows = services.store.rows(TABLES)
-    governed = govern(row, scopes_by_name(rows.find(kind=RowKind.SCOPE)))
+    memory = Memory(services.store, services.clock)
+    memory.refresh()
+    governed = memory.governed()[row.table_id]
     if row.state is not TableState.ACTIVE and action is not Action.CONVERT:
         raise PreconditionError(
             f"{row.name} is {row.state}: {row.state_reason}.", hint="See `lakewarden why`."
@@ -64,8 +64,7 @@ def order_run(services: Services, row: TableRow, order: Order, *, actor: Actor) 
     seen = services.desk.reader_at(location, row.name).observe(location)
     if isinstance(seen, LogProblem):
         raise PreconditionError(seen.message, hint="`lakewarden tables validate` says more.")
-    others = rows.arrow(["location"]).column("location").to_pylist()
-    inside = tuple(sorted(one for one in others if one and is_inside(one, location)))
+    inside = tuple(one for one in memory.locations() if is_inside(one, location))
     payload = (
         conversion_action(governed)
         if action is Action.CONVERT
@@ -98,6 +97,7 @@ def _action(
                 consented=order.consented,
                 dry_run=order.dry_run,
                 excluded=inside,
+                held_by=policy.held_by,
             )
         case Action.COMPACT:
             return Compact(

@@ -46,7 +46,7 @@ class Vacuum:
 
     `retention_seconds` is the effective retention (policy, promise, floors). `max_share` is the size breaker,
     `consented` that an owner or admin agreed to go beyond it. `excluded` are locations of other managed tables
-    (canonical URIs) that must never be entered.
+    (canonical URIs) that must never be entered. `held_by` says whose promise made the retention longer, if not its own.
     """
 
     kind: Literal["vacuum"] = "vacuum"
@@ -57,6 +57,7 @@ class Vacuum:
     consented: bool = False
     dry_run: bool = False
     excluded: tuple[str, ...] = ()
+    held_by: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

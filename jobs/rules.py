@@ -128,6 +128,8 @@ def vacuum(view: TableView, world: World, now: datetime) -> Answer:
         return _nothing(Action.VACUUM, "no removed files are left", until=full_from + full_every)
     words = f"{count_of(count, 'removed file')} ({about_bytes(health.tombstone_bytes or 0)})"
     since = f"the oldest removed {_about(now - oldest)} ago, retention is {_about(retention)}"
+    if governed.policy.held_by is not None:
+        since = f"{since} ({governed.policy.held_by})"
     if now - oldest < retention:
         return _below(Action.VACUUM, f"{words}, {since}", until=oldest + retention)
     return Due(action=_vacuum_action(view, world, full=False), because=f"{words}, {since}")
@@ -141,6 +143,7 @@ def _vacuum_action(view: TableView, world: World, *, full: bool) -> Vacuum:
         full=full,
         max_share=_share(policy.settings.vacuum_max_share),
         excluded=world.inside(view.location) if full else (),
+        held_by=policy.held_by,
     )
 
 

@@ -53,7 +53,7 @@ def vacuum(ctx: JobContext, action: Vacuum) -> Report:
         entries = existing(open_store(ctx.target.location, ctx.storage), verdict.garbage)
     if not entries:
         details = _details(action, verdict, folders=0)
-        return Report(message=_nothing(verdict), skipped=True, files=0, bytes=0, details=details)
+        return Report(message=_nothing(action, verdict), skipped=True, files=0, bytes=0, details=details)
     return _delete(ctx, action, seen, verdict, entries)
 
 
@@ -121,7 +121,12 @@ def _delete(
     details = _details(action, verdict, folders=len(entries) - len(files))
     words = f"{count_of(len(files), 'file')} ({about_bytes(size)})"
     if action.dry_run:
-        return Report(message=f"would delete {words}", files=len(files), bytes=size, details=details)
+        return Report(
+            message=f"would delete {words}{_held(action, verdict)}",
+            files=len(files),
+            bytes=size,
+            details=details,
+        )
     _check_share(ctx, action, seen, len(files), size)
     ctx.still_ours()
     reach("vacuum.decided")
@@ -150,13 +155,19 @@ def _check_share(ctx: JobContext, action: Vacuum, seen: Observation, files: int,
         )
 
 
-def _nothing(verdict: _Verdict) -> str:
+def _nothing(action: Vacuum, verdict: _Verdict) -> str:
     kept = verdict.kept.total()
+    if not kept:
+        return "nothing can go"
     return (
-        f"nothing can go; {count_of(kept, 'removed file')} still needed or too young"
-        if kept
-        else "nothing can go"
+        f"nothing can go; {count_of(kept, 'removed file')} still needed or too young{_held(action, verdict)}"
     )
+
+
+def _held(action: Vacuum, verdict: _Verdict) -> str:
+    """Whose promise keeps removed files, where it is not the table's own."""
+    kept = verdict.kept[Kept.PROMISED] + verdict.kept[Kept.RETENTION]
+    return f" ({action.held_by})" if kept and action.held_by is not None else ""
 
 
 def _details(action: Vacuum, verdict: _Verdict, *, folders: int) -> str:
@@ -165,6 +176,7 @@ def _details(action: Vacuum, verdict: _Verdict, *, folders: int) -> str:
             "full": action.full,
             "oldest_protected_version": verdict.oldest_version,
             "empty_folders": folders,
+            "held_by": action.held_by,
             "kept": {reason.value: count for reason, count in sorted(verdict.kept.items())},
         },
         separators=(",", ":"),

@@ -16,6 +16,7 @@ from lakewarden.catalog.model import (
     Confidence,
     Finding,
     Outcome,
+    PolicySettings,
     Severity,
     Source,
     TableState,
@@ -413,3 +414,31 @@ def test_a_table_made_anew_gets_lineage_of_its_own_beside_its_predecessors(world
     rows = world.store.rows(LINEAGE).all()
     assert len(rows) == before + 1
     assert sorted({one.output_format_id or "" for one in rows}) == ["new", "old"]
+
+
+def test_a_source_keeps_removed_files_as_long_as_what_is_derived_from_it_promises(world: World) -> None:
+    source = world.add("db.source")
+    derived = world.add("db.derived", policy=PolicySettings(rollback_promise_seconds=30 * 86_400))
+    place = derived.location or ""
+    read = LineageInput(table_id=source.table_id, location=source.location or "", format="delta", version=0)
+    record = LineageRecord(run_id="r1", operation=Operation.REPLACE, user="ana", inputs=(read,))
+    world.write(source, tombstones=5, tombstone_bytes=500, oldest_tombstone_at=world.clock.now() - OLD)
+    world.reader.history[place] = [
+        Commit(
+            version=0,
+            committed_at=world.clock.now(),
+            operation="CREATE TABLE AS SELECT",
+            data_change=True,
+            added_files=1,
+            lineage=record,
+            lineage_verdict=RecordVerdict.COMPLETE,
+        )
+    ]
+    for _ in range(2):
+        assert world.sweep().queued == 0
+        governed = world.cycle.parts.memory.governed()[source.table_id]
+        assert governed.policy.vacuum_retention_seconds == 30 * 86_400
+        assert governed.policy.held_by == "db.derived is derived from it and promises 30 days"
+        world.restart()
+    world.store.edit(TABLES, lambda _: [replace(derived, policy=PolicySettings())], because="test")
+    assert world.sweep().queued == 1

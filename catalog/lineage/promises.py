@@ -1,0 +1,47 @@
+"""How long a table has to keep what tables derived from it promise. Pure.
+
+Undoing a bad load in a source and in all that came from it needs the source's versions for as long as any of these
+promises to be undoable: the effective promise of a table is the longest of its own and those downstream.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+__all__ = ["LongerPromise", "longer_promises"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LongerPromise:
+    """A promise longer than the table's own, in seconds, and the downstream table (`table_id`) that made it."""
+
+    seconds: int
+    table_id: str
+
+
+def longer_promises(own: Mapping[str, int], pairs: Iterable[tuple[str, str]]) -> Mapping[str, LongerPromise]:
+    """By `table_id`, the tables that have to keep more than they promise themselves.
+
+    `own` has every table's promise in seconds, `pairs` the (input, output) tables of all lineage, with circles and
+    tables unknown to `own` as they come. Tables are visited once, from the longest promise down: linear in pairs.
+    """
+    inputs = defaultdict(set)
+    for source, target in pairs:
+        inputs[target].add(source)
+    longest: dict[str, LongerPromise] = {}
+    for table_id, seconds in sorted(own.items(), key=lambda item: (-item[1], item[0])):
+        if table_id in longest or table_id not in inputs:
+            continue
+        promise = LongerPromise(seconds=seconds, table_id=table_id)
+        longest[table_id] = promise
+        ends = [table_id]
+        while ends:
+            for source in inputs.get(ends.pop(), ()):
+                if source not in longest:
+                    longest[source] = promise
+                    ends.append(source)
+    return {
+        table_id: promise
+        for table_id, promise in longest.items()
+        if table_id in own and promise.seconds > own[table_id]
+    }
