@@ -6,13 +6,13 @@ from dataclasses import replace
 
 from lakewarden.catalog.access import Actor, Deed, require
 from lakewarden.catalog.errors import UsageError
-from lakewarden.catalog.model import Dependency, RowKind, Source, TableRow
+from lakewarden.catalog.model import Dependency, OnRollback, RowKind, Source, TableRow
 from lakewarden.catalog.policies import Value, check_promise, with_values
 from lakewarden.catalog.registry.desk import Desk, next_number, row_of
 from lakewarden.catalog.scopes import Governed, govern, is_scope, scopes_by_name
 from lakewarden.catalog.system.base import TABLES, Rows
 
-__all__ = ["governed", "set_dependencies", "set_hold", "set_owner", "set_pause", "set_policy"]
+__all__ = ["declare_dependency", "governed", "set_hold", "set_owner", "set_pause", "set_policy"]
 
 
 def governed(desk: Desk, where: str) -> Governed:
@@ -52,18 +52,31 @@ def set_owner(desk: Desk, where: str, owner: str, *, actor: Actor) -> TableRow:
     )
 
 
-def set_dependencies(
-    desk: Desk, where: str, dependencies: tuple[Dependency, ...], *, actor: Actor
+def declare_dependency(
+    desk: Desk, where: str, upstream: str, on_rollback: OnRollback | None, *, actor: Actor
 ) -> TableRow:
-    """Declare the upstream tables of a table."""
-    return _change(
-        desk,
-        where,
-        actor,
-        Deed.POLICY,
-        lambda _, row: replace(row, dependencies=dependencies),
-        because=f"dependencies of {where}",
-    )
+    """Declare what a rollback of `upstream` does to the table; None takes the declaration back.
+
+    Raises `UsageError` for a scope, and for a table that would depend on itself.
+    """
+    if is_scope(where):
+        raise UsageError(f"{where} is not a table.", hint="Declare dependencies table by table.")
+    source = desk.resolve(upstream)
+
+    def declared(_: Rows[TableRow], row: TableRow) -> TableRow:
+        if row.table_id == source.table_id:
+            raise UsageError(
+                f"{row.name} cannot depend on itself.", hint="Name the table it is derived from."
+            )
+        others = tuple(one for one in row.dependencies if one.upstream != source.table_id)
+        if on_rollback is None:
+            return replace(row, dependencies=others)
+        before = next((one for one in row.dependencies if one.upstream == source.table_id), None)
+        kept = before or Dependency(upstream=source.table_id)
+        return replace(row, dependencies=(*others, replace(kept, on_rollback=on_rollback)))
+
+    because = f"dependency of {where} on {upstream}"
+    return _change(desk, where, actor, Deed.POLICY, declared, because=because)
 
 
 def set_pause(desk: Desk, where: str, reason: str | None, *, actor: Actor) -> TableRow:

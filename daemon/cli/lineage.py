@@ -1,13 +1,18 @@
-"""`lakewarden lineage show`."""
+"""`lakewarden lineage show | declare`."""
 
 from enum import StrEnum
 from typing import Annotated
 
 import typer
 
+from lakewarden.catalog.access import Deed
+from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.lineage.neighbours import Direction
+from lakewarden.catalog.model import OnRollback
+from lakewarden.catalog.registry.govern import declare_dependency
+from lakewarden.daemon.audit import audited
 from lakewarden.daemon.cli.common import Home, Table, opened
-from lakewarden.daemon.cli.output import Format, note, show_one
+from lakewarden.daemon.cli.output import Format, Output, note, show_one
 from lakewarden.daemon.lineage import named_edges
 from lakewarden.daemon.lineage_views import as_dot, as_mermaid, as_tree
 
@@ -23,11 +28,6 @@ class View(StrEnum):
     MERMAID = "mermaid"
     DOT = "dot"
     JSON = "json"
-
-
-@app.callback()
-def _group() -> None:
-    """What tables come from, version by version."""
 
 
 @app.command()
@@ -62,3 +62,30 @@ def show(
         typer.echo(line)
     if not edges:
         note("No lineage is on record; the daemon writes it down when it sees a table move.")
+
+
+@app.command()
+def declare(
+    where: Table,
+    upstream: Annotated[str, typer.Option("--upstream", help="The table it is derived from.")],
+    on_rollback: Annotated[
+        OnRollback | None,
+        typer.Option(
+            "--on-rollback",
+            help="What a rollback of the upstream table does here: block (it needs this owner's consent), "
+            "plan (it is planned and waits), cascade (it is done).",
+        ),
+    ] = None,
+    remove: Annotated[bool, typer.Option("--remove", help="Take the declaration back.")] = False,
+    home: Home = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Say that a table is derived from another, and what a rollback there does here."""
+    if remove == (on_rollback is not None):
+        raise UsageError(
+            "A declaration takes either --on-rollback or --remove.", hint="--on-rollback plan, or --remove."
+        )
+    services = opened(home)
+    with audited(services, Deed.POLICY, where) as actor:
+        row = declare_dependency(services.desk, where, upstream, on_rollback, actor=actor)
+    show_one({"name": row.name, "dependencies": row.dependencies}, format=output)

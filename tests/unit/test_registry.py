@@ -17,7 +17,7 @@ from lakewarden.catalog.errors import (
     UsageError,
 )
 from lakewarden.catalog.formats.base import LogProblem, Observation
-from lakewarden.catalog.model import Finding, Mode, Severity, Source, TableRow, TableState
+from lakewarden.catalog.model import Finding, Mode, OnRollback, Severity, Source, TableRow, TableState
 from lakewarden.catalog.policies import EffectivePolicy
 from lakewarden.catalog.registry.convert import (
     WantedConversion,
@@ -27,7 +27,14 @@ from lakewarden.catalog.registry.convert import (
     foreseen_conversion,
 )
 from lakewarden.catalog.registry.desk import Desk
-from lakewarden.catalog.registry.govern import governed, set_hold, set_owner, set_pause, set_policy
+from lakewarden.catalog.registry.govern import (
+    declare_dependency,
+    governed,
+    set_hold,
+    set_owner,
+    set_pause,
+    set_policy,
+)
 from lakewarden.catalog.registry.register import register
 from lakewarden.catalog.registry.remove import begin_purge, drop, purged, rename, undrop
 from lakewarden.catalog.storage import StorageOptions, canonical
@@ -300,3 +307,37 @@ def test_rows_are_numbered_in_order_with_the_system_tables_first(
     rows = sorted(desk.store.rows(TABLES).all(), key=lambda row: row.row)
     assert [row.row for row in rows] == list(range(9))
     assert (rows[0].name, rows[0].source) == ("lakewarden.tables", Source.SELF)
+
+
+def test_a_declared_dependency_is_changed_and_taken_back(
+    desk: Desk, reader: FakeReader, tmp_path: Path
+) -> None:
+    source = register(desk, folder(reader, tmp_path / "source"), actor=ANA).row
+    register(desk, folder(reader, tmp_path / "derived"), actor=ANA)
+    for wanted in (OnRollback.BLOCK, OnRollback.CASCADE):
+        row = declare_dependency(desk, "default.derived", "default.source", wanted, actor=ANA)
+        assert [(one.upstream, one.on_rollback) for one in row.dependencies] == [(source.table_id, wanted)]
+    assert declare_dependency(desk, "default.derived", "default.source", None, actor=ANA).dependencies == ()
+
+
+@pytest.mark.parametrize(
+    ("where", "upstream", "error"),
+    [
+        pytest.param("default.source", "default.source", UsageError, id="on itself"),
+        pytest.param("default.*", "default.source", UsageError, id="of a scope"),
+        pytest.param("default.source", "default.nothing", NotFoundError, id="on nothing"),
+    ],
+)
+def test_a_dependency_that_makes_no_sense_is_refused(
+    desk: Desk, reader: FakeReader, tmp_path: Path, where: str, upstream: str, error: type[LakewardenError]
+) -> None:
+    register(desk, folder(reader, tmp_path / "source"), actor=ANA)
+    with pytest.raises(error):
+        declare_dependency(desk, where, upstream, OnRollback.PLAN, actor=ANA)
+
+
+def test_only_the_owner_declares(desk: Desk, reader: FakeReader, tmp_path: Path) -> None:
+    register(desk, folder(reader, tmp_path / "source"), actor=BO)
+    register(desk, folder(reader, tmp_path / "derived"), actor=ANA)
+    with pytest.raises(NotAllowedError):
+        declare_dependency(desk, "default.derived", "default.source", OnRollback.PLAN, actor=BO)
