@@ -24,7 +24,7 @@ from lakewarden.daemon.settings import load_settings
 from support import daemon_process
 from support.daemon_process import FakeWorkerServices
 
-__all__ = ["QUICK", "House"]
+__all__ = ["ANA", "CARE", "QUICK", "House"]
 
 ANA = Actor(name="ana", admin=True, origin="test")
 CARE = PolicySettings(mode=Mode.MANAGE, compaction_min_small_files=3, compaction_quiet_seconds=0)
@@ -134,6 +134,10 @@ class House:
         reader = self.services.readers[0]
         commits = reader.commits(f"file://{location}", after=-1)
         return Counter(commit.run_id for commit in commits if commit.run_id is not None)
+
+    def files(self, location: str) -> int:
+        """The number of files in the head of a table."""
+        return sum(1 for _ in self.services.readers[0].files(f"file://{location}"))
 
     def versions(self) -> dict[str, int]:
         """The version of each system table."""
