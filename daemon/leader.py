@@ -139,6 +139,7 @@ class Leadership:
         if self._fence is None or self._settled_at is None or self._monotonic() < self._settled_at:
             return
         self._lease = self._leases.advance(self._name, self._holder, self._fence.token)
+        reach("leader.advanced")
         self._settled_at, self._last_settled = None, True
         if self._lease is None:
             self._lose("another daemon took the lease, or it ran out")

@@ -3,6 +3,7 @@
 import json
 
 from lakewarden.catalog.errors import ConflictError, PreconditionError, RefusedError, UnreadableError
+from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.base import Observation
 from lakewarden.catalog.metastore.base import Metastore
 from lakewarden.catalog.metastore.diff import SyncPlan, plan_sync
@@ -38,7 +39,9 @@ def sync_metastore(ctx: JobContext, action: SyncMetastore) -> Report:
     if not plan.changes:
         return Report(message="the metastore agrees already", skipped=True)
     ctx.still_ours()
+    reach("sync.decided")
     metastore.replace(plan.wanted, expected=plan.entry)
+    reach("sync.replaced")
     return _report(plan, seen)
 
 

@@ -1,7 +1,8 @@
-"""The daemon killed with -9 at every step, frozen and resumed, its database deleted: one leader, nothing lost or doubled."""
+"""The daemon killed with -9 at every step, frozen and resumed, its database deleted: one leader, nothing lost or doubled.
 
-import os
-import random
+Random kills, of workers too, are in test_soak.py.
+"""
+
 import signal
 import time
 from collections import Counter
@@ -10,23 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from lakewarden.catalog.model import Outcome
+from lakewarden.catalog.model import Action, Outcome, TableState
 from support import slow_worker
+from support.crashes import points_of
 from support.house import House
 
 pytestmark = pytest.mark.crash
-
-POINTS = (
-    "leader.leased",
-    "leader.fenced",
-    "cycle.observed",
-    "cycle.planned",
-    "cycle.enqueued",
-    "cycle.recorded",
-    "cycle.forgotten",
-)
-KILLS = int(os.environ.get("LAKEWARDEN_KILLS", "12"))
-"""Random kills of daemons; the crash table in the docs was made with more."""
 
 
 @pytest.fixture
@@ -49,12 +39,15 @@ def check_each_run_happened_once(house: House, tables: list[str]) -> None:
 
 def test_killed_at_every_point_the_next_daemon_finishes_the_work(house: House) -> None:
     tables = [house.table(f"t{number}") for number in range(2)]
-    for point in POINTS:
+    house.conversion("raw")
+    for point in points_of("test_killed_at_every_point_the_next_daemon_finishes_the_work"):
         with house.daemon(failpoint=point) as daemon:
             assert daemon.wait(300) == -signal.SIGKILL, (point, house.last_log())
     assert house.run_until_idle() == 0, house.log()
     check_each_run_happened_once(house, tables)
     assert {row.outcome for row in house.runs()} == {Outcome.SUCCEEDED}
+    assert [row.name for row in house.runs() if row.action is Action.CONVERT] == ["db.raw"]
+    assert house.state_of("db.raw") is TableState.ACTIVE
     assert all(house.operations(location)["OPTIMIZE"] == 1 for location in tables)
 
 
@@ -99,17 +92,3 @@ def test_the_database_is_deleted_while_a_run_is_in_flight_and_an_old_leader_is_f
     assert house.run_until_idle() == 0, house.log()
     check_each_run_happened_once(house, tables)
     assert house.operations(tables[0])["OPTIMIZE"] == 1
-
-
-@pytest.mark.heavy
-def test_daemons_killed_at_random_lose_and_double_nothing(house: House) -> None:
-    chance = random.Random(7)
-    tables = [house.table(f"t{number}") for number in range(3)]
-    for _ in range(KILLS):
-        with house.daemon() as daemon:
-            house.wait_until(lambda: '"leading"' in house.last_log() or daemon.poll() is not None)
-            house.append(chance.choice(tables))
-            time.sleep(chance.uniform(0, 4))
-            daemon.kill()
-    assert house.run_until_idle(600) in (0, 3), house.log()
-    check_each_run_happened_once(house, tables)

@@ -11,13 +11,16 @@ from typing import Any
 
 import pytest
 
+from lakewarden.catalog.errors import PreconditionError
 from lakewarden.catalog.storage import StorageOptions, canonical
-from lakewarden.catalog.system.base import RUNS, SYSTEM_TABLES, TABLES, SystemTable
+from lakewarden.catalog.system.backup import read_backup
+from lakewarden.catalog.system.base import HEALTH, RUNS, SYSTEM_TABLES, TABLES, SystemTable
 from lakewarden.catalog.system.rows import system_rows
 from lakewarden.catalog.system.store import DeltaSystemStore
 from lakewarden.catalog.system.verify import verify
 from support import system_process
-from support.system_samples import NOW, sample
+from support.crashes import points_of
+from support.system_samples import NOW, make_older, sample
 
 pytestmark = pytest.mark.crash
 AGES_AGO = time.time() - timedelta(days=3).total_seconds()
@@ -34,10 +37,10 @@ def created(folder: Path) -> DeltaSystemStore:
     return store
 
 
-def killed(role: str, folder: Path, point: str) -> None:
+def killed(role: str, folder: Path, point: str, *arguments: str) -> None:
     """Play a role in a process that dies by SIGKILL when it reaches the point."""
     done = subprocess.run(
-        [sys.executable, system_process.__file__, role, canonical(str(folder))],
+        [sys.executable, system_process.__file__, role, canonical(str(folder)), *arguments],
         env={
             **os.environ,
             "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
@@ -49,16 +52,7 @@ def killed(role: str, folder: Path, point: str) -> None:
     assert done.returncode == -signal.SIGKILL, done.stderr.decode()
 
 
-@pytest.mark.parametrize(
-    "point",
-    [
-        "system.create.tables",
-        "system.create.health",
-        "system.create.audit",
-        "system.commit",
-        "system.created",
-    ],
-)
+@pytest.mark.parametrize("point", [*points_of("test_init_killed_and_done_again"), "system.commit"])
 def test_init_killed_and_done_again(tmp_path: Path, point: str) -> None:
     killed("create", tmp_path, point)
     store = created(tmp_path)
@@ -68,7 +62,7 @@ def test_init_killed_and_done_again(tmp_path: Path, point: str) -> None:
 
 
 @pytest.mark.parametrize("role", ["edit", "append"])
-@pytest.mark.parametrize("point", ["system.decided", "system.commit", "system.committed"])
+@pytest.mark.parametrize("point", points_of("test_a_change_killed_is_there_whole_or_not_at_all"))
 def test_a_change_killed_is_there_whole_or_not_at_all(tmp_path: Path, role: str, point: str) -> None:
     store = created(tmp_path)
     killed(role, tmp_path, point)
@@ -80,11 +74,11 @@ def test_a_change_killed_is_there_whole_or_not_at_all(tmp_path: Path, role: str,
     assert store.rows(table).all().count(row) == 1
 
 
-@pytest.mark.parametrize("table", ["tables", "health", "audit"])
-def test_a_leader_killed_while_it_fences_is_overtaken(tmp_path: Path, table: str) -> None:
+@pytest.mark.parametrize("point", points_of("test_a_leader_killed_while_it_fences_is_overtaken"))
+def test_a_leader_killed_while_it_fences_is_overtaken(tmp_path: Path, point: str) -> None:
     store = created(tmp_path)
     first = store.raise_fence("first", at_least=0)
-    killed("lead", tmp_path, f"system.fence.{table}")
+    killed("lead", tmp_path, point)
     second = store.raise_fence("second", at_least=0)
     assert second.token > first.token + 1
     for one in SYSTEM_TABLES:
@@ -92,10 +86,7 @@ def test_a_leader_killed_while_it_fences_is_overtaken(tmp_path: Path, table: str
     assert verify(store) == ()
 
 
-@pytest.mark.parametrize(
-    "point",
-    ["system.compact", "system.commit", "system.vacuum", "system.checkpointed", "system.log.deleted:3"],
-)
+@pytest.mark.parametrize("point", [*points_of("test_care_killed_leaves_a_whole_table"), "system.commit"])
 def test_care_killed_leaves_a_whole_table(tmp_path: Path, point: str) -> None:
     store = created(tmp_path)
     for number in range(60):
@@ -114,3 +105,43 @@ def test_care_killed_leaves_a_whole_table(tmp_path: Path, point: str) -> None:
     version = store.rows(RUNS).version
     system_process.tend(store)
     assert store.rows(RUNS).version == version
+
+
+@pytest.mark.parametrize("point", points_of("test_an_upgrade_killed_goes_on"))
+def test_an_upgrade_killed_goes_on(tmp_path: Path, point: str) -> None:
+    created(tmp_path)
+    make_older(tmp_path, HEALTH, without={"findings"})
+    killed("create", tmp_path, point)
+    with pytest.raises(PreconditionError, match="waits for the upgrade"):
+        opened(tmp_path).edit(HEALTH, lambda _: [sample(HEALTH, 1)], because="too early")
+    store = created(tmp_path)
+    store.edit(HEALTH, lambda _: [sample(HEALTH, 1)], because="upgraded")
+    assert verify(store) == () and store.rows(HEALTH).all() == (sample(HEALTH, 1),)
+
+
+@pytest.mark.parametrize("point", points_of("test_a_backup_killed_goes_on"))
+def test_a_backup_killed_goes_on(tmp_path: Path, point: str) -> None:
+    store, copy = created(tmp_path / "system"), canonical(str(tmp_path / "copy"))
+    store.edit(TABLES, lambda _: [sample(TABLES, 30)], because="register")
+    killed("back_up", tmp_path / "system", point, copy)
+    assert read_backup(copy, StorageOptions()) is None
+    system_process.back_up(store, copy)
+    saved = opened(tmp_path / "copy")
+    assert verify(saved) == ()
+    assert all(saved.rows(table).all() == store.rows(table).all() for table in SYSTEM_TABLES)
+
+
+@pytest.mark.parametrize("point", points_of("test_a_repair_killed_goes_on"))
+def test_a_repair_killed_goes_on(tmp_path: Path, point: str) -> None:
+    home, copy = tmp_path / "system", canonical(str(tmp_path / "copy"))
+    store = created(home)
+    store.append(RUNS, [sample(RUNS, 1)], because="recorded")
+    before = {table: store.rows(table).all() for table in SYSTEM_TABLES}
+    system_process.back_up(store, copy)
+    for table in (TABLES, RUNS):
+        next((home / table.name).glob("bucket=*/*.parquet")).unlink()
+    killed("mend", home, point, copy)
+    assert len({problem.table for problem in verify(opened(home))}) == 1, "of two damaged tables one is whole"
+    system_process.mend(opened(home), copy)
+    assert verify(opened(home)) == ()
+    assert {table: opened(home).rows(table).all() for table in SYSTEM_TABLES} == before

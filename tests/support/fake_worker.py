@@ -6,6 +6,7 @@ from types import FrameType
 
 from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.formats.delta.reader import DeltaReader
+from lakewarden.catalog.metastore.hive import HiveMetastore
 from lakewarden.catalog.state.db import open_database
 from lakewarden.catalog.state.queue import DatabaseQueue
 from lakewarden.jobs.engine.fake import FakeEngine
@@ -16,13 +17,14 @@ from lakewarden.jobs.worker_config import read_config
 
 def main(engine: type[FakeEngine] = FakeEngine) -> int:
     config = read_config(sys.stdin.read())
-    clock = SystemClock()
+    clock, uri = SystemClock(), config.spark.metastore_uri
+    metastore = None if uri is None else HiveMetastore(uri)
     runner = Runner(
         worker=config.name,
         queue=DatabaseQueue(open_database(config.database_url)),
         reader=DeltaReader(),
-        engine=engine(clock),
-        metastore=None,
+        engine=engine(clock, metastore),
+        metastore=metastore,
         clock=clock,
         storage=config.storage.at,
         lease=config.lease,

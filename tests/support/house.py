@@ -15,7 +15,8 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from lakewarden.catalog.access import Actor
-from lakewarden.catalog.model import Mode, PolicySettings, RunRow, Source
+from lakewarden.catalog.model import Mode, PolicySettings, RunRow, Source, TableState
+from lakewarden.catalog.registry.convert import begin_conversion
 from lakewarden.catalog.registry.register import register
 from lakewarden.catalog.state.base import Run
 from lakewarden.catalog.system.base import HEALTH, RUNS, SYSTEM_TABLES, TABLES
@@ -23,8 +24,9 @@ from lakewarden.catalog.system.rows import system_rows
 from lakewarden.daemon.settings import load_settings
 from support import daemon_process
 from support.daemon_process import FakeWorkerServices
+from support.runs import parquet_file
 
-__all__ = ["ANA", "CARE", "QUICK", "House"]
+__all__ = ["QUICK", "House"]
 
 ANA = Actor(name="ana", admin=True, origin="test")
 CARE = PolicySettings(mode=Mode.MANAGE, compaction_min_small_files=3, compaction_quiet_seconds=0)
@@ -62,6 +64,13 @@ class House:
         row = register(self.services.desk, str(place), actor=ANA, name=f"db.{name}").row
         managed = replace(row, policy=CARE, source=Source.CONVERT)
         self.services.store.edit(TABLES, lambda _: [managed], because="test")
+        return str(place)
+
+    def conversion(self, name: str) -> str:
+        """A Parquet folder that somebody wants converted. Returns its location."""
+        place = self.folder / "raw" / name
+        parquet_file(place / "a.parquet")
+        begin_conversion(self.services.desk, str(place), actor=ANA, name=f"db.{name}")
         return str(place)
 
     def append(self, place: Path | str, number: int = 0) -> None:
@@ -142,6 +151,11 @@ class House:
     def versions(self) -> dict[str, int]:
         """The version of each system table."""
         return {table.name.value: self.services.store.rows(table).version for table in SYSTEM_TABLES}
+
+    def state_of(self, name: str) -> TableState | None:
+        """The state of a table's row, None without one."""
+        rows = self.services.store.rows(TABLES).all()
+        return next((row.state for row in rows if row.name == name), None)
 
     def health_of(self, name: str) -> int | None:
         """The number of files that the catalog believes a table has."""

@@ -19,14 +19,12 @@ import psutil
 
 from lakewarden.catalog.formats.base import Commit
 from lakewarden.catalog.model import Outcome, TableState
-from lakewarden.catalog.registry.convert import begin_conversion
 from lakewarden.catalog.state.base import RunState
 from lakewarden.catalog.storage import canonical
 from lakewarden.catalog.system.base import TABLES
 from lakewarden.catalog.system.verify import verify
 from support import dawdling_worker
-from support.house import ANA, QUICK, House
-from support.runs import parquet_file
+from support.house import QUICK, House
 from support.users import Users
 
 __all__ = ["Soak", "Toll"]
@@ -195,10 +193,7 @@ class Soak:
                 self._frozen.remove((until, process))
 
     def _convert_another(self) -> None:
-        place = self.folder / "raw" / f"r{len(self._raw)}"
-        parquet_file(place / "a.parquet")
-        begin_conversion(self.house.services.desk, str(place), actor=ANA, name=f"db.{place.name}")
-        self._raw.append(str(place))
+        self._raw.append(self.house.conversion(f"r{len(self._raw)}"))
 
     def _let_it_be_done(self, tables: list[str]) -> list[str]:
         """The daemons are left in peace until nothing is due. Returns what was not done in time."""

@@ -13,14 +13,18 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TextIO
 
+from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.errors import ConflictError
 from lakewarden.catalog.model import TableRow
 from lakewarden.catalog.storage import StorageOptions
+from lakewarden.catalog.system.backup import plan_backup, read_backup, run_backup
 from lakewarden.catalog.system.base import RUNS, TABLES, Fence, Rows
 from lakewarden.catalog.system.care import compact, tend_log, vacuum
 from lakewarden.catalog.system.commits import Note
+from lakewarden.catalog.system.repair import plan_repair, repair
 from lakewarden.catalog.system.rows import system_rows
 from lakewarden.catalog.system.store import DeltaSystemStore
+from lakewarden.catalog.system.verify import verify
 from support.system_samples import NOW, sample, table_row
 
 SHARED_ROWS = 6
@@ -55,12 +59,35 @@ def tend(store: DeltaSystemStore) -> None:
     tend_log(store, RUNS, checkpoint=True, keep=timedelta(hours=1), now=datetime.now(UTC), note=note)
 
 
-ROLES: dict[str, Callable[[DeltaSystemStore], None]] = {
+def back_up(store: DeltaSystemStore, destination: str) -> None:
+    """Back up to a canonical location."""
+    plan = plan_backup(store, destination, StorageOptions())
+    run_backup(store, plan, StorageOptions(), clock=SystemClock())
+
+
+def mend(store: DeltaSystemStore, backup: str) -> None:
+    """Repair what is damaged, from a backup."""
+    plan = plan_repair(verify(store), read_backup(backup, StorageOptions()))
+    note = Note(actor="process", because="repair")
+    repair(
+        store,
+        plan,
+        backup_location=backup,
+        backup_options=StorageOptions(),
+        consent=False,
+        now=NOW,
+        note=note,
+    )
+
+
+ROLES: dict[str, Callable[..., None]] = {
     "create": create,
     "edit": edit,
     "append": append,
     "lead": lead,
     "tend": tend,
+    "back_up": back_up,
+    "mend": mend,
 }
 
 
@@ -125,7 +152,7 @@ def main(role: str, location: str, *arguments: str) -> None:
         with open(Path(folder) / f"{name}.ack", "a") as acknowledged:
             Writer(store, name, acknowledged).work(Path(folder) / "stop")
     else:
-        ROLES[role](store)
+        ROLES[role](store, *arguments)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,12 @@
 """Rows of every system table, made by number: equal numbers make equal rows."""
 
+import shutil
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable
 
 from lakewarden.catalog.model import (
     Action,
@@ -27,6 +32,7 @@ from lakewarden.catalog.model import (
     Trigger,
 )
 from lakewarden.catalog.system.base import SystemTable, SystemTableName
+from lakewarden.catalog.system.schema import stored_schema, table_properties
 
 NOW = datetime(2026, 11, 21, 8, 30, 15, 123456, tzinfo=UTC)
 
@@ -131,3 +137,16 @@ def sample(table: SystemTable[Any], number: int) -> Any:
         ),
     }
     return makers[table.name]
+
+
+def make_older(folder: Path, table: SystemTable[Any], *, without: set[str]) -> None:
+    """Put an empty table of schema version 0, less some columns, where today's one was."""
+    shutil.rmtree(folder / table.name)
+    columns = pa.schema([column for column in stored_schema(table) if column.name not in without])
+    DeltaTable.create(
+        str(folder / table.name),
+        columns,
+        partition_by=["bucket"],
+        configuration={**table_properties(table), "lakewarden.schema_version": "0"},
+        raise_if_key_not_exists=False,
+    )

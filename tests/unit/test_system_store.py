@@ -36,9 +36,8 @@ from lakewarden.catalog.system.codec import codec
 from lakewarden.catalog.system.commits import Note, commit
 from lakewarden.catalog.system.files import ColumnCache
 from lakewarden.catalog.system.rows import system_rows, system_table_id
-from lakewarden.catalog.system.schema import stored_schema, table_properties
 from lakewarden.catalog.system.store import DeltaSystemStore
-from support.system_samples import NOW, health_row, sample, table_row
+from support.system_samples import NOW, health_row, make_older, sample, table_row
 
 NONE = StorageOptions()
 
@@ -150,19 +149,6 @@ def test_an_older_daemon_frozen_while_the_newer_one_upgrades_commits_nothing(
     with pytest.raises(OutdatedError):
         store.edit(TABLES, freeze, because="frozen")
     assert last_commit(tmp_path, TABLES)["operation"] == "SET TBLPROPERTIES"
-
-
-def make_older(folder: Path, table: SystemTable[Any], *, without: set[str]) -> None:
-    """Put an empty table of schema version 0, less some columns, where today's one was."""
-    shutil.rmtree(folder / table.name)
-    columns = pa.schema([column for column in stored_schema(table) if column.name not in without])
-    DeltaTable.create(
-        str(folder / table.name),
-        columns,
-        partition_by=["bucket"],
-        configuration={**table_properties(table), "lakewarden.schema_version": "0"},
-        raise_if_key_not_exists=False,
-    )
 
 
 def test_an_older_table_is_read_as_it_is_and_written_after_the_upgrade(

@@ -1,0 +1,64 @@
+"""Commands killed with -9 between two steps of a registration: a second call, or the next sweep, finishes them."""
+
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lakewarden.catalog.model import Action, Outcome, TableState
+from lakewarden.catalog.system.base import HEALTH, TABLES
+from lakewarden.catalog.system.verify import verify
+from support.commands import command
+from support.crashes import points_of
+from support.house import House
+from support.runs import delta_table, parquet_file
+
+pytestmark = pytest.mark.crash
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    one = House(tmp_path)
+    yield one
+    one.end()
+
+
+@pytest.mark.parametrize("point", points_of("test_init_killed_is_simply_run_again"))
+def test_init_killed_is_simply_run_again(tmp_path: Path, point: str) -> None:
+    assert command(tmp_path, "init", failpoint=point).returncode == -signal.SIGKILL
+    again = command(tmp_path, "init")
+    assert again.returncode == 0, again.stderr
+    listed = json.loads(command(tmp_path, "tables", "list", "-o", "json").stdout)
+    assert [row["row"] for row in listed] == list(range(7))
+
+
+@pytest.mark.parametrize("point", points_of("test_register_killed_is_repaired_by_a_second_call"))
+def test_register_killed_is_repaired_by_a_second_call(house: House, point: str) -> None:
+    location = delta_table(house.folder / "lake" / "t", commits=2)
+    killed = command(house.home, "tables", "register", location, "--name", "db.t", failpoint=point)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    again = command(house.home, "tables", "register", location, "--name", "db.t", "-o", "json")
+    assert again.returncode == 0, again.stderr
+    rows = [row for row in house.services.store.rows(TABLES).all() if row.location == location]
+    assert [(row.name, row.state) for row in rows] == [("db.t", TableState.ACTIVE)]
+    health = house.services.store.rows(HEALTH).get(rows[0].table_id)
+    assert health is not None and (health.version, health.files) == (1, 2)
+    assert verify(house.services.store) == ()
+
+
+@pytest.mark.parametrize(
+    "point", points_of("test_a_conversion_whose_command_was_killed_is_done_by_the_daemon")
+)
+def test_a_conversion_whose_command_was_killed_is_done_by_the_daemon(house: House, point: str) -> None:
+    place = house.folder / "raw" / "t"
+    parquet_file(place / "a.parquet")
+    killed = command(house.home, "tables", "convert", str(place), "--name", "db.t", failpoint=point)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert house.state_of("db.t") is TableState.CONVERTING and house.unfinished() == ()
+    with house.daemon():  # it first gives the command a minute to queue the run itself
+        house.wait_until(lambda: house.state_of("db.t") is TableState.ACTIVE, 300)
+    assert house.run_until_idle() == 0, house.log()
+    assert [(row.action, row.outcome) for row in house.runs()] == [(Action.CONVERT, Outcome.SUCCEEDED)]
+    assert house.operations(str(place))["CONVERT TO DELTA"] == 1

@@ -1,0 +1,176 @@
+"""Killed with -9 around a change of a real Hive metastore, or between two steps of a real Spark session."""
+
+import os
+import shutil
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import convert_to_deltalake, write_deltalake
+
+from lakewarden.catalog.formats.base import Observation
+from lakewarden.catalog.formats.delta.reader import DeltaReader
+from lakewarden.catalog.metastore.base import Entry, EntryColumn
+from lakewarden.catalog.metastore.enlist import new_entry
+from lakewarden.catalog.metastore.hive import HiveMetastore
+from lakewarden.catalog.metastore.recorded import recorded_in
+from lakewarden.catalog.model import Outcome
+from lakewarden.catalog.storage import canonical
+from lakewarden.daemon.embedded import EmbeddedMetastore
+from lakewarden.jobs.actions import AnyAction, Compact, Convert, RefreshStatistics, SyncMetastore
+from lakewarden.jobs.engine.settings import SparkSettings
+from support.commands import command
+from support.crashes import points_of
+from support.runs import parquet_file, request_of
+from support.workers import SPARK, Hall
+
+pytestmark = [pytest.mark.crash, pytest.mark.metastore]
+
+DATABASE = "killed"
+TABLES = Path(__file__).parents[1] / "data" / "tables"
+PARQUET = "org.apache.hadoop.hive.ql.io.parquet"
+
+
+@pytest.fixture(scope="module")
+def store(metastore: EmbeddedMetastore) -> Iterator[HiveMetastore]:
+    connected = HiveMetastore(metastore.uri)
+    connected.create_database(DATABASE)
+    yield connected
+    connected.close()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drifted:
+    """A table whose metastore entry is behind: one column is missing there, one file has no statistics."""
+
+    name: str
+    location: str
+    version: int
+
+
+def seen_at(location: str) -> Observation:
+    seen = DeltaReader().observe(location)
+    assert isinstance(seen, Observation)
+    return seen
+
+
+def drifted(folder: Path, store: HiveMetastore) -> Drifted:
+    name = folder.name.replace(".", "_")
+    parquet_file(folder / "a.parquet")
+    convert_to_deltalake(str(folder), collect_stats=False)
+    location = canonical(str(folder))
+    store.drop(DATABASE, name)
+    entry = new_entry(
+        seen_at(location), database=DATABASE, table=name, table_id=f"id of {location}", location=location
+    )
+    store.create(entry)
+    rows = pa.table({"id": pa.array([1], pa.int64()), "late": pa.array([2], pa.int64())})
+    write_deltalake(str(folder), rows, mode="append", schema_mode="merge")
+    return Drifted(name=f"{DATABASE}.{name}", location=location, version=1)
+
+
+def action_at(point: str, table: Drifted) -> AnyAction:
+    if point.startswith("statistics"):
+        return RefreshStatistics(requires=table.version, name=table.name)
+    return SyncMetastore(requires=table.version, name=table.name)
+
+
+@pytest.mark.parametrize("point", points_of("test_a_sync_killed_converges"))
+def test_a_sync_killed_converges(
+    tmp_path: Path, metastore: EmbeddedMetastore, store: HiveMetastore, point: str
+) -> None:
+    hall = Hall(tmp_path, spark=SparkSettings(metastore_uri=metastore.uri))
+    table = drifted(tmp_path / point, store)
+    before = store.get(*table.name.split("."))
+    hall.enqueue(request_of(table.location, action_at(point, table), name=table.name))
+    assert hall.run_worker(failpoint=point) == -signal.SIGKILL, hall.log()
+    between = store.get(*table.name.split("."))
+    assert (between == before) == (point == "sync.decided")
+    hall.settle()
+    assert hall.run_worker() == 0, hall.log()
+    result, entry = hall.results()["run-1"], store.get(*table.name.split("."))
+    assert entry is not None
+    if point == "statistics.recorded":
+        recorded = recorded_in(entry.parameters)
+        assert recorded is not None and recorded.version == table.version
+        assert entry == between, "the second attempt leaves the entry alone"
+        assert hall.commits_of(table.location, "run-1") == [2]
+        assert seen_at(table.location).files_without_statistics == 0
+    else:
+        assert [column.name for column in entry.columns] == ["id", "late"]
+        assert result.outcome is (Outcome.SUCCEEDED if point == "sync.decided" else Outcome.SKIPPED)
+
+
+@pytest.mark.parametrize("point", points_of("test_enlisting_killed_is_taken_up_by_the_next_init"))
+def test_enlisting_killed_is_taken_up_by_the_next_init(
+    tmp_path: Path, metastore: EmbeddedMetastore, store: HiveMetastore, point: str
+) -> None:
+    settings = {"LAKEWARDEN_METASTORE_URI": metastore.uri}
+    try:
+        killed = command(tmp_path, "init", failpoint=point, settings=settings)
+        assert killed.returncode == -signal.SIGKILL, killed.stderr
+        assert len(store.tables("lakewarden")) == 3
+        again = command(tmp_path, "init", settings=settings)
+        assert again.returncode == 0, again.stderr
+        assert len(store.tables("lakewarden")) == 7
+    finally:
+        for table in store.tables("lakewarden"):  # the server is shared
+            store.drop("lakewarden", table)
+
+
+def empty_parquet_table(folder: Path, store: HiveMetastore) -> tuple[str, Convert]:
+    folder.mkdir()
+    location = canonical(str(folder))
+    store.drop(DATABASE, "empty")
+    store.create(
+        Entry(
+            database=DATABASE,
+            table="empty",
+            location=location,
+            provider=None,
+            table_type="EXTERNAL_TABLE",
+            columns=(EntryColumn(name="id", type="bigint"),),
+            parameters={"EXTERNAL": "TRUE"},
+            input_format=f"{PARQUET}.MapredParquetInputFormat",
+            output_format=f"{PARQUET}.MapredParquetOutputFormat",
+            serde=f"{PARQUET}.serde.ParquetHiveSerDe",
+        )
+    )
+    return location, Convert(name=f"{DATABASE}.empty", location=location)
+
+
+def table_with_vectors(folder: Path) -> tuple[str, Compact]:
+    shutil.copytree(TABLES / "vectors", folder)
+    location = canonical(str(folder))
+    head = seen_at(location).version
+    action = Compact(requires=head, target_bytes=1, min_small_files=1_000, quiet_seconds=0, purge=True)
+    return location, action
+
+
+@pytest.mark.spark
+def test_a_spark_worker_killed_between_two_steps_of_an_engine(
+    tmp_path: Path, metastore: EmbeddedMetastore, store: HiveMetastore
+) -> None:
+    settings = SparkSettings(master="local[2]", metastore_uri=metastore.uri)
+    hall = Hall(tmp_path, program=SPARK, spark=settings)
+    deeds: dict[str, tuple[str, AnyAction]] = {
+        "convert.entry": empty_parquet_table(tmp_path / "empty", store),
+        "compact.purged": table_with_vectors(tmp_path / "vectors"),
+    }
+    points = points_of("test_a_spark_worker_killed_between_two_steps_of_an_engine")
+    for rank, point in enumerate(points):
+        location, action = deeds[point]
+        hall.enqueue(request_of(location, action, run_id=point, rank=float(rank)))
+        assert hall.run_worker(failpoint=point) == -signal.SIGKILL, hall.log()
+        hall.settle()
+    assert hall.run_worker() == 0, hall.log()
+    for point in points:
+        assert hall.results()[point].outcome is Outcome.SUCCEEDED, hall.log()
+        assert len(hall.commits_of(deeds[point][0], point)) == 1, point
+    entry = store.get(DATABASE, "empty")
+    assert entry is not None and entry.provider == "delta"
+    assert not any(file.has_deletion_vector for file in DeltaReader().files(deeds["compact.purged"][0]))
+    assert os.listdir(tmp_path / "empty") == ["_delta_log"]
