@@ -49,6 +49,7 @@ bench: $(READY) jars ## run every benchmark and print its figures as JSON
 docs: $(READY) ## write the generated pages under docs/reference anew
 	@$(PY) -m lakewarden.daemon.cli.reference docs/reference
 	@$(PY) -m lakewarden.catalog.validation.reference > docs/reference/checks.md
+	@cd tests && ../$(PY) -m support.crash_page > ../docs/reference/crashes.md
 
 lock: $(READY) ## renew the lock files and the hashes of the jars
 	@requirements/lock.sh

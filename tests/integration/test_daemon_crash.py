@@ -3,6 +3,7 @@
 Random kills, of workers too, are in test_soak.py.
 """
 
+import re
 import signal
 import time
 from collections import Counter
@@ -35,6 +36,21 @@ def check_each_run_happened_once(house: House, tables: list[str]) -> None:
         commits = house.run_ids(location)
         assert set(commits.values()) == {1}, commits
         assert set(commits) <= set(recorded), "a commit whose run is not on record"
+
+
+def check_one_leads(house: House, first: int, second: int) -> None:
+    """One of two daemons (process ids) holds the lease, the other has stepped down, and no token was given twice."""
+    lease = house.services.leases.current("leader")
+    assert lease is not None
+    leader = int(lease.holder.split("-")[-2])
+    assert leader in (first, second)
+    other = (first, second).index(first + second - leader)
+    log = (house.home / f"daemon-{other}.log").read_text()
+    assert log.rfind('"no longer leading"') > log.rfind('"leading"'), (
+        "the other one knows that it does not lead"
+    )
+    tokens = re.findall(r'"token": (\d+)', house.log())
+    assert len(tokens) >= 3 and len(set(tokens)) == len(tokens), "each leader had a token of its own"
 
 
 def test_killed_at_every_point_the_next_daemon_finishes_the_work(house: House) -> None:
@@ -85,8 +101,7 @@ def test_the_database_is_deleted_while_a_run_is_in_flight_and_an_old_leader_is_f
             house.wait_until(lambda: len(house.unfinished()) == 1)
             time.sleep(5)
             assert len(house.unfinished()) == 1, "the run in flight is known again, and no other was begun"
-            lease = house.services.leases.current("leader")
-            assert lease is not None and lease.holder.split("-")[-2] in (str(old.pid), str(new.pid))
+            check_one_leads(house, old.pid, new.pid)
             hold.unlink()
             house.wait_until(lambda: len(house.unfinished()) == 0)
     assert house.run_until_idle() == 0, house.log()
