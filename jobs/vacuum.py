@@ -176,7 +176,7 @@ def _details(action: Vacuum, verdict: _Verdict, *, folders: int) -> str:
             "full": action.full,
             "oldest_protected_version": verdict.oldest_version,
             "empty_folders": folders,
-            "held_by": action.held_by,
+            **({} if action.held_by is None else {"held_by": action.held_by}),
             "kept": {reason.value: count for reason, count in sorted(verdict.kept.items())},
         },
         separators=(",", ":"),

@@ -16,7 +16,7 @@ from deltalake import write_deltalake
 
 from lakewarden.catalog.access import Actor
 from lakewarden.catalog.model import Mode, PolicySettings, RunRow, Source, TableState
-from lakewarden.catalog.registry.convert import begin_conversion
+from lakewarden.catalog.registry.convert import WantedConversion, begin_conversion
 from lakewarden.catalog.registry.register import register
 from lakewarden.catalog.state.base import Run
 from lakewarden.catalog.system.base import HEALTH, RUNS, SYSTEM_TABLES, TABLES
@@ -70,7 +70,7 @@ class House:
         """A Parquet folder that somebody wants converted. Returns its location."""
         place = self.folder / "raw" / name
         parquet_file(place / "a.parquet")
-        begin_conversion(self.services.desk, str(place), actor=ANA, name=f"db.{name}")
+        begin_conversion(self.services.desk, str(place), WantedConversion(name=f"db.{name}"), actor=ANA)
         return str(place)
 
     def append(self, place: Path | str, number: int = 0) -> None:

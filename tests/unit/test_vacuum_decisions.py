@@ -63,6 +63,17 @@ def test_only_files_that_no_protected_version_reads_are_deleted(tmp_path: Path) 
     }
 
 
+def test_a_dry_run_names_the_derived_table_that_holds_files_back(tmp_path: Path) -> None:
+    made(tmp_path, "old", "promised", "live")
+    removed = [tombstone("old", 1, 20), tombstone("promised", 3, 1)]
+    held = "db.report is derived from it and promises 7 days"
+    report = vacuum(
+        context(str(tmp_path), reader(tmp_path, removed), AskedEngine()), lite(dry_run=True, held_by=held)
+    )
+    assert report.message == f"would delete 1 file (10 B) ({held})"
+    assert json.loads(report.details or "")["held_by"] == held
+
+
 @pytest.mark.parametrize(
     ("removed", "words"),
     [
