@@ -21,6 +21,7 @@ from lakewarden.catalog.storage import canonical
 from lakewarden.daemon.embedded import EmbeddedMetastore
 from lakewarden.jobs.actions import AnyAction, Compact, Convert, RefreshStatistics, SyncMetastore
 from lakewarden.jobs.engine.settings import SparkSettings
+from support import metastore_worker
 from support.commands import command
 from support.crashes import points_of
 from support.runs import parquet_file, request_of
@@ -81,7 +82,8 @@ def action_at(point: str, table: Drifted) -> AnyAction:
 def test_a_sync_killed_converges(
     tmp_path: Path, metastore: EmbeddedMetastore, store: HiveMetastore, point: str
 ) -> None:
-    hall = Hall(tmp_path, spark=SparkSettings(metastore_uri=metastore.uri))
+    settings = SparkSettings(metastore_uri=metastore.uri)
+    hall = Hall(tmp_path, program=(metastore_worker.__file__,), spark=settings)
     table = drifted(tmp_path / point, store)
     before = store.get(*table.name.split("."))
     hall.enqueue(request_of(table.location, action_at(point, table), name=table.name))

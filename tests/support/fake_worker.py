@@ -2,11 +2,12 @@
 
 import signal
 import sys
+from collections.abc import Callable
 from types import FrameType
 
 from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.formats.delta.reader import DeltaReader
-from lakewarden.catalog.metastore.hive import HiveMetastore
+from lakewarden.catalog.metastore.base import Metastore
 from lakewarden.catalog.state.db import open_database
 from lakewarden.catalog.state.queue import DatabaseQueue
 from lakewarden.jobs.engine.fake import FakeEngine
@@ -15,10 +16,13 @@ from lakewarden.jobs.work_loop import WorkLoop
 from lakewarden.jobs.worker_config import read_config
 
 
-def main(engine: type[FakeEngine] = FakeEngine) -> int:
+def main(
+    engine: type[FakeEngine] = FakeEngine, connect: Callable[[str], Metastore | None] = lambda _: None
+) -> int:
+    """Work. `connect` opens the metastore at a URI; without it there is none (Thrift alone costs a second)."""
     config = read_config(sys.stdin.read())
     clock, uri = SystemClock(), config.spark.metastore_uri
-    metastore = None if uri is None else HiveMetastore(uri)
+    metastore = None if uri is None else connect(uri)
     runner = Runner(
         worker=config.name,
         queue=DatabaseQueue(open_database(config.database_url)),
