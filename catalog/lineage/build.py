@@ -1,11 +1,11 @@
 """Building the version graph: rows of `lakewarden.lineage` and the logs of the tables that matter. Pure.
 
 What a commit says and what a row says are added up: an edge that only one of them knows counts. Rows alone suffice for
-versions whose log entry is gone. Rows that speak of a predecessor (a table that was dropped and made again at the same
-place) are told apart by UUID and by versions after the head, and left out.
+versions whose log entry is gone. Rows that speak of a predecessor at the same place are told apart by UUID.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
@@ -13,13 +13,13 @@ import pyarrow.compute as pc
 
 from lakewarden.catalog.lineage.draft import Draft, draft_of, finished
 from lakewarden.catalog.lineage.graph import NO_NODE, EdgeArrays, VersionGraph
+from lakewarden.catalog.lineage.incarnations import Histories, Incarnations
 from lakewarden.catalog.lineage.numbering import Rows, encode_rows, numbers
-from lakewarden.catalog.lineage.record import LineageInput
 from lakewarden.catalog.lineage.rows import ALIAS, RESTORE
-from lakewarden.catalog.lineage.versions import Effect, Version, effect_of
+from lakewarden.catalog.lineage.versions import Effect, effect_of
 from lakewarden.catalog.model import Confidence
 
-__all__ = ["ROW_COLUMNS", "TRUSTED", "Histories", "build_graph"]
+__all__ = ["ROW_COLUMNS", "TRUSTED", "build_graph"]
 
 ROW_COLUMNS: Final = (
     "output_id",
@@ -34,8 +34,6 @@ ROW_COLUMNS: Final = (
 )
 TRUSTED: Final = frozenset({Confidence.COMMITTED, Confidence.STREAM})
 """What automatic work may rely on by default; a policy may add `plan`."""
-Histories = Mapping[str, Sequence[Version]]
-"""By `table_id`, the versions of a log in order."""
 
 
 def build_graph(
@@ -50,71 +48,79 @@ def build_graph(
     Histories have to be read after the rows. `places` gives the `table_id` of locations that are managed now. Linear in
     rows and versions; an incremental read counts as as many edges as it read versions.
     """
-    encoded, tables = encode_rows(rows, histories, places or {})
-    index = {name: number for number, name in enumerate(tables)}
-    numbering = numbers(tables, _pairs(encoded, histories, index))
-    draft = draft_of(numbering)
-    formats = _say_logs(draft, histories)
-    output, source = _own(encoded, draft, formats)
+    encoded, known = encode_rows(rows, histories, places or {})
+    reads = _log_reads(histories, known, places or {})
+    draft = draft_of(numbers(known, _pairs(encoded, histories, reads, known)))
+    output = draft.numbering.nodes(encoded.output, encoded.column("output_version"))
+    source = draft.numbering.nodes(encoded.input, encoded.column("input_version"))
     strong = pc.is_in(encoded.column("confidence"), value_set=pa.array(sorted(trusted), pa.string()))
+    _say_heads(draft, histories)
     _say_rows(draft, encoded, output, source, strong)
     _say_effects(draft, histories)
     draft.doubt_gaps()
     _say_edges(draft, encoded, output, source, strong)
-    _log_edges(draft, histories, places or {}, formats)
+    _log_edges(draft, reads)
     return finished(draft)
 
 
-def _pairs(rows: Rows, histories: Histories, index: Mapping[str, int]) -> Iterator[tuple[pa.Array, pa.Array]]:
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """One input as a commit tells it, with tables by number. `upto` None: nobody can tell what it was."""
+
+    reader: int
+    version: int
+    source: int
+    upto: int | None
+    after: int | None
+
+
+def _log_reads(histories: Histories, known: Incarnations, places: Mapping[str, str]) -> list[_Read]:
+    """What the commits of the logs read; inputs that nobody manages are left out."""
+    found = []
+    for table_id, history in histories.items():
+        table = known.index[table_id]
+        for one in history:
+            if not one.inputs and not one.reads_self:
+                continue
+            ids = [read.table_id or places.get(read.location) for read in one.inputs]
+            if one.reads_self and table_id not in ids and one.version > history[0].version:
+                found.append(_Read(table, one.version, table, one.version - 1, None))
+            for input_id, read in zip(ids, one.inputs, strict=True):
+                told = known.index.get(input_id or "")
+                if told is None or read.version is None:
+                    continue
+                source = known.locate(told, read.version, read.format_id)
+                upto = None if source is None else read.version
+                found.append(_Read(table, one.version, source or 0, upto, read.from_version))
+    return found
+
+
+def _pairs(
+    rows: Rows, histories: Histories, reads: Sequence[_Read], known: Incarnations
+) -> Iterator[tuple[pa.Array, pa.Array]]:
     yield rows.output, rows.column("output_version")
     yield rows.input, rows.column("input_version")
     tables: list[int] = []
     versions: list[int] = []
     for table_id, history in histories.items():
-        tables.extend([index[table_id]] * len(history))
+        tables.extend([known.index[table_id]] * len(history))
         versions.extend([one.version for one in history])
         targets = [one.target for one in history if one.target is not None]
-        tables.extend([index[table_id]] * len(targets))
+        tables.extend([known.index[table_id]] * len(targets))
         versions.extend(targets)
-        for read in (read for one in history for read in one.inputs):
-            number = index.get(read.table_id or "")
-            if number is not None and read.version is not None:
-                tables.append(number)
-                versions.append(read.version)
+    for read in reads:
+        if read.upto is not None:
+            tables.append(read.source)
+            versions.append(read.upto)
     yield pa.array(tables, pa.int64()), pa.array(versions, pa.int64())
 
 
-def _say_logs(draft: Draft, histories: Histories) -> list[str | None]:
-    """Heads, as the logs have them; returns the UUID of each node, None where no log tells."""
-    formats: list[str | None] = [None] * len(draft.versions)
+def _say_heads(draft: Draft, histories: Histories) -> None:
+    """Heads, as the logs have them."""
     for table_id, history in histories.items():
-        table = draft.numbering.index[table_id]
-        for one in history:
-            formats[draft.node(table, one.version)] = one.format_id
         if history:
+            table = draft.numbering.known.index[table_id]
             draft.heads[table] = draft.node(table, history[-1].version)
-    return formats
-
-
-def _own(rows: Rows, draft: Draft, formats: Sequence[str | None]) -> tuple[pa.Array, pa.Array]:
-    """The nodes of outputs and inputs, null where the row speaks of nothing or of a predecessor."""
-    late = bytearray(len(draft.versions))
-    for table, head in enumerate(draft.heads):
-        if head != NO_NODE:
-            late[head + 1 : draft.first[table + 1]] = b"\x01" * (draft.first[table + 1] - head - 1)
-    beyond = pa.array(late, pa.uint8()) if late else pa.array([], pa.uint8())
-    stamps = pa.array(formats, pa.string())
-
-    def ours(tables: pa.Array, version: str, format_id: str) -> pa.Array:
-        nodes = draft.numbering.nodes(tables, rows.column(version))
-        other = pc.fill_null(pc.not_equal(stamps.take(nodes), rows.column(format_id)), False)
-        gone = pc.or_(other, pc.fill_null(pc.equal(beyond.take(nodes), 1), False))
-        return pc.if_else(gone, pa.scalar(None, nodes.type), nodes)
-
-    return (
-        ours(rows.output, "output_version", "output_format_id"),
-        ours(rows.input, "input_version", "input_format_id"),
-    )
 
 
 def _say_rows(draft: Draft, rows: Rows, output: pa.Array, source: pa.Array, strong: pa.Array) -> None:
@@ -130,8 +136,7 @@ def _say_rows(draft: Draft, rows: Rows, output: pa.Array, source: pa.Array, stro
             draft.targets.update({node: to for node, to in pairs if None not in (node, to)})
     for node in output.filter(strong).drop_null().to_pylist():
         draft.known[node] = 1
-    unpinned = pc.and_(pc.is_valid(rows.input), pc.is_null(rows.column("input_version")))
-    for node in output.filter(pc.and_(strong, pc.or_(rows.unsaid, unpinned))).drop_null().to_pylist():
+    for node in output.filter(pc.and_(strong, rows.unsaid)).drop_null().to_pylist():
         draft.known[node] = 0
     _head_rows(draft, output)
 
@@ -148,7 +153,7 @@ def _head_rows(draft: Draft, output: pa.Array) -> None:
 def _say_effects(draft: Draft, histories: Histories) -> None:
     """What the logs say: they know better what was done; what was read, a row may know better."""
     for table_id, history in histories.items():
-        table = draft.numbering.index[table_id]
+        table = draft.numbering.known.index[table_id]
         for one in history:
             node = draft.node(table, one.version)
             told = draft.known[node]
@@ -180,36 +185,13 @@ def _say_edges(draft: Draft, rows: Rows, output: pa.Array, source: pa.Array, str
         draft.changes(part["table"], part["after"], part["upto"], part["output"], part["flags"])
 
 
-def _log_edges(
-    draft: Draft, histories: Histories, places: Mapping[str, str], formats: Sequence[str | None]
-) -> None:
+def _log_edges(draft: Draft, reads: Sequence[_Read]) -> None:
     """The edges that commits tell themselves."""
-    for table_id, history in histories.items():
-        table = draft.numbering.index[table_id]
-        for one in history:
-            if not one.inputs and not one.reads_self:
-                continue
-            node = draft.node(table, one.version)
-            ids = [read.table_id or places.get(read.location) for read in one.inputs]
-            if one.reads_self and table_id not in ids and node > draft.first[table]:
-                draft.edge(node - 1, node)
-            for input_id, read in zip(ids, one.inputs, strict=True):
-                _log_edge(draft, input_id, read, node, formats)
-
-
-def _log_edge(
-    draft: Draft, input_id: str | None, read: LineageInput, node: int, formats: Sequence[str | None]
-) -> None:
-    table = draft.numbering.index.get(input_id or "")
-    if table is None or read.version is None:
-        return
-    source = draft.node(table, read.version)
-    head = draft.heads[table]
-    if source != NO_NODE and head != NO_NODE and source > head:
-        return  # a version after the head: the log was begun anew since
-    if source != NO_NODE and read.format_id and formats[source] not in (None, read.format_id):
-        return
-    if read.from_version is not None:
-        draft.changes(table, read.from_version, read.version, node, 0)
-    elif source != NO_NODE:
-        draft.edge(source, node)
+    for read in reads:
+        reader = draft.node(read.reader, read.version)
+        if read.upto is None:
+            draft.known[reader] = 0
+        elif read.after is not None:
+            draft.changes(read.source, read.after, read.upto, reader, 0)
+        else:
+            draft.edge(draft.node(read.source, read.upto), reader)

@@ -70,7 +70,7 @@ class Draft:
 
 def draft_of(numbering: Numbering) -> Draft:
     """A draft in which nothing is known yet: every version is a change with unknown inputs."""
-    first = [0] * (len(numbering.tables) + 1)
+    first = [0] * (len(numbering.known.tables) + 1)
     for pair in pc.value_counts(numbering.owners()).to_pylist():
         first[pair["values"] + 1] = pair["counts"]
     for place in range(1, len(first)):
@@ -83,7 +83,7 @@ def draft_of(numbering: Numbering) -> Draft:
         owners=numbering.owners().to_pylist(),
         effects=bytearray([Effect.CHANGE]) * size,
         known=bytearray(size),
-        heads=[NO_NODE] * len(numbering.tables),
+        heads=[NO_NODE] * len(numbering.known.tables),
     )
 
 
@@ -99,8 +99,8 @@ def finished(draft: Draft) -> VersionGraph:
     edges = pa.concat_tables([*draft.told, single]).combine_chunks()
     numbering = draft.numbering
     return VersionGraph(
-        tables=numbering.tables,
-        index=numbering.index,
+        tables=tuple(numbering.known.tables),
+        index=numbering.known.index,
         first=packed(pa.array(draft.first, pa.int64()), "q"),
         versions=packed(numbering.values(), "q"),
         effects=draft.effects,

@@ -200,6 +200,10 @@ class Closure:
         """Whether this commit is a seed or read what depends on one."""
         return bool(self.bits[node] & Bit.OWN)
 
+    def read(self, node: int, flags: int) -> bool:
+        """Whether an edge with these flags, from this node, carries on what depends on a seed."""
+        return bool(self.bits[node] & (Bit.DELTA if flags & EdgeArrays.DELTA else Bit.STATE))
+
     def touched(self) -> Iterator[int]:
         """Every node that is a seed or whose content depends on one, in order."""
         bits = self.bits

@@ -1,13 +1,14 @@
 """Versions of many tables as numbers 0, 1, 2, ...: sorted by table, then by version. Pure, in Arrow."""
 
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakewarden.catalog.lineage.incarnations import Histories, Incarnations
 from lakewarden.catalog.lineage.rows import NOT_KNOWN, NOTHING
 
 __all__ = ["Numbering", "Rows", "encode_rows", "numbers", "packed"]
@@ -20,8 +21,7 @@ _TYPES: Final = {"B": pa.uint8(), "i": pa.int32(), "q": _INT64}
 class Numbering:
     """Numbers nodes. `keys[n]` is table * len(versions) + rank of the version, for node n."""
 
-    tables: Sequence[str]
-    index: Mapping[str, int]
+    known: Incarnations
     versions: pa.Array
     keys: pa.Array
 
@@ -43,7 +43,7 @@ class Numbering:
 class Rows:
     """Rows of `lakewarden.lineage` with tables as numbers; an input that is no managed table has a null `input`.
 
-    `unsaid` marks rows that say the inputs are not known.
+    `unsaid` marks rows by which the inputs are not all known.
     """
 
     table: pa.Table
@@ -56,38 +56,40 @@ class Rows:
         return _whole(self.table.column(name))
 
 
-def encode_rows(rows: pa.Table, extra: Iterable[str], places: Mapping[str, str]) -> tuple[Rows, list[str]]:
-    """The rows with numbered tables, and the tables by number; `extra` tables are numbered too.
+def encode_rows(rows: pa.Table, histories: Histories, places: Mapping[str, str]) -> tuple[Rows, Incarnations]:
+    """The rows with numbered tables, those of `histories` included.
 
     `places` gives the `table_id` of a location that is managed now and was not when the row was written.
     """
-    outputs, inputs = _whole(rows.column("output_id")), _whole(rows.column("input_id"))
+    bare = Rows(table=rows, output=pa.nulls(0), input=pa.nulls(0), unsaid=pa.nulls(0))
+    outputs, inputs = bare.column("output_id"), bare.column("input_id")
     names = pc.unique(pa.concat_arrays([pc.unique(outputs), pc.unique(inputs)]))
     ids = [places.get(name, name) for name in names.to_pylist()]
-    tables = sorted({name for name in ids if _is_table(name)} | set(extra))
+    tables = sorted({name for name in ids if _is_table(name)} | set(histories))
     index = {name: number for number, name in enumerate(tables)}
     number_of = pa.array([index.get(name) for name in ids], _INT64)
-    unsaid = pc.equal(inputs, NOT_KNOWN)
-    return (
-        Rows(
-            table=rows,
-            output=number_of.take(pc.index_in(outputs, value_set=names)),
-            input=number_of.take(pc.index_in(inputs, value_set=names)),
-            unsaid=unsaid,
-        ),
-        tables,
+    known = Incarnations(tables, histories)
+    versions = bare.column("input_version")
+    told = number_of.take(pc.index_in(inputs, value_set=names))
+    source = known.locate_all(told, versions, bare.column("input_format_id"))
+    output = known.locate_all(
+        number_of.take(pc.index_in(outputs, value_set=names)),
+        bare.column("output_version"),
+        bare.column("output_format_id"),
     )
+    lost = pc.and_(pc.is_valid(told), pc.or_(pc.is_null(source), pc.is_null(versions)))
+    unsaid = pc.or_(pc.equal(inputs, NOT_KNOWN), lost)
+    return Rows(table=rows, output=output, input=source, unsaid=unsaid), known
 
 
-def numbers(tables: Sequence[str], pairs: Iterable[tuple[pa.Array, pa.Array]]) -> Numbering:
+def numbers(known: Incarnations, pairs: Iterable[tuple[pa.Array, pa.Array]]) -> Numbering:
     """Number every (table, version) that occurs; pairs with a null are left out."""
     pairs = list(pairs)
     every = pa.concat_arrays([pc.unique(versions) for _, versions in pairs])
     versions = _sorted(pc.unique(every).drop_null())
     keys = [pc.unique(_keys(owners, values, versions)) for owners, values in pairs]
     return Numbering(
-        tables=tables,
-        index={name: number for number, name in enumerate(tables)},
+        known=known,
         versions=versions,
         keys=_sorted(pc.unique(pa.concat_arrays(keys)).drop_null()),
     )

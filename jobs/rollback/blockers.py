@@ -1,0 +1,150 @@
+"""What keeps one table from being rolled back, and which step that leaves. Pure."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from lakewarden.catalog.model import OnRollback
+from lakewarden.catalog.units import count_of
+from lakewarden.jobs.rollback.facts import Reach, TableFacts, Unreachable
+from lakewarden.jobs.rollback.lines import Line
+from lakewarden.jobs.rollback.request import Consent, RollbackRequest
+from lakewarden.jobs.rollback.values import Blocked, Blocker, Lost, Step
+
+__all__ = ["Case", "blockers_of", "step_of"]
+
+_BORN_TAINTED: Final = (
+    (Consent.DROP_BORN_TAINTED, Step.DROP),
+    (Consent.QUARANTINE_BORN_TAINTED, Step.QUARANTINE),
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Case:
+    """One table to decide on. `target` is None if no version is clean, `in_log` whether the log still has it."""
+
+    request: RollbackRequest
+    table_id: str
+    facts: TableFacts | None
+    line: Line
+    head: int
+    target: int | None
+    in_log: bool
+    undoable: tuple[int, ...]
+    collateral: tuple[Lost, ...]
+    trigger: OnRollback | None
+
+    @property
+    def name(self) -> str:
+        """The table's name, its id where nobody knows it."""
+        return self.table_id if self.facts is None else self.facts.name
+
+    @property
+    def waits(self) -> bool:
+        """Whether the owner decides later: the dependency says `plan`, and nobody asked for the cascade."""
+        return self.line.rewinds and self.trigger is OnRollback.PLAN and not self.request.cascade
+
+    @property
+    def removes(self) -> bool:
+        """Whether only the files of the bad appends are to go."""
+        return self.table_id in self.request.undo
+
+    def agreed(self, consent: Consent) -> bool:
+        """Whether somebody agreed to this."""
+        return consent in self.request.consents
+
+    @property
+    def skipped(self) -> bool:
+        """Whether it cannot be restored and shall stay as it is."""
+        return self.agreed(Consent.SKIP_UNREACHABLE) and self.unreachable() is not None
+
+    def unreachable(self) -> Unreachable | None:
+        """Why the target cannot be restored, None if it can."""
+        if self.facts is None:
+            return Unreachable(why=Reach.UNSUPPORTED, message=f"{self.name} is not managed.")
+        if self.target is None:
+            return None
+        if not self.in_log:
+            message = f"Version {self.target} of {self.name} is no longer in the log."
+            return Unreachable(why=Reach.EXPIRED, message=message)
+        return self.facts.unreachable.get(self.target)
+
+
+def step_of(case: Case) -> Step:
+    """What is done to the table once everything that blocks it is agreed to."""
+    if not case.line.rewinds or (case.facts is not None and case.facts.gone):
+        return Step.NONE
+    if case.removes and case.undoable:
+        return Step.REMOVE_FILES
+    if case.facts is None or case.skipped:
+        return Step.NONE
+    if case.target is None:
+        return next((step for consent, step in _BORN_TAINTED if case.agreed(consent)), Step.NONE)
+    return Step.RESTORE
+
+
+def blockers_of(case: Case, step: Step) -> tuple[Blocker, ...]:
+    """Every reason why the table keeps the plan from being applied, the final ones first."""
+    if case.facts is not None and case.facts.gone:
+        return ()
+    found = [*_unknown(case)]
+    if case.line.rewinds and not (step is Step.NONE and case.skipped):
+        found = [
+            *_forbidden(case),
+            *_unreachable(case, step),
+            *_promised(case),
+            *found,
+            *_collateral(case, step),
+        ]
+    return tuple(found)
+
+
+def _forbidden(case: Case) -> Iterator[Blocker]:
+    facts = case.facts
+    if facts is not None and facts.hold is not None:
+        message = f"{case.name} is on hold ({facts.hold}): a legal hold forbids rewinding it."
+        yield Blocker(why=Blocked.HOLD, message=message)
+    if facts is not None and facts.paused is not None:
+        yield Blocker(why=Blocked.PAUSED, message=f"{case.name} is paused ({facts.paused}).")
+    if case.trigger is OnRollback.BLOCK and case.table_id not in case.request.agreed:
+        message = f"{case.name} is derived, and its owner wants to be asked before it is rolled back."
+        yield Blocker(why=Blocked.OWNER, message=message)
+    if case.removes and not case.undoable:
+        message = f"{case.name} cannot be mended by removing files: more than whole appends would have to go."
+        yield Blocker(why=Blocked.NOT_UNDOABLE, message=message)
+
+
+def _unreachable(case: Case, step: Step) -> Iterator[Blocker]:
+    reach = case.unreachable()
+    if step is Step.REMOVE_FILES:
+        return
+    if reach is not None:
+        yield Blocker(why=Blocked.UNREACHABLE, message=reach.message, consents=(Consent.SKIP_UNREACHABLE,))
+    elif case.target is None and step is Step.NONE:
+        message = f"No version of {case.name} is without taint; it has to be dropped or quarantined."
+        yield Blocker(
+            why=Blocked.BORN_TAINTED, message=message, consents=tuple(one for one, _ in _BORN_TAINTED)
+        )
+
+
+def _promised(case: Case) -> Iterator[Blocker]:
+    if case.facts is not None and case.facts.append_only and not case.agreed(Consent.APPEND_ONLY):
+        message = f"{case.name} is append-only: its readers rely on nothing being taken away."
+        yield Blocker(why=Blocked.APPEND_ONLY, message=message, consents=(Consent.APPEND_ONLY,))
+
+
+def _unknown(case: Case) -> Iterator[Blocker]:
+    either = (Consent.KEEP_UNKNOWN, Consent.LOSE_UNKNOWN)
+    if case.line.unknown and not any(case.agreed(one) for one in either):
+        commits = count_of(len(case.line.unknown), "commit")
+        message = f"{commits} of {case.name} may have read something tainted; nobody knows."
+        yield Blocker(why=Blocked.UNKNOWN, message=message, consents=either)
+
+
+def _collateral(case: Case, step: Step) -> Iterator[Blocker]:
+    lost = [one for one in case.collateral if not one.reapplied]
+    if not lost or step in (Step.REMOVE_FILES, Step.NONE) or case.agreed(Consent.COLLATERAL):
+        return
+    rows = sum(one.rows or 0 for one in lost)
+    message = f"{count_of(len(lost), 'clean commit')} of {case.name} ({count_of(rows, 'row')}) would be lost."
+    yield Blocker(why=Blocked.COLLATERAL, message=message, consents=(Consent.COLLATERAL,))

@@ -1,0 +1,102 @@
+"""Where a table's head comes from: its line of versions, what of it is tainted, where it goes back to. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from lakewarden.catalog.lineage.graph import NO_NODE, VersionGraph
+from lakewarden.catalog.lineage.record import Operation
+from lakewarden.catalog.lineage.versions import Effect, Touch, Version
+from lakewarden.jobs.rollback.taint import Taint
+
+__all__ = ["Line", "line_of", "undoable"]
+
+_ROW_WISE: Final = frozenset(
+    {Operation.APPEND, Operation.UPDATE, Operation.DELETE, Operation.PARTIAL_OVERWRITE}
+)
+"""What such a commit does to a row does not depend on other rows of the table (a MERGE looks for them)."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Line:
+    """One table's way back. Nodes of the graph, oldest first.
+
+    `target` is NO_NODE if no version is clean. `lost` is what head has and target has not; `tainted` every tainted commit
+    of the table, in head's past or not; `unknown` what may be tainted and is in the content of head or target.
+    """
+
+    head: int
+    target: int
+    lost: tuple[int, ...]
+    tainted: tuple[int, ...]
+    unknown: tuple[int, ...]
+
+    @property
+    def rewinds(self) -> bool:
+        """Whether the head is to be left."""
+        return self.target != self.head
+
+
+def line_of(graph: VersionGraph, taint: Taint, table_id: str, history: dict[int, Version]) -> Line:
+    """The way back of one table. A version that was named is gone back to exactly, if it is clean itself."""
+    head = graph.head(table_id)
+    start = taint.named.get(table_id, head)
+    if start != head and _only_maintenance(graph, range(start + 1, head + 1), history):
+        start = head
+    target = next((node for node in graph.ancestors(start) if not taint.counts.state(node)), NO_NODE)
+    kept = frozenset(graph.ancestors(target))
+    lost = [node for node in graph.ancestors(head) if node not in kept] if target != head else []
+    own = [node for node in graph.nodes(table_id) if node <= head and taint.wide.own(node)]
+    live = _live(graph, head) | _live(graph, target)
+    return Line(
+        head=head,
+        target=target,
+        lost=tuple(sorted(lost)),
+        tainted=tuple(node for node in own if taint.sure.own(node)),
+        unknown=tuple(node for node in own if not taint.sure.own(node) and node in live),
+    )
+
+
+def undoable(
+    graph: VersionGraph, line: Line, history: dict[int, Version], intact: frozenset[int]
+) -> tuple[int, ...]:
+    """The versions whose files could be removed from head instead of rewinding it, losing nothing clean; () if not so.
+
+    Every tainted commit that is lost has to be a blind append with all its files still in head, and every clean one after
+    them row by row.
+    """
+    bad = [node for node in line.lost if node in set(line.tainted)]
+    first = bad[0] if bad else NO_NODE
+    removable = all(_removable(graph.versions[node], history, intact) for node in bad)
+    others = [
+        history.get(graph.versions[node]) for node in line.lost if node > first and node not in set(bad)
+    ]
+    if not bad or not removable or set(line.lost) & set(line.unknown):
+        return ()
+    if not all(one is not None and _row_wise(one) for one in others):
+        return ()
+    return tuple(graph.versions[node] for node in bad)
+
+
+def _removable(version: int, history: dict[int, Version], intact: frozenset[int]) -> bool:
+    one = history.get(version)
+    return one is not None and one.blind and version in intact
+
+
+def _row_wise(one: Version) -> bool:
+    return not one.reads_self and (one.effect is Effect.ALIAS or one.operation in _ROW_WISE)
+
+
+def _only_maintenance(graph: VersionGraph, nodes: Sequence[int], history: dict[int, Version]) -> bool:
+    versions = [history.get(graph.versions[node]) for node in nodes]
+    return all(one is not None and one.touch is Touch.MAINTENANCE for one in versions)
+
+
+def _live(graph: VersionGraph, node: int) -> set[int]:
+    """The versions that a version's content is made of: back to the one that began anew."""
+    found = set()
+    for one in graph.ancestors(node):
+        found.add(one)
+        if graph.effects[one] == Effect.FRESH:
+            break
+    return found

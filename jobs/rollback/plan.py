@@ -1,0 +1,171 @@
+"""The rollback plan: `plan_rollback` decides from request, version graph and facts alone. Pure.
+
+Taint is the forward closure of the seeds over version edges (catalog/lineage/graph.py). A table whose head is tainted
+goes back to the newest version on its way that is not. What could go wrong is a `Blocker`, each lifted by a consent of
+its own or by nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from lakewarden.catalog.lineage.graph import NO_NODE, VersionGraph
+from lakewarden.catalog.lineage.incarnations import Histories, is_predecessor
+from lakewarden.catalog.lineage.versions import Effect, Touch, Version
+from lakewarden.catalog.model import OnRollback
+from lakewarden.jobs.rollback.blockers import Case, blockers_of, step_of
+from lakewarden.jobs.rollback.digest import plan_hash
+from lakewarden.jobs.rollback.facts import TableFacts
+from lakewarden.jobs.rollback.lines import Line, line_of, undoable
+from lakewarden.jobs.rollback.request import RollbackRequest
+from lakewarden.jobs.rollback.taint import Taint, taint_of
+from lakewarden.jobs.rollback.values import Lost, RollbackPlan, Step, TablePlan
+from lakewarden.jobs.rollback.waves import tainted_upstream, waves_of
+
+__all__ = ["plan_rollback"]
+
+_STRONGEST_FIRST: Final = (OnRollback.BLOCK, OnRollback.PLAN, OnRollback.CASCADE)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Scene:
+    """Everything that a table's part of the plan is decided from. `upstream` by `table_id`: where its taint came from."""
+
+    request: RollbackRequest
+    graph: VersionGraph
+    histories: Histories
+    facts: Mapping[str, TableFacts]
+    taint: Taint
+    upstream: Mapping[str, Sequence[str]]
+
+
+def plan_rollback(
+    request: RollbackRequest, graph: VersionGraph, histories: Histories, facts: Mapping[str, TableFacts]
+) -> RollbackPlan:
+    """Decide what to undo. `histories` are the logs of the tables in question, the same that the graph was built from.
+
+    Raises `NotFoundError` for a seed that does not exist. Linear in versions and edges.
+    """
+    taint = taint_of(request, graph, histories, facts)
+    scene = _Scene(
+        request=request,
+        graph=graph,
+        histories=histories,
+        facts=facts,
+        taint=taint,
+        upstream=tainted_upstream(graph, taint.wide),
+    )
+    involved = {graph.table_of(node) for node in taint.wide.touched()} | set(taint.named)
+    found = (_table(scene, table_id) for table_id in sorted(involved) if not is_predecessor(table_id))
+    tables = [one for one in found if one is not None]
+    waves = waves_of({one.table_id: one.upstream for one in tables if one.step is not Step.NONE})
+    ordered = sorted(
+        (replace(one, wave=waves.get(one.table_id, 0)) for one in tables),
+        key=lambda one: (one.wave, one.name, one.table_id),
+    )
+    return RollbackPlan(request=request, tables=tuple(ordered), hash=plan_hash(request, ordered))
+
+
+def _table(scene: _Scene, table_id: str) -> TablePlan | None:
+    """One table's part; None where nothing of it is tainted, unknown or asked for."""
+    graph, facts = scene.graph, scene.facts.get(table_id)
+    history = {one.version: one for one in scene.histories.get(table_id, ())}
+    if graph.head(table_id) == NO_NODE:
+        return None
+    line = line_of(graph, scene.taint, table_id, history)
+    if not (line.tainted or line.unknown or table_id in scene.taint.named):
+        return None
+    intact = frozenset() if facts is None else facts.intact
+    case = Case(
+        request=scene.request,
+        table_id=table_id,
+        facts=facts,
+        line=line,
+        head=graph.versions[line.head],
+        target=None if line.target == NO_NODE else graph.versions[line.target],
+        in_log=line.target != NO_NODE and graph.versions[line.target] in history,
+        undoable=undoable(graph, line, history, intact),
+        collateral=_collateral(scene.request, graph, line, history, intact),
+        trigger=_trigger(scene, table_id),
+    )
+    return _planned(case, graph, history, scene.upstream.get(table_id, ()))
+
+
+def _planned(
+    case: Case, graph: VersionGraph, history: Mapping[int, Version], upstream: Sequence[str]
+) -> TablePlan:
+    line, facts, step = case.line, case.facts, step_of(case)
+    lost = [history[graph.versions[node]] for node in line.lost if graph.versions[node] in history]
+    restores = step is Step.RESTORE
+    return TablePlan(
+        table_id=case.table_id,
+        name=case.name,
+        location=None if facts is None else facts.location,
+        from_version=case.head,
+        to_version=case.target if restores or step in (Step.DROP, Step.QUARANTINE) else _unmoved(case),
+        step=step,
+        trigger=case.trigger,
+        waits=case.waits,
+        tainted=tuple(graph.versions[node] for node in line.tainted),
+        collateral=() if step is Step.REMOVE_FILES else case.collateral,
+        unknown=tuple(graph.versions[node] for node in line.unknown),
+        blocked_by=blockers_of(case, step),
+        upstream=tuple(upstream),
+        appends=tuple(one.version for one in lost if one.blind),
+        undoable=case.undoable,
+        transactions=tuple(sorted({pair for one in lost for pair in one.transactions})),
+        streams=() if facts is None else facts.streams,
+        consumers=() if facts is None else facts.consumers,
+        properties=facts.properties if facts is not None and restores else (),
+    )
+
+
+def _unmoved(case: Case) -> int | None:
+    """Where a table stays that is not restored: at its head, unless it is tainted and has nowhere to go."""
+    return None if case.target is None else case.head
+
+
+def _collateral(
+    request: RollbackRequest,
+    graph: VersionGraph,
+    line: Line,
+    history: Mapping[int, Version],
+    intact: frozenset[int],
+) -> tuple[Lost, ...]:
+    """What of the lost commits is clean: content, schema and properties; maintenance is nobody's loss."""
+    bad = {*line.tainted, *line.unknown}
+    found = []
+    for node in line.lost:
+        one = history.get(graph.versions[node])
+        if node in bad or _is_maintenance(graph, node, one):
+            continue
+        can = one is not None and one.blind and one.version in intact
+        found.append(
+            Lost(
+                version=graph.versions[node],
+                operation="unknown" if one is None else one.operation,
+                touch=Touch.CONTENT if one is None else one.touch,
+                rows=None if one is None else one.rows,
+                files=None if one is None else one.files,
+                run_id=None if one is None else one.run_id,
+                user=None if one is None else one.user,
+                can_reapply=can,
+                reapplied=can and request.reapply,
+            )
+        )
+    return tuple(found)
+
+
+def _is_maintenance(graph: VersionGraph, node: int, one: Version | None) -> bool:
+    return graph.effects[node] == Effect.ALIAS if one is None else one.touch is Touch.MAINTENANCE
+
+
+def _trigger(scene: _Scene, table_id: str) -> OnRollback | None:
+    """The strongest thing that the table's dependencies say; `plan` where they say nothing of its upstream."""
+    if table_id in scene.taint.roots:
+        return None
+    facts = scene.facts.get(table_id)
+    upstream = set(scene.upstream.get(table_id, ()))
+    declared = () if facts is None else facts.dependencies
+    said = {one.on_rollback for one in declared if one.upstream in upstream}
+    return next((one for one in _STRONGEST_FIRST if one in said), OnRollback.PLAN)

@@ -1,0 +1,68 @@
+"""What a rollback is asked to undo, and what was agreed to. Pure values."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+__all__ = ["BadVersions", "CommitsOf", "Consent", "RollbackRequest", "Seed", "ToVersion"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToVersion:
+    """ROLLBACK TABLE t TO VERSION v: every content commit after `version` is a seed."""
+
+    table_id: str
+    version: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CommitsOf:
+    """The content commits of one run are seeds, on whatever tables they are."""
+
+    run_id: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BadVersions:
+    """Versions that an owner marked bad: only those are seeds."""
+
+    table_id: str
+    versions: tuple[int, ...]
+
+
+Seed = ToVersion | CommitsOf | BadVersions
+
+
+class Consent(StrEnum):
+    """What a plan refuses by default and somebody may agree to, each for itself.
+
+    `collateral`: clean commits may be lost. `keep_unknown`: commits of unknown lineage count as clean. `lose_unknown`:
+    they count as seeds. `skip_unreachable`: tables that cannot be restored stay as they are. `drop_born_tainted`,
+    `quarantine_born_tainted`: what to do with a table none of whose versions is clean. `append_only`: tables that
+    promise their readers to only grow may be rewound.
+    """
+
+    COLLATERAL = "collateral"
+    KEEP_UNKNOWN = "keep_unknown"
+    LOSE_UNKNOWN = "lose_unknown"
+    SKIP_UNREACHABLE = "skip_unreachable"
+    DROP_BORN_TAINTED = "drop_born_tainted"
+    QUARANTINE_BORN_TAINTED = "quarantine_born_tainted"
+    APPEND_ONLY = "append_only"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RollbackRequest:
+    """What to undo and how. `clean` are commits, as (table_id, version), that an owner marked clean.
+
+    `cascade`: derived tables whose dependency says `plan` are done too, not only planned. `agreed` are tables whose
+    dependency says `block` and whose owner agrees. `undo` are tables where only the files of the bad appends are to be
+    removed. `reapply`: lost blind appends are added again afterwards.
+    """
+
+    seeds: tuple[Seed, ...]
+    clean: frozenset[tuple[str, int]] = frozenset()
+    cascade: bool = False
+    consents: frozenset[Consent] = frozenset()
+    agreed: frozenset[str] = frozenset()
+    undo: frozenset[str] = frozenset()
+    reapply: bool = False

@@ -1,0 +1,183 @@
+"""What depends on the seeds: for sure, and perhaps. Pure."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, assert_never
+
+from lakewarden.catalog.errors import NotFoundError
+from lakewarden.catalog.lineage.graph import NO_NODE, Closure, VersionGraph
+from lakewarden.catalog.lineage.incarnations import Histories
+from lakewarden.catalog.lineage.versions import Effect, Touch
+from lakewarden.jobs.rollback.facts import TableFacts
+from lakewarden.jobs.rollback.request import BadVersions, CommitsOf, Consent, RollbackRequest, Seed, ToVersion
+
+__all__ = ["Taint", "taint_of"]
+
+_MOST_ORIGINS: Final = 64
+"""With seeds on more tables, nothing is concluded from what was there before them: looking would not be linear."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Taint:
+    """`sure` is the closure of the seeds, `wide` that of seeds and unknown commits together (a superset).
+
+    `counts` is the one that decides targets: `wide` where unknown commits are to be lost, `sure` otherwise. `named` has
+    the version that somebody named for a table, `seeds` the seeds' nodes, `roots` the tables they are on.
+    """
+
+    seeds: frozenset[int]
+    named: Mapping[str, int]
+    sure: Closure
+    wide: Closure
+    counts: Closure
+    roots: frozenset[str]
+
+
+def taint_of(
+    request: RollbackRequest, graph: VersionGraph, histories: Histories, facts: Mapping[str, TableFacts]
+) -> Taint:
+    """Both closures. Raises `NotFoundError` for a seed that is no version of its table."""
+    cleared = frozenset(graph.node(table_id, version) for table_id, version in request.clean)
+    named: dict[str, int] = {}
+    found: set[int] = set()
+    for seed in request.seeds:
+        found |= _nodes_of(seed, graph, histories, facts, named)
+    seeds = frozenset(found - cleared)
+    sure = graph.closure(seeds, cleared=cleared)
+    settled = _settled(graph, seeds, facts)
+    wide = _widened(graph, sure, facts, settled, cleared)
+    lose = Consent.LOSE_UNKNOWN in request.consents
+    return Taint(
+        seeds=seeds,
+        named=named,
+        sure=sure,
+        wide=wide,
+        counts=wide if lose else sure,
+        roots=frozenset({*named, *(graph.table_of(node) for node in seeds)}),
+    )
+
+
+def _nodes_of(
+    seed: Seed,
+    graph: VersionGraph,
+    histories: Histories,
+    facts: Mapping[str, TableFacts],
+    named: dict[str, int],
+) -> set[int]:
+    match seed:
+        case ToVersion(table_id=table_id, version=version):
+            begin = _existing(graph, table_id, version, facts)
+            named[table_id] = min(begin, named.get(table_id, begin))
+            head = graph.head(table_id)
+            return {node for node in range(begin + 1, head + 1) if _is_content(graph.effects[node])}
+        case BadVersions(table_id=table_id, versions=versions):
+            return {_existing(graph, table_id, version, facts) for version in versions}
+        case CommitsOf(run_id=run_id):
+            return _of_run(run_id, graph, histories)
+        case _:
+            assert_never(seed)
+
+
+def _existing(graph: VersionGraph, table_id: str, version: int, facts: Mapping[str, TableFacts]) -> int:
+    node = graph.node(table_id, version)
+    if node == NO_NODE or node > graph.head(table_id):
+        name = facts[table_id].name if table_id in facts else table_id
+        raise NotFoundError(
+            f"{name} has no version {version}.", hint="`lakewarden lineage show` lists its versions."
+        )
+    return node
+
+
+def _of_run(run_id: str, graph: VersionGraph, histories: Histories) -> set[int]:
+    found = {
+        graph.node(table_id, one.version)
+        for table_id, history in histories.items()
+        for one in history
+        if one.run_id == run_id and one.touch is Touch.CONTENT and one.effect is not Effect.RESTORE
+    }
+    if not found:
+        raise NotFoundError(
+            f"No commit of the run {run_id} is known.", hint="`lakewarden jobs list` shows runs."
+        )
+    return found
+
+
+def _is_content(effect: int) -> bool:
+    return effect not in (Effect.ALIAS, Effect.RESTORE)
+
+
+def _settled(
+    graph: VersionGraph, seeds: frozenset[int], facts: Mapping[str, TableFacts]
+) -> Mapping[int, int]:
+    """Per table (by number), the newest node that was there before every seed, by versions and edges alone."""
+    first: dict[int, int] = {}
+    for node in seeds:
+        owner = graph.owners[node]
+        first[owner] = min(node, first.get(owner, node))
+    settled: dict[int, int] | None = None
+    for owner, node in first.items() if len(first) <= _MOST_ORIGINS else ():
+        before = graph.before(node)
+        before[owner] = node - 1
+        if settled is None:
+            settled = before
+        else:
+            settled = {table: min(at, before[table]) for table, at in settled.items() if table in before}
+    settled = settled or {}
+    for table_id, one in facts.items():
+        node = graph.node(table_id, one.settled) if one.settled >= 0 else NO_NODE
+        if node != NO_NODE:
+            number = graph.index[table_id]
+            settled[number] = max(node, settled.get(number, NO_NODE))
+    return settled
+
+
+def _widened(
+    graph: VersionGraph,
+    sure: Closure,
+    facts: Mapping[str, TableFacts],
+    settled: Mapping[int, int],
+    cleared: frozenset[int],
+) -> Closure:
+    """Unknown commits count where they could have read something tainted: on tables the closure touches, and on those
+    that declare to depend on one of these. What they may have tainted touches further tables, until nothing is added."""
+    downstream: dict[str, list[str]] = defaultdict(list)
+    for table_id, one in facts.items():
+        for dependency in one.dependencies:
+            downstream[dependency.upstream].append(table_id)
+    wide = graph.closure(_weak_readers(graph, sure, cleared), weak=True, cleared=cleared, onto=sure)
+    done: set[int] = set()
+    while True:
+        touched = {graph.owners[node] for node in wide.touched()}
+        for owner in list(touched):
+            declared = downstream.get(graph.tables[owner], ())
+            touched.update(graph.index[table_id] for table_id in declared if table_id in graph.index)
+        unknown = [
+            node
+            for owner in touched - done
+            for node in _unknown(graph, owner, settled)
+            if node not in cleared
+        ]
+        done |= touched
+        if not unknown:
+            return wide
+        wide = graph.closure(unknown, weak=True, cleared=cleared, onto=wide)
+
+
+def _unknown(graph: VersionGraph, owner: int, settled: Mapping[int, int]) -> Iterable[int]:
+    begin = max(graph.first[owner], settled.get(owner, NO_NODE) + 1)
+    return (node for node in range(begin, graph.heads[owner] + 1) if not graph.known[node])
+
+
+def _weak_readers(graph: VersionGraph, sure: Closure, cleared: frozenset[int]) -> list[int]:
+    """Versions that may have read something tainted, along edges not known well enough to act on."""
+    readers = graph.readers
+    if not any(readers.flags):
+        return []
+    return [
+        readers.other[place]
+        for place in range(len(readers.key))
+        if readers.flags[place] & readers.WEAK
+        and sure.read(readers.key[place], readers.flags[place])
+        and readers.other[place] not in cleared
+    ]
