@@ -31,6 +31,7 @@ ROW_COLUMNS: Final = (
     "from_version",
     "output_format_id",
     "input_format_id",
+    "run_id",
 )
 TRUSTED: Final = frozenset({Confidence.COMMITTED, Confidence.STREAM})
 """What automatic work may rely on by default; a policy may add `plan`."""
@@ -42,10 +43,12 @@ def build_graph(
     *,
     trusted: frozenset[Confidence] = TRUSTED,
     places: Mapping[str, str] | None = None,
+    runs: frozenset[str] = frozenset(),
 ) -> VersionGraph:
     """The graph of everything that `rows` (columns `ROW_COLUMNS`) and `histories` speak of.
 
-    Histories have to be read after the rows. `places` gives the `table_id` of locations that are managed now. Linear in
+    Histories have to be read after the rows. `places` gives the `table_id` of locations that are managed now; the
+    graph finds the commits of `runs`. Linear in
     rows and versions; an incremental read counts as as many edges as it read versions.
     """
     encoded, known = encode_rows(rows, histories, places or {})
@@ -60,6 +63,7 @@ def build_graph(
     draft.doubt_gaps()
     _say_edges(draft, encoded, output, source, strong)
     _log_edges(draft, reads)
+    _say_runs(draft, encoded, output, histories, runs)
     return finished(draft)
 
 
@@ -121,6 +125,26 @@ def _say_heads(draft: Draft, histories: Histories) -> None:
         if history:
             table = draft.numbering.known.index[table_id]
             draft.heads[table] = draft.node(table, history[-1].version)
+
+
+def _say_runs(draft: Draft, rows: Rows, output: pa.Array, histories: Histories, runs: frozenset[str]) -> None:
+    """The content commits of the runs that somebody asks about."""
+    found: dict[str, set[int]] = {run_id: set() for run_id in runs}
+    if not found:
+        return
+    ids = rows.column("run_id")
+    mine = pc.is_in(ids, value_set=pa.array(sorted(runs), pa.string()))
+    for run_id, node in zip(ids.filter(mine).to_pylist(), output.filter(mine).to_pylist(), strict=True):
+        if node is not None:
+            found[run_id].add(node)
+    for table_id, history in histories.items():
+        table = draft.numbering.known.index[table_id]
+        for one in history:
+            if one.run_id in found:
+                found[one.run_id].add(draft.node(table, one.version))
+    made_content = (Effect.APPEND, Effect.CHANGE, Effect.FRESH)
+    for run_id, nodes in found.items():
+        draft.runs[run_id] = tuple(sorted(node for node in nodes if draft.effects[node] in made_content))
 
 
 def _say_rows(draft: Draft, rows: Rows, output: pa.Array, source: pa.Array, strong: pa.Array) -> None:

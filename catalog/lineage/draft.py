@@ -30,6 +30,7 @@ class Draft:
     known: bytearray
     heads: list[int]
     targets: dict[int, int] = field(default_factory=dict)
+    runs: dict[str, tuple[int, ...]] = field(default_factory=dict)
     told: list[pa.Table] = field(default_factory=list)
     inputs: list[int] = field(default_factory=list)
     outputs: list[int] = field(default_factory=list)
@@ -108,6 +109,7 @@ def finished(draft: Draft) -> VersionGraph:
         owners=packed(numbering.owners(), "i"),
         heads=packed(pa.array(draft.heads, pa.int64()), "i"),
         targets=draft.targets,
+        runs=draft.runs,
         restores=_inverted(draft.targets.items()),
         readers=_sorted(edges, "input", "output"),
         inputs=_sorted(edges, "output", "input"),

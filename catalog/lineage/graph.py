@@ -53,7 +53,7 @@ class VersionGraph:
     """The graph. `first[i]` to `first[i + 1]` are the nodes of `tables[i]`; `versions` their versions, `effects` an
     `Effect` each, `known` 1 where every input is known and the version before it is there. `targets` says what a
     RESTORE went back to. `heads[i]` is the node of the newest version of `tables[i]` that is surely its own, `NO_NODE`
-    if there is none. `readers` has edges by input, `inputs` the same by output.
+    if there is none. `runs` has the content commits of the runs it was built for. `readers` has edges by input, `inputs` the same by output.
     """
 
     tables: Sequence[str]
@@ -66,6 +66,7 @@ class VersionGraph:
     heads: "array[int]"
     targets: Mapping[int, int]
     restores: Mapping[int, Sequence[int]]
+    runs: Mapping[str, Sequence[int]]
     readers: EdgeArrays
     inputs: EdgeArrays
 

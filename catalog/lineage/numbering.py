@@ -69,14 +69,13 @@ def encode_rows(rows: pa.Table, histories: Histories, places: Mapping[str, str])
     index = {name: number for number, name in enumerate(tables)}
     number_of = pa.array([index.get(name) for name in ids], _INT64)
     known = Incarnations(tables, histories)
-    versions = bare.column("input_version")
     told = number_of.take(pc.index_in(inputs, value_set=names))
-    source = known.locate_all(told, versions, bare.column("input_format_id"))
-    output = known.locate_all(
-        number_of.take(pc.index_in(outputs, value_set=names)),
-        bare.column("output_version"),
-        bare.column("output_format_id"),
-    )
+    made = number_of.take(pc.index_in(outputs, value_set=names))
+    versions, read_id = bare.column("input_version"), bare.column("input_format_id")
+    output = known.locate_all(made, bare.column("output_version"), bare.column("output_format_id"))
+    source = known.locate_all(told, versions, read_id)
+    of_itself = pc.fill_null(pc.and_(pc.equal(told, made), pc.is_null(read_id)), False)
+    source = pc.if_else(of_itself, output, source)
     lost = pc.and_(pc.is_valid(told), pc.or_(pc.is_null(source), pc.is_null(versions)))
     unsaid = pc.or_(pc.equal(inputs, NOT_KNOWN), lost)
     return Rows(table=rows, output=output, input=source, unsaid=unsaid), known

@@ -46,7 +46,7 @@ def plan_rollback(
 
     Raises `NotFoundError` for a seed that does not exist. Linear in versions and edges.
     """
-    taint = taint_of(request, graph, histories, facts)
+    taint = taint_of(request, graph, facts)
     scene = _Scene(
         request=request,
         graph=graph,

@@ -66,3 +66,8 @@ class RollbackRequest:
     agreed: frozenset[str] = frozenset()
     undo: frozenset[str] = frozenset()
     reapply: bool = False
+
+    @property
+    def runs(self) -> frozenset[str]:
+        """The runs whose commits the version graph has to find."""
+        return frozenset(one.run_id for one in self.seeds if isinstance(one, CommitsOf))

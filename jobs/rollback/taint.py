@@ -7,8 +7,8 @@ from typing import Final, assert_never
 
 from lakewarden.catalog.errors import NotFoundError
 from lakewarden.catalog.lineage.graph import NO_NODE, Closure, VersionGraph
-from lakewarden.catalog.lineage.incarnations import Histories
-from lakewarden.catalog.lineage.versions import Effect, Touch
+from lakewarden.catalog.lineage.incarnations import is_predecessor
+from lakewarden.catalog.lineage.versions import Effect
 from lakewarden.jobs.rollback.facts import TableFacts
 from lakewarden.jobs.rollback.request import BadVersions, CommitsOf, Consent, RollbackRequest, Seed, ToVersion
 
@@ -34,15 +34,13 @@ class Taint:
     roots: frozenset[str]
 
 
-def taint_of(
-    request: RollbackRequest, graph: VersionGraph, histories: Histories, facts: Mapping[str, TableFacts]
-) -> Taint:
+def taint_of(request: RollbackRequest, graph: VersionGraph, facts: Mapping[str, TableFacts]) -> Taint:
     """Both closures. Raises `NotFoundError` for a seed that is no version of its table."""
     cleared = frozenset(graph.node(table_id, version) for table_id, version in request.clean)
     named: dict[str, int] = {}
     found: set[int] = set()
     for seed in request.seeds:
-        found |= _nodes_of(seed, graph, histories, facts, named)
+        found |= _nodes_of(seed, graph, facts, named)
     seeds = frozenset(found - cleared)
     sure = graph.closure(seeds, cleared=cleared)
     settled = _settled(graph, seeds, facts)
@@ -61,7 +59,6 @@ def taint_of(
 def _nodes_of(
     seed: Seed,
     graph: VersionGraph,
-    histories: Histories,
     facts: Mapping[str, TableFacts],
     named: dict[str, int],
 ) -> set[int]:
@@ -74,7 +71,7 @@ def _nodes_of(
         case BadVersions(table_id=table_id, versions=versions):
             return {_existing(graph, table_id, version, facts) for version in versions}
         case CommitsOf(run_id=run_id):
-            return _of_run(run_id, graph, histories)
+            return _of_run(run_id, graph)
         case _:
             assert_never(seed)
 
@@ -89,13 +86,8 @@ def _existing(graph: VersionGraph, table_id: str, version: int, facts: Mapping[s
     return node
 
 
-def _of_run(run_id: str, graph: VersionGraph, histories: Histories) -> set[int]:
-    found = {
-        graph.node(table_id, one.version)
-        for table_id, history in histories.items()
-        for one in history
-        if one.run_id == run_id and one.touch is Touch.CONTENT and one.effect is not Effect.RESTORE
-    }
+def _of_run(run_id: str, graph: VersionGraph) -> set[int]:
+    found = {node for node in graph.runs.get(run_id, ()) if not is_predecessor(graph.table_of(node))}
     if not found:
         raise NotFoundError(
             f"No commit of the run {run_id} is known.", hint="`lakewarden jobs list` shows runs."
