@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from lakewarden.catalog.lineage.versions import Version
 
-__all__ = ["Histories", "Incarnations", "is_predecessor"]
+__all__ = ["Histories", "Incarnations", "base_of", "is_predecessor"]
 
 Histories = Mapping[str, Sequence[Version]]
 """By `table_id`, the versions of a log in order."""
@@ -24,6 +24,11 @@ _MARK: Final = "#"
 def is_predecessor(table_id: str) -> bool:
     """Whether this is a table that is no more, and whose place another one has taken."""
     return _MARK in table_id
+
+
+def base_of(table_id: str) -> str:
+    """The `table_id` under which this table, or the one it is a predecessor of, is managed."""
+    return table_id.partition(_MARK)[0]
 
 
 class Incarnations:

@@ -1,13 +1,13 @@
 """What depends on the seeds: for sure, and perhaps. Pure."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, assert_never
 
 from lakewarden.catalog.errors import NotFoundError
 from lakewarden.catalog.lineage.graph import NO_NODE, Closure, VersionGraph
-from lakewarden.catalog.lineage.incarnations import is_predecessor
+from lakewarden.catalog.lineage.incarnations import base_of, is_predecessor
 from lakewarden.catalog.lineage.versions import Effect
 from lakewarden.jobs.rollback.facts import TableFacts
 from lakewarden.jobs.rollback.request import BadVersions, CommitsOf, Consent, RollbackRequest, Seed, ToVersion
@@ -133,17 +133,13 @@ def _widened(
 ) -> Closure:
     """Unknown commits count where they could have read something tainted: on tables the closure touches, and on those
     that declare to depend on one of these. What they may have tainted touches further tables, until nothing is added."""
-    downstream: dict[str, list[str]] = defaultdict(list)
-    for table_id, one in facts.items():
-        for dependency in one.dependencies:
-            downstream[dependency.upstream].append(table_id)
+    downstream = _declared(graph, facts)
     wide = graph.closure(_weak_readers(graph, sure, cleared), weak=True, cleared=cleared, onto=sure)
     done: set[int] = set()
     while True:
         touched = {graph.owners[node] for node in wide.touched()}
         for owner in list(touched):
-            declared = downstream.get(graph.tables[owner], ())
-            touched.update(graph.index[table_id] for table_id in declared if table_id in graph.index)
+            touched.update(downstream.get(base_of(graph.tables[owner]), ()))
         unknown = [
             node
             for owner in touched - done
@@ -154,6 +150,18 @@ def _widened(
         if not unknown:
             return wide
         wide = graph.closure(unknown, weak=True, cleared=cleared, onto=wide)
+
+
+def _declared(graph: VersionGraph, facts: Mapping[str, TableFacts]) -> Mapping[str, Sequence[int]]:
+    """By table, the numbers of those that declare to depend on it, and of their predecessors."""
+    bodies: dict[str, list[int]] = defaultdict(list)
+    for number, table_id in enumerate(graph.tables):
+        bodies[base_of(table_id)].append(number)
+    downstream: dict[str, list[int]] = defaultdict(list)
+    for table_id, one in facts.items():
+        for dependency in one.dependencies:
+            downstream[dependency.upstream].extend(bodies[table_id])
+    return downstream
 
 
 def _unknown(graph: VersionGraph, owner: int, settled: Mapping[int, int]) -> Iterable[int]:

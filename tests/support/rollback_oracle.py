@@ -145,7 +145,8 @@ def _after(
         _hash(*sorted(row for rows in contents[one.place].values() for row in rows)) for one in event.reads
     ]
     made = _hash(event.kind, str(event.number), *read, whole if event.reads_self else "")
-    after = {name: rows for name, rows in before.items() if name not in event.hit}
+    kept = {} if event.kind in FRESH else before
+    after = {name: rows for name, rows in kept.items() if name not in event.hit}
     for name in event.hit:
         for row in before.get(name, ()):
             place = f"{name}~{event.number}"

@@ -19,34 +19,33 @@ from lakewarden.jobs.rollback.request import (
     Seed,
     ToVersion,
 )
-from lakewarden.jobs.rollback.values import RollbackPlan, Step, TablePlan
+from lakewarden.jobs.rollback.values import Blocked, RollbackPlan, Step, TablePlan
 from support.fleet_logs import facts_of, histories_of, lineage_of, rows_table
 from support.fleets import CONTENT, FRESH, Fleet, Kind, Told, random_fleet
-from support.rollback_oracle import Truth, expected_of, rows_left, rows_without
+from support.rollback_oracle import Expected, Truth, expected_of, rows_left, rows_without
 
 HISTORIES = int(os.environ.get("LAKEWARDEN_HISTORIES", "2500"))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One fleet and what somebody wants to undo there; `seeds` are numbers of events."""
+    """One fleet and what somebody wants to undo there; `seeds` are numbers of events.
+
+    The log of a table begins at version `cut`. (Of a recreated table it begins at 0: where it does not, its versions and
+    its predecessor's cannot be told apart, and both count.)
+    """
 
     fleet: Fleet
     request: RollbackRequest
     seeds: frozenset[int]
     named: dict[str, int]
+    cut: dict[str, int]
     chance: random.Random
 
     def plan(self, request: RollbackRequest | None = None) -> RollbackPlan:
-        """The plan, from logs whose beginning may be gone. (Of a recreated table the beginning stays: without log, its
-        versions and its predecessor's cannot be told apart, and both count.)"""
-        cut = {
-            table: self.chance.randint(0, len(self.fleet.current(table)) - 1)
-            for table, life in self.fleet.lives.items()
-            if life == 0 and self.chance.random() < 0.15
-        }
-        histories = histories_of(self.fleet, cut)
-        rows = rows_table(lineage_of(self.fleet, self.chance, cut))
+        """The plan, from logs whose beginnings may be gone, and rows."""
+        histories = histories_of(self.fleet, self.cut)
+        rows = rows_table(lineage_of(self.fleet, self.chance, self.cut))
         request = request or self.request
         graph = build_graph(rows, histories, runs=request.runs)
         return plan_rollback(request, graph, histories, facts_of(self.fleet))
@@ -60,7 +59,12 @@ def cases(count: int, *, foreign: float) -> Iterator[Case]:
         if wanted is not None:
             seeds, numbers, named = wanted
             request = RollbackRequest(seeds=seeds, cascade=True, reapply=chance.random() < 0.5)
-            yield Case(fleet=fleet, request=request, seeds=numbers, named=named, chance=chance)
+            cut = {
+                table: chance.randint(0, fleet.heads[table, life])
+                for table, life in fleet.lives.items()
+                if life == 0 and chance.random() < 0.15
+            }
+            yield Case(fleet=fleet, request=request, seeds=numbers, named=named, cut=cut, chance=chance)
 
 
 def _seeds(
@@ -101,7 +105,7 @@ def test_the_plan_is_complete_sound_and_minimal() -> None:
             made = planned.get(table)
             if wanted.tainted or table in case.named:
                 assert made is not None, table
-                _agree(made, wanted.head, wanted.target, wanted.tainted, wanted.collateral)
+                _agree(made, wanted, case.cut.get(table, 0))
             else:
                 assert made is None, made
             _count(seen, case, table, made)
@@ -119,15 +123,16 @@ def test_the_plan_is_complete_sound_and_minimal() -> None:
         assert seen[what] * 100 >= percent * seen["plans"] / 5, (what, seen)
 
 
-def _agree(
-    made: TablePlan, head: int, target: int | None, tainted: tuple[int, ...], collateral: tuple[int, ...]
-) -> None:
-    assert made.from_version == head
-    assert made.to_version == target
-    assert made.tainted == tainted
-    assert tuple(one.version for one in made.collateral) == collateral
+def _agree(made: TablePlan, wanted: Expected, first_in_log: int) -> None:
+    """What stands in a log that is gone cannot be told to be maintenance or not; the target is not to be had anyway."""
+    assert (made.from_version, made.to_version) == (wanted.head, wanted.target)
+    assert made.tainted == wanted.tainted
+    lost = tuple(one.version for one in made.collateral if one.version >= first_in_log)
+    assert lost == tuple(version for version in wanted.collateral if version >= first_in_log)
     assert made.unknown == ()
-    assert (made.step is Step.RESTORE) == (target not in (None, head))
+    assert (made.step is Step.RESTORE) == (wanted.target not in (None, wanted.head))
+    gone = wanted.target is not None and wanted.target < first_in_log
+    assert (gone and made.acts) == any(one.why is Blocked.UNREACHABLE for one in made.blocked_by)
 
 
 def _count(seen: Counter[str], case: Case, table: str, made: TablePlan | None) -> None:
