@@ -24,6 +24,8 @@ __all__ = [
     "Outcome",
     "PolicySettings",
     "RollbackRow",
+    "RollbackState",
+    "RollbackStep",
     "RowKind",
     "RunRow",
     "SchemaRow",
@@ -128,6 +130,30 @@ class Action(StrEnum):
     SYNC = "sync"
     PROPERTIES = "properties"
     PURGE = "purge"
+    ROLLBACK = "rollback"
+
+
+class RollbackState(StrEnum):
+    """How far a rollback as a whole (step 0), or one of its steps, has come.
+
+    planned -> intent -> done -> (undo) undoing -> compensated. `conflict`: somebody else wrote to a table, nothing of
+    theirs was touched, and a person decides. A rollback that is `compensated` left every table as it was before.
+    """
+
+    PLANNED = "planned"
+    INTENT = "intent"
+    DONE = "done"
+    CONFLICT = "conflict"
+    UNDOING = "undoing"
+    COMPENSATED = "compensated"
+
+
+class RollbackStep(StrEnum):
+    """What a row of `lakewarden.rollbacks` is: the plan as a whole, or what is done to one table."""
+
+    PLAN = "plan"
+    RESTORE = "restore"
+    PROPERTIES = "properties"
 
 
 class Outcome(StrEnum):
@@ -360,7 +386,12 @@ class RunRow:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RollbackRow:
-    """One step of a rollback's journal."""
+    """One step of a rollback's journal. Step 0 is the rollback as a whole: its state, its plan, who asked for it.
+
+    `payload` is JSON: the whole plan in step 0, what the step needs in the others, so that resuming and undoing need
+    nothing else. `wave` counts from the roots; `new_version` is what the step committed (None: nothing). `undo` says
+    that the steps are being taken back, `undo_until` until when that is possible. `message`: what stopped it.
+    """
 
     rollback_id: str
     plan_hash: str
@@ -368,9 +399,18 @@ class RollbackRow:
     table_id: str
     from_version: int
     to_version: int
-    state: str
+    state: RollbackState
     new_version: int | None = None
     recorded_at: datetime
+    kind: RollbackStep = RollbackStep.RESTORE
+    wave: int = 0
+    name: str | None = None
+    location: str | None = None
+    payload: str | None = None
+    message: str | None = None
+    actor: str | None = None
+    undo: bool = False
+    undo_until: datetime | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

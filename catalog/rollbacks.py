@@ -1,0 +1,117 @@
+"""What the journal `lakewarden.rollbacks` says about tables: which are held, what must be kept for them. Pure.
+
+Held: our own maintenance stays away while a rollback of the table is under way or stopped. Kept: the versions that a
+rollback still has to read, or could be undone to, until its undo window ends. Tainted: the versions it took back.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from lakewarden.catalog.model import RollbackRow, RollbackState, RollbackStep
+
+__all__ = ["Hold", "Rollback", "holds", "needed_versions", "rollbacks_of", "tainted_versions"]
+
+UNSETTLED = (RollbackState.INTENT, RollbackState.UNDOING, RollbackState.CONFLICT)
+"""States in which a rollback has neither come to its end nor left everything as it was."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rollback:
+    """One rollback: its head row (step 0) and its steps in order."""
+
+    head: RollbackRow
+    steps: tuple[RollbackRow, ...] = ()
+
+    @property
+    def rollback_id(self) -> str:
+        return self.head.rollback_id
+
+    @property
+    def is_unsettled(self) -> bool:
+        """Whether it was begun and neither finished nor taken back."""
+        return self.head.state in UNSETTLED
+
+    def of_kind(self, kind: RollbackStep) -> tuple[RollbackRow, ...]:
+        """The steps of one kind, in order."""
+        return tuple(step for step in self.steps if step.kind is kind)
+
+    def with_head(self, state: RollbackState, **changes: Any) -> "Rollback":
+        """The same rollback in another state; `changes` are further fields of its head row."""
+        return replace(self, head=replace(self.head, state=state, **changes))
+
+    def with_rows(self, rows: Iterable[RollbackRow]) -> "Rollback":
+        """The same rollback with these steps added or replaced."""
+        steps = {row.step: row for row in (*self.steps, *rows)}
+        return replace(self, steps=tuple(steps[number] for number in sorted(steps)))
+
+    def can_be_undone(self, now: datetime) -> bool:
+        """Whether its undo window is open, or it never got as far as having one."""
+        return self.is_unsettled or (
+            self.head.state is RollbackState.DONE
+            and (self.head.undo_until is None or now < self.head.undo_until)
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Hold:
+    """Why our maintenance stays away from a table. `leads`: the table stands for the whole rollback, its run goes by it;
+    `waits`: a person has to decide, nothing goes on by itself."""
+
+    rollback_id: str
+    leads: bool
+    waits: bool
+    undo: bool
+
+
+def rollbacks_of(rows: Iterable[RollbackRow]) -> tuple[Rollback, ...]:
+    """Rows put together, in the order of their ids. Steps whose head row is missing are left out."""
+    heads: dict[str, RollbackRow] = {}
+    steps: dict[str, list[RollbackRow]] = {}
+    for row in rows:
+        if row.kind is RollbackStep.PLAN:
+            heads[row.rollback_id] = row
+        else:
+            steps.setdefault(row.rollback_id, []).append(row)
+    return tuple(
+        Rollback(head=head, steps=tuple(sorted(steps.get(key, ()), key=lambda step: step.step)))
+        for key, head in sorted(heads.items())
+    )
+
+
+def holds(rollbacks: Iterable[Rollback]) -> Mapping[str, Hold]:
+    """`table_id` -> why it is held, for every table of a rollback that is neither finished nor taken back."""
+    held: dict[str, Hold] = {}
+    for one in rollbacks:
+        if one.is_unsettled:
+            waits = one.head.state is RollbackState.CONFLICT
+            for row in (*one.steps, one.head):
+                leads = row.table_id == one.head.table_id
+                held[row.table_id] = Hold(
+                    rollback_id=one.rollback_id, leads=leads, waits=waits, undo=one.head.undo
+                )
+    return held
+
+
+def needed_versions(rollbacks: Iterable[Rollback], now: datetime) -> Mapping[str, int]:
+    """`table_id` -> the oldest version that a rollback under way still reads or that an undo would go back to."""
+    needed: dict[str, int] = {}
+    for one in rollbacks:
+        if not one.can_be_undone(now):
+            continue
+        for row in one.of_kind(RollbackStep.RESTORE):
+            oldest = min(row.from_version, row.to_version) if one.is_unsettled else row.from_version
+            needed[row.table_id] = min(oldest, needed.get(row.table_id, oldest))
+    return needed
+
+
+def tainted_versions(rollbacks: Iterable[Rollback]) -> Mapping[str, tuple[tuple[int, int], ...]]:
+    """`table_id` -> ranges (first, last) of versions that a rollback took back and that no undo brought back: a commit
+    that cites one of them, whenever it appears, was derived from what was undone."""
+    ranges: dict[str, list[tuple[int, int]]] = {}
+    for one in rollbacks:
+        for row in one.of_kind(RollbackStep.RESTORE):
+            if row.state is RollbackState.DONE:
+                ranges.setdefault(row.table_id, []).append((row.to_version + 1, row.from_version))
+    return {table_id: tuple(sorted(found)) for table_id, found in ranges.items()}
