@@ -8,6 +8,7 @@ from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.formats.base import TableReader
 from lakewarden.catalog.metastore.base import Metastore
 from lakewarden.catalog.model import TableFormat
+from lakewarden.catalog.rollbacks import Rollback
 from lakewarden.catalog.storage import FileEntry, StorageOptions
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "JobContext",
     "Partition",
     "Report",
+    "Rollbacks",
     "TableStatistics",
     "Target",
 ]
@@ -126,6 +128,12 @@ class Engine(Protocol):
     ) -> int:
         """Set table properties in one commit. Returns its version."""
 
+    def restore(self, location: str, *, requires: int, to: int, apps: Sequence[str], run_id: str) -> int:
+        """Make the contents, schema and properties of version `to` the new head, in one commit. Returns its version.
+
+        Where the table's features allow it, the transaction numbers of `apps` go back, too. Raises `ExecutionError` if
+        files of `to` are gone."""
+
     def checkpoint(self, location: str, *, requires: int) -> None:
         """Write a checkpoint of version `requires`; no commit. Never cleans the log."""
 
@@ -153,10 +161,25 @@ class Engine(Protocol):
         """End the session."""
 
 
+class Rollbacks(Protocol):
+    """What runs need to know of rollbacks, and the way to execute one."""
+
+    def needed_version(self, table_id: str) -> int | None:
+        """The oldest version of a table that a rollback, or its undo, still needs; None if none does. Read anew each
+        time. Raises `UnavailableError` when the journal cannot be read: then nothing may be deleted."""
+
+    def holds(self, table_id: str) -> str | None:
+        """The rollback that holds a table: nothing else of ours may work on it; None if none does."""
+
+    def go_on(self, rollback_id: str, ctx: "JobContext") -> Rollback:
+        """Do what is left to do of a rollback. Returns it in the state it came to."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobContext:
     """Everything one run needs. `metastore` is None where none is configured. `still_ours` is called between steps:
-    it raises `ConflictError` once the run was cancelled or its lease was lost. `storage` opens the table's folder."""
+    it raises `ConflictError` once the run was cancelled or its lease was lost. `storage` opens the table's folder.
+    `rollbacks` is the journal of rollbacks and what acting on it takes; None where there is none to respect."""
 
     target: Target
     run_id: str
@@ -166,6 +189,7 @@ class JobContext:
     metastore: Metastore | None
     still_ours: Callable[[], None]
     storage: StorageOptions = field(default_factory=StorageOptions)
+    rollbacks: Rollbacks | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

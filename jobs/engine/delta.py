@@ -10,7 +10,7 @@ from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.model import Action, TableFormat
 from lakewarden.catalog.storage import FileEntry, FileStore, StorageOptions, open_store
 from lakewarden.jobs.base import FileChange, Partition, TableStatistics
-from lakewarden.jobs.engine import delta_maintain, deltars
+from lakewarden.jobs.engine import delta_maintain, delta_restore, deltars, deltars_restore
 from lakewarden.jobs.engine.delta_convert import convert
 from lakewarden.jobs.engine.delta_log_cleanup import clean_log
 from lakewarden.jobs.engine.delta_statistics import table_statistics
@@ -113,6 +113,18 @@ class DeltaEngine:
         with self._stamped(run_id, Action.PROPERTIES) as spark:
             return delta_maintain.set_properties(
                 spark, self._store(location), requires=requires, properties=properties, run_id=run_id
+            )
+
+    def restore(self, location: str, *, requires: int, to: int, apps: Sequence[str], run_id: str) -> int:
+        storage = self._storage(location)
+        version = deltars_restore.restore(
+            location, requires=requires, to=to, run_id=run_id, apps=apps, storage=storage
+        )
+        if version is not None:
+            return version
+        with self._stamped(run_id, Action.ROLLBACK) as spark:
+            return delta_restore.restore(
+                spark, self._store(location), requires=requires, to=to, run_id=run_id
             )
 
     def checkpoint(self, location: str, *, requires: int) -> None:

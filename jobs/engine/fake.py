@@ -25,7 +25,7 @@ from lakewarden.catalog.metastore.base import Metastore
 from lakewarden.catalog.model import TableFormat
 from lakewarden.catalog.storage import FileEntry, FileStore, StorageOptions, local_path, open_store
 from lakewarden.jobs.base import ColumnStatistics, FileChange, Partition, TableStatistics
-from lakewarden.jobs.engine import deltars
+from lakewarden.jobs.engine import deltars, deltars_restore
 from lakewarden.jobs.engine.delta_log import require_head
 from lakewarden.jobs.engine.delta_log_cleanup import clean_log
 from lakewarden.jobs.engine.file_statistics import fill_file_statistics
@@ -120,6 +120,14 @@ class FakeEngine:
     ) -> int:
         version = deltars.set_properties(
             location, requires=requires, properties=properties, run_id=run_id, storage=StorageOptions()
+        )
+        if version is None:
+            raise ExecutionError(f"{location} uses features that only Spark can write.")
+        return version
+
+    def restore(self, location: str, *, requires: int, to: int, apps: Sequence[str], run_id: str) -> int:
+        version = deltars_restore.restore(
+            location, requires=requires, to=to, run_id=run_id, apps=apps, storage=StorageOptions()
         )
         if version is None:
             raise ExecutionError(f"{location} uses features that only Spark can write.")

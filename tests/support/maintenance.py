@@ -174,6 +174,10 @@ class AskedEngine:
         self.asked.append(f"set {properties}")
         return requires + 1
 
+    def restore(self, location: str, *, requires: int, to: int, apps: Sequence[str], run_id: str) -> int:
+        self.asked.append("restore")
+        return requires + 1
+
     def checkpoint(self, location: str, *, requires: int) -> None:
         self.asked.append(f"checkpoint {requires}")
 
