@@ -94,6 +94,7 @@ KNOBS: Final = (
     _knob("run.heartbeat", KnobKind.DURATION, "10 s", "How often a worker reports; well below run.lease."),
     _knob("run.attempts", KnobKind.COUNT, "3", "How often a run is begun before it counts as abandoned."),
     _knob("run.longest", KnobKind.DURATION, "1 day", "A run that takes longer is stuck: its worker gives it up."),
+    _knob("rollback.undo", KnobKind.DURATION, "7 days", "How long a rollback can be undone: its old versions are kept for it."),
     _knob("workers.count", KnobKind.COUNT, "1", "Worker processes, each with its own Spark session."),
     _knob("workers.idle", KnobKind.DURATION, "10 min", "A worker without work for so long ends, and frees its memory."),
     _knob("workers.drain", KnobKind.DURATION, "60 s", "How long a stopping daemon waits for runs before it kills workers."),

@@ -29,9 +29,19 @@ from lakewarden.catalog.model import (
 )
 from lakewarden.catalog.policies import DownstreamPromise, EffectivePolicy
 from lakewarden.catalog.registry.desk import GONE
+from lakewarden.catalog.rollbacks import Hold, holds, rollbacks_of
 from lakewarden.catalog.scopes import Governed, govern, scope_names, scopes_by_name
 from lakewarden.catalog.state.base import Run
-from lakewarden.catalog.system.base import HEALTH, LINEAGE, RUNS, SCHEMAS, TABLES, Committed, SystemStore
+from lakewarden.catalog.system.base import (
+    HEALTH,
+    LINEAGE,
+    ROLLBACKS,
+    RUNS,
+    SCHEMAS,
+    TABLES,
+    Committed,
+    SystemStore,
+)
 from lakewarden.catalog.system.codec import codec
 from lakewarden.jobs.world import Budget, Past, TableView, World, remember
 
@@ -60,6 +70,7 @@ class Memory:
         self._derivations: set[tuple[str, str]] = set()
         self._held: Mapping[str, LongerPromise] = {}
         self._promises_stale = False
+        self._holds: Mapping[str, Hold] = {}
         self._versions: dict[str, int] = {}
         self._by_name: dict[str, str] = {}
         self._by_location: dict[str, str] = {}
@@ -81,6 +92,9 @@ class Memory:
         lineage = self._store.rows(LINEAGE)
         if self._moved(LINEAGE.name, lineage.version):
             self._take_lineage(lineage.arrow(["output_id", "output_version", "input_id"]))
+        rollbacks = self._store.rows(ROLLBACKS)
+        if self._moved(ROLLBACKS.name, rollbacks.version):
+            self._holds = holds(rollbacks_of(rollbacks.all()))
         runs = self._store.rows(RUNS)
         if self._moved(RUNS.name, runs.version):
             self._past.clear()
@@ -164,6 +178,7 @@ class Memory:
                 health=self._health.get(table_id),
                 past=self._past.get(table_id, {}),
                 unfinished=busy.get(table_id),
+                rollback=self._holds.get(table_id),
             )
             for table_id, one in self._governed.items()
         )

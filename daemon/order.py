@@ -115,10 +115,10 @@ def _action(
             return SetProperties(requires=version, properties=retention_properties(policy))
         case Action.SYNC:
             return SyncMetastore(requires=version, name=row.name)
-        case Action.CONVERT | Action.PURGE:
+        case Action.CONVERT | Action.PURGE | Action.ROLLBACK:
             raise UsageError(
                 f"{order.action} is not ordered here.",
-                hint="Use `lakewarden tables convert` or `drop --purge`.",
+                hint="Use `lakewarden tables convert`, `tables drop --purge` or `lakewarden rollback`.",
             )
         case _:
             assert_never(order.action)

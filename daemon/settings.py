@@ -60,6 +60,7 @@ class Settings:
     run_heartbeat: timedelta
     run_attempts: int
     run_longest: timedelta
+    rollback_undo: timedelta
     workers_count: int
     workers_idle: timedelta
     workers_drain: timedelta

@@ -53,6 +53,8 @@ def worker_config(settings: Settings, name: str) -> str:
             lease=settings.run_lease,
             heartbeat=settings.run_heartbeat,
             longest_run=settings.run_longest,
+            system_location=settings.system_location,
+            undo_for=settings.rollback_undo,
             idle=settings.workers_idle,
             log_level=settings.log_level,
         )

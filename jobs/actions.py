@@ -16,6 +16,7 @@ __all__ = [
     "LogCare",
     "Purge",
     "RefreshStatistics",
+    "RollBack",
     "SetProperties",
     "SyncMetastore",
     "Vacuum",
@@ -130,7 +131,25 @@ class Purge:
     bytes: int
 
 
-AnyAction = Convert | Vacuum | Compact | RefreshStatistics | LogCare | SetProperties | SyncMetastore | Purge
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RollBack:
+    """Go on with the rollback `rollback_id`, forwards or back: its journal in `lakewarden.rollbacks` says what is next."""
+
+    kind: Literal["rollback"] = "rollback"
+    rollback_id: str
+
+
+AnyAction = (
+    Convert
+    | Vacuum
+    | Compact
+    | RefreshStatistics
+    | LogCare
+    | SetProperties
+    | SyncMetastore
+    | Purge
+    | RollBack
+)
 _ADAPTER: TypeAdapter[AnyAction] = TypeAdapter(Annotated[AnyAction, Field(discriminator="kind")])
 
 

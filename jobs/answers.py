@@ -12,6 +12,7 @@ from lakewarden.jobs.actions import (
     LogCare,
     Purge,
     RefreshStatistics,
+    RollBack,
     SetProperties,
     SyncMetastore,
     Vacuum,
@@ -28,6 +29,7 @@ KIND_OF: dict[type[AnyAction], Action] = {
     SetProperties: Action.PROPERTIES,
     SyncMetastore: Action.SYNC,
     Purge: Action.PURGE,
+    RollBack: Action.ROLLBACK,
 }
 
 
@@ -56,6 +58,7 @@ class WhyNot(StrEnum):
     NOT_ACTIVE = "not active"
     GRACE_PERIOD = "grace period"
     NO_METASTORE = "no metastore"
+    ROLLBACK = "held by a rollback"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -15,6 +15,7 @@ from lakewarden.jobs.actions import (
     LogCare,
     Purge,
     RefreshStatistics,
+    RollBack,
     SetProperties,
     SyncMetastore,
     Vacuum,
@@ -87,7 +88,7 @@ def estimate(action: AnyAction, health: HealthRow | None) -> Estimate:
                 seconds=METADATA + action.files / DELETE_RATE,
                 benefit=action.bytes * KEEP_COST,
             )
-        case SetProperties() | SyncMetastore():
+        case SetProperties() | SyncMetastore() | RollBack():
             return Estimate(benefit=1.0)
     assert_never(action)
 

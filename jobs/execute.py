@@ -9,6 +9,7 @@ from lakewarden.jobs.actions import (
     LogCare,
     Purge,
     RefreshStatistics,
+    RollBack,
     SetProperties,
     SyncMetastore,
     Vacuum,
@@ -19,6 +20,7 @@ from lakewarden.jobs.convert import convert
 from lakewarden.jobs.log_care import log_care
 from lakewarden.jobs.properties import set_properties
 from lakewarden.jobs.purge import purge
+from lakewarden.jobs.rollback.run import roll_back
 from lakewarden.jobs.statistics import refresh_statistics
 from lakewarden.jobs.sync import sync_metastore
 from lakewarden.jobs.vacuum import vacuum
@@ -45,5 +47,7 @@ def execute(ctx: JobContext, action: AnyAction) -> Report:
             return sync_metastore(ctx, action)
         case Purge():
             return purge(ctx, action)
+        case RollBack():
+            return roll_back(ctx, action)
         case _:
             assert_never(action)

@@ -15,9 +15,9 @@ CONSENT_RECHECK = timedelta(days=1)
 CANCELLED_REST = timedelta(hours=1)
 """How long the daemon leaves an action alone that somebody cancelled."""
 
-_ASKED_FOR = (Action.CONVERT, Action.PURGE)
+_ASKED_FOR = (Action.CONVERT, Action.PURGE, Action.ROLLBACK)
 """Asked for by a person: neither mode nor quiet hours stand in the way."""
-_DELETES = (Action.VACUUM, Action.PURGE)
+_DELETES = (Action.VACUUM, Action.PURGE, Action.ROLLBACK)
 _NEEDS_FEATURES = (Action.VACUUM, Action.COMPACT, Action.STATISTICS, Action.LOG_CARE, Action.PROPERTIES)
 _NOT_FOR_SYSTEM = (Action.PROPERTIES, Action.STATISTICS)
 
@@ -58,6 +58,9 @@ def _switches(view: TableView, action: Action) -> NotDue | None:
     governed = view.governed
     if governed.paused is not None:
         return NotDue(action=action, why=WhyNot.PAUSED, because=f"paused by {governed.paused}")
+    if view.rollback is not None and action is not Action.ROLLBACK:
+        because = f"rollback {view.rollback.rollback_id} of it is not finished"
+        return NotDue(action=action, why=WhyNot.ROLLBACK, because=because)
     if governed.hold is not None and action in _DELETES:
         return NotDue(action=action, why=WhyNot.ON_HOLD, because=f"held by {governed.hold}")
     if action not in _ASKED_FOR and governed.policy.mode is Mode.OBSERVE:

@@ -30,9 +30,10 @@ def observe_at(ctx: JobContext, requires: int) -> Observation:
 
 
 def protection_of(ctx: JobContext, seen: Observation, promise: timedelta) -> Protection:
-    """What a promise protects of a table right now, from every commit that its log still has."""
+    """What a promise and the rollbacks protect of a table right now, from every commit that its log still has."""
+    needed = None if ctx.rollbacks is None else ctx.rollbacks.needed_version(ctx.target.table_id)
     commits = ctx.reader.commits(ctx.target.location, after=-1, upto=seen.version)
-    return protect(commits, head=seen.version, now=ctx.clock.now(), promise=promise)
+    return protect(commits, head=seen.version, now=ctx.clock.now(), promise=promise, needed=needed)
 
 
 def deleted_file_retention(seen: Observation) -> timedelta | None:

@@ -18,6 +18,7 @@ from lakewarden.jobs.actions import (
     LogCare,
     Purge,
     RefreshStatistics,
+    RollBack,
     SetProperties,
     SyncMetastore,
     Vacuum,
@@ -32,6 +33,7 @@ from lakewarden.jobs.world import TableView, World
 __all__ = ["Plan", "PlannedRun", "Waiting", "judge", "plan", "request_for", "required_version"]
 
 URGENCY: Final = {
+    Action.ROLLBACK: 7,  # tables that are half-way back keep everybody waiting
     Action.CONVERT: 6,  # somebody waits for it
     Action.PROPERTIES: 5,  # until they carry the policy, anybody's vacuum may break the promise
     Action.SYNC: 4,  # readers see wrong columns
@@ -108,9 +110,10 @@ def judge(view: TableView, action: Action, world: World, now: datetime) -> Answe
 
 
 def required_version(action: AnyAction) -> int | None:
-    """The table version an action was decided on; None for a conversion, which finds no version yet."""
+    """The table version an action was decided on; None for a conversion, which finds no version yet, and for a
+    rollback, whose journal has the versions of all its tables."""
     match action:
-        case Convert():
+        case Convert() | RollBack():
             return None
         case (
             Vacuum()

@@ -47,11 +47,19 @@ class Sorted:
     kept: tuple[tuple[Tombstone, Kept], ...]
 
 
-def protect(commits: Iterable[Commit], *, head: int, now: datetime, promise: timedelta) -> Protection:
+def protect(
+    commits: Iterable[Commit],
+    *,
+    head: int,
+    now: datetime,
+    promise: timedelta,
+    needed: int | None = None,
+) -> Protection:
     """The versions that the promise protects, from the commits that the log still has, in order, up to `head`.
 
     A commit counts as no older than any commit before it: where two clocks contradict each other, the younger reading
-    wins. Without a young commit only head itself is protected.
+    wins. Without a young commit only head itself is protected. `needed` is the oldest version that something else needs,
+    such as a rollback or its undo.
     """
     newest: datetime | None = None
     oldest_young = logged_from = previous = None
@@ -62,7 +70,8 @@ def protect(commits: Iterable[Commit], *, head: int, now: datetime, promise: tim
         if previous is None or commit.version != previous + 1:
             logged_from = commit.version
         previous = commit.version
-    oldest_version = head if oldest_young is None else max(oldest_young - 1, 0)
+    promised = head if oldest_young is None else max(oldest_young - 1, 0)
+    oldest_version = promised if needed is None else min(promised, needed)
     is_logged = previous == head and logged_from is not None and logged_from <= oldest_version + 1
     return Protection(oldest_version=oldest_version, is_logged=is_logged)
 

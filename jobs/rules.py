@@ -19,6 +19,7 @@ from lakewarden.jobs.actions import (
     LogCare,
     Purge,
     RefreshStatistics,
+    RollBack,
     SetProperties,
     SyncMetastore,
     Vacuum,
@@ -261,7 +262,20 @@ def sync(view: TableView, world: World, now: datetime) -> Answer:
     return waits or Due(action=action, because=found)
 
 
+def rollback(view: TableView, world: World, now: datetime) -> Answer:
+    """A rollback that was begun goes on by itself, also after a crash, unless a person has to decide."""
+    hold = view.rollback
+    if hold is None or not hold.leads:
+        return _nothing(Action.ROLLBACK, "no rollback of it is under way")
+    if hold.waits:
+        because = f"rollback {hold.rollback_id} stopped; `lakewarden rollback show` says why"
+        return NotDue(action=Action.ROLLBACK, why=WhyNot.CONSENT, because=because)
+    way = "is to be undone" if hold.undo else "is not done yet"
+    return Due(action=RollBack(rollback_id=hold.rollback_id), because=f"rollback {hold.rollback_id} {way}")
+
+
 RULES: Final[Mapping[Action, Rule]] = {
+    Action.ROLLBACK: rollback,
     Action.CONVERT: convert,
     Action.PROPERTIES: properties,
     Action.SYNC: sync,

@@ -19,15 +19,16 @@ from lakewarden.catalog.model import Action, Outcome
 from lakewarden.catalog.state.base import Queue, Result, Run, RunRequest
 from lakewarden.catalog.storage import StorageOptions
 from lakewarden.jobs.actions import AnyAction, decode
-from lakewarden.jobs.base import Engine, JobContext, Report, Target
+from lakewarden.jobs.base import Engine, JobContext, Report, Rollbacks, Target
 from lakewarden.jobs.execute import execute
 from lakewarden.jobs.heartbeat import Heartbeat
 from lakewarden.jobs.verdict import GiveUp, Recovered, Retry, verdict_of
 
 __all__ = ["Finished", "Runner"]
 
-_ANY_VERSION: Final = (Action.CONVERT, Action.LOG_CARE)
-"""A conversion has no version to be decided on; what came after its version changes nothing about log care."""
+_ANY_VERSION: Final = (Action.CONVERT, Action.LOG_CARE, Action.ROLLBACK)
+"""A conversion has no version to be decided on; what came after its version changes nothing about log care;
+a rollback's journal has the versions of all its tables."""
 _PAUSE: Final = timedelta(seconds=1)
 
 
@@ -43,7 +44,7 @@ class Finished:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Runner:
     """Claims and executes runs for one worker, one at a time. `lease` is how long a run stays ours without a report,
-    `heartbeat` how often we report, `longest_run` when a run counts as stuck; `storage` gives a location's options."""
+    `heartbeat` how often we report, `longest_run` when a run counts as stuck; `storage` gives a location's options, `rollbacks` is the journal of rollbacks (None: there is none)."""
 
     worker: str
     queue: Queue
@@ -55,6 +56,7 @@ class Runner:
     lease: timedelta
     heartbeat: timedelta
     longest_run: timedelta
+    rollbacks: Rollbacks | None = None
     monotonic: Callable[[], float] = time.monotonic
 
     def run_next(self) -> Finished | None:
@@ -148,6 +150,7 @@ class Runner:
             raise ConflictError(
                 f"{request.name} moved past version {decided}, on which this was decided; nothing was changed."
             )
+        self._refuse_held(request)
         reach("run.checked")
         ctx = JobContext(
             target=Target(
@@ -163,12 +166,20 @@ class Runner:
             metastore=self.metastore,
             still_ours=pulse.still_ours,
             storage=self.storage(request.location),
+            rollbacks=self.rollbacks,
         )
         action = _decoded(request)
         reach("run.executing")
         report = execute(ctx, action)
         reach("run.executed")
         return report
+
+    def _refuse_held(self, request: RunRequest) -> None:
+        if self.rollbacks is None or request.action is Action.ROLLBACK:
+            return
+        holder = self.rollbacks.holds(request.table_id)
+        if holder is not None:
+            raise ConflictError(f"{request.name} is held by rollback {holder}; nothing was changed.")
 
     def _finish(self, run: Run, result: Result) -> bool:
         """Tell the queue, for as long as the lease may last if it does not answer: after that the log tells."""

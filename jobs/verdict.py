@@ -46,7 +46,7 @@ def verdict_of(run: Run, commits: Iterable[Commit]) -> Verdict:
         return Retry()
     last = ours[-1].version
     match action:
-        case Action.CONVERT | Action.PURGE | Action.SYNC | Action.LOG_CARE:
+        case Action.CONVERT | Action.PURGE | Action.SYNC | Action.LOG_CARE | Action.ROLLBACK:
             return Retry()
         case Action.PROPERTIES | Action.COMPACT | Action.STATISTICS:
             return Recovered(version=last)

@@ -19,6 +19,7 @@ from lakewarden.catalog.state.db import open_database
 from lakewarden.catalog.state.queue import DatabaseQueue
 from lakewarden.jobs.engine.delta import DeltaEngine
 from lakewarden.jobs.engine.session import start_session
+from lakewarden.jobs.rollback.run import open_rollbacks
 from lakewarden.jobs.runner import Runner
 from lakewarden.jobs.work_loop import WorkLoop
 from lakewarden.jobs.worker_config import WorkerConfig, read_config
@@ -58,9 +59,10 @@ def main() -> int:
 
 def _runner(config: WorkerConfig, engine: DeltaEngine) -> Runner:
     uri = config.spark.metastore_uri
+    queue = DatabaseQueue(open_database(config.database_url))
     return Runner(
         worker=config.name,
-        queue=DatabaseQueue(open_database(config.database_url)),
+        queue=queue,
         reader=DeltaReader(config.storage.at),
         engine=engine,
         metastore=None if uri is None else HiveMetastore(uri),
@@ -69,6 +71,7 @@ def _runner(config: WorkerConfig, engine: DeltaEngine) -> Runner:
         lease=config.lease,
         heartbeat=config.heartbeat,
         longest_run=config.longest_run,
+        rollbacks=open_rollbacks(config, queue),
     )
 
 

@@ -18,6 +18,8 @@ class WorkerConfig:
 
     `lease` is how long a run stays ours without a report, `heartbeat` how often we report, `longest_run` when a run
     counts as stuck; after `idle` without work the worker ends; `poll` is how often an idle one asks for work.
+    `system_location` is where the system tables are (None: none, and no rollbacks either); a rollback can be undone for
+    `undo_for`.
     """
 
     name: str
@@ -28,6 +30,8 @@ class WorkerConfig:
     lease: timedelta = timedelta(seconds=60)
     heartbeat: timedelta = timedelta(seconds=10)
     longest_run: timedelta = timedelta(days=1)
+    system_location: str | None = None
+    undo_for: timedelta = timedelta(days=7)
     idle: timedelta = timedelta(minutes=10)
     poll: timedelta = timedelta(milliseconds=500)
     log_level: str = "info"

@@ -11,6 +11,7 @@ from datetime import datetime
 from pydantic import ValidationError
 
 from lakewarden.catalog.model import Action, HealthRow, Outcome, RunRow
+from lakewarden.catalog.rollbacks import Hold
 from lakewarden.catalog.scopes import Governed
 from lakewarden.catalog.state.base import Run
 from lakewarden.jobs.actions import LogCare, Vacuum, decode
@@ -74,12 +75,14 @@ def _is_thorough(payload: str | None) -> bool:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TableView:
-    """One managed table: its row under its scopes, its health, its finished runs, and the run it has now."""
+    """One managed table: its row under its scopes, its health, its finished runs, the run it has now, and
+    the rollback that holds it."""
 
     governed: Governed
     health: HealthRow | None = None
     past: Mapping[Action, Past] = field(default_factory=dict)
     unfinished: Run | None = None
+    rollback: Hold | None = None
 
     @property
     def table_id(self) -> str:

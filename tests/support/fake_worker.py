@@ -11,6 +11,7 @@ from lakewarden.catalog.metastore.base import Metastore
 from lakewarden.catalog.state.db import open_database
 from lakewarden.catalog.state.queue import DatabaseQueue
 from lakewarden.jobs.engine.fake import FakeEngine
+from lakewarden.jobs.rollback.run import open_rollbacks
 from lakewarden.jobs.runner import Runner
 from lakewarden.jobs.work_loop import WorkLoop
 from lakewarden.jobs.worker_config import read_config
@@ -23,9 +24,10 @@ def main(
     config = read_config(sys.stdin.read())
     clock, uri = SystemClock(), config.spark.metastore_uri
     metastore = None if uri is None else connect(uri)
+    queue = DatabaseQueue(open_database(config.database_url))
     runner = Runner(
         worker=config.name,
-        queue=DatabaseQueue(open_database(config.database_url)),
+        queue=queue,
         reader=DeltaReader(),
         engine=engine(clock, metastore),
         metastore=metastore,
@@ -34,6 +36,7 @@ def main(
         lease=config.lease,
         heartbeat=config.heartbeat,
         longest_run=config.longest_run,
+        rollbacks=open_rollbacks(config, queue),
     )
     worker = WorkLoop(runner, idle=config.idle, poll=config.poll, parent=config.parent)
 

@@ -1,0 +1,146 @@
+"""What is done to one table: restore it, keep our properties, take it back. Each may be repeated after a crash.
+
+Every commit carries the mark of its step. A repetition looks for that mark in the table's log first, so the log, not
+memory, says whether the step was done.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from lakewarden.catalog.errors import ConflictError, PreconditionError, UnreadableError
+from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.formats.base import Commit, LogProblem, Observation, TableReader
+from lakewarden.catalog.model import RollbackRow
+from lakewarden.catalog.storage import StorageOptions, open_store
+from lakewarden.jobs.base import Engine
+from lakewarden.jobs.rollback.step import RestoreStep
+from lakewarden.jobs.rollback.verify import missing_files
+
+__all__ = ["Hands", "mark_of"]
+
+_QUIET: Final = frozenset({"OPTIMIZE", "VACUUM START", "VACUUM END"})
+"""Commits that change nothing a reader of the table could see."""
+
+
+def mark_of(row: RollbackRow, *, undo: bool = False) -> str:
+    """The run id that a step's commit carries."""
+    return f"rollback-{row.rollback_id}-{row.step}{'-undo' if undo else ''}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Hands:
+    """What works on the tables. `storage` opens a table's folder."""
+
+    reader: TableReader
+    engine: Engine
+    storage: Callable[[str], StorageOptions]
+
+    def restore(self, row: RollbackRow, step: RestoreStep) -> int:
+        """Take the table to the step's target; the version of the commit. Raises `ConflictError` if head moved."""
+        done = self._find(step, mark_of(row))
+        if done is not None:
+            return done.version
+        try:
+            version = self.engine.restore(
+                step.location,
+                requires=step.from_version,
+                to=step.to_version,
+                apps=step.apps,
+                run_id=mark_of(row),
+            )
+        except ConflictError as error:
+            done = self._find(step, mark_of(row))  # the answer to our own commit may have been lost
+            if done is None:
+                raise self._moved(step) from error
+            version = done.version
+        reach("rollback.restored")
+        return version
+
+    def keep_properties(self, row: RollbackRow, step: RestoreStep) -> int | None:
+        """Set again those of our properties that the restore rewound; None if there were none."""
+        done = self._find(step, mark_of(row))
+        if done is not None:
+            return done.version
+        seen = self._observe(step)
+        lost = [(key, value) for key, value in step.properties if seen.properties.get(key) != value]
+        if not lost:
+            return None
+        version = self.engine.set_properties(
+            step.location, requires=seen.version, properties=lost, run_id=mark_of(row)
+        )
+        reach("rollback.properties")
+        return version
+
+    def take_back(self, row: RollbackRow, marks: Iterable[str], step: RestoreStep) -> int | None:
+        """Make the version before the rollback head again; None if the restore never happened.
+
+        `marks` are those of the commits that the rollback made on this table. Raises `ConflictError` if somebody wrote
+        after them, `PreconditionError` if the old version cannot be restored any more.
+        """
+        undo, ours = mark_of(row, undo=True), frozenset(marks)
+        last, foreign = None, None
+        for commit in self.reader.commits(step.location, after=step.from_version):
+            if commit.run_id == undo:
+                return commit.version
+            if commit.run_id in ours:
+                last, foreign = commit.version, None
+            elif last is not None and foreign is None and not _is_quiet(commit):
+                foreign = commit
+        if last is None:
+            if row.new_version is not None:
+                raise PreconditionError(
+                    f"The log of {step.name} no longer shows what the rollback did to it; it stays as it is.",
+                    hint="Somebody cleaned the log or made the table anew: look at `lakewarden tables history`.",
+                )
+            return None
+        if foreign is not None:
+            raise ConflictError(
+                f"{step.name} was written to after its rollback (version {foreign.version}, {foreign.operation}); "
+                "it stays as it is.",
+                hint="Undo that write first, or leave the table rolled back.",
+            )
+        head = self._observe(step).version
+        self._check_old_files(step, head)
+        version = self.engine.restore(
+            step.location, requires=head, to=step.from_version, apps=step.apps, run_id=undo
+        )
+        reach("rollback.taken_back")
+        return version
+
+    def _check_old_files(self, step: RestoreStep, head: int) -> None:
+        store = open_store(step.location, self.storage(step.location))
+        try:
+            gone = missing_files(self.reader, store, step.location, head=head, target=step.from_version)
+        except UnreadableError as error:
+            raise PreconditionError(
+                f"Version {step.from_version} of {step.name} has expired: it cannot be undone to any more.",
+                hint="Versions are kept until the stated time; restore a backup.",
+            ) from error
+        if gone:
+            raise PreconditionError(
+                f"Version {step.from_version} of {step.name} cannot be undone to: {gone[0]} is gone.",
+                hint="Somebody's vacuum deleted it; put it back from a backup.",
+            )
+
+    def _find(self, step: RestoreStep, mark: str) -> Commit | None:
+        commits = self.reader.commits(step.location, after=step.from_version)
+        return next((commit for commit in commits if commit.run_id == mark), None)
+
+    def _observe(self, step: RestoreStep) -> Observation:
+        seen = self.reader.observe(step.location)
+        if isinstance(seen, LogProblem):
+            raise UnreadableError(seen.message, hint=f"lakewarden tables validate {step.name}")
+        return seen
+
+    def _moved(self, step: RestoreStep) -> ConflictError:
+        first = next(self.reader.commits(step.location, after=step.from_version), None)
+        what = "" if first is None else f" (version {first.version}, {first.operation})"
+        return ConflictError(
+            f"Somebody wrote to {step.name} after version {step.from_version}{what}; it was not touched.",
+            hint="`lakewarden rollback resume` takes that commit into the plan, `rollback undo` takes all back.",
+        )
+
+
+def _is_quiet(commit: Commit) -> bool:
+    return commit.operation in _QUIET and not commit.data_change

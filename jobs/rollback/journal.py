@@ -1,0 +1,86 @@
+"""The journal of rollbacks in `lakewarden.rollbacks`: read whole, changed by compare-and-set, one commit per move.
+
+Who writes a move says in which state it believes the rollback to be. If it is not, somebody else has moved it on, and
+nothing is written.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from lakewarden.catalog.clock import Clock
+from lakewarden.catalog.errors import ConflictError, NotFoundError
+from lakewarden.catalog.model import RollbackRow, RollbackState
+from lakewarden.catalog.rollbacks import Rollback, rollbacks_of
+from lakewarden.catalog.system.base import ROLLBACKS, Rows, SystemStore
+
+__all__ = ["Journal"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Journal:
+    """Rollbacks as the system tables keep them."""
+
+    store: SystemStore
+    clock: Clock
+
+    def all(self) -> tuple[Rollback, ...]:
+        """Every rollback, oldest first."""
+        found = rollbacks_of(self.store.rows(ROLLBACKS).all())
+        return tuple(sorted(found, key=lambda one: (one.head.recorded_at, one.rollback_id)))
+
+    def get(self, rollback_id: str) -> Rollback:
+        """One rollback. Raises `NotFoundError`."""
+        return _get(self.store.rows(ROLLBACKS), rollback_id)
+
+    def find(self, text: str) -> Rollback:
+        """The rollback whose id or plan hash begins with `text`. Raises `NotFoundError` unless exactly one does."""
+        every = self.all()
+        found = [
+            one for one in every if one.rollback_id.startswith(text) or one.head.plan_hash.startswith(text)
+        ]
+        exact = [one for one in found if text in (one.rollback_id, one.head.plan_hash)]
+        if len(exact or found) == 1:
+            return (exact or found)[0]
+        count = len(found) or "No"
+        raise NotFoundError(
+            f"{count} rollback{'s begin' if found else ' or plan begins'} with {text or 'nothing'}.",
+            hint="`lakewarden rollback list` shows them; `lakewarden rollback plan` makes one.",
+        )
+
+    def put(self, rows: Iterable[RollbackRow], *, forget: Iterable[RollbackRow] = (), because: str) -> None:
+        """Write rows whatever was there, and remove others."""
+        kept, gone = tuple(rows), tuple(forget)
+        self.store.edit(ROLLBACKS, lambda _: kept, delete=lambda _: gone, because=because)
+
+    def save(self, rollback: Rollback, *, expects: RollbackState, because: str) -> Rollback:
+        """Write what differs from the stored rows, in one commit, if the rollback is still in state `expects`.
+
+        Raises `ConflictError` if it is in another state: somebody else has moved it on.
+        """
+
+        def differing(rows: Rows[RollbackRow]) -> list[RollbackRow]:
+            stored = _get(rows, rollback.rollback_id)
+            if stored.head.state is not expects:
+                raise ConflictError(
+                    f"Rollback {rollback.rollback_id} is {stored.head.state} by now, no longer {expects}."
+                )
+            known = {row.step: row for row in (stored.head, *stored.steps)}
+            now = self.clock.now()
+            return [
+                replace(row, recorded_at=now)
+                for row in (rollback.head, *rollback.steps)
+                if row.step not in known
+                or replace(row, recorded_at=known[row.step].recorded_at) != known[row.step]
+            ]
+
+        self.store.edit(ROLLBACKS, differing, because=because, run_id=rollback.rollback_id)
+        return rollback
+
+
+def _get(rows: Rows[RollbackRow], rollback_id: str) -> Rollback:
+    found = rollbacks_of(rows.find(rollback_id=rollback_id))
+    if not found:
+        raise NotFoundError(
+            f"There is no rollback {rollback_id}.", hint="`lakewarden rollback list` shows them."
+        )
+    return found[0]

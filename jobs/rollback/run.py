@@ -1,0 +1,120 @@
+"""A rollback as a run of the queue: the saga with a run's lease, heartbeat and recovery."""
+
+import json
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from lakewarden.catalog.clock import SystemClock
+from lakewarden.catalog.errors import PreconditionError, UnavailableError
+from lakewarden.catalog.model import RollbackState, RollbackStep
+from lakewarden.catalog.rollbacks import Rollback, holds, needed_versions
+from lakewarden.catalog.state.base import Queue
+from lakewarden.catalog.storage import StorageOptions
+from lakewarden.catalog.system.store import DeltaSystemStore
+from lakewarden.catalog.units import count_of
+from lakewarden.jobs.actions import RollBack
+from lakewarden.jobs.base import JobContext, Report
+from lakewarden.jobs.rollback.act import Hands
+from lakewarden.jobs.rollback.journal import Journal
+from lakewarden.jobs.rollback.saga import Extend, Saga, nothing_more
+from lakewarden.jobs.worker_config import WorkerConfig
+
+__all__ = ["JournaledRollbacks", "open_rollbacks", "roll_back"]
+
+_POLL: Final = timedelta(milliseconds=200)
+_PATIENCE: Final = timedelta(minutes=2)
+"""How long a run of ours on one of the tables may take to notice that it was cancelled."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JournaledRollbacks:
+    """`Rollbacks` on the system tables. `queue` has the other runs that must end first (None: there are none)."""
+
+    journal: Journal
+    storage: Callable[[str], StorageOptions]
+    undo_for: timedelta
+    queue: Queue | None = None
+    extend: Extend = nothing_more
+    patience: timedelta = _PATIENCE
+    monotonic: Callable[[], float] = time.monotonic
+
+    def needed_version(self, table_id: str) -> int | None:
+        return needed_versions(self.journal.all(), self.journal.clock.now()).get(table_id)
+
+    def holds(self, table_id: str) -> str | None:
+        held = holds(self.journal.all()).get(table_id)
+        return None if held is None else held.rollback_id
+
+    def go_on(self, rollback_id: str, ctx: JobContext) -> Rollback:
+        def drain(tables: Collection[str]) -> None:
+            self._drain(tables, ctx)
+
+        return Saga(
+            journal=self.journal,
+            hands=Hands(reader=ctx.reader, engine=ctx.engine, storage=self.storage),
+            undo_for=self.undo_for,
+            still_ours=ctx.still_ours,
+            drain=drain,
+            extend=self.extend,
+        ).go_on(rollback_id)
+
+    def _drain(self, tables: Collection[str], ctx: JobContext) -> None:
+        """Ask the other runs on these tables to end, and wait until they have. No new ones begin: the planner and the
+        workers read the journal."""
+        until = self.monotonic() + self.patience.total_seconds()
+        while self.queue is not None:
+            others = [
+                run
+                for run in self.queue.unfinished()
+                if run.request.table_id in tables and run.request.run_id != ctx.run_id
+            ]
+            if not others:
+                return
+            for run in others:
+                self.queue.cancel(run.request.run_id)
+            if self.monotonic() >= until:
+                first = others[0].request
+                raise UnavailableError(
+                    f"The {first.action} of {first.name} was asked to end and has not ended yet.",
+                    hint="The rollback waits for it and is tried again.",
+                )
+            ctx.still_ours()
+            time.sleep(_POLL.total_seconds())
+
+
+def open_rollbacks(config: WorkerConfig, queue: Queue) -> JournaledRollbacks | None:
+    """The journal as a worker sees it; None where it was not told of system tables."""
+    location = config.system_location
+    if location is None:
+        return None
+    clock = SystemClock()
+    store = DeltaSystemStore(location, config.storage.at(location), actor=config.name)
+    return JournaledRollbacks(
+        journal=Journal(store=store, clock=clock),
+        storage=config.storage.at,
+        undo_for=config.undo_for,
+        queue=queue,
+    )
+
+
+def roll_back(ctx: JobContext, action: RollBack) -> Report:
+    """Go on with a rollback until it is done, taken back, or stopped by what others wrote (`PreconditionError`)."""
+    if ctx.rollbacks is None:
+        raise UnavailableError("This worker was not told where the journal of rollbacks is.")
+    ended = ctx.rollbacks.go_on(action.rollback_id, ctx)
+    if ended.head.state is RollbackState.CONFLICT:
+        raise PreconditionError(
+            ended.head.message or "Somebody else wrote to one of its tables.",
+            hint=f"`lakewarden rollback show {ended.rollback_id}`; then `rollback resume` or `rollback undo`.",
+        )
+    tables = count_of(len(ended.of_kind(RollbackStep.RESTORE)), "table")
+    undone = ended.head.state is RollbackState.COMPENSATED
+    own = next((row.new_version for row in ended.steps if row.table_id == ctx.target.table_id), None)
+    return Report(
+        message=f"{tables} {'as before' if undone else 'rolled back'}",
+        committed_version=own,
+        details=json.dumps({"rollback_id": ended.rollback_id, "state": ended.head.state.value}),
+    )

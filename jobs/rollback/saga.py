@@ -1,0 +1,164 @@
+"""A rollback as a journaled saga: intent before act, one commit per wave, from the roots to the leaves.
+
+Level-triggered: `go_on` looks at the journal and does what is next, so that the first attempt, an attempt after a crash
+and a resumption are the same call. Killed anywhere, the next one completes it (or an undo leaves all as before). Where
+somebody else writes in between, it stops: state `conflict`, with a sentence, and nothing of theirs is touched.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Final
+
+from lakewarden.catalog.errors import ConflictError, LakewardenError, PreconditionError
+from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.model import RollbackRow, RollbackState, RollbackStep
+from lakewarden.catalog.rollbacks import Rollback
+from lakewarden.catalog.storage import open_store
+from lakewarden.jobs.rollback.act import Hands
+from lakewarden.jobs.rollback.journal import Journal
+from lakewarden.jobs.rollback.rows import next_rows, step_of, verified_row
+from lakewarden.jobs.rollback.step import RestoreStep
+from lakewarden.jobs.rollback.undo import take_back
+from lakewarden.jobs.rollback.verify import verify_step
+
+__all__ = ["Extend", "Saga", "nothing_more"]
+
+_ROUNDS: Final = 20
+"""So often late commits are taken in before it is left to a person: somebody keeps deriving from what is undone."""
+_TO_DO: Final = (RollbackState.PLANNED, RollbackState.INTENT)
+
+Extend = Callable[[Rollback], Sequence[RestoreStep]]
+"""What else has to be restored, now that this much is done. Raises `PreconditionError` if a person has to agree."""
+
+
+def nothing_more(rollback: Rollback) -> Sequence[RestoreStep]:
+    """Never extends."""
+    return ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Saga:
+    """Executes rollbacks. `still_ours` raises once the run was cancelled or lost; `drain` waits until no other run of
+    ours works on these tables; `extend` looks for late commits; `undo_for` is how long an undo stays possible."""
+
+    journal: Journal
+    hands: Hands
+    undo_for: timedelta
+    still_ours: Callable[[], None] = lambda: None
+    drain: Callable[[Collection[str]], None] = lambda tables: None
+    extend: Extend = nothing_more
+
+    def go_on(self, rollback_id: str) -> Rollback:
+        """Do what is left to do, forwards or back. Returns the rollback in the state it came to: done, compensated or
+        conflict. Raises `PreconditionError` if it turns out before the first change that it cannot be executed: then
+        it is compensated, and nothing was changed."""
+        rollback = self.journal.get(rollback_id)
+        if not rollback.is_unsettled:
+            return rollback
+        self.drain({row.table_id for row in rollback.steps})
+        reach("rollback.drained")
+        if rollback.head.undo:
+            return take_back(self.journal, self.hands, rollback, still_ours=self.still_ours)
+        for _ in range(_ROUNDS):
+            rollback = self._forwards(rollback)
+            if rollback.head.state is not RollbackState.INTENT:
+                return rollback
+            rollback, extended = self._extended(rollback)
+            if rollback.head.state is not RollbackState.INTENT:
+                return rollback
+            if not extended:
+                return self._finish(rollback)
+        return self._stop(rollback, "New commits keep appearing that were derived from what is undone.")
+
+    def _forwards(self, rollback: Rollback) -> Rollback:
+        rollback = self._verified(rollback)
+        if rollback.head.state is not RollbackState.INTENT:
+            return rollback
+        reach("rollback.verified")
+        for wave in sorted({row.wave for row in rollback.steps if row.state in _TO_DO}):
+            rows = [row for row in rollback.steps if row.wave == wave and row.state in _TO_DO]
+            rollback = rollback.with_rows(replace(row, state=RollbackState.INTENT) for row in rows)
+            # One commit says that the wave before is done and that this one is about to begin.
+            self._save(rollback, f"wave {wave} of rollback {rollback.rollback_id}")
+            reach("rollback.intent")
+            rollback, trouble = self._act(rollback, wave)
+            reach("rollback.acted")
+            if trouble is not None:
+                return self._stop(rollback, trouble)
+        return rollback
+
+    def _verified(self, rollback: Rollback) -> Rollback:
+        rows = [row for row in rollback.of_kind(RollbackStep.RESTORE) if row.state is RollbackState.PLANNED]
+        untouched = all(row.state is RollbackState.PLANNED for row in rollback.steps)
+        found: list[RollbackRow] = []
+        for row in rows:
+            self.still_ours()
+            step = step_of(row)
+            store = open_store(step.location, self.hands.storage(step.location))
+            try:
+                found.extend(verified_row(row, verify_step(step, self.hands.reader, store)))
+            except LakewardenError as error:
+                if _comes_again(error):
+                    raise
+                if not untouched:
+                    return self._stop(rollback, str(error))
+                refused = rollback.with_head(RollbackState.COMPENSATED, message=str(error))
+                self._save(refused, f"rollback {rollback.rollback_id} was refused")
+                raise
+        return rollback.with_rows(found)
+
+    def _act(self, rollback: Rollback, wave: int) -> tuple[Rollback, str | None]:
+        """Restore the wave's tables one by one; what stopped it, if anything did."""
+        changed: list[RollbackRow] = []
+        rows = {row.step: row for row in rollback.steps}
+        for row in rollback.steps:  # a table's properties come right after its restore, by number
+            if row.wave != wave or row.state is not RollbackState.INTENT:
+                continue
+            self.still_ours()
+            restore = row if row.kind is RollbackStep.RESTORE else rows[row.step - 1]
+            try:
+                changed.append(self._act_on(row, step_of(restore)))
+            except LakewardenError as error:
+                if _comes_again(error):
+                    raise
+                changed.append(replace(row, state=RollbackState.CONFLICT, message=str(error)))
+                return rollback.with_rows(changed), str(error)
+        return rollback.with_rows(changed), None
+
+    def _act_on(self, row: RollbackRow, step: RestoreStep) -> RollbackRow:
+        restores = row.kind is RollbackStep.RESTORE
+        version = self.hands.restore(row, step) if restores else self.hands.keep_properties(row, step)
+        return replace(row, state=RollbackState.DONE, new_version=version, message=None)
+
+    def _extended(self, rollback: Rollback) -> tuple[Rollback, bool]:
+        try:
+            more = self.extend(rollback)
+        except PreconditionError as error:
+            return self._stop(rollback, str(error)), False
+        return rollback.with_rows(next_rows(rollback, more)), bool(more)
+
+    def _stop(self, rollback: Rollback, because: str) -> Rollback:
+        """What was begun and not done goes back to being planned; a person decides."""
+        planned = [
+            replace(row, state=RollbackState.PLANNED)
+            for row in rollback.steps
+            if row.state is RollbackState.INTENT
+        ]
+        stopped = rollback.with_rows(planned).with_head(RollbackState.CONFLICT, message=because)
+        return self._save(stopped, f"rollback {rollback.rollback_id} stopped")
+
+    def _finish(self, rollback: Rollback) -> Rollback:
+        until = self.journal.clock.now() + self.undo_for
+        done = rollback.with_head(RollbackState.DONE, message=None, undo_until=until)
+        self._save(done, f"rollback {rollback.rollback_id} is done")
+        reach("rollback.finished")
+        return done
+
+    def _save(self, rollback: Rollback, because: str) -> Rollback:
+        return self.journal.save(rollback, expects=RollbackState.INTENT, because=because)
+
+
+def _comes_again(error: LakewardenError) -> bool:
+    """Whether the same may succeed later without anybody's doing: then the next attempt goes on by the marks."""
+    return error.retry and not isinstance(error, ConflictError)

@@ -1,0 +1,58 @@
+"""What a rollback does to one table, as a value that survives in the journal. Pure."""
+
+from dataclasses import replace
+
+from pydantic import TypeAdapter
+from pydantic.dataclasses import dataclass
+
+__all__ = ["RestoreStep", "decode_step", "encode_step", "keeps"]
+
+_OURS = (
+    "delta.deletedFileRetentionDuration",
+    "delta.logRetentionDuration",
+    "delta.enableExpiredLogCleanup",
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RestoreStep:
+    """Take one table from version `from_version` to `to_version`.
+
+    `format_id` is the table's UUID at `from_version` (None: not known when this was planned). `wave` counts from the
+    roots. `tainted` are the versions that are taken back. `apps` are the transaction ids whose numbers go back with
+    the table, so that a replayed batch is not skipped; `properties` those that a restore must not rewind. The last two
+    are found out when the step is verified.
+    """
+
+    table_id: str
+    name: str
+    location: str
+    from_version: int
+    to_version: int
+    wave: int = 0
+    format_id: str | None = None
+    tainted: tuple[int, ...] = ()
+    apps: tuple[str, ...] = ()
+    properties: tuple[tuple[str, str], ...] = ()
+
+    def verified(self, *, apps: tuple[str, ...], properties: tuple[tuple[str, str], ...]) -> "RestoreStep":
+        """The same step with what its verification found."""
+        return replace(self, apps=apps, properties=properties)
+
+
+_ADAPTER = TypeAdapter(RestoreStep)
+
+
+def encode_step(step: RestoreStep) -> str:
+    """The step as the journal keeps it: compact JSON."""
+    return _ADAPTER.dump_json(step).decode()
+
+
+def decode_step(payload: str) -> RestoreStep:
+    """What `encode_step` wrote. Raises pydantic.ValidationError for anything else."""
+    return _ADAPTER.validate_json(payload)
+
+
+def keeps(key: str) -> bool:
+    """Whether a table property is ours to keep through a restore: retention, log cleanup, requests to us."""
+    return key in _OURS or key.startswith("lakewarden.")

@@ -1,0 +1,70 @@
+"""Taking a rollback back, from the leaves to the roots: the old heads become head again, by the same rules.
+
+A table whose head is no longer ours stays as it is and is reported; the others are taken back.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from lakewarden.catalog.errors import ConflictError, LakewardenError
+from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.model import RollbackRow, RollbackState, RollbackStep
+from lakewarden.catalog.rollbacks import Rollback
+from lakewarden.catalog.units import count_of
+from lakewarden.jobs.rollback.act import Hands, mark_of
+from lakewarden.jobs.rollback.journal import Journal
+from lakewarden.jobs.rollback.rows import step_of
+
+__all__ = ["take_back"]
+
+
+def take_back(
+    journal: Journal, hands: Hands, rollback: Rollback, *, still_ours: Callable[[], None]
+) -> Rollback:
+    """Take back every step that was done. Ends compensated, or in conflict over the tables that stay as they are."""
+    waves = {row.wave for row in rollback.steps if row.state is not RollbackState.COMPENSATED}
+    for wave in sorted(waves, reverse=True):
+        begun = [
+            replace(row, state=RollbackState.UNDOING, message=None)
+            for row in rollback.steps
+            if row.wave == wave and row.state is not RollbackState.COMPENSATED
+        ]
+        rollback = rollback.with_rows(begun)
+        _save(journal, rollback, f"undoing wave {wave} of rollback {rollback.rollback_id}")
+        reach("rollback.undoing")
+        rows, changed = {row.step: row for row in begun}, list[RollbackRow]()
+        for row in begun:
+            if row.kind is RollbackStep.RESTORE:
+                still_ours()
+                changed.extend(_undone(hands, row, rows.get(row.step + 1)))
+        rollback = rollback.with_rows(changed)
+        reach("rollback.unacted")
+    return _finish(journal, rollback)
+
+
+def _undone(hands: Hands, row: RollbackRow, after: RollbackRow | None) -> list[RollbackRow]:
+    both = [row] if after is None else [row, after]
+    try:
+        version = hands.take_back(row, [mark_of(one) for one in both], step_of(row))
+    except LakewardenError as error:
+        if error.retry and not isinstance(error, ConflictError):
+            raise
+        return [replace(one, state=RollbackState.CONFLICT, message=str(error)) for one in both]
+    taken = replace(row, state=RollbackState.COMPENSATED, new_version=version or row.new_version)
+    return [taken, *(replace(one, state=RollbackState.COMPENSATED) for one in both[1:])]
+
+
+def _finish(journal: Journal, rollback: Rollback) -> Rollback:
+    stuck = [row for row in rollback.of_kind(RollbackStep.RESTORE) if row.state is RollbackState.CONFLICT]
+    if stuck:
+        others = "" if len(stuck) == 1 else f" (and {count_of(len(stuck) - 1, 'other table')})"
+        ended = rollback.with_head(RollbackState.CONFLICT, message=f"{stuck[0].message}{others}")
+    else:
+        ended = rollback.with_head(RollbackState.COMPENSATED, message=None)
+    _save(journal, ended, f"rollback {rollback.rollback_id} was taken back")
+    reach("rollback.undone")
+    return ended
+
+
+def _save(journal: Journal, rollback: Rollback, because: str) -> None:
+    journal.save(rollback, expects=RollbackState.UNDOING, because=because)

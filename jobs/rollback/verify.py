@@ -1,0 +1,113 @@
+"""Is a table still what its step speaks of, and is everything there that the restore needs?
+
+Heads, identity and protocol are compared with the plan; of the files only those that the target has and head has not,
+because the others are in use today.
+"""
+
+from lakewarden.catalog.errors import ConflictError, PreconditionError, RefusedError, UnreadableError
+from lakewarden.catalog.formats.base import DataFile, LogProblem, Observation, TableReader
+from lakewarden.catalog.storage import FileStore
+from lakewarden.catalog.units import count_of
+from lakewarden.jobs.rollback.step import RestoreStep, keeps
+from lakewarden.jobs.table_files import existing, relative_to
+
+__all__ = ["missing_files", "verify_step"]
+
+
+def verify_step(step: RestoreStep, reader: TableReader, store: FileStore) -> RestoreStep:
+    """The step, completed with the properties to keep and the transaction ids to take back.
+
+    Raises `ConflictError` (head moved: the plan is stale), `PreconditionError` (recreated, replaced, expired, files
+    gone), `RefusedError` (a protocol lakewarden does not write).
+    """
+    seen = _observe(step, reader, store)
+    if not seen.capabilities.restore:
+        raise RefusedError(
+            f"{step.name} uses {', '.join(seen.capabilities.unsupported)}, which lakewarden does not write.",
+            hint="Its own engine has to restore it; plan without it, or agree to skip it.",
+        )
+    _check_files(step, reader, store)
+    return step.verified(apps=_apps(step, reader), properties=_ours(seen))
+
+
+def missing_files(
+    reader: TableReader, store: FileStore, location: str, *, head: int, target: int
+) -> tuple[str, ...]:
+    """Paths that version `target` has and `head` has not, and that are gone from storage.
+
+    Raises `UnreadableError` if the log cannot rebuild one of the two versions.
+    """
+    live = {(file.path, file.deletion_vector) for file in reader.files(location, version=head)}
+    wanted: set[str] = set()
+    for file in reader.files(location, version=target):
+        if (file.path, file.deletion_vector) not in live:
+            wanted.update(_paths(file))
+    inside = {path: relative_to(location, path) for path in wanted}
+    there = {entry.path for entry in existing(store, (path for path in inside.values() if path is not None))}
+    # What lies elsewhere is a shallow clone's source: its table's own vacuum is what could have taken it.
+    return tuple(sorted(path for path, found in inside.items() if found is not None and found not in there))
+
+
+def _observe(step: RestoreStep, reader: TableReader, store: FileStore) -> Observation:
+    if not reader.is_table(step.location):
+        raise PreconditionError(
+            f"{step.name} is no longer at {step.location}.",
+            hint="It was moved or dropped since the plan was made; make a new plan.",
+        )
+    seen = reader.observe(step.location)
+    if isinstance(seen, LogProblem):
+        raise UnreadableError(seen.message, hint=f"lakewarden tables validate {step.name}")
+    if step.format_id is not None and seen.format_id != step.format_id:
+        _refuse_other_table(step, reader, seen)
+    if seen.version != step.from_version:
+        raise ConflictError(
+            f"The plan is stale: {step.name} is at version {seen.version}, the plan speaks of "
+            f"{step.from_version}; nothing was changed.",
+            hint="Make a new plan: the commits in between belong in it.",
+        )
+    return seen
+
+
+def _refuse_other_table(step: RestoreStep, reader: TableReader, seen: Observation) -> None:
+    """A UUID that came up after the planned version is CREATE OR REPLACE; else the whole log is another one."""
+    commits = reader.commits(step.location, after=-1, upto=seen.version)
+    since = next((commit.version for commit in commits if commit.format_id == seen.format_id), -1)
+    if since > step.from_version:
+        raise ConflictError(
+            f"The plan is stale: {step.name} was replaced (CREATE OR REPLACE) in version {since}; nothing was "
+            "changed.",
+            hint="Make a new plan; it can go back to before the replacement.",
+        )
+    raise PreconditionError(
+        f"{step.name} was dropped and created anew since the plan: the versions it speaks of are gone.",
+        hint="Make a new plan; only what the new table has itself can be undone.",
+    )
+
+
+def _check_files(step: RestoreStep, reader: TableReader, store: FileStore) -> None:
+    try:
+        gone = missing_files(reader, store, step.location, head=step.from_version, target=step.to_version)
+    except UnreadableError as error:
+        raise PreconditionError(
+            f"Version {step.to_version} of {step.name} has expired: its log no longer goes back that far.",
+            hint="Choose a later version (`lakewarden tables history`), or restore a backup.",
+        ) from error
+    if gone:
+        raise PreconditionError(
+            f"Version {step.to_version} of {step.name} cannot be restored: {count_of(len(gone), 'file')} "
+            f"{'is' if len(gone) == 1 else 'are'} gone, the first is {gone[0]}.",
+            hint="Somebody's vacuum deleted them. Choose a later version, or put the files back from a backup.",
+        )
+
+
+def _paths(file: DataFile) -> tuple[str, ...]:
+    return (file.path,) if file.deletion_vector is None else (file.path, file.deletion_vector)
+
+
+def _apps(step: RestoreStep, reader: TableReader) -> tuple[str, ...]:
+    commits = reader.commits(step.location, after=step.to_version, upto=step.from_version)
+    return tuple(sorted({app for commit in commits for app, _ in commit.transactions}))
+
+
+def _ours(seen: Observation) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((key, value) for key, value in seen.properties.items() if keeps(key)))

@@ -1,0 +1,120 @@
+"""Rollbacks killed with -9 after every step: the next attempt completes them, or their undo leaves all as before."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lakewarden.catalog.model import RollbackState as State
+from support import rollback_process
+from support.rollbacks import Lake
+
+pytestmark = pytest.mark.crash
+
+NAMES = ("source", "derived", "leaf")
+BEFORE = {"source": [1, 2, 3], "derived": [1, 2, 3], "leaf": [1, 2, 3]}
+AFTER = {"source": [1, 2], "derived": [1], "leaf": [1, 2]}
+KEPT = [("delta.deletedFileRetentionDuration", "interval 30 days")]
+
+FORWARDS = (
+    "rollback.drained",
+    "rollback.verified",
+    "rollback.intent",
+    "rollback.restored",
+    "rollback.properties",
+    "rollback.restored:2",
+    "rollback.acted",
+    "rollback.intent:2",
+    "rollback.restored:3",
+    "rollback.acted:2",
+    "rollback.finished",
+    "system.commit",
+    "system.committed",
+    "system.commit:2",
+    "system.committed:2",
+)
+BACK = (
+    "rollback.drained",
+    "rollback.undoing",
+    "rollback.taken_back",
+    "rollback.unacted",
+    "rollback.undoing:2",
+    "rollback.taken_back:2",
+    "rollback.taken_back:3",
+    "rollback.unacted:2",
+    "rollback.undone",
+    "system.committed:2",
+)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    """A source with properties of ours, two tables derived from it one wave later, and a rollback just begun."""
+    lake = Lake(tmp_path)
+    for number in (1, 2, 3):
+        for name in NAMES:
+            lake.append(name, number)
+    lake.engine.set_properties(lake.location("source"), requires=2, properties=KEPT, run_id="before")
+    lake.begin(lake.step("source", 1), lake.step("derived", 0, wave=1), lake.step("leaf", 1, wave=1))
+    return lake
+
+
+def killed_at(lake: Lake, point: str) -> None:
+    """Go on in a process of its own that dies at a failpoint."""
+    process = subprocess.run(
+        [sys.executable, rollback_process.__file__, str(lake.folder)],
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+            "LAKEWARDEN_FAILPOINT": point,
+        },
+        capture_output=True,
+        timeout=300,
+        check=False,
+    )
+    assert process.returncode == -signal.SIGKILL, (point, process.stderr.decode())
+
+
+def restores(lake: Lake, name: str) -> int:
+    return sum(commit.operation == "RESTORE" for commit in lake.reader.commits(lake.location(name), after=-1))
+
+
+@pytest.mark.parametrize("point", FORWARDS)
+def test_killed_forwards_the_next_attempt_completes_it_once(lake: Lake, point: str) -> None:
+    killed_at(lake, point)
+    assert lake.go_on().head.state is State.DONE
+    assert lake.contents(*NAMES) == AFTER
+    assert [restores(lake, name) for name in NAMES] == [1, 1, 1]
+    assert lake.seen("source").properties["delta.deletedFileRetentionDuration"] == "interval 30 days"
+
+
+@pytest.mark.parametrize("point", FORWARDS[1:11])
+def test_killed_forwards_an_undo_leaves_everything_as_before(lake: Lake, point: str) -> None:
+    killed_at(lake, point)
+    assert lake.undo().head.state is State.COMPENSATED
+    assert lake.contents(*NAMES) == BEFORE
+
+
+@pytest.mark.parametrize("point", BACK)
+def test_killed_on_the_way_back_the_next_attempt_completes_it_once(lake: Lake, point: str) -> None:
+    lake.go_on()
+    lake.begin_undo()
+    killed_at(lake, point)
+    assert lake.go_on().head.state is State.COMPENSATED
+    assert lake.contents(*NAMES) == BEFORE
+    assert [restores(lake, name) for name in NAMES] == [2, 2, 2]
+
+
+@pytest.mark.parametrize("point", ("rollback.intent:2", "rollback.restored", "rollback.restored:2"))
+def test_killed_and_then_written_to_by_somebody_nothing_of_theirs_is_lost(lake: Lake, point: str) -> None:
+    killed_at(lake, point)
+    lake.append("leaf", 99)
+    stopped = lake.go_on()
+    assert stopped.head.state is State.CONFLICT
+    assert stopped.head.message is not None and "db.leaf" in stopped.head.message
+    assert lake.rows("leaf") == [1, 2, 3, 99]
+    assert lake.undo().head.state is State.COMPENSATED
+    assert lake.contents(*NAMES) == {**BEFORE, "leaf": [1, 2, 3, 99]}

@@ -1,0 +1,132 @@
+"""Rollbacks on small real Delta tables in this process: real logs, a real journal, the engine without Spark."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+
+from lakewarden.catalog.clock import Clock, SystemClock
+from lakewarden.catalog.formats.base import Observation
+from lakewarden.catalog.formats.delta.reader import DeltaReader
+from lakewarden.catalog.model import RollbackState
+from lakewarden.catalog.rollbacks import Rollback
+from lakewarden.catalog.storage import StorageOptions, canonical
+from lakewarden.catalog.system.base import ROLLBACKS
+from lakewarden.catalog.system.rows import system_rows
+from lakewarden.catalog.system.store import DeltaSystemStore
+from lakewarden.jobs.base import Engine
+from lakewarden.jobs.engine.fake import FakeEngine
+from lakewarden.jobs.rollback.act import Hands
+from lakewarden.jobs.rollback.journal import Journal
+from lakewarden.jobs.rollback.rows import head_row, next_rows
+from lakewarden.jobs.rollback.saga import Saga
+from lakewarden.jobs.rollback.step import RestoreStep
+
+__all__ = ["Lake"]
+
+
+@dataclass
+class Lake:
+    """Tables by name below `folder`, and the journal of their rollbacks."""
+
+    folder: Path
+    clock: Clock = field(default_factory=SystemClock)
+
+    def __post_init__(self) -> None:
+        self.reader = DeltaReader()
+        self.engine: Engine = FakeEngine(self.clock)
+        self.store = DeltaSystemStore(canonical(str(self.folder / "system")), StorageOptions(), actor="test")
+        self.store.create(system_rows(self.store, now=self.clock.now(), actor="test"))
+        self.journal = Journal(store=self.store, clock=self.clock)
+
+    def path(self, name: str) -> Path:
+        return self.folder / "lake" / name
+
+    def location(self, name: str) -> str:
+        return canonical(str(self.path(name)))
+
+    def append(self, name: str, *numbers: int, batch: tuple[str, int] | None = None) -> int:
+        """A user appends rows, perhaps as a stream's batch (application id, number). Returns the version."""
+        apps = None if batch is None else [Transaction(*batch)]
+        write_deltalake(
+            str(self.path(name)),
+            pa.table({"id": pa.array(numbers, pa.int64())}),
+            mode="append",
+            commit_properties=CommitProperties(app_transactions=apps),
+        )
+        return self.head(name)
+
+    def head(self, name: str) -> int:
+        return DeltaTable(str(self.path(name))).version()
+
+    def rows(self, name: str, version: int | None = None) -> list[int]:
+        """The ids that a version holds, sorted."""
+        table = DeltaTable(str(self.path(name)), version=version).to_pyarrow_table()
+        return sorted(table.column("id").to_pylist())
+
+    def contents(self, *names: str) -> dict[str, list[int]]:
+        return {name: self.rows(name) for name in names}
+
+    def seen(self, name: str) -> Observation:
+        seen = self.reader.observe(self.location(name))
+        assert isinstance(seen, Observation), seen
+        return seen
+
+    def step(self, name: str, to: int, wave: int = 0) -> RestoreStep:
+        """Take a table from its present head to a version."""
+        seen = self.seen(name)
+        return RestoreStep(
+            table_id=f"id-{name}",
+            name=f"db.{name}",
+            location=self.location(name),
+            from_version=seen.version,
+            to_version=to,
+            wave=wave,
+            format_id=seen.format_id,
+        )
+
+    def begin(self, *steps: RestoreStep, rollback_id: str = "r1") -> Rollback:
+        """A rollback that was just begun: nothing is done yet."""
+        head = head_row(
+            rollback_id=rollback_id,
+            plan_hash=f"hash-{rollback_id}",
+            first=steps[0],
+            payload="{}",
+            actor="ana",
+            at=self.clock.now(),
+        )
+        planned = Rollback(head=head)
+        begun = planned.with_rows(next_rows(planned, steps)).with_head(RollbackState.INTENT)
+        self.journal.put([begun.head, *begun.steps], because="test")
+        return begun
+
+    def begin_undo(self, rollback_id: str = "r1") -> None:
+        rollback = self.journal.get(rollback_id)
+        undoing = rollback.with_head(RollbackState.UNDOING, undo=True)
+        self.journal.save(undoing, expects=rollback.head.state, because="test")
+
+    def saga(self, **changes: Any) -> Saga:
+        hands = Hands(reader=self.reader, engine=self.engine, storage=lambda _: StorageOptions())
+        return Saga(**{"journal": self.journal, "hands": hands, "undo_for": timedelta(days=7), **changes})
+
+    def go_on(self, rollback_id: str = "r1", **changes: Any) -> Rollback:
+        return self.saga(**changes).go_on(rollback_id)
+
+    def undo(self, rollback_id: str = "r1") -> Rollback:
+        self.begin_undo(rollback_id)
+        return self.go_on(rollback_id)
+
+    def states(self, rollback_id: str = "r1") -> Mapping[str, Sequence[RollbackState]]:
+        """By table, the states of its steps; `*` is the rollback as a whole."""
+        rollback = self.journal.get(rollback_id)
+        found: dict[str, list[RollbackState]] = {"*": [rollback.head.state]}
+        for row in rollback.steps:
+            found.setdefault(row.table_id.removeprefix("id-"), []).append(row.state)
+        return found
+
+    def journal_commits(self) -> int:
+        return self.store.rows(ROLLBACKS).version
