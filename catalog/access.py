@@ -29,6 +29,7 @@ class Deed(StrEnum):
     RESUME = "resume"
     HOLD = "hold"
     RUN = "run"
+    ROLLBACK = "rollback"
     SYNC = "sync"
     SYSTEM = "system"
 

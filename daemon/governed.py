@@ -7,13 +7,18 @@ import pyarrow as pa
 
 from lakewarden.catalog.access import Deed
 from lakewarden.catalog.errors import NotFoundError
+from lakewarden.catalog.model import RollbackStep
 from lakewarden.catalog.registry.govern import set_owner, set_policy
 from lakewarden.catalog.system.query import query
 from lakewarden.daemon.audit import audited
 from lakewarden.daemon.convert import ConvertRequest, convert_table
+from lakewarden.daemon.rollback import rollbacks_of_services
+from lakewarden.daemon.rollback_request import Wanted
+from lakewarden.daemon.rollback_request import request_of as request_of_words
 from lakewarden.daemon.wiring import Services
+from lakewarden.jobs.rollback.stored import refuse_blocked
 from lakewarden.jobs.sql.grammar import parse
-from lakewarden.jobs.sql.statements import ConvertToDelta, Query, SetRows, Unmanaged
+from lakewarden.jobs.sql.statements import ConvertToDelta, Query, RollbackTable, SetRows, Unmanaged
 
 __all__ = ["execute"]
 
@@ -29,6 +34,8 @@ def execute(services: Services, text: str, *, origin: str, tell: Callable[[str],
             return _set_rows(services, statement, origin)
         case ConvertToDelta() as statement:
             return _convert(services, statement, origin, tell)
+        case RollbackTable() as statement:
+            return _roll_back(services, statement, origin, tell)
         case Unmanaged():
             return None
         case statement:
@@ -53,6 +60,28 @@ def _convert(
         done = convert_table(services, request_of(statement), actor=actor, tell=tell)
     version = None if done.health is None else done.health.version
     return _row(name=done.row.name, state=done.row.state.value, version=version, location=done.row.location)
+
+
+def _roll_back(
+    services: Services, statement: RollbackTable, origin: str, tell: Callable[[str], None]
+) -> pa.Table:
+    """Plan and apply in one go: what would need a consent is refused, with the flags of the command line."""
+    wanted = Wanted(
+        where=statement.where,
+        version=statement.version,
+        timestamp=statement.timestamp,
+        cascade=statement.cascade,
+    )
+    with audited(services, Deed.ROLLBACK, statement.where, origin=origin) as actor:
+        rollbacks = rollbacks_of_services(services)
+        plan = rollbacks.plan(request_of_words(services.desk, wanted), actor=actor).plan
+        refuse_blocked(plan)
+        if not plan.waves():
+            return _row(rollback=None, state="nothing to undo", tables=0, undo_until=None)
+        done = rollbacks.apply(plan.hash, actor=actor, tell=tell)
+    until = None if done.head.undo_until is None else done.head.undo_until.isoformat()
+    tables = len(done.of_kind(RollbackStep.RESTORE))
+    return _row(rollback=done.rollback_id, state=done.head.state.value, tables=tables, undo_until=until)
 
 
 def _set_rows(services: Services, statement: SetRows, origin: str) -> pa.Table:

@@ -25,9 +25,10 @@ def configure(*, level: str, format: str) -> None:
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(least),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
         cache_logger_on_first_use=False,
     )
+    # The stream is looked up with every logger: whoever captures standard error may have put another one there.
     # Libraries log through the standard module; what they say below a warning is their business.
     logging.basicConfig(stream=sys.stderr, level=max(least, logging.WARNING), force=True)
 

@@ -21,6 +21,7 @@ COMMANDS = {
     "pause": Lazily(module="switch", help="Stop all work on a table, a namespace (db.*) or everything (*)."),
     "resume": Lazily(module="switch", help="Let work go on again."),
     "tables": Lazily(module="tables", help="Register, convert, look at and govern tables."),
+    "rollback": Lazily(module="rollback", help="Undo a bad write and everything derived from it."),
     "jobs": Lazily(module="jobs", help="Plan, run, list and cancel maintenance."),
     "lineage": Lazily(module="lineage", help="What tables come from, version by version."),
     "metastore": Lazily(module="metastore", help="Compare tables with the Hive metastore and sync them."),

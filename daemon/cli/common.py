@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from lakewarden.daemon.log import configure
 from lakewarden.daemon.wiring import Services, open_services
 
 __all__ = ["DryRun", "Home", "Table", "Yes", "confirm", "opened"]
@@ -21,6 +22,8 @@ Table = Annotated[str, typer.Argument(help="db.table, a path, a URI or a table_i
 def opened(home: Path | None) -> Services:
     """The services of an initialised home. Raises `PreconditionError` if `init` was never run."""
     services = open_services(home=home)
+    # Programs read standard output: what the command's own workers have to say goes elsewhere, and only if it matters.
+    configure(level="warning", format=services.settings.log_format)
     services.require_initialised()
     return services
 

@@ -11,7 +11,7 @@ from lakewarden.catalog.model import RollbackRow, RollbackState, RollbackStep
 from lakewarden.catalog.rollbacks import Rollback
 from lakewarden.jobs.rollback.step import RestoreStep, decode_step, encode_step
 
-__all__ = ["head_row", "next_rows", "properties_row", "step_of", "verified_row"]
+__all__ = ["head_row", "next_rows", "properties_row", "step_of", "superseded", "verified_row"]
 
 _PER_TABLE = 2
 
@@ -60,6 +60,27 @@ def next_rows(rollback: Rollback, steps: Iterable[RestoreStep]) -> tuple[Rollbac
             actor=rollback.head.actor,
         )
         for place, step in enumerate(ordered)
+    )
+
+
+def superseded(rollback: Rollback) -> Rollback:
+    """The same rollback ready for a new plan of what is left: restores that were not made are given up, properties that
+    could not be set are tried again."""
+    left = (RollbackState.PLANNED, RollbackState.CONFLICT)
+    given_up = {
+        row.step
+        for row in rollback.steps
+        if row.state in left and row.kind is RollbackStep.RESTORE and row.new_version is None
+    }
+    return rollback.with_rows(
+        replace(
+            row,
+            state=RollbackState.COMPENSATED
+            if row.step in given_up or row.step - 1 in given_up
+            else RollbackState.PLANNED,
+        )
+        for row in rollback.steps
+        if row.state in left
     )
 
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.errors import PreconditionError, UnavailableError
+from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.model import RollbackState, RollbackStep
 from lakewarden.catalog.rollbacks import Rollback, holds, needed_versions
 from lakewarden.catalog.state.base import Queue
@@ -18,8 +19,11 @@ from lakewarden.catalog.units import count_of
 from lakewarden.jobs.actions import RollBack
 from lakewarden.jobs.base import JobContext, Report
 from lakewarden.jobs.rollback.act import Hands
+from lakewarden.jobs.rollback.extend import Extender
+from lakewarden.jobs.rollback.gather import Gatherer
 from lakewarden.jobs.rollback.journal import Journal
-from lakewarden.jobs.rollback.saga import Extend, Saga, nothing_more
+from lakewarden.jobs.rollback.saga import Extend, Saga
+from lakewarden.jobs.rollback.stored import OnMoved, decode_plan
 from lakewarden.jobs.worker_config import WorkerConfig
 
 __all__ = ["JournaledRollbacks", "open_rollbacks", "roll_back"]
@@ -37,7 +41,7 @@ class JournaledRollbacks:
     storage: Callable[[str], StorageOptions]
     undo_for: timedelta
     queue: Queue | None = None
-    extend: Extend = nothing_more
+    extend: Extend | None = None
     patience: timedelta = _PATIENCE
     monotonic: Callable[[], float] = time.monotonic
 
@@ -52,6 +56,7 @@ class JournaledRollbacks:
         def drain(tables: Collection[str]) -> None:
             self._drain(tables, ctx)
 
+        stored = decode_plan(self.journal.get(rollback_id).head.payload or "")
         return Saga(
             journal=self.journal,
             hands=Hands(reader=ctx.reader, engine=ctx.engine, storage=self.storage),
@@ -59,6 +64,7 @@ class JournaledRollbacks:
             still_ours=ctx.still_ours,
             drain=drain,
             extend=self.extend,
+            compensates=stored.on_moved is OnMoved.COMPENSATE,
         ).go_on(rollback_id)
 
     def _drain(self, tables: Collection[str], ctx: JobContext) -> None:
@@ -92,9 +98,12 @@ def open_rollbacks(config: WorkerConfig, queue: Queue) -> JournaledRollbacks | N
         return None
     clock = SystemClock()
     store = DeltaSystemStore(location, config.storage.at(location), actor=config.name)
+    storage = config.storage.at
+    gatherer = Gatherer(store=store, reader=DeltaReader(storage), storage=storage, clock=clock)
     return JournaledRollbacks(
         journal=Journal(store=store, clock=clock),
-        storage=config.storage.at,
+        storage=storage,
+        extend=Extender(gatherer=gatherer),
         undo_for=config.undo_for,
         queue=queue,
     )

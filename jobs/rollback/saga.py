@@ -10,44 +10,41 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
-from lakewarden.catalog.errors import ConflictError, LakewardenError, PreconditionError
+from lakewarden.catalog.errors import ConflictError, LakewardenError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.model import RollbackRow, RollbackState, RollbackStep
 from lakewarden.catalog.rollbacks import Rollback
 from lakewarden.catalog.storage import open_store
 from lakewarden.jobs.rollback.act import Hands
 from lakewarden.jobs.rollback.journal import Journal
-from lakewarden.jobs.rollback.rows import next_rows, step_of, verified_row
+from lakewarden.jobs.rollback.rows import next_rows, step_of, superseded, verified_row
 from lakewarden.jobs.rollback.step import RestoreStep
 from lakewarden.jobs.rollback.undo import take_back
 from lakewarden.jobs.rollback.verify import verify_step
 
-__all__ = ["Extend", "Saga", "nothing_more"]
+__all__ = ["Extend", "Saga"]
 
 _ROUNDS: Final = 20
 """So often late commits are taken in before it is left to a person: somebody keeps deriving from what is undone."""
 _TO_DO: Final = (RollbackState.PLANNED, RollbackState.INTENT)
 
 Extend = Callable[[Rollback], Sequence[RestoreStep]]
-"""What else has to be restored, now that this much is done. Raises `PreconditionError` if a person has to agree."""
-
-
-def nothing_more(rollback: Rollback) -> Sequence[RestoreStep]:
-    """Never extends."""
-    return ()
+"""What else has to be restored, now that this much is done. Raises a `LakewardenError` if a person has to agree."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Saga:
     """Executes rollbacks. `still_ours` raises once the run was cancelled or lost; `drain` waits until no other run of
-    ours works on these tables; `extend` looks for late commits; `undo_for` is how long an undo stays possible."""
+    ours works on these tables; `undo_for` is how long an undo stays possible. `extend` looks for late commits and moved heads
+    (None: nothing is added, a moved head stops it); `compensates`: a moved head takes everything back instead."""
 
     journal: Journal
     hands: Hands
     undo_for: timedelta
     still_ours: Callable[[], None] = lambda: None
     drain: Callable[[Collection[str]], None] = lambda tables: None
-    extend: Extend = nothing_more
+    extend: Extend | None = None
+    compensates: bool = False
 
     def go_on(self, rollback_id: str) -> Rollback:
         """Do what is left to do, forwards or back. Returns the rollback in the state it came to: done, compensated or
@@ -59,17 +56,23 @@ class Saga:
         self.drain({row.table_id for row in rollback.steps})
         reach("rollback.drained")
         if rollback.head.undo:
-            return take_back(self.journal, self.hands, rollback, still_ours=self.still_ours)
+            return self._back(rollback)
         for _ in range(_ROUNDS):
             rollback = self._forwards(rollback)
-            if rollback.head.state is not RollbackState.INTENT:
+            stopped = rollback.head.state is RollbackState.CONFLICT
+            if stopped and self.compensates:
+                undoing = rollback.with_head(RollbackState.UNDOING, undo=True)
+                self.journal.save(undoing, expects=RollbackState.CONFLICT, because="a head had moved")
+                return self._back(undoing)
+            if stopped and self.extend is None:
                 return rollback
-            rollback, extended = self._extended(rollback)
-            if rollback.head.state is not RollbackState.INTENT:
-                return rollback
-            if not extended:
-                return self._finish(rollback)
+            rollback, more = self._extended(rollback)
+            if not more:
+                return rollback if rollback.head.state is RollbackState.CONFLICT else self._finish(rollback)
         return self._stop(rollback, "New commits keep appearing that were derived from what is undone.")
+
+    def _back(self, rollback: Rollback) -> Rollback:
+        return take_back(self.journal, self.hands, rollback, still_ours=self.still_ours)
 
     def _forwards(self, rollback: Rollback) -> Rollback:
         rollback = self._verified(rollback)
@@ -132,11 +135,22 @@ class Saga:
         return replace(row, state=RollbackState.DONE, new_version=version, message=None)
 
     def _extended(self, rollback: Rollback) -> tuple[Rollback, bool]:
+        """The rollback with what is to be added, and whether that is anything. A stopped one goes on by this."""
+        if self.extend is None:
+            return rollback, False
+        before = rollback.head.state
         try:
             more = self.extend(rollback)
-        except PreconditionError as error:
-            return self._stop(rollback, str(error)), False
-        return rollback.with_rows(next_rows(rollback, more)), bool(more)
+        except LakewardenError as error:
+            if _comes_again(error):
+                raise
+            because = f"{error} {error.hint}".rstrip()
+            return (rollback if before is RollbackState.CONFLICT else self._stop(rollback, because)), False
+        extended = superseded(rollback)
+        extended = extended.with_rows(next_rows(extended, more)).with_head(RollbackState.INTENT, message=None)
+        if before is RollbackState.CONFLICT:
+            self.journal.save(extended, expects=before, because="what others wrote was taken into the plan")
+        return extended, bool(more)
 
     def _stop(self, rollback: Rollback, because: str) -> Rollback:
         """What was begun and not done goes back to being planned; a person decides."""

@@ -11,6 +11,7 @@ from sqlglot.errors import SqlglotError
 from lakewarden.catalog.errors import NotAllowedError, UsageError
 from lakewarden.catalog.policies import Value, parse_value
 from lakewarden.catalog.system.base import SystemTableName
+from lakewarden.jobs.sql.rollback import parse_rollback
 from lakewarden.jobs.sql.statements import ConvertToDelta, Query, SetRows, Statement, Unmanaged
 
 __all__ = ["CONVERT_SYNTAX", "parse"]
@@ -28,6 +29,8 @@ def parse(text: str) -> Statement:
     words = [token.text.upper() for token in tokens[:3]]
     if words == ["CONVERT", "TO", "DELTA"]:
         return _Convert(tokens).parse()
+    if words[:2] == ["ROLLBACK", "TABLE"]:
+        return parse_rollback(tokens)
     if words[0] not in ("SELECT", "WITH", "UPDATE", "DELETE", "INSERT", "MERGE", "("):
         return Unmanaged(sql=text)
     tree = _tree(text)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from lakewarden.catalog.policies import Value
 
-__all__ = ["ConvertToDelta", "Query", "SetRows", "Statement", "Unmanaged"]
+__all__ = ["ConvertToDelta", "Query", "RollbackTable", "SetRows", "Statement", "Unmanaged"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,4 +41,14 @@ class Unmanaged:
     sql: str
 
 
-Statement = ConvertToDelta | SetRows | Query | Unmanaged
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RollbackTable:
+    """ROLLBACK TABLE t TO VERSION n | TO TIMESTAMP '...' [CASCADE]. Exactly one of `version` and `timestamp` is set."""
+
+    where: str
+    version: int | None = None
+    timestamp: str | None = None
+    cascade: bool = False
+
+
+Statement = ConvertToDelta | RollbackTable | SetRows | Query | Unmanaged

@@ -1,0 +1,167 @@
+"""`lakewarden rollback ...`: undo a bad write together with everything that was derived from it."""
+
+from typing import Annotated, Any
+
+import typer
+
+from lakewarden.catalog.access import Deed
+from lakewarden.catalog.errors import ExitCode
+from lakewarden.catalog.model import RollbackState, RollbackStep
+from lakewarden.catalog.rollbacks import Rollback
+from lakewarden.daemon.audit import audited
+from lakewarden.daemon.cli.common import Home, Table, opened
+from lakewarden.daemon.cli.output import Format, Output, note, show, show_one
+from lakewarden.daemon.rollback import rollbacks_of_services
+from lakewarden.daemon.rollback_request import Wanted, request_of
+from lakewarden.jobs.rollback.render import as_json, as_mermaid, as_tree
+from lakewarden.jobs.rollback.request import Consent
+from lakewarden.jobs.rollback.stored import OnMoved, decode_plan
+
+app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Undo a bad write and everything derived from it."
+)
+Which = Annotated[str, typer.Argument(help="The rollback: its id or hash, or a unique beginning of one.")]
+Consents = Annotated[
+    list[Consent] | None, typer.Option("--consent", help="Agree to something the plan refuses; repeatable.")
+]
+STEP_COLUMNS = ("wave", "name", "kind", "from_version", "to_version", "state", "new_version", "message")
+
+
+@app.command("plan")
+def plan(
+    where: Table,
+    to_version: Annotated[int | None, typer.Option("--to-version", min=0, help="Keep this version.")] = None,
+    to_timestamp: Annotated[
+        str | None, typer.Option("--to-timestamp", help="Keep what was head at this time (ISO 8601, UTC).")
+    ] = None,
+    bad: Annotated[
+        list[int] | None, typer.Option("--bad", min=0, help="Undo only this version; repeatable.")
+    ] = None,
+    run: Annotated[str | None, typer.Option("--run", help="Undo only the commits of this run.")] = None,
+    cascade: Annotated[
+        bool, typer.Option("--cascade", help="Also tables whose dependency says `plan`.")
+    ] = False,
+    consent: Consents = None,
+    agreed: Annotated[
+        list[str] | None, typer.Option("--agreed", help="The owner of this table agrees; repeatable.")
+    ] = None,
+    on_moved: Annotated[
+        OnMoved, typer.Option("--on-moved", help="If somebody writes meanwhile: plan on, or take all back.")
+    ] = OnMoved.EXTEND,
+    mermaid: Annotated[bool, typer.Option("--mermaid", help="Print the plan as a flowchart.")] = False,
+    home: Home = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """What would be undone, and to which versions. Changes no table. Exit code 4: not without consent."""
+    services = opened(home)
+    wanted = Wanted(
+        where=where,
+        version=to_version,
+        timestamp=to_timestamp,
+        bad=tuple(bad or ()),
+        run=run,
+        cascade=cascade,
+        consents=frozenset(consent or ()),
+        agreed=tuple(agreed or ()),
+    )
+    with audited(services, Deed.ROLLBACK, f"plan {where}") as actor:
+        request = request_of(services.desk, wanted)
+        found = rollbacks_of_services(services).plan(request, actor=actor, on_moved=on_moved).plan
+    if mermaid:
+        typer.echo("\n".join(as_mermaid(found)))
+    elif output is Format.TABLE:
+        typer.echo("\n".join(as_tree(found)))
+    else:
+        show_one(as_json(found), format=output)
+    if not found.applicable:
+        raise typer.Exit(ExitCode.PRECONDITION)
+
+
+@app.command("apply")
+def apply_(
+    plan_hash: Annotated[str, typer.Argument(metavar="HASH", help="The hash that `plan` printed.")],
+    home: Home = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Do what was planned, if it still is what would be planned. Waits until it is done."""
+    services = opened(home)
+    with audited(services, Deed.ROLLBACK, f"apply {plan_hash}") as actor:
+        done = rollbacks_of_services(services).apply(plan_hash, actor=actor, tell=note)
+    _show(done, output)
+
+
+@app.command("resume")
+def resume(which: Which, consent: Consents = None, home: Home = None, output: Output = Format.TABLE) -> None:
+    """Go on with a rollback that was interrupted, or stopped because somebody wrote meanwhile."""
+    services = opened(home)
+    with audited(services, Deed.ROLLBACK, f"resume {which}") as actor:
+        done = rollbacks_of_services(services).resume(which, frozenset(consent or ()), actor=actor, tell=note)
+    _show(done, output)
+
+
+@app.command("undo")
+def undo(which: Which, home: Home = None, output: Output = Format.TABLE) -> None:
+    """Make the old heads head again, while the old versions are kept."""
+    services = opened(home)
+    with audited(services, Deed.ROLLBACK, f"undo {which}") as actor:
+        done = rollbacks_of_services(services).undo(which, actor=actor, tell=note)
+    _show(done, output)
+
+
+@app.command("list")
+def list_(home: Home = None, output: Output = Format.TABLE) -> None:
+    """Every plan and rollback on record, newest first."""
+    every = reversed(rollbacks_of_services(opened(home)).journal.all())
+    columns = ["rollback_id", "name", "state", "tables", "actor", "recorded_at", "undo_until", "message"]
+    show([_summary(one) for one in every], columns=columns, format=output)
+
+
+@app.command("show")
+def show_(
+    which: Which,
+    mermaid: Annotated[bool, typer.Option("--mermaid", help="Print its plan as a flowchart.")] = False,
+    home: Home = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """One rollback: its plan, how far each step has come, and until when it can be undone."""
+    found = rollbacks_of_services(opened(home)).journal.find(which)
+    if mermaid or (output is Format.TABLE and found.head.state is RollbackState.PLANNED):
+        stored = decode_plan(found.head.payload or "")
+        typer.echo("\n".join((as_mermaid if mermaid else as_tree)(stored.plan)))
+        return
+    _show(found, output)
+
+
+def _show(rollback: Rollback, output: Format) -> None:
+    if output is not Format.TABLE:
+        steps = [_step(rollback, number) for number in range(len(rollback.steps))]
+        show_one({**_summary(rollback), "steps": steps}, format=output)
+        return
+    steps = [_step(rollback, number) for number in range(len(rollback.steps))]
+    show(steps, columns=STEP_COLUMNS, format=output)
+    until = rollback.head.undo_until
+    window = "" if until is None else f"; it can be undone until {until:%Y-%m-%d %H:%M} UTC"
+    why = "" if rollback.head.message is None else f": {rollback.head.message}"
+    note(f"Rollback {rollback.rollback_id} is {rollback.head.state}{why}{window}")
+
+
+def _summary(rollback: Rollback) -> dict[str, Any]:
+    head = rollback.head
+    return {
+        "rollback_id": head.rollback_id,
+        "hash": head.plan_hash,
+        "name": head.name,
+        "state": head.state,
+        "undo": head.undo,
+        "tables": len(rollback.of_kind(RollbackStep.RESTORE)),
+        "actor": head.actor,
+        "recorded_at": head.recorded_at,
+        "undo_until": head.undo_until,
+        "message": head.message,
+    }
+
+
+def _step(rollback: Rollback, number: int) -> dict[str, Any]:
+    row = rollback.steps[number]
+    names = ("step", "wave", "table_id", "name", "kind", "from_version", "to_version", "state", "new_version")
+    return {**{name: getattr(row, name) for name in names}, "message": row.message}

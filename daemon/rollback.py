@@ -1,0 +1,251 @@
+"""Rollbacks as people ask for them: plan and store, apply what was planned, resume, undo. The work is a run of the queue."""
+
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Final
+
+from lakewarden.catalog.access import Actor, Deed, require
+from lakewarden.catalog.errors import ConflictError, ConsentError, PreconditionError
+from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.model import Action, RollbackState
+from lakewarden.catalog.rollbacks import Rollback, holds
+from lakewarden.catalog.state.base import RunRequest
+from lakewarden.catalog.storage import open_store
+from lakewarden.daemon.follow import raise_for, run_and_wait
+from lakewarden.daemon.wiring import Services
+from lakewarden.jobs.actions import RollBack, encode
+from lakewarden.jobs.rollback.extend import refuse_others
+from lakewarden.jobs.rollback.gather import Gathered, Gatherer
+from lakewarden.jobs.rollback.journal import Journal
+from lakewarden.jobs.rollback.request import CommitsOf, Consent, RollbackRequest
+from lakewarden.jobs.rollback.rows import head_row, next_rows, superseded
+from lakewarden.jobs.rollback.step import RestoreStep
+from lakewarden.jobs.rollback.stored import (
+    OnMoved,
+    StoredPlan,
+    decode_plan,
+    encode_plan,
+    frozen_request,
+    refuse_blocked,
+    steps_of,
+)
+from lakewarden.jobs.rollback.values import RollbackPlan, Step
+from lakewarden.jobs.rollback.verify import verify_step
+
+__all__ = ["Rollbacks", "rollbacks_of_services"]
+
+_PLANS_KEPT: Final = timedelta(days=7)
+"""A plan that nobody applied is forgotten after this; by then it is stale anyway."""
+_PATIENCE: Final = 120.0
+_POLL: Final = 0.2
+_DONE_BY_RESTORING: Final = (Step.NONE, Step.RESTORE)
+
+
+def rollbacks_of_services(services: Services) -> "Rollbacks":
+    """The use cases on an installation's ports."""
+    journal = Journal(store=services.store, clock=services.clock)
+    gatherer = Gatherer(
+        store=services.store, reader=services.readers[0], storage=services.storage, clock=services.clock
+    )
+    return Rollbacks(services=services, journal=journal, gatherer=gatherer)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rollbacks:
+    """The use cases. Each checks who asks; the caller audits."""
+
+    services: Services
+    journal: Journal
+    gatherer: Gatherer
+
+    def plan(self, request: RollbackRequest, *, actor: Actor, on_moved: OnMoved = OnMoved.EXTEND) -> Gathered:
+        """Make a plan and keep it, so that `apply` can quote its hash.
+
+        Raises `NotAllowedError` for seeds on somebody else's table, `NotFoundError` for a version that does not exist.
+        """
+        for seed in request.seeds:
+            if not isinstance(seed, CommitsOf):
+                require(actor, Deed.ROLLBACK, self.services.desk.get(seed.table_id))
+        found = self.gatherer.gather(request)
+        for table in found.plan.tables:
+            if table.trigger is None:
+                require(actor, Deed.ROLLBACK, found.rows.get(table.table_id))
+        steps = found.steps()
+        if steps:
+            self._keep(found, steps[0], actor, on_moved)
+        return found
+
+    def apply(self, text: str, *, actor: Actor, tell: Callable[[str], None]) -> Rollback:
+        """Execute a stored plan whose hash begins with `text`, and wait for it.
+
+        Raises `PreconditionError` for a stale plan, `ConsentError` for one that was not agreed to, and what stopped it.
+        """
+        rollback = self.journal.find(text)
+        if rollback.head.state is not RollbackState.PLANNED:
+            raise PreconditionError(
+                f"Plan {rollback.head.plan_hash} was applied already; it is {rollback.head.state}.",
+                hint=f"`lakewarden rollback show {rollback.rollback_id}`; or make a new plan.",
+            )
+        stored = decode_plan(rollback.head.payload or "")
+        found = self._checked(stored)
+        refuse_others(found, actor.name, admin=actor.admin)
+        _refuse_undoable(found.plan)
+        held = holds(self.journal.all())
+        for step in found.steps():
+            if step.table_id in held:
+                raise PreconditionError(
+                    f"{step.name} is held by rollback {held[step.table_id].rollback_id}, which is not finished.",
+                    hint="Resume or undo that one first.",
+                )
+        payload = encode_plan(replace(stored, admin=actor.admin))
+        begun = rollback.with_rows(next_rows(rollback, found.steps()))
+        begun = begun.with_head(RollbackState.INTENT, payload=payload, actor=actor.name)
+        self.journal.save(
+            begun, expects=RollbackState.PLANNED, because=f"{actor.name} applies {rollback.head.plan_hash}"
+        )
+        reach("rollback.begun")
+        return self._run(begun, actor, tell)
+
+    def resume(
+        self, text: str, consents: frozenset[Consent], *, actor: Actor, tell: Callable[[str], None]
+    ) -> Rollback:
+        """Go on with a rollback that was interrupted or stopped. What others wrote meanwhile is planned anew."""
+        rollback = self._changeable(text, actor)
+        state = rollback.head.state
+        if state is RollbackState.CONFLICT and rollback.head.undo:
+            return self._undo(rollback, actor, tell)
+        if state is RollbackState.CONFLICT:
+            stored = decode_plan(rollback.head.payload or "")
+            found = self.gatherer.gather(frozen_request(stored.plan, *consents))
+            refuse_blocked(found.plan)
+            refuse_others(found, actor.name, admin=actor.admin)
+            _refuse_undoable(found.plan)
+            again = superseded(rollback)
+            request = replace(stored.plan.request, consents=stored.plan.request.consents | consents)
+            kept = replace(stored, plan=replace(stored.plan, request=request), admin=actor.admin)
+            again = again.with_rows(next_rows(again, found.steps()))
+            again = again.with_head(RollbackState.INTENT, message=None, payload=encode_plan(kept))
+            rollback = self.journal.save(again, expects=state, because=f"{actor.name} resumes it")
+        elif not rollback.is_unsettled:
+            raise PreconditionError(
+                f"Rollback {rollback.rollback_id} is {state}: there is nothing to resume.",
+                hint="`lakewarden rollback list` shows them.",
+            )
+        return self._run(rollback, actor, tell)
+
+    def undo(self, text: str, *, actor: Actor, tell: Callable[[str], None]) -> Rollback:
+        """Make the old heads head again. Raises `PreconditionError` once the undo window is over."""
+        rollback = self._changeable(text, actor)
+        if not rollback.can_be_undone(self.services.clock.now()):
+            until = rollback.head.undo_until
+            when = "" if until is None else f" It could be undone until {until:%Y-%m-%d %H:%M} UTC."
+            raise PreconditionError(
+                f"Rollback {rollback.rollback_id} is {rollback.head.state} and cannot be undone.{when}",
+                hint="`lakewarden rollback show` tells what it did; the tables' histories have the rest.",
+            )
+        return self._undo(rollback, actor, tell)
+
+    def _undo(self, rollback: Rollback, actor: Actor, tell: Callable[[str], None]) -> Rollback:
+        undoing = rollback.with_head(RollbackState.UNDOING, undo=True, message=None)
+        self.journal.save(undoing, expects=rollback.head.state, because=f"{actor.name} undoes it")
+        return self._run(undoing, actor, tell)
+
+    def _changeable(self, text: str, actor: Actor) -> Rollback:
+        rollback = self.journal.find(text)
+        for row in rollback.steps or (rollback.head,):
+            require(actor, Deed.ROLLBACK, self.services.desk.get(row.table_id))
+        return rollback
+
+    def _keep(self, found: Gathered, first: RestoreStep, actor: Actor, on_moved: OnMoved) -> None:
+        now = self.services.clock.now()
+        stored = StoredPlan(
+            plan=found.plan, format_ids=tuple(sorted(found.format_ids.items())), on_moved=on_moved
+        )
+        every = self.journal.all()
+        same = next((one for one in every if one.rollback_id == found.plan.hash), None)
+        if same is not None and same.head.state not in (RollbackState.PLANNED, RollbackState.COMPENSATED):
+            return
+        old = [
+            one.head
+            for one in every
+            if one.head.state is RollbackState.PLANNED and now - one.head.recorded_at > _PLANS_KEPT
+        ]
+        old += [] if same is None else same.steps
+        head = head_row(
+            rollback_id=found.plan.hash,
+            plan_hash=found.plan.hash,
+            first=first,
+            payload=encode_plan(stored),
+            actor=actor.name,
+            at=now,
+        )
+        self.journal.put([head], forget=old, because=f"{actor.name} planned {found.plan.hash}")
+
+    def _checked(self, stored: StoredPlan) -> Gathered:
+        """The plan as it would be made now, if that is still the stored one. The sentence says what differs."""
+        reader, storage = self.gatherer.reader, self.services.storage
+        for step in steps_of(stored.plan, dict(stored.format_ids)):
+            row = self.services.desk.get(step.table_id)
+            if row.location != step.location:
+                raise PreconditionError(
+                    f"{step.name} was moved to {row.location} since the plan was made.",
+                    hint="Make a new plan.",
+                )
+            verify_step(
+                replace(step, name=row.name), reader, open_store(step.location, storage(step.location))
+            )
+        found = self.gatherer.gather(stored.plan.request)
+        refuse_blocked(found.plan)
+        if found.plan.hash != stored.plan.hash:
+            raise PreconditionError(
+                f"The plan is stale: made now it would be {found.plan.hash}; nothing was changed.",
+                hint="Plan again, look at what is new, and apply that.",
+            )
+        return found
+
+    def _run(self, rollback: Rollback, actor: Actor, tell: Callable[[str], None]) -> Rollback:
+        request = RunRequest(
+            run_id=uuid.uuid4().hex,
+            table_id=rollback.head.table_id,
+            name=rollback.head.name or rollback.head.table_id,
+            location=rollback.head.location or "",
+            action=Action.ROLLBACK,
+            payload=encode(RollBack(rollback_id=rollback.rollback_id)),
+            because=f"{actor.name} asked for it",
+            rank=float("inf"),
+        )
+        self._make_way(request)
+        raise_for(run_and_wait(self.services, request, tell=tell))
+        return self.journal.get(rollback.rollback_id)
+
+    def _make_way(self, request: RunRequest) -> None:
+        """End the maintenance run that the table may have: a table has one run at a time."""
+        until = time.monotonic() + _PATIENCE
+        while True:
+            others = [
+                run
+                for run in self.services.queue.unfinished()
+                if run.request.table_id == request.table_id and run.request.payload != request.payload
+            ]
+            if not others:
+                return
+            for run in others:
+                self.services.queue.cancel(run.request.run_id)
+            if time.monotonic() > until:
+                raise ConflictError(
+                    f"The {others[0].request.action} of {request.name} does not end.",
+                    hint="The rollback is in the journal; `lakewarden rollback resume` goes on with it.",
+                )
+            time.sleep(_POLL)
+
+
+def _refuse_undoable(plan: RollbackPlan) -> None:
+    for table in plan.tables:
+        if table.acts and table.step not in _DONE_BY_RESTORING:
+            raise ConsentError(
+                f"{table.name} would have to be handled by {table.step.replace('_', ' ')}, which `apply` does not do yet.",
+                hint="Do that by hand (`lakewarden tables drop`, DELETE), then plan again.",
+            )

@@ -1,0 +1,204 @@
+"""Everything a rollback plan is made of, read from the system tables and the logs, and the plan made of it.
+
+Reads, never writes. Lineage is taken as far as logs have it, also where no sweep has written it down yet. A plan is made
+twice: the first says which files and versions have to be looked for.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakewarden.catalog.clock import Clock
+from lakewarden.catalog.errors import UnreadableError
+from lakewarden.catalog.formats.base import LogProblem, Observation, TableReader
+from lakewarden.catalog.lineage.build import ROW_COLUMNS, build_graph
+from lakewarden.catalog.lineage.tail import resume_after, rows_from
+from lakewarden.catalog.lineage.versions import Version, history_of
+from lakewarden.catalog.model import LineageRow, RowKind, TableRow, TableState
+from lakewarden.catalog.scopes import govern, scopes_by_name
+from lakewarden.catalog.storage import StorageOptions, open_store
+from lakewarden.catalog.system.base import LINEAGE, TABLES, SystemStore
+from lakewarden.catalog.system.codec import codec
+from lakewarden.catalog.units import count_of
+from lakewarden.jobs.rollback.facts import Reach, TableFacts, Unreachable
+from lakewarden.jobs.rollback.plan import plan_rollback
+from lakewarden.jobs.rollback.request import CommitsOf, RollbackRequest
+from lakewarden.jobs.rollback.step import RestoreStep
+from lakewarden.jobs.rollback.stored import steps_of
+from lakewarden.jobs.rollback.values import RollbackPlan, Step, TablePlan
+from lakewarden.jobs.rollback.verify import missing_files
+
+__all__ = ["Gathered", "Gatherer"]
+
+_GONE: Final = (TableState.DROPPED, TableState.PURGING, TableState.PURGED)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Gathered:
+    """A plan, the rows of the tables in it, and the UUIDs that their heads had when it was made."""
+
+    plan: RollbackPlan
+    rows: Mapping[str, TableRow]
+    format_ids: Mapping[str, str]
+
+    def steps(self) -> tuple[RestoreStep, ...]:
+        """What executing the plan does to tables by restoring them, roots first."""
+        return steps_of(self.plan, self.format_ids)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Gatherer:
+    """Makes plans from what is there now. `reader_at` gives the reader of the table at a location."""
+
+    store: SystemStore
+    reader: TableReader
+    storage: Callable[[str], StorageOptions]
+    clock: Clock
+
+    def gather(self, request: RollbackRequest) -> Gathered:
+        """The plan for a request. Raises `NotFoundError` for a seed that is no version of its table."""
+        tables = {row.table_id: row for row in self.store.rows(TABLES).all()}
+        managed = {key: row for key, row in tables.items() if row.kind is RowKind.TABLE and row.location}
+        rows = self._lineage(managed)
+        concerned = _closure(_seeds(request, rows), rows, managed)
+        histories = {key: self._history(managed[key]) for key in sorted(concerned)}
+        seen = {key: self._seen(managed[key]) for key in concerned if managed[key].state not in _GONE}
+        facts = {key: _facts(managed[key], seen.get(key), tables) for key in concerned}
+        graph = build_graph(
+            rows,
+            histories,
+            places={row.location or "": key for key, row in managed.items() if row.state not in _GONE},
+            runs=frozenset(one.run_id for one in request.seeds if isinstance(one, CommitsOf)),
+        )
+        first = plan_rollback(request, graph, histories, facts)
+        looked = {table.table_id: self._looked(table, facts[table.table_id]) for table in first.tables}
+        return Gathered(
+            plan=plan_rollback(request, graph, histories, {**facts, **looked}),
+            rows=managed,
+            format_ids={key: one.format_id for key, one in seen.items() if isinstance(one, Observation)},
+        )
+
+    def _lineage(self, managed: Mapping[str, TableRow]) -> pa.Table:
+        """Rows on record, and those of commits that no sweep has seen yet."""
+        known = self.store.rows(LINEAGE).arrow(ROW_COLUMNS)
+        last = known.group_by("output_id").aggregate([("output_version", "max")])
+        upto = dict(zip(last["output_id"].to_pylist(), last["output_version_max"].to_pylist(), strict=True))
+        fresh: list[LineageRow] = []
+        for row in managed.values():
+            if row.state not in _GONE:
+                fresh.extend(self._unrecorded(row, upto.get(row.table_id)))
+        return pa.concat_tables([known, codec(LINEAGE).encode(fresh).select(list(ROW_COLUMNS))])
+
+    def _unrecorded(self, row: TableRow, on_record: int | None) -> Sequence[LineageRow]:
+        location = row.location or ""
+        probe = self.reader.probe(location, seen=on_record)
+        if not probe.exists or not probe.moved:
+            return ()
+        after = resume_after(on_record, probe.latest or 0)
+        before = row.format_ids[-1] if after >= 0 and row.format_ids else None
+        commits = self.reader.commits(location, after=after)
+        return rows_from(row.table_id, commits, format_id=before, at=self.clock.now())
+
+    def _history(self, row: TableRow) -> tuple[Version, ...]:
+        if row.state in _GONE:
+            return ()
+        return history_of(self.reader.commits(row.location or "", after=-1))
+
+    def _seen(self, row: TableRow) -> Observation | LogProblem:
+        return self.reader.observe(row.location or "")
+
+    def _looked(self, table: TablePlan, facts: TableFacts) -> TableFacts:
+        """The facts, with whether the target can be restored and which lost appends are still whole."""
+        if table.step is not Step.RESTORE or table.to_version is None:
+            return facts
+        reach = self._reach(table, table.to_version)
+        unreachable = facts.unreachable if reach is None else {table.to_version: reach, **facts.unreachable}
+        return replace(facts, unreachable=unreachable, intact=self._intact(table))
+
+    def _reach(self, table: TablePlan, target: int) -> Unreachable | None:
+        location = table.location or ""
+        store = open_store(location, self.storage(location))
+        try:
+            gone = missing_files(self.reader, store, location, head=table.from_version, target=target)
+        except UnreadableError:
+            message = f"Version {target} of {table.name} has expired: its log no longer goes back that far."
+            return Unreachable(why=Reach.EXPIRED, message=message)
+        if gone:
+            are = "is" if len(gone) == 1 else "are"
+            message = (
+                f"Version {target} of {table.name} cannot be restored: {count_of(len(gone), 'file')} {are} gone, "
+                f"the first is {gone[0]}."
+            )
+            return Unreachable(why=Reach.MISSING_FILES, message=message)
+        return None
+
+    def _intact(self, table: TablePlan) -> frozenset[int]:
+        """Those of the lost blind appends all of whose files head still has."""
+        if not table.appends:
+            return frozenset()
+        head = self._files(table, table.from_version)
+        return frozenset(version for version in table.appends if self._added(table, version) <= head)
+
+    def _added(self, table: TablePlan, version: int) -> frozenset[tuple[str, str | None]]:
+        """The files that a version added; a file that nobody has where the log no longer tells."""
+        try:
+            return self._files(table, version) - self._files(table, version - 1)
+        except UnreadableError:
+            return frozenset({("", None)})
+
+    def _files(self, table: TablePlan, version: int) -> frozenset[tuple[str, str | None]]:
+        if version < 0:
+            return frozenset()
+        files = self.reader.files(table.location or "", version=version)
+        return frozenset((file.path, file.deletion_vector) for file in files)
+
+
+def _seeds(request: RollbackRequest, rows: pa.Table) -> set[str]:
+    found: set[str] = set()
+    for seed in request.seeds:
+        if isinstance(seed, CommitsOf):
+            found.update(rows.filter(pc.equal(rows["run_id"], seed.run_id))["output_id"].to_pylist())
+        else:
+            found.add(seed.table_id)
+    return found
+
+
+def _closure(seeds: Iterable[str], rows: pa.Table, managed: Mapping[str, TableRow]) -> set[str]:
+    """The tables that may have to be rolled back: everything downstream of the seeds, by lineage or declaration."""
+    places = {row.location: key for key, row in managed.items()}
+    pairs = rows.select(["input_id", "output_id"]).group_by(["input_id", "output_id"]).aggregate([])
+    downstream: dict[str, set[str]] = {}
+    for source, output in zip(pairs["input_id"].to_pylist(), pairs["output_id"].to_pylist(), strict=True):
+        downstream.setdefault(places.get(source, source), set()).add(output)
+    for key, row in managed.items():
+        for dependency in row.dependencies:
+            downstream.setdefault(dependency.upstream, set()).add(key)
+    found, open_ends = set[str](), list(seeds)
+    while open_ends:
+        table_id = open_ends.pop()
+        if table_id in managed and table_id not in found:
+            found.add(table_id)
+            open_ends.extend(downstream.get(table_id, ()))
+    return found
+
+
+def _facts(
+    row: TableRow, seen: Observation | LogProblem | None, tables: Mapping[str, TableRow]
+) -> TableFacts:
+    governed = govern(row, scopes_by_name(tables.values()))
+    facts = TableFacts(
+        table_id=row.table_id,
+        name=row.name,
+        location=row.location or "",
+        dependencies=row.dependencies,
+        hold=governed.hold,
+        paused=governed.paused,
+        gone=row.state in _GONE,
+    )
+    if not isinstance(seen, Observation):
+        return facts
+    append_only = seen.properties.get("delta.appendOnly", "false").lower() == "true"
+    return replace(facts, append_only=append_only)

@@ -1,0 +1,102 @@
+"""A plan as the journal keeps it: everything that applying, extending and undoing it need. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from enum import StrEnum
+
+from pydantic import TypeAdapter
+from pydantic.dataclasses import dataclass
+
+from lakewarden.catalog.errors import ConsentError
+from lakewarden.catalog.units import count_of
+from lakewarden.jobs.rollback.request import BadVersions, Consent, RollbackRequest
+from lakewarden.jobs.rollback.step import RestoreStep
+from lakewarden.jobs.rollback.values import Blocked, RollbackPlan, Step
+
+__all__ = [
+    "OnMoved",
+    "StoredPlan",
+    "decode_plan",
+    "encode_plan",
+    "frozen_request",
+    "refuse_blocked",
+    "steps_of",
+]
+
+
+class OnMoved(StrEnum):
+    """What happens when somebody writes in the middle: take the commit into the plan, or take everything back."""
+
+    EXTEND = "extend"
+    COMPENSATE = "compensate"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoredPlan:
+    """A plan with the UUIDs of the heads it was made on, by `table_id`. `admin`: whoever applies it may change tables
+    that are not their own."""
+
+    plan: RollbackPlan
+    format_ids: tuple[tuple[str, str], ...] = ()
+    admin: bool = False
+    on_moved: OnMoved = OnMoved.EXTEND
+
+
+_ADAPTER = TypeAdapter(StoredPlan)
+
+
+def encode_plan(stored: StoredPlan) -> str:
+    """Compact JSON."""
+    return _ADAPTER.dump_json(stored).decode()
+
+
+def decode_plan(payload: str) -> StoredPlan:
+    """What `encode_plan` wrote. Raises pydantic.ValidationError for anything else."""
+    return _ADAPTER.validate_json(payload)
+
+
+def refuse_blocked(plan: RollbackPlan) -> None:
+    """Raise `ConsentError` with the first thing that keeps the plan from being applied, and how to agree to it."""
+    found = list(plan.blockers())
+    if not found:
+        return
+    table, first = found[0]
+    more = "" if len(found) == 1 else f" ({count_of(len(found) - 1, 'more reason')} in the plan)"
+    flags = " or ".join(f"--consent {one}" for one in first.consents)
+    if first.why is Blocked.OWNER:
+        flags = f"--agreed {table.name}"
+    raise ConsentError(
+        f"{first.message}{more}",
+        hint=f"If that is right, plan again with {flags}." if flags else "No consent lifts this.",
+    )
+
+
+def frozen_request(plan: RollbackPlan, *consents: Consent) -> RollbackRequest:
+    """The same request, but about exactly the versions that the plan called tainted on the tables that were asked for.
+
+    What was written after the plan was made is nobody's seed: to lose it takes a consent of its own.
+    """
+    seeds = tuple(
+        BadVersions(table_id=table.table_id, versions=table.tainted)
+        for table in plan.tables
+        if table.tainted and table.trigger is None
+    )
+    return replace(plan.request, seeds=seeds, consents=plan.request.consents | frozenset(consents))
+
+
+def steps_of(plan: RollbackPlan, format_ids: Mapping[str, str]) -> tuple[RestoreStep, ...]:
+    """What executing a plan does to tables by restoring them, roots first."""
+    return tuple(
+        RestoreStep(
+            table_id=table.table_id,
+            name=table.name,
+            location=table.location or "",
+            from_version=table.from_version,
+            to_version=table.to_version,
+            wave=table.wave,
+            format_id=format_ids.get(table.table_id),
+            tainted=table.tainted,
+        )
+        for table in plan.tables
+        if table.acts and table.step is Step.RESTORE and table.to_version is not None
+    )

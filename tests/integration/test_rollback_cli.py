@@ -1,0 +1,278 @@
+"""`lakewarden rollback` and ROLLBACK TABLE on real Delta tables: plans, applications, and what the user reads when not."""
+
+import getpass
+import json
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from lakewarden.catalog.model import TableRow
+from lakewarden.catalog.storage import canonical
+from lakewarden.catalog.system.base import AUDIT, TABLES
+from lakewarden.daemon.cli.app import run
+from lakewarden.daemon.settings import load_settings
+from support.daemon_process import FakeWorkerServices
+from support.derived import head, ids, overwrite, write
+
+
+@dataclass(frozen=True)
+class Said:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+class Desk:
+    """A home with a source, a table derived from it, one healed by an overwrite, and one that read only clean data."""
+
+    def __init__(self, folder: Path, call: Callable[..., Said]) -> None:
+        self.folder, self.call = folder, call
+        self.source, self.derived = folder / "lake" / "source", folder / "lake" / "derived"
+        self.healed, self.clean = folder / "lake" / "healed", folder / "lake" / "clean"
+        assert call("init").code == 0
+        write(self.source, 1)
+        write(self.source, 2)
+        self.reads = {self.register(self.source): self.source}
+        for place in (self.derived, self.healed, self.clean):
+            write(place, 1, 2, reads=self.reads)
+        write(self.source, 99)
+        write(self.derived, 99, reads=self.reads)
+        write(self.healed, 99, reads=self.reads)
+        overwrite(self.healed, 7)
+        for place in (self.derived, self.healed, self.clean):
+            self.register(place)
+
+    def register(self, place: Path) -> str:
+        """Make a table managed. Returns its id."""
+        said = self.call("tables", "register", str(place), "--name", f"db.{place.name}", "-o", "json")
+        assert said.code == 0, said
+        return str(said.json["table_id"])
+
+    def plan(self, *options: str, to: int = 1) -> Said:
+        return self.call("rollback", "plan", "db.source", "--to-version", str(to), "-o", "json", *options)
+
+    def apply(self, *options: str) -> Said:
+        """Plan with options, then apply that plan."""
+        planned = self.plan(*options)
+        assert planned.code == 0, planned
+        return self.call("rollback", "apply", planned.json["hash"], "-o", "json")
+
+    def services(self) -> FakeWorkerServices:
+        return FakeWorkerServices(load_settings(home=self.folder / "home"))
+
+    def change_row(self, name: str, **changes: Any) -> None:
+        store = self.services().store
+        row = next(row for row in store.rows(TABLES).all() if row.name == name)
+        changed: TableRow = replace(row, **changes)
+        store.edit(TABLES, lambda _: [changed], because="test")
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Desk:
+    monkeypatch.setenv("LAKEWARDEN_HOME", str(tmp_path / "home"))
+    # The composition root with workers that need no Spark; everything else is what the script runs.
+    monkeypatch.setattr(
+        "lakewarden.daemon.cli.common.open_services",
+        lambda home: FakeWorkerServices(load_settings(home=home)),
+    )
+
+    def call(*arguments: str) -> Said:
+        monkeypatch.setattr(sys, "argv", ["lakewarden", *arguments])
+        code = 0
+        try:
+            run()
+        except SystemExit as end:
+            code = int(end.code or 0)
+        sys.stdout.flush()
+        captured = capfdbinary.readouterr()
+        return Said(code, captured.out.decode(), captured.err.decode())
+
+    return Desk(tmp_path, call)
+
+
+def by_name(said: Said) -> dict[str, Any]:
+    return {table["name"]: table for table in said.json["tables"]}
+
+
+def test_a_plan_names_what_goes_back_and_apply_does_it_and_undo_takes_it_back(desk: Desk) -> None:
+    planned = desk.plan("--cascade")
+    assert planned.code == 0, planned
+    tables = by_name(planned)
+    assert {name: (one["from"], one["to"]) for name, one in tables.items() if one["step"] == "restore"} == {
+        "db.source": (2, 1),
+        "db.derived": (1, 0),
+    }
+    assert set(tables["db.derived"]) >= {
+        "table_id",
+        "name",
+        "from",
+        "to",
+        "tainted",
+        "collateral",
+        "unknown",
+        "blocked_by",
+    }
+    done = desk.call("rollback", "apply", planned.json["hash"], "-o", "json")
+    assert (done.code, done.json["state"]) == (0, "done"), done
+    assert [ids(one) for one in (desk.source, desk.derived, desk.healed, desk.clean)] == [
+        [1, 2],
+        [1, 2],
+        [7],
+        [1, 2],
+    ]
+    undone = desk.call("rollback", "undo", done.json["rollback_id"], "-o", "json")
+    assert (undone.code, undone.json["state"]) == (0, "compensated"), undone
+    assert [ids(one) for one in (desk.source, desk.derived)] == [[1, 2, 99], [1, 2, 99]]
+    what = [row.what for row in desk.services().store.rows(AUDIT).all() if row.what == "rollback"]
+    assert len(what) == 3
+
+
+def test_the_statement_does_the_same_in_one_go(desk: Desk) -> None:
+    done = desk.call("sql", "ROLLBACK TABLE db.source TO VERSION 1 CASCADE", "-o", "json")
+    assert done.code == 0, done
+    assert done.json[0]["state"] == "done" and done.json[0]["tables"] == 2
+    assert [ids(one) for one in (desk.source, desk.derived)] == [[1, 2], [1, 2]]
+
+
+def test_without_cascade_derived_tables_wait_for_their_owners(desk: Desk) -> None:
+    done = desk.apply()
+    assert done.code == 0, done
+    assert [ids(one) for one in (desk.source, desk.derived)] == [[1, 2], [1, 2, 99]]
+
+
+def test_the_tree_and_the_picture_show_before_and_after(desk: Desk) -> None:
+    tree = desk.call("rollback", "plan", "db.source", "--to-version", "1", "--cascade")
+    assert "db.source  2 -> 1" in tree.out and "  db.derived  1 -> 0" in tree.out
+    picture = desk.call("rollback", "plan", "db.source", "--to-version", "1", "--cascade", "--mermaid")
+    assert picture.out.startswith("flowchart LR") and "-->" in picture.out
+    listed = desk.call("rollback", "list", "-o", "json").json
+    assert [one["state"] for one in listed] == ["planned"]
+    assert "db.derived  1 -> 0" in desk.call("rollback", "show", listed[0]["hash"]).out
+
+
+# What the user reads when it cannot be done; docs/incident.md quotes these sentences.
+
+
+def test_a_stale_plan_is_refused(desk: Desk) -> None:
+    planned = desk.plan("--cascade")
+    write(desk.derived, 5, reads=desk.reads)
+    said = desk.call("rollback", "apply", planned.json["hash"])
+    assert said.code == 4
+    assert (
+        "The plan is stale: db.derived is at version 2, the plan speaks of 1; nothing was changed."
+        in said.err
+    )
+    assert "Make a new plan" in said.err and ids(desk.source) == [1, 2, 99]
+
+
+def test_a_table_derived_meanwhile_makes_the_plan_stale(desk: Desk) -> None:
+    planned = desk.plan("--cascade")
+    late = desk.folder / "lake" / "late"
+    write(late, 99, reads=desk.reads)
+    desk.register(late)
+    said = desk.call("rollback", "apply", planned.json["hash"])
+    assert said.code == 4 and ids(desk.source) == [1, 2, 99]
+
+
+def test_an_expired_version_is_refused(desk: Desk) -> None:
+    write(desk.source, 3)
+    DeltaTable(str(desk.source)).create_checkpoint()
+    for version in range(3):
+        (desk.source / "_delta_log" / f"{version:020d}.json").unlink()
+    said = desk.plan()
+    assert said.code == 4
+    assert "Version 1 of db.source has expired: its log goes back to version 3." in said.err
+
+
+def test_a_vacuumed_file_is_named(desk: Desk) -> None:
+    gone = DeltaTable(str(desk.derived), version=0).file_uris()[0]
+    overwrite(desk.derived, 99, reads=desk.reads)
+    Path(gone.removeprefix("file://")).unlink()
+    said = desk.plan("--cascade")
+    assert said.code == 4
+    blocked = by_name(said)["db.derived"]["blocked_by"]
+    assert [one["why"] for one in blocked] == ["unreachable"]
+    assert f"1 file is gone, the first is {Path(gone).name}" in blocked[0]["message"]
+    skipped = desk.apply("--cascade", "--consent", "skip_unreachable")
+    assert skipped.code == 0 and ids(desk.source) == [1, 2]
+
+
+def test_a_renamed_table_is_the_same_table(desk: Desk) -> None:
+    planned = desk.plan("--cascade")
+    assert desk.call("tables", "rename", "db.derived", "db.other").code == 0
+    done = desk.call("rollback", "apply", planned.json["hash"], "-o", "json")
+    assert done.code == 0, done
+    assert ids(desk.derived) == [1, 2]
+
+
+def test_a_replaced_table_makes_the_plan_stale(desk: Desk) -> None:
+    planned = desk.plan("--cascade")
+    DeltaTable.create(str(desk.derived), DeltaTable(str(desk.derived)).schema(), mode="overwrite")
+    said = desk.call("rollback", "apply", planned.json["hash"])
+    assert said.code == 4
+    assert "The plan is stale: db.derived was replaced (CREATE OR REPLACE) in version 2" in said.err
+
+
+def test_a_recreated_table_has_none_of_the_planned_versions(desk: Desk) -> None:
+    planned = desk.plan("--cascade")
+    shutil.rmtree(desk.derived)
+    write(desk.derived, 1)
+    write(desk.derived, 2)
+    said = desk.call("rollback", "apply", planned.json["hash"])
+    assert said.code == 4
+    assert "db.derived was dropped and created anew since the plan" in said.err
+    assert ids(desk.derived) == [1, 2]
+
+
+def test_an_append_only_table_takes_a_consent(desk: Desk) -> None:
+    DeltaTable(str(desk.source)).alter.set_table_properties({"delta.appendOnly": "true"})
+    said = desk.plan()
+    assert said.code == 4
+    assert [one["why"] for one in by_name(said)["db.source"]["blocked_by"]] == ["append_only", "collateral"]
+
+
+def test_collateral_takes_a_consent_and_apply_says_which(desk: Desk) -> None:
+    write(desk.derived, 5)
+    planned = desk.plan("--cascade")
+    assert planned.code == 4
+    table = by_name(planned)["db.derived"]
+    assert [one["version"] for one in table["collateral"]] == [2]
+    said = desk.call("rollback", "apply", planned.json["hash"])
+    assert said.code == 4
+    assert "1 clean commit of db.derived (1 row) would be lost." in said.err
+    assert "--consent collateral" in said.err
+    assert ids(desk.source) == [1, 2, 99]
+    agreed = desk.apply("--cascade", "--consent", "collateral")
+    assert agreed.code == 0 and ids(desk.derived) == [1, 2]
+
+
+def test_an_owner_rolls_back_only_what_is_theirs(desk: Desk) -> None:
+    me = getpass.getuser()
+    desk.change_row("db.derived", owner="bob")
+    (desk.folder / "home" / "lakewarden.toml").write_text('admins = ["root-of-all"]\n')
+    desk.change_row("db.source", owner=me)
+    planned = desk.plan("--cascade")
+    assert planned.code == 0, planned
+    said = desk.call("rollback", "apply", planned.json["hash"])
+    assert said.code == 5 and f"{me} may not roll back db.derived (owner: bob)." in said.err
+    desk.change_row("db.source", owner="bob")
+    viewer = desk.plan()
+    assert viewer.code == 5 and f"{me} may not rollback db.source" in viewer.err
+
+
+def test_a_held_table_is_not_rewound(desk: Desk) -> None:
+    assert desk.call("tables", "hold", "db.source", "--reason", "case 4711").code == 0
+    said = desk.plan()
+    assert said.code == 4
+    assert by_name(said)["db.source"]["blocked_by"][0]["why"] == "hold"
+    assert canonical(str(desk.source)) and head(desk.source) == 2
