@@ -120,30 +120,46 @@ def rows_without(fleet: Fleet, table: str, never: frozenset[int]) -> list[str]:
     return sorted(row for rows in contents[fleet.head(table).place].values() for row in rows)
 
 
-def _files(fleet: Fleet, never: frozenset[int]) -> dict[Place, dict[str, tuple[str, ...]]]:
+Rows = dict[str, tuple[str, ...]]
+"""By file, its rows as symbols."""
+
+
+def _files(fleet: Fleet, never: frozenset[int]) -> dict[Place, Rows]:
     """By version, the rows of each file. One row per file is enough, compaction keeps those it found."""
-    contents: dict[Place, dict[str, tuple[str, ...]]] = {}
+    contents: dict[Place, Rows] = {}
+    changes: dict[Place, str] = {}
     for event in fleet.events:
         table, life, version = event.place
         before = contents[table, life, version - 1] if version else {}
         if event.number in never:
-            contents[event.place] = before
-            continue
-        if event.kind is Kind.RESTORE:
+            after = before
+        elif event.kind is Kind.RESTORE:
             assert event.target is not None
-            contents[event.place] = contents[table, life, event.target]
-            continue
-        contents[event.place] = _after(event, before, contents)
+            after = contents[table, life, event.target]
+        else:
+            after = _after(event, before, contents, changes)
+        contents[event.place] = after
+        changes[event.place] = _changed(event, before, after)
     return contents
 
 
-def _after(
-    event: Event, before: dict[str, tuple[str, ...]], contents: dict[Place, dict[str, tuple[str, ...]]]
-) -> dict[str, tuple[str, ...]]:
-    whole = _hash(*sorted(row for rows in before.values() for row in rows))
-    read = [
-        _hash(*sorted(row for rows in contents[one.place].values() for row in rows)) for one in event.reads
-    ]
+def _changed(event: Event, before: Rows, after: Rows) -> str:
+    if event.kind in (Kind.OPTIMIZE, Kind.VACUUM):
+        return "none"
+    if event.kind is Kind.APPEND:
+        return _hash(*sorted(row for name in event.added for row in after.get(name, ())))
+    return "none" if before == after else _hash(_whole(before), _whole(after))
+
+
+def _after(event: Event, before: Rows, contents: dict[Place, Rows], changes: dict[Place, str]) -> Rows:
+    whole = _whole(before)
+    read = []
+    for one in event.reads:
+        table, life, version = one.place
+        if one.after is None:
+            read.append(_whole(contents[one.place]))
+        else:
+            read.extend(changes[table, life, step] for step in range(one.after + 1, version + 1))
     made = _hash(event.kind, str(event.number), *read, whole if event.reads_self else "")
     kept = {} if event.kind in FRESH else before
     after = {name: rows for name, rows in kept.items() if name not in event.hit}
@@ -161,6 +177,10 @@ def _after(
     if new in event.added:
         after[new] = (_hash(made, whole if event.kind is Kind.MERGE else ""),)
     return after
+
+
+def _whole(rows: Rows) -> str:
+    return _hash(*sorted(row for found in rows.values() for row in found))
 
 
 def _hash(*parts: str) -> str:
