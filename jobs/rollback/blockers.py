@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from lakewarden.catalog.lineage.versions import Version
 from lakewarden.catalog.model import OnRollback
 from lakewarden.catalog.units import count_of
 from lakewarden.jobs.rollback.facts import Reach, TableFacts, Unreachable
@@ -21,7 +22,8 @@ _BORN_TAINTED: Final = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Case:
-    """One table to decide on. `target` is None if no version is clean, `in_log` whether the log still has it."""
+    """One table to decide on. `target` is None if no version is clean, `in_log` whether the log still has it; `lost` are
+    the versions that head would no longer have, as far as the log tells them."""
 
     request: RollbackRequest
     table_id: str
@@ -32,6 +34,7 @@ class Case:
     in_log: bool
     undoable: tuple[int, ...]
     collateral: tuple[Lost, ...]
+    lost: tuple[Version, ...]
     trigger: OnRollback | None
 
     @property

@@ -44,17 +44,27 @@ def line_of(graph: VersionGraph, taint: Taint, table_id: str, history: dict[int,
     if start != head and _only_maintenance(graph, range(start + 1, head + 1), history):
         start = head
     target = next((node for node in graph.ancestors(start) if not taint.counts.state(node)), NO_NODE)
-    kept = frozenset(graph.ancestors(target))
-    lost = [node for node in graph.ancestors(head) if node not in kept] if target != head else []
     own = [node for node in graph.nodes(table_id) if node <= head and taint.wide.own(node)]
-    live = _live(graph, head) | _live(graph, target)
+    doubtful = [node for node in own if not taint.sure.own(node)]
+    live = _live(graph, head) | _live(graph, target) if doubtful else ()
     return Line(
         head=head,
         target=target,
-        lost=tuple(sorted(lost)),
+        lost=_lost(graph, head, target),
         tainted=tuple(node for node in own if taint.sure.own(node)),
-        unknown=tuple(node for node in own if not taint.sure.own(node) and node in live),
+        unknown=tuple(node for node in doubtful if node in live),
     )
+
+
+def _lost(graph: VersionGraph, head: int, target: int) -> tuple[int, ...]:
+    """What the head goes back to and the target does not."""
+    lost: list[int] = []
+    for node in graph.ancestors(head):
+        if node == target:
+            return tuple(sorted(lost))
+        lost.append(node)
+    kept = frozenset(graph.ancestors(target))  # a version somebody named, on a way that a RESTORE has left
+    return tuple(sorted(node for node in lost if node not in kept))
 
 
 def undoable(

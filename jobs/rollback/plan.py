@@ -6,7 +6,7 @@ its own or by nothing.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from lakewarden.catalog.lineage.graph import NO_NODE, VersionGraph
@@ -56,73 +56,67 @@ def plan_rollback(
         upstream=tainted_upstream(graph, taint.wide),
     )
     involved = {graph.table_of(node) for node in taint.wide.touched()} | set(taint.named)
-    found = (_table(scene, table_id) for table_id in sorted(involved) if not is_predecessor(table_id))
-    tables = [one for one in found if one is not None]
-    waves = waves_of({one.table_id: one.upstream for one in tables if one.step is not Step.NONE})
-    ordered = sorted(
-        (replace(one, wave=waves.get(one.table_id, 0)) for one in tables),
-        key=lambda one: (one.wave, one.name, one.table_id),
-    )
-    return RollbackPlan(request=request, tables=tuple(ordered), hash=plan_hash(request, ordered))
+    found = (_case(scene, table_id) for table_id in sorted(involved) if not is_predecessor(table_id))
+    cases = [one for one in found if one is not None]
+    steps = {one.table_id: step_of(one) for one in cases}
+    moved = [table_id for table_id, step in steps.items() if step is not Step.NONE]
+    waves = waves_of({table_id: scene.upstream.get(table_id, ()) for table_id in moved})
+    tables = [_planned(scene, one, steps[one.table_id], waves.get(one.table_id, 0)) for one in cases]
+    tables.sort(key=lambda one: (one.wave, one.name, one.table_id))
+    return RollbackPlan(request=request, tables=tuple(tables), hash=plan_hash(request, tables))
 
 
-def _table(scene: _Scene, table_id: str) -> TablePlan | None:
-    """One table's part; None where nothing of it is tainted, unknown or asked for."""
+def _case(scene: _Scene, table_id: str) -> Case | None:
+    """One table to decide on; None where nothing of it is tainted, unknown or asked for."""
     graph, facts = scene.graph, scene.facts.get(table_id)
-    history = {one.version: one for one in scene.histories.get(table_id, ())}
     if graph.head(table_id) == NO_NODE:
         return None
+    history = {one.version: one for one in scene.histories.get(table_id, ())}
     line = line_of(graph, scene.taint, table_id, history)
     if not (line.tainted or line.unknown or table_id in scene.taint.named):
         return None
     intact = frozenset() if facts is None else facts.intact
-    case = Case(
+    target = None if line.target == NO_NODE else graph.versions[line.target]
+    return Case(
         request=scene.request,
         table_id=table_id,
         facts=facts,
         line=line,
         head=graph.versions[line.head],
-        target=None if line.target == NO_NODE else graph.versions[line.target],
-        in_log=line.target != NO_NODE and graph.versions[line.target] in history,
+        target=target,
+        in_log=target in history,
         undoable=undoable(graph, line, history, intact),
         collateral=_collateral(scene.request, graph, line, history, intact),
+        lost=tuple(history[graph.versions[node]] for node in line.lost if graph.versions[node] in history),
         trigger=_trigger(scene, table_id),
     )
-    return _planned(case, graph, history, scene.upstream.get(table_id, ()))
 
 
-def _planned(
-    case: Case, graph: VersionGraph, history: Mapping[int, Version], upstream: Sequence[str]
-) -> TablePlan:
-    line, facts, step = case.line, case.facts, step_of(case)
-    lost = [history[graph.versions[node]] for node in line.lost if graph.versions[node] in history]
-    restores = step is Step.RESTORE
+def _planned(scene: _Scene, case: Case, step: Step, wave: int) -> TablePlan:
+    line, facts, versions = case.line, case.facts, scene.graph.versions
+    leaves = step in (Step.RESTORE, Step.DROP, Step.QUARANTINE) or case.target is None
     return TablePlan(
         table_id=case.table_id,
         name=case.name,
         location=None if facts is None else facts.location,
         from_version=case.head,
-        to_version=case.target if restores or step in (Step.DROP, Step.QUARANTINE) else _unmoved(case),
+        to_version=case.target if leaves else case.head,
         step=step,
+        wave=wave,
         trigger=case.trigger,
         waits=case.waits,
-        tainted=tuple(graph.versions[node] for node in line.tainted),
+        tainted=tuple(versions[node] for node in line.tainted),
         collateral=() if step is Step.REMOVE_FILES else case.collateral,
-        unknown=tuple(graph.versions[node] for node in line.unknown),
+        unknown=tuple(versions[node] for node in line.unknown),
         blocked_by=blockers_of(case, step),
-        upstream=tuple(upstream),
-        appends=tuple(one.version for one in lost if one.blind),
+        upstream=tuple(scene.upstream.get(case.table_id, ())),
+        appends=tuple(one.version for one in case.lost if one.blind),
         undoable=case.undoable,
-        transactions=tuple(sorted({pair for one in lost for pair in one.transactions})),
+        transactions=tuple(sorted({pair for one in case.lost for pair in one.transactions})),
         streams=() if facts is None else facts.streams,
         consumers=() if facts is None else facts.consumers,
-        properties=facts.properties if facts is not None and restores else (),
+        properties=facts.properties if facts is not None and step is Step.RESTORE else (),
     )
-
-
-def _unmoved(case: Case) -> int | None:
-    """Where a table stays that is not restored: at its head, unless it is tainted and has nowhere to go."""
-    return None if case.target is None else case.head
 
 
 def _collateral(

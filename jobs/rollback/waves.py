@@ -1,24 +1,40 @@
 """In which order tables are rolled back: what others were derived from first. Pure."""
 
+from array import array
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from lakewarden.catalog.lineage.graph import Bit, Closure, VersionGraph
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakewarden.catalog.lineage.graph import Bit, Closure, EdgeArrays, VersionGraph
 
 __all__ = ["tainted_upstream", "waves_of"]
 
 
 def tainted_upstream(graph: VersionGraph, closure: Closure) -> Mapping[str, Sequence[str]]:
     """By table, the other tables that its commits read taint from, sorted."""
-    found: dict[int, set[int]] = defaultdict(set)
-    owners, inputs, bits = graph.owners, graph.inputs, closure.bits
-    for reader, source, flags in zip(inputs.key, inputs.other, inputs.flags, strict=True):
-        if bits[reader] & Bit.OWN and bits[source] & Bit.STATE and closure.read(source, flags):
-            found[owners[reader]].add(owners[source])
-    return {
-        graph.tables[owner]: sorted(graph.tables[one] for one in sources if one != owner)
-        for owner, sources in found.items()
-    }
+    readers, sources = _column(graph.inputs.key, pa.int32()), _column(graph.inputs.other, pa.int32())
+    flags, bits = pa.array(graph.inputs.flags, pa.uint8()), pa.array(closure.bits, pa.uint8())
+    owners = _column(graph.owners, pa.int32())
+    of_change = pc.not_equal(pc.bit_wise_and(flags, EdgeArrays.DELTA), 0)
+    carries = pc.bit_wise_and(bits.take(sources), pc.if_else(of_change, Bit.DELTA, Bit.STATE))
+    own = pc.bit_wise_and(bits.take(readers), Bit.OWN)
+    table, source = owners.take(readers), owners.take(sources)
+    tells = pc.and_(pc.and_(_set(carries), _set(own)), pc.not_equal(table, source))
+    pairs = pa.table({"table": table, "source": source}).filter(tells)
+    found: dict[str, list[str]] = defaultdict(list)
+    for pair in pairs.group_by(["table", "source"]).aggregate([]).to_pylist():
+        found[graph.tables[pair["table"]]].append(graph.tables[pair["source"]])
+    return {one: sorted(of) for one, of in found.items()}
+
+
+def _column(values: "array[int]", kind: pa.DataType) -> pa.Array:
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
+
+
+def _set(bits: pa.Array) -> pa.Array:
+    return pc.not_equal(bits, 0)
 
 
 def waves_of(upstream: Mapping[str, Sequence[str]]) -> Mapping[str, int]:

@@ -1,0 +1,169 @@
+"""The rollback plan over a million version edges, as a process of its own: reading the rows, graph, closure, plan.
+
+`.venv/bin/python -m bench.rollback [--quick] -o json`
+
+A fleet of tables with ten versions each; every version reads five versions of the fifty tables before it, so that a bad
+load into an early table reaches nearly all of them. Tables, versions and edges grow together; the curve is on standard
+error. `plan_seconds` is the process from start to end, `plan_rss_mb` the most memory it had.
+"""
+
+import argparse
+import json
+import os
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bench.measure import Figures, Options, options, report
+from lakewarden.catalog.lineage.build import ROW_COLUMNS, build_graph
+from lakewarden.catalog.lineage.incarnations import Histories
+from lakewarden.catalog.lineage.record import Operation
+from lakewarden.catalog.lineage.versions import Effect, Version
+from lakewarden.catalog.model import Confidence
+from lakewarden.jobs.rollback.facts import TableFacts
+from lakewarden.jobs.rollback.plan import plan_rollback
+from lakewarden.jobs.rollback.request import RollbackRequest, ToVersion
+
+EDGES: Final = 1_000_000
+CURVE: Final = (10_000, 100_000)
+VERSIONS: Final = 10
+INPUTS: Final = 5
+REACH: Final = 50
+_APPEND: Final = Operation.APPEND.value
+_REPLACE: Final = Operation.REPLACE.value
+KEPT: Final = 4
+"""The version that the bad table goes back to."""
+
+
+def main() -> None:
+    """Measure everything and print it; with `--plan`, as a child, make one plan."""
+    child = argparse.ArgumentParser(add_help=False)
+    child.add_argument("--plan", type=Path)
+    chosen, _ = child.parse_known_args()
+    if chosen.plan is not None:
+        sys.stdout.write(json.dumps(planned(chosen.plan)) + "\n")
+        return
+    report(plans(options(__doc__ or "")))
+
+
+def plans(chosen: Options) -> Figures:
+    """The curve, and the figures of its last point: the median of three, or of one if quick."""
+    with tempfile.TemporaryDirectory(prefix="lakewarden-bench-") as folder:
+        for edges in CURVE:
+            _tell(_measured(Path(folder), edges))
+        runs = [_measured(Path(folder), EDGES) for _ in range(1 if chosen.quick else 3)]
+    runs.sort(key=lambda run: run["plan_seconds"])
+    _tell(runs[len(runs) // 2])
+    return {name: runs[len(runs) // 2][name] for name in ("plan_edges", "plan_seconds", "plan_rss_mb")}
+
+
+def _tell(run: Mapping[str, float]) -> None:
+    sys.stderr.write(
+        f"{run['plan_edges']:>9,.0f} edges, {run['tables']:>6,.0f} tables rewound: "
+        f"{run['plan_seconds']:.2f} s, {run['plan_rss_mb']:.0f} MB; "
+        f"of these graph {run['graph']:.2f} s, plan {run['plan']:.2f} s; {run['cpu']:.2f} s of CPU\n"
+    )
+
+
+def _measured(folder: Path, edges: int) -> dict[str, float]:
+    """One plan in a process of its own."""
+    path = folder / f"{edges}.parquet"
+    if not path.exists():
+        pq.write_table(lineage(edges), path)
+    begin = time.perf_counter()
+    command = [sys.executable, "-m", "bench.rollback", "--plan", str(path)]
+    # As installed: modules are compiled once, not by every process.
+    cached = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    output = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True, env=cached).stdout
+    seconds = time.perf_counter() - begin
+    told: dict[str, float] = json.loads(output)
+    return {**told, "plan_edges": edges, "plan_seconds": seconds}
+
+
+def lineage(edges: int) -> pa.Table:
+    """Rows of `lakewarden.lineage`, shuffled as a table that was appended to by many."""
+    chance = random.Random(edges)
+    tables = edges // (VERSIONS * INPUTS)
+    rows = [
+        (
+            table,
+            version,
+            chance.randrange(max(0, table - REACH), table),
+            max(0, version - chance.randint(0, 1)),
+        )
+        for table in range(1, tables + 1)
+        for version in range(VERSIONS)
+        for _ in range(INPUTS)
+    ]
+    chance.shuffle(rows)
+    outputs, versions, inputs, reads = zip(*rows, strict=True)
+    nothing = pa.nulls(len(rows), pa.string())
+    columns = {
+        "output_id": [table_id(table) for table in outputs],
+        "output_version": pa.array(versions, pa.int64()),
+        "input_id": [table_id(table) for table in inputs],
+        "input_version": pa.array(reads, pa.int64()),
+        "operation": [_APPEND] * len(rows),
+        "confidence": [Confidence.COMMITTED.value] * len(rows),
+        "from_version": pa.nulls(len(rows), pa.int64()),
+        "output_format_id": nothing,
+        "input_format_id": nothing,
+        "run_id": nothing,
+    }
+    return pa.table({name: columns[name] for name in ROW_COLUMNS})
+
+
+def table_id(number: int) -> str:
+    """The id of a table, as long as those that are minted."""
+    return f"{number:032x}"
+
+
+def planned(path: Path) -> dict[str, float]:
+    """One plan from stored rows, with what the logs of all tables said; how much it rewinds, how long what took."""
+    begin = time.perf_counter()
+    rows = pq.read_table(path)
+    ids = [table_id(number) for number in range(rows.num_rows // (VERSIONS * INPUTS) + 1)]
+    histories: Histories = {one: _history() for one in ids}
+    graph = build_graph(rows, histories)
+    built = time.perf_counter()
+    facts = {one: TableFacts(table_id=one, name=f"db.{one}", location=f"file:///{one}") for one in ids}
+    request = RollbackRequest(seeds=(ToVersion(table_id=ids[0], version=KEPT),), cascade=True)
+    plan = plan_rollback(request, graph, histories, facts)
+    done = time.perf_counter()
+    return {
+        "tables": sum(table.acts for table in plan.tables),
+        "graph": built - begin,
+        "plan": done - built,
+        "cpu": sum(os.times()[:2]),
+        "plan_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3,  # kilobytes on Linux
+    }
+
+
+def _history() -> tuple[Version, ...]:
+    created = Version(version=0, operation=_REPLACE, effect=Effect.FRESH, known=True, rows=1000, files=1)
+    appended = (
+        Version(
+            version=version,
+            operation=_APPEND,
+            effect=Effect.APPEND,
+            known=True,
+            blind=True,
+            rows=1000,
+            files=1,
+        )
+        for version in range(1, VERSIONS)
+    )
+    return (created, *appended)
+
+
+if __name__ == "__main__":
+    main()
