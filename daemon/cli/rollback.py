@@ -68,9 +68,9 @@ def plan(
         request = request_of(services.desk, wanted)
         found = rollbacks_of_services(services).plan(request, actor=actor, on_moved=on_moved).plan
     if mermaid:
-        typer.echo("\n".join(as_mermaid(found)))
+        typer.echo(as_mermaid(found))
     elif output is Format.TABLE:
-        typer.echo("\n".join(as_tree(found)))
+        typer.echo(as_tree(found))
     else:
         show_one(as_json(found), format=output)
     if not found.applicable:
@@ -127,7 +127,7 @@ def show_(
     found = rollbacks_of_services(opened(home)).journal.find(which)
     if mermaid or (output is Format.TABLE and found.head.state is RollbackState.PLANNED):
         stored = decode_plan(found.head.payload or "")
-        typer.echo("\n".join((as_mermaid if mermaid else as_tree)(stored.plan)))
+        typer.echo((as_mermaid if mermaid else as_tree)(stored.plan))
         return
     _show(found, output)
 

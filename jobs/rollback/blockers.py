@@ -22,7 +22,8 @@ _BORN_TAINTED: Final = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Case:
-    """One table to decide on. `target` is None if no version is clean, `in_log` whether the log still has it; `lost` are
+    """One table to decide on. `target` is None if no version is clean, `in_log` whether the log still has it, `from_start`
+    whether the table's first version is known; `lost` are
     the versions that head would no longer have, as far as the log tells them."""
 
     request: RollbackRequest
@@ -32,6 +33,7 @@ class Case:
     head: int
     target: int | None
     in_log: bool
+    from_start: bool
     undoable: tuple[int, ...]
     collateral: tuple[Lost, ...]
     lost: tuple[Version, ...]
@@ -65,6 +67,9 @@ class Case:
         """Why the target cannot be restored, None if it can."""
         if self.facts is None:
             return Unreachable(why=Reach.UNSUPPORTED, message=f"{self.name} is not managed.")
+        if self.target is None and not self.from_start:
+            message = f"No clean version of {self.name} is left in the log; there may have been one."
+            return Unreachable(why=Reach.EXPIRED, message=message)
         if self.target is None:
             return None
         if not self.in_log:

@@ -85,6 +85,7 @@ def _case(scene: _Scene, table_id: str) -> Case | None:
         head=graph.versions[line.head],
         target=target,
         in_log=target in history,
+        from_start=graph.versions[graph.nodes(table_id)[0]] == 0,
         undoable=undoable(graph, line, history, intact),
         collateral=_collateral(scene.request, graph, line, history, intact),
         lost=tuple(history[graph.versions[node]] for node in line.lost if graph.versions[node] in history),

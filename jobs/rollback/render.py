@@ -1,4 +1,4 @@
-"""The plan for people and programs: a tree with before -> after per table, mermaid, JSON. Pure."""
+"""The plan as people and programs read it: a tree, a mermaid picture, a JSON value. Pure."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -9,89 +9,186 @@ from lakewarden.jobs.rollback.values import Lost, RollbackPlan, Step, TablePlan
 __all__ = ["as_json", "as_mermaid", "as_tree"]
 
 
-def as_json(plan: RollbackPlan) -> Mapping[str, Any]:
-    """The stable form: `hash`, `applicable` and `tables`, each with the keys of docs/rollback.md."""
+def as_json(plan: RollbackPlan) -> dict[str, Any]:
+    """The plan for `-o json`. The keys of a table that others rely on: table_id, name, from, to, tainted, collateral,
+    unknown, blocked_by; `to` is null for a table that was born tainted."""
     return {
         "hash": plan.hash,
         "applicable": plan.applicable,
-        "tables": [_table(one) for one in plan.tables],
+        "why_not": [blocker.message for _, blocker in plan.blockers()],
+        "consents": sorted(plan.request.consents),
+        "tables": [_table_as_json(one) for one in plan.tables],
     }
 
 
-def as_tree(plan: RollbackPlan) -> Iterator[str]:
-    """One line per table, indented by wave, with what is lost and what blocks below it."""
-    for table in plan.tables:
-        indent = "  " * table.wave
-        yield f"{indent}{table.name}  {_change(table)}"
-        yield from (f"{indent}  {line}" for line in _remarks(table))
-    yield f"plan {plan.hash}: {'can be applied' if plan.applicable else 'needs consent'}"
+def as_tree(plan: RollbackPlan) -> str:
+    """The plan as text: each table below the one its taint came from first, with its versions before -> after.
+
+    A table with several upstream tables is drawn once; the others it read from are named. Ends with a sentence.
+    """
+    by_id = {one.table_id: one for one in plan.tables}
+    children: dict[str | None, list[TablePlan]] = {}
+    for one in plan.tables:
+        children.setdefault(_drawn_below(one, by_id), []).append(one)
+    lines = [line for root in children.get(None, ()) for line in _branch(root, "", children, by_id)]
+    return "\n".join([*lines, "", _sentence(plan)])
 
 
-def as_mermaid(plan: RollbackPlan) -> Iterator[str]:
-    """The same as a flowchart."""
-    yield "flowchart LR"
-    numbers = {table.table_id: f"t{number}" for number, table in enumerate(plan.tables)}
-    for table in plan.tables:
-        label = f"{table.name}<br/>{_change(table)}".replace('"', "'")
-        yield f'    {numbers[table.table_id]}["{label}"]'
-    for table in plan.tables:
-        for upstream in table.upstream:
-            if upstream in numbers:
-                yield f"    {numbers[upstream]} --> {numbers[table.table_id]}"
+def as_mermaid(plan: RollbackPlan) -> str:
+    """The plan as a mermaid flowchart: what is rewound, what waits, what is blocked, what is clean already."""
+    number = {one.table_id: f"t{place}" for place, one in enumerate(plan.tables)}
+    lines = ["flowchart TD"]
+    for one in plan.tables:
+        label = f"{one.name}<br/>{_way(one)}".replace('"', "'")
+        lines.append(f'    {number[one.table_id]}["{label}"]:::{_look(one)}')
+    for one in plan.tables:
+        lines += [f"    {number[up]} --> {number[one.table_id]}" for up in one.upstream if up in number]
+    lines += [
+        "    classDef rewound fill:#fde2c8,stroke:#c05a00",
+        "    classDef blocked fill:#f8d0d0,stroke:#a00000",
+        "    classDef waits fill:#fff3bf,stroke:#8a6d00",
+        "    classDef clean fill:#d9f2d9,stroke:#1a7f37",
+    ]
+    return "\n".join(lines)
 
 
-def _change(table: TablePlan) -> str:
-    if table.step is Step.NONE:
-        return f"stays at {table.from_version}"
-    if table.waits:
-        return f"{table.from_version} -> {table.to_version}, waits for its owner"
-    if table.step is Step.RESTORE:
-        return f"{table.from_version} -> {table.to_version}"
-    return f"{table.from_version}, {table.step.replace('_', ' ')}"
+def _drawn_below(table: TablePlan, by_id: Mapping[str, TablePlan]) -> str | None:
+    """Its upstream table in the wave before, by name; none for a root and for the first of tables that read one another."""
+    above = [by_id[up] for up in table.upstream if up in by_id and by_id[up].wave < table.wave]
+    if not above and table.step is Step.NONE and table.trigger is not None:
+        above = [by_id[up] for up in table.upstream if up in by_id and by_id[up].step is not Step.NONE]
+    return max(above, key=lambda one: (one.wave, one.name)).table_id if above else None
 
 
-def _remarks(table: TablePlan) -> Iterator[str]:
+def _branch(
+    table: TablePlan,
+    indent: str,
+    children: Mapping[str | None, list[TablePlan]],
+    by_id: Mapping[str, TablePlan],
+) -> Iterator[str]:
+    yield f"{indent}{table.name}  {_way(table)}{_details(table)}"
+    others = [by_id[up].name for up in table.upstream if up in by_id and up != _drawn_below(table, by_id)]
+    inner = indent.replace("└─ ", "   ").replace("├─ ", "│  ")
+    if others and table.trigger is not None:
+        yield f"{inner}     also read {', '.join(others)}"
+    if table.acts and table.transactions:
+        apps = ", ".join(sorted({app for app, _ in table.transactions}))
+        yield f"{inner}     streams that write it begin a new epoch: {apps}"
+    if table.acts and table.streams:
+        yield f"{inner}     streams that read it stop, and go on when restarted: {', '.join(table.streams)}"
+    for one in table.blocked_by:
+        consent = f" (--accept {' or '.join(one.consents)})" if one.consents else ""
+        yield f"{inner}     ! {one.message}{consent}"
+    below = children.get(table.table_id, [])
+    for place, child in enumerate(below):
+        mark = "└─ " if place == len(below) - 1 else "├─ "
+        yield from _branch(child, inner + mark, children, by_id)
+
+
+def _way(table: TablePlan) -> str:
+    match table.step:
+        case Step.NONE if table.to_version is None:
+            return f"{table.from_version} -> ?"
+        case Step.NONE:
+            return f"{table.from_version} stays"
+        case Step.RESTORE:
+            return f"{table.from_version} -> {table.to_version}"
+        case Step.REMOVE_FILES:
+            gone = ", ".join(str(version) for version in table.undoable)
+            return f"{table.from_version} without the files of {gone}"
+        case Step.DROP | Step.QUARANTINE:
+            return f"{table.from_version} -> {table.step}"
+
+
+def _details(table: TablePlan) -> str:
+    told = []
     if table.tainted:
-        yield f"tainted: {_versions(table.tainted)}"
+        told.append(f"tainted {_versions(table.tainted)}")
+    if table.step is Step.NONE and table.tainted and table.to_version is not None:
+        told.append("its head is clean")
     if table.collateral:
-        rows = sum(one.rows or 0 for one in table.collateral)
-        versions = _versions(tuple(one.version for one in table.collateral))
-        yield f"clean commits lost: {versions} ({count_of(rows, 'row')})"
+        told.append(f"collateral {', '.join(_lost(one) for one in table.collateral)}")
     if table.unknown:
-        yield f"unknown: {_versions(table.unknown)}"
-    if table.transactions:
-        apps = sorted({app for app, _ in table.transactions})
-        yield f"streams that write it start a new epoch: {', '.join(apps)}"
-    if table.streams:
-        yield f"streams that read it fail until they are restarted: {', '.join(table.streams)}"
-    yield from (f"blocked: {one.message}" for one in table.blocked_by)
+        told.append(f"unknown {_versions(table.unknown)}")
+    if table.waits:
+        told.append("waits for its owner")
+    return f"  ({'; '.join(told)})" if told else ""
+
+
+def _lost(one: Lost) -> str:
+    size = f" {count_of(one.rows, 'row')}" if one.rows else ""
+    return f"{one.version} {one.operation}{size}{' added again' if one.reapplied else ''}"
 
 
 def _versions(versions: tuple[int, ...]) -> str:
-    return ", ".join(f"v{version}" for version in versions)
+    """`3, 5-9`."""
+    runs: list[list[int]] = []
+    for version in versions:
+        if runs and version == runs[-1][-1] + 1:
+            runs[-1][1:] = [version]
+        else:
+            runs.append([version])
+    return ", ".join("-".join(str(end) for end in run) for run in runs)
 
 
-def _table(table: TablePlan) -> Mapping[str, Any]:
+def _sentence(plan: RollbackPlan) -> str:
+    acting = sum(one.acts for one in plan.tables)
+    text = (
+        f"Plan {plan.hash}: {count_of(acting, 'table')} to change in {count_of(len(plan.waves()), 'wave')}."
+    )
+    reasons = sum(1 for _ in plan.blockers())
+    return (
+        text if plan.applicable else f"{text} It cannot be applied yet: {count_of(reasons, 'reason')} above."
+    )
+
+
+def _look(table: TablePlan) -> str:
+    if table.blocked_by:
+        return "blocked"
+    if table.waits:
+        return "waits"
+    return "rewound" if table.acts else "clean"
+
+
+def _table_as_json(table: TablePlan) -> dict[str, Any]:
     return {
         "table_id": table.table_id,
         "name": table.name,
         "from": table.from_version,
         "to": table.to_version,
-        "step": table.step.value,
-        "wave": table.wave,
-        "waits": table.waits,
         "tainted": list(table.tainted),
-        "collateral": [_lost(one) for one in table.collateral],
+        "collateral": [_lost_as_json(one) for one in table.collateral],
         "unknown": list(table.unknown),
         "blocked_by": [
-            {"why": one.why.value, "message": one.message, "consents": [c.value for c in one.consents]}
+            {
+                "why": one.why.value,
+                "message": one.message,
+                "consents": [consent.value for consent in one.consents],
+            }
             for one in table.blocked_by
         ],
-        "transactions": [{"app": app, "version": version} for app, version in table.transactions],
+        "step": table.step.value,
+        "wave": table.wave,
+        "trigger": None if table.trigger is None else table.trigger.value,
+        "waits": table.waits,
+        "upstream": list(table.upstream),
+        "undoable": list(table.undoable),
+        "transactions": [{"app_id": app_id, "version": version} for app_id, version in table.transactions],
         "streams": list(table.streams),
         "consumers": list(table.consumers),
+        "properties": [{"key": one.key, "head": one.head, "target": one.target} for one in table.properties],
     }
 
 
-def _lost(one: Lost) -> Mapping[str, Any]:
-    return {"version": one.version, "operation": one.operation, "rows": one.rows, "files": one.files}
+def _lost_as_json(one: Lost) -> dict[str, Any]:
+    return {
+        "version": one.version,
+        "operation": str(one.operation),
+        "touch": one.touch.value,
+        "rows": one.rows,
+        "files": one.files,
+        "run_id": one.run_id,
+        "user": one.user,
+        "can_reapply": one.can_reapply,
+        "reapplied": one.reapplied,
+    }

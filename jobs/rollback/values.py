@@ -96,7 +96,6 @@ class TablePlan:
     streams: tuple[str, ...] = ()
     consumers: tuple[str, ...] = ()
     properties: tuple[PropertyChange, ...] = ()
-    notes: tuple[str, ...] = ()
 
     @property
     def acts(self) -> bool:
