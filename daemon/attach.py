@@ -1,17 +1,24 @@
 """`lakewarden.attach(spark)`: connects a user's own Spark session to an installation."""
 
+import getpass
+import threading
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 
+from lakewarden.catalog.lineage.directory import TableDirectory
 from lakewarden.catalog.spool import Spool
 from lakewarden.catalog.state.base import HintSink
 from lakewarden.daemon.governed import execute
 from lakewarden.daemon.wiring import Services, open_services
+from lakewarden.daemon.written import record_unrecorded
 from lakewarden.jobs.attach import Attached
 from lakewarden.jobs.engine.frames import DataFrame, frame_of, refresh_table, run_sql
+from lakewarden.jobs.engine.governed import SparkWriter
 from lakewarden.jobs.engine.listener import CatalogListener, SparkSession
 from lakewarden.jobs.sql.grammar import parse
 from lakewarden.jobs.sql.statements import ConvertToDelta
+from lakewarden.jobs.writes import Request, Sql, Written
 
 __all__ = ["attach"]
 
@@ -19,19 +26,50 @@ __all__ = ["attach"]
 def attach(
     spark: SparkSession, *, home: Path | str | None = None, settings: Mapping[str, str] | None = None
 ) -> Attached:
-    """Tell the daemon at once of tables that this Spark application converts, creates or drops; run governed SQL.
+    """Tell the daemon at once of tables that this Spark application converts, creates or drops; run governed SQL and
+    governed writes.
 
     `home` and `settings` (key -> text, as in `--set`) find the installation, as for the `lakewarden` command; a driver
     on another machine needs `system.location` and, for the quick way, `database.url`. Neither has to answer: what
     cannot be told is found by the sweep. Raises `UsageError` for settings that make no sense.
     """
     services = open_services(home=None if home is None else Path(home), flags=settings)
+    writes = _Writes(services, spark)
     return Attached(
         CatalogListener(spark),
         sinks=lambda: _sinks(services),
         clock=services.clock,
-        statements=lambda text: _run(services, spark, text),
+        statements=lambda text: _run(services, spark, writes, text),
+        writer=writes,
     )
+
+
+class _Writes:
+    """`Writer` that knows the installation. Opened with the first write: attaching has to be quick."""
+
+    def __init__(self, services: Services, spark: SparkSession) -> None:
+        self._services, self._spark = services, spark
+        self._opening = threading.Lock()
+
+    def table(self, name: str, version: int | None) -> DataFrame:
+        return self._writer.table(name, version)
+
+    def run(self, request: Request) -> tuple[DataFrame, Written] | None:
+        with self._opening:
+            writer, directory = self._writer, self._directory
+        done = writer.run(request)
+        if done is not None:
+            record_unrecorded(self._services, directory, done[1])
+        return done
+
+    @cached_property
+    def _directory(self) -> TableDirectory:
+        self._services.require_initialised()
+        return TableDirectory(self._services.store)
+
+    @cached_property
+    def _writer(self) -> SparkWriter:
+        return SparkWriter(self._spark, directory=self._directory, user=getpass.getuser())
 
 
 def _sinks(services: Services) -> Sequence[HintSink]:
@@ -39,11 +77,12 @@ def _sinks(services: Services) -> Sequence[HintSink]:
     return services.inbox, Spool(location, services.storage(location), clock=services.clock)
 
 
-def _run(services: Services, spark: SparkSession, text: str) -> DataFrame:
+def _run(services: Services, spark: SparkSession, writes: _Writes, text: str) -> DataFrame:
     services.require_initialised()
     result = execute(services, text, origin="session", tell=lambda _: None)
     if result is None:
-        return run_sql(spark, text)
+        done = writes.run(Sql(text=text))
+        return run_sql(spark, text) if done is None else done[0]
     statement = parse(text)
     if isinstance(statement, ConvertToDelta):
         refresh_table(spark, statement.where)  # a worker changed it behind this session's back

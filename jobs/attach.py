@@ -10,7 +10,7 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import islice
@@ -20,6 +20,7 @@ from typing import Any, Final, Protocol, Self
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import LakewardenError, UsageError
 from lakewarden.catalog.state.base import Hint, HintKind, HintSink
+from lakewarden.jobs.writes import Write, Writer
 
 __all__ = ["Attached", "CatalogEvents", "Sighting"]
 
@@ -55,7 +56,8 @@ class CatalogEvents(Protocol):
 class Attached:
     """A Spark session whose conversions, creations and drops the daemon hears of. A context manager.
 
-    `sinks` opens, without waiting for anything, where hints go: tried in order, the first that takes a batch has it. `statements` runs SQL. `delivered` and `dropped` count hints.
+    `sinks` opens, without waiting for anything, where hints go: tried in order, the first that takes a batch has it.
+    `statements` runs SQL, `writer` governed writes. `delivered` and `dropped` count hints.
     """
 
     def __init__(
@@ -65,10 +67,11 @@ class Attached:
         sinks: Callable[[], Sequence[HintSink]],
         clock: Clock,
         statements: Callable[[str], Any] | None = None,
+        writer: Writer | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._events, self._clock, self._monotonic = events, clock, monotonic
-        self._statements = statements
+        self._statements, self._writer = statements, writer
         self._pending: dict[Sighting, Hint] = {}
         self._pause, self._not_before = _FIRST_PAUSE, 0.0
         self._warned = False
@@ -84,13 +87,33 @@ class Attached:
         """Run one statement; its result as a Spark DataFrame.
 
         Governed ones (CONVERT TO DELTA, UPDATE lakewarden.tables, SELECT on system tables) do what the `lakewarden`
-        command does; the session runs everything else as it is. Raises a `LakewardenError`.
+        command does. INSERT, MERGE, UPDATE, DELETE and CREATE TABLE (AS) on Delta tables record in their commit what
+        they read. The session runs everything else as it is. Raises a `LakewardenError`, or Spark's own errors.
         """
         if self._statements is None:
-            raise UsageError(
-                "This session only listens.", hint="Use `lakewarden.attach(spark)` to run statements."
-            )
+            raise self._only_listens()
         return self._statements(text)
+
+    def table(self, name: str, *, version: int | None = None) -> Any:
+        """A DataFrame of `name` (a table, a view or a path) that stays at today's version, or at `version`."""
+        if self._writer is None:
+            raise self._only_listens()
+        return self._writer.table(name, version)
+
+    def write(self, frame: Any, *, options: Mapping[str, str] | None = None) -> Write:
+        """Write a DataFrame to a Delta table: `lw.write(df).append("db.t")`, see `Write`.
+
+        `options` are those of Spark's writer, such as `mergeSchema`; `userMetadata` is kept in the record.
+        """
+        if self._writer is None:
+            raise self._only_listens()
+        return Write(self._writer, frame, dict(options or {}))
+
+    @staticmethod
+    def _only_listens() -> UsageError:
+        return UsageError(
+            "This session only listens.", hint="Use `lakewarden.attach(spark)` to run statements."
+        )
 
     def __enter__(self) -> Self:
         return self

@@ -1,0 +1,53 @@
+"""Which managed table is at a location: asked for each input of each governed write, so answered from memory.
+
+Where the system tables do not answer, the answer is "not known": a user's write does not wait for them, and its record
+still has each input's location and format UUID.
+"""
+
+import threading
+
+from lakewarden.catalog.errors import NotAllowedError, UnavailableError
+from lakewarden.catalog.model import RowKind, TableState
+from lakewarden.catalog.storage import is_inside
+from lakewarden.catalog.system.base import TABLES, SystemStore
+
+__all__ = ["TableDirectory"]
+
+_GONE = frozenset({TableState.DROPPED.value, TableState.PURGING.value, TableState.PURGED.value})
+_COLUMNS = ("kind", "state", "location", "table_id")
+
+
+class TableDirectory:
+    """Locations and table ids of one installation, as of the newest version of `lakewarden.tables`. Thread-safe."""
+
+    def __init__(self, store: SystemStore) -> None:
+        self._store = store
+        self._system = store.location(TABLES).rpartition("/")[0]
+        self._lock = threading.Lock()
+        self._version = -1
+        self._ids: dict[str, str] = {}
+
+    def table_id(self, location: str) -> str | None:
+        """The managed table at a canonical location; None if there is none, or the system tables do not answer."""
+        try:
+            rows = self._store.rows(TABLES)
+            with self._lock:
+                if rows.version != self._version:
+                    columns = (rows.arrow(_COLUMNS).column(name).to_pylist() for name in _COLUMNS)
+                    self._ids = {
+                        place: table_id
+                        for kind, state, place, table_id in zip(*columns, strict=True)
+                        if kind == RowKind.TABLE and place is not None and state not in _GONE
+                    }
+                    self._version = rows.version
+                return self._ids.get(location)
+        except UnavailableError:
+            return None
+
+    def require_writable(self, location: str) -> None:
+        """Raise `NotAllowedError` for the system tables: Spark and delta-rs together would lose commits on them."""
+        if location == self._system or is_inside(location, self._system):
+            raise NotAllowedError(
+                "System tables are not written like this.",
+                hint="UPDATE lakewarden.tables SET ..., or the `lakewarden` command.",
+            )

@@ -1,0 +1,103 @@
+"""Spark's logical plans from Python: analyse, take apart, put together, run.
+
+Everything is done with a few calls into the JVM and without code of ours in it. A Scala `Map` is a partial function,
+so a map from leaves to leaves is what `transformWithSubqueries` takes. Looking a class up by its name costs 1 ms, a
+call 0.02 ms: classes are looked up once.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["JavaPlan", "Plans", "kind"]
+
+JavaPlan = Any
+"""A `LogicalPlan` or `SparkPlan` in the JVM."""
+
+_FILES: Final = "org.apache.spark.sql.execution.datasources.HadoopFsRelation"
+
+
+class Plans:
+    """The doors into one Spark application. Holds no state of a statement: threads may share it."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+        jvm: Any = spark.sparkContext._jvm
+        sql = jvm.org.apache.spark.sql
+        logical = sql.catalyst.plans.logical
+        self.java: Any = jvm.java.util
+        self.logical: Any = logical
+        self.unresolved: Any = sql.catalyst.analysis.UnresolvedRelation
+        self.no_options: Any = sql.util.CaseInsensitiveStringMap.empty()
+        self.always: Any = sql.catalyst.expressions.Literal.TrueLiteral()
+        self.append_by_name: Any = logical.AppendData.byName
+        self.overwrite_by_name: Any = logical.OverwriteByExpression.byName
+        self.overwrite_partitions_by_name: Any = logical.OverwritePartitionsDynamic.byName
+        self._dataset: Any = sql.classic.Dataset
+        self._convert: Any = jvm.scala.jdk.javaapi.CollectionConverters
+        self._identity_map: Any = jvm.java.util.IdentityHashMap
+        self._some: Any = jvm.scala.Some
+        self._files: Any = jvm.java.lang.Class.forName(_FILES)
+        self._skip: Any = sql.execution.CommandExecutionMode.SKIP()
+
+    def parsed(self, session: Any, text: str) -> JavaPlan:
+        """A statement as a plan that knows no tables yet. Raises Spark's ParseException."""
+        return session.sessionState().sqlParser().parsePlan(text)
+
+    def analysed(self, session: Any, plan: JavaPlan) -> JavaPlan:
+        """A plan with its tables and columns found; commands are not run. Raises Spark's AnalysisException."""
+        return session.sessionState().executePlan(plan, self._skip).analyzed()
+
+    def run(self, session: Any, plan: JavaPlan) -> DataFrame:
+        """Run an analysed plan as it is (commands at once, queries when they are asked for rows)."""
+        plan.setAnalyzed()
+        return self.frame(session, plan)
+
+    def frame(self, session: Any, plan: JavaPlan) -> DataFrame:
+        """A plan as a DataFrame of the user's session."""
+        return DataFrame(self._dataset.ofRows(session, plan), self.spark)
+
+    def leaves(self, plan: JavaPlan) -> list[Any]:
+        """Where a plan's rows come from, those of its subqueries and shared expressions included."""
+        found = self.sequence(plan.collectLeaves())
+        for subquery in self.sequence(plan.subqueriesAll()):
+            found += self.sequence(subquery.collectLeaves())
+        return found
+
+    def replaced(self, plan: JavaPlan, pairs: Sequence[tuple[Any, Any]]) -> JavaPlan:
+        """The plan with some leaves, those very objects, replaced."""
+        if not pairs:
+            return plan
+        chosen = self._identity_map()
+        for old, new in pairs:
+            chosen.put(old, new)
+        return plan.transformWithSubqueries(self._convert.asScala(chosen))
+
+    def is_files(self, relation: Any) -> bool:
+        """Whether a relation is one of files. Delta's own have no class name to go by."""
+        return bool(self._files.isInstance(relation))
+
+    def sequence(self, items: Any) -> list[Any]:
+        """A Scala sequence as a list."""
+        return list(self._convert.asJava(items))
+
+    def option(self, value: Any) -> Any | None:
+        """A Scala Option's content, None for none."""
+        return value.get() if value.isDefined() else None
+
+    def some(self, value: Any) -> Any:
+        """A Scala Option with this content."""
+        return self._some(value)
+
+    def scala_map(self, pairs: Iterable[tuple[str, str]]) -> Any:
+        """An immutable Scala map of texts."""
+        entries = self.java.HashMap()
+        for key, value in pairs:
+            entries.put(key, value)
+        return self._convert.asScala(entries).toMap(None)
+
+
+def kind(thing: Any) -> str:
+    """The simple name of a Java object's class: Delta has subclasses of its own for some, all called alike."""
+    return str(thing.getClass().getName()).rpartition(".")[2]
