@@ -190,7 +190,10 @@ def record_of(
 ) -> LineageRecord:
     """The record of a write. The same version read twice is one input; tables come before what has no version."""
     distinct = {read.key: read for read in reads}
-    ordered = sorted(distinct.values(), key=lambda read: (read.version is None, read.location, read.format))
+    ordered = sorted(
+        distinct.values(),
+        key=lambda read: (read.version is None, read.location, read.format, read.version or 0),
+    )
     return LineageRecord(
         run_id=run_id,
         operation=operation,

@@ -1,8 +1,8 @@
 """Pins what a query reads: each Delta table in its plan becomes that table at one version, before anything runs.
 
 Works on the analysed plan, so it sees through views, temporary views, common table expressions and subqueries. All
-readings of one table get the same version. Time travel by SQL would be refused for a version older than
-`delta.deletedFileRetentionDuration`, even if it is the head; this is not.
+readings of one table get the same version. `VERSION AS OF` in SQL is refused for a version that is not the head and
+older than `delta.deletedFileRetentionDuration`; a pinned head stays readable when somebody commits after the pin.
 """
 
 from collections.abc import Sequence
@@ -106,6 +106,6 @@ def _pinned_changes(plans: Plans, leaf: Any) -> Any:
         relation.sqlContext(),
         relation.catalogTableOpt(),
         relation.startingVersion(),
-        plans.some(schema.snapshot().version()),
+        plans.some_long(schema.snapshot().version()),
     )
     return leaf.copy(settled, leaf.output(), leaf.catalogTable(), leaf.isStreaming(), leaf.stream())

@@ -37,7 +37,8 @@ class Plans:
         self._dataset: Any = sql.classic.Dataset
         self._convert: Any = jvm.scala.jdk.javaapi.CollectionConverters
         self._identity_map: Any = jvm.java.util.IdentityHashMap
-        self._some: Any = jvm.scala.Some
+        self._long: Any = jvm.java.util.OptionalLong.of
+        self._to_option: Any = jvm.scala.jdk.javaapi.OptionConverters.toScala
         self._files: Any = jvm.java.lang.Class.forName(_FILES)
         self._skip: Any = sql.execution.CommandExecutionMode.SKIP()
 
@@ -86,9 +87,9 @@ class Plans:
         """A Scala Option's content, None for none."""
         return value.get() if value.isDefined() else None
 
-    def some(self, value: Any) -> Any:
-        """A Scala Option with this content."""
-        return self._some(value)
+    def some_long(self, value: int) -> Any:
+        """A Scala Option with this Long; py4j alone would make it an Integer."""
+        return self._to_option(self._long(value))
 
     def scala_map(self, pairs: Iterable[tuple[str, str]]) -> Any:
         """An immutable Scala map of texts."""

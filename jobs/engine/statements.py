@@ -56,7 +56,7 @@ def shape_of(plans: Plans, session: Any, plan: JavaPlan) -> Shape | None:
         case "OverwriteByExpression":
             whole = str(plan.deleteExpr().sql()) == "true"
             return _into(plan, Operation.OVERWRITE if whole else Operation.PARTIAL_OVERWRITE)
-        case "OverwritePartitionsDynamic":
+        case "DeltaDynamicPartitionOverwriteCommand":
             return _into(plan, Operation.PARTIAL_OVERWRITE)
         case "CreateTableAsSelect" | "ReplaceTableAsSelect" | "CreateTable" | "ReplaceTable":
             return _created(plans, session, plan)
@@ -80,7 +80,8 @@ def _into(plan: JavaPlan, operation: Operation) -> Shape | None:
         plan=plan,
         target=target,
         query=plan.query(),
-        rebuilt=plan.withNewQuery,
+        # Spark runs the query that it has put aside when it analysed the statement: put the new one there, too.
+        rebuilt=lambda query: plan.withNewQuery(query).storeAnalyzedQuery(),
         locate=lambda: target,
     )
 
