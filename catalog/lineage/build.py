@@ -157,7 +157,7 @@ def _say_rows(draft: Draft, rows: Rows, output: pa.Array, source: pa.Array, stro
             draft.effects[node] = effect
         if operation == RESTORE:
             pairs = zip(output.filter(mine).to_pylist(), source.filter(mine).to_pylist(), strict=True)
-            draft.targets.update({node: to for node, to in pairs if None not in (node, to)})
+            draft.restored(pairs)
     for node in output.filter(strong).drop_null().to_pylist():
         draft.known[node] = 1
     for node in output.filter(pc.and_(strong, rows.unsaid)).drop_null().to_pylist():

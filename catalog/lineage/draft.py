@@ -59,12 +59,20 @@ class Draft:
         if high - low < upto - after and last != NO_NODE:
             self.edge(last, reader, flags)
 
+    def restored(self, pairs: Iterable[tuple[int | None, int | None]]) -> None:
+        """What RESTOREs went back to; only an earlier version of the same table is believed."""
+        for node, target in pairs:
+            if node is not None and target is not None and self.first[self.owners[node]] <= target < node:
+                self.targets[node] = target
+
     def doubt_gaps(self) -> None:
-        """Where the version before is missing, what came in between is not known."""
+        """Where the version before is missing, what came in between is not known; nor what a RESTORE to nowhere is."""
         before_owner, before = -1, -1
         for node, (owner, version) in enumerate(zip(self.owners, self.versions, strict=True)):
             expected = before + 1 if owner == before_owner else 0
             if version != expected and self.effects[node] not in (Effect.FRESH, Effect.RESTORE):
+                self.known[node] = 0
+            if self.effects[node] == Effect.RESTORE and node not in self.targets:
                 self.known[node] = 0
             before_owner, before = owner, version
 

@@ -24,7 +24,7 @@ from support.fleet_logs import facts_of, histories_of, lineage_of, rows_table
 from support.fleets import CONTENT, FRESH, Fleet, Kind, Told, random_fleet
 from support.rollback_oracle import Expected, Truth, expected_of, rows_left, rows_without
 
-HISTORIES = int(os.environ.get("LAKEWARDEN_HISTORIES", "2500"))
+HISTORIES = int(os.environ.get("LAKEWARDEN_HISTORIES", "1600"))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,112 @@
+"""The plan in words and pictures; those in docs/rollback.md are made here."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+from lakewarden.catalog.model import Dependency, OnRollback
+from lakewarden.jobs.rollback.render import as_json, as_mermaid, as_tree
+from lakewarden.jobs.rollback.request import BadVersions, Consent, RollbackRequest, ToVersion
+from lakewarden.jobs.rollback.values import RollbackPlan
+from support.tables_by_hand import facts, history, plan
+
+PAGE = Path(__file__).parents[2] / "docs" / "rollback.md"
+FLEET = {
+    "flights": history("create", "append", "OPTIMIZE", "append"),
+    "daily": history("create <- flights@1", "append <- flights@3", "append <- airports@0"),
+    "monthly": history("create <- daily@0", "merge <- daily@1"),
+    "carriers": history("create <- flights@0", "append <- flights@3", "overwrite <- flights@2"),
+    "airports": history("create"),
+}
+REQUEST = RollbackRequest(seeds=(ToVersion(table_id="flights", version=2),), cascade=True)
+
+
+def worked_example(*consents: Consent) -> RollbackPlan:
+    return plan(replace(REQUEST, consents=frozenset(consents)), FLEET)
+
+
+def test_the_page_shows_the_tree_of_the_worked_example() -> None:
+    assert f"```\n{as_tree(worked_example())}\n```" in PAGE.read_text(encoding="utf-8")
+
+
+def test_the_page_shows_the_picture_of_the_worked_example() -> None:
+    picture = as_mermaid(worked_example(Consent.COLLATERAL))
+    assert f"```mermaid\n{picture}\n```" in PAGE.read_text(encoding="utf-8")
+
+
+def test_the_page_names_every_consent() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert [one.value for one in Consent if f"`{one.value}`" not in text] == []
+
+
+def test_the_keys_that_others_rely_on_are_there() -> None:
+    made = worked_example()
+    value = json.loads(json.dumps(as_json(made)))
+    assert value["hash"] == made.hash and value["applicable"] is False
+    daily = next(one for one in value["tables"] if one["name"] == "db.daily")
+    assert {key: daily[key] for key in ("table_id", "name", "from", "to", "tainted", "unknown")} == {
+        "table_id": "daily",
+        "name": "db.daily",
+        "from": 2,
+        "to": 0,
+        "tainted": [1],
+        "unknown": [],
+    }
+    assert [(one["version"], one["rows"], one["files"]) for one in daily["collateral"]] == [(2, 10, 1)]
+    assert [(one["why"], one["consents"]) for one in daily["blocked_by"]] == [("collateral", ["collateral"])]
+    assert value["why_not"] == ["1 clean commit of db.daily (10 rows) would be lost."]
+
+
+def test_a_plan_that_can_be_applied_says_so() -> None:
+    text = as_tree(worked_example(Consent.COLLATERAL))
+    assert text.splitlines()[-1].endswith("3 tables to change in 3 waves.")
+    assert as_json(worked_example(Consent.COLLATERAL))["why_not"] == []
+
+
+def test_every_way_a_table_can_go_has_its_words() -> None:
+    tables = {
+        "a": history("create", "append", "append"),
+        "born": history("create <- a@1"),
+        "asked": history("create", "append <- a@1"),
+        "waits": history("create", "append <- a@1", "append ?"),
+        "two": history("create", "append <- a@1, asked@1"),
+    }
+    request = RollbackRequest(
+        seeds=(BadVersions(table_id="a", versions=(1,)),),
+        undo=frozenset({"a"}),
+        consents=frozenset({Consent.QUARANTINE_BORN_TAINTED}),
+    )
+    cascade = (Dependency(upstream="a", on_rollback=OnRollback.CASCADE),)
+    block = (Dependency(upstream="a", on_rollback=OnRollback.BLOCK),)
+    made = plan(
+        request,
+        tables,
+        facts("a", intact=frozenset({1, 2})),
+        facts("born", dependencies=cascade),
+        facts("asked", dependencies=block),
+        facts("two", dependencies=cascade),
+    )
+    text = as_tree(made)
+    for words in (
+        "db.a  2 without the files of 1  (tainted 1)",
+        "db.born  0 -> quarantine  (tainted 0)",
+        "! db.asked is derived, and its owner wants to be asked before it is rolled back.",
+        "also read db.a",
+        "unknown 2; waits for its owner",
+        "It cannot be applied yet: 1 reason above.",
+    ):
+        assert words in text, text
+    assert text.count("db.two  ") == 1
+    picture = as_mermaid(made)
+    assert {look: picture.count(f":::{look}") for look in ("rewound", "blocked", "waits", "clean")} == {
+        "rewound": 3,
+        "blocked": 2,
+        "waits": 0,
+        "clean": 0,
+    }
+
+
+def test_a_born_tainted_table_has_no_way_yet() -> None:
+    made = plan(REQUEST, {"flights": FLEET["flights"], "born": history("create <- flights@3")})
+    assert "db.born  0 -> ?  (tainted 0)" in as_tree(made)
+    assert [one["to"] for one in as_json(made)["tables"] if one["name"] == "db.born"] == [None]
