@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
+import lakewarden
 from examples.flights import write_parquet
 from lakewarden.daemon.embedded import EmbeddedMetastore
 from lakewarden.jobs.engine.session import start_session
@@ -48,16 +49,20 @@ class Demo:
         """A heading with the seconds since the start."""
         print(f"\n{BOLD}{title}{END}  {DIM}{time.monotonic() - self.started:.0f} s{END}", flush=True)
 
-    def cli(self, *arguments: str, quiet: bool = False, brief: bool = False) -> str:
-        """Run `lakewarden ...` as a person would; show command and output (`brief`: remarks only); return stdout."""
+    def cli(self, *arguments: str, quiet: bool = False, brief: bool = False, may_refuse: bool = False) -> str:
+        """Run `lakewarden ...` as a person would; show command and output (`brief`: remarks only); return stdout.
+
+        `may_refuse`: that consent is missing (exit code 4) is an answer too.
+        """
+        fine = (0, 3, 4) if may_refuse else (0, 3)
         shown = " ".join(one if one.isprintable() and " " not in one else f'"{one}"' for one in arguments)
         if not quiet:
             print(f"{DIM}$ lakewarden {shown}{END}", flush=True)
         command = [str(LAKEWARDEN), *arguments]
         done = subprocess.run(command, env=self.environment(), capture_output=True, text=True, check=False)
-        if not quiet or done.returncode not in (0, 3):
+        if not quiet or done.returncode not in fine:
             print("" if brief else done.stdout, done.stderr, sep="", end="", flush=True)
-        if done.returncode not in (0, 3):
+        if done.returncode not in fine:
             raise SystemExit(f"lakewarden {shown} ended with exit code {done.returncode}")
         return done.stdout
 
@@ -99,6 +104,8 @@ def main() -> None:
                 look_after(demo)
                 after = look(demo, "6. After")
                 agree(spark, demo)
+                derive(spark, demo)
+                undo_a_bad_load(spark, demo)
             tell(demo, before, after)
         finally:
             spark.stop()
@@ -241,6 +248,83 @@ def agree(spark: SparkSession, demo: Demo) -> None:
     for line in plan[0].splitlines() if plan is not None else ():
         if "rowCount" in line:
             print(f"  {line.strip()[:60]}... {line[line.index('Statistics(') :]}")
+
+
+DELAYS = "SELECT carrier, month, avg(dep_delay) AS delay, count(*) AS flights FROM demo.flights GROUP BY carrier, month"
+WORST = "SELECT carrier, max(delay) AS delay FROM demo.delays GROUP BY carrier"
+ROUTES = "SELECT origin, dest, count(*) AS flights FROM demo.flights GROUP BY origin, dest"
+
+
+def derive(spark: SparkSession, demo: Demo) -> None:
+    """Three tables two levels deep, written through lakewarden: each commit says which versions it read."""
+    demo.chapter("8. Derived tables: every commit says what it read")
+    lw = lakewarden.attach(spark, home=demo.home)
+    lw.sql(f"CREATE TABLE demo.delays USING delta AS {DELAYS}")
+    lw.sql(f"CREATE TABLE demo.routes USING delta AS {ROUTES}")
+    lw.sql(f"CREATE TABLE demo.worst USING delta AS {WORST}")
+
+    def managed() -> bool:
+        names = {row["name"] for row in demo.rows("tables", "list", "--namespace", "demo")}
+        return {"demo.delays", "demo.routes", "demo.worst"} <= names
+
+    demo.wait("the daemon to find them", managed)
+    demo.cli("lineage", "show", "demo.flights", "--downstream")
+
+
+def undo_a_bad_load(spark: SparkSession, demo: Demo) -> None:
+    """A bad load spreads; one command takes it back everywhere, and nowhere else; another undoes that."""
+    demo.chapter("9. A bad load, and everything that came from it, undone")
+    lw = lakewarden.attach(spark, home=demo.home)
+    flights = str(demo.lake / "demo.db" / "flights")
+    clean = DeltaTable(flights).version()
+    right = {name: contents(spark, query) for name, query in rebuilt().items()}
+    columns = ", ".join(
+        "dep_delay * 100 AS dep_delay" if name == "dep_delay" else name
+        for name in spark.table("demo.flights").columns
+    )
+    lw.sql(f"INSERT INTO demo.flights SELECT {columns} FROM demo.flights WHERE month = 12")
+    lw.sql(f"INSERT OVERWRITE demo.delays {DELAYS}")
+    lw.sql(f"INSERT INTO demo.worst {WORST}")
+    lw.sql("INSERT INTO demo.worst VALUES ('none', 0D)")
+    lw.sql(f"INSERT INTO demo.routes {ROUTES}")
+    lw.sql("INSERT OVERWRITE demo.routes SELECT 'JFK', 'LAX', 1L")
+    print(
+        "December was loaded twice, delays times 100. demo.delays and demo.worst took it over; demo.worst got a good"
+    )
+    print(
+        "row after that; demo.routes took it over too, but was then overwritten with something that never read it."
+    )
+    undo = ("rollback", "plan", "demo.flights", "--to-version", str(clean), "--cascade")
+    demo.cli(*undo, may_refuse=True)
+    print("The good row in demo.worst would be lost, so the plan asks for consent.")
+    demo.cli(*undo, "--consent", "collateral")
+    found = demo.rows(*undo, "--consent", "collateral")["hash"]
+    bad = {name: contents(spark, f"SELECT * FROM demo.{name}") for name in right}
+    demo.cli("rollback", "apply", found)
+    for name, rows in right.items():
+        same = contents(spark, f"SELECT * FROM demo.{name}") == rows
+        print(f"demo.{name}: {'equal to' if same else 'DIFFERENT from'} the one built from clean sources")
+        if not same:
+            raise SystemExit("The rollback did not give back what it promised.")
+    demo.cli("rollback", "undo", found)
+    back = all(contents(spark, f"SELECT * FROM demo.{name}") == rows for name, rows in bad.items())
+    print("Undone: every table is as it was before the rollback." if back else "NOT undone.")
+    if not back:
+        raise SystemExit("The undo did not give back what was there before.")
+
+
+def rebuilt() -> dict[str, str]:
+    """The derived tables as their queries give them, while the sources are clean."""
+    return {"delays": DELAYS, "worst": WORST}
+
+
+def contents(spark: SparkSession, query: str) -> list[tuple[Any, ...]]:
+    """All rows, in an order of their own; averages to nine digits, as their sums depend on the order of files."""
+    spark.catalog.clearCache()
+    rows = spark.sql(query).collect()
+    return sorted(
+        tuple(float(f"{one:.9g}") if isinstance(one, float) else one for one in row) for row in rows
+    )
 
 
 def tell(demo: Demo, before: dict[str, dict[str, Any]], after: dict[str, dict[str, Any]]) -> None:

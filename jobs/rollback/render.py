@@ -77,7 +77,7 @@ def _branch(
     if table.acts and table.streams:
         yield f"{inner}     streams that read it stop, and go on when restarted: {', '.join(table.streams)}"
     for one in table.blocked_by:
-        consent = f" (--accept {' or '.join(one.consents)})" if one.consents else ""
+        consent = f" (--consent {' or '.join(one.consents)})" if one.consents else ""
         yield f"{inner}     ! {one.message}{consent}"
     below = children.get(table.table_id, [])
     for place, child in enumerate(below):
