@@ -15,6 +15,7 @@ from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.formats.base import LogProblem, Observation, TableReader
 from lakewarden.catalog.lineage.build import ROW_COLUMNS, build_graph
+from lakewarden.catalog.lineage.reach import tables_reached
 from lakewarden.catalog.lineage.tail import resume_after, rows_from
 from lakewarden.catalog.lineage.versions import Version, history_of
 from lakewarden.catalog.model import LineageRow, RowKind, TableRow, TableState
@@ -63,7 +64,7 @@ class Gatherer:
         tables = {row.table_id: row for row in self.store.rows(TABLES).all()}
         managed = {key: row for key, row in tables.items() if row.kind is RowKind.TABLE and row.location}
         rows = self._lineage(managed)
-        concerned = _closure(_seeds(request, rows), rows, managed)
+        concerned = _concerned(_seeds(request, rows), rows, managed)
         histories = {key: self._history(managed[key]) for key in sorted(concerned)}
         seen = {key: self._seen(managed[key]) for key in concerned if managed[key].state not in _GONE}
         facts = {key: _facts(managed[key], seen.get(key), tables) for key in concerned}
@@ -166,23 +167,15 @@ def _seeds(request: RollbackRequest, rows: pa.Table) -> set[str]:
     return found
 
 
-def _closure(seeds: Iterable[str], rows: pa.Table, managed: Mapping[str, TableRow]) -> set[str]:
+def _concerned(seeds: Iterable[str], rows: pa.Table, managed: Mapping[str, TableRow]) -> set[str]:
     """The tables that may have to be rolled back: everything downstream of the seeds, by lineage or declaration."""
-    places = {row.location: key for key, row in managed.items()}
-    pairs = rows.select(["input_id", "output_id"]).group_by(["input_id", "output_id"]).aggregate([])
-    downstream: dict[str, set[str]] = {}
-    for source, output in zip(pairs["input_id"].to_pylist(), pairs["output_id"].to_pylist(), strict=True):
-        downstream.setdefault(places.get(source, source), set()).add(output)
-    for key, row in managed.items():
-        for dependency in row.dependencies:
-            downstream.setdefault(dependency.upstream, set()).add(key)
-    found, open_ends = set[str](), list(seeds)
-    while open_ends:
-        table_id = open_ends.pop()
-        if table_id in managed and table_id not in found:
-            found.add(table_id)
-            open_ends.extend(downstream.get(table_id, ()))
-    return found
+    reached = tables_reached(
+        rows,
+        seeds,
+        dependencies={key: [one.upstream for one in row.dependencies] for key, row in managed.items()},
+        places={row.location or "": key for key, row in managed.items()},
+    )
+    return {table_id for table_id in reached if table_id in managed}
 
 
 def _facts(

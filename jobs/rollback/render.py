@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lakewarden.catalog.units import count_of
-from lakewarden.jobs.rollback.values import Lost, RollbackPlan, Step, TablePlan
+from lakewarden.jobs.rollback.values import Blocked, Blocker, Lost, RollbackPlan, Step, TablePlan
 
 __all__ = ["as_json", "as_mermaid", "as_tree"]
 
@@ -77,12 +77,17 @@ def _branch(
     if table.acts and table.streams:
         yield f"{inner}     streams that read it stop, and go on when restarted: {', '.join(table.streams)}"
     for one in table.blocked_by:
-        consent = f" (--consent {' or '.join(one.consents)})" if one.consents else ""
-        yield f"{inner}     ! {one.message}{consent}"
+        yield f"{inner}     ! {one.message}{_lifted_by(table, one)}"
     below = children.get(table.table_id, [])
     for place, child in enumerate(below):
         mark = "└─ " if place == len(below) - 1 else "├─ "
         yield from _branch(child, inner + mark, children, by_id)
+
+
+def _lifted_by(table: TablePlan, blocker: Blocker) -> str:
+    if blocker.why is Blocked.OWNER:
+        return f" (--agreed {table.name})"
+    return f" (--consent {' or '.join(blocker.consents)})" if blocker.consents else ""
 
 
 def _way(table: TablePlan) -> str:

@@ -152,7 +152,7 @@ def test_without_cascade_derived_tables_wait_for_their_owners(desk: Desk) -> Non
 
 def test_the_tree_and_the_picture_show_before_and_after(desk: Desk) -> None:
     tree = desk.call("rollback", "plan", "db.source", "--to-version", "1", "--cascade")
-    assert "db.source  2 -> 1" in tree.out and "  db.derived  1 -> 0" in tree.out
+    assert "db.source  2 -> 1" in tree.out and "└─ db.derived  1 -> 0" in tree.out
     picture = desk.call("rollback", "plan", "db.source", "--to-version", "1", "--cascade", "--mermaid")
     assert picture.out.startswith("flowchart LR") and "-->" in picture.out
     listed = desk.call("rollback", "list", "-o", "json").json
