@@ -125,6 +125,22 @@ def test_properties_lose_against_a_commit_that_came_first(engine: Engine, tmp_pa
     assert observed(location).version == 1
 
 
+def test_a_restore_makes_an_old_version_head_in_one_commit(engine: Engine, tmp_path: Path) -> None:
+    location = delta(tmp_path / "t", commits=3)
+    assert engine.restore(location, requires=2, to=0, apps=(), run_id=RUN) == 3
+    assert ids(tmp_path / "t") == list(range(10))
+    assert run_ids(location)[3:] == [RUN]
+    assert engine.restore(location, requires=3, to=2, apps=(), run_id=RUN) == 4
+    assert ids(tmp_path / "t") == list(range(30))
+
+
+def test_a_restore_loses_against_a_commit_that_came_first(engine: Engine, tmp_path: Path) -> None:
+    location = delta(tmp_path / "t", commits=3)
+    with pytest.raises(ConflictError):
+        engine.restore(location, requires=1, to=0, apps=(), run_id=RUN)
+    assert ids(tmp_path / "t") == list(range(30))
+
+
 def test_compaction_keeps_rows_and_makes_fewer_files(engine: Engine, tmp_path: Path) -> None:
     location = delta(tmp_path / "t", commits=4)
     change = engine.compact(location, requires=3, partitions=None, target_bytes=1_000_000, run_id=RUN)

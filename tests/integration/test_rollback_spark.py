@@ -1,0 +1,100 @@
+"""Rollbacks of tables that delta-rs must not write: Spark's RESTORE, with the expected version checked afterwards."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lakewarden.catalog.clock import SystemClock
+from lakewarden.catalog.errors import ConflictError
+from lakewarden.catalog.model import RollbackState as State
+from lakewarden.catalog.storage import StorageOptions, open_store
+from lakewarden.jobs.engine import delta_restore, deltars_restore
+from lakewarden.jobs.engine.delta import DeltaEngine
+from lakewarden.jobs.engine.names import table_at
+from lakewarden.jobs.engine.session import stamped
+from support.rollbacks import Lake
+
+pytestmark = pytest.mark.spark
+
+FEATURES = {
+    "row tracking": "TBLPROPERTIES ('delta.enableRowTracking' = 'true')",
+    "in-commit timestamps": "TBLPROPERTIES ('delta.enableInCommitTimestamps' = 'true')",
+    "clustering": "CLUSTER BY (id)",
+}
+
+
+@pytest.fixture
+def lake(tmp_path: Path, spark: SparkSession) -> Lake:
+    lake = Lake(tmp_path)
+    lake.engine = DeltaEngine(lambda: spark, storage=lambda _: StorageOptions(), clock=SystemClock())
+    return lake
+
+
+def table(spark: SparkSession, lake: Lake, name: str, feature: str = "row tracking") -> str:
+    """A table of three inserts, one id each, with a feature that delta-rs does not write. Returns its SQL name."""
+    sql = table_at(lake.location(name))
+    spark.sql(f"CREATE TABLE {sql} (id BIGINT) USING delta {FEATURES[feature]}")
+    for number in (1, 2, 3):
+        spark.sql(f"INSERT INTO {sql} VALUES ({number})")
+    return sql
+
+
+def rows(spark: SparkSession, sql: str) -> list[int]:
+    return sorted(row.id for row in spark.sql(f"SELECT id FROM {sql}").collect())
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+def test_spark_restores_what_delta_rs_must_not_and_the_undo_brings_it_again(
+    spark: SparkSession, lake: Lake, feature: str
+) -> None:
+    sql = table(spark, lake, "t", feature)
+    location, head = lake.location("t"), lake.seen("t").version
+    assert (
+        deltars_restore.restore(
+            location, requires=head, to=head - 1, run_id="r", apps=(), storage=StorageOptions()
+        )
+        is None
+    )
+    lake.append("plain", 1)
+    lake.append("plain", 2)
+    lake.begin(lake.step("plain", 0), lake.step("t", head - 2, wave=1))
+    done = lake.go_on()
+    assert (done.head.state, done.steps[1].new_version) == (State.DONE, head + 1)
+    assert (rows(spark, sql), lake.rows("plain")) == ([1], [1])
+    assert lake.undo().head.state is State.COMPENSATED
+    assert (rows(spark, sql), lake.rows("plain")) == ([1, 2, 3], [1, 2])
+
+
+def test_a_target_older_than_the_tables_retention_is_restored_while_its_files_are_there(
+    spark: SparkSession, lake: Lake
+) -> None:
+    sql = table(spark, lake, "t")
+    spark.sql(
+        f"ALTER TABLE {sql} SET TBLPROPERTIES ('delta.deletedFileRetentionDuration' = 'interval 0 hours')"
+    )
+    head = lake.seen("t").version
+    lake.begin(lake.step("t", head - 3))
+    assert lake.go_on().head.state is State.DONE
+    assert rows(spark, sql) == [1]
+    kept = lake.seen("t").properties["delta.deletedFileRetentionDuration"]
+    assert kept == "interval 0 hours"
+
+
+def test_a_commit_that_slips_in_before_sparks_restore_is_put_back(
+    spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The gap between the last look at head and Spark's own reading of it, opened by force."""
+    sql = table(spark, lake, "t")
+    head = lake.seen("t").version
+    looks: list[int] = []
+
+    def look_then_write(store: object, version: int) -> None:
+        looks.append(version)
+        if len(looks) == 1:
+            spark.sql(f"INSERT INTO {sql} VALUES (99)")
+
+    monkeypatch.setattr(delta_restore, "require_head", look_then_write)
+    with stamped(spark, "r", "rollback") as session, pytest.raises(ConflictError, match="it is head again"):
+        delta_restore.restore(session, open_store(lake.location("t")), requires=head, to=head - 1, run_id="r")
+    assert rows(spark, sql) == [1, 2, 3, 99]
