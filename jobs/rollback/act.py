@@ -38,9 +38,9 @@ class Hands:
 
     def restore(self, row: RollbackRow, step: RestoreStep) -> int:
         """Take the table to the step's target; the version of the commit. Raises `ConflictError` if head moved."""
-        done = self._find(step, mark_of(row))
+        done = self._restored(row, step)
         if done is not None:
-            return done.version
+            return done
         try:
             version = self.engine.restore(
                 step.location,
@@ -50,10 +50,10 @@ class Hands:
                 run_id=mark_of(row),
             )
         except ConflictError as error:
-            done = self._find(step, mark_of(row))  # the answer to our own commit may have been lost
-            if done is None:
+            answered = self._restored(row, step)  # the answer to our own commit may have been lost
+            if answered is None:
                 raise self._moved(step) from error
-            version = done.version
+            version = answered
         reach("rollback.restored")
         return version
 
@@ -78,15 +78,7 @@ class Hands:
         `marks` are those of the commits that the rollback made on this table. Raises `ConflictError` if somebody wrote
         after them, `PreconditionError` if the old version cannot be restored any more.
         """
-        undo, ours = mark_of(row, undo=True), frozenset(marks)
-        last, foreign = None, None
-        for commit in self.reader.commits(step.location, after=step.from_version):
-            if commit.run_id == undo:
-                return commit.version
-            if commit.run_id in ours:
-                last, foreign = commit.version, None
-            elif last is not None and foreign is None and not _is_quiet(commit):
-                foreign = commit
+        undo, last = mark_of(row, undo=True), self._restored(row, step)
         if last is None:
             if row.new_version is not None:
                 raise PreconditionError(
@@ -94,12 +86,18 @@ class Hands:
                     hint="Somebody cleaned the log or made the table anew: look at `lakewarden tables history`.",
                 )
             return None
-        if foreign is not None:
+        since = _Since.of(self.reader.commits(step.location, after=last), frozenset(marks), undo)
+        if since.foreign is not None:
+            if len(since.undone) == 1:  # by Spark, over somebody's commit, and killed before it was put back
+                version = since.undone[0]
+                self.engine.restore(step.location, requires=version, to=version - 1, apps=(), run_id=undo)
             raise ConflictError(
-                f"{step.name} was written to after its rollback (version {foreign.version}, {foreign.operation}); "
-                "it stays as it is.",
+                f"{step.name} was written to after its rollback (version {since.foreign.version}, "
+                f"{since.foreign.operation}); it stays as it is.",
                 hint="Undo that write first, or leave the table rolled back.",
             )
+        if since.undone:
+            return since.undone[0]
         head = self._observe(step).version
         self._check_old_files(step, head)
         version = self.engine.restore(
@@ -123,6 +121,23 @@ class Hands:
                 hint="Somebody's vacuum deleted it; put it back from a backup.",
             )
 
+    def _restored(self, row: RollbackRow, step: RestoreStep) -> int | None:
+        """The version of the step's restore; None if it was not made.
+
+        One that is not the version after the planned one was made by Spark over somebody's commit. Killed before it put
+        that commit back, it is put back here.
+        """
+        mark = mark_of(row)
+        commits = self.reader.commits(step.location, after=step.from_version)
+        found = [commit.version for commit in commits if commit.run_id == mark]
+        if not found:
+            return None
+        if found[0] == step.from_version + 1:
+            return found[0]
+        if len(found) == 1:
+            self.engine.restore(step.location, requires=found[0], to=found[0] - 1, apps=(), run_id=mark)
+        return None
+
     def _find(self, step: RestoreStep, mark: str) -> Commit | None:
         commits = self.reader.commits(step.location, after=step.from_version)
         return next((commit for commit in commits if commit.run_id == mark), None)
@@ -140,6 +155,25 @@ class Hands:
             f"Somebody wrote to {step.name} after version {step.from_version}{what}; it was not touched.",
             hint="`lakewarden rollback resume` takes that commit into the plan, `rollback undo` takes all back.",
         )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Since:
+    """What came after a restore of ours: the first commit of somebody else's that counts, and our undoing of it."""
+
+    foreign: Commit | None = None
+    undone: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, commits: Iterable[Commit], ours: frozenset[str], undo: str) -> "_Since":
+        foreign: Commit | None = None
+        undone: list[int] = []
+        for commit in commits:
+            if commit.run_id == undo:
+                undone.append(commit.version)
+            elif foreign is None and not undone and commit.run_id not in ours and not _is_quiet(commit):
+                foreign = commit
+        return cls(foreign=foreign, undone=tuple(undone))
 
 
 def _is_quiet(commit: Commit) -> bool:

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from enum import StrEnum
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from lakewarden.catalog.errors import ConsentError
+from lakewarden.catalog.errors import ConsentError, UnreadableError
 from lakewarden.catalog.units import count_of
 from lakewarden.jobs.rollback.request import BadVersions, Consent, RollbackRequest
 from lakewarden.jobs.rollback.step import RestoreStep
@@ -51,8 +51,14 @@ def encode_plan(stored: StoredPlan) -> str:
 
 
 def decode_plan(payload: str) -> StoredPlan:
-    """What `encode_plan` wrote. Raises pydantic.ValidationError for anything else."""
-    return _ADAPTER.validate_json(payload)
+    """What `encode_plan` wrote. Raises `UnreadableError` for anything else."""
+    try:
+        return _ADAPTER.validate_json(payload)
+    except ValidationError as error:
+        raise UnreadableError(
+            "The stored plan was made by another version of lakewarden.",
+            hint="One that is not applied yet: plan again. One that is: finish it with the version that began it.",
+        ) from error
 
 
 def refuse_blocked(plan: RollbackPlan) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from lakewarden.catalog.model import RollbackState as State
 from support import rollback_process
+from support.crashes import points_of
 from support.rollbacks import Lake
 
 pytestmark = pytest.mark.crash
@@ -18,36 +19,6 @@ NAMES = ("source", "derived", "leaf")
 BEFORE = {"source": [1, 2, 3], "derived": [1, 2, 3], "leaf": [1, 2, 3]}
 AFTER = {"source": [1, 2], "derived": [1], "leaf": [1, 2]}
 KEPT = [("delta.deletedFileRetentionDuration", "interval 30 days")]
-
-FORWARDS = (
-    "rollback.drained",
-    "rollback.verified",
-    "rollback.intent",
-    "rollback.restored",
-    "rollback.properties",
-    "rollback.restored:2",
-    "rollback.acted",
-    "rollback.intent:2",
-    "rollback.restored:3",
-    "rollback.acted:2",
-    "rollback.finished",
-    "system.commit",
-    "system.committed",
-    "system.commit:2",
-    "system.committed:2",
-)
-BACK = (
-    "rollback.drained",
-    "rollback.undoing",
-    "rollback.taken_back",
-    "rollback.unacted",
-    "rollback.undoing:2",
-    "rollback.taken_back:2",
-    "rollback.taken_back:3",
-    "rollback.unacted:2",
-    "rollback.undone",
-    "system.committed:2",
-)
 
 
 @pytest.fixture
@@ -82,7 +53,7 @@ def restores(lake: Lake, name: str) -> int:
     return sum(commit.operation == "RESTORE" for commit in lake.reader.commits(lake.location(name), after=-1))
 
 
-@pytest.mark.parametrize("point", FORWARDS)
+@pytest.mark.parametrize("point", points_of("test_killed_forwards_the_next_attempt_completes_it_once"))
 def test_killed_forwards_the_next_attempt_completes_it_once(lake: Lake, point: str) -> None:
     killed_at(lake, point)
     assert lake.go_on().head.state is State.DONE
@@ -91,14 +62,23 @@ def test_killed_forwards_the_next_attempt_completes_it_once(lake: Lake, point: s
     assert lake.seen("source").properties["delta.deletedFileRetentionDuration"] == "interval 30 days"
 
 
-@pytest.mark.parametrize("point", FORWARDS[1:11])
+@pytest.mark.parametrize(
+    "point",
+    (
+        "rollback.verified",
+        "rollback.intent",
+        "rollback.restored",
+        "rollback.properties",
+        "rollback.restored:3",
+    ),
+)
 def test_killed_forwards_an_undo_leaves_everything_as_before(lake: Lake, point: str) -> None:
     killed_at(lake, point)
     assert lake.undo().head.state is State.COMPENSATED
     assert lake.contents(*NAMES) == BEFORE
 
 
-@pytest.mark.parametrize("point", BACK)
+@pytest.mark.parametrize("point", points_of("test_killed_on_the_way_back_the_next_attempt_completes_it_once"))
 def test_killed_on_the_way_back_the_next_attempt_completes_it_once(lake: Lake, point: str) -> None:
     lake.go_on()
     lake.begin_undo()

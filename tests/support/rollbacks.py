@@ -22,11 +22,16 @@ from lakewarden.jobs.base import Engine
 from lakewarden.jobs.engine.fake import FakeEngine
 from lakewarden.jobs.rollback.act import Hands
 from lakewarden.jobs.rollback.journal import Journal
+from lakewarden.jobs.rollback.request import RollbackRequest
 from lakewarden.jobs.rollback.rows import head_row, next_rows
 from lakewarden.jobs.rollback.saga import Saga
 from lakewarden.jobs.rollback.step import RestoreStep
+from lakewarden.jobs.rollback.stored import StoredPlan, encode_plan
+from lakewarden.jobs.rollback.values import RollbackPlan
 
 __all__ = ["Lake"]
+
+NO_PLAN = RollbackPlan(request=RollbackRequest(seeds=()), tables=(), hash="none")
 
 
 @dataclass
@@ -95,7 +100,7 @@ class Lake:
             rollback_id=rollback_id,
             plan_hash=f"hash-{rollback_id}",
             first=steps[0],
-            payload="{}",
+            payload=encode_plan(StoredPlan(plan=NO_PLAN)),
             actor="ana",
             at=self.clock.now(),
         )

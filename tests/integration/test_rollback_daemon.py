@@ -1,0 +1,80 @@
+"""Rollbacks that a daemon has to finish: the command was killed, workers were killed, the database was deleted."""
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lakewarden.catalog.model import Action, Outcome, RollbackState, RunRow
+from lakewarden.catalog.registry.register import register
+from lakewarden.catalog.system.base import ROLLBACKS
+from lakewarden.daemon.rollback import rollbacks_of_services
+from lakewarden.daemon.rollback_request import Wanted, request_of
+from support.commands import command
+from support.crashes import points_of
+from support.derived import ids, write
+from support.house import ANA, House
+
+pytestmark = pytest.mark.crash
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    one = House(tmp_path)
+    yield one
+    one.end()
+
+
+def lake(house: House) -> tuple[Path, Path]:
+    """A source with a bad load, and a table derived from it."""
+    source, derived = house.folder / "lake" / "source", house.folder / "lake" / "derived"
+    write(source, 1)
+    reads = {register(house.services.desk, str(source), actor=ANA, name="db.source").row.table_id: source}
+    write(derived, 1, reads=reads)
+    write(source, 99)
+    write(derived, 99, reads=reads)
+    register(house.services.desk, str(derived), actor=ANA, name="db.derived")
+    return source, derived
+
+
+def planned(house: House) -> str:
+    """The hash of a plan that takes the bad load back everywhere."""
+    request = request_of(house.services.desk, Wanted(where="db.source", version=0, cascade=True))
+    return rollbacks_of_services(house.services).plan(request, actor=ANA).plan.hash
+
+
+def state(house: House) -> RollbackState:
+    return next(row.state for row in house.services.store.rows(ROLLBACKS).all() if row.step == 0)
+
+
+def rollback_runs(house: House) -> list[RunRow]:
+    return [row for row in house.runs() if row.action is Action.ROLLBACK]
+
+
+@pytest.mark.parametrize("point", points_of("test_a_rollback_whose_command_was_killed_is_done_by_the_daemon"))
+def test_a_rollback_whose_command_was_killed_is_done_by_the_daemon(house: House, point: str) -> None:
+    source, derived = lake(house)
+    killed = command(house.home, "rollback", "apply", planned(house), failpoint=point)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert state(house) is RollbackState.INTENT and house.unfinished() == ()
+    for path in house.home.glob("state.db*"):
+        path.unlink()  # the journal alone says what has to be done
+    assert house.run_until_idle() == 0, house.log()
+    assert (state(house), ids(source), ids(derived)) == (RollbackState.DONE, [1], [1])
+    assert [row.outcome for row in rollback_runs(house)] == [Outcome.SUCCEEDED]
+
+
+def test_workers_killed_after_each_restore_leave_a_rollback_that_the_next_one_completes(house: House) -> None:
+    source, derived = lake(house)
+    killed = command(house.home, "rollback", "apply", planned(house), failpoint="rollback.begun")
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    # Every worker dies after the first restore it makes itself: the first attempt at the source, the second at the
+    # derived table, the third has nothing left to restore.
+    house.environment["WORKER_FAILPOINT"] = "rollback.restored"
+    with house.daemon():
+        house.wait_until(lambda: state(house) is RollbackState.DONE, 300)
+    del house.environment["WORKER_FAILPOINT"]
+    assert house.run_until_idle() == 0, house.log()
+    assert (ids(source), ids(derived)) == ([1], [1])
+    assert [house.operations(str(place))["RESTORE"] for place in (source, derived)] == [1, 1]
