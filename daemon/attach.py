@@ -50,6 +50,7 @@ class _Writes:
     def __init__(self, services: Services, spark: SparkSession) -> None:
         self._services, self._spark = services, spark
         self._opening = threading.Lock()
+        self._initialised = False
 
     def table(self, name: str, version: int | None) -> DataFrame:
         return self._writer.table(name, version)
@@ -62,9 +63,15 @@ class _Writes:
             record_unrecorded(self._services, directory, done[1])
         return done
 
+    def require_initialised(self) -> None:
+        """Raise `PreconditionError` if there is no installation. Asked once: it takes milliseconds."""
+        if not self._initialised:
+            self._services.require_initialised()
+            self._initialised = True
+
     @cached_property
     def _directory(self) -> TableDirectory:
-        self._services.require_initialised()
+        self.require_initialised()
         return TableDirectory(self._services.store)
 
     @cached_property
@@ -78,7 +85,7 @@ def _sinks(services: Services) -> Sequence[HintSink]:
 
 
 def _run(services: Services, spark: SparkSession, writes: _Writes, text: str) -> DataFrame:
-    services.require_initialised()
+    writes.require_initialised()
     result = execute(services, text, origin="session", tell=lambda _: None)
     if result is None:
         done = writes.run(Sql(text=text))

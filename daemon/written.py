@@ -34,18 +34,20 @@ def record_unrecorded(services: Services, directory: TableDirectory, written: Wr
 
 
 def _edges(services: Services, directory: TableDirectory, written: Written) -> list[LineageRow]:
-    location = written.location
-    output = None if location is None else directory.table_id(location)
-    if location is None or output is None:
+    location, extra = written.location, written.observed.unrecorded
+    if location is None:
+        return []
+    ids = directory.table_ids([location, *(read.location for read in extra)])
+    if location not in ids:
         return []  # not managed: the catalog keeps no edges of it
     commit = _commit_of(services, location, written.run_id)
     if commit is None:
         return []
     return [
         LineageRow(
-            output_id=output,
+            output_id=ids[location],
             output_version=commit.version,
-            input_id=directory.table_id(read.location) or read.location,
+            input_id=ids.get(read.location, read.location),
             input_version=read.version,
             operation=written.record.operation,
             run_id=written.run_id,
@@ -55,7 +57,7 @@ def _edges(services: Services, directory: TableDirectory, written: Written) -> l
             output_format_id=commit.format_id,
             input_format_id=read.format_id,
         )
-        for read in written.observed.unrecorded
+        for read in extra
         if read.version is not None
     ]
 

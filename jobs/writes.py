@@ -122,8 +122,8 @@ class Written:
 class Directory(Protocol):
     """What an installation knows of locations. Answers from memory where it can."""
 
-    def table_id(self, location: str) -> str | None:
-        """The managed table at a canonical location, None where there is none or the catalog does not answer."""
+    def table_ids(self, locations: Sequence[str]) -> Mapping[str, str]:
+        """The managed tables at these canonical locations; without those where there is none or nobody answers."""
 
     def require_writable(self, location: str) -> None:
         """Raise `NotAllowedError` if no user's session may write there: system tables."""
@@ -190,6 +190,7 @@ def record_of(
 ) -> LineageRecord:
     """The record of a write. The same version read twice is one input; tables come before what has no version."""
     distinct = {read.key: read for read in reads}
+    ids = directory.table_ids([read.location for read in distinct.values() if read.version is not None])
     ordered = sorted(
         distinct.values(),
         key=lambda read: (read.version is None, read.location, read.format, read.version or 0),
@@ -200,7 +201,7 @@ def record_of(
         user=user,
         inputs=tuple(
             LineageInput(
-                table_id=directory.table_id(read.location) if read.version is not None else None,
+                table_id=ids.get(read.location) if read.version is not None else None,
                 location=read.location,
                 format=read.format,
                 version=read.version,

@@ -5,6 +5,7 @@ still has each input's location and format UUID.
 """
 
 import threading
+from collections.abc import Mapping, Sequence
 
 from lakewarden.catalog.errors import NotAllowedError, UnavailableError
 from lakewarden.catalog.model import RowKind, TableState
@@ -27,8 +28,10 @@ class TableDirectory:
         self._version = -1
         self._ids: dict[str, str] = {}
 
-    def table_id(self, location: str) -> str | None:
-        """The managed table at a canonical location; None if there is none, or the system tables do not answer."""
+    def table_ids(self, locations: Sequence[str]) -> Mapping[str, str]:
+        """The managed tables at canonical locations; nothing for a place without one, or if nobody answers."""
+        if not locations:
+            return {}
         try:
             rows = self._store.rows(TABLES)
             with self._lock:
@@ -40,9 +43,9 @@ class TableDirectory:
                         if kind == RowKind.TABLE and place is not None and state not in _GONE
                     }
                     self._version = rows.version
-                return self._ids.get(location)
+                return {place: self._ids[place] for place in locations if place in self._ids}
         except UnavailableError:
-            return None
+            return {}
 
     def require_writable(self, location: str) -> None:
         """Raise `NotAllowedError` for the system tables: Spark and delta-rs together would lose commits on them."""

@@ -5,12 +5,11 @@ readings of one table get the same version. `VERSION AS OF` in SQL is refused fo
 older than `delta.deletedFileRetentionDuration`; a pinned head stays readable when somebody commits after the pin.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from lakewarden.jobs.engine.plans import JavaPlan, Plans, kind
-from lakewarden.jobs.engine.reads import location_of, reads_of
+from lakewarden.jobs.engine.reads import changes_read, delta_read, location_of, reads_of_leaf
 from lakewarden.jobs.writes import Read
 
 __all__ = ["Pinned", "pin"]
@@ -36,36 +35,52 @@ def pin(plans: Plans, session: Any, plan: JavaPlan, *, target: str | None, cache
         plan = cache.useCachedData(plan)
     snapshots: dict[str, Any] = {}
     pairs: list[tuple[Any, Any]] = []
+    reads: list[Read] = []
     own = False
-    for leaf in _delta_leaves(plans, plan):
-        where = location_of(leaf.relation().location().path())
-        if where == target:
-            own = True
+    for leaf in plans.leaves(plan):
+        relation = leaf.relation() if kind(leaf) == "LogicalRelation" else None
+        if relation is not None and _follows_head(plans, relation):
+            where = location_of(relation.location().path())
+            if where == target:
+                own = True
+                continue
+            snapshot = snapshots.setdefault(where, _head(relation))
+            pairs.append((leaf, _with_relation(leaf, _at(relation, snapshot))))
+            reads.append(delta_read(relation.location().path(), snapshot))
+        elif relation is not None and _feeds_on(relation):
+            settled = _until(plans, relation)
+            pairs.append((leaf, _with_relation(leaf, settled)))
+            reads.append(changes_read(plans, settled))
         else:
-            pairs.append((leaf, _pinned_leaf(leaf, where, snapshots)))
-    pairs += [(leaf, _pinned_changes(plans, leaf)) for leaf in _open_changes(plans, plan)]
-    settled = plans.replaced(plan, pairs)
-    reads = tuple(reads_of(plans, settled))
-    return Pinned(plan=settled, reads=reads, reads_self=own or any(read.location == target for read in reads))
+            reads += reads_of_leaf(plans, leaf)
+    return Pinned(
+        plan=plans.replaced(plan, pairs),
+        reads=tuple(reads),
+        reads_self=own or any(read.location == target for read in reads),
+    )
 
 
-def _delta_leaves(plans: Plans, plan: JavaPlan) -> Sequence[Any]:
-    """Delta tables that are read at whatever version is head when Spark gets to them."""
-    return [
-        leaf
-        for leaf in plans.leaves(plan)
-        if kind(leaf) == "LogicalRelation"
-        and plans.is_files(leaf.relation())
-        and kind(leaf.relation().location()) == "TahoeLogFileIndex"
-        and not leaf.relation().location().isTimeTravelQuery()
-    ]
-
-
-def _pinned_leaf(leaf: Any, where: str, snapshots: dict[str, Any]) -> Any:
-    relation = leaf.relation()
+def _follows_head(plans: Plans, relation: Any) -> bool:
+    """Whether this is a Delta table read at whatever version is head when Spark gets to it."""
+    if not plans.is_files(relation):
+        return False
     index = relation.location()
-    snapshot = index.getSnapshot()  # the head; refuses one that the analysed columns do not fit any more
-    snapshot = snapshots.setdefault(where, snapshot)
+    return kind(index) == "TahoeLogFileIndex" and not index.isTimeTravelQuery()
+
+
+def _feeds_on(relation: Any) -> bool:
+    """Whether this is a change feed read up to whatever version is head when Spark gets to it."""
+    return kind(relation).endswith("DeltaCDFRelation") and not relation.endingVersion().isDefined()
+
+
+def _head(relation: Any) -> Any:
+    """The head as a `Snapshot`. Raises what Spark raises if the analysed columns do not fit it any more."""
+    return relation.location().getSnapshot()
+
+
+def _at(relation: Any, snapshot: Any) -> Any:
+    """The relation, of one version."""
+    index = relation.location()
     settled = index.copy(
         index.spark(),
         index.deltaLog(),
@@ -75,7 +90,7 @@ def _pinned_leaf(leaf: Any, where: str, snapshots: dict[str, Any]) -> Any:
         index.partitionFilters(),
         True,
     )
-    relation = relation.copy(
+    return relation.copy(
         settled,
         relation.partitionSchema(),
         relation.dataSchema(),
@@ -84,28 +99,19 @@ def _pinned_leaf(leaf: Any, where: str, snapshots: dict[str, Any]) -> Any:
         relation.options(),
         relation.sparkSession(),
     )
-    return leaf.copy(relation, leaf.output(), leaf.catalogTable(), leaf.isStreaming(), leaf.stream())
 
 
-def _open_changes(plans: Plans, plan: JavaPlan) -> Sequence[Any]:
-    """Change feeds that are read up to whatever version is head when Spark gets to them."""
-    return [
-        leaf
-        for leaf in plans.leaves(plan)
-        if kind(leaf) == "LogicalRelation"
-        and kind(leaf.relation()).endswith("DeltaCDFRelation")
-        and not leaf.relation().endingVersion().isDefined()
-    ]
-
-
-def _pinned_changes(plans: Plans, leaf: Any) -> Any:
-    relation = leaf.relation()
+def _until(plans: Plans, relation: Any) -> Any:
+    """The change feed, up to the version it was analysed at."""
     schema = relation.snapshotWithSchemaMode()
-    settled = relation.copy(
+    return relation.copy(
         schema,
         relation.sqlContext(),
         relation.catalogTableOpt(),
         relation.startingVersion(),
         plans.some_long(schema.snapshot().version()),
     )
-    return leaf.copy(settled, leaf.output(), leaf.catalogTable(), leaf.isStreaming(), leaf.stream())
+
+
+def _with_relation(leaf: Any, relation: Any) -> Any:
+    return leaf.copy(relation, leaf.output(), leaf.catalogTable(), leaf.isStreaming(), leaf.stream())

@@ -80,8 +80,8 @@ class Plans:
         return bool(self._files.isInstance(relation))
 
     def sequence(self, items: Any) -> list[Any]:
-        """A Scala sequence as a list."""
-        return list(self._convert.asJava(items))
+        """A Scala sequence as a list. Iterating over it would end in an exception, which costs py4j 20 ms."""
+        return [items.apply(number) for number in range(items.length())]
 
     def option(self, value: Any) -> Any | None:
         """A Scala Option's content, None for none."""

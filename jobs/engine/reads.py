@@ -8,7 +8,7 @@ from lakewarden.catalog.storage import canonical
 from lakewarden.jobs.engine.plans import JavaPlan, Plans, kind
 from lakewarden.jobs.writes import Read
 
-__all__ = ["changes_read", "delta_read", "location_of", "reads_of"]
+__all__ = ["changes_read", "delta_read", "location_of", "reads_of", "reads_of_leaf", "versions_of"]
 
 _HARMLESS: Final = frozenset(
     {
@@ -33,14 +33,20 @@ _RDD: Final = re.compile(r"(\w+)\[\d+\]")
 def reads_of(plans: Plans, plan: JavaPlan) -> Iterator[Read]:
     """What a plan reads. Delta tables only where their version is settled: in a pinned, optimised or physical plan."""
     for leaf in plans.leaves(plan):
-        yield from _leaf(plans, leaf)
+        yield from reads_of_leaf(plans, leaf)
+
+
+def versions_of(plans: Plans, plan: JavaPlan) -> Iterator[Read]:
+    """The Delta versions among what an optimised plan reads, and nothing else."""
+    for leaf in plans.leaves(plan):
+        if kind(leaf) in ("LogicalRelation", "InMemoryRelation"):
+            yield from (read for read in reads_of_leaf(plans, leaf) if read.version is not None)
 
 
 def location_of(path: Any) -> str:
     """The canonical location of a Hadoop `Path`, which is never percent-encoded."""
-    uri = path.toUri()
-    scheme = uri.getScheme()
-    return canonical(uri.getPath() if scheme in (None, "file") else path.toString())
+    text = str(path.toString())
+    return canonical(text.removeprefix("file:") if text.startswith("file:/") else text)
 
 
 def delta_read(path: Any, snapshot: Any) -> Read:
@@ -66,7 +72,8 @@ def changes_read(plans: Plans, relation: Any) -> Read:
     )
 
 
-def _leaf(plans: Plans, leaf: Any) -> Iterator[Read]:
+def reads_of_leaf(plans: Plans, leaf: Any) -> Iterator[Read]:
+    """What one leaf of a plan reads, see `reads_of`."""
     name = kind(leaf)
     match name:
         case _ if name in _HARMLESS:

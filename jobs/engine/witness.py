@@ -12,14 +12,16 @@ from pyspark.sql import SparkSession
 
 from lakewarden.catalog.errors import LakewardenError
 from lakewarden.jobs.engine.errors import translated
-from lakewarden.jobs.engine.plans import Plans, kind
-from lakewarden.jobs.engine.reads import reads_of
+from lakewarden.jobs.engine.plans import Plans
+from lakewarden.jobs.engine.reads import versions_of
 from lakewarden.jobs.writes import Read
 
 __all__ = ["Evidence", "Witness"]
 
 _CAPACITY: Final = 1_000
 """Events kept of one write. More, of a busy application: what did not fit was not seen."""
+_END: Final = "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd"
+_LISTENER: Final = "org.apache.spark.scheduler.SparkListenerInterface"
 _DEED: Final = "tell what it executed"
 
 
@@ -40,10 +42,8 @@ class Witness:
         self._bus: Any = spark.sparkContext._jsc.sc().listenerBus()
         self._create: Any = jvm.java.beans.EventHandler.create
         self._queue: Any = jvm.java.util.concurrent.LinkedBlockingQueue
-        self._list: Any = jvm.java.util.ArrayList
-        self._interface: Any = jvm.java.lang.Class.forName(
-            "org.apache.spark.scheduler.SparkListenerInterface"
-        )
+        self._end: Any = jvm.java.lang.Class.forName(_END)
+        self._interface: Any = jvm.java.lang.Class.forName(_LISTENER)
 
     @contextmanager
     def watching(self, session: Any, name: str) -> Iterator[Evidence]:
@@ -65,22 +65,20 @@ class Witness:
                 self._bus.removeListener(listener)
                 if not wanted or queue.remainingCapacity() == 0:
                     return None
-                events = self._list()
-                queue.drainTo(events)
-                return self._reads(session, list(events))
+                return self._reads(session, [queue.poll() for _ in range(queue.size())])
         except LakewardenError:
             return None  # the write has been made; that nobody could watch is part of its result
 
     def _reads(self, session: Any, events: Sequence[Any]) -> tuple[Read, ...] | None:
-        """The reads of the writes among the events; None if there is none (a write without an execution of its own)."""
+        """The versions that the session's executions read; None if it had no execution at all."""
         found: list[Read] = []
         seen = False
         for event in events:
-            if kind(event) != "SparkListenerSQLExecutionEnd":
+            if not self._end.isInstance(event):
                 continue
             execution = event.qe()
             if execution is None or not execution.sparkSession().equals(session):
                 continue
             seen = True
-            found += reads_of(self._plans, execution.optimizedPlan())
+            found += versions_of(self._plans, execution.optimizedPlan())
         return tuple(found) if seen else None
