@@ -1,5 +1,6 @@
 """Rollbacks killed with -9 after every step: the next attempt completes them, or their undo leaves all as before."""
 
+import json
 import os
 import signal
 import subprocess
@@ -9,8 +10,11 @@ from pathlib import Path
 import pytest
 
 from lakewarden.catalog.model import RollbackState as State
+from lakewarden.catalog.system.base import ROLLBACKS
 from support import rollback_process
+from support.commands import command
 from support.crashes import points_of
+from support.house import House
 from support.rollbacks import Lake
 
 pytestmark = pytest.mark.crash
@@ -20,23 +24,50 @@ BEFORE = {"source": [1, 2, 3], "derived": [1, 2, 3], "leaf": [1, 2, 3]}
 AFTER = {"source": [1, 2], "derived": [1], "leaf": [1, 2]}
 KEPT = [("delta.deletedFileRetentionDuration", "interval 30 days")]
 
+FORWARDS = points_of("test_killed_forwards_the_next_attempt_completes_it_once")
+BACK = points_of("test_killed_on_the_way_back_the_next_attempt_completes_it_once")
+EDGES = ("rollback.drained", "rollback.finished")
+"""Before anything was done, and when all is."""
+JOURNAL = ("system.commit", "system.committed", "system.commit:2", "system.committed:2")
+"""In front of and after the first commits of the journal."""
 
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    """A source with properties of ours, two tables derived from it one wave later, and a rollback just begun."""
-    lake = Lake(tmp_path)
+
+def filled(folder: Path) -> Lake:
+    """A source with properties of ours, and two tables derived from it."""
+    lake = Lake(folder)
     for number in (1, 2, 3):
         for name in NAMES:
             lake.append(name, number)
     lake.engine.set_properties(lake.location("source"), requires=2, properties=KEPT, run_id="before")
-    lake.begin(lake.step("source", 1), lake.step("derived", 0, wave=1), lake.step("leaf", 1, wave=1))
     return lake
 
 
-def killed_at(lake: Lake, point: str) -> None:
+def begin(lake: Lake) -> None:
+    """A rollback of the source, and of what is derived from it one wave later, just begun."""
+    lake.begin(lake.step("source", 1), lake.step("derived", 0, wave=1), lake.step("leaf", 1, wave=1))
+
+
+def leave_to_spark(folder: Path) -> None:
+    """Give a table a feature that delta-rs does not write."""
+    log = folder / "_delta_log"
+    version = len(list(log.glob("*.json")))
+    features = ["appendOnly", "invariants", "domainMetadata"]
+    protocol = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": features}
+    (log / f"{version:020d}.json").write_text(json.dumps({"protocol": protocol}) + "\n")
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    """A rollback just begun."""
+    lake = filled(tmp_path)
+    begin(lake)
+    return lake
+
+
+def killed_at(lake: Lake, point: str, engine: str = "fake") -> None:
     """Go on in a process of its own that dies at a failpoint."""
     process = subprocess.run(
-        [sys.executable, rollback_process.__file__, str(lake.folder)],
+        [sys.executable, rollback_process.__file__, str(lake.folder), engine],
         env={
             **os.environ,
             "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
@@ -53,7 +84,7 @@ def restores(lake: Lake, name: str) -> int:
     return sum(commit.operation == "RESTORE" for commit in lake.reader.commits(lake.location(name), after=-1))
 
 
-@pytest.mark.parametrize("point", points_of("test_killed_forwards_the_next_attempt_completes_it_once"))
+@pytest.mark.parametrize("point", [*FORWARDS, *JOURNAL])
 def test_killed_forwards_the_next_attempt_completes_it_once(lake: Lake, point: str) -> None:
     killed_at(lake, point)
     assert lake.go_on().head.state is State.DONE
@@ -62,23 +93,14 @@ def test_killed_forwards_the_next_attempt_completes_it_once(lake: Lake, point: s
     assert lake.seen("source").properties["delta.deletedFileRetentionDuration"] == "interval 30 days"
 
 
-@pytest.mark.parametrize(
-    "point",
-    (
-        "rollback.verified",
-        "rollback.intent",
-        "rollback.restored",
-        "rollback.properties",
-        "rollback.restored:3",
-    ),
-)
+@pytest.mark.parametrize("point", [one for one in FORWARDS if one not in EDGES])
 def test_killed_forwards_an_undo_leaves_everything_as_before(lake: Lake, point: str) -> None:
     killed_at(lake, point)
     assert lake.undo().head.state is State.COMPENSATED
     assert lake.contents(*NAMES) == BEFORE
 
 
-@pytest.mark.parametrize("point", points_of("test_killed_on_the_way_back_the_next_attempt_completes_it_once"))
+@pytest.mark.parametrize("point", ["rollback.drained", *BACK, "system.committed:2"])
 def test_killed_on_the_way_back_the_next_attempt_completes_it_once(lake: Lake, point: str) -> None:
     lake.go_on()
     lake.begin_undo()
@@ -98,3 +120,43 @@ def test_killed_and_then_written_to_by_somebody_nothing_of_theirs_is_lost(lake: 
     assert lake.rows("leaf") == [1, 2, 3, 99]
     assert lake.undo().head.state is State.COMPENSATED
     assert lake.contents(*NAMES) == {**BEFORE, "leaf": [1, 2, 3, 99]}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "point", points_of("test_killed_after_spark_restored_the_next_attempt_finds_its_commit")
+)
+def test_killed_after_spark_restored_the_next_attempt_finds_its_commit(tmp_path: Path, point: str) -> None:
+    lake = filled(tmp_path)
+    leave_to_spark(lake.path("leaf"))
+    begin(lake)
+    killed_at(lake, point, engine="spark")
+    assert [restores(lake, name) for name in NAMES] == [1, 1, 1]
+    assert lake.go_on().head.state is State.DONE
+    assert lake.contents(*NAMES) == AFTER
+    assert [restores(lake, name) for name in NAMES] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("point", points_of("test_an_apply_killed_before_its_run_is_taken_up_by_the_daemon"))
+def test_an_apply_killed_before_its_run_is_taken_up_by_the_daemon(tmp_path: Path, point: str) -> None:
+    house = House(tmp_path)
+    place = tmp_path / "lake" / "t"
+    for number in range(3):
+        house.append(place, number)
+    registered = command(house.home, "tables", "register", str(place), "--name", "db.t")
+    assert registered.returncode == 0, registered.stderr
+    planned = command(house.home, "rollback", "plan", "db.t", "--to-version", "1", "-o", "json")
+    assert planned.returncode == 0, planned.stderr
+    plan = json.loads(planned.stdout)["hash"]
+    killed = command(house.home, "rollback", "apply", plan, failpoint=point)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert house.operations(str(place))["RESTORE"] == 0 and house.unfinished() == ()
+    try:
+        with house.daemon():
+            house.wait_until(lambda: house.operations(str(place))["RESTORE"] == 1, 300)
+        assert house.run_until_idle() == 0, house.log()
+    finally:
+        house.end()
+    states = [row.state for row in house.services.store.rows(ROLLBACKS).all()]
+    assert states and set(states) == {State.DONE}
+    assert house.operations(str(place))["RESTORE"] == 1

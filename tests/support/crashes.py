@@ -57,10 +57,11 @@ _BACKUP = "test_system_crash.py::test_a_backup_killed_goes_on"
 _REPAIR = "test_system_crash.py::test_a_repair_killed_goes_on"
 _SYNC = "test_sync_crash.py::test_a_sync_killed_converges"
 _ENLIST = "test_sync_crash.py::test_enlisting_killed_is_taken_up_by_the_next_init"
+_FORWARDS = "test_rollback_crash.py::test_killed_forwards_the_next_attempt_completes_it_once"
+_BACK = "test_rollback_crash.py::test_killed_on_the_way_back_the_next_attempt_completes_it_once"
+_BEGUN = "test_rollback_crash.py::test_an_apply_killed_before_its_run_is_taken_up_by_the_daemon"
+_RESTORED = "test_rollback_crash.py::test_killed_after_spark_restored_the_next_attempt_finds_its_commit"
 _SPARK = "test_sync_crash.py::test_a_spark_worker_killed_between_two_steps_of_an_engine"
-_ROLLBACK = "test_rollback_crash.py::test_killed_forwards_the_next_attempt_completes_it_once"
-_ROLLBACK_BACK = "test_rollback_crash.py::test_killed_on_the_way_back_the_next_attempt_completes_it_once"
-_ROLLBACK_DAEMON = "test_rollback_daemon.py::test_a_rollback_whose_command_was_killed_is_done_by_the_daemon"
 
 CRASHES = (
     # leader change
@@ -327,6 +328,104 @@ CRASHES = (
         then="the second attempt finds nothing to do",
         test=_SYNC,
     ),
+    # rollback
+    Crash(
+        point="rollback.begun",
+        killed="`rollback apply`, between the journal and its run",
+        left="a rollback that is begun, no table touched",
+        then="the daemon queues its run",
+        test=_BEGUN,
+    ),
+    Crash(
+        point="rollback.drained",
+        killed="worker, after it waited for runs on the tables",
+        left="untouched tables",
+        then="the next attempt begins",
+        test=_FORWARDS,
+    ),
+    Crash(
+        point="rollback.verified",
+        killed="worker, after it checked every target",
+        left="untouched tables",
+        then="the next attempt checks again",
+        test=_FORWARDS,
+    ),
+    Crash(
+        point="rollback.intent",
+        killed="worker, between the journal of a wave and its first restore",
+        left="a wave that is meant and not done",
+        then="the next attempt does it",
+        test=_FORWARDS,
+        tried=("rollback.intent", "rollback.intent:2"),
+    ),
+    Crash(
+        point="engine.restored",
+        killed="worker, inside the engine, after Spark's RESTORE",
+        left="a commit that carries the step's mark",
+        then="the next attempt finds it by the mark",
+        test=_RESTORED,
+    ),
+    Crash(
+        point="rollback.restored",
+        killed="worker, between the restore of a table and the journal",
+        left="a commit that carries the step's mark",
+        then="the next attempt finds it by the mark: nothing is restored twice",
+        test=_FORWARDS,
+        tried=("rollback.restored", "rollback.restored:2", "rollback.restored:3"),
+    ),
+    Crash(
+        point="rollback.properties",
+        killed="worker, after it set again the properties that a restore rewound",
+        left="a commit that carries the step's mark",
+        then="the next attempt finds it by the mark",
+        test=_FORWARDS,
+    ),
+    Crash(
+        point="rollback.acted",
+        killed="worker, between the last table of a wave and the journal",
+        left="a wave that is done and not written down",
+        then="the next attempt finds every commit by its mark",
+        test=_FORWARDS,
+        tried=("rollback.acted", "rollback.acted:2"),
+    ),
+    Crash(
+        point="rollback.finished",
+        killed="worker, when the journal says done",
+        left="a rollback that is done",
+        then="nothing is left to do",
+        test=_FORWARDS,
+    ),
+    Crash(
+        point="rollback.undoing",
+        killed="worker, between the journal of an undo and its first table",
+        left="a wave that is to be taken back and is not",
+        then="the next attempt takes it back",
+        test=_BACK,
+        tried=("rollback.undoing", "rollback.undoing:2"),
+    ),
+    Crash(
+        point="rollback.taken_back",
+        killed="worker, between taking a table back and the journal",
+        left="a commit that carries the mark of the undo",
+        then="the next attempt finds it by the mark",
+        test=_BACK,
+        tried=("rollback.taken_back", "rollback.taken_back:2", "rollback.taken_back:3"),
+    ),
+    Crash(
+        point="rollback.unacted",
+        killed="worker, between the last table that was taken back and the journal",
+        left="a wave that is taken back and not written down",
+        then="the next attempt finds every commit by its mark",
+        test=_BACK,
+        tried=("rollback.unacted", "rollback.unacted:2"),
+    ),
+    Crash(
+        point="rollback.undone",
+        killed="worker, when the journal says compensated",
+        left="a rollback that is taken back",
+        then="nothing is left to do",
+        test=_BACK,
+    ),
     # registration
     Crash(
         point="registry.row",
@@ -363,97 +462,6 @@ CRASHES = (
         then="a second `init` makes the others",
         test=_ENLIST,
         tried=("enlist.entry:3",),
-    ),
-    # rollbacks
-    Crash(
-        point="rollback.begun",
-        killed="`rollback apply`, before it queued the run",
-        left="a journal that says what is to be done; the tables are held",
-        then="the daemon queues the run",
-        test=_ROLLBACK_DAEMON,
-    ),
-    Crash(
-        point="rollback.drained",
-        killed="worker, before it looked at the tables",
-        left="a rollback that is begun, nothing changed",
-        then="the next attempt does it; an undo leaves all as before",
-        test=_ROLLBACK,
-    ),
-    Crash(
-        point="rollback.verified",
-        killed="worker, after all tables were found as planned",
-        left="a rollback that is begun, nothing changed",
-        then="the next attempt verifies again",
-        test=_ROLLBACK,
-    ),
-    Crash(
-        point="rollback.intent",
-        killed="worker, after a wave's intent was journaled",
-        left="an intent for tables that are not restored",
-        then="the next attempt finds no mark in their logs and restores them",
-        test=_ROLLBACK,
-        tried=("rollback.intent", "rollback.intent:2"),
-    ),
-    Crash(
-        point="rollback.restored",
-        killed="worker, after a table's restore",
-        left="a restored table that the journal only intends",
-        then="the next attempt finds the mark in its log and goes on",
-        test=_ROLLBACK,
-        tried=("rollback.restored", "rollback.restored:2", "rollback.restored:3"),
-    ),
-    Crash(
-        point="rollback.properties",
-        killed="worker, after a table's properties were set again",
-        left="two commits that the journal only intends",
-        then="the next attempt finds both marks",
-        test=_ROLLBACK,
-    ),
-    Crash(
-        point="rollback.acted",
-        killed="worker, after the last table of a wave",
-        left="a whole wave that the journal only intends",
-        then="the next attempt finds the marks",
-        test=_ROLLBACK,
-        tried=("rollback.acted", "rollback.acted:2"),
-    ),
-    Crash(
-        point="rollback.finished",
-        killed="worker, before the run's end was told",
-        left="a rollback that is done",
-        then="the next attempt finds nothing to do",
-        test=_ROLLBACK,
-    ),
-    Crash(
-        point="rollback.undoing",
-        killed="worker, after a wave's undoing was journaled",
-        left="an intent to undo",
-        then="the next attempt undoes it",
-        test=_ROLLBACK_BACK,
-        tried=("rollback.undoing", "rollback.undoing:2"),
-    ),
-    Crash(
-        point="rollback.taken_back",
-        killed="worker, after a table's old head was head again",
-        left="a table that the journal only means to take back",
-        then="the next attempt finds the mark in its log and goes on",
-        test=_ROLLBACK_BACK,
-        tried=("rollback.taken_back", "rollback.taken_back:2", "rollback.taken_back:3"),
-    ),
-    Crash(
-        point="rollback.unacted",
-        killed="worker, after the last table of a wave was taken back",
-        left="a whole wave that the journal only means to take back",
-        then="the next attempt finds the marks",
-        test=_ROLLBACK_BACK,
-        tried=("rollback.unacted", "rollback.unacted:2"),
-    ),
-    Crash(
-        point="rollback.undone",
-        killed="worker, before the run's end was told",
-        left="a rollback that is undone",
-        then="the next attempt finds nothing to do",
-        test=_ROLLBACK_BACK,
     ),
     # system tables
     Crash(
