@@ -4,7 +4,8 @@
 
 A fleet of tables with ten versions each; every version reads five versions of the fifty tables before it, so that a bad
 load into an early table reaches nearly all of them. Tables, versions and edges grow together; the curve is on standard
-error. `plan_seconds` is the process from start to end, `plan_rss_mb` the most memory it had.
+error. `plan_seconds` is the process from start to end, `plan_rss_mb` the most memory it had. `apply_ms_per_table` and
+`bare_restore_ms` come from bench/rollback_apply.py.
 """
 
 import argparse
@@ -24,6 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench.measure import Figures, Options, options, report
+from bench.rollback_apply import SIZES, apply_figures
 from lakewarden.catalog.lineage.build import ROW_COLUMNS, build_graph
 from lakewarden.catalog.lineage.incarnations import Histories
 from lakewarden.catalog.lineage.record import Operation
@@ -52,7 +54,8 @@ def main() -> None:
     if chosen.plan is not None:
         sys.stdout.write(json.dumps(planned(chosen.plan)) + "\n")
         return
-    report(plans(options(__doc__ or "")))
+    wanted = options(__doc__ or "")
+    report({**plans(wanted), **applied(wanted)})
 
 
 def plans(chosen: Options) -> Figures:
@@ -64,6 +67,12 @@ def plans(chosen: Options) -> Figures:
     runs.sort(key=lambda run: run["plan_seconds"])
     _tell(runs[len(runs) // 2])
     return {name: runs[len(runs) // 2][name] for name in ("plan_edges", "plan_seconds", "plan_rss_mb")}
+
+
+def applied(chosen: Options) -> Figures:
+    """The slower of both sizes, per table; only the smaller one if quick."""
+    runs = [apply_figures(*size) for size in (SIZES[:1] if chosen.quick else SIZES)]
+    return max(runs, key=lambda run: run["apply_ms_per_table"])
 
 
 def _tell(run: Mapping[str, float]) -> None:

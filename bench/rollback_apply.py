@@ -1,0 +1,118 @@
+"""Executing a rollback: depth x width plain tables on local disk, and delta-rs's bare restore of the same tables.
+
+Used by `bench.rollback`. Timed is everything from the stored plan to the finished journal: verification of every table,
+one journal commit per wave, one restore per table. Tables are made by delta-rs, eight commits of one file each.
+"""
+
+import statistics
+import sys
+import tempfile
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, write_deltalake
+
+from lakewarden.catalog.clock import SystemClock
+from lakewarden.catalog.formats.delta.reader import DeltaReader
+from lakewarden.catalog.model import RollbackRow, RollbackState
+from lakewarden.catalog.rollbacks import Rollback
+from lakewarden.catalog.storage import StorageOptions, canonical
+from lakewarden.catalog.system.rows import system_rows
+from lakewarden.catalog.system.store import DeltaSystemStore
+from lakewarden.jobs.engine.fake import FakeEngine
+from lakewarden.jobs.rollback.act import Hands
+from lakewarden.jobs.rollback.journal import Journal
+from lakewarden.jobs.rollback.request import RollbackRequest
+from lakewarden.jobs.rollback.rows import head_row, next_rows
+from lakewarden.jobs.rollback.saga import Saga
+from lakewarden.jobs.rollback.step import RestoreStep
+from lakewarden.jobs.rollback.stored import StoredPlan, encode_plan
+from lakewarden.jobs.rollback.values import RollbackPlan
+
+__all__ = ["SIZES", "apply_figures"]
+
+SIZES: Final = ((5, 20), (10, 100))
+COMMITS: Final = 8
+TARGET: Final = 4
+
+
+def apply_figures(depth: int, width: int) -> dict[str, float]:
+    """`apply_ms_per_table` and `bare_restore_ms` (median), both in milliseconds, for depth x width tables."""
+    with tempfile.TemporaryDirectory(prefix="lakewarden-bench-") as folder:
+        lake = Path(folder) / "lake"
+        places = [
+            (wave, lake / f"t{wave:02}_{number:03}") for wave in range(depth) for number in range(width)
+        ]
+        for _, place in places:
+            _write(place)
+        seconds = _rolled_back(Path(folder), places)
+        # The bare restore comes second, back to where the table was: as many files change hands.
+        bare = statistics.median(_bare_restore(place) for _, place in places)
+    figures = {"apply_ms_per_table": 1000 * seconds / len(places), "bare_restore_ms": 1000 * bare}
+    sys.stderr.write(
+        f"{depth} x {width} tables: apply {figures['apply_ms_per_table']:.1f} ms per table, "
+        f"bare restore {figures['bare_restore_ms']:.1f} ms\n"
+    )
+    return figures
+
+
+def _write(place: Path) -> None:
+    for number in range(COMMITS):
+        rows = pa.table({"id": pa.array(range(number * 10, number * 10 + 10), pa.int64())})
+        write_deltalake(str(place), rows, mode="append")
+
+
+def _rolled_back(folder: Path, places: list[tuple[int, Path]]) -> float:
+    clock, options = SystemClock(), StorageOptions()
+    store = DeltaSystemStore(canonical(str(folder / "system")), options, actor="bench")
+    store.create(system_rows(store, now=clock.now(), actor="bench"))
+    journal = Journal(store=store, clock=clock)
+    steps = [
+        RestoreStep(
+            table_id=place.name,
+            name=f"db.{place.name}",
+            location=canonical(str(place)),
+            from_version=COMMITS - 1,
+            to_version=TARGET,
+            wave=wave,
+        )
+        for wave, place in places
+    ]
+    hands = Hands(reader=DeltaReader(), engine=FakeEngine(clock), storage=lambda _: options)
+    saga = Saga(journal=journal, hands=hands, undo_for=timedelta(days=7))
+    begin = time.perf_counter()
+    journal.put(_begun(steps, clock), because="bench")
+    done = saga.go_on("bench")
+    seconds = time.perf_counter() - begin
+    assert done.head.state is RollbackState.DONE, done.head.message
+    return seconds
+
+
+def _begun(steps: list[RestoreStep], clock: SystemClock) -> list[RollbackRow]:
+    nothing = RollbackPlan(request=RollbackRequest(seeds=()), tables=(), hash="bench")
+    head = head_row(
+        rollback_id="bench",
+        plan_hash="bench",
+        first=steps[0],
+        payload=encode_plan(StoredPlan(plan=nothing)),
+        actor="bench",
+        at=clock.now(),
+    )
+    planned = Rollback(head=head)
+    begun = planned.with_rows(next_rows(planned, steps)).with_head(RollbackState.INTENT)
+    return [begun.head, *begun.steps]
+
+
+def _bare_restore(place: Path) -> float:
+    begin = time.perf_counter()
+    table = DeltaTable(str(place))
+    table.restore(COMMITS - 1, commit_properties=CommitProperties(max_commit_retries=0))
+    return time.perf_counter() - begin
+
+
+if __name__ == "__main__":
+    for size in SIZES:
+        apply_figures(*size)
