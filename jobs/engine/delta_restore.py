@@ -9,6 +9,7 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 from lakewarden.catalog.errors import ConflictError, ExecutionError
+from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.storage import FileStore
 from lakewarden.jobs.engine.delta_log import commits_of, require_head
 from lakewarden.jobs.engine.errors import translated
@@ -29,6 +30,7 @@ def restore(spark: SparkSession, store: FileStore, *, requires: int, to: int, ru
     require_head(store, requires)
     spark.conf.set(_WITHIN_RETENTION, "false")
     _restore(spark, store, to)
+    reach("engine.restored")
     version = _last_of(store, run_id, requires)
     if version == requires + 1:
         return version

@@ -10,11 +10,8 @@ from pathlib import Path
 import pytest
 
 from lakewarden.catalog.model import RollbackState as State
-from lakewarden.catalog.system.base import ROLLBACKS
 from support import rollback_process
-from support.commands import command
 from support.crashes import points_of
-from support.house import House
 from support.rollbacks import Lake
 
 pytestmark = pytest.mark.crash
@@ -135,28 +132,3 @@ def test_killed_after_spark_restored_the_next_attempt_finds_its_commit(tmp_path:
     assert lake.go_on().head.state is State.DONE
     assert lake.contents(*NAMES) == AFTER
     assert [restores(lake, name) for name in NAMES] == [1, 1, 1]
-
-
-@pytest.mark.parametrize("point", points_of("test_an_apply_killed_before_its_run_is_taken_up_by_the_daemon"))
-def test_an_apply_killed_before_its_run_is_taken_up_by_the_daemon(tmp_path: Path, point: str) -> None:
-    house = House(tmp_path)
-    place = tmp_path / "lake" / "t"
-    for number in range(3):
-        house.append(place, number)
-    registered = command(house.home, "tables", "register", str(place), "--name", "db.t")
-    assert registered.returncode == 0, registered.stderr
-    planned = command(house.home, "rollback", "plan", "db.t", "--to-version", "1", "-o", "json")
-    assert planned.returncode == 0, planned.stderr
-    plan = json.loads(planned.stdout)["hash"]
-    killed = command(house.home, "rollback", "apply", plan, failpoint=point)
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
-    assert house.operations(str(place))["RESTORE"] == 0 and house.unfinished() == ()
-    try:
-        with house.daemon():
-            house.wait_until(lambda: house.operations(str(place))["RESTORE"] == 1, 300)
-        assert house.run_until_idle() == 0, house.log()
-    finally:
-        house.end()
-    states = [row.state for row in house.services.store.rows(ROLLBACKS).all()]
-    assert states and set(states) == {State.DONE}
-    assert house.operations(str(place))["RESTORE"] == 1

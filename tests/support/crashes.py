@@ -59,7 +59,7 @@ _SYNC = "test_sync_crash.py::test_a_sync_killed_converges"
 _ENLIST = "test_sync_crash.py::test_enlisting_killed_is_taken_up_by_the_next_init"
 _FORWARDS = "test_rollback_crash.py::test_killed_forwards_the_next_attempt_completes_it_once"
 _BACK = "test_rollback_crash.py::test_killed_on_the_way_back_the_next_attempt_completes_it_once"
-_BEGUN = "test_rollback_crash.py::test_an_apply_killed_before_its_run_is_taken_up_by_the_daemon"
+_BEGUN = "test_rollback_daemon.py::test_a_rollback_whose_command_was_killed_is_done_by_the_daemon"
 _RESTORED = "test_rollback_crash.py::test_killed_after_spark_restored_the_next_attempt_finds_its_commit"
 _SPARK = "test_sync_crash.py::test_a_spark_worker_killed_between_two_steps_of_an_engine"
 
