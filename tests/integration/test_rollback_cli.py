@@ -154,7 +154,7 @@ def test_the_tree_and_the_picture_show_before_and_after(desk: Desk) -> None:
     tree = desk.call("rollback", "plan", "db.source", "--to-version", "1", "--cascade")
     assert "db.source  2 -> 1" in tree.out and "└─ db.derived  1 -> 0" in tree.out
     picture = desk.call("rollback", "plan", "db.source", "--to-version", "1", "--cascade", "--mermaid")
-    assert picture.out.startswith("flowchart LR") and "-->" in picture.out
+    assert picture.out.startswith("flowchart TD") and "-->" in picture.out
     listed = desk.call("rollback", "list", "-o", "json").json
     assert [one["state"] for one in listed] == ["planned"]
     assert "db.derived  1 -> 0" in desk.call("rollback", "show", listed[0]["hash"]).out
