@@ -129,6 +129,10 @@ class Memory:
         """The `table_id` of a live table called so, or at that canonical location."""
         return self._by_name.get(subject) or self._by_location.get(subject)
 
+    def rollback_of(self, table_id: str) -> Hold | None:
+        """The rollback that holds a table, if one does."""
+        return self._holds.get(table_id)
+
     def locations(self) -> tuple[str, ...]:
         """Locations of all managed tables, dropped ones included, sorted: nobody may vacuum across them."""
         return self._locations

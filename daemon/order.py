@@ -9,6 +9,8 @@ from lakewarden.catalog.errors import PreconditionError, UsageError
 from lakewarden.catalog.formats.base import LogProblem
 from lakewarden.catalog.model import Action, TableRow, TableState
 from lakewarden.catalog.policies import EffectivePolicy
+from lakewarden.catalog.rollbacks import Hold
+from lakewarden.catalog.scopes import Governed
 from lakewarden.catalog.state.base import RunRequest
 from lakewarden.catalog.storage import is_inside
 from lakewarden.daemon.memory import Memory
@@ -48,18 +50,7 @@ def order_run(services: Services, row: TableRow, order: Order, *, actor: Actor) 
     memory = Memory(services.store, services.clock)
     memory.refresh()
     governed = memory.governed()[row.table_id]
-    if row.state is not TableState.ACTIVE and action is not Action.CONVERT:
-        raise PreconditionError(
-            f"{row.name} is {row.state}: {row.state_reason}.", hint="See `lakewarden why`."
-        )
-    if governed.paused is not None:
-        raise PreconditionError(
-            f"{row.name} is paused ({governed.paused}).", hint="`lakewarden resume` first."
-        )
-    if governed.hold is not None and action is Action.VACUUM:
-        raise PreconditionError(
-            f"{row.name} is under legal hold ({governed.hold}).", hint="An admin can lift it."
-        )
+    _refuse(row, governed, memory.rollback_of(row.table_id), action)
     location = row.location or ""
     seen = services.desk.reader_at(location, row.name).observe(location)
     if isinstance(seen, LogProblem):
@@ -81,6 +72,26 @@ def order_run(services: Services, row: TableRow, order: Order, *, actor: Actor) 
         requires_version=None if action is Action.CONVERT else seen.version,
         rank=float("inf"),
     )
+
+
+def _refuse(row: TableRow, governed: Governed, rollback: Hold | None, action: Action) -> None:
+    if row.state is not TableState.ACTIVE and action is not Action.CONVERT:
+        raise PreconditionError(
+            f"{row.name} is {row.state}: {row.state_reason}.", hint="See `lakewarden why`."
+        )
+    if governed.paused is not None:
+        raise PreconditionError(
+            f"{row.name} is paused ({governed.paused}).", hint="`lakewarden resume` first."
+        )
+    if governed.hold is not None and action is Action.VACUUM:
+        raise PreconditionError(
+            f"{row.name} is under legal hold ({governed.hold}).", hint="An admin can lift it."
+        )
+    if rollback is not None:
+        raise PreconditionError(
+            f"{row.name} is held by rollback {rollback.rollback_id}, which is not finished.",
+            hint="`lakewarden rollback resume` or `lakewarden rollback undo` first.",
+        )
 
 
 def _action(

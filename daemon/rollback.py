@@ -21,7 +21,7 @@ from lakewarden.jobs.rollback.extend import refuse_others
 from lakewarden.jobs.rollback.gather import Gathered, Gatherer
 from lakewarden.jobs.rollback.journal import Journal
 from lakewarden.jobs.rollback.request import CommitsOf, Consent, RollbackRequest
-from lakewarden.jobs.rollback.rows import head_row, next_rows, superseded
+from lakewarden.jobs.rollback.rows import head_row, left_as_it_is, next_rows, superseded
 from lakewarden.jobs.rollback.step import RestoreStep
 from lakewarden.jobs.rollback.stored import (
     OnMoved,
@@ -136,9 +136,17 @@ class Rollbacks:
             )
         return self._run(rollback, actor, tell)
 
-    def undo(self, text: str, *, actor: Actor, tell: Callable[[str], None]) -> Rollback:
-        """Make the old heads head again. Raises `PreconditionError` once the undo window is over."""
+    def undo(self, text: str, *, leave: bool = False, actor: Actor, tell: Callable[[str], None]) -> Rollback:
+        """Make the old heads head again. `leave`: end an undo that stopped, tables that were written to stay rolled back.
+
+        Raises `PreconditionError` once the undo window is over.
+        """
         rollback = self._changeable(text, actor)
+        if leave and rollback.head.undo and rollback.head.state is RollbackState.CONFLICT:
+            ended = left_as_it_is(rollback)
+            return self.journal.save(
+                ended, expects=RollbackState.CONFLICT, because=f"{actor.name} leaves what was written to"
+            )
         if not rollback.can_be_undone(self.services.clock.now()):
             until = rollback.head.undo_until
             when = "" if until is None else f" It could be undone until {until:%Y-%m-%d %H:%M} UTC."

@@ -100,11 +100,18 @@ def resume(which: Which, consent: Consents = None, home: Home = None, output: Ou
 
 
 @app.command("undo")
-def undo(which: Which, home: Home = None, output: Output = Format.TABLE) -> None:
+def undo(
+    which: Which,
+    leave: Annotated[
+        bool, typer.Option("--leave", help="End an undo that stopped: what was written to stays as it is.")
+    ] = False,
+    home: Home = None,
+    output: Output = Format.TABLE,
+) -> None:
     """Make the old heads head again, while the old versions are kept."""
     services = opened(home)
     with audited(services, Deed.ROLLBACK, f"undo {which}") as actor:
-        done = rollbacks_of_services(services).undo(which, actor=actor, tell=note)
+        done = rollbacks_of_services(services).undo(which, leave=leave, actor=actor, tell=note)
     _show(done, output)
 
 

@@ -11,7 +11,15 @@ from lakewarden.catalog.model import RollbackRow, RollbackState, RollbackStep
 from lakewarden.catalog.rollbacks import Rollback
 from lakewarden.jobs.rollback.step import RestoreStep, decode_step, encode_step
 
-__all__ = ["head_row", "next_rows", "properties_row", "step_of", "superseded", "verified_row"]
+__all__ = [
+    "head_row",
+    "left_as_it_is",
+    "next_rows",
+    "properties_row",
+    "step_of",
+    "superseded",
+    "verified_row",
+]
 
 _PER_TABLE = 2
 
@@ -61,6 +69,14 @@ def next_rows(rollback: Rollback, steps: Iterable[RestoreStep]) -> tuple[Rollbac
         )
         for place, step in enumerate(ordered)
     )
+
+
+def left_as_it_is(rollback: Rollback) -> Rollback:
+    """An undo that stopped, ended: the tables that could not be taken back stay rolled back, and it says which."""
+    stuck = [row for row in rollback.steps if row.state is RollbackState.CONFLICT]
+    names = ", ".join(sorted({row.name or row.table_id for row in stuck}))
+    kept = rollback.with_rows(replace(row, state=RollbackState.DONE) for row in stuck)
+    return kept.with_head(RollbackState.COMPENSATED, message=f"{names}: left rolled back")
 
 
 def superseded(rollback: Rollback) -> Rollback:

@@ -13,12 +13,12 @@ import pytest
 from deltalake import DeltaTable
 
 from lakewarden.catalog.model import TableRow
-from lakewarden.catalog.storage import canonical
 from lakewarden.catalog.system.base import AUDIT, TABLES
 from lakewarden.daemon.cli.app import run
 from lakewarden.daemon.settings import load_settings
 from support.daemon_process import FakeWorkerServices
-from support.derived import head, ids, overwrite, write
+from support.derived import ids, overwrite, write
+from support.rollback_messages import SAYS
 
 
 @dataclass(frozen=True)
@@ -168,10 +168,7 @@ def test_a_stale_plan_is_refused(desk: Desk) -> None:
     write(desk.derived, 5, reads=desk.reads)
     said = desk.call("rollback", "apply", planned.json["hash"])
     assert said.code == 4
-    assert (
-        "The plan is stale: db.derived is at version 2, the plan speaks of 1; nothing was changed."
-        in said.err
-    )
+    assert SAYS["stale plan"] in said.err
     assert "Make a new plan" in said.err and ids(desk.source) == [1, 2, 99]
 
 
@@ -191,7 +188,7 @@ def test_an_expired_version_is_refused(desk: Desk) -> None:
         (desk.source / "_delta_log" / f"{version:020d}.json").unlink()
     said = desk.plan()
     assert said.code == 4
-    assert "Version 1 of db.source has expired: its log goes back to version 3." in said.err
+    assert SAYS["expired version"] in said.err
 
 
 def test_a_vacuumed_file_is_named(desk: Desk) -> None:
@@ -202,7 +199,7 @@ def test_a_vacuumed_file_is_named(desk: Desk) -> None:
     assert said.code == 4
     blocked = by_name(said)["db.derived"]["blocked_by"]
     assert [one["why"] for one in blocked] == ["unreachable"]
-    assert f"1 file is gone, the first is {Path(gone).name}" in blocked[0]["message"]
+    assert f"{SAYS['vacuumed file']}{Path(gone).name}" in blocked[0]["message"]
     skipped = desk.apply("--cascade", "--consent", "skip_unreachable")
     assert skipped.code == 0 and ids(desk.source) == [1, 2]
 
@@ -220,7 +217,7 @@ def test_a_replaced_table_makes_the_plan_stale(desk: Desk) -> None:
     DeltaTable.create(str(desk.derived), DeltaTable(str(desk.derived)).schema(), mode="overwrite")
     said = desk.call("rollback", "apply", planned.json["hash"])
     assert said.code == 4
-    assert "The plan is stale: db.derived was replaced (CREATE OR REPLACE) in version 2" in said.err
+    assert SAYS["replaced table"] in said.err
 
 
 def test_a_recreated_table_has_none_of_the_planned_versions(desk: Desk) -> None:
@@ -230,7 +227,7 @@ def test_a_recreated_table_has_none_of_the_planned_versions(desk: Desk) -> None:
     write(desk.derived, 2)
     said = desk.call("rollback", "apply", planned.json["hash"])
     assert said.code == 4
-    assert "db.derived was dropped and created anew since the plan" in said.err
+    assert SAYS["recreated table"] in said.err
     assert ids(desk.derived) == [1, 2]
 
 
@@ -238,7 +235,10 @@ def test_an_append_only_table_takes_a_consent(desk: Desk) -> None:
     DeltaTable(str(desk.source)).alter.set_table_properties({"delta.appendOnly": "true"})
     said = desk.plan()
     assert said.code == 4
-    assert [one["why"] for one in by_name(said)["db.source"]["blocked_by"]] == ["append_only", "collateral"]
+    blocked = by_name(said)["db.source"]["blocked_by"]
+    assert {one["why"]: one["message"] for one in blocked}["append_only"] == SAYS["append-only table"]
+    agreed = desk.apply("--consent", "append_only", "--consent", "collateral")
+    assert agreed.code == 0 and ids(desk.source) == [1, 2]
 
 
 def test_collateral_takes_a_consent_and_apply_says_which(desk: Desk) -> None:
@@ -249,7 +249,7 @@ def test_collateral_takes_a_consent_and_apply_says_which(desk: Desk) -> None:
     assert [one["version"] for one in table["collateral"]] == [2]
     said = desk.call("rollback", "apply", planned.json["hash"])
     assert said.code == 4
-    assert "1 clean commit of db.derived (1 row) would be lost." in said.err
+    assert SAYS["missing consent"] in said.err
     assert "--consent collateral" in said.err
     assert ids(desk.source) == [1, 2, 99]
     agreed = desk.apply("--cascade", "--consent", "collateral")
@@ -264,7 +264,7 @@ def test_an_owner_rolls_back_only_what_is_theirs(desk: Desk) -> None:
     planned = desk.plan("--cascade")
     assert planned.code == 0, planned
     said = desk.call("rollback", "apply", planned.json["hash"])
-    assert said.code == 5 and f"{me} may not roll back db.derived (owner: bob)." in said.err
+    assert said.code == 5 and f"{me} {SAYS['a table of somebody else']}" in said.err
     desk.change_row("db.source", owner="bob")
     viewer = desk.plan()
     assert viewer.code == 5 and f"{me} may not rollback db.source" in viewer.err
@@ -274,5 +274,26 @@ def test_a_held_table_is_not_rewound(desk: Desk) -> None:
     assert desk.call("tables", "hold", "db.source", "--reason", "case 4711").code == 0
     said = desk.plan()
     assert said.code == 4
-    assert by_name(said)["db.source"]["blocked_by"][0]["why"] == "hold"
-    assert canonical(str(desk.source)) and head(desk.source) == 2
+    assert by_name(said)["db.source"]["blocked_by"][0]["message"] == SAYS["legal hold"]
+
+
+def test_a_stopped_undo_holds_its_tables_until_somebody_decides(desk: Desk) -> None:
+    done = desk.apply("--cascade")
+    assert done.code == 0, done
+    rollback_id = done.json["rollback_id"]
+    write(desk.derived, 5)
+    stopped = desk.call("rollback", "undo", rollback_id)
+    assert stopped.code == 4 and SAYS["undo after a write"] in stopped.err
+    assert [ids(one) for one in (desk.source, desk.derived)] == [[1, 2, 99], [1, 2, 5]]
+    vacuum = desk.call("jobs", "run", "db.source", "vacuum")
+    assert vacuum.code == 4 and f"{SAYS['held table']} {rollback_id}" in vacuum.err
+    left = desk.call("rollback", "undo", rollback_id, "--leave", "-o", "json")
+    assert (left.code, left.json["state"]) == (0, "compensated"), left
+    assert "db.derived" in left.json["message"]
+    assert [ids(one) for one in (desk.source, desk.derived)] == [[1, 2, 99], [1, 2, 5]]
+    assert desk.call("jobs", "run", "db.source", "properties").code == 0
+
+
+def test_every_sentence_is_in_the_docs() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "incident.md").read_text()
+    assert [name for name, sentence in SAYS.items() if sentence not in page] == []

@@ -5,7 +5,8 @@ import pytest
 from lakewarden.catalog.errors import NotAllowedError, UsageError
 from lakewarden.catalog.model import Mode
 from lakewarden.jobs.sql.grammar import parse
-from lakewarden.jobs.sql.statements import ConvertToDelta, Query, SetRows, Unmanaged
+from lakewarden.jobs.sql.rollback import ROLLBACK_SYNTAX
+from lakewarden.jobs.sql.statements import ConvertToDelta, Query, RollbackTable, SetRows, Unmanaged
 
 
 @pytest.mark.parametrize(
@@ -92,3 +93,38 @@ def test_mistakes_get_a_sentence_and_a_hint(text: str) -> None:
 def test_the_record_cannot_be_rewritten_by_sql(text: str) -> None:
     with pytest.raises(NotAllowedError):
         parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "statement"),
+    [
+        ("ROLLBACK TABLE db.t TO VERSION 3", RollbackTable(where="db.t", version=3)),
+        ("rollback table db.t to version 3 cascade;", RollbackTable(where="db.t", version=3, cascade=True)),
+        (
+            "ROLLBACK TABLE `db`.`t` TO TIMESTAMP '2026-11-21 08:30:00' CASCADE",
+            RollbackTable(where="db.t", timestamp="2026-11-21 08:30:00", cascade=True),
+        ),
+    ],
+)
+def test_rollback_table_is_read(text: str, statement: RollbackTable) -> None:
+    assert parse(text) == statement
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ROLLBACK TABLE db.t",
+        "ROLLBACK TABLE TO VERSION 3",
+        "ROLLBACK TABLE db.t TO VERSION three",
+        "ROLLBACK TABLE db.t TO VERSION 3 CASCADE NOW",
+        "ROLLBACK TABLE db.t TO",
+    ],
+)
+def test_a_rollback_that_is_wrong_is_told_the_syntax(text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse(text)
+    assert caught.value.hint == ROLLBACK_SYNTAX
+
+
+def test_rollback_of_a_transaction_is_not_ours() -> None:
+    assert parse("ROLLBACK") == Unmanaged(sql="ROLLBACK")

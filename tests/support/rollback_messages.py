@@ -1,0 +1,17 @@
+"""What the user reads when a rollback cannot be done: the CLI tests look for these sentences, docs/incident.md quotes them."""
+
+__all__ = ["SAYS"]
+
+SAYS = {
+    "stale plan": "The plan is stale: db.derived is at version 2, the plan speaks of 1; nothing was changed.",
+    "expired version": "Version 1 of db.source has expired: its log goes back to version 3.",
+    "vacuumed file": "Version 0 of db.derived cannot be restored: 1 file is gone, the first is ",
+    "replaced table": "The plan is stale: db.derived was replaced (CREATE OR REPLACE) in version 2; nothing was changed.",
+    "recreated table": "db.derived was dropped and created anew since the plan: the versions it speaks of are gone.",
+    "append-only table": "db.source is append-only: its readers rely on nothing being taken away.",
+    "missing consent": "1 clean commit of db.derived (1 row) would be lost.",
+    "a table of somebody else": "may not roll back db.derived (owner: bob).",
+    "legal hold": "db.source is on hold (db.source: case 4711): a legal hold forbids rewinding it.",
+    "held table": "db.source is held by rollback",
+    "undo after a write": "db.derived was written to after its rollback (version 3, WRITE); it stays as it is.",
+}
