@@ -248,7 +248,7 @@ STEPS: Final[tuple[Callable[[DeltaTableOnDisk, random.Random], None], ...]] = (
     restore,
     checkpoint,
 )
-HISTORIES: Final = int(os.environ.get("LAKEWARDEN_TEST_HISTORIES", "20"))
+HISTORIES: Final = int(os.environ.get("LAKEWARDEN_TEST_HISTORIES", "8"))
 
 
 @pytest.mark.parametrize("seed", range(HISTORIES))
