@@ -1,6 +1,6 @@
 """What recording lineage costs a governed append, beside the same append by plain Spark in the same session.
 
-Called by `bench.rollback`. Both appends alternate, so that a machine that gets slower gets slower for both, and differences
+`bench.rollback` runs it as a process of its own (`main`). Both appends alternate, so that a machine that gets slower gets slower for both, and differences
 are taken between neighbours. The statement is `INSERT INTO t SELECT ... FROM a JOIN b`; `spark.sql` runs it plain,
 `lakewarden.attach(spark).sql` governed: parsed, its two inputs pinned and looked up in the system tables, the record
 written, the executed plan compared.
@@ -19,7 +19,7 @@ from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
 import lakewarden
-from bench.measure import Figures, Options
+from bench.measure import Figures, Options, options, report
 from lakewarden.catalog.access import Actor
 from lakewarden.catalog.registry.register import register
 from lakewarden.daemon.setup import initialise
@@ -27,11 +27,16 @@ from lakewarden.daemon.wiring import Services, open_services
 from lakewarden.jobs.engine.session import start_session
 from lakewarden.jobs.engine.settings import SparkSettings
 
-__all__ = ["append_overheads"]
+__all__ = ["append_overheads", "main"]
 
 TINY_ROWS: Final = 100
 LARGE_ROWS: Final = 5_000_000
 WARM_UP: Final = 5
+
+
+def main() -> None:
+    """Measure and print."""
+    report(append_overheads(options(__doc__ or "")))
 
 
 def append_overheads(chosen: Options) -> Figures:

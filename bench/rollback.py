@@ -55,7 +55,7 @@ def main() -> None:
         sys.stdout.write(json.dumps(planned(chosen.plan)) + "\n")
         return
     wanted = options(__doc__ or "")
-    report({**plans(wanted), **applied(wanted)})
+    report({**plans(wanted), **applied(wanted), **_append_overheads(wanted)})
 
 
 def plans(chosen: Options) -> Figures:
@@ -73,6 +73,16 @@ def applied(chosen: Options) -> Figures:
     """The slower of both sizes, per table; only the smaller one if quick."""
     runs = [apply_figures(*size) for size in (SIZES[:1] if chosen.quick else SIZES)]
     return max(runs, key=lambda run: run["apply_ms_per_table"])
+
+
+def _append_overheads(chosen: Options) -> Mapping[str, float]:
+    """What governed appends cost (bench/lineage_capture.py): apart, because importing PySpark here would count as ours."""
+    command = [sys.executable, "-c", "from bench.lineage_capture import main; main()"]
+    done = subprocess.run(
+        [*command, *(["--quick"] if chosen.quick else [])], check=True, stdout=subprocess.PIPE
+    )
+    measured: Mapping[str, float] = json.loads(done.stdout)
+    return measured
 
 
 def _tell(run: Mapping[str, float]) -> None:
