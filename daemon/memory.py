@@ -18,6 +18,7 @@ from lakewarden.catalog.lineage.promises import LongerPromise, longer_promises
 from lakewarden.catalog.lineage.rows import NOT_KNOWN, NOTHING
 from lakewarden.catalog.model import (
     Action,
+    Confidence,
     HealthRow,
     LineageRow,
     PolicySettings,
@@ -91,7 +92,7 @@ class Memory:
             self._with_schema = set(schemas.arrow(["table_id"]).column(0).to_pylist())
         lineage = self._store.rows(LINEAGE)
         if self._moved(LINEAGE.name, lineage.version):
-            self._take_lineage(lineage.arrow(["output_id", "output_version", "input_id"]))
+            self._take_lineage(lineage.arrow(["output_id", "output_version", "input_id", "confidence"]))
         rollbacks = self._store.rows(ROLLBACKS)
         if self._moved(ROLLBACKS.name, rollbacks.version):
             self._holds = holds(rollbacks_of(rollbacks.all()))
@@ -122,7 +123,7 @@ class Memory:
         return table_id in self._with_schema
 
     def lineage_upto(self, table_id: str) -> int | None:
-        """The newest version of the table that `lakewarden.lineage` has rows for."""
+        """The newest version of the table whose commit `lakewarden.lineage` has rows for."""
         return self._lineage_upto.get(table_id)
 
     def find(self, subject: str) -> str | None:
@@ -195,7 +196,9 @@ class Memory:
         )
 
     def _take_lineage(self, rows: pa.Table) -> None:
-        newest = rows.group_by("output_id").aggregate([("output_version", "max")]).to_pydict()
+        # What a session saw its plan read it writes down at once; the commit itself may not have been seen yet.
+        harvested = rows.filter(pc.not_equal(rows["confidence"], Confidence.PLAN.value))
+        newest = harvested.group_by("output_id").aggregate([("output_version", "max")]).to_pydict()
         self._lineage_upto = dict(zip(newest["output_id"], newest["output_version_max"], strict=True))
         pairs = rows.group_by(["input_id", "output_id"]).aggregate([]).to_pydict()
         self._derivations.clear()

@@ -1,16 +1,17 @@
 """Which managed table is at a location: asked for each input of each governed write, so answered from memory.
 
 Where the system tables do not answer, the answer is "not known": a user's write does not wait for them, and its record
-still has each input's location and format UUID.
+still has each input's location and format UUID. Asked, too, whether a governed write may touch a table now.
 """
 
 import threading
 from collections.abc import Mapping, Sequence
 
-from lakewarden.catalog.errors import NotAllowedError, UnavailableError
+from lakewarden.catalog.errors import ConflictError, NotAllowedError, UnavailableError
 from lakewarden.catalog.model import RowKind, TableState
+from lakewarden.catalog.rollbacks import Rollback, rollbacks_of
 from lakewarden.catalog.storage import is_inside
-from lakewarden.catalog.system.base import TABLES, SystemStore
+from lakewarden.catalog.system.base import ROLLBACKS, TABLES, SystemStore
 
 __all__ = ["TableDirectory"]
 
@@ -27,6 +28,8 @@ class TableDirectory:
         self._lock = threading.Lock()
         self._version = -1
         self._ids: dict[str, str] = {}
+        self._held_as_of = -1
+        self._held: Mapping[str, Rollback] = {}
 
     def table_ids(self, locations: Sequence[str]) -> Mapping[str, str]:
         """The managed tables at canonical locations; nothing for a place without one, or if nobody answers."""
@@ -48,9 +51,35 @@ class TableDirectory:
             return {}
 
     def require_writable(self, location: str) -> None:
-        """Raise `NotAllowedError` for the system tables: Spark and delta-rs together would lose commits on them."""
+        """Raise `NotAllowedError` for the system tables: Spark and delta-rs together would lose commits on them.
+
+        Raise `ConflictError` for a table that a rollback is taking back: its plan would be stale with this write.
+        """
         if location == self._system or is_inside(location, self._system):
             raise NotAllowedError(
                 "System tables are not written like this.",
                 hint="UPDATE lakewarden.tables SET ..., or the `lakewarden` command.",
             )
+        held = self._held_by(location)
+        if held is not None:
+            raise ConflictError(
+                f"{location} is being taken back by rollback {held.rollback_id}.",
+                hint=f"Write again when it is over; `lakewarden rollback show {held.rollback_id}` tells how far it is.",
+            )
+
+    def _held_by(self, location: str) -> Rollback | None:
+        try:
+            rows = self._store.rows(ROLLBACKS)
+            with self._lock:
+                if rows.version != self._held_as_of:
+                    self._held = {
+                        row.location: one
+                        for one in rollbacks_of(rows.all())
+                        if one.is_unsettled
+                        for row in one.steps
+                        if row.location is not None
+                    }
+                    self._held_as_of = rows.version
+                return self._held.get(location)
+        except UnavailableError:
+            return None

@@ -15,6 +15,7 @@ from lakewarden.catalog.model import (
     Column,
     Confidence,
     Finding,
+    LineageRow,
     Outcome,
     PolicySettings,
     Severity,
@@ -442,3 +443,23 @@ def test_a_source_keeps_removed_files_as_long_as_what_is_derived_from_it_promise
         world.restart()
     world.store.edit(TABLES, lambda _: [replace(derived, policy=PolicySettings())], because="test")
     assert world.sweep().queued == 1
+
+
+def test_what_a_session_recorded_of_a_commit_does_not_hide_the_commit(world: World) -> None:
+    row = world.add("db.a")
+    world.reader.history[row.location or ""] = [
+        Commit(version=0, committed_at=world.clock.now(), operation="WRITE", data_change=True)
+    ]
+    seen = LineageRow(
+        output_id=row.table_id,
+        output_version=0,
+        input_id="id-db.b",
+        input_version=3,
+        operation="append",
+        confidence=Confidence.PLAN,
+        recorded_at=world.clock.now(),
+    )
+    world.store.append(LINEAGE, [seen], because="test")
+    world.sweep()
+    found = {one.confidence for one in world.store.rows(LINEAGE).find(output_id=row.table_id)}
+    assert found == {Confidence.PLAN, Confidence.HINT}

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, write_deltalake
 
-from lakewarden.catalog.errors import NotAllowedError, UnavailableError
+from lakewarden.catalog.errors import ConflictError, NotAllowedError, UnavailableError
 from lakewarden.catalog.lineage.directory import TableDirectory
 from lakewarden.catalog.lineage.record import LineageRecord, Operation
 from lakewarden.catalog.model import Confidence, RowKind, TableState
@@ -18,6 +18,7 @@ from lakewarden.catalog.system.fake import FakeSystemStore
 from lakewarden.daemon.written import record_unrecorded
 from lakewarden.jobs.writes import Observed, Read, Written, compare, record_of
 from support.house import House
+from support.rollbacks import Lake
 from support.worlds import row
 
 RUN = "3f0e8f0e9c7b4b0e8a3a7b1c9d2e4f60"
@@ -136,3 +137,16 @@ def test_a_session_may_not_write_system_tables(store: FakeSystemStore) -> None:
     directory.require_writable("file:///lake/a")
     with pytest.raises(NotAllowedError):
         directory.require_writable(store.location(TABLES))
+
+
+def test_a_table_that_is_being_taken_back_waits(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    for number in range(2):
+        lake.append("a", number)
+    lake.begin(lake.step("a", to=0))
+    directory = TableDirectory(lake.store)
+    directory.require_writable(lake.location("b"))
+    with pytest.raises(ConflictError, match="is being taken back by rollback r1"):
+        directory.require_writable(lake.location("a"))
+    lake.go_on()
+    directory.require_writable(lake.location("a"))
