@@ -79,9 +79,9 @@ def measure(chosen: Options) -> Figures:
         for name, policy in rounds.items():
             print(f"round {name}: {seconds:.0f} s", file=sys.stderr, flush=True)
             place = f"{hdfs.uri}/lake/{name}"
-            figures |= {
-                f"{name}_{key}": value for key, value in _round(Path(folder), place, policy, seconds).items()
-            }
+            found = _round(Path(folder), place, policy, seconds)
+            print(found, file=sys.stderr, flush=True)
+            figures |= {f"{name}_{key}": value for key, value in found.items()}
     return figures
 
 
@@ -165,8 +165,9 @@ class Users:
         rows = self.spark.range(8_000).selectExpr("id", f"id % {PARTITIONS} AS part", "0L AS n")
         rows.write.format("delta").partitionBy("part").save(self.place)
         for number in range(4):
-            self._append(number, 0)
-            self._merge(number % MERGERS, 0)
+            self._try(self._append, number, 0)
+            self._try(self._merge, number % MERGERS, 0)
+        self.counted.clear()
         sys.stdin.readline()
         end = time.monotonic() + seconds
         deeds = [self._append] * APPENDERS + [self._merge] * MERGERS
@@ -183,15 +184,18 @@ class Users:
         turn = 0
         while time.monotonic() < end:
             turn += 1
-            outcome = ["tried"]
-            try:
-                deed(number, turn)
-            except (PySparkException, Py4JJavaError) as error:
-                text = str(error)
-                assert "DELTA_CONCURRENT" in text or "Concurrent" in text or "MetadataChanged" in text, text
-                outcome += ["aborted", *(["aborted_by_us"] if any(mark in text for mark in OURS) else [])]
-            with self.lock:
-                self.counted.update(outcome)
+            self._try(deed, number, turn)
+
+    def _try(self, deed: Callable[[int, int], object], number: int, turn: int) -> None:
+        outcome = ["tried"]
+        try:
+            deed(number, turn)
+        except (PySparkException, Py4JJavaError) as error:
+            text = str(error)
+            assert "DELTA_CONCURRENT" in text or "Concurrent" in text or "MetadataChanged" in text, text
+            outcome += ["aborted", *(["aborted_by_us"] if any(mark in text for mark in OURS) else [])]
+        with self.lock:
+            self.counted.update(outcome)
 
     def _append(self, number: int, turn: int) -> None:
         rows = self.spark.range(100).selectExpr(
