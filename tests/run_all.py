@@ -1,6 +1,7 @@
 """Runs every test: the fast ones in one process, then each file that needs Spark or a server in a process of its own.
 
-A file has its own Spark session and servers, so that no file's mishap becomes another's. The last line sums up.
+Two files run at once; what they say is printed when they end. A file has its own Spark session and servers, so that no
+file's mishap becomes another's. The last line sums up.
 What fails gets one second try on fresh servers and is named for it: a busy machine must not look like a mistake.
 
     python tests/run_all.py [pytest arguments]
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 TESTS = Path(__file__).parent
@@ -18,14 +20,19 @@ SLOW = "spark or metastore or postgres or hdfs or heavy or crash"
 COUNTED = re.compile(r"(\d+) (passed|failed|skipped|error)")
 NOTHING_COLLECTED = 5
 LONGEST_SECONDS = 1_200.0
+AT_ONCE = 2
+"""So many files at once: much of their time goes into starting servers, which one core does alone."""
+PRINTING = threading.Lock()
 
 
 def main() -> int:
     """Run all groups; 1 if anything failed."""
     totals: Counter[str] = Counter()
-    broken = run_twice(totals, "the fast tests", ["-m", f"not ({SLOW})"])
-    for path in sorted([*TESTS.glob("contract/test_*.py"), *TESTS.glob("integration/test_*.py")]):
-        broken |= run_twice(totals, path.name, ["-m", SLOW, str(path)])
+    broken = run_twice(totals, "fast", ["-m", f"not ({SLOW})"])
+    files = sorted([*TESTS.glob("contract/test_*.py"), *TESTS.glob("integration/test_*.py")])
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        ended = pool.map(lambda path: run_twice(totals, path.stem, ["-m", SLOW, str(path)]), files)
+        broken |= any(list(ended))
     failed = totals["failed"] + totals["error"]
     print(f"{totals['passed']} passed, {failed} failed, {totals['skipped']} skipped", flush=True)
     return 1 if broken or failed else 0
@@ -33,37 +40,37 @@ def main() -> int:
 
 def run_twice(totals: Counter[str], name: str, arguments: list[str]) -> bool:
     """A group. What fails in it gets a second chance on fresh servers, and is named for having needed it."""
-    first: Counter[str] = Counter()
-    broken = run(first, arguments)
+    own_cache = ["-o", f"cache_dir={TESTS.parent / '.pytest_cache' / name}"]  # several groups run at once
+    counts, broken, said = run([*own_cache, *arguments])
     if broken:
-        print(f"== {name}: what failed, once more, on servers of its own", flush=True)
-        second: Counter[str] = Counter()
-        broken = run(second, ["--last-failed", *arguments])
-        print(f"== {name} {'failed again' if broken else 'passed the second time: look into it'}", flush=True)
-        first["failed"], first["error"] = second["failed"], second["error"]
-        first["passed"] += second["passed"]
-    totals.update(first)
+        said += f"== {name}: what failed, once more, on servers of its own\n"
+        again, broken, more = run(["--last-failed", *own_cache, *arguments])
+        said += more
+        said += f"== {name} {'failed again' if broken else 'passed the second time: look into it'}\n"
+        counts["failed"], counts["error"] = again["failed"], again["error"]
+        counts["passed"] += again["passed"]
+    with PRINTING:
+        totals.update(counts)
+        sys.stdout.write(f"== {name}\n{said}")
+        sys.stdout.flush()
     return broken
 
 
-def run(totals: Counter[str], arguments: list[str]) -> bool:
-    """One group: its output goes on as it comes, its closing line is added up. True if it did not end well."""
-    print(f"== pytest {' '.join(arguments)}", flush=True)
+def run(arguments: list[str]) -> tuple[Counter[str], bool, str]:
+    """One process: what its closing line counts, whether it did not end well, all it said."""
     command = [sys.executable, "-m", "pytest", "-q", *arguments, *sys.argv[1:]]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=TESTS.parent)
-    assert process.stdout is not None
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=TESTS.parent
+    )
     watchdog = threading.Timer(LONGEST_SECONDS, process.kill)
     watchdog.start()
-    closing = ""
-    for line in process.stdout:
-        sys.stdout.write(line)
-        sys.stdout.flush()
-        if re.search(r" in \d+(\.\d+)?s", line):
-            closing = line
+    said, _ = process.communicate()
     watchdog.cancel()
-    for count, kind in COUNTED.findall(closing):
-        totals[kind] += int(count)
-    return process.wait() not in (0, NOTHING_COLLECTED)
+    closing = [line for line in said.splitlines() if re.search(r" in \d+(\.\d+)?s", line)]
+    counts: Counter[str] = Counter()
+    for count, kind in COUNTED.findall(closing[-1] if closing else ""):
+        counts[kind] += int(count)
+    return counts, process.returncode not in (0, NOTHING_COLLECTED), said
 
 
 if __name__ == "__main__":
