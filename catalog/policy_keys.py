@@ -128,7 +128,8 @@ POLICY_KEYS: tuple[PolicyKey, ...] = (
         kind=Kind.COUNT,
         default=20,
         floor=2,
-        doc="Leave a table alone below this many small files.",
+        doc="Leave a table alone below this many small files. Fewer than 4 that would only become another small file "
+        "are left alone in any case.",
     ),
     PolicyKey(
         key="compaction.quiet",

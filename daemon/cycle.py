@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 from lakewarden.catalog.discovery import Candidate
 from lakewarden.catalog.errors import FencedError, LakewardenError, RefusedError
 from lakewarden.catalog.failpoints import reach
-from lakewarden.catalog.model import Source, TableState
+from lakewarden.catalog.model import Action, Source, TableState
 from lakewarden.catalog.registry.desk import Desk
 from lakewarden.catalog.registry.register import register
 from lakewarden.catalog.state.base import Queue, Run
@@ -31,7 +31,7 @@ from lakewarden.daemon.reap import Reaper
 from lakewarden.daemon.record import DAEMON, Recorder
 from lakewarden.daemon.report import CycleReport
 from lakewarden.daemon.writer import Writer
-from lakewarden.jobs.answers import WhyNot
+from lakewarden.jobs.answers import NotDue, WhyNot
 from lakewarden.jobs.explain import summary
 from lakewarden.jobs.planner import Plan, plan, request_for
 from lakewarden.jobs.world import Budget
@@ -225,7 +225,13 @@ def _new_id() -> str:
 
 
 def _has_work(made: Plan) -> bool:
-    """Whether another cycle would find something to do: runs are due, or the budget keeps some back."""
+    """Whether another cycle would find something to do: runs are due, the budget keeps some back, or somebody has asked
+    for a conversion and is about to queue it."""
     return bool(made.runs) or any(
-        one.answer.why in (WhyNot.BUDGET, WhyNot.AFTER_OTHER) for one in made.waiting
+        one.answer.why in (WhyNot.BUDGET, WhyNot.AFTER_OTHER) or _is_asked_for(one.answer)
+        for one in made.waiting
     )
+
+
+def _is_asked_for(answer: NotDue) -> bool:
+    return answer.action is Action.CONVERT and answer.why is WhyNot.QUEUED

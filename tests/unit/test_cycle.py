@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from lakewarden.catalog.conversion import Conversion
 from lakewarden.catalog.discovery import Candidate
 from lakewarden.catalog.errors import FencedError
 from lakewarden.catalog.formats.base import Commit, LogProblem, Observation
@@ -340,6 +341,21 @@ def test_nothing_is_planned_while_workers_may_still_report(world: World) -> None
     row = world.add("db.a")
     world.write(row, tombstones=5, tombstone_bytes=500, oldest_tombstone_at=world.clock.now() - OLD)
     report = world.sweep(may_plan=False)
+    assert (report.queued, report.idle) == (0, False)
+    assert world.sweep().queued == 1
+
+
+def test_a_conversion_just_asked_for_is_waited_for(world: World) -> None:
+    settle(world)
+    wanted = Conversion(location="file:///lake/db.raw", name="db.raw")
+    asked = replace(
+        world.add("db.raw"),
+        state=TableState.CONVERTING,
+        properties=wanted.as_properties(),
+        registered_at=world.clock.now() + timedelta(seconds=25),
+    )
+    world.store.edit(TABLES, lambda _: [asked], because="test")
+    report = world.sweep()
     assert (report.queued, report.idle) == (0, False)
     assert world.sweep().queued == 1
 

@@ -116,6 +116,16 @@ def test_small_files_are_compacted_when_nobody_writes() -> None:
     assert (answer_busy.why, answer_busy.until) == (WhyNot.WRITERS_ACTIVE, NOW + timedelta(minutes=10))
 
 
+def test_files_that_would_only_become_another_small_one_are_not_planned_for() -> None:
+    allowed = PolicySettings(compaction_min_small_files=2)
+    tiny = view(policy=allowed, small_files=3, bytes=2**20)
+    answer = why_not(tiny, Action.COMPACT)
+    assert answer.why is WhyNot.BELOW_THRESHOLD
+    assert answer.because == "3 small files would only become another small file"
+    assert isinstance(ask(view(policy=allowed, small_files=4, bytes=2**20), Action.COMPACT), Due)
+    assert isinstance(ask(view(policy=allowed, small_files=3, bytes=2**27), Action.COMPACT), Due)
+
+
 def test_a_partitioned_table_is_compacted_while_written_because_cold_partitions_are_left() -> None:
     busy = view(**SMALL, last_write_at=NOW, partitions=12)
     assert isinstance(ask(busy, Action.COMPACT), Due)
