@@ -18,28 +18,40 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-import pyarrow as pa
-import pyarrow.parquet as pq
+import pyarrow.compute as pc
 
 from bench.measure import Figures, Options, options, report
 from bench.rollback_apply import SIZES, apply_figures
+from lakewarden.catalog.collecting import uncollected
 from lakewarden.catalog.lineage.build import ROW_COLUMNS, build_graph
 from lakewarden.catalog.lineage.incarnations import Histories
 from lakewarden.catalog.lineage.record import Operation
 from lakewarden.catalog.lineage.versions import Effect, Version
-from lakewarden.catalog.model import Confidence
+from lakewarden.catalog.model import Confidence, LineageRow
+from lakewarden.catalog.storage import StorageOptions, canonical
+from lakewarden.catalog.system.base import LINEAGE
+from lakewarden.catalog.system.store import DeltaSystemStore
 from lakewarden.jobs.rollback.facts import TableFacts
 from lakewarden.jobs.rollback.plan import plan_rollback
 from lakewarden.jobs.rollback.request import RollbackRequest, ToVersion
+from lakewarden.jobs.rollback.values import RollbackPlan
 
 EDGES: Final = 1_000_000
 CURVE: Final = (10_000, 100_000)
 VERSIONS: Final = 10
 INPUTS: Final = 5
 REACH: Final = 50
+AT_ONCE: Final = 100_000
+"""Rows written in one commit."""
+_AS_A_COMMAND: Final = (
+    "from lakewarden.daemon.sparing import spare_numpy_and_pandas; spare_numpy_and_pandas();"
+    "from bench.rollback import main; main()"
+)
+"""What the script `lakewarden` does first, too."""
 _APPEND: Final = Operation.APPEND.value
 _REPLACE: Final = Operation.REPLACE.value
 KEPT: Final = 4
@@ -95,50 +107,54 @@ def _tell(run: Mapping[str, float]) -> None:
 
 def _measured(folder: Path, edges: int) -> dict[str, float]:
     """One plan in a process of its own."""
-    path = folder / f"{edges}.parquet"
-    if not path.exists():
-        pq.write_table(lineage(edges), path)
+    home = folder / str(edges)
+    if not home.exists():
+        store_lineage(home, edges)
     begin = time.perf_counter()
-    command = [sys.executable, "-m", "bench.rollback", "--plan", str(path)]
+    command = [sys.executable, "-c", _AS_A_COMMAND, "--plan", str(home)]
     # As installed: modules are compiled once, not by every process.
     cached = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     output = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True, env=cached).stdout
     seconds = time.perf_counter() - begin
     told: dict[str, float] = json.loads(output)
-    return {**told, "plan_edges": edges, "plan_seconds": seconds}
+    return {**told, "plan_seconds": seconds}
 
 
-def lineage(edges: int) -> pa.Table:
-    """Rows of `lakewarden.lineage`, shuffled as a table that was appended to by many."""
+def store_lineage(home: Path, edges: int) -> None:
+    """Write that many rows of `lakewarden.lineage`, shuffled as in a table that was appended to by many."""
+    store = _store(home)
+    store.create([])
+    rows = lineage(edges)
+    for begin in range(0, len(rows), AT_ONCE):
+        store.append(LINEAGE, rows[begin : begin + AT_ONCE], because="bench")
+
+
+def lineage(edges: int) -> list[LineageRow]:
+    """The rows, shuffled."""
     chance = random.Random(edges)
-    tables = edges // (VERSIONS * INPUTS)
-    rows = [
-        (
-            table,
-            version,
-            chance.randrange(max(0, table - REACH), table),
-            max(0, version - chance.randint(0, 1)),
-        )
-        for table in range(1, tables + 1)
-        for version in range(VERSIONS)
-        for _ in range(INPUTS)
-    ]
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    rows = []
+    for table in range(1, edges // (VERSIONS * INPUTS) + 2):
+        for version in range(VERSIONS):
+            nearest = range(max(0, table - REACH), table)
+            for source in chance.sample(nearest, min(INPUTS, table)):
+                row = LineageRow(
+                    output_id=table_id(table),
+                    output_version=version,
+                    input_id=table_id(source),
+                    input_version=max(0, version - chance.randint(0, 1)),
+                    operation=_APPEND,
+                    run_id=f"{table:016x}{version:016x}",
+                    confidence=Confidence.COMMITTED,
+                    recorded_at=at,
+                )
+                rows.append(row)
     chance.shuffle(rows)
-    outputs, versions, inputs, reads = zip(*rows, strict=True)
-    nothing = pa.nulls(len(rows), pa.string())
-    columns = {
-        "output_id": [table_id(table) for table in outputs],
-        "output_version": pa.array(versions, pa.int64()),
-        "input_id": [table_id(table) for table in inputs],
-        "input_version": pa.array(reads, pa.int64()),
-        "operation": [_APPEND] * len(rows),
-        "confidence": [Confidence.COMMITTED.value] * len(rows),
-        "from_version": pa.nulls(len(rows), pa.int64()),
-        "output_format_id": nothing,
-        "input_format_id": nothing,
-        "run_id": nothing,
-    }
-    return pa.table({name: columns[name] for name in ROW_COLUMNS})
+    return rows
+
+
+def _store(home: Path) -> DeltaSystemStore:
+    return DeltaSystemStore(canonical(str(home)), StorageOptions(), actor="bench")
 
 
 def table_id(number: int) -> str:
@@ -146,25 +162,31 @@ def table_id(number: int) -> str:
     return f"{number:032x}"
 
 
-def planned(path: Path) -> dict[str, float]:
+def planned(home: Path) -> dict[str, float]:
     """One plan from stored rows, with what the logs of all tables said; how much it rewinds, how long what took."""
     begin = time.perf_counter()
-    rows = pq.read_table(path)
-    ids = [table_id(number) for number in range(rows.num_rows // (VERSIONS * INPUTS) + 1)]
+    with uncollected():  # as `jobs/rollback/gather.py` does
+        rows, plan, built = _plan(home)
+    return {
+        "plan_edges": rows,
+        "tables": sum(table.acts for table in plan.tables),
+        "graph": built - begin,
+        "plan": time.perf_counter() - built,
+        "cpu": sum(os.times()[:2]),
+        "plan_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3,  # kilobytes on Linux
+    }
+
+
+def _plan(home: Path) -> tuple[int, RollbackPlan, float]:
+    rows = _store(home).rows(LINEAGE).arrow(ROW_COLUMNS)
+    ids = [table_id(0), *pc.unique(rows["output_id"]).to_pylist()]
     histories: Histories = {one: _history() for one in ids}
     graph = build_graph(rows, histories)
     built = time.perf_counter()
     facts = {one: TableFacts(table_id=one, name=f"db.{one}", location=f"file:///{one}") for one in ids}
     request = RollbackRequest(seeds=(ToVersion(table_id=ids[0], version=KEPT),), cascade=True)
     plan = plan_rollback(request, graph, histories, facts)
-    done = time.perf_counter()
-    return {
-        "tables": sum(table.acts for table in plan.tables),
-        "graph": built - begin,
-        "plan": done - built,
-        "cpu": sum(os.times()[:2]),
-        "plan_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3,  # kilobytes on Linux
-    }
+    return rows.num_rows, plan, built
 
 
 def _history() -> tuple[Version, ...]:

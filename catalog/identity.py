@@ -76,8 +76,8 @@ def identify(index: pa.Table, location: str, format_id: str | None, *, alive: Se
     `index` holds `INDEX_COLUMNS` of `lakewarden.tables`; `alive` are those locations of tables with the same UUID
     that still hold a table (the caller looked).
     """
-    tables = index.filter(pc.field("kind") == RowKind.TABLE.value)
-    here = tables.filter(pc.field("location") == location).to_pylist()
+    tables = index.filter(pc.equal(index["kind"], RowKind.TABLE.value))
+    here = tables.filter(pc.equal(tables["location"], location)).to_pylist()
     here.sort(key=lambda row: row["state"] in _GONE)
     if here:
         return Known(table_id=here[0]["table_id"], state=TableState(here[0]["state"]))
@@ -96,7 +96,7 @@ def locations_with(index: pa.Table, format_id: str | None) -> list[dict[str, str
         return []
     newest = [ids[-1] if ids else None for ids in index.column("format_ids").to_pylist()]
     mine = index.filter(pa.array([one == format_id for one in newest], pa.bool_()))
-    live = mine.filter(~pc.field("state").isin(_GONE))
+    live = mine.filter(pc.invert(pc.is_in(mine["state"], value_set=pa.array(_GONE, pa.string()))))
     twins: list[dict[str, str]] = live.select(["table_id", "name", "location"]).to_pylist()
     return twins
 

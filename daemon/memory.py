@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewarden.catalog.clock import Clock
+from lakewarden.catalog.columns import distinct_pairs, highest_of_each, in_order
 from lakewarden.catalog.lineage.promises import LongerPromise, longer_promises
 from lakewarden.catalog.lineage.rows import NOT_KNOWN, NOTHING
 from lakewarden.catalog.model import (
@@ -198,11 +199,9 @@ class Memory:
     def _take_lineage(self, rows: pa.Table) -> None:
         # What a session saw its plan read it writes down at once; the commit itself may not have been seen yet.
         harvested = rows.filter(pc.not_equal(rows["confidence"], Confidence.PLAN.value))
-        newest = harvested.group_by("output_id").aggregate([("output_version", "max")]).to_pydict()
-        self._lineage_upto = dict(zip(newest["output_id"], newest["output_version_max"], strict=True))
-        pairs = rows.group_by(["input_id", "output_id"]).aggregate([]).to_pydict()
+        self._lineage_upto = highest_of_each(harvested["output_id"], harvested["output_version"])
         self._derivations.clear()
-        for source, target in zip(pairs["input_id"], pairs["output_id"], strict=True):
+        for source, target in distinct_pairs(rows["input_id"], rows["output_id"]):
             self._derive(source, target)
 
     def _derive(self, source: str, target: str) -> None:
@@ -284,6 +283,6 @@ class Memory:
 
     def _recent_runs(self, table: pa.Table) -> Iterator[RunRow]:
         since = self._clock.now() - _RUNS_WINDOW
-        recent = table.filter(pc.field("finished_at") >= pa.scalar(since)).sort_by("finished_at")
+        recent = in_order(table.filter(pc.greater_equal(table["finished_at"], since)), "finished_at")
         for start in range(0, recent.num_rows, _BATCH):
             yield from codec(RUNS).decode(recent.slice(start, _BATCH))

@@ -21,7 +21,7 @@ from lakewarden.jobs.actions import (
     Vacuum,
 )
 
-__all__ = ["Estimate", "estimate"]
+__all__ = ["WORTHWHILE", "Estimate", "estimate"]
 
 WARM_START: Final = 0.5
 """Seconds of overhead of a Spark statement in a warm session (measured: 0.4-0.9)."""
@@ -35,6 +35,10 @@ DELETE_RATE: Final = 500.0
 """Files deleted per second."""
 LIST_RATE: Final = 2_000.0
 """Files listed per second."""
+
+WORTHWHILE: Final = 4
+"""So many files have to become one, unless that one is no small file any more. Thus each byte is rewritten a logarithmic
+number of times, and not with every new small file."""
 
 SCANS_A_DAY: Final = 20.0
 """How often a table is assumed to be read in a day."""

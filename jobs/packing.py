@@ -8,12 +8,9 @@ from typing import Final
 
 from lakewarden.catalog.formats.base import DataFile
 from lakewarden.jobs.base import Partition
+from lakewarden.jobs.estimate import WORTHWHILE
 
-__all__ = ["MOST_PARTITIONS", "WORTHWHILE", "Packing", "is_small", "pack", "with_vectors"]
-
-WORTHWHILE: Final = 4
-"""So many files have to become one, unless that one is no small file any more. Thus each byte is rewritten a logarithmic
-number of times, and not with every new small file."""
+__all__ = ["MOST_PARTITIONS", "Packing", "is_small", "pack", "with_vectors"]
 
 MOST_PARTITIONS: Final = 500
 """Partitions in one statement; the others wait for the next run. Those that shrink most come first."""

@@ -25,7 +25,7 @@ from lakewarden.jobs.actions import (
     Vacuum,
 )
 from lakewarden.jobs.answers import Answer, Due, NotDue, WhyNot
-from lakewarden.jobs.packing import WORTHWHILE
+from lakewarden.jobs.estimate import WORTHWHILE
 from lakewarden.jobs.world import TableView, World
 
 __all__ = ["RULES", "Rule", "conversion_action", "retention_properties"]
@@ -161,7 +161,11 @@ def compact(view: TableView, world: World, now: datetime) -> Answer:
     words = f"{count_of(small, 'small file')}, policy allows {least}"
     if small < least and not purge_due:
         return _below(Action.COMPACT, words)
-    if not purge_due and small < WORTHWHILE and (health.bytes or 0) < (settings.compaction_target_bytes or 0) // 2:
+    if (
+        not purge_due
+        and small < WORTHWHILE
+        and (health.bytes or 0) < (settings.compaction_target_bytes or 0) // 2
+    ):
         return _below(Action.COMPACT, f"{count_of(small, 'small file')} would only become another small file")
     if purge_due:
         words = f"{count_of(vectors, 'file')} with {count_of(deleted, 'deleted row')}, {words}"

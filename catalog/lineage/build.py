@@ -153,22 +153,28 @@ def _say_rows(draft: Draft, rows: Rows, output: pa.Array, source: pa.Array, stro
     for operation in pc.unique(operations).to_pylist():
         mine = pc.equal(operations, operation)
         effect = {ALIAS: Effect.ALIAS, RESTORE: Effect.RESTORE}.get(operation, effect_of(operation))
-        for node in output.filter(mine).drop_null().to_pylist():
+        for node in _each(output.filter(mine)):
             draft.effects[node] = effect
         if operation == RESTORE:
             pairs = zip(output.filter(mine).to_pylist(), source.filter(mine).to_pylist(), strict=True)
             draft.restored(pairs)
-    for node in output.filter(strong).drop_null().to_pylist():
+    for node in _each(output.filter(strong)):
         draft.known[node] = 1
-    for node in output.filter(pc.and_(strong, rows.unsaid)).drop_null().to_pylist():
+    for node in _each(output.filter(pc.and_(strong, rows.unsaid))):
         draft.known[node] = 0
     _head_rows(draft, output)
+
+
+def _each(nodes: pa.Array) -> list[int]:
+    """The nodes, each once."""
+    found: list[int] = pc.unique(nodes).drop_null().to_pylist()
+    return found
 
 
 def _head_rows(draft: Draft, output: pa.Array) -> None:
     """The newest version of a table whose log was not read is the newest that a row was written for."""
     open_heads = {table for table, head in enumerate(draft.heads) if head == NO_NODE}
-    for node in pc.unique(output).drop_null().to_pylist():
+    for node in _each(output):
         table = draft.owners[node]
         if table in open_heads and draft.heads[table] < node:
             draft.heads[table] = node

@@ -2,7 +2,7 @@
 
 from array import array
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, cast
 
 import pyarrow as pa
@@ -61,24 +61,27 @@ def encode_rows(rows: pa.Table, histories: Histories, places: Mapping[str, str])
 
     `places` gives the `table_id` of a location that is managed now and was not when the row was written.
     """
-    bare = Rows(table=rows, output=pa.nulls(0), input=pa.nulls(0), unsaid=pa.nulls(0))
-    outputs, inputs = bare.column("output_id"), bare.column("input_id")
-    names = pc.unique(pa.concat_arrays([pc.unique(outputs), pc.unique(inputs)]))
+    outputs, inputs = _coded(rows.column("output_id")), _coded(rows.column("input_id"))
+    names = pc.unique(pa.concat_arrays([outputs.dictionary, inputs.dictionary]))
     ids = [places.get(name, name) for name in names.to_pylist()]
     tables = sorted({name for name in ids if _is_table(name)} | set(histories))
     index = {name: number for number, name in enumerate(tables)}
     number_of = pa.array([index.get(name) for name in ids], _INT64)
     known = Incarnations(tables, histories)
-    told = number_of.take(pc.index_in(inputs, value_set=names))
-    made = number_of.take(pc.index_in(outputs, value_set=names))
-    versions, read_id = bare.column("input_version"), bare.column("input_format_id")
-    output = known.locate_all(made, bare.column("output_version"), bare.column("output_format_id"))
+    told, made = (_spread(number_of.take(pc.index_in(of.dictionary, names)), of) for of in (inputs, outputs))
+    said = Rows(
+        table=_in_one_piece(rows),
+        output=made,
+        input=told,
+        unsaid=_spread(pc.equal(inputs.dictionary, NOT_KNOWN), inputs),
+    )
+    versions, read_id = said.column("input_version"), said.column("input_format_id")
+    output = known.locate_all(made, said.column("output_version"), said.column("output_format_id"))
     source = known.locate_all(told, versions, read_id)
     of_itself = pc.fill_null(pc.and_(pc.equal(told, made), pc.is_null(read_id)), False)
     source = pc.if_else(of_itself, output, source)
     lost = pc.and_(pc.is_valid(told), pc.or_(pc.is_null(source), pc.is_null(versions)))
-    unsaid = pc.or_(pc.equal(inputs, NOT_KNOWN), lost)
-    return Rows(table=rows, output=output, input=source, unsaid=unsaid), known
+    return replace(said, output=output, input=source, unsaid=pc.or_(said.unsaid, lost)), known
 
 
 def numbers(known: Incarnations, pairs: Iterable[tuple[pa.Array, pa.Array]]) -> Numbering:
@@ -116,6 +119,24 @@ def _is_table(name: str) -> bool:
 
 def _sorted(values: pa.Array) -> pa.Array:
     return values.take(pc.array_sort_indices(values))
+
+
+def _coded(column: pa.ChunkedArray) -> pa.DictionaryArray:
+    """Names as numbers of distinct names: what is compared and looked up then is a thousandth of the strings."""
+    return cast(pa.DictionaryArray, _whole(column.dictionary_encode()))
+
+
+def _in_one_piece(rows: pa.Table) -> pa.Table:
+    """The columns that are asked for again and again, copied together once; names are numbers by now."""
+    names = (name for name in rows.column_names if name not in ("output_id", "input_id", "run_id"))
+    return pa.table({name: _whole(rows.column(name)) for name in names}).append_column(
+        "run_id", rows.column("run_id")
+    )
+
+
+def _spread(of_names: pa.Array, coded: pa.DictionaryArray) -> pa.Array:
+    """What is known of each distinct name, for each row."""
+    return of_names.take(coded.indices)
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:

@@ -215,4 +215,4 @@ def free_name(rows: Rows[TableRow], location: str) -> str:
 
 def without(index: pa.Table, table_id: str) -> pa.Table:
     """The index less one table."""
-    return index.filter(pc.field("table_id") != table_id)
+    return index.filter(pc.not_equal(index["table_id"], table_id))

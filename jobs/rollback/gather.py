@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewarden.catalog.clock import Clock
+from lakewarden.catalog.collecting import uncollected
 from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.formats.base import LogProblem, Observation, TableReader
 from lakewarden.catalog.lineage.build import ROW_COLUMNS, build_graph
@@ -61,6 +62,10 @@ class Gatherer:
 
     def gather(self, request: RollbackRequest) -> Gathered:
         """The plan for a request. Raises `NotFoundError` for a seed that is no version of its table."""
+        with uncollected():
+            return self._gather(request)
+
+    def _gather(self, request: RollbackRequest) -> Gathered:
         tables = {row.table_id: row for row in self.store.rows(TABLES).all()}
         managed = {key: row for key, row in tables.items() if row.kind is RowKind.TABLE and row.location}
         rows = self._lineage(managed)

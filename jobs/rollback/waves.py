@@ -22,11 +22,11 @@ def tainted_upstream(graph: VersionGraph, closure: Closure) -> Mapping[str, Sequ
     own = pc.bit_wise_and(bits.take(readers), Bit.OWN)
     table, source = owners.take(readers), owners.take(sources)
     tells = pc.and_(pc.and_(_set(carries), _set(own)), pc.not_equal(table, source))
-    pairs = pa.table({"table": table, "source": source}).filter(tells)
-    found: dict[str, list[str]] = defaultdict(list)
-    for pair in pairs.group_by(["table", "source"]).aggregate([]).to_pylist():
-        found[graph.tables[pair["table"]]].append(graph.tables[pair["source"]])
-    return {one: sorted(of) for one, of in found.items()}
+    pair = pc.add(pc.multiply(table.cast(pa.int64()), len(graph.tables)), source.cast(pa.int64()))
+    found: dict[int, list[str]] = defaultdict(list)
+    for one, of in (divmod(each, len(graph.tables)) for each in pc.unique(pair.filter(tells)).to_pylist()):
+        found[one].append(graph.tables[of])
+    return {graph.tables[one]: sorted(of) for one, of in found.items()}
 
 
 def _column(values: "array[int]", kind: pa.DataType) -> pa.Array:
@@ -42,25 +42,28 @@ def waves_of(upstream: Mapping[str, Sequence[str]]) -> Mapping[str, int]:
 
     Tables that read one another share what is left of the order: the one with the fewest open inputs goes first.
     """
-    open_inputs = {table: {one for one in of if one in upstream} for table, of in upstream.items()}
     readers: dict[str, list[str]] = defaultdict(list)
-    for table, of in open_inputs.items():
+    for table, of in upstream.items():
         for one in of:
             readers[one].append(table)
+    open_inputs = dict.fromkeys(upstream, 0)
+    for one, table_readers in readers.items():
+        if one in upstream:
+            for table in table_readers:
+                open_inputs[table] += 1
     waves: dict[str, int] = {}
-    ready = [table for table, of in open_inputs.items() if not of]
+    ready = [table for table, count in open_inputs.items() if count == 0]
     number = 0
     while len(waves) < len(upstream):
         if not ready:
             left = (table for table in upstream if table not in waves)
-            ready = [min(left, key=lambda table: (len(open_inputs[table]), table))]
-        following = []
-        for table in ready:
-            waves[table] = number
+            ready = [min(left, key=lambda table: (open_inputs[table], table))]
+        waves.update(dict.fromkeys(ready, number))
+        following = set()
         for table in ready:
             for reader in readers[table]:
-                open_inputs[reader].discard(table)
-                if not open_inputs[reader] and reader not in waves:
-                    following.append(reader)
-        ready, number = sorted(set(following)), number + 1
+                open_inputs[reader] -= 1
+                if open_inputs[reader] == 0 and reader not in waves:
+                    following.add(reader)
+        ready, number = sorted(following), number + 1
     return waves
