@@ -12,6 +12,7 @@ from lakewarden.catalog.words import (
     Action,
     Change,
     Confidence,
+    MarkVerdict,
     Mode,
     OnRollback,
     Outcome,
@@ -36,6 +37,8 @@ __all__ = [
     "Finding",
     "HealthRow",
     "LineageRow",
+    "Mark",
+    "MarkVerdict",
     "Mode",
     "OnRollback",
     "Outcome",
@@ -63,6 +66,19 @@ class Dependency:
     upstream: str
     trigger: Trigger = Trigger.NONE
     on_rollback: OnRollback = OnRollback.PLAN
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Mark:
+    """What an owner says of one version, with a note of why. `format_id` is the table's UUID at that version (None: not
+    known): it tells the version from one of the same number in a table made anew at the same place."""
+
+    version: int
+    verdict: MarkVerdict
+    by: str
+    at: datetime
+    format_id: str | None = None
+    note: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -132,7 +148,7 @@ class TableRow:
     """One row of `lakewarden.tables`: a managed table, or a scope carrying a pause, a hold or a policy.
 
     Row 0 is `lakewarden.tables` itself. `format_ids` is the history of format UUIDs, newest last; `aliases` former
-    names and locations. `paused` and `hold` carry the reason; None means neither.
+    names and locations. `paused` and `hold` carry the reason; None means neither. `marks` by version, at most one each.
     """
 
     row: int
@@ -156,6 +172,7 @@ class TableRow:
     aliases: tuple[str, ...] = ()
     paused: str | None = None
     hold: str | None = None
+    marks: tuple[Mark, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -270,6 +287,7 @@ class RollbackRow:
     `payload` is JSON: the whole plan in step 0, what the step needs in the others, so that resuming and undoing need
     nothing else. `wave` counts from the roots; `new_version` is what the step committed (None: nothing). `undo` says
     that the steps are being taken back, `undo_until` until when that is possible. `message`: what stopped it.
+    `format_id` is the table's UUID at `from_version`, None where it is not known.
     """
 
     rollback_id: str
@@ -290,6 +308,7 @@ class RollbackRow:
     actor: str | None = None
     undo: bool = False
     undo_until: datetime | None = None
+    format_id: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -6,6 +6,7 @@ __all__ = [
     "Action",
     "Change",
     "Confidence",
+    "MarkVerdict",
     "Mode",
     "OnRollback",
     "Outcome",
@@ -87,6 +88,13 @@ class OnRollback(StrEnum):
     BLOCK = "block"
     PLAN = "plan"
     CASCADE = "cascade"
+
+
+class MarkVerdict(StrEnum):
+    """What an owner says of a version: `bad` is to be undone, `clean` depends on nothing that is undone."""
+
+    BAD = "bad"
+    CLEAN = "clean"
 
 
 class Confidence(StrEnum):

@@ -1,12 +1,15 @@
-"""What a person asks to undo, from words to a `RollbackRequest`: names to ids, a time to a version."""
+"""What a person asks to undo, from words to a `RollbackRequest`: names to ids, a time to a version, marks to versions."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from lakewarden.catalog.errors import NotFoundError, PreconditionError, UsageError
 from lakewarden.catalog.formats.base import Observation
-from lakewarden.catalog.model import TableRow
-from lakewarden.catalog.registry.desk import Desk
+from lakewarden.catalog.lineage.marks import marked
+from lakewarden.catalog.model import MarkVerdict, TableRow
+from lakewarden.catalog.registry.desk import GONE, Desk
+from lakewarden.catalog.registry.mark import log_of
+from lakewarden.catalog.system.base import TABLES
 from lakewarden.jobs.rollback.request import (
     BadVersions,
     CommitsOf,
@@ -21,14 +24,17 @@ __all__ = ["Wanted", "request_of"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wanted:
-    """A rollback in the words of the caller. One of `version`, `timestamp` (ISO 8601), `bad` and `run` says what to
-    undo; `agreed` are tables, by name, whose owners agree."""
+    """A rollback in the words of the caller. One of `version`, `timestamp` (ISO 8601), `bad`, `run`, `marked` (what is
+    marked bad on the table) and `all_marked` (what is marked bad on any managed table) says what to undo; `where` may
+    be left out with the last. `agreed` are tables, by name, whose owners agree."""
 
-    where: str
+    where: str | None = None
     version: int | None = None
     timestamp: str | None = None
     bad: tuple[int, ...] = ()
     run: str | None = None
+    marked: bool = False
+    all_marked: bool = False
     cascade: bool = False
     consents: frozenset[Consent] = frozenset()
     agreed: tuple[str, ...] = ()
@@ -36,34 +42,76 @@ class Wanted:
 
 def request_of(desk: Desk, wanted: Wanted) -> RollbackRequest:
     """The request. Raises `UsageError` unless exactly one thing says what to undo, `NotFoundError` for what is not there."""
-    row = desk.resolve(wanted.where)
     return RollbackRequest(
-        seeds=(_seed(desk, row, wanted),),
+        seeds=_seeds(desk, wanted),
         cascade=wanted.cascade,
         consents=wanted.consents,
         agreed=frozenset(desk.resolve(name).table_id for name in wanted.agreed),
     )
 
 
-def _seed(desk: Desk, row: TableRow, wanted: Wanted) -> Seed:
+def _seeds(desk: Desk, wanted: Wanted) -> tuple[Seed, ...]:
     said = [
         wanted.version is not None,
         wanted.timestamp is not None,
         bool(wanted.bad),
         wanted.run is not None,
+        wanted.marked,
+        wanted.all_marked,
     ]
     if sum(said) != 1:
         raise UsageError(
-            "A rollback needs exactly one of --to-version, --to-timestamp, --bad and --run.",
+            "A rollback needs exactly one of --to-version, --to-timestamp, --bad, --run, --marked and --all-marked.",
             hint="`lakewarden tables history` shows versions and times.",
         )
+    if (wanted.where is None) is not wanted.all_marked:
+        raise UsageError(
+            "A rollback begins at the table that is named, or with --all-marked at whatever is marked bad.",
+            hint="lakewarden rollback plan db.t --marked, or lakewarden rollback plan --all-marked",
+        )
+    if wanted.where is None:
+        return _all_marked(desk)
+    return (_seed(desk, desk.resolve(wanted.where), wanted),)
+
+
+def _seed(desk: Desk, row: TableRow, wanted: Wanted) -> Seed:
     if wanted.run is not None:
         return CommitsOf(run_id=wanted.run)
     if wanted.bad:
         return BadVersions(table_id=row.table_id, versions=wanted.bad)
+    if wanted.marked:
+        versions = _marked(desk, row)
+        if not versions:
+            raise _nothing_marked(f"No version of {row.name} is marked bad.")
+        return BadVersions(table_id=row.table_id, versions=versions)
     version = wanted.version if wanted.version is not None else _version_at(desk, row, wanted.timestamp or "")
     _refuse_expired(desk, row, version)
     return ToVersion(table_id=row.table_id, version=version)
+
+
+def _all_marked(desk: Desk) -> tuple[Seed, ...]:
+    rows = (row for row in desk.store.rows(TABLES).all() if row.marks and row.state not in GONE)
+    found = ((row.table_id, _marked(desk, row)) for row in rows)
+    seeds = tuple(
+        BadVersions(table_id=table_id, versions=versions) for table_id, versions in found if versions
+    )
+    if not seeds:
+        raise _nothing_marked("No version of any table is marked bad.")
+    return seeds
+
+
+def _marked(desk: Desk, row: TableRow) -> tuple[int, ...]:
+    """The versions marked bad; marks of a table that was at this place before say nothing of this one."""
+    if not row.marks:
+        return ()
+    return marked(row.marks, MarkVerdict.BAD, *log_of(desk, row))
+
+
+def _nothing_marked(sentence: str) -> NotFoundError:
+    return NotFoundError(
+        sentence,
+        hint="`lakewarden lineage mark TABLE VERSION --bad` marks one, `lineage marks TABLE` lists them.",
+    )
 
 
 def _refuse_expired(desk: Desk, row: TableRow, version: int) -> None:

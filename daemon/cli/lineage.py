@@ -1,4 +1,4 @@
-"""`lakewarden lineage show | declare`."""
+"""`lakewarden lineage show | declare`; marks.py adds `mark` and `marks`."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -11,6 +11,7 @@ from lakewarden.catalog.lineage.neighbours import Direction
 from lakewarden.catalog.model import OnRollback
 from lakewarden.catalog.registry.govern import declare_dependency
 from lakewarden.daemon.audit import audited
+from lakewarden.daemon.cli import marks
 from lakewarden.daemon.cli.common import Home, Table, opened
 from lakewarden.daemon.cli.output import Format, Output, note, show_one
 from lakewarden.daemon.lineage import named_edges
@@ -89,3 +90,6 @@ def declare(
     with audited(services, Deed.POLICY, where) as actor:
         row = declare_dependency(services.desk, where, upstream, on_rollback, actor=actor)
     show_one({"name": row.name, "dependencies": row.dependencies}, format=output)
+
+
+marks.add_to(app)

@@ -9,7 +9,7 @@ from lakewarden.catalog.errors import ExitCode
 from lakewarden.catalog.model import RollbackState, RollbackStep
 from lakewarden.catalog.rollbacks import Rollback
 from lakewarden.daemon.audit import audited
-from lakewarden.daemon.cli.common import Home, Table, opened
+from lakewarden.daemon.cli.common import Home, opened
 from lakewarden.daemon.cli.output import Format, Output, note, show, show_one
 from lakewarden.daemon.rollback import rollbacks_of_services
 from lakewarden.daemon.rollback_request import Wanted, request_of
@@ -29,7 +29,9 @@ STEP_COLUMNS = ("wave", "name", "kind", "from_version", "to_version", "state", "
 
 @app.command("plan")
 def plan(
-    where: Table,
+    where: Annotated[
+        str | None, typer.Argument(help="db.table, a path, a URI or a table_id; not with --all-marked.")
+    ] = None,
     to_version: Annotated[int | None, typer.Option("--to-version", min=0, help="Keep this version.")] = None,
     to_timestamp: Annotated[
         str | None, typer.Option("--to-timestamp", help="Keep what was head at this time (ISO 8601, UTC).")
@@ -38,6 +40,10 @@ def plan(
         list[int] | None, typer.Option("--bad", min=0, help="Undo only this version; repeatable.")
     ] = None,
     run: Annotated[str | None, typer.Option("--run", help="Undo only the commits of this run.")] = None,
+    marked: Annotated[bool, typer.Option("--marked", help="Undo what is marked bad on this table.")] = False,
+    all_marked: Annotated[
+        bool, typer.Option("--all-marked", help="Undo what is marked bad on any table.")
+    ] = False,
     cascade: Annotated[
         bool, typer.Option("--cascade", help="Also tables whose dependency says `plan`.")
     ] = False,
@@ -60,11 +66,13 @@ def plan(
         timestamp=to_timestamp,
         bad=tuple(bad or ()),
         run=run,
+        marked=marked,
+        all_marked=all_marked,
         cascade=cascade,
         consents=frozenset(consent or ()),
         agreed=tuple(agreed or ()),
     )
-    with audited(services, Deed.ROLLBACK, f"plan {where}") as actor:
+    with audited(services, Deed.ROLLBACK, f"plan {where or 'what is marked bad'}") as actor:
         request = request_of(services.desk, wanted)
         found = rollbacks_of_services(services).plan(request, actor=actor, on_moved=on_moved).plan
     if mermaid:

@@ -16,10 +16,12 @@ from lakewarden.catalog.collecting import uncollected
 from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.formats.base import LogProblem, Observation, TableReader
 from lakewarden.catalog.lineage.build import ROW_COLUMNS, build_graph
+from lakewarden.catalog.lineage.incarnations import Histories
+from lakewarden.catalog.lineage.marks import marked
 from lakewarden.catalog.lineage.reach import tables_reached
 from lakewarden.catalog.lineage.tail import resume_after, rows_from
 from lakewarden.catalog.lineage.versions import Version, history_of
-from lakewarden.catalog.model import LineageRow, RowKind, TableRow, TableState
+from lakewarden.catalog.model import LineageRow, MarkVerdict, RowKind, TableRow, TableState
 from lakewarden.catalog.scopes import govern, scopes_by_name
 from lakewarden.catalog.storage import StorageOptions, open_store
 from lakewarden.catalog.system.base import LINEAGE, TABLES, SystemStore
@@ -53,7 +55,7 @@ class Gathered:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Gatherer:
-    """Makes plans from what is there now. `reader_at` gives the reader of the table at a location."""
+    """Makes plans from what is there now, marks included. `reader_at` gives the reader of the table at a location."""
 
     store: SystemStore
     reader: TableReader
@@ -72,6 +74,8 @@ class Gatherer:
         concerned = _concerned(_seeds(request, rows), rows, managed)
         histories = {key: self._history(managed[key]) for key in sorted(concerned)}
         seen = {key: self._seen(managed[key]) for key in concerned if managed[key].state not in _GONE}
+        ids = {key: one.format_id for key, one in seen.items() if isinstance(one, Observation)}
+        request = replace(request, clean=_clean(managed, histories, ids))
         facts = {key: _facts(managed[key], seen.get(key), tables) for key in concerned}
         graph = build_graph(
             rows,
@@ -84,7 +88,7 @@ class Gatherer:
         return Gathered(
             plan=plan_rollback(request, graph, histories, {**facts, **looked}),
             rows=managed,
-            format_ids={key: one.format_id for key, one in seen.items() if isinstance(one, Observation)},
+            format_ids=ids,
         )
 
     def _lineage(self, managed: Mapping[str, TableRow]) -> pa.Table:
@@ -181,6 +185,17 @@ def _concerned(seeds: Iterable[str], rows: pa.Table, managed: Mapping[str, Table
         places={row.location or "": key for key, row in managed.items()},
     )
     return {table_id for table_id in reached if table_id in managed}
+
+
+def _clean(
+    managed: Mapping[str, TableRow], histories: Histories, format_ids: Mapping[str, str]
+) -> frozenset[tuple[str, int]]:
+    """What owners have marked clean by now, whatever was so when a request was first made."""
+    return frozenset(
+        (key, version)
+        for key, history in histories.items()
+        for version in marked(managed[key].marks, MarkVerdict.CLEAN, history, format_ids.get(key))
+    )
 
 
 def _facts(

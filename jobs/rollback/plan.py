@@ -19,7 +19,7 @@ from lakewarden.jobs.rollback.facts import TableFacts
 from lakewarden.jobs.rollback.lines import Line, line_of, undoable
 from lakewarden.jobs.rollback.request import RollbackRequest
 from lakewarden.jobs.rollback.taint import Taint, taint_of
-from lakewarden.jobs.rollback.values import Lost, RollbackPlan, Step, TablePlan
+from lakewarden.jobs.rollback.values import Lost, RollbackPlan, Spared, Step, TablePlan
 from lakewarden.jobs.rollback.waves import tainted_upstream, waves_of
 
 __all__ = ["plan_rollback"]
@@ -63,7 +63,28 @@ def plan_rollback(
     waves = waves_of({table_id: scene.upstream.get(table_id, ()) for table_id in moved})
     tables = [_planned(scene, one, steps[one.table_id], waves.get(one.table_id, 0)) for one in cases]
     tables.sort(key=lambda one: (one.wave, one.name, one.table_id))
-    return RollbackPlan(request=request, tables=tuple(tables), hash=plan_hash(request, tables))
+    return RollbackPlan(
+        request=request, tables=tuple(tables), hash=plan_hash(request, tables), spared=_spared(scene)
+    )
+
+
+def _spared(scene: _Scene) -> tuple[Spared, ...]:
+    """The marks that kept a version from being tainted."""
+    graph = scene.graph
+    found = (
+        Spared(
+            table_id=graph.table_of(node),
+            name=_name(scene, graph.table_of(node)),
+            version=graph.versions[node],
+        )
+        for node in scene.taint.spared
+    )
+    return tuple(sorted(found, key=lambda one: (one.name, one.version)))
+
+
+def _name(scene: _Scene, table_id: str) -> str:
+    facts = scene.facts.get(table_id)
+    return table_id if facts is None else facts.name
 
 
 def _case(scene: _Scene, table_id: str) -> Case | None:

@@ -17,6 +17,9 @@ def as_json(plan: RollbackPlan) -> dict[str, Any]:
         "applicable": plan.applicable,
         "why_not": [blocker.message for _, blocker in plan.blockers()],
         "consents": sorted(plan.request.consents),
+        "marked_clean": [
+            {"table_id": one.table_id, "name": one.name, "version": one.version} for one in plan.spared
+        ],
         "tables": [_table_as_json(one) for one in plan.tables],
     }
 
@@ -31,7 +34,10 @@ def as_tree(plan: RollbackPlan) -> str:
     for one in plan.tables:
         children.setdefault(_drawn_below(one, by_id), []).append(one)
     lines = [line for root in children.get(None, ()) for line in _branch(root, "", children, by_id)]
-    return "\n".join([*lines, "", _sentence(plan)])
+    spared = [
+        f"Version {one.version} of {one.name} is marked clean and does not count." for one in plan.spared
+    ]
+    return "\n".join([*lines, "", *spared, _sentence(plan)])
 
 
 def as_mermaid(plan: RollbackPlan) -> str:

@@ -52,7 +52,8 @@ class Consent(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RollbackRequest:
-    """What to undo and how. `clean` are commits, as (table_id, version), that an owner marked clean.
+    """What to undo and how. `clean` are commits, as (table_id, version), that an owner marked clean: read anew whenever a
+    plan is made (jobs/rollback/gather.py).
 
     `cascade`: derived tables whose dependency says `plan` are done too, not only planned. `agreed` are tables whose
     dependency says `block` and whose owner agrees. `undo` are tables where only the files of the bad appends are to be

@@ -66,6 +66,7 @@ def next_rows(rollback: Rollback, steps: Iterable[RestoreStep]) -> tuple[Rollbac
             location=step.location,
             payload=encode_step(step),
             actor=rollback.head.actor,
+            format_id=step.format_id,
         )
         for place, step in enumerate(ordered)
     )

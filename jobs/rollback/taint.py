@@ -23,7 +23,8 @@ class Taint:
     """`sure` is the closure of the seeds, `wide` that of seeds and unknown commits together (a superset).
 
     `counts` is the one that decides targets: `wide` where unknown commits are to be lost, `sure` otherwise. `named` has
-    the version that somebody named for a table, `seeds` the seeds' nodes, `roots` the tables they are on.
+    the version that somebody named for a table, `seeds` the seeds' nodes, `roots` the tables they are on. `spared` are
+    nodes that would be tainted by themselves had nobody declared them clean.
     """
 
     seeds: frozenset[int]
@@ -32,11 +33,12 @@ class Taint:
     wide: Closure
     counts: Closure
     roots: frozenset[str]
+    spared: frozenset[int] = frozenset()
 
 
 def taint_of(request: RollbackRequest, graph: VersionGraph, facts: Mapping[str, TableFacts]) -> Taint:
     """Both closures. Raises `NotFoundError` for a seed that is no version of its table."""
-    cleared = frozenset(graph.node(table_id, version) for table_id, version in request.clean)
+    cleared = frozenset(graph.node(table_id, version) for table_id, version in request.clean) - {NO_NODE}
     named: dict[str, int] = {}
     found: set[int] = set()
     for seed in request.seeds:
@@ -53,6 +55,7 @@ def taint_of(request: RollbackRequest, graph: VersionGraph, facts: Mapping[str, 
         wide=wide,
         counts=wide if lose else sure,
         roots=frozenset({*named, *(graph.table_of(node) for node in seeds)}),
+        spared=frozenset(node for node in cleared if node in found or _reads(graph, wide, node)),
     )
 
 
@@ -93,6 +96,12 @@ def _of_run(run_id: str, graph: VersionGraph) -> set[int]:
             f"No commit of the run {run_id} is known.", hint="`lakewarden jobs list` shows runs."
         )
     return found
+
+
+def _reads(graph: VersionGraph, closure: Closure, node: int) -> bool:
+    """Whether a node read something that depends on a seed."""
+    inputs = graph.inputs
+    return any(closure.read(inputs.other[place], inputs.flags[place]) for place in inputs.of(node))
 
 
 def _is_content(effect: int) -> bool:

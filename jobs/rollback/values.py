@@ -9,7 +9,7 @@ from lakewarden.catalog.model import OnRollback
 from lakewarden.jobs.rollback.facts import PropertyChange
 from lakewarden.jobs.rollback.request import Consent, RollbackRequest
 
-__all__ = ["Blocked", "Blocker", "Lost", "RollbackPlan", "Step", "TablePlan"]
+__all__ = ["Blocked", "Blocker", "Lost", "RollbackPlan", "Spared", "Step", "TablePlan"]
 
 
 class Step(StrEnum):
@@ -104,12 +104,24 @@ class TablePlan:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Spared:
+    """A version that an owner marked clean and that would have been tainted without the mark."""
+
+    table_id: str
+    name: str
+    version: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class RollbackPlan:
-    """The whole plan, tables in the order of execution: by wave, then by name. `hash` covers all that is decided."""
+    """The whole plan, tables in the order of execution: by wave, then by name. `hash` covers all that is decided.
+
+    `spared` are the marks that made a difference."""
 
     request: RollbackRequest
     tables: tuple[TablePlan, ...]
     hash: str
+    spared: tuple[Spared, ...] = ()
 
     @property
     def applicable(self) -> bool:

@@ -160,6 +160,38 @@ def test_the_tree_and_the_picture_show_before_and_after(desk: Desk) -> None:
     assert "db.derived  1 -> 0" in desk.call("rollback", "show", listed[0]["hash"]).out
 
 
+def test_versions_are_marked_listed_planned_by_and_unmarked(desk: Desk) -> None:
+    marked = desk.call("lineage", "mark", "db.source", "2", "--bad", "--note", "half a file", "-o", "json")
+    assert marked.code == 0, marked
+    (mark,) = marked.json
+    me = getpass.getuser()
+    assert {**mark, "at": None, "format_id": None} == {
+        "version": 2, "verdict": "bad", "by": me, "at": None, "format_id": None, "note": "half a file",
+        "applies": True,
+    }  # fmt: skip
+    for which in (("db.source", "--marked"), ("--all-marked",)):
+        planned = desk.call("rollback", "plan", *which, "--cascade", "-o", "json")
+        assert planned.code == 0, planned
+        assert {
+            name: (one["from"], one["to"])
+            for name, one in by_name(planned).items()
+            if one["to"] < one["from"]
+        } == {
+            "db.source": (2, 1),
+            "db.derived": (1, 0),
+        }
+    assert desk.call("lineage", "mark", "db.derived", "1", "--clean").code == 0
+    spared = desk.call("rollback", "plan", "db.source", "--marked", "--cascade")
+    assert "Version 1 of db.derived is marked clean and does not count." in spared.out
+    assert desk.call("lineage", "mark", "db.source", "2", "--remove").code == 0
+    assert desk.call("lineage", "marks", "db.source", "-o", "json").json == []
+    assert desk.call("rollback", "plan", "db.source", "--marked").code == 1
+    assert desk.call("lineage", "mark", "db.source", "7", "--bad").code == 1
+    assert desk.call("lineage", "mark", "db.source", "2").code == 2
+    what = [row.on for row in desk.services().store.rows(AUDIT).all() if row.on.startswith("mark ")]
+    assert len(what) == 4, "refused calls are on record, too"
+
+
 # What the user reads when it cannot be done; docs/incident.md quotes these sentences.
 
 

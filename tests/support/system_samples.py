@@ -19,6 +19,8 @@ from lakewarden.catalog.model import (
     Finding,
     HealthRow,
     LineageRow,
+    Mark,
+    MarkVerdict,
     Outcome,
     PolicySettings,
     RollbackRow,
@@ -60,6 +62,10 @@ def table_row(number: int, *, owner: str = "ana") -> TableRow:
         properties={"note": 'a "quoted"\nline', "größe": "1"} if number % 5 == 0 else {},
         format_ids=(f"uuid-{number}", f"uuid-{number}-b"),
         paused="maintenance" if number % 4 == 0 else None,
+        marks=(
+            Mark(version=3, verdict=MarkVerdict.BAD, by="ana", at=NOW, format_id="u1", note="half a file"),
+            Mark(version=5, verdict=MarkVerdict.CLEAN, by="bo", at=NOW),
+        )[: number % 3],
     )
 
 
@@ -130,6 +136,7 @@ def sample(table: SystemTable[Any], number: int) -> Any:
             kind=RollbackStep.PROPERTIES if number % 2 else RollbackStep.RESTORE,
             payload='{"a": 1}' if number % 3 else None,
             undo_until=NOW + timedelta(days=7) if number % 4 else None,
+            format_id="u1" if number % 3 else None,
         ),
         SystemTableName.AUDIT: AuditRow(
             audit_id=f"audit-{number:06d}",

@@ -122,6 +122,21 @@ def test_a_commit_marked_clean_is_no_seed_and_stops_taint() -> None:
     assert [(one.table_id, [lost.version for lost in one.collateral]) for one in made.tables] == [("a", [2])]
 
 
+def test_a_plan_names_the_marks_that_made_a_difference() -> None:
+    tables = {
+        "a": A,
+        "b": history("create", "append <- a@2", "append <- a@1"),
+        "c": history("create <- b@1", "append <- a@2..2"),
+    }
+    every = frozenset({("a", 2), ("b", 1), ("b", 2), ("c", 1), ("c", 9)})
+    made = plan(replace(BAD_LOAD, clean=every - {("a", 2)}), tables)
+    assert [(one.name, one.version) for one in made.spared] == [("db.b", 1)]
+    assert [(one.name, one.version) for one in plan(replace(BAD_LOAD, clean=every), tables).spared] == [
+        ("db.a", 2)
+    ]
+    assert plan(BAD_LOAD, tables).spared == ()
+
+
 def test_schema_and_property_commits_are_collateral_maintenance_is_not() -> None:
     a = history("create", "append", "ADD COLUMNS", "append", "OPTIMIZE", "SET TBLPROPERTIES", "VACUUM END")
     one = table(plan(BAD_LOAD, {"a": a}), "a")

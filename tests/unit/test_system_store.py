@@ -189,6 +189,22 @@ def test_lineage_of_before_incremental_edges_is_kept_by_the_upgrade(
     assert sorted(stored, key=lambda row: row.output_id) == [*old, new]
 
 
+def test_tables_of_before_marks_have_none_and_take_them_after_the_upgrade(
+    store: DeltaSystemStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_older(tmp_path, TABLES, without={"marks"})
+    old = [replace(table_row(number), marks=()) for number in (7, 8)]
+    with monkeypatch.context() as patch:  # a daemon of that time
+        patch.setattr("lakewarden.catalog.system.commits.SCHEMA_VERSION", 0)
+        reopened(tmp_path).edit(TABLES, lambda _: old, because="back then")
+    fresh = reopened(tmp_path)
+    fresh.create(())
+    assert fresh.rows(TABLES).get(old[0].table_id) == old[0]
+    assert table_row(8).marks
+    fresh.edit(TABLES, lambda _: [table_row(8)], because="marked")
+    assert [fresh.rows(TABLES).get(row.table_id) for row in old] == [old[0], table_row(8)]
+
+
 # when things go wrong
 
 
