@@ -11,7 +11,15 @@ from typing import Any
 
 from lakewarden.catalog.model import RollbackRow, RollbackState, RollbackStep
 
-__all__ = ["Hold", "Rollback", "holds", "needed_versions", "rollbacks_of", "tainted_versions"]
+__all__ = [
+    "Hold",
+    "Rollback",
+    "Undone",
+    "holds",
+    "needed_versions",
+    "rollbacks_of",
+    "tainted_versions",
+]
 
 UNSETTLED = (RollbackState.INTENT, RollbackState.UNDOING, RollbackState.CONFLICT)
 """States in which a rollback has neither come to its end nor left everything as it was."""
@@ -65,6 +73,18 @@ class Hold:
     undo: bool
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Undone:
+    """The versions `first` to `last` of a table, which a rollback took back. `format_id` is the table's UUID at `last`,
+    None where it is not known: versions with another UUID are not meant."""
+
+    name: str
+    first: int
+    last: int
+    rollback_id: str
+    format_id: str | None = None
+
+
 def rollbacks_of(rows: Iterable[RollbackRow]) -> tuple[Rollback, ...]:
     """Rows put together, in the order of their ids. Steps whose head row is missing are left out."""
     heads: dict[str, RollbackRow] = {}
@@ -106,12 +126,23 @@ def needed_versions(rollbacks: Iterable[Rollback], now: datetime) -> Mapping[str
     return needed
 
 
-def tainted_versions(rollbacks: Iterable[Rollback]) -> Mapping[str, tuple[tuple[int, int], ...]]:
-    """`table_id` -> ranges (first, last) of versions that a rollback took back and that no undo brought back: a commit
-    that cites one of them, whenever it appears, was derived from what was undone."""
-    ranges: dict[str, list[tuple[int, int]]] = {}
+def tainted_versions(rollbacks: Iterable[Rollback]) -> Mapping[str, tuple[Undone, ...]]:
+    """`table_id`, and location -> what rollbacks took back and no undo brought back: a commit that cites one of these
+    versions, whenever it appears, was derived from what was undone."""
+    ranges: dict[str, list[Undone]] = {}
     for one in rollbacks:
         for row in one.of_kind(RollbackStep.RESTORE):
             if row.state is RollbackState.DONE:
-                ranges.setdefault(row.table_id, []).append((row.to_version + 1, row.from_version))
-    return {table_id: tuple(sorted(found)) for table_id, found in ranges.items()}
+                undone = Undone(
+                    name=row.name or row.table_id,
+                    first=row.to_version + 1,
+                    last=row.from_version,
+                    rollback_id=one.rollback_id,
+                    format_id=row.format_id,
+                )
+                for key in filter(None, (row.table_id, row.location)):
+                    ranges.setdefault(key, []).append(undone)
+    return {
+        key: tuple(sorted(found, key=lambda one: (one.first, one.last, one.rollback_id)))
+        for key, found in ranges.items()
+    }

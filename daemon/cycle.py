@@ -106,12 +106,13 @@ class Cycle:
         heard = parts.ears.listen()
         adopted = self._adopt(heard.unknown, discover=discover)
         parts.memory.refresh()
-        must = heard.look | {row.table_id for row in recorded} | self._again
+        must = heard.look | {row.table_id for row in recorded} | self._again | parts.memory.doubted()
         self._again.clear()
         looks = self._observe(must)
         reach("cycle.observed")
         parts.require(fence)
         changed = parts.writer.write(looks, recorded, fence)
+        parts.memory.looked_at(look.table_id for look in looks)
         made = self._plan(unfinished) if may_plan else None
         queued = self._start(made, fence) if made is not None else 0
         parts.ears.done(heard)
@@ -136,7 +137,10 @@ class Cycle:
             wants = checks < parts.checks_per_cycle and parts.observer.wants_checks(before)
             checks += wants
             on_record = OnRecord(
-                schema=parts.memory.has_schema(table_id), lineage=parts.memory.lineage_upto(table_id)
+                schema=parts.memory.has_schema(table_id),
+                lineage=parts.memory.lineage_upto(table_id),
+                undone=parts.memory.undone(),
+                derives_from_undone=parts.memory.derives_from_undone(table_id),
             )
             look = partial(
                 parts.observer.look,

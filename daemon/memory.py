@@ -5,7 +5,7 @@ fleet that does not change costs one look at each system table's log per sweep.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Final
@@ -31,7 +31,7 @@ from lakewarden.catalog.model import (
 )
 from lakewarden.catalog.policies import DownstreamPromise, EffectivePolicy
 from lakewarden.catalog.registry.desk import GONE
-from lakewarden.catalog.rollbacks import Hold, holds, rollbacks_of
+from lakewarden.catalog.rollbacks import Hold, Rollback, Undone, holds, rollbacks_of, tainted_versions
 from lakewarden.catalog.scopes import Governed, govern, scope_names, scopes_by_name
 from lakewarden.catalog.state.base import Run
 from lakewarden.catalog.system.base import (
@@ -73,6 +73,9 @@ class Memory:
         self._held: Mapping[str, LongerPromise] = {}
         self._promises_stale = False
         self._holds: Mapping[str, Hold] = {}
+        self._undone: Mapping[str, tuple[Undone, ...]] = {}
+        self._from_undone: set[str] = set()
+        self._doubted: set[str] = set()
         self._versions: dict[str, int] = {}
         self._by_name: dict[str, str] = {}
         self._by_location: dict[str, str] = {}
@@ -96,7 +99,7 @@ class Memory:
             self._take_lineage(lineage.arrow(["output_id", "output_version", "input_id", "confidence"]))
         rollbacks = self._store.rows(ROLLBACKS)
         if self._moved(ROLLBACKS.name, rollbacks.version):
-            self._holds = holds(rollbacks_of(rollbacks.all()))
+            self._take_rollbacks(rollbacks_of(rollbacks.all()))
         runs = self._store.rows(RUNS)
         if self._moved(RUNS.name, runs.version):
             self._past.clear()
@@ -134,6 +137,22 @@ class Memory:
     def rollback_of(self, table_id: str) -> Hold | None:
         """The rollback that holds a table, if one does."""
         return self._holds.get(table_id)
+
+    def undone(self) -> Mapping[str, tuple[Undone, ...]]:
+        """What rollbacks took back and no undo brought back, by `table_id` and by location."""
+        return self._undone
+
+    def derives_from_undone(self, table_id: str) -> bool:
+        """Whether any version on record read a table of which something was taken back."""
+        return table_id in self._from_undone
+
+    def doubted(self) -> frozenset[str]:
+        """Tables to be looked at although they did not move: what they had read was taken back, or brought back."""
+        return frozenset(self._doubted)
+
+    def looked_at(self, table_ids: Iterable[str]) -> None:
+        """Fold in that these tables have been looked at."""
+        self._doubted.difference_update(table_ids)
 
     def locations(self) -> tuple[str, ...]:
         """Locations of all managed tables, dropped ones included, sorted: nobody may vacuum across them."""
@@ -196,17 +215,27 @@ class Memory:
             has_metastore=has_metastore,
         )
 
+    def _take_rollbacks(self, rollbacks: Collection[Rollback]) -> None:
+        self._holds = holds(rollbacks)
+        before, self._undone = self._undone, tainted_versions(rollbacks)
+        changed = {key for key in {*before, *self._undone} if before.get(key) != self._undone.get(key)}
+        self._doubted.update(target for source, target in self._derivations if source in changed)
+        self._from_undone = {target for source, target in self._derivations if source in self._undone}
+
     def _take_lineage(self, rows: pa.Table) -> None:
         # What a session saw its plan read it writes down at once; the commit itself may not have been seen yet.
         harvested = rows.filter(pc.not_equal(rows["confidence"], Confidence.PLAN.value))
         self._lineage_upto = highest_of_each(harvested["output_id"], harvested["output_version"])
         self._derivations.clear()
+        self._from_undone.clear()
         for source, target in distinct_pairs(rows["input_id"], rows["output_id"]):
             self._derive(source, target)
 
     def _derive(self, source: str, target: str) -> None:
         if source not in (target, NOTHING, NOT_KNOWN) and (source, target) not in self._derivations:
             self._derivations.add((source, target))
+            if source in self._undone:
+                self._from_undone.add(target)
             self._promises_stale = True
 
     def _hold_for_downstream(self) -> None:

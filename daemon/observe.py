@@ -6,7 +6,7 @@ as before leaves no trace, so that idle sweeps make no commit.
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol
 
@@ -14,6 +14,7 @@ from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.formats.base import LogProblem, Observation, ProbeResult, TableReader
 from lakewarden.catalog.health import health_of, schema_hash, with_verdict
+from lakewarden.catalog.lineage.late import undone_reads
 from lakewarden.catalog.lineage.tail import resume_after, rows_from
 from lakewarden.catalog.model import (
     Finding,
@@ -27,9 +28,12 @@ from lakewarden.catalog.model import (
     TableState,
 )
 from lakewarden.catalog.requests import has_new_requests, record_requests
+from lakewarden.catalog.rollbacks import Undone
 from lakewarden.catalog.schemas import next_schema
 from lakewarden.catalog.scopes import Governed
 from lakewarden.catalog.system.base import LINEAGE, SCHEMAS, SYSTEM_TABLES, SystemStore
+from lakewarden.catalog.validation.subject import Subject
+from lakewarden.catalog.validation.undone import undone_findings
 
 __all__ = ["BY", "Inspector", "Look", "Observer", "OnRecord", "settled"]
 
@@ -83,10 +87,13 @@ class Look:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OnRecord:
-    """What the system tables know of a table: whether any schema version, and lineage up to which version."""
+    """What the system tables know of a table: whether any schema version, and lineage up to which version; what rollbacks
+    have taken back of all tables, and whether versions on record read any of those tables."""
 
     schema: bool
     lineage: int | None
+    undone: Mapping[str, tuple[Undone, ...]] = field(default_factory=dict)
+    derives_from_undone: bool = False
 
     @property
     def complete(self) -> bool:
@@ -139,7 +146,16 @@ class Observer:
             self._failed[row.table_id] = probe
         judge = self._inspector.daily if checks else self._inspector.changed
         rewound = self._rewound(row, seen, before, reader)
-        findings = (*judge(governed, seen, before, now), *_requests(row, seen, before, now, rewound=rewound))
+        lineage = self._lineage(row, seen, reader, on_record, now)
+        findings = (
+            *judge(governed, seen, before, now),
+            *_requests(row, seen, before, now, rewound=rewound),
+            *self._undone(
+                Subject(row=row, policy=governed.policy, seen=seen, before=before, now=now),
+                lineage,
+                on_record,
+            ),
+        )
         health = health_of(row, governed.policy, seen, findings, now=now, before=before)
         if checks:
             health = replace(health, checked_at=now)
@@ -151,7 +167,7 @@ class Observer:
             seen=seen,
             health=health if checks or not _same(health, before) else None,
             schema=self._schema(row, seen, before, has_schema=on_record.schema),
-            lineage=self._lineage(row, seen, reader, on_record, now),
+            lineage=lineage,
             rewound=rewound,
         )
 
@@ -241,6 +257,23 @@ class Observer:
             known = {_edge(one) for one in self._store.rows(LINEAGE).find(output_id=row.table_id)}
             rows = tuple(one for one in rows if _edge(one) not in known)
         return rows
+
+    def _undone(
+        self, subject: Subject, fresh: tuple[LineageRow, ...], on_record: OnRecord
+    ) -> tuple[Finding, ...]:
+        """What head holds of versions that were taken back. Lineage is read only where there can be anything."""
+        reads = any(row.input_id in on_record.undone for row in fresh)
+        if isinstance(subject.seen, LogProblem) or not (reads or on_record.derives_from_undone):
+            return ()
+        rows = self._store.rows(LINEAGE).find(output_id=subject.row.table_id)
+        found = undone_reads(
+            (*rows, *fresh),
+            subject.seen.version,
+            on_record.undone,
+            format_id=subject.seen.format_id,
+            marks=subject.row.marks,
+        )
+        return undone_findings(subject, found)
 
     def _rewound(
         self, row: TableRow, seen: Observation | LogProblem, before: HealthRow | None, reader: TableReader

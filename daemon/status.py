@@ -4,12 +4,14 @@ from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewarden.catalog.model import TableState
 from lakewarden.catalog.scopes import GLOBAL
 from lakewarden.catalog.state.base import RunState
 from lakewarden.catalog.system.base import TABLES
+from lakewarden.catalog.validation.undone import READS_UNDONE
 from lakewarden.daemon.fleet import fleet
 from lakewarden.daemon.wiring import Services
 
@@ -18,7 +20,8 @@ __all__ = ["Status", "status_of"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Status:
-    """`leader` is None where no daemon leads; `bytes` and `files` are of live versions; `last_look_at` the newest
+    """`leader` is None where no daemon leads; `reads_undone` counts tables whose head holds what was made from versions
+    that were taken back; `bytes` and `files` are of live versions; `last_look_at` the newest
     health row; `paused` the reason everything is paused, None if it is not."""
 
     home: str
@@ -28,6 +31,7 @@ class Status:
     tables: int
     quarantined: int
     converting: int
+    reads_undone: int
     files: int
     bytes: int
     queued: int
@@ -50,6 +54,7 @@ def status_of(services: Services) -> Status:
         tables=found.num_rows,
         quarantined=states[TableState.QUARANTINED.value],
         converting=states[TableState.CONVERTING.value],
+        reads_undone=_with_finding(found, READS_UNDONE),
         files=pc.sum(found.column("files")).as_py() or 0,
         bytes=pc.sum(found.column("bytes")).as_py() or 0,
         queued=runs[RunState.QUEUED],
@@ -57,3 +62,11 @@ def status_of(services: Services) -> Status:
         unrecorded=len(services.queue.finished(1000)),
         last_look_at=pc.max(found.column("observed_at")).as_py(),
     )
+
+
+def _with_finding(fleet: pa.Table, check: str) -> int:
+    """How many tables have a finding of a check."""
+    whole = fleet.column("findings").combine_chunks()
+    owners = pc.list_parent_indices(whole)
+    checks = pc.struct_field(pc.list_flatten(whole), "check")
+    return len(pc.unique(owners.filter(pc.equal(checks, check))))

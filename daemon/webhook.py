@@ -1,4 +1,4 @@
-"""Tell somebody: quarantines, failed runs, plans that wait for consent. Never in the way of a cycle.
+"""Tell somebody: quarantines, failed runs, plans that wait for consent, late taint. Never in the way of a cycle.
 
 Events go into a bounded queue and are delivered by a thread of their own, at least once, with retries. What does not
 fit or cannot be delivered is counted and dropped: the truth is in the system tables, a webhook only says "look".
@@ -30,6 +30,7 @@ class EventKind(StrEnum):
     QUARANTINED = "quarantined"
     RUN_FAILED = "run_failed"
     CONSENT_NEEDED = "consent_needed"
+    READS_UNDONE = "reads_undone"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from lakewarden.catalog.clock import Clock
-from lakewarden.catalog.model import Action, HealthRow, Outcome, RunRow, TableRow, TableState
+from lakewarden.catalog.model import Action, Finding, HealthRow, Outcome, RunRow, TableRow, TableState
 from lakewarden.catalog.system.base import HEALTH, LINEAGE, SCHEMAS, TABLES, Fence, Rows, SystemStore
 from lakewarden.catalog.units import count_of
+from lakewarden.catalog.validation.undone import READS_UNDONE
 from lakewarden.daemon.log import get_log
 from lakewarden.daemon.memory import Memory
 from lakewarden.daemon.observe import Look, settled
@@ -42,9 +43,12 @@ class Writer:
             version = self.store.append(LINEAGE, lineage, fence=fence, because=because)
             self.memory.wrote_lineage(lineage, version)
         health = list(self._health({look.table_id: look for look in looks}, recorded))
+        late = list(_late(looks, self.memory))
         if health:
             done = self.store.edit(HEALTH, lambda _: health, fence=fence, because=because)
             self.memory.wrote_health(done)
+        for look, finding in late:
+            self._tell_late(look, finding)
         return len(health)
 
     def _write_rows(self, looks: Sequence[Look], fence: Fence, because: str) -> None:
@@ -79,6 +83,23 @@ class Writer:
             if health is not None:
                 yield health
 
+    def _tell_late(self, look: Look, finding: Finding) -> None:
+        """Say so when a table holds what was made from versions that were taken back."""
+        row = self.memory.row(look.table_id)
+        if row is None:
+            return
+        get_log("sweep").warning("reads what was undone", table=row.name, because=finding.message)
+        self.notifier.tell(
+            Event(
+                kind=EventKind.READS_UNDONE,
+                table_id=row.table_id,
+                name=row.name,
+                owner=row.owner,
+                message=f"{row.name}: {finding.message}",
+                at=look.at,
+            )
+        )
+
     def _tell(self, before: TableRow | None, row: TableRow) -> None:
         """Say so when a table has just been quarantined."""
         if row.state is not TableState.QUARANTINED or (before is not None and before.state is row.state):
@@ -94,6 +115,16 @@ class Writer:
                 at=row.updated_at,
             )
         )
+
+
+def _late(looks: Iterable[Look], memory: Memory) -> Iterator[tuple[Look, Finding]]:
+    """Findings of late taint that say something new."""
+    for look in looks:
+        before = memory.health(look.table_id)
+        known = {one.message for one in before.findings} if before is not None else set()
+        for finding in look.findings:
+            if finding.check == READS_UNDONE and finding.message not in known:
+                yield look, finding
 
 
 def _changes(row: TableRow | None, look: Look, now: datetime) -> bool:

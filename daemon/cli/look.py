@@ -2,8 +2,10 @@
 
 import typer
 
+from lakewarden.catalog.system.base import HEALTH
+from lakewarden.catalog.validation.undone import READS_UNDONE
 from lakewarden.daemon.cli.common import Home, Table, opened
-from lakewarden.daemon.cli.output import Format, Output, show, show_one
+from lakewarden.daemon.cli.output import Format, Output, note, show, show_one
 from lakewarden.daemon.outlook import outlook
 from lakewarden.daemon.status import status_of
 from lakewarden.jobs.explain import explain
@@ -24,3 +26,7 @@ def why(where: Table, home: Home = None, output: Output = Format.TABLE) -> None:
     row = services.desk.resolve(where, gone=True)
     answers = explain(outlook(services), table_id=row.table_id)
     show(answers, columns=["action", "verdict", "until", "because"], format=output)
+    health = services.store.rows(HEALTH).get(row.table_id)
+    for finding in health.findings if health is not None else ():
+        if finding.check == READS_UNDONE:
+            note(finding.message)

@@ -65,7 +65,13 @@ def test_under_way_the_targets_are_kept_and_afterwards_the_old_heads_for_the_und
 
 
 def test_what_was_taken_back_stays_known_as_tainted_until_it_is_undone() -> None:
-    assert tainted_versions([rollback(State.DONE)]) == {"a": ((5, 9),), "b": ((7, 7),)}
+    found = tainted_versions([rollback(State.DONE)])
+    assert {
+        key: [(one.first, one.last, one.rollback_id) for one in ranges] for key, ranges in found.items()
+    } == {
+        "a": [(5, 9, "r1")],
+        "b": [(7, 7, "r1")],
+    }
     assert tainted_versions([rollback(State.COMPENSATED, step=State.COMPENSATED)]) == {}
 
 
