@@ -16,11 +16,14 @@ __all__ = [
     "Rollback",
     "Undone",
     "holds",
+    "is_mark",
     "needed_versions",
     "rollbacks_of",
     "tainted_versions",
 ]
 
+MARK = "rollback-"
+"""How the run id of every commit begins that a rollback of ours makes."""
 UNSETTLED = (RollbackState.INTENT, RollbackState.UNDOING, RollbackState.CONFLICT)
 """States in which a rollback has neither come to its end nor left everything as it was."""
 
@@ -83,6 +86,11 @@ class Undone:
     last: int
     rollback_id: str
     format_id: str | None = None
+
+
+def is_mark(run_id: str | None) -> bool:
+    """Whether a commit with this run id was made by a rollback of ours."""
+    return run_id is not None and run_id.startswith(MARK)
 
 
 def rollbacks_of(rows: Iterable[RollbackRow]) -> tuple[Rollback, ...]:

@@ -19,6 +19,8 @@ from lakewarden.daemon.metrics import Metrics
 from lakewarden.daemon.observe import Observer
 from lakewarden.daemon.reap import Reaper
 from lakewarden.daemon.record import Recorder
+from lakewarden.daemon.restored import RestoreCarrier
+from lakewarden.daemon.rollback import rollbacks_of_services
 from lakewarden.daemon.scheduler import Ticker
 from lakewarden.daemon.service import DISCOVER, PATIENCE, SWEEP, Service, ServiceParts
 from lakewarden.daemon.webhook import Notifier, Silence, Webhook
@@ -121,6 +123,9 @@ def _cycle(
             budget=services.budget,
             checks_per_cycle=settings.sweep_checks_per_cycle,
             adopt=settings.discovery_adopt,
+            carrier=RestoreCarrier(
+                rollbacks=rollbacks_of_services(services), memory=memory, notifier=notifier
+            ),
             discover=partial(candidates, services),
             require=leadership.require,
             beat=vitals.beat,

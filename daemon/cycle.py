@@ -30,6 +30,7 @@ from lakewarden.daemon.observe import Look, Observer, OnRecord
 from lakewarden.daemon.reap import Reaper
 from lakewarden.daemon.record import DAEMON, Recorder
 from lakewarden.daemon.report import CycleReport
+from lakewarden.daemon.restored import Carrier
 from lakewarden.daemon.writer import Writer
 from lakewarden.jobs.answers import NotDue, WhyNot
 from lakewarden.jobs.explain import summary
@@ -46,7 +47,7 @@ _LINES: Final = 5
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CycleParts:
-    """What a cycle works with. `discover` finds tables without a row; `require` raises `FencedError` once the lease is
+    """What a cycle works with. `carrier` follows plain RESTOREs into derived tables; `discover` finds tables without a row; `require` raises `FencedError` once the lease is
     lost; `beat` says that the cycle goes on; at most `checks_per_cycle` tables get the daily checks in one cycle."""
 
     queue: Queue
@@ -62,6 +63,7 @@ class CycleParts:
     budget: Budget
     checks_per_cycle: int
     adopt: bool
+    carrier: Carrier
     discover: Callable[[], Iterator[Candidate]]
     require: Callable[[Fence], None]
     beat: Callable[[], None]
@@ -113,6 +115,8 @@ class Cycle:
         parts.require(fence)
         changed = parts.writer.write(looks, recorded, fence)
         parts.memory.looked_at(look.table_id for look in looks)
+        if may_plan:
+            self._carry(fence)
         made = self._plan(unfinished) if may_plan else None
         queued = self._start(made, fence) if made is not None else 0
         parts.ears.done(heard)
@@ -154,6 +158,14 @@ class Cycle:
             if seen is not None:
                 looks.append(seen)
         return looks
+
+    def _carry(self, fence: Fence) -> None:
+        """What plain RESTOREs took back is followed into derived tables. A rollback that begins is planned for at once."""
+        parts, begun = self.parts, False
+        for one in self._guarded("restored tables", parts.carrier.open) or ():
+            begun |= bool(self._guarded(one.row.name, partial(parts.carrier.carry, one, fence)))
+        if begun:
+            parts.memory.refresh()
 
     def _plan(self, unfinished: Collection[Run]) -> Plan:
         parts = self.parts

@@ -6,6 +6,7 @@ fleet that does not change costs one look at each system table's log per sweep.
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import timedelta
 from typing import Final
@@ -16,6 +17,7 @@ import pyarrow.compute as pc
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.columns import distinct_pairs, highest_of_each, in_order
 from lakewarden.catalog.lineage.promises import LongerPromise, longer_promises
+from lakewarden.catalog.lineage.restores import RESTORE_COLUMNS, PlainRestore, foreign_restores, restores_in
 from lakewarden.catalog.lineage.rows import NOT_KNOWN, NOTHING
 from lakewarden.catalog.model import (
     Action,
@@ -55,6 +57,7 @@ _RUN_COLUMNS: Final = (
     "run_id", "table_id", "name", "action", "because", "requires_version", "outcome", "error_class", "message",
     "predicted_bytes", "payload", "queued_at", "started_at", "finished_at",
 )  # fmt: skip
+_LINEAGE_COLUMNS: Final = (*RESTORE_COLUMNS, "input_id", "confidence")
 _BATCH: Final = 5_000
 
 
@@ -72,7 +75,9 @@ class Memory:
         self._derivations: set[tuple[str, str]] = set()
         self._held: Mapping[str, LongerPromise] = {}
         self._promises_stale = False
+        self._downstream: defaultdict[str, set[str]] = defaultdict(set)
         self._holds: Mapping[str, Hold] = {}
+        self._restores: set[PlainRestore] = set()
         self._undone: Mapping[str, tuple[Undone, ...]] = {}
         self._from_undone: set[str] = set()
         self._doubted: set[str] = set()
@@ -96,7 +101,7 @@ class Memory:
             self._with_schema = set(schemas.arrow(["table_id"]).column(0).to_pylist())
         lineage = self._store.rows(LINEAGE)
         if self._moved(LINEAGE.name, lineage.version):
-            self._take_lineage(lineage.arrow(["output_id", "output_version", "input_id", "confidence"]))
+            self._take_lineage(lineage.arrow(_LINEAGE_COLUMNS))
         rollbacks = self._store.rows(ROLLBACKS)
         if self._moved(ROLLBACKS.name, rollbacks.version):
             self._take_rollbacks(rollbacks_of(rollbacks.all()))
@@ -154,6 +159,14 @@ class Memory:
         """Fold in that these tables have been looked at."""
         self._doubted.difference_update(table_ids)
 
+    def restores(self) -> Collection[PlainRestore]:
+        """RESTOREs on record that no rollback of ours made, those of tables that are gone included."""
+        return self._restores
+
+    def downstream(self) -> Mapping[str, AbstractSet[str]]:
+        """By `table_id`, the tables that read it, or declare to depend on it."""
+        return self._downstream
+
     def locations(self) -> tuple[str, ...]:
         """Locations of all managed tables, dropped ones included, sorted: nobody may vacuum across them."""
         return self._locations
@@ -182,10 +195,12 @@ class Memory:
 
     def wrote_lineage(self, rows: Iterable[LineageRow], version: int) -> None:
         """Fold in lineage that we have just appended, in the order of versions."""
+        kept = tuple(rows)
         if not self._skipped(LINEAGE.name, version):
-            for row in rows:
+            for row in kept:
                 self._lineage_upto[row.output_id] = row.output_version
                 self._derive(row.input_id, row.output_id)
+            self._restores.update(foreign_restores(kept))
             self._hold_for_downstream()
 
     def remember_runs(self, runs: Iterable[RunRow]) -> None:
@@ -226,6 +241,7 @@ class Memory:
         # What a session saw its plan read it writes down at once; the commit itself may not have been seen yet.
         harvested = rows.filter(pc.not_equal(rows["confidence"], Confidence.PLAN.value))
         self._lineage_upto = highest_of_each(harvested["output_id"], harvested["output_version"])
+        self._restores = set(restores_in(rows))
         self._derivations.clear()
         self._from_undone.clear()
         for source, target in distinct_pairs(rows["input_id"], rows["output_id"]):
@@ -239,7 +255,7 @@ class Memory:
             self._promises_stale = True
 
     def _hold_for_downstream(self) -> None:
-        """Let tables keep what tables derived from them promise. Costs nothing while no table or derivation changed."""
+        """Know what is derived from what, and let tables keep what tables derived from them promise. Costs nothing while no table or derivation changed."""
         if not self._promises_stale:
             return
         self._promises_stale = False
@@ -252,6 +268,9 @@ class Memory:
             for table_id, governed in self._governed.items()
             for one in governed.row.dependencies
         }
+        self._downstream = defaultdict(set)
+        for source, target in self._derivations | declared:
+            self._downstream[self._by_location.get(source, source)].add(target)
         before, self._held = self._held, longer_promises(own, self._derivations | declared)
         for table_id in {*before, *self._held} & self._governed.keys():
             governed, promise = self._governed[table_id], self._held.get(table_id)

@@ -2,7 +2,7 @@
 
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
@@ -22,7 +22,6 @@ from lakewarden.jobs.rollback.gather import Gathered, Gatherer
 from lakewarden.jobs.rollback.journal import Journal
 from lakewarden.jobs.rollback.request import CommitsOf, Consent, RollbackRequest
 from lakewarden.jobs.rollback.rows import head_row, left_as_it_is, next_rows, superseded
-from lakewarden.jobs.rollback.step import RestoreStep
 from lakewarden.jobs.rollback.stored import (
     OnMoved,
     StoredPlan,
@@ -73,15 +72,18 @@ class Rollbacks:
         for table in found.plan.tables:
             if table.trigger is None:
                 require(actor, Deed.ROLLBACK, found.rows.get(table.table_id))
-        steps = found.steps()
-        if steps:
-            self._keep(found, steps[0], actor, on_moved)
+        self.keep(found, actor=actor, on_moved=on_moved)
         return found
 
     def apply(self, text: str, *, actor: Actor, tell: Callable[[str], None]) -> Rollback:
-        """Execute a stored plan whose hash begins with `text`, and wait for it.
+        """Execute a stored plan whose hash begins with `text`, and wait for it. Raises what `begin` does, and what
+        stopped it."""
+        return self._run(self.begin(text, actor=actor), actor, tell)
 
-        Raises `PreconditionError` for a stale plan, `ConsentError` for one that was not agreed to, and what stopped it.
+    def begin(self, text: str, *, actor: Actor) -> Rollback:
+        """Journal that a stored plan is to be executed. From then on it is: by whoever runs it, at last by the daemon.
+
+        Raises `PreconditionError` for a stale plan, `ConsentError` for one that was not agreed to.
         """
         rollback = self.journal.find(text)
         if rollback.head.state is not RollbackState.PLANNED:
@@ -107,7 +109,7 @@ class Rollbacks:
             begun, expects=RollbackState.PLANNED, because=f"{actor.name} applies {rollback.head.plan_hash}"
         )
         reach("rollback.begun")
-        return self._run(begun, actor, tell)
+        return begun
 
     def resume(
         self, text: str, consents: frozenset[Consent], *, actor: Actor, tell: Callable[[str], None]
@@ -167,7 +169,18 @@ class Rollbacks:
             require(actor, Deed.ROLLBACK, self.services.desk.get(row.table_id))
         return rollback
 
-    def _keep(self, found: Gathered, first: RestoreStep, actor: Actor, on_moved: OnMoved) -> None:
+    def keep(
+        self,
+        found: Gathered,
+        *,
+        actor: Actor,
+        on_moved: OnMoved = OnMoved.EXTEND,
+        instead_of: Iterable[Rollback] = (),
+    ) -> None:
+        """Keep a plan that restores anything, so that it can be quoted; forget others that it stands for, and old ones."""
+        steps = found.steps()
+        if not steps:
+            return
         now = self.services.clock.now()
         stored = StoredPlan(
             plan=found.plan, format_ids=tuple(sorted(found.format_ids.items())), on_moved=on_moved
@@ -181,11 +194,12 @@ class Rollbacks:
             for one in every
             if one.head.state is RollbackState.PLANNED and now - one.head.recorded_at > _PLANS_KEPT
         ]
+        old += [one.head for one in instead_of if one.rollback_id != found.plan.hash]
         old += [] if same is None else same.steps
         head = head_row(
             rollback_id=found.plan.hash,
             plan_hash=found.plan.hash,
-            first=first,
+            first=steps[0],
             payload=encode_plan(stored),
             actor=actor.name,
             at=now,

@@ -31,6 +31,8 @@ class EventKind(StrEnum):
     RUN_FAILED = "run_failed"
     CONSENT_NEEDED = "consent_needed"
     READS_UNDONE = "reads_undone"
+    PLAN_WAITS = "plan_waits"
+    ROLLED_BACK = "rolled_back"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

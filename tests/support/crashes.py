@@ -57,6 +57,7 @@ _BACKUP = "test_system_crash.py::test_a_backup_killed_goes_on"
 _REPAIR = "test_system_crash.py::test_a_repair_killed_goes_on"
 _SYNC = "test_sync_crash.py::test_a_sync_killed_converges"
 _ENLIST = "test_sync_crash.py::test_enlisting_killed_is_taken_up_by_the_next_init"
+_CARRY = "test_restored_tables.py::test_a_table_that_follows_goes_back_by_itself_whatever_is_killed"
 _FORWARDS = "test_rollback_crash.py::test_killed_forwards_the_next_attempt_completes_it_once"
 _BACK = "test_rollback_crash.py::test_killed_on_the_way_back_the_next_attempt_completes_it_once"
 _BEGUN = "test_rollback_daemon.py::test_a_rollback_whose_command_was_killed_is_done_by_the_daemon"
@@ -329,6 +330,27 @@ CRASHES = (
         test=_SYNC,
     ),
     # rollback
+    Crash(
+        point="restored.kept",
+        killed="a daemon that saw a plain RESTORE, after it kept the plan for what follows by itself",
+        left="a plan that nobody has applied",
+        then="The RESTORE is still open, so the next daemon makes the same plan, under the same id, and begins it.",
+        test=_CARRY,
+    ),
+    Crash(
+        point="restored.begun",
+        killed="the same, after it began that rollback",
+        left="a rollback in the journal that no run works on",
+        then="The next daemon queues its run. The RESTORE stays open until the rollback is over.",
+        test=_CARRY,
+    ),
+    Crash(
+        point="restored.told",
+        killed="the same, after it kept the plan that waits for owners and told them",
+        left="a plan, and no entry that the RESTORE was looked at",
+        then="The next daemon makes the same plan again, tells the owners again, and writes the entry.",
+        test=_CARRY,
+    ),
     Crash(
         point="rollback.begun",
         killed="`rollback apply`, between the journal and its run",

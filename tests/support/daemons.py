@@ -1,6 +1,6 @@
 """A daemon's cycle on fakes: the ports' own in-memory implementations, a manual clock, tables that the test changes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,7 +14,7 @@ from lakewarden.catalog.registry.desk import Desk
 from lakewarden.catalog.state.base import Result, Run
 from lakewarden.catalog.state.fake import FakeInbox, FakeLeases, FakeQueue
 from lakewarden.catalog.storage import StorageOptions
-from lakewarden.catalog.system.base import HEALTH, RUNS, TABLES
+from lakewarden.catalog.system.base import HEALTH, RUNS, TABLES, Fence
 from lakewarden.catalog.system.fake import FakeSystemStore
 from lakewarden.catalog.system.rows import system_rows
 from lakewarden.daemon.care import Caretaker
@@ -26,6 +26,7 @@ from lakewarden.daemon.observe import Observer
 from lakewarden.daemon.reap import Reaper
 from lakewarden.daemon.record import Recorder
 from lakewarden.daemon.report import CycleReport
+from lakewarden.daemon.restored import OpenRestores
 from lakewarden.daemon.webhook import Event
 from lakewarden.daemon.writer import Writer
 from lakewarden.jobs.world import Budget
@@ -44,6 +45,16 @@ class Told:
 
     def tell(self, event: Event) -> None:
         self.events.append(event)
+
+
+class NoRestores:
+    """A carrier for tables that nobody restores."""
+
+    def open(self) -> Sequence[OpenRestores]:
+        return ()
+
+    def carry(self, one: OpenRestores, fence: Fence) -> bool:
+        return False
 
 
 class World:
@@ -105,6 +116,7 @@ class World:
                 budget=Budget(),
                 checks_per_cycle=100,
                 adopt=True,
+                carrier=NoRestores(),
                 discover=self._discover,
                 require=lambda fence: None,
                 beat=lambda: None,

@@ -1,0 +1,250 @@
+"""Somebody restores a table by hand: what the daemon does about the tables that were derived from what is gone.
+
+Real Delta tables and a daemon's real cycles, in this process or as a process whose workers need no Spark.
+"""
+
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from lakewarden.catalog.model import OnRollback, RollbackState, TableState
+from lakewarden.catalog.registry.govern import declare_dependency, set_pause
+from lakewarden.catalog.registry.register import register
+from lakewarden.catalog.rollbacks import Rollback
+from lakewarden.catalog.system.base import AUDIT, Fence
+from lakewarden.daemon.assembly import build_daemon
+from lakewarden.daemon.cycle import Cycle
+from lakewarden.daemon.restored import RestoreCarrier
+from lakewarden.daemon.rollback import rollbacks_of_services
+from lakewarden.daemon.webhook import Event, EventKind
+from lakewarden.jobs.rollback.stored import decode_plan
+from support.crashes import points_of
+from support.derived import head, ids, write
+from support.house import ANA, House
+
+FOLLOWS, WAITS, ASKS = OnRollback.CASCADE, OnRollback.PLAN, OnRollback.BLOCK
+
+
+@dataclass
+class Lake:
+    """A source with a bad load in version 2 and what was derived from it, swept by daemons of this process."""
+
+    house: House
+    events: list[Event] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.reads: dict[str, Path] = {}
+        self.source = self.path("source")
+        write(self.source, 1)
+        write(self.source, 2)
+        self.reads = {self.register("source"): self.source}
+        self.good = {name: head(self.derive(name, 1, 2)) for name in ("first", "second")}
+        write(self.source, 99)
+        self.fence: Fence | None = None
+
+    def path(self, name: str) -> Path:
+        return self.house.folder / "lake" / name
+
+    def register(self, name: str) -> str:
+        place = self.path(name)
+        return register(self.house.services.desk, str(place), actor=ANA, name=f"db.{name}").row.table_id
+
+    def derive(self, name: str, *numbers: int) -> Path:
+        """A job writes a table from the head of the source."""
+        write(self.path(name), *numbers, reads=self.reads)
+        return self.path(name)
+
+    def declare(self, name: str, what: OnRollback) -> None:
+        """The owner of a derived table, managed from now on, says what happens to it."""
+        self.register(name)
+        declare_dependency(self.house.services.desk, f"db.{name}", "db.source", what, actor=ANA)
+
+    def restore(self, to: int, name: str = "source") -> None:
+        """Somebody restores a table with a tool that knows nothing of us."""
+        DeltaTable(str(self.path(name))).restore(to)
+
+    def sweep(self, *, anew: bool = False) -> None:
+        """One cycle of a daemon that has just started; `anew`: somebody has deleted the operational database, too."""
+        if anew:
+            for path in self.house.home.glob("state.db*"):
+                path.unlink()
+        services = type(self.house.services)(self.house.services.settings)
+        parts = build_daemon(services, pages=False).parts.cycle.parts
+        assert isinstance(parts.carrier, RestoreCarrier)
+        parts.carrier.notifier = self
+        if self.fence is None:
+            self.fence = services.store.raise_fence("test", at_least=1)
+        # Who leads is not the question here: the fence alone is what every commit is made under.
+        report = Cycle(replace(parts, require=lambda fence: None)).run(self.fence, may_plan=True)
+        assert (report.trouble, report.skipped) == (None, 0)
+
+    def tell(self, event: Event) -> None:
+        self.events.append(event)
+
+    def told(self) -> list[tuple[EventKind, str]]:
+        return [(one.kind, one.name) for one in self.events]
+
+    def journal(self) -> tuple[Rollback, ...]:
+        return rollbacks_of_services(self.house.services).journal.all()
+
+    def states(self) -> list[RollbackState]:
+        return [one.head.state for one in self.journal()]
+
+    def contents(self) -> list[list[int]]:
+        return [ids(self.path(name)) for name in ("source", "first", "second")]
+
+    def record(self) -> list[str]:
+        rows = self.house.services.store.rows(AUDIT).all()
+        return [row.on for row in rows if row.audit_id.startswith("restored-")]
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Iterator[Lake]:
+    house = House(tmp_path)
+    yield Lake(house)
+    house.end()
+
+
+@pytest.mark.parametrize("what", [WAITS, ASKS])
+def test_a_plan_is_made_once_kept_and_told_whatever_is_deleted_or_restarted(
+    lake: Lake, what: OnRollback
+) -> None:
+    lake.derive("first", 99)
+    lake.declare("first", what)
+    lake.restore(1)
+    lake.sweep()
+    (made,) = lake.journal()
+    assert (made.head.state, made.head.actor) == (RollbackState.PLANNED, "lakewarden")
+    plan = decode_plan(made.head.payload or "").plan
+    assert [(one.name, one.from_version, one.to_version) for one in plan.tables if one.acts] == [
+        ("db.first", 1, lake.good["first"])
+    ]
+    assert lake.told() == [(EventKind.PLAN_WAITS, "db.first")]
+    message = lake.events[0].message
+    assert "took back. Plan " + made.rollback_id in message and lake.events[0].owner == "ana"
+    assert ("cannot be applied yet: db.first is derived" in message) == (what is ASKS)
+    versions = lake.house.versions()
+    lake.sweep()
+    lake.sweep(anew=True)
+    lake.sweep()
+    assert lake.house.versions() == versions, "nothing is written a second time"
+    assert len(lake.events) == 1 and lake.contents()[0:2] == [[1, 2], [1, 2, 99]]
+
+
+@pytest.mark.crash
+@pytest.mark.parametrize(
+    "point", points_of("test_a_table_that_follows_goes_back_by_itself_whatever_is_killed")
+)
+def test_a_table_that_follows_goes_back_by_itself_whatever_is_killed(lake: Lake, point: str) -> None:
+    lake.derive("first", 99)
+    lake.declare("first", FOLLOWS)
+    lake.derive("second", 99)
+    lake.declare("second", WAITS)
+    lake.restore(1)
+    with lake.house.daemon("idle", failpoint=point) as daemon:
+        assert daemon.wait(120) == -signal.SIGKILL, lake.house.log()
+    for path in lake.house.home.glob("state.db*"):
+        path.unlink()  # the journal and the record of what was looked at are in the system tables
+    assert lake.house.run_until_idle() == 0, lake.house.log()
+    assert lake.contents() == [[1, 2], [1, 2], [1, 2, 99]]
+    assert lake.house.operations(str(lake.source))["RESTORE"] == 1, "it is back already"
+    assert lake.house.operations(str(lake.path("first")))["RESTORE"] == 1
+    assert sorted(lake.states()) == [RollbackState.DONE, RollbackState.PLANNED]
+    assert {one.head.actor for one in lake.journal()} == {"lakewarden"}
+    assert len(lake.record()) == 1
+    by_itself = [row for row in lake.house.services.store.rows(AUDIT).all() if row.on.startswith("apply ")]
+    assert {(row.actor, row.origin) for row in by_itself} <= {("lakewarden", "daemon")}
+
+
+def test_what_somebody_undid_on_purpose_is_not_done_again(lake: Lake) -> None:
+    lake.derive("first", 99)
+    lake.declare("first", FOLLOWS)
+    lake.restore(1)
+    lake.sweep()
+    assert lake.states() == [RollbackState.INTENT] and lake.told() == [(EventKind.ROLLED_BACK, "db.first")]
+    journal = rollbacks_of_services(lake.house.services).journal
+    (begun,) = journal.all()
+    lake.sweep()
+    assert lake.record() == [], "what is under way comes to its end first"
+    journal.save(begun.with_head(RollbackState.COMPENSATED), expects=RollbackState.INTENT, because="ana")
+    lake.sweep()
+    assert sorted(lake.states()) == [RollbackState.COMPENSATED, RollbackState.PLANNED]
+    assert lake.contents()[1] == [1, 2, 99] and len(lake.record()) == 1
+
+
+def test_what_cannot_go_back_without_consent_is_kept_and_told(lake: Lake) -> None:
+    lake.derive("first", 99)
+    write(lake.path("first"), 5)
+    lake.declare("first", FOLLOWS)
+    lake.restore(1)
+    lake.sweep()
+    assert lake.states() == [RollbackState.PLANNED] and lake.contents()[1] == [1, 2, 5, 99]
+    assert (
+        "cannot be applied yet: 1 clean commit of db.first (1 row) would be lost." in lake.events[0].message
+    )
+
+
+def test_nothing_goes_back_by_itself_while_everything_is_paused(lake: Lake) -> None:
+    lake.derive("first", 99)
+    lake.declare("first", FOLLOWS)
+    set_pause(lake.house.services.desk, "*", "incident", actor=ANA)
+    lake.restore(1)
+    lake.sweep()
+    assert lake.states() == [RollbackState.PLANNED]
+    assert "db.first is paused" in lake.events[0].message
+
+
+def test_a_table_that_is_restored_to_where_it_was_takes_the_plan_back(lake: Lake) -> None:
+    lake.derive("first", 99)
+    lake.declare("first", WAITS)
+    lake.restore(1)
+    lake.sweep()
+    assert lake.states() == [RollbackState.PLANNED]
+    lake.restore(2)
+    lake.sweep()
+    assert lake.states() == [] and len(lake.record()) == 2
+
+
+def test_a_further_restore_makes_one_plan_about_all_that_is_gone(lake: Lake) -> None:
+    write(lake.path("third"), 0)
+    lake.restore(1)
+    lake.derive("third", 1, 2)
+    lake.restore(2)
+    lake.derive("third", 99)
+    lake.declare("third", WAITS)
+    plans = []
+    for target in (1, 0):
+        lake.restore(target)
+        lake.sweep()
+        (made,) = lake.journal()
+        plan = decode_plan(made.head.payload or "").plan
+        plans.append(
+            {one.name: (one.tainted, one.to_version) for one in plan.tables if one.name != "db.first"}
+        )
+    assert plans == [
+        {"db.source": ((2,), 5), "db.third": ((2,), 1)},
+        {"db.source": ((1, 2), 6), "db.third": ((1, 2), 0)},
+    ]
+    assert [one.name for one in lake.events] == ["db.third"] * 2
+
+
+def test_where_nothing_was_derived_nothing_is_made(lake: Lake) -> None:
+    lake.declare("first", FOLLOWS)
+    lake.restore(1)
+    lake.sweep()
+    assert (lake.states(), lake.events) == ([], [])
+    assert lake.record() == ["RESTORE of db.source in version 3: nothing derived holds what it took back"]
+
+
+def test_a_broken_table_is_left_to_people(lake: Lake) -> None:
+    lake.derive("first", 99)
+    lake.declare("first", FOLLOWS)
+    Path(DeltaTable(str(lake.path("first"))).file_uris()[0].removeprefix("file://")).unlink()
+    lake.restore(1)
+    lake.sweep()
+    assert lake.house.state_of("db.first") is TableState.QUARANTINED
+    assert lake.states() == [RollbackState.PLANNED] and lake.told() == [(EventKind.PLAN_WAITS, "db.first")]
