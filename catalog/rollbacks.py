@@ -78,13 +78,14 @@ class Hold:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Undone:
-    """The versions `first` to `last` of a table, which a rollback took back. `format_id` is the table's UUID at `last`,
-    None where it is not known: versions with another UUID are not meant."""
+    """The versions `first` to `last` of a table, which were taken back `by` a rollback (or something else: in words).
+    `format_id` is the table's UUID there, None where it is not known: versions with another UUID are not meant."""
 
+    table_id: str
     name: str
     first: int
     last: int
-    rollback_id: str
+    by: str
     format_id: str | None = None
 
 
@@ -142,15 +143,16 @@ def tainted_versions(rollbacks: Iterable[Rollback]) -> Mapping[str, tuple[Undone
         for row in one.of_kind(RollbackStep.RESTORE):
             if row.state is RollbackState.DONE:
                 undone = Undone(
+                    table_id=row.table_id,
                     name=row.name or row.table_id,
                     first=row.to_version + 1,
                     last=row.from_version,
-                    rollback_id=one.rollback_id,
+                    by=f"rollback {one.rollback_id}",
                     format_id=row.format_id,
                 )
                 for key in filter(None, (row.table_id, row.location)):
                     ranges.setdefault(key, []).append(undone)
     return {
-        key: tuple(sorted(found, key=lambda one: (one.first, one.last, one.rollback_id)))
+        key: tuple(sorted(found, key=lambda one: (one.first, one.last, one.by)))
         for key, found in ranges.items()
     }

@@ -47,8 +47,9 @@ _LINES: Final = 5
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CycleParts:
-    """What a cycle works with. `carrier` follows plain RESTOREs into derived tables; `discover` finds tables without a row; `require` raises `FencedError` once the lease is
-    lost; `beat` says that the cycle goes on; at most `checks_per_cycle` tables get the daily checks in one cycle."""
+    """What a cycle works with. `carrier` follows plain RESTOREs into derived tables; `discover` finds tables without a
+    row; `require` raises `FencedError` once the lease is lost; `beat` says that the cycle goes on; at most
+    `checks_per_cycle` tables get the daily checks in one cycle."""
 
     queue: Queue
     memory: Memory
@@ -108,13 +109,17 @@ class Cycle:
         heard = parts.ears.listen()
         adopted = self._adopt(heard.unknown, discover=discover)
         parts.memory.refresh()
-        must = heard.look | {row.table_id for row in recorded} | self._again | parts.memory.doubted()
+        doubted = parts.memory.undoings.doubted()
+        must = heard.look | {row.table_id for row in recorded} | self._again | doubted
         self._again.clear()
         looks = self._observe(must)
         reach("cycle.observed")
         parts.require(fence)
+        # Before writing: what is written down now may give reason to look at the same tables again.
+        parts.memory.undoings.looked_at(look.table_id for look in looks)
+        self._again.update(doubted)
         changed = parts.writer.write(looks, recorded, fence)
-        parts.memory.looked_at(look.table_id for look in looks)
+        self._again.clear()
         if may_plan:
             self._carry(fence)
         made = self._plan(unfinished) if may_plan else None
@@ -143,8 +148,8 @@ class Cycle:
             on_record = OnRecord(
                 schema=parts.memory.has_schema(table_id),
                 lineage=parts.memory.lineage_upto(table_id),
-                undone=parts.memory.undone(),
-                derives_from_undone=parts.memory.derives_from_undone(table_id),
+                undone=parts.memory.undoings.ranges,
+                may_hold_undone=parts.memory.undoings.may_hold(table_id),
             )
             look = partial(
                 parts.observer.look,
@@ -163,6 +168,7 @@ class Cycle:
         """What plain RESTOREs took back is followed into derived tables. A rollback that begins is planned for at once."""
         parts, begun = self.parts, False
         for one in self._guarded("restored tables", parts.carrier.open) or ():
+            parts.require(fence)
             begun |= bool(self._guarded(one.row.name, partial(parts.carrier.carry, one, fence)))
         if begun:
             parts.memory.refresh()

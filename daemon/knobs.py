@@ -115,7 +115,7 @@ KNOBS: Final = (
     ),
     _knob("jars.cache", KnobKind.PATH, "", "Folder of the engine's jars. Unset: the user's cache folder."),
     _knob("http.port", KnobKind.PORT, "7437", "Loopback port of /livez, /readyz and /metrics; 0 takes any free one."),
-    _knob("webhook.url", KnobKind.TEXT, "", "POST quarantines, failed runs and plans that wait for consent.", secret=True),
+    _knob("webhook.url", KnobKind.TEXT, "", "POST quarantines, failed runs, plans that wait for consent, and late taint.", secret=True),
     _knob("webhook.timeout", KnobKind.DURATION, "5 s", "How long one delivery may take."),
     _knob("webhook.attempts", KnobKind.COUNT, "5", "How often a delivery is tried before it is dropped and counted."),
     _knob("log.level", KnobKind.TEXT, "info", "Least severe line that is written.", choices=("debug", "info", "warning", "error")),

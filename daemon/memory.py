@@ -5,7 +5,7 @@ fleet that does not change costs one look at each system table's log per sweep.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import timedelta
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.columns import distinct_pairs, highest_of_each, in_order
 from lakewarden.catalog.lineage.promises import LongerPromise, longer_promises
-from lakewarden.catalog.lineage.restores import RESTORE_COLUMNS, PlainRestore, foreign_restores, restores_in
+from lakewarden.catalog.lineage.restores import RESTORE_COLUMNS, restores_in, restores_of
 from lakewarden.catalog.lineage.rows import NOT_KNOWN, NOTHING
 from lakewarden.catalog.model import (
     Action,
@@ -33,7 +33,7 @@ from lakewarden.catalog.model import (
 )
 from lakewarden.catalog.policies import DownstreamPromise, EffectivePolicy
 from lakewarden.catalog.registry.desk import GONE
-from lakewarden.catalog.rollbacks import Hold, Rollback, Undone, holds, rollbacks_of, tainted_versions
+from lakewarden.catalog.rollbacks import Hold, holds, rollbacks_of
 from lakewarden.catalog.scopes import Governed, govern, scope_names, scopes_by_name
 from lakewarden.catalog.state.base import Run
 from lakewarden.catalog.system.base import (
@@ -47,6 +47,7 @@ from lakewarden.catalog.system.base import (
     SystemStore,
 )
 from lakewarden.catalog.system.codec import codec
+from lakewarden.daemon.undoings import Undoings
 from lakewarden.jobs.world import Budget, Past, TableView, World, remember
 
 __all__ = ["Memory"]
@@ -62,7 +63,8 @@ _BATCH: Final = 5_000
 
 
 class Memory:
-    """Tables under their scopes, their health, what their runs came to, and which have a schema on record."""
+    """Tables under their scopes, their health, what their runs came to, and which have a schema on record; `undoings` is
+    what was taken back of them."""
 
     def __init__(self, store: SystemStore, clock: Clock) -> None:
         self._store, self._clock = store, clock
@@ -77,10 +79,7 @@ class Memory:
         self._promises_stale = False
         self._downstream: defaultdict[str, set[str]] = defaultdict(set)
         self._holds: Mapping[str, Hold] = {}
-        self._restores: set[PlainRestore] = set()
-        self._undone: Mapping[str, tuple[Undone, ...]] = {}
-        self._from_undone: set[str] = set()
-        self._doubted: set[str] = set()
+        self.undoings = Undoings()
         self._versions: dict[str, int] = {}
         self._by_name: dict[str, str] = {}
         self._by_location: dict[str, str] = {}
@@ -104,7 +103,10 @@ class Memory:
             self._take_lineage(lineage.arrow(_LINEAGE_COLUMNS))
         rollbacks = self._store.rows(ROLLBACKS)
         if self._moved(ROLLBACKS.name, rollbacks.version):
-            self._take_rollbacks(rollbacks_of(rollbacks.all()))
+            journal = rollbacks_of(rollbacks.all())
+            self._holds = holds(journal)
+            self.undoings.take_rollbacks(journal)
+        self.undoings.settle(self._rows, self._derivations)
         runs = self._store.rows(RUNS)
         if self._moved(RUNS.name, runs.version):
             self._past.clear()
@@ -143,26 +145,6 @@ class Memory:
         """The rollback that holds a table, if one does."""
         return self._holds.get(table_id)
 
-    def undone(self) -> Mapping[str, tuple[Undone, ...]]:
-        """What rollbacks took back and no undo brought back, by `table_id` and by location."""
-        return self._undone
-
-    def derives_from_undone(self, table_id: str) -> bool:
-        """Whether any version on record read a table of which something was taken back."""
-        return table_id in self._from_undone
-
-    def doubted(self) -> frozenset[str]:
-        """Tables to be looked at although they did not move: what they had read was taken back, or brought back."""
-        return frozenset(self._doubted)
-
-    def looked_at(self, table_ids: Iterable[str]) -> None:
-        """Fold in that these tables have been looked at."""
-        self._doubted.difference_update(table_ids)
-
-    def restores(self) -> Collection[PlainRestore]:
-        """RESTOREs on record that no rollback of ours made, those of tables that are gone included."""
-        return self._restores
-
     def downstream(self) -> Mapping[str, AbstractSet[str]]:
         """By `table_id`, the tables that read it, or declare to depend on it."""
         return self._downstream
@@ -200,7 +182,8 @@ class Memory:
             for row in kept:
                 self._lineage_upto[row.output_id] = row.output_version
                 self._derive(row.input_id, row.output_id)
-            self._restores.update(foreign_restores(kept))
+            self.undoings.add_restores(restores_of(kept))
+            self.undoings.settle(self._rows, self._derivations)
             self._hold_for_downstream()
 
     def remember_runs(self, runs: Iterable[RunRow]) -> None:
@@ -230,32 +213,24 @@ class Memory:
             has_metastore=has_metastore,
         )
 
-    def _take_rollbacks(self, rollbacks: Collection[Rollback]) -> None:
-        self._holds = holds(rollbacks)
-        before, self._undone = self._undone, tainted_versions(rollbacks)
-        changed = {key for key in {*before, *self._undone} if before.get(key) != self._undone.get(key)}
-        self._doubted.update(target for source, target in self._derivations if source in changed)
-        self._from_undone = {target for source, target in self._derivations if source in self._undone}
-
     def _take_lineage(self, rows: pa.Table) -> None:
         # What a session saw its plan read it writes down at once; the commit itself may not have been seen yet.
         harvested = rows.filter(pc.not_equal(rows["confidence"], Confidence.PLAN.value))
         self._lineage_upto = highest_of_each(harvested["output_id"], harvested["output_version"])
-        self._restores = set(restores_in(rows))
+        self.undoings.take_restores(restores_in(rows))
         self._derivations.clear()
-        self._from_undone.clear()
         for source, target in distinct_pairs(rows["input_id"], rows["output_id"]):
             self._derive(source, target)
 
     def _derive(self, source: str, target: str) -> None:
         if source not in (target, NOTHING, NOT_KNOWN) and (source, target) not in self._derivations:
             self._derivations.add((source, target))
-            if source in self._undone:
-                self._from_undone.add(target)
+            self.undoings.derived(source, target)
             self._promises_stale = True
 
     def _hold_for_downstream(self) -> None:
-        """Know what is derived from what, and let tables keep what tables derived from them promise. Costs nothing while no table or derivation changed."""
+        """Know what is derived from what, and let tables keep what tables derived from them promise. Costs nothing while
+        no table or derivation changed."""
         if not self._promises_stale:
             return
         self._promises_stale = False

@@ -87,13 +87,13 @@ class Look:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OnRecord:
-    """What the system tables know of a table: whether any schema version, and lineage up to which version; what rollbacks
-    have taken back of all tables, and whether versions on record read any of those tables."""
+    """What the system tables know of a table: whether any schema version, and lineage up to which version; what was
+    taken back of all tables, and whether versions on record read any of those tables."""
 
     schema: bool
     lineage: int | None
     undone: Mapping[str, tuple[Undone, ...]] = field(default_factory=dict)
-    derives_from_undone: bool = False
+    may_hold_undone: bool = False
 
     @property
     def complete(self) -> bool:
@@ -262,14 +262,15 @@ class Observer:
         self, subject: Subject, fresh: tuple[LineageRow, ...], on_record: OnRecord
     ) -> tuple[Finding, ...]:
         """What head holds of versions that were taken back. Lineage is read only where there can be anything."""
-        reads = any(row.input_id in on_record.undone for row in fresh)
-        if isinstance(subject.seen, LogProblem) or not (reads or on_record.derives_from_undone):
+        table_id, undone = subject.row.table_id, on_record.undone
+        may = on_record.may_hold_undone or table_id in undone or any(row.input_id in undone for row in fresh)
+        if isinstance(subject.seen, LogProblem) or not may:
             return ()
-        rows = self._store.rows(LINEAGE).find(output_id=subject.row.table_id)
+        rows = self._store.rows(LINEAGE).find(output_id=table_id)
         found = undone_reads(
             (*rows, *fresh),
             subject.seen.version,
-            on_record.undone,
+            undone,
             format_id=subject.seen.format_id,
             marks=subject.row.marks,
         )

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from lakewarden.catalog.access import Deed, audit_row
 from lakewarden.catalog.errors import LakewardenError, UnreadableError
 from lakewarden.catalog.failpoints import reach
-from lakewarden.catalog.lineage.restores import PlainRestore, is_foreign_restore, taken_back
+from lakewarden.catalog.lineage.restores import RestoreCommit, is_foreign_restore, taken_back
 from lakewarden.catalog.lineage.versions import Version
 from lakewarden.catalog.model import RollbackState, Source, TableRow, TableState
 from lakewarden.catalog.registry.mark import log_of
@@ -47,7 +47,7 @@ class OpenRestores:
     """The RESTOREs of one table of which nothing is on record yet, and what could be derived from it."""
 
     row: TableRow
-    restores: tuple[PlainRestore, ...]
+    restores: tuple[RestoreCommit, ...]
     downstream: frozenset[str]
 
 
@@ -73,10 +73,10 @@ class RestoreCarrier:
 
     def open(self) -> Sequence[OpenRestores]:
         governed = self.memory.governed()
-        found: dict[str, list[PlainRestore]] = {}
-        for one in self.memory.restores():
+        found: dict[str, list[RestoreCommit]] = {}
+        for one in self.memory.undoings.plain_restores():
             known = governed.get(one.table_id)
-            if known is not None and known.row.source is not Source.SELF and _entry(one) not in self._settled:
+            if known is not None and _is_looked_at(known.row) and _entry(one) not in self._settled:
                 found.setdefault(one.table_id, []).append(one)
         if not found:
             return ()
@@ -162,10 +162,7 @@ class RestoreCarrier:
         """Take plans about the table's RESTOREs back that nobody has applied and that are out of date now."""
         journal = self.rollbacks.journal
         old = [each for each in journal.all() if _waits_for(each, row) and each.rollback_id != but]
-        if old:
-            journal.put(
-                (), forget=[each.head for each in old], because=f"a RESTORE of {row.name} made them stale"
-            )
+        journal.forget_plans(old, because=f"a RESTORE of {row.name} made them stale")
 
     def _nothing(self, one: OpenRestores, history: Sequence[Version]) -> str:
         """Why RESTOREs took nothing back. One that does not say where it went is told: somebody has to find out."""
@@ -222,7 +219,12 @@ class RestoreCarrier:
             self._settled_as_of = rows.version
 
 
-def _entry(one: PlainRestore) -> str:
+def _is_looked_at(row: TableRow) -> bool:
+    """A table that is quarantined waits until it is healed; system tables are nobody's source."""
+    return row.source is not Source.SELF and row.state is TableState.ACTIVE
+
+
+def _entry(one: RestoreCommit) -> str:
     return f"{_ENTRY}{one.table_id}-{one.version}-{one.format_id}"
 
 

@@ -2,7 +2,7 @@
 
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
@@ -169,15 +169,8 @@ class Rollbacks:
             require(actor, Deed.ROLLBACK, self.services.desk.get(row.table_id))
         return rollback
 
-    def keep(
-        self,
-        found: Gathered,
-        *,
-        actor: Actor,
-        on_moved: OnMoved = OnMoved.EXTEND,
-        instead_of: Iterable[Rollback] = (),
-    ) -> None:
-        """Keep a plan that restores anything, so that it can be quoted; forget others that it stands for, and old ones."""
+    def keep(self, found: Gathered, *, actor: Actor, on_moved: OnMoved = OnMoved.EXTEND) -> None:
+        """Keep a plan that restores anything, so that it can be quoted; forget old ones."""
         steps = found.steps()
         if not steps:
             return
@@ -194,7 +187,6 @@ class Rollbacks:
             for one in every
             if one.head.state is RollbackState.PLANNED and now - one.head.recorded_at > _PLANS_KEPT
         ]
-        old += [one.head for one in instead_of if one.rollback_id != found.plan.hash]
         old += [] if same is None else same.steps
         head = head_row(
             rollback_id=found.plan.hash,

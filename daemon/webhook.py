@@ -25,7 +25,7 @@ _LONGEST_PAUSE: Final = 60.0
 
 
 class EventKind(StrEnum):
-    """What happened: a contract, the `event` of each delivery."""
+    """What happened: a contract, the `event` of each delivery (docs/operations.md lists them)."""
 
     QUARANTINED = "quarantined"
     RUN_FAILED = "run_failed"

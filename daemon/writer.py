@@ -118,8 +118,10 @@ class Writer:
 
 
 def _late(looks: Iterable[Look], memory: Memory) -> Iterator[tuple[Look, Finding]]:
-    """Findings of late taint that say something new."""
+    """Findings of late taint that say something new, on tables that no rollback is at work on."""
     for look in looks:
+        if memory.rollback_of(look.table_id) is not None:
+            continue
         before = memory.health(look.table_id)
         known = {one.message for one in before.findings} if before is not None else set()
         for finding in look.findings:

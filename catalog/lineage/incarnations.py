@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from lakewarden.catalog.lineage.versions import Version
 
-__all__ = ["Histories", "Incarnations", "base_of", "is_predecessor"]
+__all__ = ["Histories", "Incarnations", "base_of", "is_predecessor", "may_be_same"]
 
 Histories = Mapping[str, Sequence[Version]]
 """By `table_id`, the versions of a log in order."""
@@ -29,6 +29,11 @@ def is_predecessor(table_id: str) -> bool:
 def base_of(table_id: str) -> str:
     """The `table_id` under which this table, or the one it is a predecessor of, is managed."""
     return table_id.partition(_MARK)[0]
+
+
+def may_be_same(one: str | None, other: str | None) -> bool:
+    """Whether two UUIDs may be of the same table; one that is not known may be any."""
+    return one is None or other is None or one == other
 
 
 class Incarnations:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from lakewarden.catalog.lineage.incarnations import may_be_same
 from lakewarden.catalog.lineage.rows import ALIAS, RESTORE
 from lakewarden.catalog.lineage.versions import Effect, effect_of
 from lakewarden.catalog.model import Confidence, LineageRow, Mark, MarkVerdict
@@ -70,7 +71,8 @@ def _of_this_log(
 
 def _is_clean(row: LineageRow, clean: Sequence[Mark]) -> bool:
     return any(
-        mark.version == row.output_version and _same(mark.format_id, row.output_format_id) for mark in clean
+        mark.version == row.output_version and may_be_same(mark.format_id, row.output_format_id)
+        for mark in clean
     )
 
 
@@ -81,13 +83,10 @@ def _read(row: LineageRow, undone: Mapping[str, Sequence[Undone]]) -> Iterable[U
     return [
         UndoneRead(version=row.output_version, input_version=min(row.input_version, one.last), undone=one)
         for one in undone.get(row.input_id, ())
-        if first <= one.last and one.first <= row.input_version and _same(row.input_format_id, one.format_id)
+        if first <= one.last
+        and one.first <= row.input_version
+        and may_be_same(row.input_format_id, one.format_id)
     ][:1]
-
-
-def _same(one: str | None, other: str | None) -> bool:
-    """Whether two UUIDs may be the same table's; one that is not known may be any."""
-    return one is None or other is None or one == other
 
 
 def _origin(version: int, said: Sequence[LineageRow]) -> int:

@@ -1,61 +1,140 @@
-"""RESTOREs that are no rollback of ours: somebody took versions of a table back and nothing else. Pure.
+"""RESTOREs, above all those that are no rollback of ours: somebody took versions of a table back and nothing else. Pure.
 
-What was derived from those versions is still there. Which versions they were is read from the table's log: what its head
-had before the RESTORE, and has not any more.
+What was derived from those versions is still there. Which versions they were is told twice: exactly by the table's log
+(`taken_back`), for a plan; by the numbers of versions alone (`restored_away`), for warnings.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakewarden.catalog.lineage.incarnations import may_be_same
 from lakewarden.catalog.lineage.rows import RESTORE
 from lakewarden.catalog.lineage.versions import Effect, Version
 from lakewarden.catalog.model import LineageRow
-from lakewarden.catalog.rollbacks import is_mark
+from lakewarden.catalog.rollbacks import Undone, is_mark
 
 __all__ = [
     "RESTORE_COLUMNS",
-    "PlainRestore",
-    "foreign_restores",
+    "RestoreCommit",
     "is_foreign_restore",
+    "restored_away",
     "restores_in",
+    "restores_of",
+    "still_undone",
     "taken_back",
 ]
 
-RESTORE_COLUMNS: Final = ("output_id", "output_version", "operation", "run_id", "output_format_id")
+RESTORE_COLUMNS: Final = (
+    "output_id",
+    "output_version",
+    "input_version",
+    "operation",
+    "run_id",
+    "output_format_id",
+)
 _OPERATIONS: Final = (RESTORE, "RESTORE")
 """The second where the log does not say which version was restored."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PlainRestore:
-    """Version `version` of a table is a RESTORE that no rollback of ours made; `format_id` is the table's UUID at it."""
+class RestoreCommit:
+    """Version `version` of a table is a RESTORE to version `target` (None: nobody knows). `ours`: a rollback made it;
+    `format_id` is the table's UUID at it."""
 
     table_id: str
     version: int
+    target: int | None
+    ours: bool
     format_id: str | None
 
 
-def restores_in(rows: pa.Table) -> Iterator[PlainRestore]:
-    """The plain RESTOREs among rows of `lakewarden.lineage` (columns `RESTORE_COLUMNS`)."""
+def restores_in(rows: pa.Table) -> Iterator[RestoreCommit]:
+    """The RESTOREs among rows of `lakewarden.lineage` (columns `RESTORE_COLUMNS`)."""
     found = rows.filter(pc.is_in(rows["operation"], value_set=pa.array(_OPERATIONS))).select(RESTORE_COLUMNS)
     for row in found.to_pylist():
-        if not is_mark(row["run_id"]):
-            yield PlainRestore(
-                table_id=row["output_id"], version=row["output_version"], format_id=row["output_format_id"]
-            )
+        yield RestoreCommit(
+            table_id=row["output_id"],
+            version=row["output_version"],
+            target=row["input_version"],
+            ours=is_mark(row["run_id"]),
+            format_id=row["output_format_id"],
+        )
 
 
-def foreign_restores(rows: Iterable[LineageRow]) -> Iterator[PlainRestore]:
+def restores_of(rows: Iterable[LineageRow]) -> Iterator[RestoreCommit]:
     """The same for rows as objects."""
     for row in rows:
-        if row.operation in _OPERATIONS and not is_mark(row.run_id):
-            yield PlainRestore(
-                table_id=row.output_id, version=row.output_version, format_id=row.output_format_id
+        if row.operation in _OPERATIONS:
+            yield RestoreCommit(
+                table_id=row.output_id,
+                version=row.output_version,
+                target=row.input_version,
+                ours=is_mark(row.run_id),
+                format_id=row.output_format_id,
             )
+
+
+def restored_away(restores: Iterable[RestoreCommit], name: str) -> tuple[Undone, ...]:
+    """What plain RESTOREs of one log took back and no later one brought back. `name` is the table's.
+
+    Versions between a target and its RESTORE count, but for a RESTORE that was made in between to something that is not
+    taken back: it holds what that held.
+    """
+    found: list[Undone] = []
+    passed: dict[int, int] = {}
+    for one in sorted(restores, key=lambda one: one.version):
+        target = one.target
+        if target is None:
+            continue
+        found = [rest for each in found for rest in _without(each, target)]
+        if not one.ours:
+            first = target + 1
+            for version in sorted(each for each in passed if target < each < one.version):
+                held = passed[version]
+                if not (first <= held < version or any(each.first <= held <= each.last for each in found)):
+                    found += _added(found, one, name, first, version - 1)
+                    first = version + 1
+            found += _added(found, one, name, first, one.version - 1)
+        passed[one.version] = target
+    return tuple(found)
+
+
+def still_undone(one: Undone, restores: Iterable[RestoreCommit]) -> tuple[Undone, ...]:
+    """What is left of a range after later RESTOREs of the same table (in any order), which may have brought some back."""
+    left = [one]
+    for later in restores:
+        if (
+            later.target is not None
+            and later.version > one.last
+            and may_be_same(later.format_id, one.format_id)
+        ):
+            left = [rest for each in left for rest in _without(each, later.target)]
+    return tuple(left)
+
+
+def _added(found: Sequence[Undone], one: RestoreCommit, name: str, first: int, last: int) -> list[Undone]:
+    """The versions `first` to `last`, as taken back by one RESTORE, but for those that are found already."""
+    left = [(first, last)]
+    for each in found:
+        cut = (((begin, min(end, each.first - 1)), (max(begin, each.last + 1), end)) for begin, end in left)
+        left = [part for both in cut for part in both if part[0] <= part[1]]
+    by = f"the RESTORE in version {one.version}"
+    return [
+        Undone(table_id=one.table_id, name=name, first=begin, last=end, by=by, format_id=one.format_id)
+        for begin, end in left
+        if begin <= end
+    ]
+
+
+def _without(one: Undone, target: int) -> list[Undone]:
+    """What is left of it once its versions up to `target` are back."""
+    if not one.first <= target <= one.last:
+        return [one]
+    return [] if target == one.last else [replace(one, first=target + 1)]
 
 
 def is_foreign_restore(one: Version) -> bool:

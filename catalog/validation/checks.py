@@ -152,10 +152,9 @@ CHECKS: Final[tuple[Check, ...]] = (
         name="reads_undone",
         tier=Tier.ON_CHANGE,
         severity=Severity.WARNING,
-        looks_at="Whether head holds anything that was made from versions which a rollback has taken back since.",
+        looks_at="Whether head holds anything that was made from versions which a rollback, or a RESTORE, took back.",
         sentences={
-            "read": "Version {version} was made from version {input_version} of {input}, which rollback {rollback_id}"
-            " took back{more}.",
+            "read": "Version {version} was made from version {input_version} of {input}, which {by} took back{more}.",
         },
         hint="`lakewarden rollback plan` with `--bad` and that version undoes it and what came from it;"
         " `lakewarden lineage mark` with `--clean` says that it is fine as it is.",

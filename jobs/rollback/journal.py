@@ -52,6 +52,17 @@ class Journal:
         kept, gone = tuple(rows), tuple(forget)
         self.store.edit(ROLLBACKS, lambda _: kept, delete=lambda _: gone, because=because)
 
+    def forget_plans(self, rollbacks: Iterable[Rollback], *, because: str) -> None:
+        """Remove plans, but for those that somebody has begun by now."""
+        heads = [one.head for one in rollbacks]
+
+        def still_planned(rows: Rows[RollbackRow]) -> list[RollbackRow]:
+            stored = (rows.get(head.rollback_id, head.step) for head in heads)
+            return [row for row in stored if row is not None and row.state is RollbackState.PLANNED]
+
+        if heads:
+            self.store.edit(ROLLBACKS, lambda _: (), delete=still_planned, because=because)
+
     def save(self, rollback: Rollback, *, expects: RollbackState, because: str) -> Rollback:
         """Write what differs from the stored rows, in one commit, if the rollback is still in state `expects`.
 

@@ -15,7 +15,7 @@ from lakewarden.catalog.model import OnRollback, RollbackState, TableState
 from lakewarden.catalog.registry.govern import declare_dependency, set_pause
 from lakewarden.catalog.registry.register import register
 from lakewarden.catalog.rollbacks import Rollback
-from lakewarden.catalog.system.base import AUDIT, Fence
+from lakewarden.catalog.system.base import AUDIT, HEALTH, Fence
 from lakewarden.daemon.assembly import build_daemon
 from lakewarden.daemon.cycle import Cycle
 from lakewarden.daemon.restored import RestoreCarrier
@@ -97,6 +97,11 @@ class Lake:
     def contents(self) -> list[list[int]]:
         return [ids(self.path(name)) for name in ("source", "first", "second")]
 
+    def findings(self, name: str) -> list[str]:
+        """What is on record as made from what was taken back."""
+        health = next(row for row in self.house.services.store.rows(HEALTH).all() if row.name == name)
+        return [one.message for one in health.findings if one.check == "reads_undone"]
+
     def record(self) -> list[str]:
         rows = self.house.services.store.rows(AUDIT).all()
         return [row.on for row in rows if row.audit_id.startswith("restored-")]
@@ -127,8 +132,11 @@ def test_a_plan_is_made_once_kept_and_told_whatever_is_deleted_or_restarted(
     message = lake.events[0].message
     assert "took back. Plan " + made.rollback_id in message and lake.events[0].owner == "ana"
     assert ("cannot be applied yet: db.first is derived" in message) == (what is ASKS)
-    versions = lake.house.versions()
     lake.sweep()
+    assert lake.findings("db.first") == [
+        "Version 1 was made from version 2 of db.source, which the RESTORE in version 3 took back."
+    ]
+    versions = lake.house.versions()
     lake.sweep(anew=True)
     lake.sweep()
     assert lake.house.versions() == versions, "nothing is written a second time"
@@ -155,6 +163,7 @@ def test_a_table_that_follows_goes_back_by_itself_whatever_is_killed(lake: Lake,
     assert lake.house.operations(str(lake.path("first")))["RESTORE"] == 1
     assert sorted(lake.states()) == [RollbackState.DONE, RollbackState.PLANNED]
     assert {one.head.actor for one in lake.journal()} == {"lakewarden"}
+    assert lake.findings("db.first") == [] and len(lake.findings("db.second")) == 1
     assert len(lake.record()) == 1
     by_itself = [row for row in lake.house.services.store.rows(AUDIT).all() if row.on.startswith("apply ")]
     assert {(row.actor, row.origin) for row in by_itself} <= {("lakewarden", "daemon")}

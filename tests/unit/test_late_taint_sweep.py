@@ -77,6 +77,20 @@ class Late:
         step = replace(head, step=1, kind=RollbackStep.RESTORE)
         self.world.store.edit(ROLLBACKS, lambda _: [head, step], because="test")
 
+    def restore_source(self, version: int, target: int) -> None:
+        """Somebody restores the source by hand."""
+        place = self.source.location or ""
+        commit = Commit(
+            version=version,
+            committed_at=self.world.clock.now(),
+            operation="RESTORE",
+            parameters={"version": str(target)},
+            data_change=True,
+            format_id=f"uuid-{place}",
+        )
+        self.world.reader.history.setdefault(place, []).append(commit)
+        self.world.write(self.source)
+
     def finding(self) -> Finding | None:
         found = [one for one in self.world.health("db.derived").findings if one.check == "reads_undone"]
         assert len(found) < 2
@@ -151,3 +165,32 @@ def test_it_is_settled_by_the_owner_who_says_that_it_is_clean(late: Late) -> Non
     late.world.store.edit(TABLES, lambda _: [marked(late.world.row("db.derived"))], because="test")
     late.world.sweep()
     assert late.finding() is None
+
+
+def test_what_a_plain_restore_took_back_is_known_too_until_it_is_brought_back(late: Late) -> None:
+    late.commit(read=4)
+    late.world.sweep()
+    late.restore_source(version=7, target=2)
+    late.world.sweep()
+    late.world.sweep()
+    finding = late.finding()
+    assert finding is not None
+    assert finding.message == (
+        "Version 1 was made from version 4 of db.source, which the RESTORE in version 7 took back."
+    )
+    late.world.restart()
+    before = len(late.world.store.commits)
+    late.world.sweep()
+    assert late.world.store.commits[before:] == []
+    late.restore_source(version=8, target=6)
+    late.world.sweep()
+    late.world.sweep()
+    assert late.finding() is None
+
+
+def test_a_late_commit_that_is_seen_together_with_the_restore_is_found_as_well(late: Late) -> None:
+    late.restore_source(version=7, target=2)
+    late.commit(read=4)
+    late.world.sweep()
+    late.world.sweep()
+    assert late.finding() is not None

@@ -11,7 +11,7 @@ from lakewarden.catalog.rollbacks import Undone
 from support.tables_by_hand import history
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
-UNDONE = {"a": (Undone(name="db.a", first=3, last=5, rollback_id="r1", format_id="u1"),)}
+UNDONE = {"a": (Undone(table_id="a", name="db.a", first=3, last=5, by="rollback r1", format_id="u1"),)}
 
 
 def rows(*lines: str, confidence: Confidence = Confidence.COMMITTED) -> list[LineageRow]:
@@ -79,7 +79,7 @@ def test_what_is_marked_clean_does_not_count_unless_the_mark_is_of_another_table
 
 
 def test_versions_of_a_table_made_anew_are_not_those_that_were_taken_back() -> None:
-    fresh = {"a": (Undone(name="db.a", first=3, last=5, rollback_id="r1", format_id="old"),)}
+    fresh = {"a": (Undone(table_id="a", name="db.a", first=3, last=5, by="rollback r1", format_id="old"),)}
     (row,) = [one for one in rows("create", "append <- a@4") if one.input_id == "a"]
     of_new = LineageRow(**{name: getattr(row, name) for name in row.__slots__} | {"input_format_id": "new"})
     assert undone_reads([of_new], 1, fresh) == ()

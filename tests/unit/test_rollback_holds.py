@@ -66,11 +66,9 @@ def test_under_way_the_targets_are_kept_and_afterwards_the_old_heads_for_the_und
 
 def test_what_was_taken_back_stays_known_as_tainted_until_it_is_undone() -> None:
     found = tainted_versions([rollback(State.DONE)])
-    assert {
-        key: [(one.first, one.last, one.rollback_id) for one in ranges] for key, ranges in found.items()
-    } == {
-        "a": [(5, 9, "r1")],
-        "b": [(7, 7, "r1")],
+    assert {key: [(one.first, one.last, one.by) for one in ranges] for key, ranges in found.items()} == {
+        "a": [(5, 9, "rollback r1")],
+        "b": [(7, 7, "rollback r1")],
     }
     assert tainted_versions([rollback(State.COMPENSATED, step=State.COMPENSATED)]) == {}
 
@@ -144,3 +142,16 @@ def test_a_rollback_runs_from_the_queue_and_ends_other_runs_first(tmp_path: Path
     assert finished is not None and finished.result.message == "2 tables rolled back"
     assert lake.contents("source", "derived") == {"source": [0, 1], "derived": [0]}
     assert bench.queue.unfinished() == ()
+
+
+def test_a_plan_that_somebody_has_begun_is_not_forgotten(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    for number in range(3):
+        lake.append("source", number)
+    begun = lake.begin(lake.step("source", 1))
+    planned = replace(begun, head=replace(begun.head, state=State.PLANNED))
+    lake.journal.forget_plans([planned], because="a reader that was slow")
+    assert lake.journal.get("r1").steps == begun.steps
+    lake.journal.put([planned.head], because="test")
+    lake.journal.forget_plans([planned], because="stale")
+    assert lake.journal.all() == ()

@@ -4,11 +4,19 @@ from dataclasses import replace
 
 import pytest
 
-from lakewarden.catalog.lineage.restores import is_foreign_restore, restores_in, taken_back
+from lakewarden.catalog.lineage.restores import (
+    RestoreCommit,
+    is_foreign_restore,
+    restored_away,
+    restores_in,
+    restores_of,
+    still_undone,
+    taken_back,
+)
 from lakewarden.catalog.lineage.rows import rows_of
 from lakewarden.catalog.lineage.versions import Version
 from lakewarden.catalog.model import Dependency, OnRollback, RollbackRow, RollbackState
-from lakewarden.catalog.rollbacks import is_mark
+from lakewarden.catalog.rollbacks import Undone, is_mark
 from lakewarden.jobs.rollback.act import mark_of
 from lakewarden.jobs.rollback.facts import TableFacts
 from lakewarden.jobs.rollback.trigger import Reaction, concerned, reaction, request_after, whole_request
@@ -37,6 +45,44 @@ SOURCE = history("create", "append", "append", "append", "RESTORE 1")
 def test_what_a_restore_took_back(lines: list[str], lost: tuple[int, ...]) -> None:
     log = history("create", *lines)
     assert taken_back(log, {one.version for one in log if is_foreign_restore(one)}) == lost
+
+
+@pytest.mark.parametrize(
+    ("lines", "away"),
+    [
+        pytest.param(["append", "append", "RESTORE 0", "append"], [(1, 2)], id="up to the restore"),
+        pytest.param(["append", "append", "RESTORE 0", "RESTORE 2"], [], id="brought back"),
+        pytest.param(["append", "append", "RESTORE 0", "RESTORE 1"], [(2, 2)], id="half of it brought back"),
+        pytest.param(["append", "RESTORE 0", "append", "RESTORE 0"], [(1, 1), (3, 3)], id="twice"),
+        pytest.param(["append", "RESTORE 0", "append", "RESTORE 2"], [(1, 1), (3, 3)], id="to a restore"),
+        pytest.param(
+            ["append", "RESTORE 0", "RESTORE 1", "RESTORE 0"], [(1, 1), (3, 3)], id="there and back"
+        ),
+        pytest.param(["append", "RESTORE"], [], id="nobody knows"),
+    ],
+)
+def test_what_may_no_longer_be_read_after_a_restore(lines: list[str], away: list[tuple[int, int]]) -> None:
+    """By numbers alone: it is for warnings, so it need not be as exact as a plan."""
+    rows = [row for one in history("create", *lines) for row in rows_of("a", one, at=NOW)]
+    found = restored_away(restores_of(rows), "db.a")
+    assert sorted((one.first, one.last) for one in found) == away
+    assert all(one.by.startswith("the RESTORE in version ") for one in found)
+
+
+def test_a_rollback_is_no_longer_warned_of_where_somebody_restored_what_it_took_back() -> None:
+    one = Undone(table_id="a", name="db.a", first=3, last=5, by="rollback r1", format_id="u1")
+
+    def left(*restores: tuple[int, int | None]) -> list[tuple[int, int]]:
+        told = [
+            RestoreCommit(table_id="a", version=version, target=target, ours=False, format_id="u1")
+            for version, target in restores
+        ]
+        return [(rest.first, rest.last) for rest in still_undone(one, told)]
+
+    assert left((6, 2), (7, 1), (8, None)) == [(3, 5)], "only what was taken back can be brought back"
+    assert left((5, 3)) == [(3, 5)], "that was before the rollback"
+    assert (left((7, 4)), left((7, 5))) == ([(5, 5)], [])
+    assert (left((7, 4), (8, 3)), left((7, 3), (8, 4))) == ([(5, 5)], [(5, 5)])
 
 
 def test_only_the_restores_asked_about_count_and_what_is_still_waiting() -> None:
@@ -69,10 +115,12 @@ def test_the_restores_of_our_own_rollbacks_set_nothing_off() -> None:
     rows = rows_table(
         [row for name, log in logs.items() for one in log for row in rows_of(name, one, at=NOW)]
     )
-    assert sorted((one.table_id, one.version, one.format_id) for one in restores_in(rows)) == [
-        ("b", 4, "u1"),
-        ("c", 2, "u1"),
+    assert sorted((one.table_id, one.version, one.target or -1, one.ours) for one in restores_in(rows)) == [
+        ("a", 4, 1, True),
+        ("b", 4, 1, False),
+        ("c", 2, -1, False),
     ]
+    assert restored_away([one for one in restores_in(rows) if one.table_id == "a"], "db.a") == ()
 
 
 # what is done about it
