@@ -33,7 +33,7 @@ from lakewarden.catalog.schemas import next_schema
 from lakewarden.catalog.scopes import Governed
 from lakewarden.catalog.system.base import LINEAGE, SCHEMAS, SYSTEM_TABLES, SystemStore
 from lakewarden.catalog.validation.subject import Subject
-from lakewarden.catalog.validation.undone import undone_findings
+from lakewarden.catalog.validation.undone import READS_UNDONE, undone_findings
 
 __all__ = ["BY", "Inspector", "Look", "Observer", "OnRecord", "settled"]
 
@@ -207,9 +207,12 @@ class Observer:
 
     def _never_judged(self, row: TableRow, before: HealthRow | None, on_record: OnRecord) -> bool:
         """Whether the table was never judged by its row as it is now (policy, name, location), or its schema or its
-        lineage is not on record. Looks of this process that left no trace count."""
+        lineage is not on record, or it was taken for late taint by an earlier process: that may have been lifted since.
+        Looks of this process that left no trace count."""
         looked = self._looked_at.get(row.table_id)
         if before is None or (looked is None and not on_record.complete and row.source is not Source.SELF):
+            return True
+        if looked is None and any(one.check == READS_UNDONE for one in before.findings):
             return True
         return row.updated_at > (max(looked, before.observed_at) if looked else before.observed_at)
 

@@ -6,24 +6,32 @@ Real Delta tables and a daemon's real cycles, in this process or as a process wh
 import signal
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
 
+from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.model import OnRollback, RollbackState, TableState
 from lakewarden.catalog.registry.govern import declare_dependency, set_pause
 from lakewarden.catalog.registry.register import register
 from lakewarden.catalog.rollbacks import Rollback
+from lakewarden.catalog.storage import StorageOptions
 from lakewarden.catalog.system.base import AUDIT, HEALTH, Fence
 from lakewarden.daemon.assembly import build_daemon
 from lakewarden.daemon.cycle import Cycle
 from lakewarden.daemon.restored import RestoreCarrier
 from lakewarden.daemon.rollback import rollbacks_of_services
+from lakewarden.daemon.rollback_request import Wanted, request_of
+from lakewarden.daemon.status import status_of
 from lakewarden.daemon.webhook import Event, EventKind
+from lakewarden.jobs.engine.fake import FakeEngine
+from lakewarden.jobs.rollback.act import Hands
+from lakewarden.jobs.rollback.saga import Saga
 from lakewarden.jobs.rollback.stored import decode_plan
 from support.crashes import points_of
-from support.derived import head, ids, write
+from support.derived import head, ids, reading, write
 from support.house import ANA, House
 
 FOLLOWS, WAITS, ASKS = OnRollback.CASCADE, OnRollback.PLAN, OnRollback.BLOCK
@@ -257,3 +265,29 @@ def test_a_broken_table_is_left_to_people(lake: Lake) -> None:
     lake.sweep()
     assert lake.house.state_of("db.first") is TableState.QUARANTINED
     assert lake.states() == [RollbackState.PLANNED] and lake.told() == [(EventKind.PLAN_WAITS, "db.first")]
+
+
+def test_a_slow_job_that_commits_after_a_rollback_is_flagged_until_the_rollback_is_undone(lake: Lake) -> None:
+    lake.register("first")
+    slow = reading(lake.reads)
+    rollbacks = rollbacks_of_services(lake.house.services)
+    wanted = Wanted(where="db.source", version=1)
+    made = rollbacks.plan(request_of(lake.house.services.desk, wanted), actor=ANA).plan.hash
+    rollbacks.begin(made, actor=ANA)
+    clock = lake.house.services.clock
+    hands = Hands(reader=DeltaReader(), engine=FakeEngine(clock), storage=lambda _: StorageOptions())
+    saga = Saga(journal=rollbacks.journal, hands=hands, undo_for=timedelta(days=7))
+    done = saga.go_on(made)
+    assert (done.head.state, ids(lake.source)) == (RollbackState.DONE, [1, 2])
+    write(lake.path("first"), 99, said=slow)
+    lake.sweep()
+    message = f"Version 1 was made from version 2 of db.source, which rollback {made} took back."
+    assert lake.findings("db.first") == [message]
+    assert status_of(lake.house.services).reads_undone == 1
+    lake.sweep(anew=True)
+    assert lake.findings("db.first") == [message]
+    undoing = done.with_head(RollbackState.UNDOING, undo=True)
+    rollbacks.journal.save(undoing, expects=RollbackState.DONE, because="test")
+    assert saga.go_on(made).head.state is RollbackState.COMPENSATED
+    lake.sweep()
+    assert lake.findings("db.first") == [] and lake.states() == [RollbackState.COMPENSATED]

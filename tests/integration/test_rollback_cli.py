@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from lakewarden.catalog.model import TableRow
-from lakewarden.catalog.system.base import AUDIT, TABLES
+from lakewarden.catalog.model import Finding, HealthRow, Severity, TableRow
+from lakewarden.catalog.system.base import AUDIT, HEALTH, TABLES, Rows
 from lakewarden.daemon.cli.app import run
 from lakewarden.daemon.settings import load_settings
 from support.daemon_process import FakeWorkerServices
@@ -190,6 +190,30 @@ def test_versions_are_marked_listed_planned_by_and_unmarked(desk: Desk) -> None:
     assert desk.call("lineage", "mark", "db.source", "2").code == 2
     what = [row.on for row in desk.services().store.rows(AUDIT).all() if row.on.startswith("mark ")]
     assert len(what) == 4, "refused calls are on record, too"
+
+
+def test_late_taint_is_seen_by_whoever_asks(desk: Desk) -> None:
+    store, table_id = (
+        desk.services().store,
+        desk.call("tables", "show", "db.derived", "-o", "json").json["table_id"],
+    )
+    message = "Version 1 was made from version 2 of db.source, which rollback r1 took back."
+
+    def late(rows: Rows[HealthRow]) -> list[HealthRow]:
+        health = rows.get(table_id)
+        assert health is not None
+        finding = Finding(
+            check="reads_undone", severity=Severity.WARNING, message=message, since=health.observed_at
+        )
+        return [replace(health, findings=(*health.findings, finding))]
+
+    store.edit(HEALTH, late, because="a sweep")
+    assert message in desk.call("why", "db.derived").err
+    assert desk.call("status", "-o", "json").json["reads_undone"] == 1
+    assert message in desk.call("tables", "show", "db.derived").out.replace("\n", " ")
+    assert [one["message"] for one in desk.call("tables", "validate", "db.derived", "-o", "json").json] == [
+        message
+    ]
 
 
 # What the user reads when it cannot be done; docs/incident.md quotes these sentences.

@@ -10,17 +10,19 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from lakewarden.catalog.lineage.record import LineageInput, LineageRecord, Operation, custom_metadata
 from lakewarden.catalog.storage import canonical
 
-__all__ = ["head", "ids", "overwrite", "write"]
+__all__ = ["head", "ids", "overwrite", "reading", "write"]
 
 
-def write(place: Path, *numbers: int, reads: Mapping[str, Path] | None = None, mode: str = "append") -> int:
-    """Write ids to a table, as derived from the heads of `reads` (by `table_id`). Returns the version."""
-    record = LineageRecord(
-        run_id=uuid.uuid4().hex,
-        operation=Operation.APPEND if mode == "append" else Operation.OVERWRITE,
-        user="ana",
-        inputs=tuple(_input(table_id, one) for table_id, one in (reads or {}).items()),
-    )
+def write(
+    place: Path,
+    *numbers: int,
+    reads: Mapping[str, Path] | None = None,
+    mode: str = "append",
+    said: LineageRecord | None = None,
+) -> int:
+    """Write ids to a table, as derived from the heads of `reads` (by `table_id`), or from what a job `said` when it read.
+    Returns the version."""
+    record = said or reading(reads or {}, Operation.APPEND if mode == "append" else Operation.OVERWRITE)
     write_deltalake(
         str(place),
         pa.table({"id": pa.array(numbers, pa.int64())}),
@@ -28,6 +30,16 @@ def write(place: Path, *numbers: int, reads: Mapping[str, Path] | None = None, m
         commit_properties=CommitProperties(custom_metadata=custom_metadata(record)),
     )
     return head(place)
+
+
+def reading(reads: Mapping[str, Path], operation: Operation = Operation.APPEND) -> LineageRecord:
+    """What a job says that has read the heads of `reads` and has not written yet."""
+    return LineageRecord(
+        run_id=uuid.uuid4().hex,
+        operation=operation,
+        user="ana",
+        inputs=tuple(_input(table_id, one) for table_id, one in reads.items()),
+    )
 
 
 def overwrite(place: Path, *numbers: int, reads: Mapping[str, Path] | None = None) -> int:

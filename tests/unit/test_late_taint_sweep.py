@@ -129,13 +129,18 @@ def test_a_slow_job_that_had_read_before_the_rollback_is_flagged_once_told_and_n
     assert late.world.store.commits[before:] == []
 
 
-def test_a_table_that_was_left_as_it_is_is_flagged_although_it_does_not_move(late: Late) -> None:
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_table_that_was_left_as_it_is_is_flagged_although_it_does_not_move(
+    late: Late, restarted: bool
+) -> None:
     late.commit(read=4)
     late.world.sweep()
     assert late.finding() is None
     late.roll_back()
     late.world.sweep()
     assert late.finding() is not None
+    if restarted:
+        late.world.restart()
     late.roll_back(RollbackState.COMPENSATED)
     late.world.sweep()
     assert late.finding() is None, "an undo lifts it"
