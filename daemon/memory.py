@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import timedelta
+from itertools import chain
 from typing import Final
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ import pyarrow.compute as pc
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.columns import distinct_pairs, highest_of_each, in_order
 from lakewarden.catalog.lineage.promises import LongerPromise, longer_promises
-from lakewarden.catalog.lineage.restores import RESTORE_COLUMNS, restores_in, restores_of
+from lakewarden.catalog.lineage.restores import RESTORE_OPERATIONS, restores_of
 from lakewarden.catalog.lineage.rows import NOT_KNOWN, NOTHING
 from lakewarden.catalog.model import (
     Action,
@@ -44,6 +45,7 @@ from lakewarden.catalog.system.base import (
     SCHEMAS,
     TABLES,
     Committed,
+    Rows,
     SystemStore,
 )
 from lakewarden.catalog.system.codec import codec
@@ -58,7 +60,7 @@ _RUN_COLUMNS: Final = (
     "run_id", "table_id", "name", "action", "because", "requires_version", "outcome", "error_class", "message",
     "predicted_bytes", "payload", "queued_at", "started_at", "finished_at",
 )  # fmt: skip
-_LINEAGE_COLUMNS: Final = (*RESTORE_COLUMNS, "input_id", "confidence")
+_LINEAGE_COLUMNS: Final = ("output_id", "output_version", "input_id", "confidence", "operation")
 _BATCH: Final = 5_000
 
 
@@ -100,7 +102,7 @@ class Memory:
             self._with_schema = set(schemas.arrow(["table_id"]).column(0).to_pylist())
         lineage = self._store.rows(LINEAGE)
         if self._moved(LINEAGE.name, lineage.version):
-            self._take_lineage(lineage.arrow(_LINEAGE_COLUMNS))
+            self._take_lineage(lineage)
         rollbacks = self._store.rows(ROLLBACKS)
         if self._moved(ROLLBACKS.name, rollbacks.version):
             journal = rollbacks_of(rollbacks.all())
@@ -213,11 +215,14 @@ class Memory:
             has_metastore=has_metastore,
         )
 
-    def _take_lineage(self, rows: pa.Table) -> None:
+    def _take_lineage(self, lineage: Rows[LineageRow]) -> None:
+        rows = lineage.arrow(_LINEAGE_COLUMNS)
         # What a session saw its plan read it writes down at once; the commit itself may not have been seen yet.
         harvested = rows.filter(pc.not_equal(rows["confidence"], Confidence.PLAN.value))
         self._lineage_upto = highest_of_each(harvested["output_id"], harvested["output_version"])
-        self.undoings.take_restores(restores_in(rows))
+        kinds = set(pc.unique(rows["operation"]).to_pylist())
+        restores = (lineage.find(operation=one) for one in RESTORE_OPERATIONS if one in kinds)
+        self.undoings.take_restores(restores_of(chain.from_iterable(restores)))
         self._derivations.clear()
         for source, target in distinct_pairs(rows["input_id"], rows["output_id"]):
             self._derive(source, target)

@@ -8,9 +8,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from lakewarden.catalog.lineage.incarnations import may_be_same
 from lakewarden.catalog.lineage.rows import RESTORE
 from lakewarden.catalog.lineage.versions import Effect, Version
@@ -18,26 +15,17 @@ from lakewarden.catalog.model import LineageRow
 from lakewarden.catalog.rollbacks import Undone, is_mark
 
 __all__ = [
-    "RESTORE_COLUMNS",
+    "RESTORE_OPERATIONS",
     "RestoreCommit",
     "is_foreign_restore",
     "restored_away",
-    "restores_in",
     "restores_of",
     "still_undone",
     "taken_back",
 ]
 
-RESTORE_COLUMNS: Final = (
-    "output_id",
-    "output_version",
-    "input_version",
-    "operation",
-    "run_id",
-    "output_format_id",
-)
-_OPERATIONS: Final = (RESTORE, "RESTORE")
-"""The second where the log does not say which version was restored."""
+RESTORE_OPERATIONS: Final = (RESTORE, "RESTORE")
+"""What `lakewarden.lineage` calls a RESTORE; the second where the log does not say which version was restored."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,23 +40,10 @@ class RestoreCommit:
     format_id: str | None
 
 
-def restores_in(rows: pa.Table) -> Iterator[RestoreCommit]:
-    """The RESTOREs among rows of `lakewarden.lineage` (columns `RESTORE_COLUMNS`)."""
-    found = rows.filter(pc.is_in(rows["operation"], value_set=pa.array(_OPERATIONS))).select(RESTORE_COLUMNS)
-    for row in found.to_pylist():
-        yield RestoreCommit(
-            table_id=row["output_id"],
-            version=row["output_version"],
-            target=row["input_version"],
-            ours=is_mark(row["run_id"]),
-            format_id=row["output_format_id"],
-        )
-
-
 def restores_of(rows: Iterable[LineageRow]) -> Iterator[RestoreCommit]:
-    """The same for rows as objects."""
+    """The RESTOREs among rows of `lakewarden.lineage`."""
     for row in rows:
-        if row.operation in _OPERATIONS:
+        if row.operation in RESTORE_OPERATIONS:
             yield RestoreCommit(
                 table_id=row.output_id,
                 version=row.output_version,

@@ -8,7 +8,6 @@ from lakewarden.catalog.lineage.restores import (
     RestoreCommit,
     is_foreign_restore,
     restored_away,
-    restores_in,
     restores_of,
     still_undone,
     taken_back,
@@ -21,7 +20,7 @@ from lakewarden.jobs.rollback.act import mark_of
 from lakewarden.jobs.rollback.facts import TableFacts
 from lakewarden.jobs.rollback.trigger import Reaction, concerned, reaction, request_after, whole_request
 from lakewarden.jobs.rollback.values import RollbackPlan
-from support.fleet_logs import NOW, rows_table
+from support.fleet_logs import NOW
 from support.tables_by_hand import facts, history, plan
 
 SOURCE = history("create", "append", "append", "append", "RESTORE 1")
@@ -112,15 +111,15 @@ def test_the_restores_of_our_own_rollbacks_set_nothing_off() -> None:
     assert not is_foreign_restore(ours) and taken_back((*SOURCE[:4], ours), {4}) == ()
     blind = history("create", "append", "RESTORE")
     logs = {"a": (*SOURCE[:4], ours), "b": SOURCE, "c": blind}
-    rows = rows_table(
-        [row for name, log in logs.items() for one in log for row in rows_of(name, one, at=NOW)]
+    found = list(
+        restores_of(row for name, log in logs.items() for one in log for row in rows_of(name, one, at=NOW))
     )
-    assert sorted((one.table_id, one.version, one.target or -1, one.ours) for one in restores_in(rows)) == [
+    assert [(one.table_id, one.version, one.target, one.ours) for one in found] == [
         ("a", 4, 1, True),
         ("b", 4, 1, False),
-        ("c", 2, -1, False),
+        ("c", 2, None, False),
     ]
-    assert restored_away([one for one in restores_in(rows) if one.table_id == "a"], "db.a") == ()
+    assert restored_away(found[:1], "db.a") == ()
 
 
 # what is done about it
