@@ -6,12 +6,13 @@ Real Delta tables and a daemon's real cycles, in this process or as a process wh
 import signal
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
 
+from lakewarden.catalog.errors import ConsentError
 from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.model import OnRollback, RollbackState, TableState
 from lakewarden.catalog.registry.govern import declare_dependency, set_pause
@@ -105,6 +106,15 @@ class Lake:
     def contents(self) -> list[list[int]]:
         return [ids(self.path(name)) for name in ("source", "first", "second")]
 
+    def go_on(self, rollback_id: str) -> RollbackState:
+        """Do what is left to do of a rollback, as a worker does."""
+        services = self.house.services
+        hands = Hands(
+            reader=DeltaReader(), engine=FakeEngine(services.clock), storage=lambda _: StorageOptions()
+        )
+        journal = rollbacks_of_services(services).journal
+        return Saga(journal=journal, hands=hands, undo_for=timedelta(days=7)).go_on(rollback_id).head.state
+
     def findings(self, name: str) -> list[str]:
         """What is on record as made from what was taken back."""
         health = next(row for row in self.house.services.store.rows(HEALTH).all() if row.name == name)
@@ -149,6 +159,31 @@ def test_a_plan_is_made_once_kept_and_told_whatever_is_deleted_or_restarted(
     lake.sweep()
     assert lake.house.versions() == versions, "nothing is written a second time"
     assert len(lake.events) == 1 and lake.contents()[0:2] == [[1, 2], [1, 2, 99]]
+
+
+def test_the_plan_that_waits_does_the_rest_when_its_owner_applies_it(lake: Lake) -> None:
+    lake.derive("first", 99)
+    lake.declare("first", WAITS)
+    lake.restore(1)
+    lake.sweep()
+    (made,) = lake.journal()
+    rollbacks_of_services(lake.house.services).begin(made.rollback_id, actor=ANA)
+    assert lake.go_on(made.rollback_id) is RollbackState.DONE
+    assert lake.contents() == [[1, 2]] * 3
+    assert [lake.house.operations(str(lake.path(name)))["RESTORE"] for name in ("source", "first")] == [1, 1]
+    lake.sweep()
+    assert lake.findings("db.first") == [] and len(lake.journal()) == 1, "what we restore sets nothing off"
+
+
+def test_an_owner_who_wants_to_be_asked_is(lake: Lake) -> None:
+    lake.derive("first", 99)
+    lake.declare("first", ASKS)
+    lake.restore(1)
+    lake.sweep()
+    (made,) = lake.journal()
+    with pytest.raises(ConsentError, match="its owner wants to be asked") as raised:
+        rollbacks_of_services(lake.house.services).begin(made.rollback_id, actor=ANA)
+    assert "--agreed db.first" in raised.value.hint
 
 
 @pytest.mark.crash
@@ -274,11 +309,7 @@ def test_a_slow_job_that_commits_after_a_rollback_is_flagged_until_the_rollback_
     wanted = Wanted(where="db.source", version=1)
     made = rollbacks.plan(request_of(lake.house.services.desk, wanted), actor=ANA).plan.hash
     rollbacks.begin(made, actor=ANA)
-    clock = lake.house.services.clock
-    hands = Hands(reader=DeltaReader(), engine=FakeEngine(clock), storage=lambda _: StorageOptions())
-    saga = Saga(journal=rollbacks.journal, hands=hands, undo_for=timedelta(days=7))
-    done = saga.go_on(made)
-    assert (done.head.state, ids(lake.source)) == (RollbackState.DONE, [1, 2])
+    assert (lake.go_on(made), ids(lake.source)) == (RollbackState.DONE, [1, 2])
     write(lake.path("first"), 99, said=slow)
     lake.sweep()
     message = f"Version 1 was made from version 2 of db.source, which rollback {made} took back."
@@ -286,8 +317,22 @@ def test_a_slow_job_that_commits_after_a_rollback_is_flagged_until_the_rollback_
     assert status_of(lake.house.services).reads_undone == 1
     lake.sweep(anew=True)
     assert lake.findings("db.first") == [message]
-    undoing = done.with_head(RollbackState.UNDOING, undo=True)
+    undoing = rollbacks.journal.get(made).with_head(RollbackState.UNDOING, undo=True)
     rollbacks.journal.save(undoing, expects=RollbackState.DONE, because="test")
-    assert saga.go_on(made).head.state is RollbackState.COMPENSATED
+    assert lake.go_on(made) is RollbackState.COMPENSATED
     lake.sweep()
     assert lake.findings("db.first") == [] and lake.states() == [RollbackState.COMPENSATED]
+
+
+def test_a_restore_that_does_not_say_where_it_went_is_told_to_the_owner(lake: Lake) -> None:
+    lake.derive("first", 99)
+    lake.declare("first", FOLLOWS)
+    committed = DeltaTable(str(lake.source)).history()
+    moment = next(one["timestamp"] for one in committed if one["version"] == 1)
+    DeltaTable(str(lake.source)).restore(datetime.fromtimestamp(moment / 1000, UTC))
+    lake.sweep()
+    assert lake.contents()[:2] == [[1, 2], [1, 2, 99]]
+    assert (lake.states(), lake.told()) == ([], [(EventKind.PLAN_WAITS, "db.source")])
+    assert "does not say to which version it went" in lake.events[0].message
+    lake.sweep()
+    assert len(lake.events) == 1
