@@ -14,7 +14,7 @@ from lakewarden.catalog.errors import PreconditionError
 from lakewarden.catalog.formats.base import TableReader
 from lakewarden.catalog.metastore.base import Metastore
 from lakewarden.catalog.registry.desk import Desk
-from lakewarden.catalog.state.base import Inbox, Leases, Queue
+from lakewarden.catalog.state.base import Bookmarks, Inbox, Leases, Queue
 from lakewarden.catalog.storage import StorageOptions
 from lakewarden.catalog.system.base import SystemStore
 from lakewarden.catalog.system.store import DeltaSystemStore
@@ -67,6 +67,12 @@ class Services:
     def queue(self) -> Queue:
         """Runs between plan and record."""
         made: Queue = load("lakewarden.catalog.state.queue").DatabaseQueue(self._database)
+        return made
+
+    @cached_property
+    def bookmarks(self) -> Bookmarks:
+        """How far something has been read."""
+        made: Bookmarks = load("lakewarden.catalog.state.bookmarks").DatabaseBookmarks(self._database)
         return made
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Ports of the operational database: who leads, what to look at, what is to be run."""
+"""Ports of the operational database: who leads, what to look at, what is to be run, how far something was read."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ from lakewarden.catalog.model import Action, Outcome
 __all__ = [
     "CANCELLED",
     "SUPERSEDED",
+    "Bookmarks",
     "Hint",
     "HintKind",
     "HintSink",
@@ -52,6 +53,16 @@ class Leases(Protocol):
 
     def incarnation(self) -> str:
         """An id that this database was given when it was created; a new database has a new one."""
+
+
+class Bookmarks(Protocol):
+    """How far something has been read, by name. Whoever loses a bookmark starts anew: see where it is used."""
+
+    def get(self, name: str) -> int | None:
+        """Where it stands, None if it was never put. Raises `UnavailableError`."""
+
+    def put(self, name: str, value: int) -> None:
+        """Move it, forward or back. Raises `UnavailableError`."""
 
 
 class HintKind(StrEnum):

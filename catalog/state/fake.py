@@ -21,7 +21,20 @@ from lakewarden.catalog.state.base import (
     RunState,
 )
 
-__all__ = ["FakeInbox", "FakeLeases", "FakeQueue"]
+__all__ = ["FakeBookmarks", "FakeInbox", "FakeLeases", "FakeQueue"]
+
+
+class FakeBookmarks:
+    """`Bookmarks` in memory."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, int] = {}
+
+    def get(self, name: str) -> int | None:
+        return self._values.get(name)
+
+    def put(self, name: str, value: int) -> None:
+        self._values[name] = value
 
 
 class FakeLeases:

@@ -26,7 +26,7 @@ from sqlalchemy.sql.functions import FunctionElement
 
 from lakewarden.catalog.state.base import RunState
 
-__all__ = ["FORGOTTEN", "HINT", "LEASE", "META", "RUN", "STEPS", "Steps", "now_ms"]
+__all__ = ["BOOKMARK", "FORGOTTEN", "HINT", "LEASE", "META", "RUN", "STEPS", "Steps", "now_ms"]
 
 _METADATA: Final = MetaData()
 
@@ -112,6 +112,13 @@ FORGOTTEN: Final = Table(
 )
 """Runs that were recorded, so that a worker which comes back late is not taken for one of a deleted database."""
 
+BOOKMARK: Final = Table(
+    "lakewarden_bookmark",
+    _METADATA,
+    Column("name", String(200), primary_key=True),
+    Column("value", BigInteger, nullable=False),
+)
+
 Steps = Sequence[Sequence[DDLElement]]
 
 STEPS: Final[Steps] = (
@@ -123,6 +130,7 @@ STEPS: Final[Steps] = (
         CreateIndex(_BY_STATE),
         CreateTable(FORGOTTEN),
     ),
+    (CreateTable(BOOKMARK),),
 )
 """Step n takes the database from schema version n to n + 1. Steps are only ever appended; none is changed."""
 

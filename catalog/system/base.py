@@ -164,5 +164,10 @@ class SystemStore(Protocol):
         A key that is there already is left as it is, so that repeating an append after a crash adds nothing.
         """
 
+    def added(self, table: SystemTable[R], version: int) -> tuple[R, ...]:
+        """The rows of an append-only table that one of its commits added, in key order; none where files were only
+        rewritten. Raises `NotFoundError` if the log does not reach back to the version before, or not up to it.
+        """
+
     def raise_fence(self, incarnation: str, *, at_least: int) -> Fence:
         """Become leader in the format: token = 1 + max(`at_least`, tokens in all tables), committed to all seven."""

@@ -136,6 +136,13 @@ class FakeSystemStore:
 
         return self.edit(table, fresh, fence=fence, because=because).version
 
+    def added(self, table: SystemTable[R], version: int) -> tuple[R, ...]:
+        if version == 0:
+            return ()
+        before = self.rows(table, version=version - 1)
+        rows = self.rows(table, version=version).all()
+        return tuple(row for row in rows if before.get(*key_of(table, row)) is None)
+
     def raise_fence(self, incarnation: str, *, at_least: int) -> Fence:
         with self._lock:
             token = 1 + max(at_least, *(self._of(table).token for table in SYSTEM_TABLES))

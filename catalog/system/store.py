@@ -18,7 +18,7 @@ from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.model import TableRow
 from lakewarden.catalog.storage import StorageOptions
 from lakewarden.catalog.system.base import SYSTEM_TABLES, TABLES, Committed, Fence, R, Rows, SystemTable
-from lakewarden.catalog.system.codec import codec
+from lakewarden.catalog.system.codec import codec, keys_of
 from lakewarden.catalog.system.commits import Note, admit, commit, leader_token, removal
 from lakewarden.catalog.system.files import ColumnCache, DataFiles
 from lakewarden.catalog.system.handles import Handles
@@ -26,7 +26,7 @@ from lakewarden.catalog.system.migrate import create_table, upgrade
 from lakewarden.catalog.system.patch import Patch, Rewrite, patch, rewrites
 from lakewarden.catalog.system.schema import statistics_columns
 from lakewarden.catalog.system.snapshot import Snapshot
-from lakewarden.catalog.system.view import DeltaRows, key_of
+from lakewarden.catalog.system.view import DeltaRows, key_of, sortable
 
 __all__ = ["DeltaSystemStore"]
 
@@ -110,6 +110,17 @@ class DeltaSystemStore:
             return Patch(rows=tuple(row for key, row in wanted.items() if key not in known))
 
         return self._settle(table, decide, note, merge=False).version
+
+    def added(self, table: SystemTable[R], version: int) -> tuple[R, ...]:
+        if version == 0:
+            return ()
+        before, after = (self._handles.at(table, one) for one in (version - 1, version))
+        fresh, gone = set(after.pieces) - set(before.pieces), set(before.pieces) - set(after.pieces)
+        files = self._files(table)
+        rows = codec(table).decode(files.read_all(fresh))
+        moved = set(keys_of(files.read_all(gone, table.key), table.key))
+        added = [row for row in rows if key_of(table, row) not in moved]
+        return tuple(sorted(added, key=lambda row: sortable(key_of(table, row))))
 
     def raise_fence(self, incarnation: str, *, at_least: int) -> Fence:
         """Become leader: unique because the first table accepts each token once; a loser takes a higher one.

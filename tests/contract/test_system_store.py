@@ -136,6 +136,19 @@ def test_a_key_that_is_there_is_replaced(store: SystemStore) -> None:
     assert store.rows(TABLES).arrow(["row"]).num_rows == 9
 
 
+def test_what_a_commit_added_can_be_asked_for(store: SystemStore) -> None:
+    first, second = sample(LINEAGE, 1), sample(LINEAGE, 2)
+    store.append(LINEAGE, [first], because="a sweep")
+    version = store.append(LINEAGE, [second, first, sample(LINEAGE, 3)], because="the next one")
+    store.raise_fence("another leader", at_least=7)
+    assert store.added(LINEAGE, version) == (second, sample(LINEAGE, 3))
+    assert store.added(LINEAGE, version - 1) == (first,)
+    assert store.added(LINEAGE, version + 1) == ()
+    assert store.added(LINEAGE, 0) == ()
+    with pytest.raises(NotFoundError, match="has no version"):
+        store.added(LINEAGE, version + 2)
+
+
 def test_a_row_equal_to_what_is_stored_makes_no_commit(store: SystemStore) -> None:
     first = store.edit(TABLES, lambda _: [table_row(7)], because="register")
     for _ in range(10):

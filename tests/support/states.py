@@ -14,9 +14,10 @@ from sqlalchemy.engine import make_url
 
 from lakewarden.catalog.clock import ManualClock
 from lakewarden.catalog.model import Action
-from lakewarden.catalog.state.base import Inbox, Leases, Queue, RunRequest
+from lakewarden.catalog.state.base import Bookmarks, Inbox, Leases, Queue, RunRequest
+from lakewarden.catalog.state.bookmarks import DatabaseBookmarks
 from lakewarden.catalog.state.db import open_database
-from lakewarden.catalog.state.fake import FakeInbox, FakeLeases, FakeQueue
+from lakewarden.catalog.state.fake import FakeBookmarks, FakeInbox, FakeLeases, FakeQueue
 from lakewarden.catalog.state.inbox import DatabaseInbox
 from lakewarden.catalog.state.lease import DatabaseLeases
 from lakewarden.catalog.state.queue import DatabaseQueue
@@ -30,17 +31,24 @@ LONG = timedelta(minutes=5)
 
 @dataclass(frozen=True, kw_only=True)
 class State:
-    """The three ports on one database; `wait` lets time pass for it."""
+    """The four ports on one database; `wait` lets time pass for it."""
 
     leases: Leases
     inbox: Inbox
     queue: Queue
+    bookmarks: Bookmarks
     wait: Callable[[timedelta], None]
 
 
 def fake_state() -> State:
     clock = ManualClock()
-    return State(leases=FakeLeases(clock), inbox=FakeInbox(), queue=FakeQueue(clock), wait=clock.advance)
+    return State(
+        leases=FakeLeases(clock),
+        inbox=FakeInbox(),
+        queue=FakeQueue(clock),
+        bookmarks=FakeBookmarks(),
+        wait=clock.advance,
+    )
 
 
 @contextmanager
@@ -50,6 +58,7 @@ def database_state(url: str) -> Iterator[State]:
         leases=DatabaseLeases(database),
         inbox=DatabaseInbox(database),
         queue=DatabaseQueue(database),
+        bookmarks=DatabaseBookmarks(database),
         wait=lambda duration: time.sleep(duration.total_seconds()),
     )
     database.close()

@@ -47,6 +47,7 @@ def test_compaction_joins_small_files_and_keeps_every_row(store: DeltaSystemStor
     before = store.rows(RUNS)
     done = compact(store, RUNS, target_bytes=MEBIBYTE, min_small_files=4, note=NOTE)
     assert (done.files_removed, done.files_added) == (24, 4) and done.version == before.version + 1
+    assert store.added(RUNS, before.version + 1) == ()
     after = store.rows(RUNS)
     assert after.all() == before.all() and after.version == done.version
     assert [after.get(f"run-{number:06d}") for number in range(24)] == list(before.all())
