@@ -7,8 +7,6 @@ fit or cannot be delivered is counted and dropped: the truth is in the system ta
 import json
 import queue
 import threading
-import urllib.error
-import urllib.request
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -16,6 +14,7 @@ from typing import Final, Protocol
 
 from lakewarden.daemon.log import get_log
 from lakewarden.daemon.metrics import Metrics
+from lakewarden.daemon.posting import post_json
 
 __all__ = ["Event", "EventKind", "Notifier", "Silence", "Webhook"]
 
@@ -68,7 +67,7 @@ class Webhook:
     def __init__(
         self, url: str, *, timeout: timedelta, attempts: int, metrics: Metrics, pause: float = _FIRST_PAUSE
     ) -> None:
-        self._url, self._timeout, self._attempts = url, timeout.total_seconds(), attempts
+        self._url, self._timeout, self._attempts = url, timeout, attempts
         self._metrics, self._first_pause = metrics, pause
         self._events: queue.Queue[Event] = queue.Queue(maxsize=_CAPACITY)
         self._stopping = threading.Event()
@@ -113,8 +112,8 @@ class Webhook:
         return False
 
 
-def _post(url: str, event: Event, timeout: float) -> str | None:
-    """None if the receiver took it, else what went wrong. Never names the URL, which may be a secret."""
+def _post(url: str, event: Event, timeout: timedelta) -> str | None:
+    """None if the receiver took it, else what went wrong."""
     body = json.dumps(
         {
             "event": event.kind,
@@ -126,14 +125,4 @@ def _post(url: str, event: Event, timeout: float) -> str | None:
             "run_id": event.run_id,
         }
     ).encode()
-    request = urllib.request.Request(
-        url, data=body, headers={"Content-Type": "application/json"}, method="POST"
-    )
-    try:
-        with urllib.request.urlopen(request, timeout=timeout) as response:
-            response.read(1)
-    except urllib.error.HTTPError as error:
-        return f"the receiver answered {error.code}"
-    except (OSError, ValueError) as error:
-        return f"the receiver cannot be reached ({type(error).__name__})"
-    return None
+    return post_json(url, body, timeout=timeout).problem

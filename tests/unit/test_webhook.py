@@ -1,14 +1,10 @@
 """The webhook against a real receiver; the pages against a real client."""
 
-import json
-import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 
 import pytest
 
@@ -18,6 +14,7 @@ from lakewarden.daemon.health import Role, Vitals
 from lakewarden.daemon.http import Pages
 from lakewarden.daemon.metrics import Metrics
 from lakewarden.daemon.webhook import Event, EventKind, Webhook
+from support.receivers import Receiver, until
 
 EVENT = Event(
     kind=EventKind.QUARANTINED,
@@ -27,35 +24,6 @@ EVENT = Event(
     message="db.t is quarantined.",
     at=datetime(2026, 6, 1, tzinfo=UTC),
 )
-
-
-class Receiver:
-    """An HTTP server that answers with the given status codes in turn, then with 200."""
-
-    def __init__(self) -> None:
-        self.got: list[dict[str, Any]] = []
-        self.answers: list[int] = []
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                status = outer.answers.pop(0) if outer.answers else 200
-                if status == 200:
-                    outer.got.append(json.loads(body))
-                self.send_response(status)
-                self.end_headers()
-
-            def log_message(self, format: str, *args: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}/hook"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
 
 
 @pytest.fixture
@@ -75,9 +43,7 @@ def test_events_arrive_as_json_and_are_retried(receiver: Receiver) -> None:
     receiver.answers = [500, 503]
     hook.start()
     hook.tell(EVENT)
-    end = time.monotonic() + 10
-    while not receiver.got and time.monotonic() < end:
-        time.sleep(0.01)
+    until(lambda: bool(receiver.got))
     hook.stop()
     assert receiver.got == [
         {
