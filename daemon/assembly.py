@@ -9,6 +9,9 @@ from lakewarden.catalog.spool import Spool, drain
 from lakewarden.daemon.care import Caretaker
 from lakewarden.daemon.cycle import Cycle, CycleParts
 from lakewarden.daemon.discover import candidates
+from lakewarden.daemon.event_sinks import sinks_of
+from lakewarden.daemon.event_tail import EventTail
+from lakewarden.daemon.events import MakerSource
 from lakewarden.daemon.footprint import keep_small
 from lakewarden.daemon.health import Vitals
 from lakewarden.daemon.hints import Ears
@@ -72,7 +75,23 @@ def build_daemon(services: Services, *, pages: bool = True) -> Service:
             metrics=metrics,
             pages=Pages(port=settings.http_port, vitals=vitals, metrics=metrics) if pages else None,
             webhook=webhook,
+            tails=_tails(services, metrics),
         )
+    )
+
+
+def _tails(services: Services, metrics: Metrics) -> tuple[EventTail, ...]:
+    """What sends lineage events: one per sink that the settings name."""
+    settings, store = services.settings, services.store
+    return tuple(
+        EventTail(
+            store=store,
+            bookmarks=services.bookmarks,
+            sink=sink,
+            maker=MakerSource(store, settings),
+            metrics=metrics,
+        )
+        for sink in sinks_of(settings)
     )
 
 

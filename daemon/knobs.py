@@ -118,6 +118,22 @@ KNOBS: Final = (
     _knob("webhook.url", KnobKind.TEXT, "", "POST quarantines, failed runs, plans that wait for consent, and late taint.", secret=True),
     _knob("webhook.timeout", KnobKind.DURATION, "5 s", "How long one delivery may take."),
     _knob("webhook.attempts", KnobKind.COUNT, "5", "How often a delivery is tried before it is dropped and counted."),
+    _knob("openlineage.file", KnobKind.PATH, "", "Append an OpenLineage event for each recorded version to this file."),
+    _knob("openlineage.url", KnobKind.TEXT, "", "POST these events to this endpoint, one by one.", secret=True),
+    _knob("openlineage.token", KnobKind.TEXT, "", "Bearer token for the endpoint.", secret=True),
+    _knob("openlineage.timeout", KnobKind.DURATION, "10 s", "How long one delivery may take; then it is tried again."),
+    _knob(
+        "openlineage.namespace",
+        KnobKind.TEXT,
+        "lakewarden",
+        "Namespace of jobs in these events, and of table names where there is no metastore; one per installation.",
+    ),
+    _knob(
+        "openlineage.maintenance",
+        KnobKind.SWITCH,
+        "no",
+        "Send events for versions that change no content (OPTIMIZE, VACUUM, properties), too.",
+    ),
     _knob("log.level", KnobKind.TEXT, "info", "Least severe line that is written.", choices=("debug", "info", "warning", "error")),
     _knob(
         "log.format",

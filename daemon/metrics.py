@@ -69,6 +69,16 @@ class Metrics:
         self.webhooks = Counter(
             "lakewarden_webhooks", "Webhook deliveries (delivered, dropped).", ["outcome"], registry=registry
         )
+        self.events = Counter(
+            "lakewarden_events", "Lineage events by sink and outcome (sent, refused).", ["sink", "outcome"],
+            registry=registry,
+        )  # fmt: skip
+        self.events_behind = Gauge(
+            "lakewarden_events_behind",
+            "Commits of lakewarden.lineage that a sink has not got yet.",
+            ["sink"],
+            registry=registry,
+        )
 
     def count_run(self, action: Action, outcome: Outcome) -> None:
         """One more finished run was recorded."""

@@ -19,6 +19,7 @@ from lakewarden.catalog.errors import ExitCode, FencedError, LakewardenError, Ou
 from lakewarden.catalog.state.base import Queue, RunState
 from lakewarden.catalog.system.base import Fence
 from lakewarden.daemon.cycle import Cycle
+from lakewarden.daemon.event_tail import EventTail
 from lakewarden.daemon.health import Role, Vitals
 from lakewarden.daemon.http import Pages
 from lakewarden.daemon.leader import Leadership
@@ -53,7 +54,7 @@ class Until(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServiceParts:
-    """What the main loop drives. `pages` and `webhook` are None where they are not wanted."""
+    """What the main loop drives. `pages` and `webhook` are None where they are not wanted, `tails` has one per sink."""
 
     queue: Queue
     cycle: Cycle
@@ -66,6 +67,7 @@ class ServiceParts:
     metrics: Metrics
     pages: Pages | None = None
     webhook: Webhook | None = None
+    tails: tuple[EventTail, ...] = ()
 
 
 @dataclass(slots=True)
@@ -163,6 +165,8 @@ class Service:
             self._fenced(error)
             return None
         parts.vitals.cycle(report.trouble)
+        for tail in parts.tails:
+            tail.look()
         self._troubles = 0 if report.trouble is None else self._troubles + 1
         self._failed_runs += report.failed_runs
         log = get_log("cycle")
@@ -217,6 +221,8 @@ class Service:
             get_log("daemon").info("serving", port=parts.pages.port)
         if parts.webhook is not None:
             parts.webhook.start()
+        for tail in parts.tails:
+            tail.start()
         parts.ticker.start()
         parts.leadership.start()
         try:
@@ -229,6 +235,8 @@ class Service:
             parts.pool.drain(parts.drain)
             if parts.webhook is not None:
                 parts.webhook.stop()
+            for tail in parts.tails:
+                tail.stop()
             if parts.pages is not None:
                 parts.pages.stop()
 

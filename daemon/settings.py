@@ -77,6 +77,12 @@ class Settings:
     webhook_url: str | None
     webhook_timeout: timedelta
     webhook_attempts: int
+    openlineage_file: Path | None
+    openlineage_url: str | None
+    openlineage_token: str | None
+    openlineage_timeout: timedelta
+    openlineage_namespace: str
+    openlineage_maintenance: bool
     log_level: str
     log_format: str
     admins: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""`lakewarden lineage show | declare`; marks.py adds `mark` and `marks`."""
+"""`lakewarden lineage show | declare | events`; marks.py adds `mark` and `marks`."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -14,6 +14,7 @@ from lakewarden.daemon.audit import audited
 from lakewarden.daemon.cli import marks
 from lakewarden.daemon.cli.common import Home, Table, opened
 from lakewarden.daemon.cli.output import Format, Output, note, show_one
+from lakewarden.daemon.events import events_on_record
 from lakewarden.daemon.lineage import named_edges
 from lakewarden.daemon.lineage_views import as_dot, as_mermaid, as_tree
 
@@ -90,6 +91,32 @@ def declare(
     with audited(services, Deed.POLICY, where) as actor:
         row = declare_dependency(services.desk, where, upstream, on_rollback, actor=actor)
     show_one({"name": row.name, "dependencies": row.dependencies}, format=output)
+
+
+@app.command()
+def events(
+    where: Annotated[
+        str | None,
+        typer.Argument(metavar="[TABLE]", help="db.table, a path, a URI or a table_id; all without one."),
+    ] = None,
+    since_version: Annotated[
+        int | None,
+        typer.Option("--since-version", min=0, help="Only versions of the table from this one on."),
+    ] = None,
+    home: Home = None,
+) -> None:
+    """Print OpenLineage events, one JSON object per line: of every version on record, as the daemon sends them."""
+    if since_version is not None and where is None:
+        raise UsageError("--since-version is about one table.", hint="lakewarden lineage events TABLE.")
+    services = opened(home)
+    table_id = None if where is None else services.desk.resolve(where, gone=True).table_id
+    found = events_on_record(services.store, services.settings, table_id=table_id, since=since_version or 0)
+    told = False
+    for event in found:
+        typer.echo(event.text)
+        told = True
+    if not told:
+        note("No version is on record; the daemon writes them down when it sees a table move.")
 
 
 marks.add_to(app)

@@ -299,3 +299,23 @@ def test_lineage_that_a_commit_carries_is_shown_with_its_versions(cli: Cli, even
     assert tree == ["default.events", "└─-> default.daily  v2 → v0 replace"]
     unknown = cli("lineage", "show", "default.events", "--upstream").out.splitlines()
     assert unknown[1:] == ["└─<- (unknown)  → v2 append (hint)"]
+
+
+def test_the_daemon_sends_the_events_that_lineage_events_prints(
+    cli: Cli, events: Path, tmp_path: Path
+) -> None:
+    feed = tmp_path / "feed.jsonl"
+    cli("init")
+    assert "No version is on record" in cli("lineage", "events").err
+    cli("tables", "register", str(events))
+    sweep = ("daemon", "--once", "--set", "http.port=0", "--set", f"openlineage.file={feed}")
+    assert cli(*sweep).code == 0
+    DeltaTable(str(events)).restore(0)
+    assert cli(*sweep).code == 0
+    sent = feed.read_text(encoding="utf-8").splitlines()
+    assert sent == cli("lineage", "events", "default.events").out.splitlines()
+    jobs = [json.loads(line)["job"]["name"] for line in sent]
+    assert jobs == [*["default.events.append"] * 3, "default.events.restore"]
+    assert cli("lineage", "events", str(events), "--since-version", "3").out.splitlines() == sent[3:]
+    said = cli("lineage", "events", "--since-version", "3")
+    assert (said.code, "--since-version is about one table." in said.err) == (2, True)
