@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-__all__ = ["Options", "median_ms", "options", "report"]
+__all__ = ["Options", "median_ms", "options", "parser_of", "report"]
 
 Figures = dict[str, float]
 
@@ -24,12 +24,17 @@ class Options:
         return max(3, times // 5) if self.quick else times
 
 
-def options(description: str) -> Options:
-    """The options of the command line."""
+def parser_of(description: str) -> argparse.ArgumentParser:
+    """The command line that all benchmarks have."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--quick", action="store_true", help="fewer repetitions")
     parser.add_argument("-o", choices=["json"], default="json", dest="output", help="the form of the result")
-    return Options(quick=parser.parse_args().quick)
+    return parser
+
+
+def options(description: str) -> Options:
+    """The options of the command line."""
+    return Options(quick=parser_of(description).parse_args().quick)
 
 
 def median_ms(do: Callable[[int], object], times: int) -> float:

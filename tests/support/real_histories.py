@@ -1,215 +1,217 @@
 """Random histories of a few real Delta tables, with what each version holds kept beside them, row by row.
 
-Every row names the write that made it and all writes its value depends on. So what a rollback has to give back can be
-said without a version graph: the newest content in which no row depends on a bad write.
+Every row names the write that made it and all writes its value depends on; every version, all writes that had a part in it
+(also in what is not there any more). So what a rollback has to give back can be said without a version graph: the newest
+content on a table's way back that no bad write had a part in. Who executes the writes, and on which storage, is given (support/scribes.py).
 """
 
 import random
-import threading
-import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import Final
 
-import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake import DeltaTable
 
 from lakewarden.catalog.access import Actor
-from lakewarden.catalog.lineage.record import LineageInput, LineageRecord, Operation, custom_metadata
 from lakewarden.catalog.registry.register import register
 from lakewarden.catalog.storage import canonical
 from lakewarden.catalog.system.rows import system_rows
-from lakewarden.daemon.settings import load_settings
-from lakewarden.daemon.workers import worker_config
-from lakewarden.jobs.engine.fake import FakeEngine
-from lakewarden.jobs.rollback.run import open_rollbacks
-from lakewarden.jobs.runner import Runner
-from lakewarden.jobs.worker_config import read_config
-from support.daemon_process import FakeWorkerServices
+from lakewarden.daemon.wiring import Services
+from support.scribes import Content, Deed, DeltaRs, Kind, Row, Scribe, Source, rows_at
 
-__all__ = ["ANA", "Content", "History", "InThisProcess", "Meddler"]
+__all__ = ["ANA", "History", "Moment", "Size"]
 
 ANA = Actor(name="ana", admin=True, origin="test")
-Row = tuple[int, frozenset[int]]
-"""The number of the write that made a row, and of all writes its value depends on."""
-Content = tuple[Row, ...]
-FOREIGN = -1
-"""The number of the write that somebody makes in the middle of a rollback."""
+_KINDS: Final = {
+    Kind.APPEND: 34,
+    Kind.OVERWRITE: 16,
+    Kind.PARTIAL: 7,
+    Kind.MERGE: 9,
+    Kind.UPDATE: 5,
+    Kind.DELETE: 5,
+    Kind.AGAIN: 7,
+    Kind.COMPACT: 9,
+    Kind.RESTORE: 8,
+}
 
 
-class Meddler(FakeEngine):
-    """An engine beside which somebody appends to a table, just before the restore number `turn`."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Size:
+    """How large a history gets: from and to, both included."""
 
-    place: Path | None = None
-    turn = 0
-
-    def restore(self, location: str, *, requires: int, to: int, apps: Sequence[str], run_id: str) -> int:
-        if self.place is not None and self.turn == 0:
-            place, self.place = self.place, None
-            write_deltalake(str(place), _table(((FOREIGN, frozenset({FOREIGN})),)), mode="append")
-        self.turn -= 1
-        return super().restore(location, requires=requires, to=to, apps=apps, run_id=run_id)
+    tables: tuple[int, int] = (3, 5)
+    events: tuple[int, int] = (6, 14)
 
 
-class InThisProcess(FakeWorkerServices):
-    """Services whose worker is a thread: the real queue, runner and saga, without a process per rollback."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Moment:
+    """One version: what it holds, the writes it came about by, the write that made it, where a RESTORE went."""
 
-    engine: FakeEngine
-
-    @contextmanager
-    def own_workers(self, count: int) -> Iterator[None]:
-        ended = threading.Event()
-        thread = threading.Thread(target=self._work, args=(ended,))
-        thread.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            thread.join()
-
-    def _work(self, ended: threading.Event) -> None:
-        config = read_config(worker_config(self.settings, "thread"))
-        runner = Runner(
-            worker=config.name,
-            queue=self.queue,
-            reader=self.readers[0],
-            engine=self.engine,
-            metastore=None,
-            clock=self.clock,
-            storage=self.storage,
-            lease=config.lease,
-            heartbeat=config.heartbeat,
-            longest_run=config.longest_run,
-            rollbacks=open_rollbacks(config, self.queue),
-        )
-        while not ended.wait(0.01):
-            runner.run_next()
+    rows: Content
+    depends: frozenset[int]
+    made: int | None = None
+    target: int | None = None
 
 
 @dataclass
 class History:
-    """Tables `t0`, `t1`, ... under `folder`; a table reads only from those before it, and from itself."""
+    """Tables `t0`, `t1`, ... below `root`; a table reads only from those before it, and from itself.
 
-    folder: Path
+    The first version of each is written by delta-rs, each later one by some of `scribes`.
+    """
+
+    root: str
+    services: Services
     chance: random.Random
-    tables: dict[str, list[Content]] = field(default_factory=dict)
+    scribes: Sequence[Scribe] = (DeltaRs(),)
+    size: Size = field(default_factory=Size)
+    tables: dict[str, list[Moment]] = field(default_factory=dict)
     ids: dict[str, str] = field(default_factory=dict)
     writes: int = 0
 
     def __post_init__(self) -> None:
-        self.services = InThisProcess(load_settings(home=self.folder / "home", environment={}))
-        self.services.engine = Meddler(self.services.clock)
-        (self.folder / "home").mkdir(parents=True)
+        self.services.settings.home.mkdir(parents=True)
         store = self.services.store
         store.create(system_rows(store, now=self.services.clock.now(), actor="root"))
-        names = [f"t{number}" for number in range(self.chance.randint(3, 5))]
-        for name in names:
-            self._write(name, self._some_inputs(name), overwrite=False)
-            row = register(self.services.desk, str(self.place(name)), actor=ANA, name=f"db.{name}").row
-            self.ids[name] = row.table_id
-        for _ in range(self.chance.randint(6, 14)):
-            self._event(self.chance.choice(names))
+        waiting = [f"t{number}" for number in range(self.chance.randint(*self.size.tables))]
+        for _ in range(2):
+            self._create(waiting.pop(0))
+        for _ in range(self.chance.randint(*self.size.events)):
+            if waiting and self.chance.random() < 0.3:
+                self._create(waiting.pop(0))
+            self._event(self.chance.choice(list(self.tables)))
+        for name in waiting:
+            self._create(name)
 
-    def place(self, name: str) -> Path:
-        return self.folder / "lake" / name
+    def place(self, name: str) -> str:
+        """The canonical location of a table."""
+        return canonical(f"{self.root}/{name}")
+
+    def head(self, name: str) -> int:
+        """The newest version that the history made."""
+        return len(self.tables[name]) - 1
 
     def rows(self, name: str) -> Content:
         """What the table holds now, read from the table."""
-        table = DeltaTable(str(self.place(name))).to_pyarrow_table()
-        found = zip(table["write"].to_pylist(), table["depends"].to_pylist(), strict=True)
-        return _sorted((write, frozenset(map(int, depends.split(",")))) for write, depends in found)
+        return rows_at(self.place(name))
 
     def bad_after(self, name: str, version: int) -> frozenset[int]:
-        """The writes that made new rows in the table's versions after `version`."""
-        before = {write for content in self.tables[name][: version + 1] for write, _ in content}
-        after = {write for content in self.tables[name][version + 1 :] for write, _ in content}
-        return frozenset(after - before)
+        """The writes that made the table's versions after `version`."""
+        return frozenset(one.made for one in self.tables[name][version + 1 :] if one.made is not None)
 
-    def newest_clean(self, name: str, bad: frozenset[int]) -> Content | None:
-        """The newest content in which nothing depends on a bad write."""
-        for content in reversed(self.tables[name]):
-            if not any(depends & bad for _, depends in content):
-                return content
+    def newest_clean(self, name: str, bad: frozenset[int], start: int | None = None) -> Content | None:
+        """The newest content, on the way back from version `start` (or head), that no bad write had a part in."""
+        moments = self.tables[name]
+        version = self.head(name) if start is None else start
+        while version >= 0:
+            one = moments[version]
+            if not one.depends & bad:
+                return one.rows
+            version = version - 1 if one.target is None else one.target
         return None
 
+    def source(self, name: str, version: int) -> Source:
+        """A version as something to read."""
+        place = self.place(name)
+        return Source(
+            table_id=self.ids[name],
+            location=place,
+            version=version,
+            format_id=str(DeltaTable(place).metadata().id),
+            at_head=version == self.head(name),
+        )
+
+    def _create(self, name: str) -> None:
+        self._write(name, Kind.APPEND, self._some_inputs(name), by=DeltaRs())
+        row = register(self.services.desk, self.place(name), actor=ANA, name=f"db.{name}").row
+        self.ids[name] = row.table_id
+
     def _event(self, name: str) -> None:
-        match self.chance.choice(("load", "derive", "derive", "derive", "renew", "heal", "self", "compact")):
-            case "load":
-                self._write(name, [], overwrite=False)
-            case "derive":
-                self._write(name, self._some_inputs(name), overwrite=False)
-            case "renew":
-                self._write(name, self._some_inputs(name), overwrite=True)
-            case "heal":
-                self._write(name, [], overwrite=True)
-            case "self":
-                self._write(name, [(name, len(self.tables[name]) - 1)], overwrite=True, keeps=True)
-            case "compact":
-                done = DeltaTable(str(self.place(name))).optimize.compact()
-                if done["numFilesAdded"]:
-                    self.tables[name].append(self.tables[name][-1])
+        kind = self.chance.choices(list(_KINDS), list(_KINDS.values()))[0]
+        by = self.chance.choice(self.scribes)
+        match kind:
+            case Kind.COMPACT:
+                if by.compact(self.place(name)):
+                    before = self.tables[name][-1]
+                    self._happened(name, Moment(rows=before.rows, depends=before.depends))
+            case Kind.RESTORE:
+                if self.head(name) == 0:
+                    return
+                target = self.chance.randrange(self.head(name))
+                by.restore(self.place(name), target)
+                then = self.tables[name][target]
+                self._happened(name, Moment(rows=then.rows, depends=then.depends, target=target))
+            case Kind.UPDATE | Kind.DELETE:
+                self._write(name, kind, [], by=by)
+            case _:
+                self._write(name, kind, self._some_inputs(name), by=by)
 
     def _some_inputs(self, name: str) -> list[tuple[str, int]]:
         """Some tables before this one, at their heads or, by readers that came late, at older versions."""
         others = [one for one in self.tables if one < name]
         chosen = self.chance.sample(others, min(len(others), self.chance.choice((0, 1, 1, 2))))
+        late = self.chance.random() < 0.2
         return [
-            (
-                one,
-                len(self.tables[one]) - 1
-                if self.chance.random() < 0.8
-                else self.chance.randrange(len(self.tables[one])),
-            )
-            for one in chosen
+            (one, self.chance.randrange(self.head(one) + 1) if late else self.head(one)) for one in chosen
         ]
 
-    def _write(
-        self, name: str, inputs: Sequence[tuple[str, int]], *, overwrite: bool, keeps: bool = False
-    ) -> None:
+    def _write(self, name: str, kind: Kind, inputs: Sequence[tuple[str, int]], *, by: Scribe) -> None:
         number, self.writes = self.writes, self.writes + 1
-        read = [row for one, version in inputs for row in self.tables[one][version]]
-        new = (number, frozenset({number}).union(*(depends for _, depends in read)))
-        before = self.tables.get(name, [()])[-1]
-        # A write that reads its own table makes all of it anew: every row depends on the write and on what it read.
-        kept = tuple((write, new[1]) for write, _ in before) if keeps else ()
-        written: Content = (*kept, new)
-        record = LineageRecord(
-            run_id=uuid.uuid4().hex,
-            operation=Operation.OVERWRITE if overwrite else Operation.APPEND,
-            user="ana",
-            inputs=tuple(self._input(one, version) for one, version in inputs if one != name),
-            reads_self=keeps,
+        first = name not in self.tables
+        before = Moment(rows=(), depends=frozenset()) if first else self.tables[name][-1]
+        if len(before.rows) < 2 and kind not in (Kind.APPEND, Kind.OVERWRITE):
+            kind = Kind.APPEND  # so that none is ever empty, and a key to change is always there
+        sources = [self.tables[one][version] for one, version in inputs]
+        depends = frozenset({number}).union(*(one.depends for one in sources))
+        deed = Deed(
+            kind=kind,
+            place=self.place(name),
+            number=number,
+            sources=tuple(self.source(one, version) for one, version in inputs),
+            key=self.chance.choice([write for write, _ in before.rows] or [number]),
+            before=before.rows,
+            reads=frozenset({number}).union(*(row for one in sources for _, row in one.rows)),
         )
-        write_deltalake(
-            str(self.place(name)),
-            _table(written),
-            mode="overwrite" if overwrite else "append",
-            commit_properties=CommitProperties(custom_metadata=custom_metadata(record)),
-        )
-        content = written if overwrite else (*before, *written)
-        self.tables.setdefault(name, []).append(_sorted(content))
-        assert DeltaTable(str(self.place(name))).version() == len(self.tables[name]) - 1
-
-    def _input(self, name: str, version: int) -> LineageInput:
-        place = self.place(name)
-        return LineageInput(
-            table_id=self.ids[name],
-            location=canonical(str(place)),
-            format="delta",
-            version=version,
-            format_id=str(DeltaTable(str(place)).metadata().id),
+        by.write(deed)
+        if kind is not Kind.OVERWRITE:
+            depends |= before.depends
+        self._happened(
+            name, Moment(rows=_sorted(_rows_after(deed, before.rows)), depends=depends, made=number)
         )
 
-
-def _table(content: Content) -> pa.Table:
-    return pa.table(
-        {
-            "write": pa.array([write for write, _ in content], pa.int64()),
-            "depends": [",".join(map(str, sorted(depends))) for _, depends in content],
-        }
-    )
+    def _happened(self, name: str, moment: Moment) -> None:
+        self.tables.setdefault(name, []).append(moment)
+        assert DeltaTable(self.place(name)).version() == self.head(name), (name, moment)
 
 
-def _sorted(rows: Sequence[Row] | Iterator[Row]) -> Content:
+def _rows_after(deed: Deed, before: Content) -> Iterable[Row]:
+    """What a table holds after a write: worked out here, whoever executes it."""
+    new: Row = (deed.number, deed.reads)
+    match deed.kind:
+        case Kind.APPEND:
+            return (*before, new)
+        case Kind.OVERWRITE:
+            return (new,)
+        case Kind.AGAIN:
+            made = deed.reads.union(*(depends for _, depends in before))
+            return (*((write, made) for write, _ in before), (deed.number, made))
+        case Kind.DELETE:
+            return (row for row in before if row[0] != deed.key)
+        case Kind.PARTIAL:
+            return (*(row for row in before if row[0] != deed.key), (deed.key, deed.reads))
+        case Kind.UPDATE:
+            return _changed(before, deed)
+        case Kind.MERGE:
+            return (*_changed(before, deed), new)
+        case Kind.COMPACT | Kind.RESTORE:
+            raise AssertionError("no write")
+
+
+def _changed(rows: Content, deed: Deed) -> Iterator[Row]:
+    """The row with the key depends on the write, and on what it read, too."""
+    for write, depends in rows:
+        yield (write, depends | deed.reads) if write == deed.key else (write, depends)
+
+
+def _sorted(rows: Iterable[Row]) -> Content:
     return tuple(sorted(rows, key=lambda row: (row[0], sorted(row[1]))))
