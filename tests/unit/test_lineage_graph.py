@@ -88,6 +88,12 @@ def test_a_version_that_nobody_tells_of_leaves_doubt() -> None:
     assert [known(graph, place) for place in ("a@0", "a@2", "a@4", "b@3")] == [True, False, True, False]
 
 
+def test_a_table_whose_log_begins_with_a_write_that_reads_the_table_itself_is_not_healed_by_it() -> None:
+    told = codec(LINEAGE).encode(rows("a@0 replace", "a@1 append", "a@2 append"))
+    cut = {"a": history("create", "append", "append", "overwrite <- self")[3:]}
+    assert tainted(build_graph(told, cut), "a@1") == {"a@1", "a@2", "a@3"}
+
+
 def test_changes_of_versions_that_nobody_tells_of_count_as_content() -> None:
     told = rows("a@0 replace", "a@1 append", "a@2 append", "a@3 append", "b@0 replace a@1..3")
     whole = build_graph(codec(LINEAGE).encode(told), {})
