@@ -1,0 +1,158 @@
+"""Random fleets and what somebody wants to undo there; where the plan differs from the oracle, and what was in a case."""
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from lakewarden.catalog.lineage.build import build_graph
+from lakewarden.jobs.rollback.plan import plan_rollback
+from lakewarden.jobs.rollback.request import BadVersions, CommitsOf, RollbackRequest, Seed, ToVersion
+from lakewarden.jobs.rollback.values import Blocked, RollbackPlan, Step, TablePlan
+from support.fleet_logs import facts_of, histories_of, lineage_of, rows_table
+from support.fleets import CONTENT, Fleet, Kind, random_fleet
+from support.rollback_oracle import Expected, expected_of
+
+__all__ = ["Case", "Trait", "cases", "disagreements", "traits_of"]
+
+
+class Trait(StrEnum):
+    """What a case may have. `cases`: every one has it."""
+
+    CASES = "cases"
+    REWOUND = "rewound"
+    TWO_LEVELS = "two_levels"
+    COLLATERAL = "with_collateral"
+    HEALED = "healed"
+    BORN_TAINTED = "born_tainted"
+    RESTORED = "with_restores"
+    RECREATED = "recreated"
+    EXPIRED = "unreachable"
+    SELF_READS = "self_reads"
+    INCREMENTAL = "incremental"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One fleet and what somebody wants to undo there; `seeds` are numbers of events.
+
+    The log of a table begins at version `cut`. (Of a recreated table it begins at 0: where it does not, its versions and
+    its predecessor's cannot be told apart, and both count.)
+    """
+
+    fleet: Fleet
+    request: RollbackRequest
+    seeds: frozenset[int]
+    named: dict[str, int]
+    cut: dict[str, int]
+    chance: random.Random
+
+    def plan(self, request: RollbackRequest | None = None) -> RollbackPlan:
+        """The plan, from logs whose beginnings may be gone, and rows."""
+        histories = histories_of(self.fleet, self.cut)
+        rows = rows_table(lineage_of(self.fleet, self.chance, self.cut))
+        request = request or self.request
+        graph = build_graph(rows, histories, runs=request.runs)
+        return plan_rollback(request, graph, histories, facts_of(self.fleet))
+
+
+def cases(count: int, *, foreign: float) -> Iterator[Case]:
+    for number in range(count):
+        chance = random.Random(f"{number}/{foreign}")
+        fleet = random_fleet(chance, foreign=foreign)
+        wanted = _seeds(fleet, chance)
+        if wanted is not None:
+            seeds, numbers, named = wanted
+            request = RollbackRequest(seeds=seeds, cascade=True, reapply=chance.random() < 0.5)
+            cut = {
+                table: chance.randint(0, fleet.heads[table, life])
+                for table, life in fleet.lives.items()
+                if life == 0 and chance.random() < 0.15
+            }
+            yield Case(fleet=fleet, request=request, seeds=numbers, named=named, cut=cut, chance=chance)
+
+
+def _seeds(
+    fleet: Fleet, chance: random.Random
+) -> tuple[tuple[Seed, ...], frozenset[int], dict[str, int]] | None:
+    """One or two tables to a version, marked versions, or a run."""
+    tables = chance.sample(sorted(fleet.lives), min(len(fleet.lives), chance.choice((1, 1, 1, 2))))
+    style = chance.choice(("version", "marked", "run"))
+    if style == "version":
+        named = {table: chance.randrange(len(fleet.current(table))) for table in tables}
+        found = frozenset(
+            event.number
+            for table, version in named.items()
+            for event in fleet.current(table)[version + 1 :]
+            if event.kind in CONTENT
+        )
+        return (
+            tuple(ToVersion(table_id=table, version=version) for table, version in named.items()),
+            found,
+            named,
+        )
+    current = [event for table in fleet.lives for event in fleet.current(table) if event.kind in CONTENT]
+    if style == "run":
+        run = chance.choice(current).run_id
+        return (CommitsOf(run_id=run),), frozenset(one.number for one in current if one.run_id == run), {}
+    marked = [one for one in current if one.place[0] in tables]
+    some = chance.sample(marked, min(len(marked), chance.randint(1, 3)))
+    seeds = tuple(BadVersions(table_id=one.place[0], versions=(one.place[2],)) for one in some)
+    return seeds, frozenset(one.number for one in some), {}
+
+
+def disagreements(case: Case, plan: RollbackPlan) -> list[str]:
+    """Where the plan is not what the oracle demands, one sentence each."""
+    planned = {one.table_id: one for one in plan.tables}
+    wrong = []
+    for table, wanted in expected_of(case.fleet, case.seeds, case.named).items():
+        made = planned.get(table)
+        if made is None and (wanted.tainted or table in case.named):
+            wrong.append(f"{table} is missing")
+        elif made is not None and not (wanted.tainted or table in case.named):
+            wrong.append(f"{table} is none of its business: {made}")
+        elif made is not None and not _agrees(made, wanted, case.cut.get(table, 0)):
+            wrong.append(f"{table}: {made} instead of {wanted}")
+    return wrong
+
+
+def _agrees(made: TablePlan, wanted: Expected, first_in_log: int) -> bool:
+    """What stands in a log that is gone cannot be told to be maintenance or not; the target is not to be had anyway."""
+    lost = tuple(one.version for one in made.collateral if one.version >= first_in_log)
+    gone = wanted.target is not None and wanted.target < first_in_log
+    unreachable = any(one.why is Blocked.UNREACHABLE for one in made.blocked_by)
+    return (
+        (made.from_version, made.to_version) == (wanted.head, wanted.target)
+        and made.tainted == wanted.tainted
+        and lost == tuple(version for version in wanted.collateral if version >= first_in_log)
+        and made.unknown == ()
+        and (made.step is Step.RESTORE) == (wanted.target not in (None, wanted.head))
+        and (made.step is Step.NONE or gone == unreachable)
+    )
+
+
+def traits_of(case: Case, plan: RollbackPlan) -> frozenset[Trait]:
+    """What a case had."""
+    found = {Trait.CASES}
+    for made in plan.tables:
+        events = case.fleet.current(made.table_id)
+        found |= {
+            trait
+            for trait, has in (
+                (Trait.REWOUND, made.step is Step.RESTORE),
+                (Trait.TWO_LEVELS, made.wave >= 2),
+                (Trait.COLLATERAL, bool(made.collateral)),
+                (
+                    Trait.HEALED,
+                    made.step is Step.NONE and made.to_version is not None and bool(made.tainted),
+                ),
+                (Trait.BORN_TAINTED, made.to_version is None),
+                (Trait.RESTORED, made.acts and any(event.kind is Kind.RESTORE for event in events)),
+                (Trait.RECREATED, case.fleet.lives[made.table_id] > 0),
+                (Trait.EXPIRED, any(one.why is Blocked.UNREACHABLE for one in made.blocked_by)),
+                (Trait.SELF_READS, any(event.reads_self for event in events)),
+                (Trait.INCREMENTAL, any(read.after is not None for event in events for read in event.reads)),
+            )
+            if has
+        }
+    return frozenset(found)
