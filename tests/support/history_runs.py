@@ -21,7 +21,7 @@ from lakewarden.catalog.errors import LakewardenError
 from lakewarden.catalog.model import RollbackState, RollbackStep
 from lakewarden.catalog.rollbacks import Rollback
 from lakewarden.daemon.rollback import Rollbacks, rollbacks_of_services
-from lakewarden.daemon.settings import load_settings
+from lakewarden.daemon.settings import Settings, load_settings
 from lakewarden.daemon.workers import worker_config
 from lakewarden.jobs.base import Engine
 from lakewarden.jobs.engine.fake import FakeEngine
@@ -31,13 +31,18 @@ from lakewarden.jobs.rollback.values import Blocked, RollbackPlan, Step
 from lakewarden.jobs.runner import Runner
 from lakewarden.jobs.worker_config import read_config
 from support.daemon_process import FakeWorkerServices
-from support.real_histories import ANA, History
-from support.scribes import Content, Deed, Kind, Scribe
+from support.real_histories import ANA, History, Size
+from support.scribes import Content, Deed, DeltaRs, Kind, Scribe
 
-__all__ = ["Case", "Company", "InThisProcess", "local_case", "services_at"]
+__all__ = ["Case", "Company", "InThisProcess", "distant_case", "local_case", "services_at"]
 
-_MIDDLE: Final = (0.0, 0.5)
-"""Seconds after the start of a rollback within which a racing intruder begins."""
+_LOCAL: Final = 0.3
+_DISTANT: Final = 3.0
+"""Seconds that a small rollback takes about, on local disk and on HDFS: an intruder who races it begins within them."""
+
+
+ScribeOf = Callable[[Settings], Scribe]
+"""Who writes for an installation, once there is one."""
 
 
 class Company(StrEnum):
@@ -147,6 +152,7 @@ class Case:
     history: History
     chance: random.Random
     meddler: Meddler | None = None
+    takes: float = _LOCAL
     seen: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
 
@@ -208,8 +214,8 @@ class Case:
         intruder = Intruder(
             self.history,
             [self._intrusion(-turn, names) for turn in range(1, chance.randint(2, 4))],
-            delay=chance.uniform(*_MIDDLE) if company is Company.RACING else 0.0,
-            pause=chance.uniform(0, 0.05),
+            delay=chance.uniform(0, self.takes) if company is Company.RACING else 0.0,
+            pause=chance.uniform(0, self.takes / 4),
         )
         if self.meddler is not None and company is Company.BETWEEN:
             self.meddler.meanwhile, self.meddler.turn = intruder.run, chance.randrange(len(names))
@@ -315,6 +321,15 @@ def local_case(folder: Path, seed: int) -> Case:
     chance, meddler = random.Random(seed), Meddler(SystemClock())
     history = History(str(folder / "lake"), services_at(folder / "home", meddler), chance)
     return Case(history, chance, meddler)
+
+
+def distant_case(folder: Path, root: str, seed: int, engine: Engine, scribe: ScribeOf) -> Case:
+    """A small history below `root` on HDFS, by delta-rs and the scribe that an installation is given by turns."""
+    chance = random.Random(seed)
+    services = services_at(folder / "home", engine)
+    scribes = (DeltaRs(), scribe(services.settings))
+    size = Size(tables=(3, 3), events=(3, 6))
+    return Case(History(root, services, chance, scribes, size), chance, takes=_DISTANT)
 
 
 def _silent(_: str) -> None:
