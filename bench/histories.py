@@ -27,6 +27,8 @@ PLANS, QUICK_PLANS = 20_000, 2_000
 KEYS: Final = (
     "histories",
     "tables",
+    "commits_by_delta_rs",
+    "commits_by_spark",
     "rollbacks",
     "undone",
     "with_collateral",

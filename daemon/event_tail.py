@@ -11,7 +11,13 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from typing import Final
 
-from lakewarden.catalog.errors import LakewardenError, NotFoundError, RefusedError, UnavailableError
+from lakewarden.catalog.errors import (
+    LakewardenError,
+    NotFoundError,
+    RefusedError,
+    UnavailableError,
+    UnreadableError,
+)
 from lakewarden.catalog.lineage.openlineage import EventMaker, VersionEvent, events_of
 from lakewarden.catalog.model import LineageRow
 from lakewarden.catalog.state.base import Bookmarks
@@ -24,6 +30,8 @@ __all__ = ["EventTail"]
 
 _FIRST_PAUSE: Final = 1.0
 _LONGEST_PAUSE: Final = 60.0
+_LOOKS: Final = 10
+"""So many looks in a row may find a commit unreadable before it is passed over: storage has its bad moments."""
 
 
 class EventTail:
@@ -45,6 +53,7 @@ class EventTail:
         self._store, self._bookmarks, self._sink, self._maker = store, bookmarks, sink, maker
         self._metrics, self._first_pause = metrics, pause
         self._sent: int | None = None
+        self._unread = 0
         self._due, self._wake, self._stopping = threading.Event(), threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._work, name=sink.name, daemon=True)
         self.trouble: str | None = None
@@ -97,19 +106,37 @@ class EventTail:
             self._metrics.events_behind.labels(self._sink.name).set(max(head - self._sent, 0))
             if head == self._sent:
                 return
-            try:
-                added = self._store.added(LINEAGE, self._sent + 1)
-            except NotFoundError:
-                self._log.warning(
-                    "events of some versions were not sent: lineage was put back or cleaned since",
-                    after=self._sent,
-                    hint="`lakewarden lineage events` prints them.",
-                )
-                self._put(head)
-                return
+            added = self._added(self._sent + 1, head)
+            if added is None:
+                continue
             if not all(self._sends(event) for event in self._events(added)):
                 return
             self._put(self._sent + 1)
+
+    def _added(self, version: int, head: int) -> tuple[LineageRow, ...] | None:
+        """The rows that a commit added; None if nobody can tell any more, and the bookmark was moved on."""
+        try:
+            added = self._store.added(LINEAGE, version)
+        except NotFoundError:  # the log was cleaned, or put back from a backup
+            self._pass_over(version, head)
+            return None
+        except UnreadableError:  # files of old versions go before the log does
+            self._unread += 1
+            if self._unread < _LOOKS:
+                raise
+            self._pass_over(version, version)
+            added = None
+        self._unread = 0
+        return added
+
+    def _pass_over(self, first: int, last: int) -> None:
+        self._log.warning(
+            "some events were not sent: old versions of lakewarden.lineage are gone",
+            first=first,
+            last=last,
+            hint="`lakewarden lineage events` prints them.",
+        )
+        self._put(last)
 
     def _events(self, added: Iterable[LineageRow]) -> Iterator[VersionEvent]:
         """The events of versions that rows were added to, from all rows of each: some may have been there before."""

@@ -6,6 +6,7 @@ content on a table's way back that no bad write had a part in. Who executes the 
 """
 
 import random
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -68,6 +69,7 @@ class History:
     tables: dict[str, list[Moment]] = field(default_factory=dict)
     ids: dict[str, str] = field(default_factory=dict)
     writes: int = 0
+    commits: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self.services.settings.home.mkdir(parents=True)
@@ -133,14 +135,14 @@ class History:
             case Kind.COMPACT:
                 if by.compact(self.place(name)):
                     before = self.tables[name][-1]
-                    self._happened(name, Moment(rows=before.rows, depends=before.depends))
+                    self._happened(name, Moment(rows=before.rows, depends=before.depends), by)
             case Kind.RESTORE:
                 if self.head(name) == 0:
                     return
                 target = self.chance.randrange(self.head(name))
                 by.restore(self.place(name), target)
                 then = self.tables[name][target]
-                self._happened(name, Moment(rows=then.rows, depends=then.depends, target=target))
+                self._happened(name, Moment(rows=then.rows, depends=then.depends, target=target), by)
             case Kind.UPDATE | Kind.DELETE:
                 self._write(name, kind, [], by=by)
             case _:
@@ -175,11 +177,11 @@ class History:
         by.write(deed)
         if kind is not Kind.OVERWRITE:
             depends |= before.depends
-        self._happened(
-            name, Moment(rows=_sorted(_rows_after(deed, before.rows)), depends=depends, made=number)
-        )
+        rows = _sorted(_rows_after(deed, before.rows))
+        self._happened(name, Moment(rows=rows, depends=depends, made=number), by)
 
-    def _happened(self, name: str, moment: Moment) -> None:
+    def _happened(self, name: str, moment: Moment, by: Scribe) -> None:
+        self.commits[by.name] += 1
         self.tables.setdefault(name, []).append(moment)
         assert DeltaTable(self.place(name)).version() == self.head(name), (name, moment)
 

@@ -73,6 +73,10 @@ class Deed:
 class Scribe(Protocol):
     """Writes to tables of two columns: `write` and `depends`, numbers with commas between them."""
 
+    @property
+    def name(self) -> str:
+        """What commits are counted under."""
+
     def write(self, deed: Deed) -> None:
         """One commit, with a record of what it read."""
 
@@ -89,6 +93,8 @@ class Scribe(Protocol):
 
 class DeltaRs:
     """Writes by delta-rs."""
+
+    name = "delta_rs"
 
     def write(self, deed: Deed) -> None:
         record = LineageRecord(

@@ -29,6 +29,8 @@ def attached(spark: SparkSession, settings: Settings) -> Attached:
 class GovernedSpark:
     """Writes through `lakewarden.attach(spark)`; intrudes past it."""
 
+    name = "spark"
+
     def __init__(self, spark: SparkSession, lw: Attached) -> None:
         self._spark, self._lw = spark, lw
 

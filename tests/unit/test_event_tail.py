@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from lakewarden.catalog.lineage.rows import ALIAS, NOT_KNOWN, NOTHING
 from lakewarden.catalog.model import Confidence, LineageRow, Source, TableFormat, TableRow
 from lakewarden.catalog.state.base import Bookmarks
 from lakewarden.catalog.storage import StorageOptions, canonical
 from lakewarden.catalog.system.base import LINEAGE, TABLES
+from lakewarden.catalog.system.care import compact
+from lakewarden.catalog.system.commits import Note
 from lakewarden.catalog.system.rows import system_rows
 from lakewarden.catalog.system.store import DeltaSystemStore
 from lakewarden.daemon.event_sinks import FileSink, HttpSink, Sink, sinks_of
@@ -51,11 +54,14 @@ class Station:
 
     def __post_init__(self) -> None:
         self.settings = load_settings(home=self.folder / "home", environment={})
-        self.store = DeltaSystemStore(canonical(str(self.folder / "system")), StorageOptions(), actor="test")
+        self.store = self.opened()
         self.store.create(system_rows(self.store, now=NOW, actor="test"))
         self.store.edit(
             TABLES, lambda _: [self.row(name, 10 + n) for n, name in enumerate(NAMES)], because="t"
         )
+
+    def opened(self) -> DeltaSystemStore:
+        return DeltaSystemStore(canonical(str(self.folder / "system")), StorageOptions(), actor="test")
 
     def row(self, name: str, number: int) -> TableRow:
         return TableRow(
@@ -225,6 +231,32 @@ def test_a_bookmark_beyond_the_table_is_put_back_to_its_end(station: Station, re
     station.record(edge("a", 0))
     tail.look()
     until(lambda: versions(receiver.got) == [0])
+
+
+def test_a_commit_whose_files_are_gone_is_passed_over_in_the_end(
+    station: Station, receiver: Receiver
+) -> None:
+    station.tail(http(receiver))
+    station.stop()
+    for version in range(4):
+        station.record(edge("a", version))
+    note = Note(actor="test", because="care")
+    assert compact(station.store, LINEAGE, target_bytes=1 << 20, min_small_files=2, note=note).files_added
+    station.record(edge("a", 4))
+    place = station.store.location(LINEAGE)
+    kept = {uri.rpartition("/")[2] for uri in DeltaTable(place).file_uris()}
+    for file in (station.folder / "system" / "lineage").glob("bucket=*/*.parquet"):
+        if file.name not in kept:
+            file.unlink()
+    station.store = station.opened()  # one that has nothing in its cache
+    tail = station.tail(http(receiver))
+
+    def over() -> bool:
+        tail.look()
+        return bool(receiver.got)
+
+    until(over)
+    assert versions(receiver.got) == [4]
 
 
 def test_a_file_grows_by_one_line_per_event(station: Station, tmp_path: Path) -> None:
