@@ -87,7 +87,7 @@ def _log_reads(histories: Histories, known: Incarnations, places: Mapping[str, s
             if not one.inputs and not one.reads_self:
                 continue
             ids = [read.table_id or places.get(read.location) for read in one.inputs]
-            if one.reads_self and table_id not in ids and one.version > 0:
+            if one.reads_self and one.version > 0:
                 found.append(_Read(table, one.version, table, one.version - 1, None))
             for input_id, read in zip(ids, one.inputs, strict=True):
                 told = known.index.get(input_id or "")

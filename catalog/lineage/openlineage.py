@@ -75,12 +75,10 @@ class EventMaker:
             return None
         format_id = next((row.output_format_id for row in rows if row.output_format_id is not None), "")
         run_id = str(uuid.uuid5(_RUNS, f"{table.table_id}/{format_id}/{first.output_version}"))
+        at = max(row.recorded_at for row in rows).astimezone(UTC)
         body = {
             "eventType": "COMPLETE",
-            "eventTime": max(row.recorded_at for row in rows)
-            .astimezone(UTC)
-            .isoformat()
-            .replace("+00:00", "Z"),
+            "eventTime": at.isoformat().replace("+00:00", "Z"),
             "producer": self.producer,
             "schemaURL": f"{_SPEC}/2-0-2/OpenLineage.json#/$defs/RunEvent",
             "run": {"runId": run_id, "facets": {"lakewarden_version": self._version_facet(rows)}},

@@ -54,8 +54,9 @@ def rows_of(
     if version.effect is Effect.RESTORE and version.target is not None:
         return (row(table_id, version.target, operation=RESTORE),)
     rows = [row(one.table_id or one.location, one.version, one=one) for one in version.inputs]
-    if version.reads_self and all(one.table_id != table_id for one in version.inputs):
-        rows.append(row(table_id, version.version - 1))
+    before = (table_id, version.version - 1)
+    if version.reads_self and before not in [(one.table_id, one.version) for one in version.inputs]:
+        rows.append(row(*before))
     if not version.known:
         rows.append(row(NOT_KNOWN, known_from=unsaid))
     return tuple(rows) or (row(NOTHING),)

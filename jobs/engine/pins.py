@@ -17,7 +17,8 @@ __all__ = ["Pinned", "pin"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pinned:
-    """A query whose versions are settled, and what it reads. `reads_self`: it reads the table it is written to."""
+    """A query whose versions are settled, and what it reads. `reads_self`: it reads the table it is written to, as that is
+    before the write; an older version of it is an input like any other."""
 
     plan: JavaPlan
     reads: tuple[Read, ...]
@@ -56,7 +57,7 @@ def pin(plans: Plans, session: Any, plan: JavaPlan, *, target: str | None, cache
     return Pinned(
         plan=plans.replaced(plan, pairs),
         reads=tuple(reads),
-        reads_self=own or any(read.location == target for read in reads),
+        reads_self=own,
     )
 
 

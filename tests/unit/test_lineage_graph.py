@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from lakewarden.catalog.lineage.build import TRUSTED, build_graph
 from lakewarden.catalog.lineage.graph import NO_NODE, VersionGraph
 from lakewarden.catalog.lineage.record import LineageInput
-from lakewarden.catalog.lineage.rows import NOT_KNOWN, NOTHING
+from lakewarden.catalog.lineage.rows import NOT_KNOWN, NOTHING, rows_of
 from lakewarden.catalog.model import Confidence, LineageRow
 from lakewarden.catalog.system.base import LINEAGE
 from lakewarden.catalog.system.codec import codec
@@ -92,6 +92,14 @@ def test_a_table_whose_log_begins_with_a_write_that_reads_the_table_itself_is_no
     told = codec(LINEAGE).encode(rows("a@0 replace", "a@1 append", "a@2 append"))
     cut = {"a": history("create", "append", "append", "overwrite <- self")[3:]}
     assert tainted(build_graph(told, cut), "a@1") == {"a@1", "a@2", "a@3"}
+
+
+def test_a_write_that_reads_its_table_and_an_older_version_of_it_comes_from_both() -> None:
+    log = history("create", "append", "append", "overwrite <- self, a@0")
+    assert tainted(build_graph(NO_ROWS, {"a": log}), "a@1") == {"a@1", "a@2", "a@3"}
+    kept = codec(LINEAGE).encode([row for one in log for row in rows_of("a", one, at=NOW)])
+    assert tainted(build_graph(kept, {}), "a@1") == {"a@1", "a@2", "a@3"}
+    assert tainted(build_graph(kept, {}), "a@0") == {"a@0", "a@1", "a@2", "a@3"}
 
 
 def test_changes_of_versions_that_nobody_tells_of_count_as_content() -> None:
