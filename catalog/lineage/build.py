@@ -15,6 +15,7 @@ from lakewarden.catalog.lineage.draft import Draft, draft_of, finished
 from lakewarden.catalog.lineage.graph import NO_NODE, EdgeArrays, VersionGraph
 from lakewarden.catalog.lineage.incarnations import Histories, Incarnations
 from lakewarden.catalog.lineage.numbering import Rows, encode_rows, numbers
+from lakewarden.catalog.lineage.record import Operation
 from lakewarden.catalog.lineage.rows import ALIAS, RESTORE
 from lakewarden.catalog.lineage.versions import Effect, effect_of
 from lakewarden.catalog.model import Confidence
@@ -69,13 +70,15 @@ def build_graph(
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """One input as a commit tells it, with tables by number. `upto` None: nobody can tell what it was."""
+    """One input as a commit tells it, with tables by number. `upto` None: nobody can tell what it was. `own`: of the
+    changes it read it kept what each did of itself."""
 
     reader: int
     version: int
     source: int
     upto: int | None
     after: int | None
+    own: bool = False
 
 
 def _log_reads(histories: Histories, known: Incarnations, places: Mapping[str, str]) -> list[_Read]:
@@ -95,7 +98,8 @@ def _log_reads(histories: Histories, known: Incarnations, places: Mapping[str, s
                     continue
                 source = known.locate(told, read.version, read.format_id)
                 upto = None if source is None else read.version
-                found.append(_Read(table, one.version, source or 0, upto, read.from_version))
+                own = one.operation == Operation.REMOVE_FILES
+                found.append(_Read(table, one.version, source or 0, upto, read.from_version, own))
     return found
 
 
@@ -201,13 +205,14 @@ def _say_edges(draft: Draft, rows: Rows, output: pa.Array, source: pa.Array, str
     flags = pc.if_else(strong, pa.scalar(0, pa.uint8()), pa.scalar(EdgeArrays.WEAK, pa.uint8()))
     edges = pa.table({"input": source, "output": output, "flags": flags})
     draft.told.append(edges.filter(pc.and_(whole, pc.invert(self_made))).drop_null())
+    kept = pc.equal(rows.column("operation"), Operation.REMOVE_FILES.value)
     parts = pa.table(
         {
             "output": output,
             "table": rows.input,
             "after": rows.column("from_version"),
             "upto": rows.column("input_version"),
-            "flags": flags,
+            "flags": pc.if_else(kept, pc.bit_wise_or(flags, pa.scalar(EdgeArrays.OWN, pa.uint8())), flags),
             "own": source,
         }
     ).filter(pc.invert(whole))
@@ -222,6 +227,6 @@ def _log_edges(draft: Draft, reads: Sequence[_Read]) -> None:
         if read.upto is None:
             draft.known[reader] = 0
         elif read.after is not None:
-            draft.changes(read.source, read.after, read.upto, reader, 0)
+            draft.changes(read.source, read.after, read.upto, reader, EdgeArrays.OWN if read.own else 0)
         else:
             draft.edge(draft.node(read.source, read.upto), reader)

@@ -57,7 +57,7 @@ class Draft:
             self.edge(source, reader, flags | EdgeArrays.DELTA)
         last = self.node(table, upto)
         if high - low < upto - after and last != NO_NODE:
-            self.edge(last, reader, flags)
+            self.edge(last, reader, flags & ~EdgeArrays.OWN)
 
     def restored(self, pairs: Iterable[tuple[int | None, int | None]]) -> None:
         """What RESTOREs went back to; only an earlier version of the same table is believed."""

@@ -38,6 +38,8 @@ class EdgeArrays:
     """The reader read what the version changed, not what it held."""
     WEAK = 2
     """The edge is not known well enough to act on."""
+    OWN = 4
+    """The reader kept what the version did of itself, whatever it did to what came before it."""
 
     key: "array[int]"
     other: "array[int]"
@@ -151,7 +153,7 @@ class VersionGraph:
             flags = readers.flags[place]
             if flags & EdgeArrays.WEAK and not weak:
                 continue
-            if new & (Bit.DELTA if flags & EdgeArrays.DELTA else Bit.STATE):
+            if new & _carried(flags):
                 reader = readers.other[place]
                 if reader not in cleared:
                     open_ends.append((reader, Bit.ALL))
@@ -187,6 +189,13 @@ _INHERITED: Final[Mapping[int, int]] = {
 """What a version gains when its parent's content turns out to depend on a seed."""
 
 
+def _carried(flags: int) -> int:
+    """What an edge with these flags carries on."""
+    if flags & EdgeArrays.OWN:
+        return Bit.OWN
+    return Bit.DELTA if flags & EdgeArrays.DELTA else Bit.STATE
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Closure:
     """The result: per node, `Bit`s."""
@@ -203,7 +212,7 @@ class Closure:
 
     def read(self, node: int, flags: int) -> bool:
         """Whether an edge with these flags, from this node, carries on what depends on a seed."""
-        return bool(self.bits[node] & (Bit.DELTA if flags & EdgeArrays.DELTA else Bit.STATE))
+        return bool(self.bits[node] & _carried(flags))
 
     def touched(self) -> Iterator[int]:
         """Every node that is a seed or whose content depends on one, in order."""

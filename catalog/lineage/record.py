@@ -52,7 +52,11 @@ Json = Mapping[str, Any]
 
 
 class Operation(StrEnum):
-    """What a write did to the table's content. `replace` is CREATE [OR REPLACE] TABLE, with or without rows."""
+    """What a write did to the table's content. `replace` is CREATE [OR REPLACE] TABLE, with or without rows.
+
+    `remove files` took away exactly what some earlier versions had added. Its inputs are versions of its own table: the
+    one before the first of these, and, as changes, those since that stay.
+    """
 
     APPEND = "append"
     MERGE = "merge"
@@ -61,6 +65,7 @@ class Operation(StrEnum):
     OVERWRITE = "overwrite"
     PARTIAL_OVERWRITE = "partial overwrite"
     REPLACE = "replace"
+    REMOVE_FILES = "remove files"
 
 
 class RecordVerdict(StrEnum):

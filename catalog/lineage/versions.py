@@ -90,6 +90,7 @@ _EFFECTS: Final[Mapping[str, Effect]] = {
     Operation.PARTIAL_OVERWRITE: Effect.CHANGE,
     Operation.OVERWRITE: Effect.FRESH,
     Operation.REPLACE: Effect.FRESH,
+    Operation.REMOVE_FILES: Effect.FRESH,  # it names what is left of its parent among its inputs
 }
 _REPLACING: Final = frozenset({Operation.OVERWRITE, Operation.PARTIAL_OVERWRITE, Operation.REPLACE})
 _LAKE_FORMATS: Final = frozenset(one.value for one in TableFormat)
@@ -116,7 +117,7 @@ def version_of(commit: Commit, *, format_id: str | None = None) -> Version:
     if not commit.data_change and commit.version > 0:
         return _version(commit, format_id, commit.operation, Effect.ALIAS, known=True, touch=_touch(commit))
     derived = _derived(commit)
-    if record is None or not (commit.version == 0 or _agrees(record.operation, derived)):
+    if record is None or not (commit.version == 0 or _agrees(record.operation, derived, commit)):
         effect = Effect.CHANGE if derived is None else _EFFECTS[derived]
         operation = commit.operation if derived is None else derived.value
         return _version(commit, format_id, operation, effect, known=False)
@@ -192,9 +193,11 @@ def _derived(commit: Commit) -> Operation | None:
     return None
 
 
-def _agrees(recorded: Operation, derived: Operation | None) -> bool:
+def _agrees(recorded: Operation, derived: Operation | None, commit: Commit) -> bool:
     if derived is None:
         return False
+    if recorded is Operation.REMOVE_FILES:
+        return derived is Operation.DELETE and commit.added_files == 0
     return recorded is derived or (recorded in _REPLACING and derived in _REPLACING)
 
 

@@ -44,8 +44,7 @@ class TableFacts:
     """One managed table. `hold` and `paused` carry the reason, None means neither; `gone`: dropped, there is no log.
 
     `unreachable` by version. `intact` are commits that added files, all of which head still has. `streams` are queries
-    known to read the table, `consumers` readers outside management. `settled`: the newest version that is known, without
-    looking at clocks, to have been there before the first seed was written.
+    known to read the table, `consumers` readers outside management.
     """
 
     table_id: str
@@ -61,4 +60,3 @@ class TableFacts:
     properties: tuple[PropertyChange, ...] = ()
     streams: tuple[str, ...] = ()
     consumers: tuple[str, ...] = ()
-    settled: int = -1

@@ -45,7 +45,7 @@ def taint_of(request: RollbackRequest, graph: VersionGraph, facts: Mapping[str, 
         found |= _nodes_of(seed, graph, facts, named)
     seeds = frozenset(found - cleared)
     sure = graph.closure(seeds, cleared=cleared)
-    settled = _settled(graph, seeds, facts)
+    settled = _settled(graph, seeds)
     wide = _widened(graph, sure, facts, settled, cleared)
     lose = Consent.LOSE_UNKNOWN in request.consents
     return Taint(
@@ -108,9 +108,7 @@ def _is_content(effect: int) -> bool:
     return effect not in (Effect.ALIAS, Effect.RESTORE)
 
 
-def _settled(
-    graph: VersionGraph, seeds: frozenset[int], facts: Mapping[str, TableFacts]
-) -> Mapping[int, int]:
+def _settled(graph: VersionGraph, seeds: frozenset[int]) -> Mapping[int, int]:
     """Per table (by number), the newest node that was there before every seed, by versions and edges alone."""
     first: dict[int, int] = {}
     for node in seeds:
@@ -124,13 +122,7 @@ def _settled(
             settled = before
         else:
             settled = {table: min(at, before[table]) for table, at in settled.items() if table in before}
-    settled = settled or {}
-    for table_id, one in facts.items():
-        node = graph.node(table_id, one.settled) if one.settled >= 0 else NO_NODE
-        if node != NO_NODE:
-            number = graph.index[table_id]
-            settled[number] = max(node, settled.get(number, NO_NODE))
-    return settled
+    return settled or {}
 
 
 def _widened(

@@ -213,3 +213,30 @@ def test_what_was_there_before_follows_from_versions_and_edges() -> None:
     before = graph.before(graph.node("a", 1))
     newest = {graph.tables[table]: graph.versions[node] for table, node in before.items()}
     assert newest == {"a": 1, "b": 1, "c": 0}
+
+
+MENDED = ("create", "append", "append", "append", "update", "remove files <- a@1, a@2..4")
+"""Version 2 was bad; its files were taken out, and what 3 and 4 did of themselves stayed."""
+
+
+def test_a_table_whose_bad_files_were_removed_depends_on_the_rest_and_on_what_that_read() -> None:
+    tables = {
+        "a": history(*MENDED[:3], "append <- b@1", *MENDED[4:]),
+        "b": history("create", "append"),
+        "whole": history("create <- a@4", "append <- a@5"),
+    }
+    graph = build_graph(NO_ROWS, tables)
+    assert tainted(graph, "a@2") == {"a@2", "a@3", "a@4", "whole@0", "whole@1"}
+    assert tainted(graph, "a@1") >= {"a@5", "whole@1"}, "what was there before stays"
+    assert tainted(graph, "b@1") >= {"a@3", "a@5"}, "so does what a later commit read"
+
+
+def test_rows_say_the_same_of_removed_files_when_the_log_is_gone() -> None:
+    told = rows("a@0 replace", "a@1 append", "a@2 append", "a@3 append", "a@4 update")
+    told += rows("a@5 remove_files a@1", "a@5 remove_files a@2..4", operation="remove files")
+    graph = build_graph(codec(LINEAGE).encode(told), {})
+    assert tainted(graph, "a@2") == {"a@2", "a@3", "a@4"}
+    assert "a@5" in tainted(graph, "a@3")
+    without_3 = [one for one in told if (one.output_version, one.operation) != (3, "append")]
+    doubted = build_graph(codec(LINEAGE).encode(without_3), {})
+    assert "a@5" in tainted(doubted, "a@2"), "a version that nobody tells of may have done anything"

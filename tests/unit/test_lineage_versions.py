@@ -54,6 +54,7 @@ def governed(operation: str, recorded: Operation, mode: str | None = None, **cha
         (governed("MERGE", Operation.MERGE), "merge", Effect.CHANGE),
         (governed("UPDATE", Operation.UPDATE), "update", Effect.CHANGE),
         (governed("DELETE", Operation.DELETE), "delete", Effect.CHANGE),
+        (governed("DELETE", Operation.REMOVE_FILES, added_files=0), "remove files", Effect.FRESH),
         (governed("CREATE OR REPLACE TABLE AS SELECT", Operation.REPLACE), "replace", Effect.FRESH),
         (governed("CREATE OR REPLACE TABLE AS SELECT", Operation.OVERWRITE), "overwrite", Effect.FRESH),
         (governed("WRITE", Operation.APPEND, "ErrorIfExists", version=0), "append", Effect.FRESH),
@@ -218,3 +219,8 @@ def test_a_row_carries_range_and_uuid_of_what_was_read() -> None:
     )
     (row,) = rows_of("t", version_of(governed("MERGE", Operation.MERGE, inputs=(part,))), at=NOW)
     assert (row.from_version, row.input_version, row.input_format_id) == (1, 3, "u-f")
+
+
+def test_a_commit_that_says_it_only_removed_files_and_added_some_is_not_believed() -> None:
+    one = version_of(governed("DELETE", Operation.REMOVE_FILES, added_files=1))
+    assert (one.operation, one.effect, one.known) == ("delete", Effect.CHANGE, False)

@@ -333,7 +333,6 @@ def test_what_was_there_before_the_bad_load_cannot_have_read_it() -> None:
     assert [one.table_id for one in made.tables] == ["a"], "a@2 read b@1, so b@1 was there before a@2"
     tables["a"] = A
     assert not plan(BAD_LOAD, tables, facts("b", dependencies=declared)).applicable
-    assert plan(BAD_LOAD, tables, facts("b", dependencies=declared, settled=1)).applicable
 
 
 def test_an_unknown_write_that_was_overwritten_since_does_not_matter() -> None:
