@@ -6,6 +6,7 @@ from typing import Protocol
 
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.formats.base import TableReader
+from lakewarden.catalog.lineage.record import LineageRecord
 from lakewarden.catalog.metastore.base import Metastore
 from lakewarden.catalog.model import TableFormat
 from lakewarden.catalog.rollbacks import Rollback
@@ -133,6 +134,20 @@ class Engine(Protocol):
 
         Where the table's features allow it, the transaction numbers of `apps` go back, too. Raises `ExecutionError` if
         files of `to` are gone."""
+
+    def remove_files(
+        self, location: str, *, requires: int, versions: Sequence[int], record: LineageRecord
+    ) -> int:
+        """Take just the files that the commits of `versions` added out of the table, in one commit that carries `record`
+        and, as run id, the record's. Returns its version.
+
+        Raises `PreconditionError` if version `requires` no longer has one of them, or a commit is gone from the log."""
+
+    def add_again(self, location: str, *, requires: int, version: int, record: LineageRecord) -> int:
+        """Append the very files that the commit of `version` added, in one commit that carries `record` and, as run id,
+        the record's. The table must not have them. Returns its version.
+
+        Raises `PreconditionError` if the table's columns are no longer those of `version`, or a file is gone."""
 
     def checkpoint(self, location: str, *, requires: int) -> None:
         """Write a checkpoint of version `requires`; no commit. Never cleans the log."""

@@ -7,13 +7,22 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from lakewarden.catalog.clock import Clock
+from lakewarden.catalog.lineage.record import LineageRecord
 from lakewarden.catalog.model import Action, TableFormat
 from lakewarden.catalog.storage import FileEntry, FileStore, StorageOptions, open_store
 from lakewarden.jobs.base import FileChange, Partition, TableStatistics
-from lakewarden.jobs.engine import delta_maintain, delta_restore, deltars, deltars_restore
+from lakewarden.jobs.engine import (
+    delta_files,
+    delta_maintain,
+    delta_restore,
+    deltars,
+    deltars_files,
+    deltars_restore,
+)
 from lakewarden.jobs.engine.delta_convert import convert
 from lakewarden.jobs.engine.delta_log_cleanup import clean_log
 from lakewarden.jobs.engine.delta_statistics import table_statistics
+from lakewarden.jobs.engine.exact_files import additions, require_live, require_on_disk
 from lakewarden.jobs.engine.file_statistics import fill_file_statistics
 from lakewarden.jobs.engine.folder import delete_folder
 from lakewarden.jobs.engine.session import stamped
@@ -125,6 +134,30 @@ class DeltaEngine:
         with self._stamped(run_id, Action.ROLLBACK) as spark:
             return delta_restore.restore(
                 spark, self._store(location), requires=requires, to=to, run_id=run_id
+            )
+
+    def remove_files(
+        self, location: str, *, requires: int, versions: Sequence[int], record: LineageRecord
+    ) -> int:
+        store = self._store(location)
+        files = additions(store, versions)
+        require_live(store, self._storage(location), files, version=requires)
+        with self._stamped(record.run_id, Action.ROLLBACK) as spark:
+            return delta_files.remove_files(spark, store, files, requires=requires, record=record)
+
+    def add_again(self, location: str, *, requires: int, version: int, record: LineageRecord) -> int:
+        storage = self._storage(location)
+        done = deltars_files.add_again(
+            location, requires=requires, version=version, record=record, storage=storage
+        )
+        if done is not None:
+            return done
+        store = self._store(location)
+        files = additions(store, [version])
+        require_on_disk(store, files)
+        with self._stamped(record.run_id, Action.ROLLBACK) as spark:
+            return delta_files.add_again(
+                spark, store, files, requires=requires, version=version, record=record
             )
 
     def checkpoint(self, location: str, *, requires: int) -> None:

@@ -4,6 +4,7 @@ It passes the contract suite of the real engine (tests/contract/test_engine.py).
 as several: a compaction of many partitions. It knows no deletion vectors.
 """
 
+import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,23 +12,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Schema, convert_to_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.schema import Field, PrimitiveType
 
-from lakewarden.catalog.clock import Clock
+from lakewarden.catalog.clock import Clock, to_millis
 from lakewarden.catalog.errors import ConflictError, ExecutionError, RefusedError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.delta.names import FOLDER
+from lakewarden.catalog.lineage.record import LineageRecord, custom_metadata
 from lakewarden.catalog.metastore.base import Metastore
 from lakewarden.catalog.model import TableFormat
 from lakewarden.catalog.storage import FileEntry, FileStore, StorageOptions, local_path, open_store
 from lakewarden.jobs.base import ColumnStatistics, FileChange, Partition, TableStatistics
-from lakewarden.jobs.engine import deltars, deltars_restore
+from lakewarden.jobs.engine import deltars, deltars_files, deltars_restore
 from lakewarden.jobs.engine.delta_log import require_head
 from lakewarden.jobs.engine.delta_log_cleanup import clean_log
+from lakewarden.jobs.engine.exact_files import Addition, additions, require_live
 from lakewarden.jobs.engine.file_statistics import fill_file_statistics
 from lakewarden.jobs.parquet_folder import data_files
 from lakewarden.jobs.purge import deletion_order
@@ -133,6 +137,34 @@ class FakeEngine:
             raise ExecutionError(f"{location} uses features that only Spark can write.")
         return version
 
+    def remove_files(
+        self, location: str, *, requires: int, versions: Sequence[int], record: LineageRecord
+    ) -> int:
+        store = _store(location)
+        if deltars.open_version(location, requires, StorageOptions()) is None:
+            raise ExecutionError(f"{location} uses features that only Spark can write.")
+        files = additions(store, versions)
+        require_live(store, StorageOptions(), files, version=requires)
+        require_head(store, requires)
+        log = _folder(location) / FOLDER
+        staged = log / f".{record.run_id}.tmp"
+        staged.write_bytes(_removal(files, record, self._clock))
+        try:
+            os.link(staged, log / f"{requires + 1:020d}.json")
+        except FileExistsError as error:
+            raise ConflictError(f"Somebody else committed to {location} first.") from error
+        finally:
+            staged.unlink()
+        return requires + 1
+
+    def add_again(self, location: str, *, requires: int, version: int, record: LineageRecord) -> int:
+        done = deltars_files.add_again(
+            location, requires=requires, version=version, record=record, storage=StorageOptions()
+        )
+        if done is None:
+            raise ExecutionError(f"{location} has features or paths that only Spark can write.")
+        return done
+
     def checkpoint(self, location: str, *, requires: int) -> None:
         deltars.checkpoint(location, requires=requires, storage=StorageOptions())
 
@@ -228,6 +260,26 @@ def _column(name: str, kind: str, values: pa.ChunkedArray) -> ColumnStatistics:
         minimum=None if edges["min"] is None else str(edges["min"]),
         maximum=None if edges["max"] is None else str(edges["max"]),
     )
+
+
+def _removal(files: Sequence[Addition], record: LineageRecord, clock: Clock) -> bytes:
+    """A commit that removes files, as the protocol wants it."""
+    now = to_millis(clock.now())
+    info = {
+        "timestamp": now,
+        "operation": "DELETE",
+        "operationParameters": {"predicate": "[]"},
+        "isBlindAppend": False,
+        deltars.RUN_ID: record.run_id,
+        **custom_metadata(record),
+    }
+    lines: list[dict[str, object]] = [{"commitInfo": info}]
+    for one in files:
+        add = orjson.loads(one.line)["add"]
+        kept = {key: add[key] for key in ("path", "partitionValues", "size", "tags") if key in add}
+        removal = {"deletionTimestamp": now, "dataChange": True, "extendedFileMetadata": True, **kept}
+        lines.append({"remove": removal})
+    return b"\n".join(orjson.dumps(line) for line in lines) + b"\n"
 
 
 def _schema(columns: Sequence[tuple[str, str]]) -> Schema:

@@ -25,9 +25,9 @@ from lakewarden.jobs.base import FileChange
 from lakewarden.jobs.engine.deltars import RUN_ID, open_version, why_refused
 from lakewarden.jobs.engine.footers import Leaf, file_statistics, indexed_leaves
 
-__all__ = ["fill_file_statistics"]
+__all__ = ["SAFE_PATH", "fill_file_statistics"]
 
-_SAFE_PATH: Final = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_\-./=]*$")
+SAFE_PATH: Final = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_\-./=]*$")
 """Paths that every writer spells the same. Of others the log could come to hold two spellings, as two files."""
 _READERS: Final = 8
 
@@ -68,7 +68,7 @@ def fill_file_statistics(location: str, *, requires: int, run_id: str, storage: 
 
 def _fillable(files: Iterator[DataFile]) -> Iterator[DataFile]:
     for file in files:
-        if not file.has_statistics and not file.has_deletion_vector and _SAFE_PATH.match(file.path):
+        if not file.has_statistics and not file.has_deletion_vector and SAFE_PATH.match(file.path):
             yield file
 
 

@@ -10,9 +10,10 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from lakewarden.catalog.clock import SystemClock
-from lakewarden.catalog.errors import ConflictError, RefusedError
+from lakewarden.catalog.errors import ConflictError, PreconditionError, RefusedError
 from lakewarden.catalog.formats.base import Observation
 from lakewarden.catalog.formats.delta.reader import DeltaReader
+from lakewarden.catalog.lineage.record import LineageInput, LineageRecord, Operation
 from lakewarden.catalog.storage import StorageOptions, canonical, open_store
 from lakewarden.jobs.base import Engine
 from lakewarden.jobs.engine.delta import DeltaEngine
@@ -139,6 +140,78 @@ def test_a_restore_loses_against_a_commit_that_came_first(engine: Engine, tmp_pa
     with pytest.raises(ConflictError):
         engine.restore(location, requires=1, to=0, apps=(), run_id=RUN)
     assert ids(tmp_path / "t") == list(range(30))
+
+
+def record(operation: Operation = Operation.REMOVE_FILES) -> LineageRecord:
+    """What a commit says of itself; the version before was read."""
+    read = LineageInput(table_id="t", location="file:///t", format="delta", version=0)
+    return LineageRecord(run_id=RUN, operation=operation, user="ana", inputs=(read,))
+
+
+def test_exact_files_are_taken_out_in_one_commit_and_a_restore_brings_them_again(
+    engine: Engine, tmp_path: Path
+) -> None:
+    location = delta(tmp_path / "t", commits=4)
+    assert engine.remove_files(location, requires=3, versions=[1, 2], record=record()) == 4
+    assert ids(tmp_path / "t") == [*range(10), *range(30, 40)]
+    (made,) = READER.commits(location, after=3)
+    assert (made.run_id, made.lineage, made.operation) == (RUN, record(), "DELETE")
+    assert (made.added_files, made.removed_files, made.data_change) == (0, 2, True)
+    engine.restore(location, requires=4, to=3, apps=(), run_id=RUN)
+    assert ids(tmp_path / "t") == list(range(40))
+
+
+def test_files_are_not_taken_out_over_somebodys_commit_or_when_they_are_gone_already(
+    engine: Engine, tmp_path: Path
+) -> None:
+    location = delta(tmp_path / "t", commits=3)
+    with pytest.raises(ConflictError):
+        engine.remove_files(location, requires=1, versions=[1], record=record())
+    DeltaTable(tmp_path / "t").delete("id = 11")
+    with pytest.raises(PreconditionError, match="as it was added"):
+        engine.remove_files(location, requires=3, versions=[1], record=record())
+    assert (observed(location).version, len(ids(tmp_path / "t"))) == (3, 29)
+
+
+@pytest.mark.parametrize("folder", ["t", "odd name ü"])
+def test_the_files_of_a_commit_are_added_again_after_a_restore(
+    engine: Engine, tmp_path: Path, folder: str
+) -> None:
+    place = tmp_path / folder
+    for number, day in enumerate(("a", "b", None)):
+        data = pa.table({"id": pa.array([number], pa.int64()), "day": pa.array([day], pa.string())})
+        write_deltalake(place, data, mode="append", partition_by=["day"])
+    location = canonical(str(place))
+    engine.restore(location, requires=2, to=0, apps=(), run_id="before")
+    again = record(Operation.APPEND)
+    assert engine.add_again(location, requires=3, version=2, record=again) == 4
+    rows = DeltaTable(place).to_pyarrow_table().sort_by("id").to_pylist()
+    assert rows == [{"id": 0, "day": "a"}, {"id": 2, "day": None}]
+    (made,) = READER.commits(location, after=3)
+    assert (made.run_id, made.lineage, made.blind_append is not False) == (RUN, again, True)
+    assert observed(location).files_without_statistics == 0
+    with pytest.raises(ConflictError):
+        engine.add_again(location, requires=3, version=1, record=again)
+
+
+def test_files_are_not_added_to_a_table_with_other_columns(engine: Engine, tmp_path: Path) -> None:
+    location = delta(tmp_path / "t", commits=1)
+    more = pa.table({"id": pa.array([99], pa.int64()), "new": pa.array(["x"])})
+    write_deltalake(tmp_path / "t", more, mode="append", schema_mode="merge")
+    engine.restore(location, requires=1, to=0, apps=(), run_id="before")
+    with pytest.raises(PreconditionError, match="has other columns than at version 1"):
+        engine.add_again(location, requires=2, version=1, record=record(Operation.APPEND))
+    assert observed(location).version == 2
+
+
+def test_a_file_that_is_gone_is_not_added_again(engine: Engine, tmp_path: Path) -> None:
+    location = delta(tmp_path / "t", commits=2)
+    (gone,) = set(DeltaTable(tmp_path / "t").file_uris()) - set(DeltaTable(tmp_path / "t", 0).file_uris())
+    engine.restore(location, requires=1, to=0, apps=(), run_id="before")
+    Path(gone.removeprefix("file://")).unlink()
+    with pytest.raises(PreconditionError, match="is gone"):
+        engine.add_again(location, requires=2, version=1, record=record(Operation.APPEND))
+    assert observed(location).version == 2
 
 
 def test_compaction_keeps_rows_and_makes_fewer_files(engine: Engine, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """A table made of values, and an engine that writes down what it was asked: for executors without storage or Spark."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
@@ -14,6 +14,7 @@ from lakewarden.catalog.formats.base import (
     ProbeResult,
     Tombstone,
 )
+from lakewarden.catalog.lineage.record import LineageRecord
 from lakewarden.catalog.model import TableFormat
 from lakewarden.catalog.storage import FileEntry, canonical
 from lakewarden.jobs.base import FileChange, JobContext, Partition, TableStatistics, Target
@@ -99,6 +100,10 @@ class ValueReader:
     def files(self, location: str, *, version: int | None = None) -> Iterator[DataFile]:
         yield from self.past.get(-1 if version is None else version, self.live)
 
+    def properties(self, location: str, *, version: int) -> Mapping[str, str]:
+        assert isinstance(self.observation, Observation)
+        return self.observation.properties
+
     def tombstones(self, location: str) -> Iterator[Tombstone]:
         yield from self.removed
 
@@ -176,6 +181,16 @@ class AskedEngine:
 
     def restore(self, location: str, *, requires: int, to: int, apps: Sequence[str], run_id: str) -> int:
         self.asked.append("restore")
+        return requires + 1
+
+    def remove_files(
+        self, location: str, *, requires: int, versions: Sequence[int], record: LineageRecord
+    ) -> int:
+        self.asked.append(f"remove files of {versions}")
+        return requires + 1
+
+    def add_again(self, location: str, *, requires: int, version: int, record: LineageRecord) -> int:
+        self.asked.append(f"add {version} again")
         return requires + 1
 
     def checkpoint(self, location: str, *, requires: int) -> None:
