@@ -28,7 +28,7 @@ from lakewarden.jobs.rollback.journal import Journal
 from lakewarden.jobs.rollback.request import RollbackRequest
 from lakewarden.jobs.rollback.rows import head_row, next_rows
 from lakewarden.jobs.rollback.saga import Saga
-from lakewarden.jobs.rollback.step import RestoreStep
+from lakewarden.jobs.rollback.step import TableStep
 from lakewarden.jobs.rollback.stored import StoredPlan, encode_plan
 from lakewarden.jobs.rollback.values import RollbackPlan
 
@@ -71,7 +71,7 @@ def _rolled_back(folder: Path, places: list[tuple[int, Path]]) -> float:
     store.create(system_rows(store, now=clock.now(), actor="bench"))
     journal = Journal(store=store, clock=clock)
     steps = [
-        RestoreStep(
+        TableStep(
             table_id=place.name,
             name=f"db.{place.name}",
             location=canonical(str(place)),
@@ -91,7 +91,7 @@ def _rolled_back(folder: Path, places: list[tuple[int, Path]]) -> float:
     return seconds
 
 
-def _begun(steps: list[RestoreStep], clock: SystemClock) -> list[RollbackRow]:
+def _begun(steps: list[TableStep], clock: SystemClock) -> list[RollbackRow]:
     nothing = RollbackPlan(request=RollbackRequest(seeds=()), tables=(), hash="bench")
     head = head_row(
         rollback_id="bench",

@@ -5,6 +5,7 @@ import json
 from dataclasses import replace
 from datetime import datetime
 
+from lakewarden.catalog.aside import Aside
 from lakewarden.catalog.formats.base import LogProblem, Observation
 from lakewarden.catalog.model import Column, Finding, HealthRow, Severity, TableRow, TableState
 from lakewarden.catalog.policies import EffectivePolicy
@@ -80,5 +81,8 @@ def with_verdict(row: TableRow, findings: tuple[Finding, ...]) -> TableRow:
     if row.state not in (TableState.ACTIVE, TableState.QUARANTINED):
         return row
     errors = [finding.message for finding in findings if finding.severity is Severity.ERROR]
+    aside = Aside.of(row)
+    if aside is not None:  # files can be sound and rows bad: the rollback's undo, or an owner, ends this
+        errors = [aside.why, *errors]
     state = TableState.QUARANTINED if errors else TableState.ACTIVE
     return replace(row, state=state, state_reason=" ".join(errors) or None)

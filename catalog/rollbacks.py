@@ -24,6 +24,10 @@ __all__ = [
 
 MARK = "rollback-"
 """How the run id of every commit begins that a rollback of ours makes."""
+_REWINDS = (RollbackStep.RESTORE, RollbackStep.REMOVE_FILES)
+"""Steps that are undone by restoring the version before them."""
+_SETS_ASIDE = (RollbackStep.DROP, RollbackStep.QUARANTINE)
+
 UNSETTLED = (RollbackState.INTENT, RollbackState.UNDOING, RollbackState.CONFLICT)
 """States in which a rollback has neither come to its end nor left everything as it was."""
 
@@ -44,9 +48,14 @@ class Rollback:
         """Whether it was begun and neither finished nor taken back."""
         return self.head.state in UNSETTLED
 
-    def of_kind(self, kind: RollbackStep) -> tuple[RollbackRow, ...]:
-        """The steps of one kind, in order."""
-        return tuple(step for step in self.steps if step.kind is kind)
+    def of_kind(self, *kinds: RollbackStep) -> tuple[RollbackRow, ...]:
+        """The steps of some kinds, in order."""
+        return tuple(step for step in self.steps if step.kind in kinds)
+
+    @property
+    def tables(self) -> int:
+        """How many tables its steps change."""
+        return len({step.table_id for step in self.steps})
 
     def with_head(self, state: RollbackState, **changes: Any) -> "Rollback":
         """The same rollback in another state; `changes` are further fields of its head row."""
@@ -129,7 +138,7 @@ def needed_versions(rollbacks: Iterable[Rollback], now: datetime) -> Mapping[str
     for one in rollbacks:
         if not one.can_be_undone(now):
             continue
-        for row in one.of_kind(RollbackStep.RESTORE):
+        for row in one.of_kind(*_REWINDS):
             oldest = min(row.from_version, row.to_version) if one.is_unsettled else row.from_version
             needed[row.table_id] = min(oldest, needed.get(row.table_id, oldest))
     return needed
@@ -140,7 +149,7 @@ def tainted_versions(rollbacks: Iterable[Rollback]) -> Mapping[str, tuple[Undone
     versions, whenever it appears, was derived from what was undone."""
     ranges: dict[str, list[Undone]] = {}
     for one in rollbacks:
-        for row in one.of_kind(RollbackStep.RESTORE):
+        for row in one.of_kind(*_REWINDS, *_SETS_ASIDE):
             if row.state is RollbackState.DONE:
                 undone = Undone(
                     table_id=row.table_id,

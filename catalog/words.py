@@ -138,11 +138,19 @@ class RollbackState(StrEnum):
 
 
 class RollbackStep(StrEnum):
-    """What a row of `lakewarden.rollbacks` is: the plan as a whole, or what is done to one table."""
+    """What a row of `lakewarden.rollbacks` is: the plan as a whole, or what is done to one table.
+
+    `properties` and `reapply` follow the restore of their table: what it must not rewind, and the lost appends that are
+    added again. `drop` and `quarantine` set a table aside that has no clean version (`to_version` -1); its data stays.
+    """
 
     PLAN = "plan"
     RESTORE = "restore"
     PROPERTIES = "properties"
+    REMOVE_FILES = "remove_files"
+    REAPPLY = "reapply"
+    DROP = "drop"
+    QUARANTINE = "quarantine"
 
 
 class Outcome(StrEnum):

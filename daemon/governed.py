@@ -7,7 +7,6 @@ import pyarrow as pa
 
 from lakewarden.catalog.access import Deed
 from lakewarden.catalog.errors import NotFoundError
-from lakewarden.catalog.model import RollbackStep
 from lakewarden.catalog.registry.govern import set_owner, set_policy
 from lakewarden.catalog.system.query import query
 from lakewarden.daemon.audit import audited
@@ -71,6 +70,7 @@ def _roll_back(
         version=statement.version,
         timestamp=statement.timestamp,
         cascade=statement.cascade,
+        reapply=statement.reapply,
     )
     with audited(services, Deed.ROLLBACK, statement.where, origin=origin) as actor:
         rollbacks = rollbacks_of_services(services)
@@ -80,8 +80,7 @@ def _roll_back(
             return _row(rollback=None, state="nothing to undo", tables=0, undo_until=None)
         done = rollbacks.apply(plan.hash, actor=actor, tell=tell)
     until = None if done.head.undo_until is None else done.head.undo_until.isoformat()
-    tables = len(done.of_kind(RollbackStep.RESTORE))
-    return _row(rollback=done.rollback_id, state=done.head.state.value, tables=tables, undo_until=until)
+    return _row(rollback=done.rollback_id, state=done.head.state.value, tables=done.tables, undo_until=until)
 
 
 def _set_rows(services: Services, statement: SetRows, origin: str) -> pa.Table:

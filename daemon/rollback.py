@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Final
 
 from lakewarden.catalog.access import Actor, Deed, require
-from lakewarden.catalog.errors import ConflictError, ConsentError, PreconditionError
+from lakewarden.catalog.errors import ConflictError, PreconditionError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.model import Action, RollbackState
 from lakewarden.catalog.rollbacks import Rollback, holds
@@ -31,7 +31,6 @@ from lakewarden.jobs.rollback.stored import (
     refuse_blocked,
     steps_of,
 )
-from lakewarden.jobs.rollback.values import RollbackPlan, Step
 from lakewarden.jobs.rollback.verify import verify_step
 
 __all__ = ["Rollbacks", "rollbacks_of_services"]
@@ -40,7 +39,6 @@ _PLANS_KEPT: Final = timedelta(days=7)
 """A plan that nobody applied is forgotten after this; by then it is stale anyway."""
 _PATIENCE: Final = 120.0
 _POLL: Final = 0.2
-_DONE_BY_RESTORING: Final = (Step.NONE, Step.RESTORE)
 
 
 def rollbacks_of_services(services: Services) -> "Rollbacks":
@@ -94,7 +92,6 @@ class Rollbacks:
         stored = decode_plan(rollback.head.payload or "")
         found = self._checked(stored)
         refuse_others(found, actor.name, admin=actor.admin)
-        _refuse_undoable(found.plan)
         held = holds(self.journal.all())
         for step in found.steps():
             if step.table_id in held:
@@ -124,8 +121,7 @@ class Rollbacks:
             found = self.gatherer.gather(frozen_request(stored.plan, *consents))
             refuse_blocked(found.plan)
             refuse_others(found, actor.name, admin=actor.admin)
-            _refuse_undoable(found.plan)
-            again = superseded(rollback)
+            again = superseded(rollback, reapply=Consent.COLLATERAL not in consents)
             request = replace(stored.plan.request, consents=stored.plan.request.consents | consents)
             kept = replace(stored, plan=replace(stored.plan, request=request), admin=actor.admin)
             again = again.with_rows(next_rows(again, found.steps()))
@@ -254,12 +250,3 @@ class Rollbacks:
                     hint="The rollback is in the journal; `lakewarden rollback resume` goes on with it.",
                 )
             time.sleep(_POLL)
-
-
-def _refuse_undoable(plan: RollbackPlan) -> None:
-    for table in plan.tables:
-        if table.acts and table.step not in _DONE_BY_RESTORING:
-            raise ConsentError(
-                f"{table.name} would have to be handled by {table.step.replace('_', ' ')}, which `apply` does not do yet.",
-                hint="Do that by hand (`lakewarden tables drop`, DELETE), then plan again.",
-            )

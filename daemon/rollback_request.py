@@ -26,7 +26,8 @@ __all__ = ["Wanted", "request_of"]
 class Wanted:
     """A rollback in the words of the caller. One of `version`, `timestamp` (ISO 8601), `bad`, `run`, `marked` (what is
     marked bad on the table) and `all_marked` (what is marked bad on any managed table) says what to undo; `where` may
-    be left out with the last. `agreed` are tables, by name, whose owners agree."""
+    be left out with the last. `agreed` are tables, by name, whose owners agree, `remove_files` those that only lose the
+    files of bad appends."""
 
     where: str | None = None
     version: int | None = None
@@ -38,6 +39,8 @@ class Wanted:
     cascade: bool = False
     consents: frozenset[Consent] = frozenset()
     agreed: tuple[str, ...] = ()
+    remove_files: tuple[str, ...] = ()
+    reapply: bool = False
 
 
 def request_of(desk: Desk, wanted: Wanted) -> RollbackRequest:
@@ -47,6 +50,8 @@ def request_of(desk: Desk, wanted: Wanted) -> RollbackRequest:
         cascade=wanted.cascade,
         consents=wanted.consents,
         agreed=frozenset(desk.resolve(name).table_id for name in wanted.agreed),
+        undo=frozenset(desk.resolve(name).table_id for name in wanted.remove_files),
+        reapply=wanted.reapply,
     )
 
 

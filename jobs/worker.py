@@ -16,6 +16,7 @@ from lakewarden.catalog.errors import LakewardenError
 from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.metastore.hive import HiveMetastore
 from lakewarden.catalog.state.db import open_database
+from lakewarden.catalog.state.inbox import DatabaseInbox
 from lakewarden.catalog.state.queue import DatabaseQueue
 from lakewarden.jobs.engine.delta import DeltaEngine
 from lakewarden.jobs.engine.session import start_session
@@ -59,7 +60,8 @@ def main() -> int:
 
 def _runner(config: WorkerConfig, engine: DeltaEngine) -> Runner:
     uri = config.spark.metastore_uri
-    queue = DatabaseQueue(open_database(config.database_url))
+    database = open_database(config.database_url)
+    queue = DatabaseQueue(database)
     return Runner(
         worker=config.name,
         queue=queue,
@@ -71,7 +73,7 @@ def _runner(config: WorkerConfig, engine: DeltaEngine) -> Runner:
         lease=config.lease,
         heartbeat=config.heartbeat,
         longest_run=config.longest_run,
-        rollbacks=open_rollbacks(config, queue),
+        rollbacks=open_rollbacks(config, queue, DatabaseInbox(database)),
     )
 
 

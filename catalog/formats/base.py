@@ -201,5 +201,8 @@ class TableReader(Protocol):
     def files(self, location: str, *, version: int | None = None) -> Iterator[DataFile]:
         """The live files of a version (head when None). Raises `UnreadableError` if it cannot be rebuilt."""
 
+    def properties(self, location: str, *, version: int) -> Mapping[str, str]:
+        """The table properties of a version. Raises `UnreadableError` if its log cannot tell them any more."""
+
     def tombstones(self, location: str) -> Iterator[Tombstone]:
         """Files that head no longer has but the log still remembers."""

@@ -1,6 +1,6 @@
 """The TableReader's fake: tables kept in memory, commit by commit. It passes the port's contract suite."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -101,6 +101,10 @@ class FakeReader:
                 f"There is no version {version}.", hint="Ask for one that the history shows."
             )
         yield from table.versions[-1 if version is None else version].values()
+
+    def properties(self, location: str, *, version: int) -> Mapping[str, str]:
+        next(self.files(location, version=version), None)
+        return {}
 
     def tombstones(self, location: str) -> Iterator[Tombstone]:
         table = self.tables[location]

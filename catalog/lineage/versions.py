@@ -14,7 +14,7 @@ from lakewarden.catalog.formats.base import Commit
 from lakewarden.catalog.lineage.record import LineageInput, LineageRecord, Operation, RecordVerdict
 from lakewarden.catalog.model import TableFormat
 
-__all__ = ["Effect", "Touch", "Version", "effect_of", "history_of", "version_of"]
+__all__ = ["Effect", "Touch", "Version", "effect_of", "history_of", "is_property_commit", "version_of"]
 
 
 class Effect(IntEnum):
@@ -124,6 +124,11 @@ def version_of(commit: Commit, *, format_id: str | None = None) -> Version:
     return _governed(commit, format_id, record, derived)
 
 
+def is_property_commit(commit: Commit) -> bool:
+    """Whether a commit changed table properties and nothing else."""
+    return commit.operation in _PROPERTY_COMMITS
+
+
 def effect_of(operation: str) -> Effect:
     """The effect of an operation by its name; CHANGE, the most cautious one, for a name nobody knows."""
     return _EFFECTS.get(operation, Effect.CHANGE)
@@ -216,7 +221,7 @@ def _restored(commit: Commit) -> int | None:
 
 
 def _touch(commit: Commit) -> Touch:
-    if commit.operation in _PROPERTY_COMMITS:
+    if is_property_commit(commit):
         return Touch.PROPERTIES
     return Touch.SCHEMA if commit.format_id is not None else Touch.MAINTENANCE
 

@@ -1,10 +1,11 @@
 """Drop, purge, undrop, rename: how a table leaves management, and how it comes back."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 
 from lakewarden.catalog.access import Actor, Deed, require
+from lakewarden.catalog.aside import taken_in
 from lakewarden.catalog.errors import PreconditionError, RefusedError
 from lakewarden.catalog.identity import INDEX_COLUMNS, check_nesting
 from lakewarden.catalog.model import Source, TableRow, TableState
@@ -92,10 +93,8 @@ def undrop(desk: Desk, where: str, *, actor: Actor) -> TableRow:
             )
         refuse_taken(rows, current.name, except_for=current.table_id)
         check_nesting(without(rows.arrow(INDEX_COLUMNS), current.table_id), location)
-        kept = {
-            key: value for key, value in current.properties.items() if key not in (PURGE_AFTER, PURGE_VERSION)
-        }
-        active = replace(current, state=TableState.ACTIVE, state_reason=None, properties=kept)
+        active = replace(taken_in(current), state=TableState.ACTIVE, state_reason=None)
+        active = replace(active, properties=_unmarked(active.properties))
         return [desk.judge(rows, desk.touched(active, actor), seen)]
 
     desk.store.edit(TABLES, back, because=f"undrop {row.name}")
@@ -118,6 +117,10 @@ def rename(desk: Desk, where: str, new_name: str, *, actor: Actor) -> TableRow:
 
     desk.store.edit(TABLES, renamed, because=f"rename {row.name} to {wanted}")
     return desk.get(row.table_id)
+
+
+def _unmarked(properties: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in properties.items() if key not in (PURGE_AFTER, PURGE_VERSION)}
 
 
 def _not_ours(row: TableRow) -> TableRow:

@@ -119,6 +119,4 @@ def events(
         note("No version is on record; the daemon writes them down when it sees a table move.")
 
 
-
-
 marks.add_to(app)

@@ -6,15 +6,17 @@ import typer
 
 from lakewarden.catalog.access import Deed
 from lakewarden.catalog.errors import ExitCode
-from lakewarden.catalog.model import RollbackState, RollbackStep
+from lakewarden.catalog.model import RollbackState
+from lakewarden.catalog.registry.aside import release as release_table
 from lakewarden.catalog.rollbacks import Rollback
 from lakewarden.daemon.audit import audited
-from lakewarden.daemon.cli.common import Home, opened
+from lakewarden.daemon.cli.common import Home, Table, opened
 from lakewarden.daemon.cli.output import Format, Output, note, show, show_one
 from lakewarden.daemon.rollback import rollbacks_of_services
 from lakewarden.daemon.rollback_request import Wanted, request_of
 from lakewarden.jobs.rollback.render import as_json, as_mermaid, as_tree
 from lakewarden.jobs.rollback.request import Consent
+from lakewarden.jobs.rollback.step import NO_VERSION
 from lakewarden.jobs.rollback.stored import OnMoved, decode_plan
 
 app = typer.Typer(
@@ -51,6 +53,13 @@ def plan(
     agreed: Annotated[
         list[str] | None, typer.Option("--agreed", help="The owner of this table agrees; repeatable.")
     ] = None,
+    remove_files: Annotated[
+        list[str] | None,
+        typer.Option("--remove-files", help="Only take the bad files out of this table; repeatable."),
+    ] = None,
+    reapply: Annotated[
+        bool, typer.Option("--reapply", help="Add lost clean appends again after the restore.")
+    ] = False,
     on_moved: Annotated[
         OnMoved, typer.Option("--on-moved", help="If somebody writes meanwhile: plan on, or take all back.")
     ] = OnMoved.EXTEND,
@@ -71,6 +80,8 @@ def plan(
         cascade=cascade,
         consents=frozenset(consent or ()),
         agreed=tuple(agreed or ()),
+        remove_files=tuple(remove_files or ()),
+        reapply=reapply,
     )
     with audited(services, Deed.ROLLBACK, f"plan {where or 'what is marked bad'}") as actor:
         request = request_of(services.desk, wanted)
@@ -123,6 +134,15 @@ def undo(
     _show(done, output)
 
 
+@app.command("release")
+def release(where: Table, home: Home = None, output: Output = Format.TABLE) -> None:
+    """Say that a table is good again that a rollback had quarantined."""
+    services = opened(home)
+    with audited(services, Deed.ROLLBACK, f"release {where}") as actor:
+        row = release_table(services.desk, where, actor=actor)
+    show_one({"name": row.name, "state": row.state, "state_reason": row.state_reason}, format=output)
+
+
 @app.command("list")
 def list_(home: Home = None, output: Output = Format.TABLE) -> None:
     """Every plan and rollback on record, newest first."""
@@ -168,7 +188,7 @@ def _summary(rollback: Rollback) -> dict[str, Any]:
         "name": head.name,
         "state": head.state,
         "undo": head.undo,
-        "tables": len(rollback.of_kind(RollbackStep.RESTORE)),
+        "tables": rollback.tables,
         "actor": head.actor,
         "recorded_at": head.recorded_at,
         "undo_until": head.undo_until,
@@ -179,4 +199,6 @@ def _summary(rollback: Rollback) -> dict[str, Any]:
 def _step(rollback: Rollback, number: int) -> dict[str, Any]:
     row = rollback.steps[number]
     names = ("step", "wave", "table_id", "name", "kind", "from_version", "to_version", "state", "new_version")
-    return {**{name: getattr(row, name) for name in names}, "message": row.message}
+    told = {name: getattr(row, name) for name in names}
+    to_version = None if row.to_version == NO_VERSION else row.to_version
+    return {**told, "to_version": to_version, "message": row.message}

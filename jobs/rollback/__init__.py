@@ -9,7 +9,8 @@ Doing
     step      what is done to one table: value and JSON; pure
     journal   the rows of `lakewarden.rollbacks` behind every step
     verify    is the table still what the plan speaks of, and is every file there?
-    act       one table's restore, and taking it back
+    records   what commits of ours say of their lineage, where they are no RESTORE; pure
+    act       one table's restore, files taken out or added again, and taking it back
     saga      the whole: go on, forwards or back
     run       the saga as a run of the queue
 """

@@ -1,26 +1,31 @@
-"""What is done to one table: restore it, keep our properties, take it back. Each may be repeated after a crash.
+"""What is done to one table: restore it or take files out, keep our properties, add lost appends again, take it back.
+Each may be repeated after a crash.
 
 Every commit carries the mark of its step. A repetition looks for that mark in the table's log first, so the log, not
 memory, says whether the step was done.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from lakewarden.catalog.errors import ConflictError, PreconditionError, UnreadableError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.base import Commit, LogProblem, Observation, TableReader
+from lakewarden.catalog.lineage.versions import Effect, version_of
 from lakewarden.catalog.model import RollbackRow
 from lakewarden.catalog.storage import StorageOptions, open_store
 from lakewarden.jobs.base import Engine
-from lakewarden.jobs.rollback.step import RestoreStep
+from lakewarden.jobs.rollback.records import again_record, removal_record
+from lakewarden.jobs.rollback.step import TableStep
 from lakewarden.jobs.rollback.verify import missing_files
 
 __all__ = ["Hands", "mark_of"]
 
 _QUIET: Final = frozenset({"OPTIMIZE", "VACUUM START", "VACUUM END"})
 """Commits that change nothing a reader of the table could see."""
+_ATTEMPTS: Final = 10
+_WITHOUT: Final = "`rollback resume --consent collateral` goes on without it."
 
 
 def mark_of(row: RollbackRow, *, undo: bool = False) -> str:
@@ -36,7 +41,7 @@ class Hands:
     engine: Engine
     storage: Callable[[str], StorageOptions]
 
-    def restore(self, row: RollbackRow, step: RestoreStep) -> int:
+    def restore(self, row: RollbackRow, step: TableStep) -> int:
         """Take the table to the step's target; the version of the commit. Raises `ConflictError` if head moved."""
         done = self._restored(row, step)
         if done is not None:
@@ -57,7 +62,60 @@ class Hands:
         reach("rollback.restored")
         return version
 
-    def keep_properties(self, row: RollbackRow, step: RestoreStep) -> int | None:
+    def remove_files(self, row: RollbackRow, step: TableStep) -> int:
+        """Take the files of the step's versions out; the version of the commit. Raises `ConflictError` if head moved."""
+        done = self._restored(row, step)
+        if done is not None:
+            return done
+        mark = mark_of(row)
+        record = removal_record(step, mark=mark, user=row.actor or mark)
+        try:
+            version = self.engine.remove_files(
+                step.location, requires=step.from_version, versions=step.versions, record=record
+            )
+        except ConflictError as error:
+            answered = self._restored(row, step)
+            if answered is None:
+                raise self._moved(step) from error
+            version = answered
+        reach("rollback.files_removed")
+        return version
+
+    def add_again(self, row: RollbackRow, step: TableStep) -> int:
+        """Append what the step's version had appended, after the restore; the version of the commit.
+
+        Appends of others in between do not matter. Raises `ConflictError` if somebody did anything else: the order of
+        the two would decide what the table holds.
+        """
+        for _ in range(_ATTEMPTS):
+            since = tuple(self.reader.commits(step.location, after=step.from_version))
+            done = next((commit.version for commit in since if commit.run_id == mark_of(row)), None)
+            if done is not None:
+                return done
+            self._require_only_appends(row, step, since)
+            try:
+                version = self.engine.add_again(
+                    step.location,
+                    requires=since[-1].version,
+                    version=step.to_version,
+                    record=again_record(
+                        step, self._original(step), mark=mark_of(row), user=row.actor or mark_of(row)
+                    ),
+                )
+            except ConflictError:
+                continue  # somebody was first, or the answer to our own commit was lost: the log tells
+            reach("rollback.added_again")
+            return version
+        raise ConflictError(
+            f"Others keep writing to {step.name}: version {step.to_version} could not be added again."
+        )
+
+    def require_head(self, step: TableStep) -> None:
+        """Raise `ConflictError` if somebody wrote to the table since the plan."""
+        if self.reader.probe(step.location, seen=step.from_version).moved:
+            raise self._moved(step)
+
+    def keep_properties(self, row: RollbackRow, step: TableStep) -> int | None:
         """Set again those of our properties that the restore rewound; None if there were none."""
         done = self._find(step, mark_of(row))
         if done is not None:
@@ -72,7 +130,7 @@ class Hands:
         reach("rollback.properties")
         return version
 
-    def take_back(self, row: RollbackRow, marks: Iterable[str], step: RestoreStep) -> int | None:
+    def take_back(self, row: RollbackRow, marks: Iterable[str], step: TableStep) -> int | None:
         """Make the version before the rollback head again; None if the restore never happened.
 
         `marks` are those of the commits that the rollback made on this table. Raises `ConflictError` if somebody wrote
@@ -106,7 +164,33 @@ class Hands:
         reach("rollback.taken_back")
         return version
 
-    def _check_old_files(self, step: RestoreStep, head: int) -> None:
+    def _original(self, step: TableStep) -> Commit:
+        version = step.to_version
+        found = next(self.reader.commits(step.location, after=version - 1, upto=version), None)
+        if found is None:
+            raise PreconditionError(
+                f"Version {version} of {step.name} is no longer in the log; its rows cannot be added again.",
+                hint=_WITHOUT,
+            )
+        return found
+
+    def _require_only_appends(self, row: RollbackRow, step: TableStep, since: Sequence[Commit]) -> None:
+        ours = [
+            commit for commit in since if (commit.run_id or "").startswith(f"rollback-{row.rollback_id}-")
+        ]
+        if not ours:
+            raise PreconditionError(
+                f"The log of {step.name} no longer shows its restore; nothing is added to it.", hint=_WITHOUT
+            )
+        for commit in since:
+            made = version_of(commit)
+            if not (made.blind or made.effect is Effect.ALIAS or commit in ours):
+                raise ConflictError(
+                    f"Somebody changed {step.name} (version {commit.version}, {commit.operation}) before version "
+                    f"{step.to_version} was added again. {_WITHOUT}"
+                )
+
+    def _check_old_files(self, step: TableStep, head: int) -> None:
         store = open_store(step.location, self.storage(step.location))
         try:
             gone = missing_files(self.reader, store, step.location, head=head, target=step.from_version)
@@ -121,7 +205,7 @@ class Hands:
                 hint="Somebody's vacuum deleted it; put it back from a backup.",
             )
 
-    def _restored(self, row: RollbackRow, step: RestoreStep) -> int | None:
+    def _restored(self, row: RollbackRow, step: TableStep) -> int | None:
         """The version of the step's restore; None if it was not made.
 
         One that is not the version after the planned one was made by Spark over somebody's commit. Killed before it put
@@ -138,17 +222,17 @@ class Hands:
             self.engine.restore(step.location, requires=found[0], to=found[0] - 1, apps=(), run_id=mark)
         return None
 
-    def _find(self, step: RestoreStep, mark: str) -> Commit | None:
+    def _find(self, step: TableStep, mark: str) -> Commit | None:
         commits = self.reader.commits(step.location, after=step.from_version)
         return next((commit for commit in commits if commit.run_id == mark), None)
 
-    def _observe(self, step: RestoreStep) -> Observation:
+    def _observe(self, step: TableStep) -> Observation:
         seen = self.reader.observe(step.location)
         if isinstance(seen, LogProblem):
             raise UnreadableError(seen.message, hint=f"lakewarden tables validate {step.name}")
         return seen
 
-    def _moved(self, step: RestoreStep) -> ConflictError:
+    def _moved(self, step: TableStep) -> ConflictError:
         first = next(self.reader.commits(step.location, after=step.from_version), None)
         what = "" if first is None else f" (version {first.version}, {first.operation})"
         return ConflictError(

@@ -63,6 +63,11 @@ class Case:
         """Whether it cannot be restored and shall stay as it is."""
         return self.agreed(Consent.SKIP_UNREACHABLE) and self.unreachable() is not None
 
+    @property
+    def set_aside(self) -> bool:
+        """Whether no version of it is clean, and an earlier rollback has quarantined it already."""
+        return self.target is None and self.facts is not None and self.facts.aside
+
     def unreachable(self) -> Unreachable | None:
         """Why the target cannot be restored, None if it can."""
         if self.facts is None:
@@ -86,6 +91,8 @@ def step_of(case: Case) -> Step:
         return Step.REMOVE_FILES
     if case.facts is None or case.skipped:
         return Step.NONE
+    if case.set_aside:
+        return Step.NONE
     if case.target is None:
         return next((step for consent, step in _BORN_TAINTED if case.agreed(consent)), Step.NONE)
     return Step.RESTORE
@@ -96,7 +103,7 @@ def blockers_of(case: Case, step: Step) -> tuple[Blocker, ...]:
     if case.facts is not None and case.facts.gone:
         return ()
     found = [*_unknown(case)]
-    if case.line.rewinds and not (step is Step.NONE and case.skipped):
+    if case.line.rewinds and not (step is Step.NONE and (case.skipped or case.set_aside)):
         found = [
             *_forbidden(case),
             *_unreachable(case, step),
@@ -118,7 +125,9 @@ def _forbidden(case: Case) -> Iterator[Blocker]:
         message = f"{case.name} is derived, and its owner wants to be asked before it is rolled back."
         yield Blocker(why=Blocked.OWNER, message=message)
     if case.removes and not case.undoable:
-        message = f"{case.name} cannot be mended by removing files: more than whole appends would have to go."
+        append_only = facts is not None and facts.append_only
+        why = "it is append-only" if append_only else "more than whole appends would have to go"
+        message = f"{case.name} cannot be mended by removing files: {why}."
         yield Blocker(why=Blocked.NOT_UNDOABLE, message=message)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from lakewarden.catalog.errors import NotAllowedError
 from lakewarden.catalog.rollbacks import Rollback
 from lakewarden.jobs.rollback.gather import Gathered, Gatherer
-from lakewarden.jobs.rollback.step import RestoreStep
+from lakewarden.jobs.rollback.step import TableStep
 from lakewarden.jobs.rollback.stored import decode_plan, frozen_request, refuse_blocked
 
 __all__ = ["Extender", "refuse_others"]
@@ -18,7 +18,7 @@ class Extender:
 
     gatherer: Gatherer
 
-    def __call__(self, rollback: Rollback) -> Sequence[RestoreStep]:
+    def __call__(self, rollback: Rollback) -> Sequence[TableStep]:
         """The tables that are still, or newly, tainted; none when the rollback has reached its end.
 
         Raises `ConsentError` if it takes a consent that nobody gave, `NotAllowedError` if a table of somebody else's has

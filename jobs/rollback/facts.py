@@ -43,8 +43,9 @@ class PropertyChange:
 class TableFacts:
     """One managed table. `hold` and `paused` carry the reason, None means neither; `gone`: dropped, there is no log.
 
-    `unreachable` by version. `intact` are commits that added files, all of which head still has. `streams` are queries
-    known to read the table, `consumers` readers outside management.
+    `aside`: a rollback quarantined it, nobody works on it. `unreachable` by version. `intact` are commits that added
+    files, all of which head still has; `fitting` those of them whose files fit the columns of the version that the table
+    goes back to. `streams` are queries known to read the table, `consumers` readers outside management.
     """
 
     table_id: str
@@ -55,8 +56,10 @@ class TableFacts:
     hold: str | None = None
     paused: str | None = None
     gone: bool = False
+    aside: bool = False
     unreachable: Mapping[int, Unreachable] = field(default_factory=dict)
     intact: frozenset[int] = frozenset()
+    fitting: frozenset[int] = frozenset()
     properties: tuple[PropertyChange, ...] = ()
     streams: tuple[str, ...] = ()
     consumers: tuple[str, ...] = ()

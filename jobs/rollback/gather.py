@@ -11,8 +11,10 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakewarden.catalog.aside import Aside
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.collecting import uncollected
+from lakewarden.catalog.columns import highest_of_each
 from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.formats.base import LogProblem, Observation, TableReader
 from lakewarden.catalog.lineage.build import ROW_COLUMNS, build_graph
@@ -20,17 +22,17 @@ from lakewarden.catalog.lineage.incarnations import Histories
 from lakewarden.catalog.lineage.marks import marked
 from lakewarden.catalog.lineage.reach import tables_reached
 from lakewarden.catalog.lineage.tail import resume_after, rows_from
-from lakewarden.catalog.lineage.versions import Version, history_of
+from lakewarden.catalog.lineage.versions import Version, history_of, is_property_commit
 from lakewarden.catalog.model import LineageRow, MarkVerdict, RowKind, TableRow, TableState
 from lakewarden.catalog.scopes import govern, scopes_by_name
 from lakewarden.catalog.storage import StorageOptions, open_store
 from lakewarden.catalog.system.base import LINEAGE, TABLES, SystemStore
 from lakewarden.catalog.system.codec import codec
 from lakewarden.catalog.units import count_of
-from lakewarden.jobs.rollback.facts import Reach, TableFacts, Unreachable
+from lakewarden.jobs.rollback.facts import PropertyChange, Reach, TableFacts, Unreachable
 from lakewarden.jobs.rollback.plan import plan_rollback
 from lakewarden.jobs.rollback.request import CommitsOf, RollbackRequest
-from lakewarden.jobs.rollback.step import RestoreStep
+from lakewarden.jobs.rollback.step import TableStep, keeps
 from lakewarden.jobs.rollback.stored import steps_of
 from lakewarden.jobs.rollback.values import RollbackPlan, Step, TablePlan
 from lakewarden.jobs.rollback.verify import missing_files
@@ -48,7 +50,7 @@ class Gathered:
     rows: Mapping[str, TableRow]
     format_ids: Mapping[str, str]
 
-    def steps(self) -> tuple[RestoreStep, ...]:
+    def steps(self) -> tuple[TableStep, ...]:
         """What executing the plan does to tables by restoring them, roots first."""
         return steps_of(self.plan, self.format_ids)
 
@@ -84,7 +86,10 @@ class Gatherer:
             runs=frozenset(one.run_id for one in request.seeds if isinstance(one, CommitsOf)),
         )
         first = plan_rollback(request, graph, histories, facts)
-        looked = {table.table_id: self._looked(table, facts[table.table_id]) for table in first.tables}
+        looked = {
+            table.table_id: self._looked(table, facts[table.table_id], seen.get(table.table_id))
+            for table in first.tables
+        }
         return Gathered(
             plan=plan_rollback(request, graph, histories, {**facts, **looked}),
             rows=managed,
@@ -94,8 +99,7 @@ class Gatherer:
     def _lineage(self, managed: Mapping[str, TableRow]) -> pa.Table:
         """Rows on record, and those of commits that no sweep has seen yet."""
         known = self.store.rows(LINEAGE).arrow(ROW_COLUMNS)
-        last = known.group_by("output_id").aggregate([("output_version", "max")])
-        upto = dict(zip(last["output_id"].to_pylist(), last["output_version_max"].to_pylist(), strict=True))
+        upto = highest_of_each(known["output_id"], known["output_version"])
         fresh: list[LineageRow] = []
         for row in managed.values():
             if row.state not in _GONE:
@@ -120,13 +124,26 @@ class Gatherer:
     def _seen(self, row: TableRow) -> Observation | LogProblem:
         return self.reader.observe(row.location or "")
 
-    def _looked(self, table: TablePlan, facts: TableFacts) -> TableFacts:
-        """The facts, with whether the target can be restored and which lost appends are still whole."""
+    def _looked(
+        self, table: TablePlan, facts: TableFacts, seen: Observation | LogProblem | None
+    ) -> TableFacts:
+        """The facts, with whether the target can be restored, which lost appends are still whole, and what else changes."""
         if table.step is not Step.RESTORE or table.to_version is None:
             return facts
         reach = self._reach(table, table.to_version)
-        unreachable = facts.unreachable if reach is None else {table.to_version: reach, **facts.unreachable}
-        return replace(facts, unreachable=unreachable, intact=self._intact(table))
+        if reach is not None:
+            facts = replace(facts, unreachable={table.to_version: reach, **facts.unreachable})
+        intact = self._intact(table)
+        location, target = table.location or "", table.to_version
+        commits = self.reader.commits(location, after=target, upto=table.from_version)
+        redefined = [commit for commit in commits if commit.format_id is not None]
+        first = min((one.version for one in redefined if not is_property_commit(one)), default=None)
+        fitting = frozenset(version for version in intact if first is None or version < first)
+        properties: tuple[PropertyChange, ...] = ()
+        if redefined and reach is None and isinstance(seen, Observation):
+            target_properties = self.reader.properties(location, version=target)
+            properties = _changes(seen.properties, target_properties)
+        return replace(facts, intact=intact, fitting=fitting, properties=properties)
 
     def _reach(self, table: TablePlan, target: int) -> Unreachable | None:
         location = table.location or ""
@@ -164,6 +181,15 @@ class Gatherer:
             return frozenset()
         files = self.reader.files(table.location or "", version=version)
         return frozenset((file.path, file.deletion_vector) for file in files)
+
+
+def _changes(head: Mapping[str, str], target: Mapping[str, str]) -> tuple[PropertyChange, ...]:
+    """The properties that a restore would change; ours are set again after it."""
+    return tuple(
+        PropertyChange(key=key, head=head.get(key), target=target.get(key))
+        for key in sorted(head.keys() | target.keys())
+        if head.get(key) != target.get(key) and not keeps(key)
+    )
 
 
 def _seeds(request: RollbackRequest, rows: pa.Table) -> set[str]:
@@ -210,6 +236,7 @@ def _facts(
         hold=governed.hold,
         paused=governed.paused,
         gone=row.state in _GONE,
+        aside=Aside.of(row) is not None,
     )
     if not isinstance(seen, Observation):
         return facts

@@ -96,7 +96,8 @@ def _case(scene: _Scene, table_id: str) -> Case | None:
     line = line_of(graph, scene.taint, table_id, history)
     if not (line.tainted or line.unknown or table_id in scene.taint.named):
         return None
-    intact = frozenset() if facts is None else facts.intact
+    intact, fitting = (frozenset[int](),) * 2 if facts is None else (facts.intact, facts.fitting)
+    append_only = facts is not None and facts.append_only
     target = None if line.target == NO_NODE else graph.versions[line.target]
     return Case(
         request=scene.request,
@@ -107,8 +108,8 @@ def _case(scene: _Scene, table_id: str) -> Case | None:
         target=target,
         in_log=target in history,
         from_start=graph.versions[graph.nodes(table_id)[0]] == 0,
-        undoable=undoable(graph, line, history, intact),
-        collateral=_collateral(scene.request, graph, line, history, intact),
+        undoable=() if append_only else undoable(graph, line, history, intact),
+        collateral=_collateral(scene.request, graph, line, history, fitting),
         lost=tuple(history[graph.versions[node]] for node in line.lost if graph.versions[node] in history),
         trigger=_trigger(scene, table_id),
     )
@@ -134,11 +135,17 @@ def _planned(scene: _Scene, case: Case, step: Step, wave: int) -> TablePlan:
         upstream=tuple(scene.upstream.get(case.table_id, ())),
         appends=tuple(one.version for one in case.lost if one.blind),
         undoable=case.undoable,
-        transactions=tuple(sorted({pair for one in case.lost for pair in one.transactions})),
+        transactions=_taken_back(case, step),
         streams=() if facts is None else facts.streams,
         consumers=() if facts is None else facts.consumers,
         properties=facts.properties if facts is not None and step is Step.RESTORE else (),
     )
+
+
+def _taken_back(case: Case, step: Step) -> tuple[tuple[str, int], ...]:
+    """Of the lost commits; taking files out leaves the numbers of streams as they are."""
+    lost = () if step is Step.REMOVE_FILES else case.lost
+    return tuple(sorted({pair for one in lost for pair in one.transactions}))
 
 
 def _collateral(
@@ -146,7 +153,7 @@ def _collateral(
     graph: VersionGraph,
     line: Line,
     history: Mapping[int, Version],
-    intact: frozenset[int],
+    fitting: frozenset[int],
 ) -> tuple[Lost, ...]:
     """What of the lost commits is clean: content, schema and properties; maintenance is nobody's loss."""
     bad = {*line.tainted, *line.unknown}
@@ -155,7 +162,8 @@ def _collateral(
         one = history.get(graph.versions[node])
         if node in bad or _is_maintenance(graph, node, one):
             continue
-        can = one is not None and one.blind and one.version in intact
+        # A stream's batch comes again by itself, once its number has gone back with the table.
+        can = one is not None and one.blind and one.version in fitting and not one.transactions
         found.append(
             Lost(
                 version=graph.versions[node],

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lakewarden.catalog.units import count_of
+from lakewarden.jobs.rollback.facts import PropertyChange
 from lakewarden.jobs.rollback.values import Blocked, Blocker, Lost, RollbackPlan, Step, TablePlan
 
 __all__ = ["as_json", "as_mermaid", "as_tree"]
@@ -82,6 +83,9 @@ def _branch(
         yield f"{inner}     streams that write it begin a new epoch: {apps}"
     if table.acts and table.streams:
         yield f"{inner}     streams that read it stop, and go on when restarted: {', '.join(table.streams)}"
+    if table.acts and table.properties:
+        changes = ", ".join(_change(one) for one in table.properties)
+        yield f"{inner}     properties that go back: {changes}"
     for one in table.blocked_by:
         yield f"{inner}     ! {one.message}{_lifted_by(table, one)}"
     below = children.get(table.table_id, [])
@@ -93,7 +97,8 @@ def _branch(
 def _lifted_by(table: TablePlan, blocker: Blocker) -> str:
     if blocker.why is Blocked.OWNER:
         return f" (--agreed {table.name})"
-    return f" (--consent {' or '.join(blocker.consents)})" if blocker.consents else ""
+    again = " or --reapply" if blocker.why is Blocked.COLLATERAL and table.can_reapply else ""
+    return f" (--consent {' or '.join(blocker.consents)}{again})" if blocker.consents else ""
 
 
 def _way(table: TablePlan) -> str:
@@ -129,6 +134,11 @@ def _details(table: TablePlan) -> str:
 def _lost(one: Lost) -> str:
     size = f" {count_of(one.rows, 'row')}" if one.rows else ""
     return f"{one.version} {one.operation}{size}{' added again' if one.reapplied else ''}"
+
+
+def _change(one: PropertyChange) -> str:
+    head, target = ("unset" if value is None else repr(value) for value in (one.head, one.target))
+    return f"{one.key} {head} -> {target}"
 
 
 def _versions(versions: tuple[int, ...]) -> str:

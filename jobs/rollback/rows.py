@@ -1,6 +1,7 @@
 """A plan's steps as rows of the journal, and back. Pure.
 
-Each table has two rows: its restore (odd numbers) and, right after it, the properties that the restore must not rewind.
+Steps have odd numbers. Right after a restore, with the number between, come the properties that it must not rewind; what
+is added again to its table has numbers of its own, later ones.
 """
 
 from collections.abc import Iterable, Sequence
@@ -9,9 +10,11 @@ from datetime import datetime
 
 from lakewarden.catalog.model import RollbackRow, RollbackState, RollbackStep
 from lakewarden.catalog.rollbacks import Rollback
-from lakewarden.jobs.rollback.step import RestoreStep, decode_step, encode_step
+from lakewarden.jobs.rollback.step import TableStep, decode_step, encode_step
 
 __all__ = [
+    "FOLLOWING",
+    "companions_of",
     "head_row",
     "left_as_it_is",
     "next_rows",
@@ -21,11 +24,13 @@ __all__ = [
     "verified_row",
 ]
 
-_PER_TABLE = 2
+FOLLOWING = (RollbackStep.PROPERTIES, RollbackStep.REAPPLY)
+"""Steps that belong to the restore of their table."""
+_PER_STEP = 2
 
 
 def head_row(
-    *, rollback_id: str, plan_hash: str, first: RestoreStep, payload: str, actor: str, at: datetime
+    *, rollback_id: str, plan_hash: str, first: TableStep, payload: str, actor: str, at: datetime
 ) -> RollbackRow:
     """Step 0 of a rollback that is only planned. `first` is the table that it is about."""
     return RollbackRow(
@@ -45,22 +50,24 @@ def head_row(
     )
 
 
-def next_rows(rollback: Rollback, steps: Iterable[RestoreStep]) -> tuple[RollbackRow, ...]:
-    """Rows for further tables, numbered after those that are there. Their waves come after all others."""
-    number = max((row.step for row in rollback.steps), default=-1) // _PER_TABLE * _PER_TABLE + _PER_TABLE + 1
+def next_rows(rollback: Rollback, steps: Iterable[TableStep]) -> tuple[RollbackRow, ...]:
+    """Rows for further steps, numbered after those that are there. Their waves come after all others; steps on one table
+    stay in the order given."""
+    number = max((row.step for row in rollback.steps), default=-1) // _PER_STEP * _PER_STEP + _PER_STEP + 1
     first_wave = max((row.wave for row in rollback.steps), default=-1) + 1
-    ordered: Sequence[RestoreStep] = sorted(steps, key=lambda step: (step.wave, step.name, step.table_id))
+    ordered: Sequence[TableStep] = sorted(steps, key=lambda step: (step.wave, step.name, step.table_id))
     lowest = min((step.wave for step in ordered), default=0)
     return tuple(
         RollbackRow(
             rollback_id=rollback.rollback_id,
             plan_hash=rollback.head.plan_hash,
-            step=number + _PER_TABLE * place,
+            step=number + _PER_STEP * place,
             table_id=step.table_id,
             from_version=step.from_version,
             to_version=step.to_version,
             state=RollbackState.PLANNED,
             recorded_at=rollback.head.recorded_at,
+            kind=step.kind,
             wave=first_wave + step.wave - lowest,
             name=step.name,
             location=step.location,
@@ -80,28 +87,33 @@ def left_as_it_is(rollback: Rollback) -> Rollback:
     return kept.with_head(RollbackState.COMPENSATED, message=f"{names}: left rolled back")
 
 
-def superseded(rollback: Rollback) -> Rollback:
-    """The same rollback ready for a new plan of what is left: restores that were not made are given up, properties that
-    could not be set are tried again."""
+def superseded(rollback: Rollback, *, reapply: bool = True) -> Rollback:
+    """The same rollback ready for a new plan of what is left: steps that were not made are given up, with all that follows
+    from them; what follows from one that was made is tried again. Without `reapply` nothing more is added again."""
     left = (RollbackState.PLANNED, RollbackState.CONFLICT)
     given_up = {
-        row.step
+        (row.table_id, row.wave)
         for row in rollback.steps
-        if row.state in left and row.kind is RollbackStep.RESTORE and row.new_version is None
+        if row.state in left and row.kind not in FOLLOWING and row.new_version is None
     }
+
+    def state_of(row: RollbackRow) -> RollbackState:
+        lost = row.kind is RollbackStep.REAPPLY and not reapply
+        gone = lost or (row.table_id, row.wave) in given_up
+        return RollbackState.COMPENSATED if gone else RollbackState.PLANNED
+
     return rollback.with_rows(
-        replace(
-            row,
-            state=RollbackState.COMPENSATED
-            if row.step in given_up or row.step - 1 in given_up
-            else RollbackState.PLANNED,
-        )
-        for row in rollback.steps
-        if row.state in left
+        replace(row, state=state_of(row)) for row in rollback.steps if row.state in left
     )
 
 
-def verified_row(row: RollbackRow, step: RestoreStep) -> tuple[RollbackRow, ...]:
+def companions_of(row: RollbackRow, rows: Iterable[RollbackRow]) -> tuple[RollbackRow, ...]:
+    """The rows that follow from a restore's, of those given."""
+    same = (one for one in rows if (one.table_id, one.wave) == (row.table_id, row.wave))
+    return tuple(one for one in same if one.kind in FOLLOWING)
+
+
+def verified_row(row: RollbackRow, step: TableStep) -> tuple[RollbackRow, ...]:
     """A restore's row with what its verification found, and the row of its properties if it has any to keep."""
     restore = replace(row, payload=encode_step(step))
     return (restore, properties_row(restore)) if step.properties else (restore,)
@@ -112,7 +124,7 @@ def properties_row(restore: RollbackRow) -> RollbackRow:
     return replace(restore, step=restore.step + 1, kind=RollbackStep.PROPERTIES, payload=None)
 
 
-def step_of(row: RollbackRow) -> RestoreStep:
-    """What a restore's row is about."""
-    assert row.payload is not None, "a restore is never journaled without its step"
+def step_of(row: RollbackRow) -> TableStep:
+    """What a row is about. The properties of a table are about its restore: ask that row."""
+    assert row.payload is not None, "only properties are journaled without a step"
     return decode_step(row.payload)

@@ -10,9 +10,9 @@ from typing import Final
 from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.errors import PreconditionError, UnavailableError
 from lakewarden.catalog.formats.delta.reader import DeltaReader
-from lakewarden.catalog.model import RollbackState, RollbackStep
+from lakewarden.catalog.model import RollbackState
 from lakewarden.catalog.rollbacks import Rollback, holds, needed_versions
-from lakewarden.catalog.state.base import Queue
+from lakewarden.catalog.state.base import Hint, HintKind, HintSink, Queue
 from lakewarden.catalog.storage import StorageOptions
 from lakewarden.catalog.system.store import DeltaSystemStore
 from lakewarden.catalog.units import count_of
@@ -35,13 +35,15 @@ _PATIENCE: Final = timedelta(minutes=2)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JournaledRollbacks:
-    """`Rollbacks` on the system tables. `queue` has the other runs that must end first (None: there are none)."""
+    """`Rollbacks` on the system tables. `queue` has the other runs that must end first (None: there are none), `hints`
+    takes the tables to look at when it has ended (None: the sweep finds them by itself)."""
 
     journal: Journal
     storage: Callable[[str], StorageOptions]
     undo_for: timedelta
     queue: Queue | None = None
     extend: Extend | None = None
+    hints: HintSink | None = None
     patience: timedelta = _PATIENCE
     monotonic: Callable[[], float] = time.monotonic
 
@@ -57,7 +59,7 @@ class JournaledRollbacks:
             self._drain(tables, ctx)
 
         stored = decode_plan(self.journal.get(rollback_id).head.payload or "")
-        return Saga(
+        ended = Saga(
             journal=self.journal,
             hands=Hands(reader=ctx.reader, engine=ctx.engine, storage=self.storage),
             undo_for=self.undo_for,
@@ -66,6 +68,24 @@ class JournaledRollbacks:
             extend=self.extend,
             compensates=stored.on_moved is OnMoved.COMPENSATE,
         ).go_on(rollback_id)
+        self._hint(ended)
+        return ended
+
+    def _hint(self, ended: Rollback) -> None:
+        """Have the tables looked at soon: what the metastore says of them, and their statistics, is old now."""
+        if self.hints is None or ended.is_unsettled:
+            return
+        now = self.journal.clock.now()
+        places = sorted({row.location for row in ended.steps if row.location is not None})
+        self.hints.put(
+            Hint(
+                hint_id=f"{ended.rollback_id}-{ended.head.state}-{number}",
+                subject=place,
+                kind=HintKind.REQUESTED,
+                at=now,
+            )
+            for number, place in enumerate(places)
+        )
 
     def _drain(self, tables: Collection[str], ctx: JobContext) -> None:
         """Ask the other runs on these tables to end, and wait until they have. No new ones begin: the planner and the
@@ -91,7 +111,9 @@ class JournaledRollbacks:
             time.sleep(_POLL.total_seconds())
 
 
-def open_rollbacks(config: WorkerConfig, queue: Queue) -> JournaledRollbacks | None:
+def open_rollbacks(
+    config: WorkerConfig, queue: Queue, hints: HintSink | None = None
+) -> JournaledRollbacks | None:
     """The journal as a worker sees it; None where it was not told of system tables."""
     location = config.system_location
     if location is None:
@@ -106,6 +128,7 @@ def open_rollbacks(config: WorkerConfig, queue: Queue) -> JournaledRollbacks | N
         extend=Extender(gatherer=gatherer),
         undo_for=config.undo_for,
         queue=queue,
+        hints=hints,
     )
 
 
@@ -119,7 +142,7 @@ def roll_back(ctx: JobContext, action: RollBack) -> Report:
             ended.head.message or "Somebody else wrote to one of its tables.",
             hint=f"`lakewarden rollback show {ended.rollback_id}`; then `rollback resume` or `rollback undo`.",
         )
-    tables = count_of(len(ended.of_kind(RollbackStep.RESTORE)), "table")
+    tables = count_of(ended.tables, "table")
     undone = ended.head.state is RollbackState.COMPENSATED
     own = next((row.new_version for row in ended.steps if row.table_id == ctx.target.table_id), None)
     return Report(

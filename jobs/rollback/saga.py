@@ -8,17 +8,18 @@ somebody else writes in between, it stops: state `conflict`, with a sentence, an
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Final
+from typing import Final, assert_never
 
 from lakewarden.catalog.errors import ConflictError, LakewardenError
 from lakewarden.catalog.failpoints import reach
-from lakewarden.catalog.model import RollbackRow, RollbackState, RollbackStep
+from lakewarden.catalog.model import RollbackRow, RollbackState, RollbackStep, TableState
+from lakewarden.catalog.registry.aside import is_aside, set_aside
 from lakewarden.catalog.rollbacks import Rollback
 from lakewarden.catalog.storage import open_store
 from lakewarden.jobs.rollback.act import Hands
 from lakewarden.jobs.rollback.journal import Journal
-from lakewarden.jobs.rollback.rows import next_rows, step_of, superseded, verified_row
-from lakewarden.jobs.rollback.step import RestoreStep
+from lakewarden.jobs.rollback.rows import FOLLOWING, next_rows, step_of, superseded, verified_row
+from lakewarden.jobs.rollback.step import TableStep
 from lakewarden.jobs.rollback.undo import take_back
 from lakewarden.jobs.rollback.verify import verify_step
 
@@ -28,8 +29,8 @@ _ROUNDS: Final = 20
 """So often late commits are taken in before it is left to a person: somebody keeps deriving from what is undone."""
 _TO_DO: Final = (RollbackState.PLANNED, RollbackState.INTENT)
 
-Extend = Callable[[Rollback], Sequence[RestoreStep]]
-"""What else has to be restored, now that this much is done. Raises a `LakewardenError` if a person has to agree."""
+Extend = Callable[[Rollback], Sequence[TableStep]]
+"""What else has to be done, now that this much is done. Raises a `LakewardenError` if a person has to agree."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,7 +65,7 @@ class Saga:
                 undoing = rollback.with_head(RollbackState.UNDOING, undo=True)
                 self.journal.save(undoing, expects=RollbackState.CONFLICT, because="a head had moved")
                 return self._back(undoing)
-            if stopped and self.extend is None:
+            if stopped and (self.extend is None or _needs_a_person(rollback)):
                 return rollback
             rollback, more = self._extended(rollback)
             if not more:
@@ -92,7 +93,8 @@ class Saga:
         return rollback
 
     def _verified(self, rollback: Rollback) -> Rollback:
-        rows = [row for row in rollback.of_kind(RollbackStep.RESTORE) if row.state is RollbackState.PLANNED]
+        leading = (row for row in rollback.steps if row.kind not in FOLLOWING)
+        rows = [row for row in leading if row.state is RollbackState.PLANNED]
         untouched = all(row.state is RollbackState.PLANNED for row in rollback.steps)
         found: list[RollbackRow] = []
         for row in rows:
@@ -112,14 +114,14 @@ class Saga:
         return rollback.with_rows(found)
 
     def _act(self, rollback: Rollback, wave: int) -> tuple[Rollback, str | None]:
-        """Restore the wave's tables one by one; what stopped it, if anything did."""
+        """Do the wave's steps one by one; what stopped it, if anything did."""
         changed: list[RollbackRow] = []
         rows = {row.step: row for row in rollback.steps}
-        for row in rollback.steps:  # a table's properties come right after its restore, by number
+        for row in rollback.steps:  # what belongs to a restore comes after it, by number
             if row.wave != wave or row.state is not RollbackState.INTENT:
                 continue
             self.still_ours()
-            restore = row if row.kind is RollbackStep.RESTORE else rows[row.step - 1]
+            restore = rows[row.step - 1] if row.kind is RollbackStep.PROPERTIES else row
             try:
                 changed.append(self._act_on(row, step_of(restore)))
             except LakewardenError as error:
@@ -129,10 +131,35 @@ class Saga:
                 return rollback.with_rows(changed), str(error)
         return rollback.with_rows(changed), None
 
-    def _act_on(self, row: RollbackRow, step: RestoreStep) -> RollbackRow:
-        restores = row.kind is RollbackStep.RESTORE
-        version = self.hands.restore(row, step) if restores else self.hands.keep_properties(row, step)
+    def _act_on(self, row: RollbackRow, step: TableStep) -> RollbackRow:
+        version: int | None = None
+        match row.kind:
+            case RollbackStep.RESTORE:
+                version = self.hands.restore(row, step)
+            case RollbackStep.PROPERTIES:
+                version = self.hands.keep_properties(row, step)
+            case RollbackStep.REMOVE_FILES:
+                version = self.hands.remove_files(row, step)
+            case RollbackStep.REAPPLY:
+                version = self.hands.add_again(row, step)
+            case RollbackStep.DROP:
+                self._set_aside(row, step, TableState.DROPPED)
+            case RollbackStep.QUARANTINE:
+                self._set_aside(row, step, TableState.QUARANTINED)
+            case RollbackStep.PLAN:
+                raise AssertionError("the row of the whole is no step")
+            case _:
+                assert_never(row.kind)
         return replace(row, state=RollbackState.DONE, new_version=version, message=None)
+
+    def _set_aside(self, row: RollbackRow, step: TableStep, state: TableState) -> None:
+        store, rollback_id = self.journal.store, row.rollback_id
+        if is_aside(store, row.table_id, rollback_id=rollback_id):
+            return
+        self.hands.require_head(step)
+        actor = row.actor or rollback_id
+        set_aside(store, self.journal.clock, row.table_id, state, rollback_id=rollback_id, actor=actor)
+        reach("rollback.set_aside")
 
     def _extended(self, rollback: Rollback) -> tuple[Rollback, bool]:
         """The rollback with what is to be added, and whether that is anything. A stopped one goes on by this."""
@@ -150,7 +177,8 @@ class Saga:
         extended = extended.with_rows(next_rows(extended, more)).with_head(RollbackState.INTENT, message=None)
         if before is RollbackState.CONFLICT:
             self.journal.save(extended, expects=before, because="what others wrote was taken into the plan")
-        return extended, bool(more)
+        again = any(row.state is RollbackState.PLANNED for row in extended.steps)
+        return extended, bool(more) or again
 
     def _stop(self, rollback: Rollback, because: str) -> Rollback:
         """What was begun and not done goes back to being planned; a person decides."""
@@ -171,6 +199,11 @@ class Saga:
 
     def _save(self, rollback: Rollback, because: str) -> Rollback:
         return self.journal.save(rollback, expects=RollbackState.INTENT, because=because)
+
+
+def _needs_a_person(rollback: Rollback) -> bool:
+    """Whether it stopped over what could not be added again: planning anew would not help."""
+    return any(row.state is RollbackState.CONFLICT for row in rollback.of_kind(RollbackStep.REAPPLY))
 
 
 def _comes_again(error: LakewardenError) -> bool:

@@ -5,7 +5,12 @@ from dataclasses import replace
 from pydantic import TypeAdapter
 from pydantic.dataclasses import dataclass
 
-__all__ = ["RestoreStep", "decode_step", "encode_step", "keeps"]
+from lakewarden.catalog.model import RollbackStep
+
+__all__ = ["NO_VERSION", "TableStep", "decode_step", "encode_step", "keeps"]
+
+NO_VERSION = -1
+"""Where a table goes back to that has no clean version."""
 
 _OURS = (
     "delta.deletedFileRetentionDuration",
@@ -15,13 +20,15 @@ _OURS = (
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RestoreStep:
-    """Take one table from version `from_version` to `to_version`.
+class TableStep:
+    """One thing that is done to one table at version `from_version`.
 
-    `format_id` is the table's UUID at `from_version` (None: not known when this was planned). `wave` counts from the
-    roots. `tainted` are the versions that are taken back. `apps` are the transaction ids whose numbers go back with
-    the table, so that a replayed batch is not skipped; `properties` those that a restore must not rewind. The last two
-    are found out when the step is verified.
+    `to_version` by `kind`: what a restore goes back to; the version before the first whose files are removed; the one
+    whose files are added again; `NO_VERSION` for a table that is set aside. `versions` are those whose files are removed
+    or added again. `format_id` is the table's UUID at `from_version` (None: not known when this was planned). `wave`
+    counts from the roots. `tainted` are the versions that are taken back. `apps` are the transaction ids whose numbers go
+    back with the table, so that a replayed batch is not skipped; `properties` those that a restore must not rewind. The
+    last two are found out when the step is verified.
     """
 
     table_id: str
@@ -29,26 +36,28 @@ class RestoreStep:
     location: str
     from_version: int
     to_version: int
+    kind: RollbackStep = RollbackStep.RESTORE
     wave: int = 0
     format_id: str | None = None
+    versions: tuple[int, ...] = ()
     tainted: tuple[int, ...] = ()
     apps: tuple[str, ...] = ()
     properties: tuple[tuple[str, str], ...] = ()
 
-    def verified(self, *, apps: tuple[str, ...], properties: tuple[tuple[str, str], ...]) -> "RestoreStep":
+    def verified(self, *, apps: tuple[str, ...], properties: tuple[tuple[str, str], ...]) -> "TableStep":
         """The same step with what its verification found."""
         return replace(self, apps=apps, properties=properties)
 
 
-_ADAPTER = TypeAdapter(RestoreStep)
+_ADAPTER = TypeAdapter(TableStep)
 
 
-def encode_step(step: RestoreStep) -> str:
+def encode_step(step: TableStep) -> str:
     """The step as the journal keeps it: compact JSON."""
     return _ADAPTER.dump_json(step).decode()
 
 
-def decode_step(payload: str) -> RestoreStep:
+def decode_step(payload: str) -> TableStep:
     """What `encode_step` wrote. Raises pydantic.ValidationError for anything else."""
     return _ADAPTER.validate_json(payload)
 

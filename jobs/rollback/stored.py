@@ -1,17 +1,19 @@
 """A plan as the journal keeps it: everything that applying, extending and undoing it need. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from enum import StrEnum
+from typing import assert_never
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from lakewarden.catalog.errors import ConsentError, UnreadableError
+from lakewarden.catalog.model import RollbackStep
 from lakewarden.catalog.units import count_of
 from lakewarden.jobs.rollback.request import BadVersions, Consent, RollbackRequest
-from lakewarden.jobs.rollback.step import RestoreStep
-from lakewarden.jobs.rollback.values import Blocked, RollbackPlan, Step
+from lakewarden.jobs.rollback.step import NO_VERSION, TableStep
+from lakewarden.jobs.rollback.values import Blocked, RollbackPlan, Step, TablePlan
 
 __all__ = [
     "OnMoved",
@@ -71,6 +73,8 @@ def refuse_blocked(plan: RollbackPlan) -> None:
     flags = " or ".join(f"--consent {one}" for one in first.consents)
     if first.why is Blocked.OWNER:
         flags = f"--agreed {table.name}"
+    elif first.why is Blocked.COLLATERAL and table.can_reapply:
+        flags += " or --reapply"
     raise ConsentError(
         f"{first.message}{more}",
         hint=f"If that is right, plan again with {flags}." if flags else "No consent lifts this.",
@@ -90,19 +94,44 @@ def frozen_request(plan: RollbackPlan, *consents: Consent) -> RollbackRequest:
     return replace(plan.request, seeds=seeds, consents=plan.request.consents | frozenset(consents))
 
 
-def steps_of(plan: RollbackPlan, format_ids: Mapping[str, str]) -> tuple[RestoreStep, ...]:
-    """What executing a plan does to tables by restoring them, roots first."""
+def steps_of(plan: RollbackPlan, format_ids: Mapping[str, str]) -> tuple[TableStep, ...]:
+    """What executing a plan does to tables, roots first; the steps on one table in their order."""
     return tuple(
-        RestoreStep(
-            table_id=table.table_id,
-            name=table.name,
-            location=table.location or "",
-            from_version=table.from_version,
-            to_version=table.to_version,
-            wave=table.wave,
-            format_id=format_ids.get(table.table_id),
-            tainted=table.tainted,
-        )
+        step
         for table in plan.tables
-        if table.acts and table.step is Step.RESTORE and table.to_version is not None
+        if table.acts
+        for step in _steps_on(table, format_ids.get(table.table_id))
     )
+
+
+def _steps_on(table: TablePlan, format_id: str | None) -> Iterator[TableStep]:
+    step = TableStep(
+        table_id=table.table_id,
+        name=table.name,
+        location=table.location or "",
+        from_version=table.from_version,
+        to_version=NO_VERSION if table.to_version is None else table.to_version,
+        wave=table.wave,
+        format_id=format_id,
+        tainted=table.tainted,
+    )
+    match table.step:
+        case Step.NONE:
+            return
+        case Step.RESTORE:
+            yield step
+            for one in table.collateral:
+                if one.reapplied:
+                    kind = RollbackStep.REAPPLY
+                    yield replace(
+                        step, kind=kind, to_version=one.version, versions=(one.version,), tainted=()
+                    )
+        case Step.REMOVE_FILES:
+            before = min(table.undoable) - 1
+            yield replace(step, kind=RollbackStep.REMOVE_FILES, to_version=before, versions=table.undoable)
+        case Step.DROP:
+            yield replace(step, kind=RollbackStep.DROP)
+        case Step.QUARANTINE:
+            yield replace(step, kind=RollbackStep.QUARANTINE)
+        case _:
+            assert_never(table.step)

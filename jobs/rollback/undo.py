@@ -9,11 +9,12 @@ from dataclasses import replace
 from lakewarden.catalog.errors import ConflictError, LakewardenError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.model import RollbackRow, RollbackState, RollbackStep
+from lakewarden.catalog.registry.aside import take_in
 from lakewarden.catalog.rollbacks import Rollback
 from lakewarden.catalog.units import count_of
 from lakewarden.jobs.rollback.act import Hands, mark_of
 from lakewarden.jobs.rollback.journal import Journal
-from lakewarden.jobs.rollback.rows import step_of
+from lakewarden.jobs.rollback.rows import FOLLOWING, companions_of, step_of
 
 __all__ = ["take_back"]
 
@@ -32,30 +33,49 @@ def take_back(
         rollback = rollback.with_rows(begun)
         _save(journal, rollback, f"undoing wave {wave} of rollback {rollback.rollback_id}")
         reach("rollback.undoing")
-        rows, changed = {row.step: row for row in begun}, list[RollbackRow]()
+        changed = list[RollbackRow]()
         for row in begun:
-            if row.kind is RollbackStep.RESTORE:
+            if row.kind not in FOLLOWING:
                 still_ours()
-                changed.extend(_undone(hands, row, rows.get(row.step + 1)))
+                changed.extend(_undone(journal, hands, row, companions_of(row, begun)))
         rollback = rollback.with_rows(changed)
         reach("rollback.unacted")
     return _finish(journal, rollback)
 
 
-def _undone(hands: Hands, row: RollbackRow, after: RollbackRow | None) -> list[RollbackRow]:
-    both = [row] if after is None else [row, after]
+def _undone(
+    journal: Journal, hands: Hands, row: RollbackRow, following: tuple[RollbackRow, ...]
+) -> list[RollbackRow]:
+    every = (row, *following)
     try:
-        version = hands.take_back(row, [mark_of(one) for one in both], step_of(row))
+        if row.kind in (RollbackStep.DROP, RollbackStep.QUARANTINE):
+            version = None
+            _taken_in(journal, row)
+        else:
+            version = hands.take_back(row, [mark_of(one) for one in every], step_of(row))
     except LakewardenError as error:
         if error.retry and not isinstance(error, ConflictError):
             raise
-        return [replace(one, state=RollbackState.CONFLICT, message=str(error)) for one in both]
+        return [replace(one, state=RollbackState.CONFLICT, message=str(error)) for one in every]
     taken = replace(row, state=RollbackState.COMPENSATED, new_version=version or row.new_version)
-    return [taken, *(replace(one, state=RollbackState.COMPENSATED) for one in both[1:])]
+    return [taken, *(replace(one, state=RollbackState.COMPENSATED) for one in following)]
+
+
+def _taken_in(journal: Journal, row: RollbackRow) -> None:
+    take_in(
+        journal.store,
+        journal.clock,
+        row.table_id,
+        rollback_id=row.rollback_id,
+        actor=row.actor or row.rollback_id,
+    )
+    reach("rollback.taken_in")
 
 
 def _finish(journal: Journal, rollback: Rollback) -> Rollback:
-    stuck = [row for row in rollback.of_kind(RollbackStep.RESTORE) if row.state is RollbackState.CONFLICT]
+    stuck = [
+        row for row in rollback.steps if row.kind not in FOLLOWING and row.state is RollbackState.CONFLICT
+    ]
     if stuck:
         others = "" if len(stuck) == 1 else f" (and {count_of(len(stuck) - 1, 'other table')})"
         ended = rollback.with_head(RollbackState.CONFLICT, message=f"{stuck[0].message}{others}")

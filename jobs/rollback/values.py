@@ -102,6 +102,11 @@ class TablePlan:
         """Whether applying the plan changes this table."""
         return self.step is not Step.NONE and not self.waits
 
+    @property
+    def can_reapply(self) -> bool:
+        """Whether everything clean that would be lost can be added again afterwards."""
+        return bool(self.collateral) and all(one.can_reapply for one in self.collateral)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Spared:

@@ -6,26 +6,35 @@ because the others are in use today.
 
 from lakewarden.catalog.errors import ConflictError, PreconditionError, RefusedError, UnreadableError
 from lakewarden.catalog.formats.base import DataFile, LogProblem, Observation, TableReader
+from lakewarden.catalog.model import RollbackStep
 from lakewarden.catalog.storage import FileStore
 from lakewarden.catalog.units import count_of
-from lakewarden.jobs.rollback.step import RestoreStep, keeps
+from lakewarden.jobs.rollback.step import TableStep, keeps
 from lakewarden.jobs.table_files import existing, relative_to
 
 __all__ = ["missing_files", "verify_step"]
 
 
-def verify_step(step: RestoreStep, reader: TableReader, store: FileStore) -> RestoreStep:
-    """The step, completed with the properties to keep and the transaction ids to take back.
+def verify_step(step: TableStep, reader: TableReader, store: FileStore) -> TableStep:
+    """The step; a restore is completed with the properties to keep and the transaction ids to take back.
+
+    What is added again is looked at when its turn comes: the restore before it changes the table.
 
     Raises `ConflictError` (head moved: the plan is stale), `PreconditionError` (recreated, replaced, expired, files
     gone), `RefusedError` (a protocol lakewarden does not write).
     """
+    if step.kind is RollbackStep.REAPPLY:
+        return step
     seen = _observe(step, reader, store)
+    if step.kind in (RollbackStep.DROP, RollbackStep.QUARANTINE):
+        return step
     if not seen.capabilities.restore:
         raise RefusedError(
             f"{step.name} uses {', '.join(seen.capabilities.unsupported)}, which lakewarden does not write.",
             hint="Its own engine has to restore it; plan without it, or agree to skip it.",
         )
+    if step.kind is RollbackStep.REMOVE_FILES:
+        return step
     _check_files(step, reader, store)
     return step.verified(apps=_apps(step, reader), properties=_ours(seen))
 
@@ -48,7 +57,7 @@ def missing_files(
     return tuple(sorted(path for path, found in inside.items() if found is not None and found not in there))
 
 
-def _observe(step: RestoreStep, reader: TableReader, store: FileStore) -> Observation:
+def _observe(step: TableStep, reader: TableReader, store: FileStore) -> Observation:
     if not reader.is_table(step.location):
         raise PreconditionError(
             f"{step.name} is no longer at {step.location}.",
@@ -68,7 +77,7 @@ def _observe(step: RestoreStep, reader: TableReader, store: FileStore) -> Observ
     return seen
 
 
-def _refuse_other_table(step: RestoreStep, reader: TableReader, seen: Observation) -> None:
+def _refuse_other_table(step: TableStep, reader: TableReader, seen: Observation) -> None:
     """A UUID that came up after the planned version is CREATE OR REPLACE; else the whole log is another one."""
     commits = reader.commits(step.location, after=-1, upto=seen.version)
     since = next((commit.version for commit in commits if commit.format_id == seen.format_id), -1)
@@ -84,7 +93,7 @@ def _refuse_other_table(step: RestoreStep, reader: TableReader, seen: Observatio
     )
 
 
-def _check_files(step: RestoreStep, reader: TableReader, store: FileStore) -> None:
+def _check_files(step: TableStep, reader: TableReader, store: FileStore) -> None:
     try:
         gone = missing_files(reader, store, step.location, head=step.from_version, target=step.to_version)
     except UnreadableError as error:
@@ -104,7 +113,7 @@ def _paths(file: DataFile) -> tuple[str, ...]:
     return (file.path,) if file.deletion_vector is None else (file.path, file.deletion_vector)
 
 
-def _apps(step: RestoreStep, reader: TableReader) -> tuple[str, ...]:
+def _apps(step: TableStep, reader: TableReader) -> tuple[str, ...]:
     commits = reader.commits(step.location, after=step.to_version, upto=step.from_version)
     return tuple(sorted({app for commit in commits for app, _ in commit.transactions}))
 

@@ -43,12 +43,14 @@ class Unmanaged:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RollbackTable:
-    """ROLLBACK TABLE t TO VERSION n | TO TIMESTAMP '...' [CASCADE]. Exactly one of `version` and `timestamp` is set."""
+    """ROLLBACK TABLE t TO VERSION n | TO TIMESTAMP '...' [CASCADE] [REAPPLY]. Exactly one of `version` and `timestamp` is
+    set."""
 
     where: str
     version: int | None = None
     timestamp: str | None = None
     cascade: bool = False
+    reapply: bool = False
 
 
 Statement = ConvertToDelta | RollbackTable | SetRows | Query | Unmanaged

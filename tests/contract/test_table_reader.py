@@ -152,6 +152,16 @@ def test_files_of_an_older_version_are_still_known(table: Maker) -> None:
         list(table.reader.files(table.location, version=9))
 
 
+def test_properties_of_an_older_version_are_still_known(table: Maker) -> None:
+    for _ in range(3):
+        table.commit()
+    seen = table.reader.observe(table.location)
+    assert isinstance(seen, Observation)
+    assert table.reader.properties(table.location, version=1) == seen.properties
+    with pytest.raises(UnreadableError):
+        table.reader.properties(table.location, version=9)
+
+
 def test_a_removed_file_is_a_tombstone_until_it_is_back(table: Maker) -> None:
     table.commit()
     table.commit(adds=(("a", 5),))

@@ -4,7 +4,8 @@ import getpass
 import json
 import shutil
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,11 @@ from lakewarden.catalog.model import Finding, HealthRow, Severity, TableRow
 from lakewarden.catalog.system.base import AUDIT, HEALTH, TABLES, Rows
 from lakewarden.daemon.cli.app import run
 from lakewarden.daemon.settings import load_settings
+from support import beside_worker
 from support.daemon_process import FakeWorkerServices
 from support.derived import ids, overwrite, write
 from support.rollback_messages import SAYS
+from support.writer_beside import finished
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,18 @@ class Desk:
         planned = self.plan(*options)
         assert planned.code == 0, planned
         return self.call("rollback", "apply", planned.json["hash"], "-o", "json")
+
+    def done(self, *options: str, bad: int = 2) -> Any:
+        """Plan to undo one version of the source, and apply that. Returns what `apply` printed."""
+        bad_one = ("db.source", "--bad", str(bad), "--cascade")
+        planned = self.call("rollback", "plan", *bad_one, "-o", "json", *options)
+        assert planned.code == 0, planned
+        said = self.call("rollback", "apply", planned.json["hash"], "-o", "json")
+        assert said.code == 0, said
+        return said.json
+
+    def row(self, name: str) -> TableRow:
+        return next(row for row in self.services().store.rows(TABLES).all() if row.name == name)
 
     def services(self) -> FakeWorkerServices:
         return FakeWorkerServices(load_settings(home=self.folder / "home"))
@@ -138,7 +153,7 @@ def test_a_plan_names_what_goes_back_and_apply_does_it_and_undo_takes_it_back(de
 
 
 def test_the_statement_does_the_same_in_one_go(desk: Desk) -> None:
-    done = desk.call("sql", "ROLLBACK TABLE db.source TO VERSION 1 CASCADE", "-o", "json")
+    done = desk.call("sql", "ROLLBACK TABLE db.source TO VERSION 1 CASCADE REAPPLY", "-o", "json")
     assert done.code == 0, done
     assert done.json[0]["state"] == "done" and done.json[0]["tables"] == 2
     assert [ids(one) for one in (desk.source, desk.derived)] == [[1, 2], [1, 2]]
@@ -214,6 +229,133 @@ def test_late_taint_is_seen_by_whoever_asks(desk: Desk) -> None:
     assert [one["message"] for one in desk.call("tables", "validate", "db.derived", "-o", "json").json] == [
         message
     ]
+
+
+# more than rewinding
+
+
+def test_taking_out_the_bad_files_keeps_what_came_later_and_is_clean_to_the_next_plan(desk: Desk) -> None:
+    write(desk.source, 5)
+    done = desk.done("--remove-files", "db.source")
+    assert {step["name"]: step["kind"] for step in done["steps"]} == {
+        "db.source": "remove_files",
+        "db.derived": "restore",
+    }
+    assert [ids(one) for one in (desk.source, desk.derived)] == [[1, 2, 5], [1, 2]]
+    write(desk.derived, 5, reads=desk.reads)
+    again = desk.call("rollback", "plan", "db.source", "--bad", "2", "--cascade", "-o", "json")
+    assert (again.code, {one["step"] for one in by_name(again).values()}) == (0, {"none"}), again
+    undone = desk.call("rollback", "undo", done["rollback_id"])
+    assert undone.code == 4 and "db.derived was written to after its rollback" in undone.err
+    assert [ids(one) for one in (desk.source, desk.derived)] == [[1, 2, 5, 99], [1, 2, 5]]
+
+
+def test_files_are_only_taken_out_where_that_gives_what_would_be_there(desk: Desk) -> None:
+    DeltaTable(str(desk.source)).optimize.compact()
+    said = desk.call(
+        "rollback", "plan", "db.source", "--bad", "2", "--remove-files", "db.source", "-o", "json"
+    )
+    assert said.code == 4
+    assert SAYS["files that cannot be removed"] in {
+        one["message"] for one in by_name(said)["db.source"]["blocked_by"]
+    }
+
+
+def test_lost_clean_appends_are_added_again_and_go_with_what_they_came_from(desk: Desk) -> None:
+    write(desk.derived, 5)
+    refused = desk.call("rollback", "plan", "db.source", "--bad", "2", "--cascade")
+    assert refused.code == 4 and "--consent collateral or --reapply" in refused.out
+    done = desk.done("--reapply")
+    assert [step["kind"] for step in done["steps"]] == ["restore", "restore", "reapply"]
+    assert [ids(one) for one in (desk.source, desk.derived)] == [[1, 2], [1, 2, 5]]
+    # The append was version 2 and came again as 4: whoever undoes it undoes both.
+    planned = desk.call("rollback", "plan", "db.derived", "--bad", "2", "-o", "json")
+    derived = by_name(planned)["db.derived"]
+    assert (derived["tainted"], derived["from"], derived["to"]) == ([2, 4], 4, 3)
+    assert desk.call("rollback", "undo", done["rollback_id"]).code == 0
+    assert [ids(one) for one in (desk.source, desk.derived)] == [[1, 2, 99], [1, 2, 5, 99]]
+
+
+def test_a_table_that_was_never_clean_is_quarantined_until_an_owner_says_otherwise(desk: Desk) -> None:
+    born = desk.folder / "lake" / "born"
+    write(born, 99, reads=desk.reads)
+    desk.register(born)
+    refused = desk.call("rollback", "plan", "db.source", "--bad", "2", "--cascade", "-o", "json")
+    assert refused.code == 4
+    assert by_name(refused)["db.born"]["blocked_by"][0]["message"] == SAYS["never clean"]
+    done = desk.done("--consent", "quarantine_born_tainted")
+    row = desk.row("db.born")
+    assert (row.state, row.state_reason) == (
+        "quarantined",
+        f"rollback {done['rollback_id']}: no clean version.",
+    )
+    swept = desk.call("tables", "validate", "db.born")
+    assert desk.row("db.born").state == "quarantined", swept
+    again = desk.call("rollback", "plan", "db.source", "--bad", "2", "--cascade", "-o", "json")
+    assert (again.code, by_name(again)["db.born"]["step"]) == (0, "none"), again
+    released = desk.call("rollback", "release", "db.born", "-o", "json")
+    assert (released.code, released.json["state"]) == (0, "active"), released
+    twice = desk.call("rollback", "release", "db.born")
+    assert twice.code == 4 and SAYS["not quarantined"] in twice.err
+
+
+def test_a_table_that_was_never_clean_is_dropped_without_its_data_and_comes_back_by_the_undo(
+    desk: Desk,
+) -> None:
+    born = desk.folder / "lake" / "born"
+    write(born, 99, reads=desk.reads)
+    desk.register(born)
+    done = desk.done("--consent", "drop_born_tainted")
+    assert (desk.row("db.born").state, ids(born)) == ("dropped", [99])
+    assert desk.call("rollback", "undo", done["rollback_id"]).code == 0
+    assert (desk.row("db.born").state, ids(desk.source)) == ("active", [1, 2, 99])
+
+
+def test_properties_that_would_go_back_are_told(desk: Desk) -> None:
+    notes = {"owner.note": "x", "lakewarden.note": "y"}
+    DeltaTable(str(desk.source)).alter.set_table_properties(notes, raise_if_not_exists=False)
+    planned = desk.plan("--consent", "collateral")
+    changes = by_name(planned)["db.source"]["properties"]
+    assert changes == [{"key": "owner.note", "head": "x", "target": None}]
+    tree = desk.call("rollback", "plan", "db.source", "--to-version", "1", "--consent", "collateral")
+    assert "properties that go back: owner.note 'x' -> unset" in tree.out
+
+
+# somebody writes between the waves
+
+
+WRITTEN = list(range(1_000, 1_006))
+"""What the writer beside the worker appends to the derived table, after the source was restored."""
+
+
+@pytest.fixture
+def beside(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+    monkeypatch.setenv("WORKER_PROGRAM", beside_worker.__file__)
+    monkeypatch.setenv("BESIDE", str(desk.derived))
+    yield desk
+    assert wait_for(finished(desk.derived)), "the writer did not come to its end"
+
+
+def wait_for(path: Path) -> bool:
+    until = time.monotonic() + 60
+    while not path.exists() and time.monotonic() < until:
+        time.sleep(0.05)
+    return path.exists()
+
+
+def test_what_somebody_writes_meanwhile_is_taken_into_the_plan_and_kept(beside: Desk) -> None:
+    done = beside.done("--reapply", "--on-moved", "extend")
+    assert done["state"] == "done" and wait_for(finished(beside.derived))
+    assert [ids(one) for one in (beside.source, beside.derived)] == [[1, 2], [1, 2, *WRITTEN]]
+    kinds = [(step["name"], step["kind"], step["state"]) for step in done["steps"]]
+    assert ("db.derived", "restore", "compensated") in kinds, "the first plan for it was given up"
+    assert ("db.derived", "reapply", "done") in kinds
+
+
+def test_what_somebody_writes_meanwhile_takes_everything_back_if_that_was_asked_for(beside: Desk) -> None:
+    done = beside.done("--on-moved", "compensate")
+    assert done["state"] == "compensated" and wait_for(finished(beside.derived))
+    assert [ids(one) for one in (beside.source, beside.derived)] == [[1, 2, 99], [1, 2, 99, *WRITTEN]]
 
 
 # What the user reads when it cannot be done; docs/incident.md quotes these sentences.

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from lakewarden.catalog.model import RollbackState as State
+from lakewarden.catalog.model import RollbackStep as Kind
 from support import rollback_process
 from support.crashes import points_of
 from support.rollbacks import Lake
@@ -105,6 +106,69 @@ def test_killed_on_the_way_back_the_next_attempt_completes_it_once(lake: Lake, p
     assert lake.go_on().head.state is State.COMPENSATED
     assert lake.contents(*NAMES) == BEFORE
     assert [restores(lake, name) for name in NAMES] == [2, 2, 2]
+
+
+MENDED = {"source": [1, 4, 5], "derived": [1, 3], "leaf": [1, 2, 3], "other": [1, 2, 3]}
+"""What is left when two appends to `source` came again, `derived` lost a bad one, and the others were set aside."""
+WHOLE = {"source": [1, 2, 3, 4, 5], "derived": [1, 2, 3], "leaf": [1, 2, 3], "other": [1, 2, 3]}
+
+
+@pytest.fixture
+def mends(tmp_path: Path) -> Lake:
+    """A rollback just begun that does everything but merely rewind."""
+    lake = filled(tmp_path)
+    for number in (1, 2, 3):
+        lake.append("other", number)
+    for number in (4, 5):
+        lake.append("source", number)
+    for name in ("leaf", "other"):
+        lake.manage(name)
+    lake.begin(
+        *(lake.step("source", 0), lake.again("source", 4), lake.again("source", 5)),
+        lake.without("derived", 1, wave=1),
+        *(lake.aside("leaf", Kind.QUARANTINE, wave=1), lake.aside("other", Kind.DROP, wave=1)),
+    )
+    return lake
+
+
+def states_of_rows(lake: Lake) -> list[str]:
+    return [lake.row(name).state.value for name in ("leaf", "other")]
+
+
+@pytest.mark.parametrize("point", points_of("test_killed_while_it_mends_the_next_attempt_completes_it_once"))
+def test_killed_while_it_mends_the_next_attempt_completes_it_once(mends: Lake, point: str) -> None:
+    killed_at(mends, point)
+    assert mends.go_on().head.state is State.DONE
+    assert mends.contents(*MENDED) == MENDED
+    assert [mends.head(name) for name in MENDED] == [9, 3, 2, 2], "each commit was made once"
+    assert states_of_rows(mends) == ["quarantined", "dropped"]
+
+
+@pytest.mark.parametrize("point", ["rollback.added_again", "rollback.set_aside"])
+def test_killed_while_it_mends_an_undo_leaves_everything_as_before(mends: Lake, point: str) -> None:
+    killed_at(mends, point)
+    assert mends.undo().head.state is State.COMPENSATED
+    assert mends.contents(*WHOLE) == WHOLE
+    assert states_of_rows(mends) == ["active", "active"]
+
+
+def test_killed_after_setting_a_table_aside_it_counts_as_done_whoever_writes_then(mends: Lake) -> None:
+    killed_at(mends, "rollback.set_aside")
+    mends.append("leaf", 99)
+    assert mends.go_on().head.state is State.DONE
+    assert mends.undo().head.state is State.COMPENSATED
+    assert states_of_rows(mends) == ["active", "active"]
+    assert mends.rows("leaf") == [1, 2, 3, 99]
+
+
+@pytest.mark.parametrize("point", points_of("test_killed_while_a_table_is_taken_in_the_next_attempt_goes_on"))
+def test_killed_while_a_table_is_taken_in_the_next_attempt_goes_on(mends: Lake, point: str) -> None:
+    mends.go_on()
+    mends.begin_undo()
+    killed_at(mends, point)
+    assert mends.go_on().head.state is State.COMPENSATED
+    assert mends.contents(*WHOLE) == WHOLE
+    assert states_of_rows(mends) == ["active", "active"]
 
 
 @pytest.mark.parametrize("point", ("rollback.intent:2", "rollback.restored", "rollback.restored:2"))

@@ -22,6 +22,7 @@ FEATURES = {
     "in-commit timestamps": "TBLPROPERTIES ('delta.enableInCommitTimestamps' = 'true')",
     "clustering": "CLUSTER BY (id)",
 }
+BOTH = "TBLPROPERTIES ('delta.enableRowTracking' = 'true', 'delta.enableInCommitTimestamps' = 'true')"
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def lake(tmp_path: Path, spark: SparkSession) -> Lake:
 def table(spark: SparkSession, lake: Lake, name: str, feature: str = "row tracking") -> str:
     """A table of three inserts, one id each, with a feature that delta-rs does not write. Returns its SQL name."""
     sql = table_at(lake.location(name))
-    spark.sql(f"CREATE TABLE {sql} (id BIGINT) USING delta {FEATURES[feature]}")
+    spark.sql(f"CREATE TABLE {sql} (id BIGINT) USING delta {FEATURES.get(feature, BOTH)}")
     for number in (1, 2, 3):
         spark.sql(f"INSERT INTO {sql} VALUES ({number})")
     return sql
@@ -64,6 +65,25 @@ def test_spark_restores_what_delta_rs_must_not_and_the_undo_brings_it_again(
     assert (rows(spark, sql), lake.rows("plain")) == ([1], [1])
     assert lake.undo().head.state is State.COMPENSATED
     assert (rows(spark, sql), lake.rows("plain")) == ([1, 2, 3], [1, 2])
+
+
+def test_spark_takes_files_out_and_adds_them_again_where_delta_rs_must_not(
+    spark: SparkSession, lake: Lake
+) -> None:
+    sql = table(spark, lake, "t", "both")
+    head = lake.seen("t").version
+    lake.begin(lake.without("t", head - 1))
+    assert lake.go_on().head.state is State.DONE
+    assert rows(spark, sql) == [1, 3]
+    assert lake.undo().head.state is State.COMPENSATED
+    assert rows(spark, sql) == [1, 2, 3]
+    lake.begin(lake.step("t", head - 2), lake.again("t", head), rollback_id="r2")
+    assert lake.go_on("r2").head.state is State.DONE
+    assert (rows(spark, sql), lake.seen("t").version) == ([1, 3], head + 4)
+    made = list(lake.reader.commits(lake.location("t"), after=head + 3))
+    assert [(one.run_id, one.added_files, one.removed_files) for one in made] == [("rollback-r2-3", 1, 0)]
+    ids = [row[0] for row in spark.sql(f"SELECT _metadata.row_id FROM {sql}").collect()]
+    assert len(set(ids)) == 2, "each row keeps an id of its own"
 
 
 def test_a_target_older_than_the_tables_retention_is_restored_while_its_files_are_there(

@@ -60,6 +60,8 @@ _ENLIST = "test_sync_crash.py::test_enlisting_killed_is_taken_up_by_the_next_ini
 _CARRY = "test_restored_tables.py::test_a_table_that_follows_goes_back_by_itself_whatever_is_killed"
 _FORWARDS = "test_rollback_crash.py::test_killed_forwards_the_next_attempt_completes_it_once"
 _BACK = "test_rollback_crash.py::test_killed_on_the_way_back_the_next_attempt_completes_it_once"
+_MENDS = "test_rollback_crash.py::test_killed_while_it_mends_the_next_attempt_completes_it_once"
+_UNMENDS = "test_rollback_crash.py::test_killed_while_a_table_is_taken_in_the_next_attempt_goes_on"
 _BEGUN = "test_rollback_daemon.py::test_a_rollback_whose_command_was_killed_is_done_by_the_daemon"
 _RESTORED = "test_rollback_crash.py::test_killed_after_spark_restored_the_next_attempt_finds_its_commit"
 _SPARK = "test_sync_crash.py::test_a_spark_worker_killed_between_two_steps_of_an_engine"
@@ -403,6 +405,29 @@ CRASHES = (
         test=_FORWARDS,
     ),
     Crash(
+        point="rollback.files_removed",
+        killed="worker, between taking files out of a table and the journal",
+        left="a commit that carries the step's mark",
+        then="the next attempt finds it by the mark",
+        test=_MENDS,
+    ),
+    Crash(
+        point="rollback.added_again",
+        killed="worker, between adding a lost append again and the journal",
+        left="a commit that carries the step's mark",
+        then="the next attempt finds it by the mark: no row is there twice",
+        test=_MENDS,
+        tried=("rollback.added_again", "rollback.added_again:2"),
+    ),
+    Crash(
+        point="rollback.set_aside",
+        killed="worker, between quarantining or dropping a table and the journal",
+        left="a row that names the rollback",
+        then="the next attempt finds it set aside",
+        test=_MENDS,
+        tried=("rollback.set_aside", "rollback.set_aside:2"),
+    ),
+    Crash(
         point="rollback.acted",
         killed="worker, between the last table of a wave and the journal",
         left="a wave that is done and not written down",
@@ -432,6 +457,13 @@ CRASHES = (
         then="the next attempt finds it by the mark",
         test=_BACK,
         tried=("rollback.taken_back", "rollback.taken_back:2", "rollback.taken_back:3"),
+    ),
+    Crash(
+        point="rollback.taken_in",
+        killed="worker, between taking a table in again and the journal",
+        left="a row as it was before the rollback",
+        then="the next attempt finds nothing to do there",
+        test=_UNMENDS,
     ),
     Crash(
         point="rollback.unacted",

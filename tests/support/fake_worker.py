@@ -9,6 +9,7 @@ from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.metastore.base import Metastore
 from lakewarden.catalog.state.db import open_database
+from lakewarden.catalog.state.inbox import DatabaseInbox
 from lakewarden.catalog.state.queue import DatabaseQueue
 from lakewarden.jobs.engine.fake import FakeEngine
 from lakewarden.jobs.rollback.run import open_rollbacks
@@ -24,7 +25,8 @@ def main(
     config = read_config(sys.stdin.read())
     clock, uri = SystemClock(), config.spark.metastore_uri
     metastore = None if uri is None else connect(uri)
-    queue = DatabaseQueue(open_database(config.database_url))
+    database = open_database(config.database_url)
+    queue = DatabaseQueue(database)
     runner = Runner(
         worker=config.name,
         queue=queue,
@@ -36,7 +38,7 @@ def main(
         lease=config.lease,
         heartbeat=config.heartbeat,
         longest_run=config.longest_run,
-        rollbacks=open_rollbacks(config, queue),
+        rollbacks=open_rollbacks(config, queue, DatabaseInbox(database)),
     )
     worker = WorkLoop(runner, idle=config.idle, poll=config.poll, parent=config.parent)
 

@@ -1,7 +1,7 @@
 """Rollbacks on small real Delta tables in this process: real logs, a real journal, the engine without Spark."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,11 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from lakewarden.catalog.clock import Clock, SystemClock
 from lakewarden.catalog.formats.base import Observation
 from lakewarden.catalog.formats.delta.reader import DeltaReader
-from lakewarden.catalog.model import RollbackState
+from lakewarden.catalog.model import RollbackState, RollbackStep, Source, TableRow
+from lakewarden.catalog.registry.desk import row_of
 from lakewarden.catalog.rollbacks import Rollback
 from lakewarden.catalog.storage import StorageOptions, canonical
-from lakewarden.catalog.system.base import ROLLBACKS
+from lakewarden.catalog.system.base import ROLLBACKS, TABLES
 from lakewarden.catalog.system.rows import system_rows
 from lakewarden.catalog.system.store import DeltaSystemStore
 from lakewarden.jobs.base import Engine
@@ -25,7 +26,7 @@ from lakewarden.jobs.rollback.journal import Journal
 from lakewarden.jobs.rollback.request import RollbackRequest
 from lakewarden.jobs.rollback.rows import head_row, next_rows
 from lakewarden.jobs.rollback.saga import Saga
-from lakewarden.jobs.rollback.step import RestoreStep
+from lakewarden.jobs.rollback.step import NO_VERSION, TableStep
 from lakewarden.jobs.rollback.stored import StoredPlan, encode_plan
 from lakewarden.jobs.rollback.values import RollbackPlan
 
@@ -81,10 +82,10 @@ class Lake:
         assert isinstance(seen, Observation), seen
         return seen
 
-    def step(self, name: str, to: int, wave: int = 0) -> RestoreStep:
-        """Take a table from its present head to a version."""
+    def step(self, name: str, to: int, wave: int = 0, **changes: Any) -> TableStep:
+        """Take a table from its present head to a version, or what `changes` say."""
         seen = self.seen(name)
-        return RestoreStep(
+        bare = TableStep(
             table_id=f"id-{name}",
             name=f"db.{name}",
             location=self.location(name),
@@ -93,8 +94,42 @@ class Lake:
             wave=wave,
             format_id=seen.format_id,
         )
+        return replace(bare, **changes)
 
-    def begin(self, *steps: RestoreStep, rollback_id: str = "r1") -> Rollback:
+    def without(self, name: str, *versions: int, wave: int = 0) -> TableStep:
+        """Take the files of some versions out of a table."""
+        kind = RollbackStep.REMOVE_FILES
+        return self.step(name, min(versions) - 1, wave, kind=kind, versions=versions)
+
+    def again(self, name: str, version: int, wave: int = 0) -> TableStep:
+        """Add the files of a version again, after a restore that lost them."""
+        return self.step(name, version, wave, kind=RollbackStep.REAPPLY, versions=(version,))
+
+    def aside(self, name: str, kind: RollbackStep, wave: int = 0) -> TableStep:
+        """Drop or quarantine a table."""
+        return self.step(name, NO_VERSION, wave, kind=kind)
+
+    def manage(self, name: str) -> None:
+        """Give a table a row."""
+        now = self.clock.now()
+        row = TableRow(
+            row=100 + len(self.store.rows(TABLES).all()),
+            table_id=f"id-{name}",
+            name=f"db.{name}",
+            location=self.location(name),
+            owner="ana",
+            source=Source.REGISTER,
+            registered_at=now,
+            registered_by="ana",
+            updated_at=now,
+            updated_by="ana",
+        )
+        self.store.edit(TABLES, lambda _: [row], because="test")
+
+    def row(self, name: str) -> TableRow:
+        return row_of(self.store.rows(TABLES), f"id-{name}")
+
+    def begin(self, *steps: TableStep, rollback_id: str = "r1") -> Rollback:
         """A rollback that was just begun: nothing is done yet."""
         head = head_row(
             rollback_id=rollback_id,

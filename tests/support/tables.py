@@ -1,6 +1,6 @@
 """Tables without files: a reader whose tables the test changes, and an inspector that finds what the test says."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -81,6 +81,9 @@ class FakeReader:
 
     def files(self, location: str, *, version: int | None = None) -> Iterator[DataFile]:
         return iter(())
+
+    def properties(self, location: str, *, version: int) -> Mapping[str, str]:
+        return {}
 
     def tombstones(self, location: str) -> Iterator[Tombstone]:
         return iter(())

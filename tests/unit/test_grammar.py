@@ -104,6 +104,11 @@ def test_the_record_cannot_be_rewritten_by_sql(text: str) -> None:
             "ROLLBACK TABLE `db`.`t` TO TIMESTAMP '2026-11-21 08:30:00' CASCADE",
             RollbackTable(where="db.t", timestamp="2026-11-21 08:30:00", cascade=True),
         ),
+        (
+            "ROLLBACK TABLE db.t TO VERSION 3 CASCADE REAPPLY",
+            RollbackTable(where="db.t", version=3, cascade=True, reapply=True),
+        ),
+        ("ROLLBACK TABLE db.t TO VERSION 3 reapply", RollbackTable(where="db.t", version=3, reapply=True)),
     ],
 )
 def test_rollback_table_is_read(text: str, statement: RollbackTable) -> None:
@@ -117,6 +122,7 @@ def test_rollback_table_is_read(text: str, statement: RollbackTable) -> None:
         "ROLLBACK TABLE TO VERSION 3",
         "ROLLBACK TABLE db.t TO VERSION three",
         "ROLLBACK TABLE db.t TO VERSION 3 CASCADE NOW",
+        "ROLLBACK TABLE db.t TO VERSION 3 CASCADE CASCADE",
         "ROLLBACK TABLE db.t TO",
     ],
 )

@@ -196,7 +196,7 @@ def test_else_it_cannot(versions: tuple[str, ...], intact: frozenset[int]) -> No
 def test_lost_appends_that_are_added_again_need_no_consent() -> None:
     seed = BadVersions(table_id="a", versions=(1,))
     a = history("create", "append", "append")
-    made = plan(RollbackRequest(seeds=(seed,), reapply=True), {"a": a}, facts("a", intact=frozenset({2})))
+    made = plan(RollbackRequest(seeds=(seed,), reapply=True), {"a": a}, facts("a", fitting=frozenset({2})))
     assert made.applicable and [one.reapplied for one in table(made, "a").collateral] == [True]
     assert table(made, "a").appends == (1, 2)
 
@@ -246,6 +246,31 @@ def test_a_table_without_a_clean_version_is_dropped_or_quarantined_by_consent_al
     ):
         one = table(plan(agreed(BAD_LOAD, consent), tables), "b")
         assert (one.step, one.to_version, one.blocked_by) == (step, None, ())
+
+
+def test_a_streams_batch_is_not_added_again_because_the_stream_will() -> None:
+    seed = BadVersions(table_id="a", versions=(1,))
+    batch = replace(A[2], transactions=(("query-1", 7),))
+    request = RollbackRequest(seeds=(seed,), reapply=True)
+    made = plan(request, {"a": (*A[:2], batch)}, facts("a", fitting=frozenset({2})))
+    assert reasons(made) == [Blocked.COLLATERAL]
+    assert [one.can_reapply for one in table(made, "a").collateral] == [False]
+
+
+def test_a_table_that_was_quarantined_by_a_rollback_is_not_set_aside_again() -> None:
+    tables = {"a": A, "b": history("create <- a@2"), "c": history("create", "append <- b@0")}
+    made = plan(BAD_LOAD, tables, facts("b", aside=True))
+    assert made.applicable and table(made, "b").step is Step.NONE
+    assert table(made, "c").to_version == 0, "what was derived from it is tainted all the same"
+
+
+def test_files_are_not_taken_out_of_an_append_only_table() -> None:
+    seed = BadVersions(table_id="a", versions=(1,))
+    request = RollbackRequest(
+        seeds=(seed,), undo=frozenset({"a"}), consents=frozenset({Consent.APPEND_ONLY, Consent.COLLATERAL})
+    )
+    made = plan(request, {"a": A}, facts("a", intact=frozenset({1, 2}), append_only=True))
+    assert reasons(made) == [Blocked.NOT_UNDOABLE] and "append-only" in next(made.blockers())[1].message
 
 
 def test_a_table_that_cannot_be_restored_is_left_as_it_is_by_consent() -> None:

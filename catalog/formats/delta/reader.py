@@ -2,7 +2,7 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from lakewarden.catalog.formats.base import Commit, DataFile, LogProblem, Observation, ProbeResult, Tombstone
@@ -13,7 +13,7 @@ from lakewarden.catalog.formats.delta.log import DeltaLog
 from lakewarden.catalog.formats.delta.memory import Memory, remember
 from lakewarden.catalog.formats.delta.names import FOLDER, HINT, commit_path
 from lakewarden.catalog.formats.delta.problems import CHECKSUM, BrokenLogError, VanishedError
-from lakewarden.catalog.formats.delta.replay import Replayed, replay, replay_on, version_actions
+from lakewarden.catalog.formats.delta.replay import Replayed, metadata_of, replay, replay_on, version_actions
 from lakewarden.catalog.formats.delta.segment import Listing, Segment, segment_of
 from lakewarden.catalog.formats.delta.summary import observation_of
 from lakewarden.catalog.model import TableFormat
@@ -105,6 +105,11 @@ class DeltaReader:
         listing = log.listing()
         for add in live_files(log, listing, segment_of(listing, location=location, upto=version)):
             yield data_file(add)
+
+    def properties(self, location: str, *, version: int) -> Mapping[str, str]:
+        log = self._log(location)
+        listing = log.listing()
+        return metadata_of(log, listing, segment_of(listing, location=location, upto=version)).properties
 
     def tombstones(self, location: str) -> Iterator[Tombstone]:
         log = self._log(location)

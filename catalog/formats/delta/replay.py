@@ -26,7 +26,15 @@ from lakewarden.catalog.formats.delta.segment import Listing, Segment
 from lakewarden.catalog.formats.delta.state import Changes, FileState, apply
 from lakewarden.catalog.storage import FileEntry
 
-__all__ = ["Replayed", "oldest_read", "partition_names", "replay", "replay_on", "version_actions"]
+__all__ = [
+    "Replayed",
+    "metadata_of",
+    "oldest_read",
+    "partition_names",
+    "replay",
+    "replay_on",
+    "version_actions",
+]
 
 LOOK_BACK_COMMITS: Final = 5_000
 LOOK_BACK_BYTES: Final = 64 * 1024 * 1024
@@ -105,6 +113,19 @@ def oldest_read(segment: Segment) -> int:
 def version_actions(log: DeltaLog, listing: Listing, entry: FileEntry) -> Iterator[LogAction]:
     """The actions of one commit file."""
     return parse_actions(log.lines(entry, listing), entry.path)
+
+
+def metadata_of(log: DeltaLog, listing: Listing, segment: Segment) -> Metadata:
+    """The metadata of the segment's head, without its files. Raises `BrokenLogError`."""
+    for _, entry in reversed(segment.commits):
+        told = [one for one in version_actions(log, listing, entry) if isinstance(one, Metadata)]
+        if told:
+            return told[-1]
+    if segment.checkpoint is None:
+        raise BrokenLogError(
+            LOG_READABLE, f"No commit up to version {segment.head} says what the table's metadata is."
+        )
+    return read_head(log, listing, segment.checkpoint).metadata
 
 
 def partition_names(metadata: Metadata) -> tuple[str, ...]:
