@@ -8,9 +8,17 @@ import os
 from collections import Counter
 from dataclasses import replace
 
+from lakewarden.catalog.lineage.build import build_graph
+from lakewarden.catalog.lineage.graph import VersionGraph
+from lakewarden.catalog.lineage.versions import Effect, Version
+from lakewarden.catalog.model import RollbackStep
+from lakewarden.jobs.rollback.records import removal_record
 from lakewarden.jobs.rollback.request import Consent
+from lakewarden.jobs.rollback.step import TableStep
+from lakewarden.jobs.rollback.values import TablePlan
+from support.fleet_logs import histories_of, lineage_of, rows_table
 from support.fleets import CONTENT, FRESH, Kind, Told
-from support.oracle_cases import Trait, cases, disagreements, traits_of
+from support.oracle_cases import Case, Trait, cases, disagreements, traits_of
 from support.rollback_oracle import Truth, expected_of, rows_left, rows_without
 
 HISTORIES = int(os.environ.get("LAKEWARDEN_HISTORIES", "1600"))
@@ -54,6 +62,63 @@ def test_removing_files_leaves_what_would_be_there_had_it_never_happened() -> No
                 assert left == rows_without(case.fleet, one.table_id, everywhere), one
     print({"offered": offered})
     assert offered * 20 >= HISTORIES
+
+
+def test_after_files_were_removed_a_table_depends_on_what_is_left_and_on_nothing_else() -> None:
+    answers: Counter[bool] = Counter()
+    for case in cases(HISTORIES // 4, foreign=0.0):
+        undoable = (one for one in case.plan().tables if one.undoable)
+        for one in undoable:
+            graph = _without_files(case, one)
+            others = [event for table in case.fleet.lives for event in case.fleet.current(table)]
+            content = [event for event in others if event.kind in CONTENT]
+            some = case.chance.sample(content, min(len(content), 2))
+            for seeds in (case.seeds, frozenset(event.number for event in some)):
+                depends = _left_depends(case, one, seeds)
+                found = graph.closure(
+                    graph.node(event.place[0], event.place[2]) for event in others if event.number in seeds
+                )
+                assert found.state(graph.head(one.table_id)) == depends, (one, seeds)
+                answers[depends] += 1
+    print(answers)
+    assert min(answers[True], answers[False]) * 60 >= HISTORIES
+
+
+def _without_files(case: Case, made: TablePlan) -> VersionGraph:
+    """The graph once the files of the bad appends were taken out, as a last commit."""
+    histories = dict(histories_of(case.fleet, case.cut))
+    history = histories[made.table_id]
+    step = TableStep(
+        table_id=made.table_id,
+        name=made.name,
+        location=made.location or "",
+        from_version=made.from_version,
+        to_version=min(made.undoable) - 1,
+        kind=RollbackStep.REMOVE_FILES,
+        format_id=history[-1].format_id,
+        versions=made.undoable,
+    )
+    record = removal_record(step, mark="rollback-r1-1", user="ana")
+    removal = Version(
+        version=made.from_version + 1,
+        operation=record.operation,
+        effect=Effect.FRESH,
+        known=True,
+        inputs=record.inputs,
+        format_id=history[-1].format_id,
+    )
+    histories[made.table_id] = (*history, removal)
+    return build_graph(rows_table(lineage_of(case.fleet, case.chance, case.cut)), histories)
+
+
+def _left_depends(case: Case, made: TablePlan, seeds: frozenset[int]) -> bool:
+    """Whether what is left of the table's head would be another with other seeds."""
+    one, other = (Truth(case.fleet, seeds, salt, only_told=True) for salt in (1, 2))
+    events = case.fleet.current(made.table_id)
+    first = min(made.undoable)
+    kept = [event.place for event in events[first:] if event.place[2] not in made.undoable]
+    base = events[first - 1].place
+    return one.state[base] != other.state[base] or any(one.own[place] != other.own[place] for place in kept)
 
 
 def test_what_is_not_known_is_never_taken_for_clean() -> None:
