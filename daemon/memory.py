@@ -204,6 +204,7 @@ class Memory:
                 past=self._past.get(table_id, {}),
                 unfinished=busy.get(table_id),
                 rollback=self._holds.get(table_id),
+                taken_back=tuple((one.first, one.last) for one in self.undoings.ranges.get(table_id, ())),
             )
             for table_id, one in self._governed.items()
         )

@@ -219,6 +219,9 @@ def _stale_because(view: TableView, now: datetime) -> str | None:
     health, past = _health(view), view.past.get(Action.STATISTICS)
     if past is None or past.done_at is None:
         return "never refreshed" if health.files else None
+    made_of = past.done_version
+    if made_of is not None and any(first <= made_of <= last for first, last in view.taken_back):
+        return f"a rollback took version {made_of} back, which they were made of"
     before, size = past.done_bytes or 0, health.bytes or 0
     share = abs(size - before) / before if before else (1.0 if size else 0.0)
     allowed = _share(view.governed.policy.settings.statistics_stale_share)

@@ -75,14 +75,15 @@ def _is_thorough(payload: str | None) -> bool:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TableView:
-    """One managed table: its row under its scopes, its health, its finished runs, the run it has now, and
-    the rollback that holds it."""
+    """One managed table: its row under its scopes, its health, its finished runs, the run it has now, the rollback that
+    holds it, and the ranges (first, last) of versions that rollbacks took back."""
 
     governed: Governed
     health: HealthRow | None = None
     past: Mapping[Action, Past] = field(default_factory=dict)
     unfinished: Run | None = None
     rollback: Hold | None = None
+    taken_back: tuple[tuple[int, int], ...] = ()
 
     @property
     def table_id(self) -> str:

@@ -154,6 +154,13 @@ def test_statistics_are_refreshed_first_then_by_growth() -> None:
     assert "from 128 MiB to 12 GiB" in due(stale, Action.STATISTICS).because
 
 
+def test_statistics_of_a_version_that_was_taken_back_are_made_anew() -> None:
+    fresh = with_past(view(), run(Action.STATISTICS, predicted_bytes=100 * 2**27))
+    assert why_not(replace(fresh, taken_back=((2, 8),)), Action.STATISTICS).why is WhyNot.NOTHING_TO_DO
+    answer = due(replace(fresh, taken_back=((8, 9),)), Action.STATISTICS)
+    assert answer.because == "a rollback took version 9 back, which they were made of"
+
+
 def test_files_without_statistics_are_tried_once_per_version() -> None:
     bare = view(files_without_statistics=7)
     answer = due(bare, Action.STATISTICS)
