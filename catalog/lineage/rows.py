@@ -23,9 +23,11 @@ def rows_of(
     """The rows of one version: one per input, or one that says there is none or that it is not known.
 
     An alias points to its parent, a RESTORE to its target. `confidence` is that of the inputs. What a commit leaves
-    unsaid is a hint, which better rows of the same version overrule, unless its own record says that inputs are missing.
+    unsaid is a hint, which better rows of the same version overrule, unless its own record, or its stream's checkpoint,
+    says that inputs are missing.
     """
-    unsaid = Confidence.HINT if version.user is None else confidence
+    told = version.user is not None or confidence is Confidence.STREAM
+    unsaid = confidence if told else Confidence.HINT
 
     def row(
         input_id: str,

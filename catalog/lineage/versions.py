@@ -185,6 +185,8 @@ def _version(
 
 def _derived(commit: Commit) -> Operation | None:
     """What the commit itself says it did; None for an operation we do not know."""
+    if commit.operation == "STREAMING UPDATE" and commit.parameters.get("outputMode") == "Complete":
+        return Operation.OVERWRITE
     if commit.operation != "WRITE":
         return _OPERATIONS.get(commit.operation)
     mode = commit.parameters.get("mode", "").lower()
