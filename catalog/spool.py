@@ -5,21 +5,19 @@ drains the folder in each cycle. A crash between "put in the inbox" and "deleted
 """
 
 import json
-import uuid
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
 
-from lakewarden.catalog.clock import Clock, SystemClock, to_millis
-from lakewarden.catalog.errors import UnavailableError, UnreadableError
+from lakewarden.catalog.clock import Clock
+from lakewarden.catalog.drop_folder import DropFolder
+from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.state.base import Hint, HintKind, HintSink
-from lakewarden.catalog.storage import FileStore, StorageOptions, open_store
+from lakewarden.catalog.storage import StorageOptions
 
 __all__ = ["Spool", "drain"]
 
 _FOLDER: Final = "spool"
-_ASIDE: Final = "spool/unreadable"
 _FILES_PER_DRAIN: Final = 500
 
 
@@ -27,60 +25,29 @@ class Spool:
     """The spool folder of a system location (canonical). Touches the storage only when it is used."""
 
     def __init__(self, system_location: str, options: StorageOptions, *, clock: Clock | None = None) -> None:
-        self._location, self._options, self._clock = system_location, options, clock or SystemClock()
-        self._store: FileStore | None = None
+        self._files = DropFolder(system_location, _FOLDER, options, clock=clock)
 
     def put(self, hints: Iterable[Hint]) -> None:
         """Write hints as one file. Raises `UnavailableError`, also where there are no system tables."""
         text = _encode(hints)
         if text is not None:
-            name = f"{to_millis(self._clock.now()):015d}-{uuid.uuid4().hex}.json"
-            with self._answering():
-                self._opened().write(f"{_FOLDER}/{name}", text)
+            self._files.put(text)
 
     def names(self, limit: int) -> tuple[str, ...]:
         """The oldest batches, by name. Raises `UnavailableError`."""
-        with self._answering():
-            entries = self._opened().list(_FOLDER)
-            paths = [entry.path for entry in entries if not entry.is_dir and _is_batch(entry.path)]
-        return tuple(sorted(paths)[:limit])
+        return self._files.names(limit)
 
     def read(self, name: str) -> tuple[Hint, ...]:
         """The hints of a batch. Raises `UnreadableError` for a file that is none, `UnavailableError`."""
-        with self._answering():
-            return _decode(name, self._opened().read(name))
+        return _decode(name, self._files.read(name))
 
     def delete(self, name: str) -> None:
         """Forget a batch that was delivered."""
-        with self._answering():
-            self._opened().delete(name)
+        self._files.delete(name)
 
     def put_aside(self, name: str) -> None:
         """Move a file that cannot be read to `spool/unreadable`, where it disturbs nobody and can be looked at."""
-        with self._answering():
-            store = self._opened()
-            store.write(f"{_ASIDE}/{name.rpartition('/')[2]}", store.read(name))
-            store.delete(name)
-
-    def _opened(self) -> FileStore:
-        if self._store is None:
-            store = open_store(self._location, self._options)
-            if not store.exists(""):
-                raise UnavailableError(
-                    f"There are no system tables at {self._location}.", hint="`lakewarden init` makes them."
-                )
-            self._store = store
-        return self._store
-
-    @contextmanager
-    def _answering(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise UnavailableError(
-                f"The spool folder of {self._location} cannot be used.",
-                hint="Check the storage and its permissions.",
-            ) from error
+        self._files.put_aside(name)
 
 
 def drain(spool: Spool, inbox: HintSink) -> int:
@@ -100,10 +67,6 @@ def drain(spool: Spool, inbox: HintSink) -> int:
         spool.delete(name)
         moved += len(hints)
     return moved
-
-
-def _is_batch(path: str) -> bool:
-    return path.endswith(".json") and not path.rpartition("/")[2].startswith(".")
 
 
 def _encode(hints: Iterable[Hint]) -> bytes | None:

@@ -5,6 +5,8 @@ import socket
 import uuid
 from functools import partial
 
+from lakewarden.catalog.lineage.harvest import StreamHarvest
+from lakewarden.catalog.lineage.notes import StreamNotes
 from lakewarden.catalog.spool import Spool, drain
 from lakewarden.daemon.care import Caretaker
 from lakewarden.daemon.cycle import Cycle, CycleParts
@@ -26,6 +28,7 @@ from lakewarden.daemon.restored import RestoreCarrier
 from lakewarden.daemon.rollback import rollbacks_of_services
 from lakewarden.daemon.scheduler import Ticker
 from lakewarden.daemon.service import DISCOVER, PATIENCE, SWEEP, Service, ServiceParts
+from lakewarden.daemon.streams import StreamClerk
 from lakewarden.daemon.webhook import Notifier, Silence, Webhook
 from lakewarden.daemon.wiring import Services
 from lakewarden.daemon.writer import Writer
@@ -108,12 +111,22 @@ def _cycle(
         notifier=notifier,
         metrics=metrics,
     )
+    harvest = StreamHarvest(store=store, storage=services.storage)
     observer = Observer(
         readers=services.readers,
         inspector=services.inspection,
         store=store,
         clock=clock,
         checks_every=settings.sweep_checks_every,
+        streams=harvest,
+    )
+    clerk = StreamClerk(
+        store=store,
+        notes=StreamNotes(settings.system_location, store.storage(), clock=clock),
+        harvest=harvest,
+        memory=memory,
+        readers=services.readers,
+        clock=clock,
     )
     spool = Spool(settings.system_location, store.storage(), clock=clock)
     return Cycle(
@@ -148,5 +161,6 @@ def _cycle(
             discover=partial(candidates, services),
             require=leadership.require,
             beat=vitals.beat,
+            streams=clerk.record,
         )
     )

@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from lakewarden.catalog.lineage.directory import TableDirectory
+from lakewarden.catalog.lineage.notes import StreamNotes
 from lakewarden.catalog.spool import Spool
 from lakewarden.catalog.state.base import HintSink
 from lakewarden.daemon.governed import execute
@@ -16,8 +17,10 @@ from lakewarden.jobs.attach import Attached
 from lakewarden.jobs.engine.frames import DataFrame, frame_of, refresh_table, run_sql
 from lakewarden.jobs.engine.governed import SparkWriter
 from lakewarden.jobs.engine.listener import CatalogListener, SparkSession
+from lakewarden.jobs.engine.stream_listener import StreamListener
 from lakewarden.jobs.sql.grammar import parse
 from lakewarden.jobs.sql.statements import ConvertToDelta
+from lakewarden.jobs.stream_notes import StreamCarrier
 from lakewarden.jobs.writes import Request, Sql, Written
 
 __all__ = ["attach"]
@@ -41,6 +44,7 @@ def attach(
         clock=services.clock,
         statements=lambda text: _run(services, spark, writes, text),
         writer=writes,
+        streams=StreamCarrier(StreamListener(spark), sink=lambda: _notes(services)),
     )
 
 
@@ -82,6 +86,11 @@ class _Writes:
 def _sinks(services: Services) -> Sequence[HintSink]:
     location = services.settings.system_location
     return services.inbox, Spool(location, services.storage(location), clock=services.clock)
+
+
+def _notes(services: Services) -> StreamNotes:
+    location = services.settings.system_location
+    return StreamNotes(location, services.storage(location), clock=services.clock)
 
 
 def _run(services: Services, spark: SparkSession, writes: _Writes, text: str) -> DataFrame:

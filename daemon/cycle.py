@@ -48,8 +48,8 @@ _LINES: Final = 5
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CycleParts:
     """What a cycle works with. `carrier` follows plain RESTOREs into derived tables; `discover` finds tables without a
-    row; `require` raises `FencedError` once the lease is lost; `beat` says that the cycle goes on; at most
-    `checks_per_cycle` tables get the daily checks in one cycle."""
+    row; `require` raises `FencedError` once the lease is lost; `beat` says that the cycle goes on; `streams` records what
+    sessions noted of their streams; at most `checks_per_cycle` tables get the daily checks in one cycle."""
 
     queue: Queue
     memory: Memory
@@ -68,6 +68,7 @@ class CycleParts:
     discover: Callable[[], Iterator[Candidate]]
     require: Callable[[Fence], None]
     beat: Callable[[], None]
+    streams: Callable[[Fence], object] = lambda fence: None
 
 
 @dataclass(slots=True)
@@ -119,6 +120,7 @@ class Cycle:
         parts.memory.undoings.looked_at(look.table_id for look in looks)
         self._again.update(doubted)
         changed = parts.writer.write(looks, recorded, fence)
+        self._guarded("streams", partial(parts.streams, fence))
         self._again.clear()
         if may_plan:
             self._carry(fence)

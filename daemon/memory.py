@@ -188,6 +188,13 @@ class Memory:
             self.undoings.settle(self._rows, self._derivations)
             self._hold_for_downstream()
 
+    def learned(self, rows: Iterable[LineageRow], version: int) -> None:
+        """Fold in what has turned out about versions that are on record already."""
+        if not self._skipped(LINEAGE.name, version):
+            for row in rows:
+                self._derive(row.input_id, row.output_id)
+            self._hold_for_downstream()
+
     def remember_runs(self, runs: Iterable[RunRow]) -> None:
         """Fold finished runs into what is known of each table's past."""
         for run in runs:

@@ -14,8 +14,9 @@ from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.formats.base import LogProblem, Observation, ProbeResult, TableReader
 from lakewarden.catalog.health import health_of, schema_hash, with_verdict
+from lakewarden.catalog.lineage.harvest import StreamHarvest
 from lakewarden.catalog.lineage.late import undone_reads
-from lakewarden.catalog.lineage.tail import resume_after, rows_from
+from lakewarden.catalog.lineage.tail import NO_STREAMS, resume_after, rows_from
 from lakewarden.catalog.model import (
     Finding,
     HealthRow,
@@ -112,7 +113,9 @@ class Observer:
         store: SystemStore,
         clock: Clock,
         checks_every: timedelta,
+        streams: StreamHarvest | None = None,
     ) -> None:
+        self._streams = streams
         self._readers: Mapping[TableFormat, TableReader] = {reader.format: reader for reader in readers}
         self._inspector, self._store, self._clock, self._checks_every = inspector, store, clock, checks_every
         self._observations: OrderedDict[str, Observation] = OrderedDict()
@@ -253,9 +256,10 @@ class Observer:
         if isinstance(seen, LogProblem) or row.source is Source.SELF or on_record.lineage == seen.version:
             return ()
         after = resume_after(on_record.lineage, seen.version)
-        commits = reader.commits(seen.location, after=after, upto=seen.version)
+        commits = tuple(reader.commits(seen.location, after=after, upto=seen.version))
         before = row.format_ids[-1] if after >= 0 and row.format_ids else None
-        rows = rows_from(row.table_id, commits, format_id=before, at=now)
+        streams = NO_STREAMS if self._streams is None else self._streams.reads(row, commits)
+        rows = rows_from(row.table_id, commits, format_id=before, at=now, streams=streams)
         if after < 0 and on_record.lineage is not None:  # made anew, and perhaps seen by an earlier process
             known = {_edge(one) for one in self._store.rows(LINEAGE).find(output_id=row.table_id)}
             rows = tuple(one for one in rows if _edge(one) not in known)

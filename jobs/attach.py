@@ -20,6 +20,7 @@ from typing import Any, Final, Protocol, Self
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import LakewardenError, UsageError
 from lakewarden.catalog.state.base import Hint, HintKind, HintSink
+from lakewarden.jobs.stream_notes import StreamCarrier
 from lakewarden.jobs.writes import Write, Writer
 
 __all__ = ["Attached", "CatalogEvents", "Sighting"]
@@ -57,7 +58,8 @@ class Attached:
     """A Spark session whose conversions, creations and drops the daemon hears of. A context manager.
 
     `sinks` opens, without waiting for anything, where hints go: tried in order, the first that takes a batch has it.
-    `statements` runs SQL, `writer` governed writes. `delivered` and `dropped` count hints.
+    `statements` runs SQL, `writer` governed writes; `streams` takes along what batches of streams read. `delivered` and
+    `dropped` count hints.
     """
 
     def __init__(
@@ -68,10 +70,11 @@ class Attached:
         clock: Clock,
         statements: Callable[[str], Any] | None = None,
         writer: Writer | None = None,
+        streams: StreamCarrier | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._events, self._clock, self._monotonic = events, clock, monotonic
-        self._statements, self._writer = statements, writer
+        self._statements, self._writer, self._streams = statements, writer, streams
         self._pending: dict[Sighting, Hint] = {}
         self._pause, self._not_before = _FIRST_PAUSE, 0.0
         self._warned = False
@@ -130,6 +133,8 @@ class Attached:
         self._ending.set()
         atexit.unregister(self.detach)
         self._events.close()
+        if self._streams is not None:
+            self._streams.close()
         self._thread.join(patience.total_seconds())
 
     def _carry(self, open_sinks: Callable[[], Sequence[HintSink]]) -> None:
@@ -144,6 +149,8 @@ class Attached:
             except LakewardenError:
                 seen, ended = (), True  # the session is gone; what was seen before is still delivered
             self._gather(seen)
+            if self._streams is not None:
+                self._streams.carry(last=ended)
             if ended or self._monotonic() >= self._not_before:
                 self._deliver(sinks)
 

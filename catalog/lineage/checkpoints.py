@@ -19,6 +19,7 @@ __all__ = [
     "Checkpoint",
     "began_of",
     "checkpoints_of",
+    "query_of",
     "read_batches",
     "with_checkpoint",
     "without_checkpoint",
@@ -88,7 +89,7 @@ def read_batches(
 
     What is missing or cannot be read is left out. Raises `UnavailableError` if the storage does not answer.
     """
-    query_id = _query_id(store)
+    query_id = query_of(store)
     epochs = sorted(epoch for query, epoch in wanted if query == query_id)
     if query_id is None or not epochs:
         return {}
@@ -124,7 +125,8 @@ def _sources(
     )
 
 
-def _query_id(store: FileStore) -> str | None:
+def query_of(store: FileStore) -> str | None:
+    """The id of the query whose checkpoint is in this folder, None if there is none. Raises like `read_batches`."""
     try:
         body = orjson.loads(store.read("metadata"))
     except (FileNotFoundError, ValueError):

@@ -15,7 +15,7 @@ put out rows of any earlier batch: it has always read everything since it began.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 import orjson
 
@@ -243,5 +243,5 @@ def _json(text: str | None) -> Any:
         return None  # the offset of a source with words of its own
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)

@@ -6,13 +6,26 @@ from dataclasses import replace
 
 from lakewarden.catalog.access import Actor, Deed, require
 from lakewarden.catalog.errors import UsageError
+from lakewarden.catalog.lineage.checkpoints import (
+    Checkpoint,
+    with_checkpoint,
+    without_checkpoint,
+)
 from lakewarden.catalog.model import Dependency, OnRollback, RowKind, Source, TableRow
 from lakewarden.catalog.policies import Value, check_promise, with_values
 from lakewarden.catalog.registry.desk import Desk, next_number, row_of
 from lakewarden.catalog.scopes import Governed, govern, is_scope, scopes_by_name
 from lakewarden.catalog.system.base import TABLES, Rows
 
-__all__ = ["declare_dependency", "governed", "set_hold", "set_owner", "set_pause", "set_policy"]
+__all__ = [
+    "declare_checkpoint",
+    "declare_dependency",
+    "governed",
+    "set_hold",
+    "set_owner",
+    "set_pause",
+    "set_policy",
+]
 
 
 def governed(desk: Desk, where: str) -> Governed:
@@ -76,6 +89,23 @@ def declare_dependency(
         return replace(row, dependencies=(*others, replace(kept, on_rollback=on_rollback)))
 
     because = f"dependency of {where} on {upstream}"
+    return _change(desk, where, actor, Deed.POLICY, declared, because=because)
+
+
+def declare_checkpoint(
+    desk: Desk, where: str, checkpoint: Checkpoint, *, remove: bool, actor: Actor
+) -> TableRow:
+    """Declare that a streaming query with this checkpoint writes the table, or take that back.
+
+    Raises `UsageError` for a scope, and for a checkpoint to remove that was never declared.
+    """
+    if is_scope(where):
+        raise UsageError(f"{where} is not a table.", hint="Declare checkpoints table by table.")
+
+    def declared(_: Rows[TableRow], row: TableRow) -> TableRow:
+        return without_checkpoint(row, checkpoint.location) if remove else with_checkpoint(row, checkpoint)
+
+    because = f"a stream that writes {where}"
     return _change(desk, where, actor, Deed.POLICY, declared, because=because)
 
 

@@ -1,4 +1,4 @@
-"""`lakewarden lineage show | declare | events`; marks.py adds `mark` and `marks`."""
+"""`lakewarden lineage show | declare | events | stream`; marks.py adds `mark` and `marks`."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -7,16 +7,21 @@ import typer
 
 from lakewarden.catalog.access import Deed
 from lakewarden.catalog.errors import UsageError
+from lakewarden.catalog.lineage.checkpoints import Checkpoint, began_of
 from lakewarden.catalog.lineage.neighbours import Direction
+from lakewarden.catalog.lineage.streams import NOT_SAID
 from lakewarden.catalog.model import OnRollback
-from lakewarden.catalog.registry.govern import declare_dependency
+from lakewarden.catalog.registry.govern import declare_checkpoint, declare_dependency
+from lakewarden.catalog.storage import canonical
 from lakewarden.daemon.audit import audited
 from lakewarden.daemon.cli import marks
 from lakewarden.daemon.cli.common import Home, Table, opened
 from lakewarden.daemon.cli.output import Format, Output, note, show_one
+from lakewarden.daemon.cli.output import show as show_rows
 from lakewarden.daemon.events import events_on_record
 from lakewarden.daemon.lineage import named_edges
 from lakewarden.daemon.lineage_views import as_dot, as_mermaid, as_tree
+from lakewarden.daemon.stream_queries import learn_streams, require_checkpoint
 
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="What tables come from, version by version."
@@ -117,6 +122,43 @@ def events(
         told = True
     if not told:
         note("No version is on record; the daemon writes them down when it sees a table move.")
+
+
+@app.command()
+def stream(
+    where: Table,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option("--checkpoint", help="The checkpoint folder of a query that writes the table."),
+    ] = None,
+    starting_version: Annotated[
+        str | None,
+        typer.Option(
+            "--starting-version",
+            help="What the query began with: the value of its option `startingVersion`, or `none` if that was not set. "
+            "Left out, everything its source ever held counts as read by its first batch.",
+        ),
+    ] = None,
+    remove: Annotated[bool, typer.Option("--remove", help="Take the declaration back.")] = False,
+    home: Home = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """The streaming queries that write a table: declare a checkpoint, and see how many of their batches are known."""
+    if checkpoint is None and (remove or starting_version is not None):
+        raise UsageError("Which checkpoint?", hint="Name its folder with --checkpoint.")
+    services = opened(home)
+    if checkpoint is not None:
+        began = NOT_SAID if starting_version is None else began_of(starting_version)
+        declared = Checkpoint(location=canonical(checkpoint), began=began)
+        with audited(services, Deed.POLICY, where) as actor:
+            if not remove:
+                require_checkpoint(services, declared.location)
+            declare_checkpoint(services.desk, where, declared, remove=remove, actor=actor)
+    found = learn_streams(services, services.desk.resolve(where))
+    columns = ("query_id", "checkpoint", "starting_version", "batches", "known")
+    show_rows(found, format=output, columns=columns)
+    if not found:
+        note("No stream is known to write it; --checkpoint declares one.")
 
 
 marks.add_to(app)

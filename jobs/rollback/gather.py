@@ -18,12 +18,14 @@ from lakewarden.catalog.columns import highest_of_each
 from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.formats.base import LogProblem, Observation, TableReader
 from lakewarden.catalog.lineage.build import ROW_COLUMNS, build_graph
+from lakewarden.catalog.lineage.harvest import StreamHarvest
 from lakewarden.catalog.lineage.incarnations import Histories
 from lakewarden.catalog.lineage.marks import marked
+from lakewarden.catalog.lineage.notes import StreamNote, StreamNotes, waiting
 from lakewarden.catalog.lineage.reach import tables_reached
 from lakewarden.catalog.lineage.tail import resume_after, rows_from
 from lakewarden.catalog.lineage.versions import Version, history_of, is_property_commit
-from lakewarden.catalog.model import LineageRow, MarkVerdict, RowKind, TableRow, TableState
+from lakewarden.catalog.model import Confidence, LineageRow, MarkVerdict, RowKind, TableRow, TableState
 from lakewarden.catalog.scopes import govern, scopes_by_name
 from lakewarden.catalog.storage import StorageOptions, open_store
 from lakewarden.catalog.system.base import LINEAGE, TABLES, SystemStore
@@ -72,7 +74,10 @@ class Gatherer:
     def _gather(self, request: RollbackRequest) -> Gathered:
         tables = {row.table_id: row for row in self.store.rows(TABLES).all()}
         managed = {key: row for key, row in tables.items() if row.kind is RowKind.TABLE and row.location}
-        rows = self._lineage(managed)
+        notes = tuple(
+            waiting(self._notes())
+        )  # before the rows: the daemon makes rows of notes, then forgets them
+        rows = self._lineage(managed, notes)
         concerned = _concerned(_seeds(request, rows), rows, managed)
         histories = {key: self._history(managed[key]) for key in sorted(concerned)}
         seen = {key: self._seen(managed[key]) for key in concerned if managed[key].state not in _GONE}
@@ -96,14 +101,20 @@ class Gatherer:
             format_ids=ids,
         )
 
-    def _lineage(self, managed: Mapping[str, TableRow]) -> pa.Table:
-        """Rows on record, and those of commits that no sweep has seen yet."""
+    def _lineage(self, managed: Mapping[str, TableRow], notes: Sequence[StreamNote]) -> pa.Table:
+        """Rows on record, those of commits that no sweep has seen yet, and what sessions noted of their streams."""
         known = self.store.rows(LINEAGE).arrow(ROW_COLUMNS)
-        upto = highest_of_each(known["output_id"], known["output_version"])
+        # What a session saw its plan read is on record at once, its commit perhaps not yet.
+        harvested = known.filter(pc.not_equal(known["confidence"], Confidence.PLAN.value))
+        upto = highest_of_each(harvested["output_id"], harvested["output_version"])
         fresh: list[LineageRow] = []
         for row in managed.values():
             if row.state not in _GONE:
                 fresh.extend(self._unrecorded(row, upto.get(row.table_id)))
+                noted = [note for note in notes if note.sink == row.location]
+                if noted:
+                    told, _ = self._harvest().noted(noted, row, self.reader, at=self.clock.now())
+                    fresh.extend(told)
         return pa.concat_tables([known, codec(LINEAGE).encode(fresh).select(list(ROW_COLUMNS))])
 
     def _unrecorded(self, row: TableRow, on_record: int | None) -> Sequence[LineageRow]:
@@ -113,8 +124,16 @@ class Gatherer:
             return ()
         after = resume_after(on_record, probe.latest or 0)
         before = row.format_ids[-1] if after >= 0 and row.format_ids else None
-        commits = self.reader.commits(location, after=after)
-        return rows_from(row.table_id, commits, format_id=before, at=self.clock.now())
+        commits = tuple(self.reader.commits(location, after=after))
+        streams = self._harvest().reads(row, commits)
+        return rows_from(row.table_id, commits, format_id=before, at=self.clock.now(), streams=streams)
+
+    def _harvest(self) -> StreamHarvest:
+        return StreamHarvest(store=self.store, storage=self.storage)
+
+    def _notes(self) -> StreamNotes:
+        system = self.store.location(TABLES).rpartition("/")[0]
+        return StreamNotes(system, self.store.storage(), clock=self.clock)
 
     def _history(self, row: TableRow) -> tuple[Version, ...]:
         if row.state in _GONE:

@@ -1,6 +1,5 @@
 """What a batch of a stream read, as offsets, checkpoints and commits tell it; and what that leaves on record."""
 
-import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -25,25 +24,11 @@ from lakewarden.catalog.lineage.tail import rows_from
 from lakewarden.catalog.lineage.versions import Effect, version_of
 from lakewarden.catalog.model import LineageRow
 from lakewarden.catalog.storage import canonical, open_store
+from support.stream_files import checkpoint, offset
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 TABLES = {"u-a": "a", "u-b": "b"}
 CONTENT = Began(content=True)
-
-
-def offset(
-    version: int, index: int = -1, *, table: str = "u-a", snapshot: bool = False, form: int = 1
-) -> str:
-    """An offset as Delta writes it."""
-    return json.dumps(
-        {
-            "sourceVersion": form,
-            "reservoirId": table,
-            "reservoirVersion": version,
-            "index": index,
-            "isStartingVersion": snapshot,
-        }
-    )
 
 
 def batch(*sources: Source, epoch: int = 1, stateful: bool = False, began: Began = NOT_SAID) -> Batch:
@@ -164,17 +149,6 @@ def test_a_starting_version_is_a_number_or_none() -> None:
 
 
 # checkpoints
-
-
-def checkpoint(folder: Path, *offsets: list[str], query: str = "q", first: int = 0) -> Path:
-    """A checkpoint as Spark leaves it: one offset of each source per batch."""
-    for number, sources in enumerate(offsets, first):
-        path = folder / "offsets" / str(number)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("\n".join(["v1", '{"batchWatermarkMs":0}', *sources]))
-        (path.parent / f".{number}.crc").write_bytes(b"crc")
-    (folder / "metadata").write_text(json.dumps({"id": query}))
-    return folder
 
 
 def batches(folder: Path, *epochs: int, query: str = "q", **changes: Any) -> dict[int, Batch]:

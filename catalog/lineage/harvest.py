@@ -1,0 +1,106 @@
+"""Finding out what the batches of streaming sinks read: from declared checkpoints, and from what sessions noted.
+
+Checkpoints are read when a table moves, because Spark purges them. Nothing here fails because a checkpoint cannot be read:
+what is not found out stays unknown.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from lakewarden.catalog.errors import UnavailableError
+from lakewarden.catalog.formats.base import Commit, TableReader
+from lakewarden.catalog.lineage.checkpoints import checkpoints_of, read_batches
+from lakewarden.catalog.lineage.notes import StreamNote
+from lakewarden.catalog.lineage.streams import Batch, BatchKey, StreamReads, batch_key, reads_of
+from lakewarden.catalog.lineage.tail import NO_STREAMS, rows_from
+from lakewarden.catalog.model import Confidence, LineageRow, RowKind, TableRow, TableState
+from lakewarden.catalog.storage import StorageOptions, open_store
+from lakewarden.catalog.system.base import TABLES, SystemStore
+
+__all__ = ["StreamHarvest", "rows_told_late", "tables_by_uuid"]
+
+_GONE: Final = (TableState.DROPPED, TableState.PURGING, TableState.PURGED)
+_WINDOW: Final = 64
+"""Commits looked at first for those of some batches; twice as many the next time."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StreamHarvest:
+    """Reads declared checkpoints. `storage` opens a location."""
+
+    store: SystemStore
+    storage: Callable[[str], StorageOptions]
+
+    def reads(self, row: TableRow, commits: Iterable[Commit]) -> Mapping[BatchKey, StreamReads]:
+        """What those of the commits read that a declared checkpoint tells of: one listing per checkpoint."""
+        declared = checkpoints_of(row)
+        wanted = {key for key in map(batch_key, commits) if key is not None} if declared else set()
+        if not wanted:
+            return NO_STREAMS
+        found: dict[BatchKey, Batch] = {}
+        for one in declared:
+            try:
+                folder = open_store(one.location, self.storage(one.location))
+                found.update(read_batches(folder, wanted - found.keys(), began=one.began))
+            except (UnavailableError, OSError):
+                continue
+        tables = tables_by_uuid(self.store.rows(TABLES).all()) if found else {}
+        return {key: reads_of(batch, tables) for key, batch in found.items()}
+
+    def noted(
+        self,
+        notes: Iterable[StreamNote],
+        row: TableRow,
+        reader: TableReader,
+        *,
+        at: datetime,
+        upto: int | None = None,
+    ) -> tuple[tuple[LineageRow, ...], frozenset[BatchKey]]:
+        """The rows of those batches of a table that a session noted and that the log has up to version `upto` (None: all
+        of it); and the batches that come after it."""
+        tables = tables_by_uuid(self.store.rows(TABLES).all())
+        reads = {note.batch.key: reads_of(note.batch, tables) for note in notes}
+        commits = _commits_with(reader, row.location or "", reads.keys())
+        late = {batch_key(one) for one in commits if upto is not None and one.version > upto}
+        early = {key: read for key, read in reads.items() if key not in late}
+        return rows_told_late(row, commits, early, at=at), frozenset(reads.keys() & late)
+
+
+def rows_told_late(
+    row: TableRow, commits: Iterable[Commit], reads: Mapping[BatchKey, StreamReads], *, at: datetime
+) -> tuple[LineageRow, ...]:
+    """Rows for batches only, whose commits may be on record as unknown: these overrule that."""
+    format_id = row.format_ids[0] if len(row.format_ids) == 1 else None
+    rows = rows_from(row.table_id, commits, format_id=format_id, at=at, streams=reads)
+    return tuple(one for one in rows if one.confidence is Confidence.STREAM)
+
+
+def tables_by_uuid(rows: Iterable[TableRow]) -> Mapping[str, str]:
+    """The `table_id` of each table by every UUID that it ever had. Two live tables with one UUID: nobody can tell."""
+    live: dict[str, str | None] = {}
+    gone: dict[str, str] = {}
+    for row in rows:
+        if row.kind is not RowKind.TABLE:
+            continue
+        for uuid in row.format_ids:
+            if row.state in _GONE:
+                gone[uuid] = row.table_id
+            else:
+                live[uuid] = row.table_id if live.get(uuid, row.table_id) == row.table_id else None
+    return {uuid: table_id for uuid, table_id in {**gone, **live}.items() if table_id is not None}
+
+
+def _commits_with(reader: TableReader, location: str, keys: Collection[BatchKey]) -> Sequence[Commit]:
+    """The end of a log, as far back as all these batches are in it."""
+    head = reader.probe(location, seen=None).latest
+    if head is None:
+        return ()
+    window = _WINDOW
+    while True:
+        after = max(head - window, -1)
+        commits = tuple(reader.commits(location, after=after))
+        if after < 0 or set(keys) <= {batch_key(commit) for commit in commits}:
+            return commits
+        window *= 2

@@ -1,0 +1,108 @@
+"""The progress of a session's streaming queries, without a single call from the JVM into Python.
+
+Spark tells its listeners of each batch after its commit. Ours is a `java.beans.EventHandler` for the interface that
+PySpark's own listeners implement: a proxy inside the JVM that offers the event to a bounded queue and returns. A full
+queue drops it: then a declared checkpoint has to tell.
+
+Seen: queries of the attached session that write a Delta table by its own sink. `foreachBatch` is no sink of a table.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import orjson
+from pyspark.sql import SparkSession
+
+from lakewarden.catalog.errors import LakewardenError, UsageError
+from lakewarden.catalog.lineage.notes import StreamNote
+from lakewarden.catalog.lineage.streams import NOT_SAID, Batch, Began, Source
+from lakewarden.catalog.storage import canonical
+from lakewarden.jobs.engine.errors import translated
+
+__all__ = ["StreamListener", "note_of"]
+
+_INTERFACE: Final = "org.apache.spark.sql.streaming.PythonStreamingQueryListener"
+_CAPACITY: Final = 10_000
+_AT_ONCE: Final = 1_000
+_SINK: Final = re.compile(r"DeltaSink\[(.*)\]")
+_SOURCE: Final = "DeltaSource"
+_DEED: Final = "tell of its streams"
+
+
+class StreamListener:
+    """`StreamEvents` of one session. Raises `UsageError` for a Spark Connect session, `LakewardenError` if Spark does not
+    let us listen."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        session: Any = getattr(spark, "_jsparkSession", None)
+        if session is None:
+            raise UsageError(
+                "A Spark Connect session cannot be listened to.", hint="Attach in the driver itself."
+            )
+        jvm: Any = spark.sparkContext._jvm
+        with translated(_DEED):
+            self._queue: Any = jvm.java.util.concurrent.LinkedBlockingQueue(_CAPACITY)
+            self._new_list: Any = jvm.java.util.ArrayList
+            interface = jvm.java.lang.Class.forName(_INTERFACE)
+            proxy = jvm.java.beans.EventHandler.create(interface, self._queue, "offer", "", "onQueryProgress")
+            self._listener: Any = jvm.org.apache.spark.sql.streaming.PythonStreamingQueryListenerWrapper(
+                proxy
+            )
+            self._queries: Any = session.streams()
+            self._queries.addListener(self._listener)
+        self._began: dict[str, Began] = {}
+
+    def drain(self) -> Sequence[StreamNote]:
+        """See `StreamEvents`."""
+        with translated(_DEED):
+            if self._queue.isEmpty():
+                return ()
+            events = self._new_list()
+            self._queue.drainTo(events, _AT_ONCE)
+            return tuple(self._notes([event.progress().json() for event in events]))
+
+    def close(self) -> None:
+        """See `StreamEvents`."""
+        try:
+            with translated(_DEED):
+                self._queries.removeListener(self._listener)
+        except LakewardenError:
+            return  # the JVM is gone, and the listener with it
+
+    def _notes(self, told: Sequence[str]) -> Iterator[StreamNote]:
+        for text in told:
+            note = note_of(text)
+            if note is not None:
+                yield note
+
+
+def note_of(text: str, *, began: Began = NOT_SAID) -> StreamNote | None:
+    """What a progress event (JSON text) says of a batch in a Delta table; None if it says nothing of one. Pure."""
+    try:
+        told = orjson.loads(text)
+        sink = _SINK.fullmatch(told["sink"]["description"])
+        if sink is None:
+            return None
+        batch = Batch(
+            query_id=str(told["id"]),
+            epoch=int(told["batchId"]),
+            sources=tuple(_source(one) for one in told["sources"]),
+            stateful=bool(told.get("stateOperators")),
+            began=began,
+        )
+        return StreamNote(sink=canonical(sink[1]), batch=batch)
+    except (ValueError, KeyError, TypeError, UsageError):
+        return None  # a progress of a Spark of tomorrow: its batches are not known
+
+
+def _source(told: Mapping[str, Any]) -> Source:
+    return Source(
+        start=_offset(told.get("startOffset")),
+        end=_offset(told.get("endOffset")),
+        name=str(told.get("description", "")),
+    )
+
+
+def _offset(value: object) -> str | None:
+    return None if value is None else orjson.dumps(value).decode()
