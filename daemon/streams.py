@@ -61,7 +61,7 @@ class StreamClerk:
         if rows:
             because = f"what {count_of(len(by_sink), 'table')} got from streams"
             self.memory.learned(rows, self.store.append(LINEAGE, rows, fence=fence, because=because))
-        reach("streams.recorded")
+            reach("streams.recorded")
         for name, notes in files.items():
             adoptable = self._is_young(name) and not unmanaged.isdisjoint(note.sink for note in notes)
             if not adoptable and waiting.isdisjoint((note.sink, note.batch.key) for note in notes):

@@ -44,6 +44,7 @@ def points_of(test: str) -> tuple[str, ...]:
 
 
 _DAEMON = "test_daemon_crash.py::test_killed_at_every_point_the_next_daemon_finishes_the_work"
+_STREAMS = "test_stream_crash.py::test_killed_between_rows_and_notes_the_next_cycle_adds_nothing"
 _WORKER = "test_worker_crash.py::test_killed_at_every_point_each_run_is_done_once"
 _INIT = "test_registry_crash.py::test_init_killed_is_simply_run_again"
 _REGISTER = "test_registry_crash.py::test_register_killed_is_repaired_by_a_second_call"
@@ -139,6 +140,13 @@ CRASHES = (
         left="runs on record, health from before them",
         then="the next leader looks at their tables",
         test=_DAEMON,
+    ),
+    Crash(
+        point="streams.recorded",
+        killed="daemon, after it recorded what sessions noted of their streams",
+        left="rows on record, and the notes they were made of",
+        then="the same rows again: none is added, and the notes are forgotten",
+        test=_STREAMS,
     ),
     # a run
     Crash(
