@@ -9,7 +9,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakewarden.catalog.lineage.rows import ALIAS, NOTHING, RESTORE
+from lakewarden.catalog.lineage.rows import ALIAS, NOT_KNOWN, NOTHING, RESTORE
 from lakewarden.catalog.model import Confidence
 
 __all__ = ["EDGE_COLUMNS", "Direction", "Edge", "edges_around", "newest"]
@@ -71,10 +71,19 @@ def edges_around(rows: pa.Table, table_id: str, direction: Direction) -> tuple[E
     down = _reached(table_id, outputs) if direction is not Direction.UPSTREAM else set()
     wanted = pc.or_(_within(between, "output_id", up), _within(between, "input_id", down))
     found = between.filter(wanted).sort_by([("output_id", "ascending"), ("output_version", "descending")])
-    return tuple(
+    edges = [
         Edge(**{**one, "confidence": Confidence(one["confidence"])})
         for one in found.select(EDGE_COLUMNS).to_pylist()
+    ]
+    streamed = {(one.output_id, one.output_version) for one in edges if one.confidence is Confidence.STREAM}
+    return tuple(
+        one for one in edges if not (_is_open(one) and (one.output_id, one.output_version) in streamed)
     )
+
+
+def _is_open(edge: Edge) -> bool:
+    """Whether it says no more than that nobody knew, which a checkpoint that was read later overrules."""
+    return edge.input_id == NOT_KNOWN and edge.confidence is Confidence.HINT
 
 
 def newest(edges: Iterable[Edge]) -> tuple[Edge, ...]:

@@ -45,7 +45,7 @@ class TableFacts:
 
     `aside`: a rollback quarantined it, nobody works on it. `unreachable` by version. `intact` are commits that added
     files, all of which head still has; `fitting` those of them whose files fit the columns of the version that the table
-    goes back to. `streams` are queries known to read the table, `consumers` readers outside management.
+    goes back to. `consumers` are readers outside management.
     """
 
     table_id: str
@@ -61,5 +61,4 @@ class TableFacts:
     intact: frozenset[int] = frozenset()
     fitting: frozenset[int] = frozenset()
     properties: tuple[PropertyChange, ...] = ()
-    streams: tuple[str, ...] = ()
     consumers: tuple[str, ...] = ()

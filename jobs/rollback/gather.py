@@ -36,6 +36,7 @@ from lakewarden.jobs.rollback.plan import plan_rollback
 from lakewarden.jobs.rollback.request import CommitsOf, RollbackRequest
 from lakewarden.jobs.rollback.step import TableStep, keeps
 from lakewarden.jobs.rollback.stored import steps_of
+from lakewarden.jobs.rollback.streams import with_streams
 from lakewarden.jobs.rollback.values import RollbackPlan, Step, TablePlan
 from lakewarden.jobs.rollback.verify import missing_files
 
@@ -95,8 +96,10 @@ class Gatherer:
             table.table_id: self._looked(table, facts[table.table_id], seen.get(table.table_id))
             for table in first.tables
         }
+        names = {key: row.name for key, row in managed.items()}
+        plan = plan_rollback(request, graph, histories, {**facts, **looked})
         return Gathered(
-            plan=plan_rollback(request, graph, histories, {**facts, **looked}),
+            plan=with_streams(plan, rows, names),
             rows=managed,
             format_ids=ids,
         )

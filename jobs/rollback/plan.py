@@ -136,7 +136,6 @@ def _planned(scene: _Scene, case: Case, step: Step, wave: int) -> TablePlan:
         appends=tuple(one.version for one in case.lost if one.blind),
         undoable=case.undoable,
         transactions=_taken_back(case, step),
-        streams=() if facts is None else facts.streams,
         consumers=() if facts is None else facts.consumers,
         properties=facts.properties if facts is not None and step is Step.RESTORE else (),
     )

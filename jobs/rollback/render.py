@@ -78,14 +78,11 @@ def _branch(
     inner = indent.replace("└─ ", "   ").replace("├─ ", "│  ")
     if others and table.trigger is not None:
         yield f"{inner}     also read {', '.join(others)}"
-    if table.acts and table.transactions:
-        apps = ", ".join(sorted({app for app, _ in table.transactions}))
-        yield f"{inner}     streams that write it begin a new epoch: {apps}"
-    if table.acts and table.streams:
-        yield f"{inner}     streams that read it stop, and go on when restarted: {', '.join(table.streams)}"
     if table.acts and table.properties:
         changes = ", ".join(_change(one) for one in table.properties)
         yield f"{inner}     properties that go back: {changes}"
+    for stream in table.streams:
+        yield f"{inner}     ~ {stream.what_to_do}"
     for one in table.blocked_by:
         yield f"{inner}     ! {one.message}{_lifted_by(table, one)}"
     below = children.get(table.table_id, [])
@@ -195,7 +192,15 @@ def _table_as_json(table: TablePlan) -> dict[str, Any]:
         "upstream": list(table.upstream),
         "undoable": list(table.undoable),
         "transactions": [{"app_id": app_id, "version": version} for app_id, version in table.transactions],
-        "streams": list(table.streams),
+        "streams": [
+            {
+                "query_id": one.query_id,
+                "reads": one.reads,
+                "sink": one.sink,
+                "what_to_do": one.what_to_do,
+            }
+            for one in table.streams
+        ],
         "consumers": list(table.consumers),
         "properties": [{"key": one.key, "head": one.head, "target": one.target} for one in table.properties],
     }

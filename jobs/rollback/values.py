@@ -9,7 +9,7 @@ from lakewarden.catalog.model import OnRollback
 from lakewarden.jobs.rollback.facts import PropertyChange
 from lakewarden.jobs.rollback.request import Consent, RollbackRequest
 
-__all__ = ["Blocked", "Blocker", "Lost", "RollbackPlan", "Spared", "Step", "TablePlan"]
+__all__ = ["Blocked", "Blocker", "Lost", "RollbackPlan", "Spared", "Step", "StreamAdvice", "TablePlan"]
 
 
 class Step(StrEnum):
@@ -64,6 +64,19 @@ class Lost:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class StreamAdvice:
+    """A streaming query that reads or writes the table, and what its owner has to do, in sentences.
+
+    `query_id` is the application id of its transactions; `sink` the name of the table it writes.
+    """
+
+    query_id: str
+    reads: bool
+    sink: str
+    what_to_do: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class TablePlan:
     """What happens to one table, and why.
 
@@ -73,7 +86,7 @@ class TablePlan:
     dependency says, None for a table that was asked for; `waits`: it says `plan`, so the owner decides later. `upstream`
     are the tables of the plan that it read taint from. `appends` are lost blind appends, whose files a second plan wants
     to know about; `undoable` the versions whose files could be removed instead, without collateral. `transactions` are
-    (application id, version) of lost commits: their streams have to begin anew.
+    (application id, version) of lost commits; `streams` say what that means (jobs/rollback/streams.py).
     """
 
     table_id: str
@@ -93,7 +106,7 @@ class TablePlan:
     appends: tuple[int, ...] = ()
     undoable: tuple[int, ...] = ()
     transactions: tuple[tuple[str, int], ...] = ()
-    streams: tuple[str, ...] = ()
+    streams: tuple[StreamAdvice, ...] = ()
     consumers: tuple[str, ...] = ()
     properties: tuple[PropertyChange, ...] = ()
 

@@ -373,13 +373,13 @@ def test_a_restore_whose_target_the_log_does_not_tell_is_unknown() -> None:
 # what else the owner has to know, and the hash
 
 
-def test_streams_properties_and_consumers_are_told() -> None:
+def test_properties_and_consumers_are_told() -> None:
     change = PropertyChange(key="delta.logRetentionDuration", head="interval 90 days", target=None)
-    known = facts("a", properties=(change,), streams=("query 7",), consumers=("Tableau",))
+    known = facts("a", properties=(change,), consumers=("Tableau",))
     a = (*A[:2], replace(A[2], transactions=(("loader", 41),)))
     one = table(plan(BAD_LOAD, {"a": a}, known), "a")
     assert (one.transactions, one.properties) == ((("loader", 41),), (change,))
-    assert (one.streams, one.consumers) == (("query 7",), ("Tableau",))
+    assert one.consumers == ("Tableau",)
 
 
 def test_the_hash_is_that_of_what_is_decided_and_not_of_names() -> None:

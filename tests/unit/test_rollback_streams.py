@@ -1,0 +1,139 @@
+"""What a plan tells the owners of streams: those whose batches are undone, and those that read what goes back."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from lakewarden.catalog.lineage.versions import Version
+from lakewarden.catalog.model import Confidence, LineageRow
+from lakewarden.catalog.system.base import LINEAGE
+from lakewarden.catalog.system.codec import codec
+from lakewarden.jobs.rollback.render import as_json, as_tree
+from lakewarden.jobs.rollback.request import RollbackRequest, ToVersion
+from lakewarden.jobs.rollback.streams import with_streams
+from lakewarden.jobs.rollback.values import RollbackPlan
+from support.tables_by_hand import history, plan
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+NAMES = {"source": "db.source", "sink": "db.sink"}
+SOURCE = history("create", "append", "append", "append")
+BAD_LOAD = RollbackRequest(seeds=(ToVersion(table_id="source", version=2),), cascade=True)
+BEGIN = "`startingVersion` 4 and `skipChangeCommits`"
+FAILS = "q (writes db.sink) reads it and fails at version 4. Stop it before `apply`"
+
+
+def row(
+    version: int, after: int | None, upto: int, *, query: str = "q", source: str = "source"
+) -> LineageRow:
+    """A batch of the sink."""
+    return LineageRow(
+        output_id="sink",
+        output_version=version,
+        input_id=source,
+        input_version=upto,
+        from_version=after,
+        operation="append",
+        run_id=query,
+        confidence=Confidence.STREAM,
+        recorded_at=NOW,
+    )
+
+
+def advised(sink: tuple[Version, ...], *rows: LineageRow) -> RollbackPlan:
+    made = plan(BAD_LOAD, {"source": SOURCE, "sink": sink})
+    return with_streams(made, codec(LINEAGE).encode(rows), NAMES)
+
+
+def advice(made: RollbackPlan, name: str) -> list[str]:
+    (table,) = [one for one in made.tables if one.name == name]
+    return [one.what_to_do for one in table.streams]
+
+
+@pytest.mark.parametrize(
+    ("sink", "rows", "said"),
+    [
+        (
+            history("create", "append <- source@0..2", "append <- source@2..3"),
+            (row(1, 0, 2), row(2, 2, 3)),
+            f"{FAILS}, then start it with a new checkpoint, {BEGIN}.",
+        ),
+        (
+            history("create", "append <- source@0..1", "append <- source@1..3"),
+            (row(1, 0, 1), row(2, 1, 3)),
+            (
+                f"{FAILS}, then start it with a new checkpoint, {BEGIN}. Before that, take to db.sink what version 2 of "
+                "db.source has and version 1 has not."
+            ),
+        ),
+        (
+            history("create", "append <- source@0..1", "append <- airports@0"),
+            (row(1, 0, 1),),
+            (
+                f"{FAILS}, then start it with a new checkpoint, {BEGIN}. Before that, take to db.sink what version 2 of "
+                "db.source has and version 1 has not."
+            ),
+        ),
+        (
+            history("create", "append <- source@3"),
+            (row(1, None, 3),),
+            (
+                f"{FAILS}, then start it with a new checkpoint and without `startingVersion`: db.sink has nothing of it any "
+                "more."
+            ),
+        ),
+        (
+            history("create", "append <- source@2", "append <- source@3"),
+            (row(1, None, 2), row(2, -1, 3)),
+            (
+                f"{FAILS}, then empty db.sink and start it with a new checkpoint: its undone batches were made from all that "
+                "it had ever read."
+            ),
+        ),
+    ],
+    ids=[
+        "it goes on behind the rollback",
+        "an undone batch had read clean versions, too",
+        "it lags, and its table stays",
+        "nothing of it is left",
+        "a stateful one",
+    ],
+)
+def test_a_stream_that_reads_a_table_is_told_how_to_go_on(
+    sink: tuple[Version, ...], rows: tuple[LineageRow, ...], said: str
+) -> None:
+    assert advice(advised(sink, *rows), "db.source") == [said]
+
+
+def test_a_stream_whose_batches_are_undone_is_told_which() -> None:
+    sink = history("create", "append <- source@0..2", "append <- source@2..3")
+    bad = replace(sink[2], transactions=(("q", 7), ("kafka", 4), ("kafka", 5)))
+    made = advised((*sink[:2], bad), row(1, 0, 2), row(2, 2, 3))
+    assert advice(made, "db.sink") == [
+        (
+            "kafka wrote batches 4 to 5 of what is undone. Stop it before `apply`. If they are to be written again, take its "
+            "checkpoint back to before batch 4; else just start it."
+        ),
+        (
+            "q wrote batch 7 of what is undone. Stop it before `apply`. Its source goes back, too: there it says how to start "
+            "it again."
+        ),
+    ]
+
+
+def test_of_queries_that_followed_one_another_the_last_is_told() -> None:
+    sink = history("create", "append <- source@0..1", "append <- source@1..2")
+    made = advised(sink, row(1, 0, 1, query="old"), row(2, 1, 2))
+    assert advice(made, "db.source") == [f"{FAILS}, then start it with a new checkpoint, {BEGIN}."]
+
+
+def test_tree_and_json_tell_it_and_the_hash_stays() -> None:
+    sink = history("create", "append <- source@0..2", "append <- source@2..3")
+    rows = row(1, 0, 2), row(2, 2, 3)
+    made = advised(sink, *rows)
+    assert f"     ~ {FAILS}" in as_tree(made)
+    (source,) = [one for one in as_json(made)["tables"] if one["name"] == "db.source"]
+    assert [(one["query_id"], one["reads"], one["sink"]) for one in source["streams"]] == [
+        ("q", True, "db.sink")
+    ]
+    assert made.hash == plan(BAD_LOAD, {"source": SOURCE, "sink": sink}).hash
