@@ -120,14 +120,6 @@ def _cycle(
         checks_every=settings.sweep_checks_every,
         streams=harvest,
     )
-    clerk = StreamClerk(
-        store=store,
-        notes=StreamNotes(settings.system_location, store.storage(), clock=clock),
-        harvest=harvest,
-        memory=memory,
-        readers=services.readers,
-        clock=clock,
-    )
     spool = Spool(settings.system_location, store.storage(), clock=clock)
     return Cycle(
         CycleParts(
@@ -161,6 +153,18 @@ def _cycle(
             discover=partial(candidates, services),
             require=leadership.require,
             beat=vitals.beat,
-            streams=clerk.record,
+            streams=_clerk(services, memory, harvest).record,
         )
+    )
+
+
+def _clerk(services: Services, memory: Memory, harvest: StreamHarvest) -> StreamClerk:
+    location = services.settings.system_location
+    return StreamClerk(
+        store=services.store,
+        notes=StreamNotes(location, services.store.storage(), clock=services.clock),
+        harvest=harvest,
+        memory=memory,
+        readers=services.readers,
+        clock=services.clock,
     )

@@ -132,8 +132,16 @@ class Engine(Protocol):
     def restore(self, location: str, *, requires: int, to: int, apps: Sequence[str], run_id: str) -> int:
         """Make the contents, schema and properties of version `to` the new head, in one commit. Returns its version.
 
-        Where the table's features allow it, the transaction numbers of `apps` go back, too. Raises `ExecutionError` if
-        files of `to` are gone."""
+        Where the table's features allow it, the transaction numbers of `apps` go back, too; else `begin_epoch` sees to
+        them. Raises `ExecutionError` if files of `to` are gone."""
+
+    def begin_epoch(
+        self, location: str, *, restored: int, to: int, apps: Sequence[str], run_id: str
+    ) -> int | None:
+        """After a restore to version `to` in version `restored`: take back the transaction numbers of `apps`, where the
+        restore itself could not, in one commit of its own on whatever version is head. Returns its version.
+
+        May be repeated. None if nothing is left to do; an application that has written since is left alone."""
 
     def remove_files(
         self, location: str, *, requires: int, versions: Sequence[int], record: LineageRecord

@@ -12,6 +12,7 @@ from lakewarden.catalog.model import Action, TableFormat
 from lakewarden.catalog.storage import FileEntry, FileStore, StorageOptions, open_store
 from lakewarden.jobs.base import FileChange, Partition, TableStatistics
 from lakewarden.jobs.engine import (
+    delta_epoch,
     delta_files,
     delta_maintain,
     delta_restore,
@@ -158,6 +159,16 @@ class DeltaEngine:
         with self._stamped(record.run_id, Action.ROLLBACK) as spark:
             return delta_files.add_again(
                 spark, store, files, requires=requires, version=version, record=record
+            )
+
+    def begin_epoch(
+        self, location: str, *, restored: int, to: int, apps: Sequence[str], run_id: str
+    ) -> int | None:
+        if deltars.writes(location, restored, self._storage(location)):
+            return None  # the restore has taken them back
+        with self._stamped(run_id, Action.ROLLBACK) as spark:
+            return delta_epoch.begin_epoch(
+                spark, self._store(location), restored=restored, to=to, apps=apps, run_id=run_id
             )
 
     def checkpoint(self, location: str, *, requires: int) -> None:

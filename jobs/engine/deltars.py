@@ -15,7 +15,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from lakewarden.catalog.errors import ConflictError, ExecutionError, NotFoundError, UnavailableError
 from lakewarden.catalog.storage import StorageOptions, local_path
 
-__all__ = ["FEATURES", "RUN_ID", "checkpoint", "open_version", "set_properties", "why_refused"]
+__all__ = ["FEATURES", "RUN_ID", "checkpoint", "open_version", "set_properties", "why_refused", "writes"]
 
 RUN_ID: Final = "lakewarden.run_id"
 """Key of the run id in commitInfo."""
@@ -106,6 +106,11 @@ def open_version(location: str, version: int, storage: StorageOptions) -> DeltaT
             f"Version {version} of {location} cannot be opened.", hint="Check the storage, then retry."
         ) from error
     return table if _can_write(table) else None
+
+
+def writes(location: str, version: int, storage: StorageOptions) -> bool:
+    """Whether metadata commits on a version of this table are delta-rs' to make."""
+    return open_version(location, version, storage) is not None
 
 
 def _can_write(table: DeltaTable) -> bool:

@@ -165,6 +165,11 @@ class FakeEngine:
             raise ExecutionError(f"{location} has features or paths that only Spark can write.")
         return done
 
+    def begin_epoch(
+        self, location: str, *, restored: int, to: int, apps: Sequence[str], run_id: str
+    ) -> int | None:
+        return None  # what this engine restores takes them back in the same commit
+
     def checkpoint(self, location: str, *, requires: int) -> None:
         deltars.checkpoint(location, requires=requires, storage=StorageOptions())
 

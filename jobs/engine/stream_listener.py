@@ -9,6 +9,7 @@ Seen: queries of the attached session that write a Delta table by its own sink. 
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import orjson
@@ -27,6 +28,8 @@ _CAPACITY: Final = 10_000
 _AT_ONCE: Final = 1_000
 _SINK: Final = re.compile(r"DeltaSink\[(.*)\]")
 _SOURCE: Final = "DeltaSource"
+_LEAF: Final = "StreamingExecutionRelation"
+_VERSION: Final = "StartingVersion"
 _DEED: Final = "tell of its streams"
 
 
@@ -74,7 +77,44 @@ class StreamListener:
         for text in told:
             note = note_of(text)
             if note is not None:
-                yield note
+                yield replace(note, batch=replace(note.batch, began=self._beginning(note.batch)))
+
+    def _beginning(self, batch: Batch) -> Began:
+        """What the query began with: known where its first batch was seen while it still runs."""
+        if batch.query_id not in self._began:
+            known = self._look(batch.query_id) if batch.epoch == 0 else NOT_SAID
+            self._began[batch.query_id] = known
+        return self._began[batch.query_id]
+
+    def _look(self, query_id: str) -> Began:
+        """The option `startingVersion` of a running query's Delta sources."""
+        try:
+            with translated(_DEED):
+                query = self._queries.get(query_id)
+                if query is None:
+                    return NOT_SAID
+                leaves = query.streamingQuery().logicalPlan().collectLeaves()
+                options = [
+                    leaf.source().options()
+                    for leaf in (leaves.apply(number) for number in range(leaves.length()))
+                    if leaf.getClass().getSimpleName() == _LEAF
+                    and leaf.source().getClass().getSimpleName() == _SOURCE
+                ]
+                return _began(options)
+        except LakewardenError:
+            return NOT_SAID  # the query has ended, or Spark keeps it elsewhere
+
+
+def _began(options: Sequence[Any]) -> Began:
+    """From the options of all Delta sources of a query."""
+    versions = [one.startingVersion() for one in options]
+    if any(one.startingTimestamp().isDefined() for one in options) or not options:
+        return NOT_SAID
+    if not any(one.isDefined() for one in versions):
+        return Began(content=True)
+    if len(versions) > 1 or versions[0].get().getClass().getSimpleName() != _VERSION:
+        return NOT_SAID
+    return Began(version=int(versions[0].get().version()))
 
 
 def note_of(text: str, *, began: Began = NOT_SAID) -> StreamNote | None:

@@ -43,9 +43,13 @@ class Hands:
 
     def restore(self, row: RollbackRow, step: TableStep) -> int:
         """Take the table to the step's target; the version of the commit. Raises `ConflictError` if head moved."""
-        done = self._restored(row, step)
-        if done is not None:
-            return done
+        version = self._restored(row, step)
+        if version is None:
+            version = self._restore(row, step)
+        self._begin_epoch(step, restored=version, to=step.to_version, mark=mark_of(row))
+        return version
+
+    def _restore(self, row: RollbackRow, step: TableStep) -> int:
         try:
             version = self.engine.restore(
                 step.location,
@@ -154,8 +158,11 @@ class Hands:
                 f"{since.foreign.operation}); it stays as it is.",
                 hint="Undo that write first, or leave the table rolled back.",
             )
-        if since.undone:
-            return since.undone[0]
+        version = since.undone[0] if since.undone else self._take_back(step, undo)
+        self._begin_epoch(step, restored=version, to=step.from_version, mark=undo)
+        return version
+
+    def _take_back(self, step: TableStep, undo: str) -> int:
         head = self._observe(step).version
         self._check_old_files(step, head)
         version = self.engine.restore(
@@ -163,6 +170,11 @@ class Hands:
         )
         reach("rollback.taken_back")
         return version
+
+    def _begin_epoch(self, step: TableStep, *, restored: int, to: int, mark: str) -> None:
+        """Take back the numbers of streams' batches where the restore could not; again after a crash in between."""
+        if step.apps:
+            self.engine.begin_epoch(step.location, restored=restored, to=to, apps=step.apps, run_id=mark)
 
     def _original(self, step: TableStep) -> Commit:
         version = step.to_version

@@ -193,6 +193,12 @@ class AskedEngine:
         self.asked.append(f"add {version} again")
         return requires + 1
 
+    def begin_epoch(
+        self, location: str, *, restored: int, to: int, apps: Sequence[str], run_id: str
+    ) -> int | None:
+        self.asked.append("epoch")
+        return None
+
     def checkpoint(self, location: str, *, requires: int) -> None:
         self.asked.append(f"checkpoint {requires}")
 
