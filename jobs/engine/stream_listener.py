@@ -132,7 +132,7 @@ def note_of(text: str, *, began: Began = NOT_SAID) -> StreamNote | None:
             began=began,
         )
         return StreamNote(sink=canonical(sink[1]), batch=batch)
-    except (ValueError, KeyError, TypeError, UsageError):
+    except (ValueError, KeyError, TypeError, AttributeError, UsageError):
         return None  # a progress of a Spark of tomorrow: its batches are not known
 
 
