@@ -5,7 +5,7 @@ what is not found out stays unknown.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -13,7 +13,15 @@ from lakewarden.catalog.errors import UnavailableError
 from lakewarden.catalog.formats.base import Commit, TableReader
 from lakewarden.catalog.lineage.checkpoints import checkpoints_of, read_batches
 from lakewarden.catalog.lineage.notes import StreamNote
-from lakewarden.catalog.lineage.streams import Batch, BatchKey, StreamReads, batch_key, reads_of
+from lakewarden.catalog.lineage.streams import (
+    Batch,
+    BatchKey,
+    Began,
+    StreamReads,
+    batch_key,
+    reads_of,
+    uuid_in,
+)
 from lakewarden.catalog.lineage.tail import NO_STREAMS, rows_from
 from lakewarden.catalog.model import Confidence, LineageRow, RowKind, TableRow, TableState
 from lakewarden.catalog.storage import StorageOptions, open_store
@@ -60,12 +68,31 @@ class StreamHarvest:
     ) -> tuple[tuple[LineageRow, ...], frozenset[BatchKey]]:
         """The rows of those batches of a table that a session noted and that the log has up to version `upto` (None: all
         of it); and the batches that come after it."""
-        tables = tables_by_uuid(self.store.rows(TABLES).all())
-        reads = {note.batch.key: reads_of(note.batch, tables) for note in notes}
+        every = self.store.rows(TABLES).all()
+        tables = tables_by_uuid(every)
+        places = {one.table_id: one.location for one in every}
+        batches = [
+            _begun(note.batch, reader, {key: places[one] for key, one in tables.items()}) for note in notes
+        ]
+        reads = {batch.key: reads_of(batch, tables) for batch in batches}
         commits = _commits_with(reader, row.location or "", reads.keys())
         late = {batch_key(one) for one in commits if upto is not None and one.version > upto}
         early = {key: read for key, read in reads.items() if key not in late}
         return rows_told_late(row, commits, early, at=at), frozenset(reads.keys() & late)
+
+
+def _begun(batch: Batch, reader: TableReader, places: Mapping[str, str | None]) -> Batch:
+    """The batch with the version it really began with: a RESTORE at which it was told to begin is passed over, where
+    the query skips such commits. `places` has locations of tables by their UUIDs."""
+    version = batch.began.version
+    if version is None or not batch.began.skips:
+        return batch
+    for source in batch.sources:
+        location = places.get(uuid_in(source.end) or "")
+        for commit in reader.commits(location, after=version - 1, upto=version) if location else ():
+            if commit.data_change and commit.removed_files:
+                return replace(batch, began=Began(version=version + 1))
+    return batch
 
 
 def rows_told_late(

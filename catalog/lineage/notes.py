@@ -93,13 +93,18 @@ def _as_json(note: StreamNote) -> dict[str, Any]:
         "stateful": batch.stateful,
         "content": batch.began.content,
         "version": batch.began.version,
+        "skips": batch.began.skips,
         "sources": [[one.start, one.end, one.first, one.name] for one in batch.sources],
     }
 
 
 def _note(body: Mapping[str, Any]) -> StreamNote:
     version = body["version"]
-    began = Began(content=body["content"] is True, version=None if version is None else _number(version))
+    began = Began(
+        content=body["content"] is True,
+        version=None if version is None else _number(version),
+        skips=body["skips"] is True,
+    )
     return StreamNote(
         sink=_text(body["sink"]),
         batch=Batch(

@@ -55,7 +55,8 @@ def rows_of(
         return (row(table_id, version.version - 1, operation=ALIAS),)
     if version.effect is Effect.RESTORE and version.target is not None:
         return (row(table_id, version.target, operation=RESTORE),)
-    rows = [row(one.table_id or one.location, one.version, one=one) for one in version.inputs]
+    named = ((one.table_id or one.location, one) for one in version.inputs)
+    rows = [row(name, one.version, one=one) for name, one in named if name]
     before = (table_id, version.version - 1)
     if version.reads_self and before not in [(one.table_id, one.version) for one in version.inputs]:
         rows.append(row(*before))

@@ -32,6 +32,7 @@ __all__ = [
     "batch_key",
     "parse_offsets",
     "reads_of",
+    "uuid_in",
 ]
 
 BatchKey = tuple[str, int]
@@ -50,10 +51,12 @@ _LAKE_KEYS: Final = frozenset({"reservoirId", "snapshot_id", "commitTime", "offs
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Began:
     """What a query's first batch began with: the table's whole content (`content`), or version `version` by the
-    option `startingVersion`. Neither: nobody said."""
+    option `startingVersion`. Neither: nobody said. `skips`: by the option `skipChangeCommits`, versions that take rows
+    away are passed over."""
 
     content: bool = False
     version: int | None = None
+    skips: bool = False
 
 
 NOT_SAID: Final = Began()
@@ -148,6 +151,12 @@ def reads_of(batch: Batch, tables: Mapping[str, str]) -> StreamReads:
             complete = False
         inputs.extend(one for one in found if one.table_id is not None)
     return StreamReads(inputs=tuple(dict.fromkeys(inputs)), complete=complete)
+
+
+def uuid_in(offset: str | None) -> str | None:
+    """The UUID of the Delta table that an offset speaks of, None if it speaks of none."""
+    told = _offset(offset)
+    return None if told is None else told.format_id
 
 
 def _delta_reads(

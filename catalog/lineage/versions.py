@@ -141,13 +141,14 @@ def _governed(
     partial = Operation.PARTIAL_OVERWRITE in (derived, record.operation)
     operation = Operation.PARTIAL_OVERWRITE if partial else record.operation
     outside = any(one.table_id is None and one.format in _LAKE_FORMATS for one in record.inputs)
+    nowhere = any(one.table_id is None and not one.location for one in record.inputs)  # rows of an RDD
     unpinned = any(one.table_id is not None and one.version is None for one in record.inputs)
     return _version(
         commit,
         format_id,
         operation,
         Effect.FRESH if commit.version == 0 else effect_of(operation),
-        known=commit.lineage_verdict is RecordVerdict.COMPLETE and not outside and not unpinned,
+        known=commit.lineage_verdict is RecordVerdict.COMPLETE and not (outside or nowhere or unpinned),
         record=record,
     )
 

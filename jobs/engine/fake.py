@@ -168,7 +168,9 @@ class FakeEngine:
     def begin_epoch(
         self, location: str, *, restored: int, to: int, apps: Sequence[str], run_id: str
     ) -> int | None:
-        return None  # what this engine restores takes them back in the same commit
+        if not deltars.writes(location, restored, StorageOptions()):
+            raise ExecutionError(f"{location} uses features that only Spark can write.")
+        return None  # the restore has taken them back
 
     def checkpoint(self, location: str, *, requires: int) -> None:
         deltars.checkpoint(location, requires=requires, storage=StorageOptions())

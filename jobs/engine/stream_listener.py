@@ -9,6 +9,7 @@ Seen: queries of the attached session that write a Delta table by its own sink. 
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
@@ -25,6 +26,7 @@ __all__ = ["StreamListener", "note_of"]
 
 _INTERFACE: Final = "org.apache.spark.sql.streaming.PythonStreamingQueryListener"
 _CAPACITY: Final = 10_000
+_FLUSH_MILLISECONDS: Final = 1_000
 _AT_ONCE: Final = 1_000
 _SINK: Final = re.compile(r"DeltaSink\[(.*)\]")
 _SOURCE: Final = "DeltaSource"
@@ -54,6 +56,7 @@ class StreamListener:
             )
             self._queries: Any = session.streams()
             self._queries.addListener(self._listener)
+            self._bus: Any = session.sparkContext().listenerBus()
         self._began: dict[str, Began] = {}
 
     def drain(self) -> Sequence[StreamNote]:
@@ -67,11 +70,10 @@ class StreamListener:
 
     def close(self) -> None:
         """See `StreamEvents`."""
-        try:
-            with translated(_DEED):
-                self._queries.removeListener(self._listener)
-        except LakewardenError:
-            return  # the JVM is gone, and the listener with it
+        with suppress(LakewardenError), translated(_DEED):  # events are told by another thread: let it finish
+            self._bus.waitUntilEmpty(_FLUSH_MILLISECONDS)
+        with suppress(LakewardenError), translated(_DEED):  # if the JVM is gone, so is the listener
+            self._queries.removeListener(self._listener)
 
     def _notes(self, told: Sequence[str]) -> Iterator[StreamNote]:
         for text in told:
@@ -114,7 +116,7 @@ def _began(options: Sequence[Any]) -> Began:
         return Began(content=True)
     if len(versions) > 1 or versions[0].get().getClass().getSimpleName() != _VERSION:
         return NOT_SAID
-    return Began(version=int(versions[0].get().version()))
+    return Began(version=int(versions[0].get().version()), skips=bool(options[0].skipChangeCommits()))
 
 
 def note_of(text: str, *, began: Began = NOT_SAID) -> StreamNote | None:

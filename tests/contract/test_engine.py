@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.errors import ConflictError, PreconditionError, RefusedError
@@ -133,6 +133,21 @@ def test_a_restore_makes_an_old_version_head_in_one_commit(engine: Engine, tmp_p
     assert run_ids(location)[3:] == [RUN]
     assert engine.restore(location, requires=3, to=2, apps=(), run_id=RUN) == 4
     assert ids(tmp_path / "t") == list(range(30))
+
+
+def test_a_restore_takes_the_numbers_of_streams_back_and_leaves_nothing_to_do(
+    engine: Engine, tmp_path: Path
+) -> None:
+    location = delta(tmp_path / "t")
+    for number in (0, 1):
+        batch = CommitProperties(app_transactions=[Transaction("stream", number)])
+        rows = pa.table({"id": pa.array([100 + number], pa.int64())})
+        write_deltalake(tmp_path / "t", rows, mode="append", commit_properties=batch)
+    apps = ("stream", "another")
+    assert engine.restore(location, requires=2, to=1, apps=apps, run_id=RUN) == 3
+    assert engine.begin_epoch(location, restored=3, to=1, apps=apps, run_id=RUN) is None
+    assert DeltaTable(tmp_path / "t").transaction_version("stream") == 0
+    assert observed(location).version == 3
 
 
 def test_a_restore_loses_against_a_commit_that_came_first(engine: Engine, tmp_path: Path) -> None:

@@ -4,20 +4,21 @@ from pathlib import Path
 
 import pytest
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import lakewarden
 from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.lineage.streams import Began
+from lakewarden.catalog.lineage.versions import version_of
 from lakewarden.catalog.storage import StorageOptions
 from lakewarden.jobs.engine.delta import DeltaEngine
+from lakewarden.jobs.rollback.act import mark_of
 from support.live_streams import Sea
 
 pytestmark = pytest.mark.spark
 
 CONTENT = Began(content=True)
-ROW_TRACKING = "TBLPROPERTIES ('delta.enableRowTracking' = 'true')"
-WRITTEN_BY = {"delta-rs": "", "Spark": ROW_TRACKING}
+WRITTEN_BY = {"delta-rs": "", "Spark": "TBLPROPERTIES ('delta.enableRowTracking' = 'true')"}
 
 
 @pytest.fixture
@@ -28,20 +29,21 @@ def sea(tmp_path: Path, spark: SparkSession) -> Sea:
     return sea
 
 
+# what batches read
+
+
 def test_checkpoint_and_progress_tell_the_same_of_every_batch_and_it_is_true(sea: Sea) -> None:
     """One file per batch, a version of two files, a compaction: each batch brought ids of just the versions told."""
     sea.create("sink")
     written = {sea.insert("source", 1): {1}, sea.insert("source", 2): {2}}
-    with lakewarden.attach(sea.spark, home=sea.folder) as attached:
+    with lakewarden.attach(sea.spark, home=sea.folder):
         sea.flow("source", "sink")
         written[sea.insert("source", 3, 4, 5, 6, files=2)] = {3, 4, 5, 6}
         sea.spark.sql(f"OPTIMIZE {sea.sql('source')}")
         written[sea.insert("source", 7)] = {7}
         sea.flow("source", "sink", maxFilesPerTrigger=1)
-    assert attached.dropped == 0
     sea.declare("sink", began=CONTENT)
     told = sea.told_by_checkpoint("sink")
-    assert told == sea.told_by_notes("sink")
     assert told[0] == [("id-source", None, 2)]
     assert [edges for epoch, edges in told.items() if epoch] == [
         [("id-source", 2, 3)],
@@ -52,3 +54,179 @@ def test_checkpoint_and_progress_tell_the_same_of_every_batch_and_it_is_true(sea
         ((_, after, upto),) = told[epoch]
         versions = range(0 if after is None else after + 1, (upto or 0) + 1)
         assert set(ids) <= set().union(*(written.get(one, set()) for one in versions))
+    noted = sea.told_by_notes("sink")
+    first = noted.pop(0), told.pop(0)
+    assert noted == told
+    assert first[0] in (first[1], [("id-source", -1, 2)]), "a query that has ended may no longer tell it"
+
+
+def test_a_content_that_takes_several_batches_is_told_as_such(sea: Sea) -> None:
+    sea.create("sink")
+    sea.insert("source", 1, 2, 3, 4, files=3)
+    sea.flow("source", "sink", maxFilesPerTrigger=2)
+    sea.declare("sink")
+    assert sea.told_by_checkpoint("sink") == {0: [("id-source", None, 1)], 1: [("id-source", None, 1)]}
+
+
+def test_a_query_that_runs_on_tells_what_it_began_with_and_that_it_has_state(sea: Sea) -> None:
+    sea.create("sink")
+    for number in (1, 2, 3):
+        sea.insert("source", number)
+    reader = sea.spark.readStream.format("delta").option("startingVersion", 2)
+    with lakewarden.attach(sea.spark, home=sea.folder):
+        frame = reader.load(str(sea.path("source"))).dropDuplicates(["id"])
+        query = sea.running(frame, "sink")
+        sea.wait_for_notes(1)
+        sea.insert("source", 4)
+        query.processAllAvailable()
+        query.stop()
+    told = {0: [("id-source", 1, 3)], 1: [("id-source", 1, 4)]}
+    assert sea.told_by_notes("sink") == told
+    sea.declare("sink", began=Began(version=2))
+    assert sea.told_by_checkpoint("sink") == told
+
+
+def test_a_governed_write_in_foreach_batch_is_not_known_to_be_clean(sea: Sea) -> None:
+    sea.create("sink")
+    sea.insert("source", 1)
+    with lakewarden.attach(sea.spark, home=sea.folder) as lw:
+
+        def merge(frame: DataFrame, number: int) -> None:
+            lw.write(frame).append(str(sea.path("sink")))
+
+        reader = sea.spark.readStream.format("delta").load(str(sea.path("source")))
+        writer = reader.writeStream.foreachBatch(merge).trigger(availableNow=True)
+        writer.option("checkpointLocation", str(sea.folder / "each")).start().awaitTermination()
+    *_, commit = sea.reader.commits(sea.location("sink"), after=-1)
+    assert sea.ids("sink") == [1]
+    assert commit.lineage is not None and not version_of(commit).known
+
+
+# a stream that writes a table which goes back
+
+
+@pytest.mark.parametrize("features", WRITTEN_BY.values(), ids=WRITTEN_BY.keys())
+def test_undone_batches_are_written_again_once_by_a_checkpoint_that_goes_back(
+    sea: Sea, features: str
+) -> None:
+    sea.create("sink", features)
+    for number in (1, 2, 3):
+        sea.insert("source", number)
+        query_id = sea.flow("source", "sink")
+    plan = sea.roll_back("sink", 2)
+    assert [one.what_to_do for table in plan.tables for one in table.streams] == [
+        (
+            f"{query_id} wrote batches 1 to 2 of what is undone. Stop it before `apply`. If they are to be written again, "
+            "take its checkpoint back to before batch 1; else just start it."
+        )
+    ]
+    assert sea.ids("sink") == [1]
+    sea.rewind(1)
+    sea.insert("source", 4)
+    sea.flow("source", "sink")
+    assert sea.ids("sink") == [1, 2, 3, 4]
+    sea.insert("source", 5)
+    sea.flow("source", "sink")
+    assert sea.ids("sink") == [1, 2, 3, 4, 5]
+
+
+def test_killed_between_sparks_restore_and_the_numbers_the_next_attempt_takes_them_back(sea: Sea) -> None:
+    sea.create("sink", WRITTEN_BY["Spark"])
+    for number in (1, 2):
+        sea.insert("source", number)
+        query_id = sea.flow("source", "sink")
+    step = sea.step("sink", 1)
+    begun = sea.begin(step)
+    (row,) = begun.steps
+    restored = sea.engine.restore(
+        step.location, requires=step.from_version, to=1, apps=(query_id,), run_id=mark_of(row)
+    )
+    assert sea.go_on().head.state == "done"
+    *_, restore, numbers = sea.reader.commits(sea.location("sink"), after=-1)
+    assert (restore.version, restore.operation, numbers.transactions) == (
+        restored,
+        "RESTORE",
+        ((query_id, 0),),
+    )
+    assert sea.engine.begin_epoch(
+        step.location, restored=restored, to=1, apps=(query_id,), run_id=mark_of(row)
+    ) == (restored + 1), "nothing is done twice"
+    sea.rewind(1)
+    sea.flow("source", "sink")
+    assert sea.ids("sink") == [1, 2]
+
+
+@pytest.mark.parametrize("features", WRITTEN_BY.values(), ids=WRITTEN_BY.keys())
+def test_after_an_undo_a_stream_goes_on_as_if_nothing_had_been(sea: Sea, features: str) -> None:
+    sea.create("sink", features)
+    for number in (1, 2):
+        sea.insert("source", number)
+        sea.flow("source", "sink")
+    sea.roll_back("sink", 2)
+    assert sea.undo().head.state == "compensated"
+    sea.insert("source", 3)
+    sea.flow("source", "sink")
+    assert sea.ids("sink") == [1, 2, 3]
+
+
+# a stream that reads a table which goes back
+
+
+def test_a_reader_is_told_fails_and_goes_on_behind_the_rollback(sea: Sea) -> None:
+    sea.create("sink")
+    sea.insert("source", 1)
+    sea.flow("source", "sink")
+    sea.declare("sink", began=CONTENT)
+    bad = sea.insert("source", 99)
+    query_id = sea.flow("source", "sink")
+    plan = sea.roll_back("source", bad)
+    made = bad + 1
+    advice = {table.name: [one.what_to_do for one in table.streams] for table in plan.tables}
+    assert advice == {
+        "db.source": [
+            (
+                f"{query_id} (writes db.sink) reads it and fails at version {made}. Stop it before `apply`, then start it "
+                f"with a new checkpoint, `startingVersion` {made} and `skipChangeCommits`."
+            )
+        ],
+        "db.sink": [
+            (
+                f"{query_id} wrote batch 1 of what is undone. Stop it before `apply`. Its source goes back, too: there it "
+                "says how to start it again."
+            )
+        ],
+    }
+    assert (sea.ids("source"), sea.ids("sink")) == ([1], [1])
+    sea.insert("source", 2)
+    with pytest.raises(StreamingQueryException, match="DELTA_SOURCE_IGNORE_DELETE"):
+        sea.flow("source", "sink")
+    sea.flow("source", "sink", "new", startingVersion=made, skipChangeCommits="true")
+    sea.insert("source", 3)
+    sea.flow("source", "sink", "new")
+    assert sea.ids("sink") == sea.ids("source") == [1, 2, 3]
+    sea.declare("sink", "new", began=Began(version=made + 1))
+    assert not [one for one in sea.plan("source", bad).tables if one.name == "db.sink" and one.acts]
+
+
+def test_clean_rows_that_an_undone_batch_had_read_are_taken_over_by_hand(sea: Sea) -> None:
+    sea.create("sink")
+    sea.insert("source", 1)
+    sea.flow("source", "sink")
+    sea.declare("sink", began=CONTENT)
+    good = sea.insert("source", 2)
+    bad = sea.insert("source", 99)
+    sea.flow("source", "sink")
+    plan = sea.roll_back("source", bad)
+    (said,) = [one.what_to_do for table in plan.tables for one in table.streams if one.reads]
+    assert said.endswith(
+        f"Before that, take to db.sink what version {good} of db.source has and version {good - 1} has not."
+    )
+    assert (sea.ids("source"), sea.ids("sink")) == ([1, 2], [1])
+    source = sea.sql("source")
+    sea.spark.sql(
+        f"INSERT INTO {sea.sql('sink')} SELECT * FROM {source} VERSION AS OF {good} "
+        f"EXCEPT ALL SELECT * FROM {source} VERSION AS OF {good - 1}"
+    )
+    sea.insert("source", 3)
+    sea.flow("source", "sink", "new", startingVersion=bad + 1, skipChangeCommits="true")
+    assert sea.ids("sink") == sea.ids("source") == [1, 2, 3]

@@ -1,9 +1,10 @@
 """Streams on real Spark between real Delta tables that an installation manages, and rollbacks of these tables."""
 
+import time
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
 
 from lakewarden.catalog.lineage.checkpoints import Checkpoint, with_checkpoint
 from lakewarden.catalog.lineage.harvest import StreamHarvest
@@ -69,6 +70,20 @@ class Sea(Lake):
         query = writer.option("checkpointLocation", str(self.folder / checkpoint)).start(str(self.path(sink)))
         query.awaitTermination()
         return str(query.id)
+
+    def running(self, frame: DataFrame, sink: str, checkpoint: str = "checkpoint") -> StreamingQuery:
+        """A stream of `frame` that runs until it is stopped; its first batch is done."""
+        writer = frame.writeStream.format("delta").option("checkpointLocation", str(self.folder / checkpoint))
+        query = writer.start(str(self.path(sink)))
+        query.processAllAvailable()
+        return query
+
+    def wait_for_notes(self, count: int, seconds: float = 60) -> None:
+        """Wait until an attached session has left so many notes."""
+        until = time.monotonic() + seconds
+        while len(self.noted()) < count:
+            assert time.monotonic() < until, self.noted()
+            time.sleep(0.1)
 
     def declare(self, sink: str, checkpoint: str = "checkpoint", *, began: Began = NOT_SAID) -> None:
         """The owner of the sink declares the checkpoint."""

@@ -202,12 +202,26 @@ def rows(one: Commit, confidence: Confidence = Confidence.COMMITTED) -> list[tup
             governed("MERGE", Operation.MERGE, lineage_verdict=RecordVerdict.INCOMPLETE),
             [("f", 3, "merge", "committed"), (NOT_KNOWN, None, "merge", "committed")],
         ),
+        (
+            governed("MERGE", Operation.MERGE, inputs=(LineageInput(location="", format="rdd"),)),
+            [(NOT_KNOWN, None, "merge", "committed")],
+        ),
         (commit("WRITE", "Append"), [(NOT_KNOWN, None, "append", "hint")]),
         (commit("OPTIMIZE", data_change=False), [("t", 4, "alias", "committed")]),
         (commit("RESTORE", parameters={"version": "2"}), [("t", 2, "restore", "committed")]),
         (commit("RESTORE"), [(NOT_KNOWN, None, "RESTORE", "hint")]),
     ],
-    ids=["inputs", "itself", "nothing", "some missing", "foreign", "alias", "restore", "restore to nowhere"],
+    ids=[
+        "inputs",
+        "itself",
+        "nothing",
+        "some missing",
+        "an RDD",
+        "foreign",
+        "alias",
+        "restore",
+        "restore to nowhere",
+    ],
 )
 def test_a_version_leaves_rows(one: Commit, expected: list[tuple[object, ...]]) -> None:
     assert rows(one) == expected

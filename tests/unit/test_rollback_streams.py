@@ -1,7 +1,9 @@
 """What a plan tells the owners of streams: those whose batches are undone, and those that read what goes back."""
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +18,7 @@ from lakewarden.jobs.rollback.values import RollbackPlan
 from support.tables_by_hand import history, plan
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+PAGE = Path(__file__).parents[2] / "docs" / "streams.md"
 NAMES = {"source": "db.source", "sink": "db.sink"}
 SOURCE = history("create", "append", "append", "append")
 BAD_LOAD = RollbackRequest(seeds=(ToVersion(table_id="source", version=2),), cascade=True)
@@ -137,3 +140,19 @@ def test_tree_and_json_tell_it_and_the_hash_stays() -> None:
         ("q", True, "db.sink")
     ]
     assert made.hash == plan(BAD_LOAD, {"source": SOURCE, "sink": sink}).hash
+
+
+def test_the_page_quotes_what_is_said() -> None:
+    quotes = re.sub(r"\s*\n> ", " ", PAGE.read_text(encoding="utf-8"))
+    sink = history("create", "append <- source@0..1", "append <- source@1..3")
+    bad = replace(sink[2], transactions=(("q", 7), ("kafka", 4), ("kafka", 5)))
+    plans = (
+        advised((*sink[:2], bad), row(1, 0, 2), row(2, 2, 3)),
+        advised(sink, row(1, 0, 1), row(2, 1, 3)),
+        advised(history("create", "append <- source@3"), row(1, None, 3)),
+        advised(sink, row(1, None, 2), row(2, -1, 3)),
+    )
+    for made in plans:
+        for said in (*advice(made, "db.source"), *advice(made, "db.sink")):
+            for sentence in said.removeprefix(f"{FAILS}, ").split(". Before that"):
+                assert sentence.removesuffix(".") in quotes

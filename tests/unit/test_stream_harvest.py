@@ -10,14 +10,15 @@ import pytest
 from lakewarden.catalog.clock import ManualClock
 from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.lineage.harvest import tables_by_uuid
-from lakewarden.catalog.lineage.notes import StreamNotes, waiting
+from lakewarden.catalog.lineage.notes import StreamNote, StreamNotes, waiting
 from lakewarden.catalog.lineage.rows import NOT_KNOWN
-from lakewarden.catalog.lineage.streams import Began
+from lakewarden.catalog.lineage.streams import Batch, Began, Source
 from lakewarden.catalog.model import Confidence, LineageRow, TableState
 from lakewarden.catalog.storage import StorageOptions, canonical
 from lakewarden.catalog.system.base import LINEAGE, TABLES
 from lakewarden.jobs.rollback.request import BadVersions, RollbackRequest
-from support.stream_files import QUERY, Creek
+from support.delta_logs import add, remove
+from support.stream_files import QUERY, Creek, offset
 
 CONTENT = Began(content=True)
 Edges = Mapping[int, list[tuple[str, int | None, int | None, str]]]
@@ -149,6 +150,25 @@ def test_a_plan_sees_what_no_sweep_has_written_down_yet(creek: Creek, way: str) 
         creek.note(0, 1, 2)
     assert tainted(creek, 2) == [2]
     assert tainted(creek, 1) == [1]
+
+
+@pytest.mark.parametrize(
+    ("skips", "takes_away", "after"),
+    [(True, True, 2), (False, True, 1), (True, False, 1)],
+    ids=["it is skipped", "it is not skipped", "it only adds"],
+)
+def test_a_commit_that_a_query_was_told_to_begin_with_and_skips_was_not_read(
+    creek: Creek, skips: bool, takes_away: bool, after: int
+) -> None:
+    creek.source.commit(*((remove("first"),) if takes_away else (add("more"),)), operation="RESTORE")
+    creek.source.commit(add("next"), operationParameters={"mode": "Append"})
+    creek.flow(0)
+    end = offset(4, table=creek.source.table_id)
+    began = Began(version=2, skips=skips)
+    batch = Batch(query_id=QUERY, epoch=0, sources=(Source(start=None, end=end),), began=began)
+    creek.notes.put([StreamNote(sink=creek.location(creek.sink), batch=batch)])
+    creek.sweep()
+    assert batches(creek) == {1: [("id-source", after, 3, "stream")]}
 
 
 def test_a_stream_that_nobody_declared_stays_unknown(creek: Creek) -> None:
