@@ -3,8 +3,10 @@
 import time
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from lakewarden.catalog.lineage.checkpoints import Checkpoint, with_checkpoint
 from lakewarden.catalog.lineage.harvest import StreamHarvest
@@ -37,7 +39,10 @@ class Sea(Lake):
 
     def create(self, name: str, properties: str = "") -> None:
         """An empty managed table, version 0."""
-        self.spark.sql(f"CREATE TABLE {self.sql(name)} (id BIGINT) USING delta {properties}")
+        if properties:
+            self.spark.sql(f"CREATE TABLE {self.sql(name)} (id BIGINT) USING delta {properties}")
+        else:
+            DeltaTable.create(str(self.path(name)), pa.schema([("id", pa.int64())]))
         now = self.clock.now()
         row = TableRow(
             row=100 + len(self.store.rows(TABLES).all()),
@@ -57,9 +62,12 @@ class Sea(Lake):
 
     def insert(self, name: str, *ids: int, files: int = 1) -> int:
         """Somebody appends ids, in so many files. Returns the version."""
-        frame = self.spark.range(0).union(self.spark.createDataFrame([(one,) for one in ids], "id BIGINT"))
-        frame.repartition(files, "id").write.format("delta").mode("append").save(str(self.path(name)))
-        return self.seen(name).version
+        if files == 1:
+            return self.append(name, *ids)
+        values = ", ".join(f"({one}L)" for one in ids)
+        frame = self.spark.sql(f"SELECT col1 AS id FROM VALUES {values}").repartition(files, "id")
+        frame.write.format("delta").mode("append").save(str(self.path(name)))
+        return self.head(name)
 
     def flow(self, source: str, sink: str, checkpoint: str = "checkpoint", **options: object) -> str:
         """A stream takes what is new, then ends. Returns the query's id; raises what made it fail."""
@@ -127,16 +135,9 @@ class Sea(Lake):
         for commit in self.reader.commits(self.location(sink), after=-1):
             key = batch_key(commit)
             if key is not None:
-                before = self.ids(sink, commit.version - 1)
-                found[key[1]] = sorted(set(self.ids(sink, commit.version)) - set(before))
+                before = self.rows(sink, commit.version - 1)
+                found[key[1]] = sorted(set(self.rows(sink, commit.version)) - set(before))
         return found
-
-    def ids(self, name: str, version: int | None = None) -> list[int]:
-        """The ids a version holds, each as often as it is there."""
-        reader = self.spark.read.format("delta")
-        if version is not None:
-            reader = reader.option("versionAsOf", version)
-        return sorted(row.id for row in reader.load(str(self.path(name))).collect())
 
     def plan(self, name: str, *bad: int) -> RollbackPlan:
         """The plan that undoes versions of a table and what was derived from them."""
