@@ -219,7 +219,8 @@ class LineageRow:
 
     `input_id` is a `table_id`, or the location of what is not managed; catalog/lineage/rows.py has two more values, for
     "nothing was read" and "not known". `from_version`: only the changes after it were read. The two UUIDs tell versions
-    of a recreated table from those of its predecessor; None where the writer did not say.
+    of a recreated table from those of its predecessor; None where the writer did not say. With confidence `stream`,
+    `run_id` is the query's id.
     """
 
     output_id: str

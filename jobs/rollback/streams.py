@@ -63,11 +63,10 @@ def _writers(table: TablePlan, told: pa.Table, planned: Mapping[str, TablePlan])
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Reader:
-    """A query that reads the table and writes `sink`. `upto`: the last version it has read, as far as that is still in
-    its sink, None if nothing is; `again`: its sink lost batches, whose sources begin after this version."""
+    """A query that reads the table and writes the one called `name`. `upto`: the last version whose rows this one still
+    has, None if it has none; `again`: it lost batches, and what they had read begins after this version."""
 
     query_id: str
-    sink: str
     name: str
     upto: int | None
     again: int | None
@@ -79,24 +78,14 @@ def _readers(
     mine = told.filter(pc.equal(told["input_id"], table.table_id))
     for sink in pc.unique(mine["output_id"]).to_pylist():
         batches = mine.filter(pc.equal(mine["output_id"], sink))
-        for query_id in _running(batches):
-            reader = _reader(
-                batches.filter(pc.equal(batches["run_id"], query_id)),
-                planned.get(sink),
-                names.get(sink, sink),
-            )
-            yield StreamAdvice(
-                query_id=query_id, reads=True, sink=reader.name, what_to_do=_advice(table, reader)
-            )
-
-
-def _running(batches: pa.Table) -> list[str]:
-    """The queries that may still run: of those that wrote one table from another, the one that wrote last."""
-    last = batches.group_by("run_id").aggregate([("output_version", "max")]).sort_by("output_version_max")
-    return [str(last["run_id"][-1].as_py())]
+        reader = _reader(batches, planned.get(sink), names.get(sink, sink))
+        what = _advice(table, reader)
+        yield StreamAdvice(query_id=reader.query_id, reads=True, sink=reader.name, what_to_do=what)
 
 
 def _reader(batches: pa.Table, sink: TablePlan | None, name: str) -> _Reader:
+    """Of the queries that wrote one table from another the last one may still run; all of them brought its rows."""
+    last = batches.sort_by("output_version")["run_id"][-1].as_py()
     keeps = sink.to_version if sink is not None and _takes_away(sink) else None
     kept, lost = batches, batches.slice(0, 0)
     if sink is not None and keeps is not None:
@@ -104,8 +93,7 @@ def _reader(batches: pa.Table, sink: TablePlan | None, name: str) -> _Reader:
         kept, lost = batches.filter(stays), batches.filter(pc.invert(stays))
     begins = pc.fill_null(lost["from_version"], _BEFORE_ALL)
     return _Reader(
-        query_id=batches["run_id"][0].as_py(),
-        sink=batches["output_id"][0].as_py(),
+        query_id=last,
         name=name,
         upto=pc.max(kept["input_version"]).as_py(),
         again=pc.min(begins).as_py(),

@@ -124,9 +124,9 @@ def test_a_stream_whose_batches_are_undone_is_told_which() -> None:
     ]
 
 
-def test_of_queries_that_followed_one_another_the_last_is_told() -> None:
-    sink = history("create", "append <- source@0..1", "append <- source@1..2")
-    made = advised(sink, row(1, 0, 1, query="old"), row(2, 1, 2))
+def test_of_queries_that_followed_one_another_the_last_is_told_and_goes_on_from_what_all_have_left() -> None:
+    sink = history("create", "append <- source@0..2", "append <- source@2..3")
+    made = advised(sink, row(1, 0, 2, query="old"), row(2, 2, 3))
     assert advice(made, "db.source") == [f"{FAILS}, then start it with a new checkpoint, {BEGIN}."]
 
 
