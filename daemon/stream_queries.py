@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from lakewarden.catalog.errors import PreconditionError
+from lakewarden.catalog.errors import PreconditionError, UnavailableError
 from lakewarden.catalog.formats.base import Commit
 from lakewarden.catalog.lineage.checkpoints import checkpoints_of, query_of
 from lakewarden.catalog.lineage.harvest import StreamHarvest, rows_told_late
@@ -36,9 +36,9 @@ class StreamQuery:
 
 def require_checkpoint(services: Services, location: str) -> None:
     """Raise `PreconditionError` unless a streaming query keeps its checkpoint there."""
-    if query_of(open_store(location, services.storage(location))) is None:
+    if _query_at(services, location) is None:
         raise PreconditionError(
-            f"There is no checkpoint of a streaming query at {location}.",
+            f"There is no checkpoint of a streaming query at {location}, or none that can be read here.",
             hint="It is the folder that the query's option checkpointLocation names; it has a file `metadata`.",
         )
 
@@ -57,7 +57,7 @@ def learn_streams(services: Services, row: TableRow) -> tuple[StreamQuery, ...]:
             batches[key[0]].add(commit.version)
     declared = [
         StreamQuery(
-            query_id=query_of(open_store(one.location, services.storage(one.location))),
+            query_id=_query_at(services, one.location),
             checkpoint=one.location,
             starting_version=one.starting_version,
         )
@@ -69,6 +69,13 @@ def learn_streams(services: Services, row: TableRow) -> tuple[StreamQuery, ...]:
         replace(one, batches=len(batches[one.query_id]), known=len(batches[one.query_id] & known))
         for one in every
     )
+
+
+def _query_at(services: Services, location: str) -> str | None:
+    try:
+        return query_of(open_store(location, services.storage(location)))
+    except (UnavailableError, OSError):
+        return None  # nobody answers there, or we may not read it
 
 
 def _learned(

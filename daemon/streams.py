@@ -1,4 +1,4 @@
-"""What sessions noted of their streams' batches becomes rows of `lakewarden.lineage`, and what owners declare, too.
+"""What sessions noted of their streams' batches becomes rows of `lakewarden.lineage`.
 
 Rows for a batch are written once its commit is on record, so that the newest version on record stays the place where
 the next sweep goes on. They overrule that the commit alone says nothing.

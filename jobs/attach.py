@@ -130,11 +130,11 @@ class Attached:
         """Stop listening. Waits at most `patience` for what was seen to be delivered. May be called twice."""
         if self._ending.is_set():
             return
+        if self._streams is not None:
+            self._streams.close()  # first: what Spark has not told yet is still to be carried
         self._ending.set()
         atexit.unregister(self.detach)
         self._events.close()
-        if self._streams is not None:
-            self._streams.close()
         self._thread.join(patience.total_seconds())
 
     def _carry(self, open_sinks: Callable[[], Sequence[HintSink]]) -> None:

@@ -57,7 +57,8 @@ class StreamCarrier:
     def carry(self, *, last: bool = False) -> None:
         """Gather what was seen, and deliver it if it is time, or if this is the `last` call. Raises nothing."""
         with suppress(LakewardenError):  # the session has ended: what was seen before is still delivered
-            self._gather(self._events.drain())
+            while seen := self._events.drain():
+                self._gather(seen)
         if self._pending and (last or self._monotonic() >= self._not_before):
             self._deliver()
 

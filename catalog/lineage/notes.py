@@ -94,7 +94,7 @@ def _as_json(note: StreamNote) -> dict[str, Any]:
         "content": batch.began.content,
         "version": batch.began.version,
         "skips": batch.began.skips,
-        "sources": [[one.start, one.end, one.first, one.name] for one in batch.sources],
+        "sources": [[one.start, one.end, one.first] for one in batch.sources],
     }
 
 
@@ -117,8 +117,8 @@ def _note(body: Mapping[str, Any]) -> StreamNote:
     )
 
 
-def _source(start: object, end: object, first: object, name: object) -> Source:
-    return Source(start=_optional(start), end=_optional(end), first=_optional(first), name=_text(name))
+def _source(start: object, end: object, first: object) -> Source:
+    return Source(start=_optional(start), end=_optional(end), first=_optional(first))
 
 
 def _optional(value: object) -> str | None:

@@ -65,12 +65,11 @@ NOT_SAID: Final = Began()
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Source:
     """One source of a batch: offsets as JSON text, None where there is none. `first` is the end of the query's first
-    batch, where it is known. `name` is what the source is called, empty if nobody told."""
+    batch, where it is known."""
 
     start: str | None
     end: str | None
     first: str | None = None
-    name: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -119,7 +119,7 @@ def _began(options: Sequence[Any]) -> Began:
     return Began(version=int(versions[0].get().version()), skips=bool(options[0].skipChangeCommits()))
 
 
-def note_of(text: str, *, began: Began = NOT_SAID) -> StreamNote | None:
+def note_of(text: str) -> StreamNote | None:
     """What a progress event (JSON text) says of a batch in a Delta table; None if it says nothing of one. Pure."""
     try:
         told = orjson.loads(text)
@@ -131,7 +131,6 @@ def note_of(text: str, *, began: Began = NOT_SAID) -> StreamNote | None:
             epoch=int(told["batchId"]),
             sources=tuple(_source(one) for one in told["sources"]),
             stateful=bool(told.get("stateOperators")),
-            began=began,
         )
         return StreamNote(sink=canonical(sink[1]), batch=batch)
     except (ValueError, KeyError, TypeError, AttributeError, UsageError):
@@ -142,7 +141,6 @@ def _source(told: Mapping[str, Any]) -> Source:
     return Source(
         start=_offset(told.get("startOffset")),
         end=_offset(told.get("endOffset")),
-        name=str(told.get("description", "")),
     )
 
 

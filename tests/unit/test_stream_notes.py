@@ -50,7 +50,6 @@ def test_a_progress_event_tells_of_a_batch_and_its_table() -> None:
         json.loads(offset(1)),
         json.loads(offset(2)),
     )
-    assert source.name == "DeltaSource[file:/lake/a]"
 
 
 def test_operators_with_state_are_told() -> None:
