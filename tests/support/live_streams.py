@@ -69,6 +69,10 @@ class Sea(Lake):
         frame.write.format("delta").mode("append").save(str(self.path(name)))
         return self.head(name)
 
+    def compact(self, name: str) -> None:
+        """Somebody makes one file of all."""
+        DeltaTable(str(self.path(name))).optimize.compact()
+
     def flow(self, source: str, sink: str, checkpoint: str = "checkpoint", **options: object) -> str:
         """A stream takes what is new, then ends. Returns the query's id; raises what made it fail."""
         reader = self.spark.readStream.format("delta").options(
