@@ -169,11 +169,12 @@ class RestoreCarrier:
         told = {each.version: each for each in history if is_foreign_restore(each)}
         if any(each.version not in told for each in one.restores):
             return "the log does not have it"
-        blind = [each.version for each in one.restores if told[each.version].target is None]
+        since = min(each.version for each in one.restores)
+        blind = [version for version, each in told.items() if each.target is None and version >= since]
         if not blind:
             return "it took back nothing that is not in head again"
         why = "the log does not say to which version it went, so nobody knows what it took back"
-        message = f"was restored in version {blind[0]}: {why}. Tables derived from it stay as they are."
+        message = f"was restored in version {blind[-1]}: {why}. Tables derived from it stay as they are."
         self._tell(EventKind.PLAN_WAITS, [(one.row, message)])
         return why
 

@@ -122,7 +122,8 @@ def taken_back(
 ) -> tuple[int, ...]:
     """The content commits that these RESTOREs took out of head, and `also`, less those that are in head again.
 
-    A RESTORE that does not say where it went takes back nothing that could be told.
+    A RESTORE that does not say where it went takes back nothing that could be told; where head came from one, nobody
+    knows which of the versions before it are there.
     """
     line = {one.version: one for one in history}
     lost = set(also)
@@ -130,9 +131,10 @@ def taken_back(
         one = line.get(version)
         if one is not None and is_foreign_restore(one) and one.target is not None:
             lost |= set(_ancestors(line, version - 1)) - set(_ancestors(line, one.target))
-    if history:
-        lost -= set(_ancestors(line, history[-1].version))
-    return tuple(sorted(version for version in lost if version in line and _is_content(line[version])))
+    held = list(_ancestors(line, history[-1].version)) if history else []
+    known_after = next((version for version in held if _is_blind(line[version])), -1)
+    gone = (version for version in lost - set(held) if version > known_after and version in line)
+    return tuple(sorted(version for version in gone if _is_content(line[version])))
 
 
 def _ancestors(line: Mapping[int, Version], version: int) -> Iterator[int]:
@@ -142,6 +144,10 @@ def _ancestors(line: Mapping[int, Version], version: int) -> Iterator[int]:
         yield one.version
         target = one.target if one.effect is Effect.RESTORE else None
         one = line.get(one.version - 1 if target is None else target)
+
+
+def _is_blind(one: Version) -> bool:
+    return one.effect is Effect.RESTORE and one.target is None
 
 
 def _is_content(one: Version) -> bool:

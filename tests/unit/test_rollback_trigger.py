@@ -39,6 +39,9 @@ SOURCE = history("create", "append", "append", "append", "RESTORE 1")
         pytest.param(["append", "RESTORE 0", "append", "RESTORE 2"], (1, 3), id="to what it was restored to"),
         pytest.param(["append", "overwrite", "RESTORE 0"], (1, 2), id="an overwrite and what it replaced"),
         pytest.param(["append", "RESTORE"], (), id="nobody knows where it went"),
+        pytest.param(["append", "RESTORE 0", "RESTORE"], (), id="and whether it brought that back"),
+        pytest.param(["append", "RESTORE", "append", "append", "RESTORE 3"], (4,), id="known since then"),
+        pytest.param(["append", "RESTORE", "append", "RESTORE 0"], (1, 3), id="gone, whichever way"),
     ],
 )
 def test_what_a_restore_took_back(lines: list[str], lost: tuple[int, ...]) -> None:
