@@ -36,10 +36,8 @@ from support.scribes import Content, Deed, DeltaRs, Kind, Scribe
 
 __all__ = ["Case", "Company", "InThisProcess", "distant_case", "local_case", "services_at"]
 
-_LOCAL: Final = 0.3
-_DISTANT: Final = 1.5
-"""Seconds that a small rollback takes about, on local disk and on HDFS: an intruder who races it begins within them."""
-
+_ROLLBACK_PER_PLAN: Final = 5
+"""A rollback takes about so many times what its plan took: within that time an intruder who races it begins."""
 
 ScribeOf = Callable[[Settings], Scribe]
 """Who writes for an installation, once there is one."""
@@ -152,7 +150,6 @@ class Case:
     history: History
     chance: random.Random
     meddler: Meddler | None = None
-    takes: float = _LOCAL
     seen: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
 
@@ -184,7 +181,9 @@ class Case:
     def run(self, company: Company) -> None:
         """Plan, apply, undo; compare after each."""
         self._same("the history", self._contents(), self.before)
+        began = time.perf_counter()
         plan = self.rollbacks.plan(self.request, actor=ANA).plan
+        takes = _ROLLBACK_PER_PLAN * (time.perf_counter() - began)
         blocked = {blocker.why for _, blocker in plan.blockers()}
         born_tainted = len(self.wanted) < len(self.before)
         if blocked != ({Blocked.BORN_TAINTED} if born_tainted else set()):
@@ -198,7 +197,7 @@ class Case:
             self._alone(plan.hash)
         else:
             names = sorted(one.name.removeprefix("db.") for one in acting)
-            self._with_an_intruder(plan.hash, names, company)
+            self._with_an_intruder(plan.hash, names, company, takes)
 
     def _alone(self, plan: str) -> None:
         done = self.rollbacks.apply(plan, actor=ANA, tell=_silent)
@@ -209,14 +208,14 @@ class Case:
         self._same("undone", self._contents(), self.before)
         self.seen["undone"] += 1
 
-    def _with_an_intruder(self, plan: str, names: Sequence[str], company: Company) -> None:
+    def _with_an_intruder(self, plan: str, names: Sequence[str], company: Company, takes: float) -> None:
         """Somebody appends to tables of the plan at some moment: their rows stay, whatever becomes of the rollback."""
         chance = self.chance
         intruder = Intruder(
             self.history,
             [self._intrusion(-turn, names) for turn in range(1, chance.randint(2, 4))],
-            delay=chance.uniform(0, self.takes) if company is Company.RACING else 0.0,
-            pause=chance.uniform(0, self.takes / 4),
+            delay=chance.uniform(0, takes) if company is Company.RACING else 0.0,
+            pause=chance.uniform(0, takes / 4),
         )
         if self.meddler is not None and company is Company.BETWEEN:
             self.meddler.meanwhile, self.meddler.turn = intruder.run, chance.randrange(len(names))
@@ -330,7 +329,7 @@ def distant_case(folder: Path, root: str, seed: int, engine: Engine, scribe: Scr
     services = services_at(folder / "home", engine)
     scribes = (DeltaRs(), scribe(services.settings))
     size = Size(tables=(3, 3), events=(3, 6))
-    return Case(History(root, services, chance, scribes, size), chance, takes=_DISTANT)
+    return Case(History(root, services, chance, scribes, size), chance)
 
 
 def _silent(_: str) -> None:

@@ -34,6 +34,8 @@ _KINDS: Final = {
     Kind.COMPACT: 9,
     Kind.RESTORE: 8,
 }
+_SHARE_BORN_LATE: Final = 0.4
+"""In so many histories a table is made when the others have a past: it may be derived from nothing but bad writes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,15 +77,16 @@ class History:
         self.services.settings.home.mkdir(parents=True)
         store = self.services.store
         store.create(system_rows(store, now=self.services.clock.now(), actor="root"))
-        waiting = [f"t{number}" for number in range(self.chance.randint(*self.size.tables))]
-        for _ in range(2):
-            self._create(waiting.pop(0))
-        for _ in range(self.chance.randint(*self.size.events)):
-            if waiting and self.chance.random() < 0.3:
-                self._create(waiting.pop(0))
-            self._event(self.chance.choice(list(self.tables)))
-        for name in waiting:
+        names = [f"t{number}" for number in range(self.chance.randint(*self.size.tables))]
+        late = names.pop() if self.chance.random() < _SHARE_BORN_LATE else None
+        for name in names:
             self._create(name)
+        events = self.chance.randint(*self.size.events)
+        for number in range(events):
+            if late is not None and 2 * number >= events:
+                self._create(late)
+                late = None
+            self._event(self.chance.choice(list(self.tables)))
 
     def place(self, name: str) -> str:
         """The canonical location of a table."""
