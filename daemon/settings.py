@@ -181,6 +181,12 @@ def _check_together(settings: Settings) -> None:
         raise UsageError(
             "lease.ttl has to be at least 1 s.", hint="Shorter leases are lost to ordinary pauses."
         )
+    url = settings.openlineage_url
+    if url is not None and not url.startswith(("http://", "https://")):
+        raise UsageError(
+            "openlineage.url has to be a web address.",
+            hint="Write http://host:port/api/v1/lineage, or https.",
+        )
 
 
 def _config_path(flags: Mapping[str, str], env: Mapping[str, str]) -> tuple[Path, bool]:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
+from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.lineage.rows import ALIAS, NOT_KNOWN, NOTHING
 from lakewarden.catalog.model import Confidence, LineageRow, Source, TableFormat, TableRow
 from lakewarden.catalog.state.base import Bookmarks
@@ -292,3 +293,5 @@ def test_the_settings_say_where_events_go(tmp_path: Path) -> None:
     assert sinks_of(load_settings(home=tmp_path, environment={})) == ()
     shown = {one.key: one.value for one in settings.explain()}
     assert shown["openlineage.url"] == "http://localhost"
+    with pytest.raises(UsageError, match="has to be a web address"):
+        load_settings(home=tmp_path, environment={}, flags={"openlineage.url": "marquez:5000"})
