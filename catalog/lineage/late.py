@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from lakewarden.catalog.lineage.incarnations import may_be_same
+from lakewarden.catalog.lineage.record import Operation
 from lakewarden.catalog.lineage.rows import ALIAS, RESTORE
 from lakewarden.catalog.lineage.versions import Effect, effect_of
 from lakewarden.catalog.model import Confidence, LineageRow, Mark, MarkVerdict
-from lakewarden.catalog.rollbacks import Undone
+from lakewarden.catalog.rollbacks import Undone, is_mark
 
 __all__ = ["UndoneRead", "undone_reads"]
 
@@ -41,18 +42,24 @@ def undone_reads(
     """What the head of a table holds of versions that were taken back, newest first.
 
     `rows` is the lineage of the table (its versions as outputs), `format_id` its UUID at `head`, `undone` by `table_id` or
-    location. A version that is marked clean does not count, nor does what a full overwrite or a RESTORE has left behind.
+    location. A version that is marked clean does not count, nor does what a full overwrite or a RESTORE has left behind, or
+    a rollback has taken the files of.
     """
     by_version = _of_this_log(rows, head, format_id)
     clean = [one for one in marks if one.verdict is MarkVerdict.CLEAN]
     found: list[UndoneRead] = []
-    version, passed = head, set[int]()
-    while version >= 0 and version not in passed:
-        passed.add(version)
+    passed: set[tuple[int, bool]] = set()
+    ends = [(head, True)]
+    while ends:
+        version, whole = ends.pop()
+        if version < 0 or (version, True) in passed or (version, whole) in passed:
+            continue
         said = by_version.get(version, ())
-        found += [read for row in said if not _is_clean(row, clean) for read in _read(row, undone)]
-        version = _origin(version, said)
-    return tuple(found)
+        if (version, False) not in passed:
+            found += [read for row in said if not _is_clean(row, clean) for read in _read(row, undone)]
+        passed.add((version, whole))
+        ends += _origins(version, said) if whole else ()
+    return tuple(sorted(found, key=lambda one: -one.version))
 
 
 def _of_this_log(
@@ -79,6 +86,8 @@ def _is_clean(row: LineageRow, clean: Sequence[Mark]) -> bool:
 def _read(row: LineageRow, undone: Mapping[str, Sequence[Undone]]) -> Iterable[UndoneRead]:
     if row.operation in (ALIAS, RESTORE) or row.input_version is None or row.confidence not in _SURE:
         return ()
+    if is_mark(row.run_id) and row.input_id == row.output_id:
+        return ()  # a rollback of ours that takes out, or adds again, what it has looked at
     first = row.input_version if row.from_version is None else row.from_version + 1
     return [
         UndoneRead(version=row.output_version, input_version=min(row.input_version, one.last), undone=one)
@@ -89,12 +98,23 @@ def _read(row: LineageRow, undone: Mapping[str, Sequence[Undone]]) -> Iterable[U
     ][:1]
 
 
-def _origin(version: int, said: Sequence[LineageRow]) -> int:
-    """The version whose content this one carries on; -1 where it begins anew."""
+def _origins(version: int, said: Sequence[LineageRow]) -> Sequence[tuple[int, bool]]:
+    """The versions whose content this one carries on: whole, or only what they did themselves; none where it begins anew."""
     own = next((row for row in said if row.confidence is not Confidence.PLAN), None)
     if own is None or own.operation == ALIAS:
-        return version - 1
+        return [(version - 1, True)]
     if own.operation == RESTORE:
-        return -1 if own.input_version is None else own.input_version
+        return [] if own.input_version is None else [(own.input_version, True)]
+    if own.operation == Operation.REMOVE_FILES:
+        return [one for row in said for one in _left(row)]
     reads_self = any(row.input_id == row.output_id for row in said)
-    return -1 if effect_of(own.operation) is Effect.FRESH and not reads_self else version - 1
+    return [] if effect_of(own.operation) is Effect.FRESH and not reads_self else [(version - 1, True)]
+
+
+def _left(row: LineageRow) -> Sequence[tuple[int, bool]]:
+    """What a version left in that took others out: one before them whole, and those in between for themselves."""
+    if row.input_version is None or row.input_id != row.output_id:
+        return []
+    if row.from_version is None:
+        return [(row.input_version, True)]
+    return [(version, False) for version in range(row.from_version + 1, row.input_version + 1)]

@@ -1,5 +1,6 @@
 """Late taint: a commit made from versions that a rollback has taken back, for as long as it is in head."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -94,3 +95,29 @@ def test_rows_of_a_predecessor_are_not_taken_for_the_table() -> None:
         )
     ]  # fmt: skip
     assert undone_reads([*old, *rows("create", "append <- a@2")], 1, UNDONE, format_id="u1") == ()
+
+
+@pytest.mark.parametrize(
+    ("lines", "read"),
+    [
+        pytest.param(["append", "remove files <- d@0, d@1..2"], [], id="taken out"),
+        pytest.param(["append", "remove files <- d@0, d@1..2", "append"], [], id="with commits after it"),
+        pytest.param(["append <- a@3", "remove files <- d@0, d@1..2"], [(2, 3)], id="another one left in"),
+        pytest.param(["append <- a@3", "remove files <- d@1"], [(1, 4)], id="only the later one taken out"),
+        pytest.param(["remove files <- d@0", "RESTORE 1"], [(1, 4)], id="and brought back"),
+    ],
+)
+def test_it_is_gone_once_its_files_are_taken_out(lines: list[str], read: list[tuple[int, int]]) -> None:
+    assert found("create", "append <- a@4", *lines) == read
+
+
+def test_what_our_own_rollback_makes_of_its_table_is_no_late_taint() -> None:
+    """It takes files out of, or adds files again from, just the versions that it took back."""
+    taken = {"d": (Undone(table_id="d", name="db.d", first=1, last=2, by="rollback r1"),)}
+    for last in ("remove files <- d@0, d@1..2", "append <- d@1..2"):
+        own = [
+            replace(row, run_id="rollback-r1-1" if row.output_version == 3 else row.run_id)
+            for row in rows("create", "append", "append", last)
+        ]
+        assert undone_reads(own, 3, taken) == ()
+    assert len(undone_reads(rows("create", "append", "append", "append <- d@1..2"), 3, taken)) == 1
