@@ -18,6 +18,7 @@ from lakewarden.jobs.rollback.render import as_json, as_mermaid, as_tree
 from lakewarden.jobs.rollback.request import Consent
 from lakewarden.jobs.rollback.step import NO_VERSION
 from lakewarden.jobs.rollback.stored import OnMoved, decode_plan
+from lakewarden.jobs.rollback.values import RollbackPlan
 
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Undo a bad write and everything derived from it."
@@ -86,12 +87,7 @@ def plan(
     with audited(services, Deed.ROLLBACK, f"plan {where or 'what is marked bad'}") as actor:
         request = request_of(services.desk, wanted)
         found = rollbacks_of_services(services).plan(request, actor=actor, on_moved=on_moved).plan
-    if mermaid:
-        typer.echo(as_mermaid(found))
-    elif output is Format.TABLE:
-        typer.echo(as_tree(found))
-    else:
-        show_one(as_json(found), format=output)
+    _print(found, output, mermaid=mermaid)
     if not found.applicable:
         raise typer.Exit(ExitCode.PRECONDITION)
 
@@ -165,6 +161,15 @@ def show_(
         typer.echo((as_mermaid if mermaid else as_tree)(stored.plan))
         return
     _show(found, output)
+
+
+def _print(plan: RollbackPlan, output: Format, *, mermaid: bool) -> None:
+    if mermaid:
+        typer.echo(as_mermaid(plan))
+    elif output is Format.TABLE:
+        typer.echo(as_tree(plan))
+    else:
+        show_one(as_json(plan), format=output)
 
 
 def _show(rollback: Rollback, output: Format) -> None:
