@@ -76,7 +76,9 @@ def test_an_older_program_steps_down_even_while_it_runs(url: str) -> None:
     old = open_database(url)
     old.incarnation()
     open_database(url, steps=NEWER).incarnation()
-    with pytest.raises(OutdatedError, match="schema version 2; this lakewarden knows 1") as caught:
+    with pytest.raises(
+        OutdatedError, match=f"schema version {len(NEWER)}; this lakewarden knows {len(STEPS)}"
+    ) as caught:
         old.incarnation()
     assert "newer lakewarden" in caught.value.hint
 
