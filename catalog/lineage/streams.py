@@ -199,7 +199,7 @@ def _first(end: _Offset, began: Began) -> _Ranges:
     elif began.content:
         yield None, end.version
     else:
-        yield from _changes(-1 if began.version is None else began.version - 1, end.version)
+        yield from _changes(_before(began, end), end.version)
 
 
 def _since_the_beginning(first: _Offset | None, end: _Offset, began: Began) -> _Ranges:
@@ -210,7 +210,12 @@ def _since_the_beginning(first: _Offset | None, end: _Offset, began: Began) -> _
         yield None, content
         yield from _changes(content, end.version)
     else:
-        yield from _changes(-1 if began.version is None else began.version - 1, end.version)
+        yield from _changes(_before(began, end), end.version)
+
+
+def _before(began: Began, end: _Offset) -> int:
+    """The version before the one that the query began with; -1 if nobody said it, or what was said cannot be."""
+    return began.version - 1 if began.version is not None and began.version <= end.version else -1
 
 
 def _changes(after: int, upto: int) -> _Ranges:

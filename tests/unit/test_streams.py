@@ -87,10 +87,18 @@ def test_a_batch_read_what_lies_between_two_offsets(
         (NOT_SAID, offset(5), [("a", -1, 4)]),
         (CONTENT, offset(5), [("a", None, 4)]),
         (Began(version=3), offset(5), [("a", 2, 4)]),
+        (Began(version=5), offset(5), [("a", -1, 4)]),
         (NOT_SAID, offset(5, 2, snapshot=True), [("a", None, 5)]),
         (NOT_SAID, offset(5, -1, snapshot=True), []),
     ],
-    ids=["not said", "with the content", "with a version", "still the content", "before the content"],
+    ids=[
+        "not said",
+        "with the content",
+        "with a version",
+        "with one it has not come to",
+        "still the content",
+        "before the content",
+    ],
 )
 def test_the_first_batch_began_where_somebody_says(
     began: Began, end: str, expected: list[tuple[str, int | None, int]]
