@@ -159,7 +159,9 @@ def _say_rows(draft: Draft, rows: Rows, output: pa.Array, source: pa.Array, stro
         effect = {ALIAS: Effect.ALIAS, RESTORE: Effect.RESTORE}.get(operation, effect_of(operation))
         for node in _each(output.filter(mine)):
             draft.effects[node] = effect
-        if operation == RESTORE:
+        if operation == Operation.REMOVE_FILES:
+            mine = pc.and_(mine, pc.is_null(rows.column("from_version")))
+        if operation in (RESTORE, Operation.REMOVE_FILES):
             pairs = zip(output.filter(mine).to_pylist(), source.filter(mine).to_pylist(), strict=True)
             draft.restored(pairs)
     for node in _each(output.filter(strong)):

@@ -54,7 +54,7 @@ class EdgeArrays:
 class VersionGraph:
     """The graph. `first[i]` to `first[i + 1]` are the nodes of `tables[i]`; `versions` their versions, `effects` an
     `Effect` each, `known` 1 where every input is known and the version before it is there. `targets` says what a
-    RESTORE went back to. `heads[i]` is the node of the newest version of `tables[i]` that is surely its own, `NO_NODE`
+    RESTORE, or taking files away, went back to. `heads[i]` is the node of the newest version of `tables[i]` that is surely its own, `NO_NODE`
     if there is none. `runs` has the content commits of the runs it was built for. `readers` has edges by input, `inputs` the same by output.
     """
 
@@ -100,10 +100,15 @@ class VersionGraph:
         return node - 1 if node > self.first[self.owners[node]] else NO_NODE
 
     def origin(self, node: int) -> int:
-        """The version whose content a node carries on: its parent, or its target for a RESTORE."""
+        """The version whose content a node carries on: its parent, or its target for a RESTORE and for removed files."""
         if self.effects[node] == Effect.RESTORE:
             return self.targets.get(node, self.parent(node))
         return self.parent(node)
+
+    def kept(self, node: int) -> Iterator[int]:
+        """The versions that a node, which took the files of others away, kept on top of its origin."""
+        inputs = self.inputs
+        return (inputs.other[place] for place in inputs.of(node) if inputs.flags[place] & EdgeArrays.OWN)
 
     def ancestors(self, node: int) -> Iterator[int]:
         """The node and those its content goes back to, newest first."""

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Final
 
-from lakewarden.catalog.lineage.record import LineageInput
+from lakewarden.catalog.lineage.record import LineageInput, Operation
 from lakewarden.catalog.lineage.versions import Effect, Version
 from lakewarden.catalog.model import Confidence, LineageRow
 
@@ -53,7 +53,8 @@ def rows_of(
 
     if version.effect is Effect.ALIAS:
         return (row(table_id, version.version - 1, operation=ALIAS),)
-    if version.effect is Effect.RESTORE and version.target is not None:
+    removes = version.operation == Operation.REMOVE_FILES
+    if version.effect is Effect.RESTORE and version.target is not None and not removes:
         return (row(table_id, version.target, operation=RESTORE),)
     named = ((one.table_id or one.location, one) for one in version.inputs)
     rows = [row(name, one.version, one=one) for name, one in named if name]

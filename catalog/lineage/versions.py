@@ -45,7 +45,7 @@ class Version:
     """One version of a table. `operation` is one of `record.Operation` for content, else as the engine named it.
 
     `known`: every input of this commit is in `inputs`, but for the table itself: `reads_self`. `target` is what a RESTORE went back to, None if the log does not
-    say. `rows` and `files` are what the commit added, None where it did not say; `blind`: it added files and read
+    say; for removed files, the version before the first of them. `rows` and `files` are what the commit added, None where it did not say; `blind`: it added files and read
     nothing of the table. `format_id` is the table's UUID at this version, None where it is not known.
     """
 
@@ -90,7 +90,7 @@ _EFFECTS: Final[Mapping[str, Effect]] = {
     Operation.PARTIAL_OVERWRITE: Effect.CHANGE,
     Operation.OVERWRITE: Effect.FRESH,
     Operation.REPLACE: Effect.FRESH,
-    Operation.REMOVE_FILES: Effect.FRESH,  # it names what is left of its parent among its inputs
+    Operation.REMOVE_FILES: Effect.RESTORE,  # and what it kept of the versions since is among its inputs
 }
 _REPLACING: Final = frozenset({Operation.OVERWRITE, Operation.PARTIAL_OVERWRITE, Operation.REPLACE})
 _LAKE_FORMATS: Final = frozenset(one.value for one in TableFormat)
@@ -150,7 +150,14 @@ def _governed(
         Effect.FRESH if commit.version == 0 else effect_of(operation),
         known=commit.lineage_verdict is RecordVerdict.COMPLETE and not (outside or nowhere or unpinned),
         record=record,
+        target=_base_of(record, commit.version) if operation == Operation.REMOVE_FILES else None,
     )
+
+
+def _base_of(record: LineageRecord, version: int) -> int | None:
+    """The version that was there before the first of the removed files."""
+    whole = [one.version for one in record.inputs if one.from_version is None and one.version is not None]
+    return next((base for base in whole if base < version), None)
 
 
 def _version(

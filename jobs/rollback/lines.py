@@ -62,7 +62,7 @@ def _lost(graph: VersionGraph, head: int, target: int) -> tuple[int, ...]:
     for node in graph.ancestors(head):
         if node == target:
             return tuple(sorted(lost))
-        lost.append(node)
+        lost.extend((node, *graph.kept(node)))
     kept = frozenset(graph.ancestors(target))  # a version somebody named, on a way that a RESTORE has left
     return tuple(sorted(node for node in lost if node not in kept))
 
@@ -104,9 +104,9 @@ def _only_maintenance(graph: VersionGraph, nodes: Sequence[int], history: dict[i
 
 def _live(graph: VersionGraph, node: int) -> set[int]:
     """The versions that a version's content is made of: back to the one that began anew."""
-    found = set()
+    found = set[int]()
     for one in graph.ancestors(node):
-        found.add(one)
+        found.update((one, *graph.kept(one)))
         if graph.effects[one] == Effect.FRESH:
             break
     return found

@@ -51,6 +51,8 @@ def _version(number: int, line: str) -> Version:
     if what == "RESTORE":
         target = None if found["target"] is None else int(found["target"])
         return replace(one, effect=Effect.RESTORE, target=target, known=target is not None, rows=None)
+    if what == "remove files":
+        return replace(one, target=one.inputs[0].version, rows=None)
     if what.isupper():
         touch = Touch.MAINTENANCE if what in _MAINTENANCE else Touch.SCHEMA
         touch = Touch.PROPERTIES if what == "SET TBLPROPERTIES" else touch

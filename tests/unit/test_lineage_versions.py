@@ -54,7 +54,7 @@ def governed(operation: str, recorded: Operation, mode: str | None = None, **cha
         (governed("MERGE", Operation.MERGE), "merge", Effect.CHANGE),
         (governed("UPDATE", Operation.UPDATE), "update", Effect.CHANGE),
         (governed("DELETE", Operation.DELETE), "delete", Effect.CHANGE),
-        (governed("DELETE", Operation.REMOVE_FILES, added_files=0), "remove files", Effect.FRESH),
+        (governed("DELETE", Operation.REMOVE_FILES, added_files=0), "remove files", Effect.RESTORE),
         (governed("CREATE OR REPLACE TABLE AS SELECT", Operation.REPLACE), "replace", Effect.FRESH),
         (governed("CREATE OR REPLACE TABLE AS SELECT", Operation.OVERWRITE), "overwrite", Effect.FRESH),
         (governed("WRITE", Operation.APPEND, "ErrorIfExists", version=0), "append", Effect.FRESH),

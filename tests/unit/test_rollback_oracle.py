@@ -102,8 +102,9 @@ def _without_files(case: Case, made: TablePlan) -> VersionGraph:
     removal = Version(
         version=made.from_version + 1,
         operation=record.operation,
-        effect=Effect.FRESH,
+        effect=Effect.RESTORE,
         known=True,
+        target=min(made.undoable) - 1,
         inputs=record.inputs,
         format_id=history[-1].format_id,
     )

@@ -248,6 +248,17 @@ def test_a_table_without_a_clean_version_is_dropped_or_quarantined_by_consent_al
         assert (one.step, one.to_version, one.blocked_by) == (step, None, ())
 
 
+def test_going_back_behind_removed_files_never_brings_them_back() -> None:
+    mended = history("create", "append", "append", "append", "append", "remove files <- a@1, a@2..4")
+    request = RollbackRequest(seeds=(BadVersions(table_id="a", versions=(3,)),))
+    one = table(plan(request, {"a": mended}), "a")
+    assert (one.from_version, one.to_version, one.tainted) == (5, 1, (3, 5))
+    assert [lost.version for lost in one.collateral] == [4], "what the removal had kept of the others"
+    onto = (*mended, replace(mended[4], version=6))
+    bad = RollbackRequest(seeds=(BadVersions(table_id="a", versions=(6,)),))
+    assert table(plan(bad, {"a": onto}), "a").to_version == 5
+
+
 def test_a_streams_batch_is_not_added_again_because_the_stream_will() -> None:
     seed = BadVersions(table_id="a", versions=(1,))
     batch = replace(A[2], transactions=(("query-1", 7),))
