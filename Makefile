@@ -29,7 +29,7 @@ check: $(READY) ## lint, format, types and the import contracts
 	.venv/bin/mypy tests bench examples
 	.venv/bin/lint-imports
 
-test: $(READY) jars ## every test: fast ones first, then real servers and Spark, then the heavy ones
+test: $(READY) jars ## every test: fast ones, real servers and Spark, the heavy ones
 	$(PY) tests/run_all.py $(ARGS)
 
 test-fast: $(READY) ## the tests that need neither Java nor a server and kill nothing

@@ -1,7 +1,7 @@
-"""Runs every test: the fast ones in one process, then each file that needs Spark or a server in a process of its own.
+"""Runs every test: the fast ones in one process, each file that needs Spark or a server in a process of its own.
 
-Two files run at once; what they say is printed when they end. A file has its own Spark session and servers, so that no
-file's mishap becomes another's. The last line sums up.
+Two of these run at once, the fast ones among the first; what they say is printed when they end. A file has its own Spark
+session and servers, so that no file's mishap becomes another's. The last line sums up.
 What fails gets one second try on fresh servers and is named for it: a busy machine must not look like a mistake.
 
     python tests/run_all.py [pytest arguments]
@@ -22,20 +22,33 @@ NOTHING_COLLECTED = 5
 LONGEST_SECONDS = 1_200.0
 AT_ONCE = 2
 """So many files at once: much of their time goes into starting servers, which one core does alone."""
+LONGEST = (
+    "test_vacuum",
+    "test_worker_crash",
+    "test_sync_crash",
+    "test_log_care",
+    "test_governed_writes",
+    "test_engine",
+)
+"""These begin first, so that at the end one core does not wait for the other."""
 PRINTING = threading.Lock()
 
 
 def main() -> int:
     """Run all groups; 1 if anything failed."""
     totals: Counter[str] = Counter()
-    broken = run_twice(totals, "fast", ["-m", f"not ({SLOW})"])
-    files = sorted([*TESTS.glob("contract/test_*.py"), *TESTS.glob("integration/test_*.py")])
+    files = sorted([*TESTS.glob("contract/test_*.py"), *TESTS.glob("integration/test_*.py")], key=_turn)
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        ended = pool.map(lambda path: run_twice(totals, path.stem, ["-m", SLOW, str(path)]), files)
-        broken |= any(list(ended))
+        fast = pool.submit(run_twice, totals, "fast", ["-m", f"not ({SLOW})"])
+        slow = [pool.submit(run_twice, totals, path.stem, ["-m", SLOW, str(path)]) for path in files]
+        broken = any(one.result() for one in (fast, *slow))
     failed = totals["failed"] + totals["error"]
     print(f"{totals['passed']} passed, {failed} failed, {totals['skipped']} skipped", flush=True)
     return 1 if broken or failed else 0
+
+
+def _turn(path: Path) -> tuple[bool, str]:
+    return path.stem not in LONGEST, path.stem
 
 
 def run_twice(totals: Counter[str], name: str, arguments: list[str]) -> bool:
