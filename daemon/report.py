@@ -34,6 +34,13 @@ class CycleReport:
         """Runs recorded in this cycle that did not work out."""
         return sum(row.outcome in (Outcome.FAILED, Outcome.ABANDONED) for row in self.recorded)
 
+    @property
+    def eventful(self) -> bool:
+        """Whether anything happened that was not so before."""
+        return bool(
+            self.changed or self.skipped or self.adopted or self.reaped or self.recorded or self.queued
+        )
+
     def sentence(self) -> str:
         """The cycle in one sentence, naming only what there was."""
         if self.trouble is not None:

@@ -79,6 +79,7 @@ class Service:
     _troubles: int = 0
     _failed_runs: int = 0
     _discover: bool = True
+    _hasty: bool = False
 
     def run(self, until: Until = Until.STOPPED) -> ExitCode:
         """Run. Returns OK, PARTLY if a run failed (`idle`), PRECONDITION if another daemon leads (`once`, `idle`),
@@ -125,6 +126,7 @@ class Service:
         return ExitCode.OK if report.trouble is None else ExitCode.FAILED
 
     def _until_idle(self) -> ExitCode:
+        self._hasty = True
         while not self._stopping.is_set():
             self.parts.vitals.beat()
             report = self._sweep(quietly=False)
@@ -170,7 +172,9 @@ class Service:
         self._troubles = 0 if report.trouble is None else self._troubles + 1
         self._failed_runs += report.failed_runs
         log = get_log("cycle")
-        (log.info if report.trouble is None else log.error)(report.sentence())
+        # Somebody who waits for the fleet to be done need not read three times a second that it is not.
+        calm = log.debug if self._hasty and not (report.eventful or report.idle) else log.info
+        (calm if report.trouble is None else log.error)(report.sentence())
         return report
 
     def _fenced(self, error: FencedError) -> None:
