@@ -64,12 +64,14 @@ def _writers(table: TablePlan, told: pa.Table, planned: Mapping[str, TablePlan])
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Reader:
     """A query that reads the table and writes the one called `name`. `upto`: the last version whose rows this one still
-    has, None if it has none; `again`: it lost batches, and what they had read begins after this version."""
+    has, None if it has none; `again`: it lost batches, and what they had read begins after this version; `out`: batches
+    are taken out of its middle, and had read versions from the first of these up to the second."""
 
     query_id: str
     name: str
     upto: int | None
     again: int | None
+    out: tuple[int, int] | None = None
 
 
 def _readers(
@@ -86,6 +88,8 @@ def _readers(
 def _reader(batches: pa.Table, sink: TablePlan | None, name: str) -> _Reader:
     """Of the queries that wrote one table from another the last one may still run; all of them brought its rows."""
     last = batches.sort_by("output_version")["run_id"][-1].as_py()
+    if sink is not None and sink.step is Step.REMOVE_FILES and _takes_away(sink):
+        return _thinned(batches, sink, name=name, last=last)
     keeps = sink.to_version if sink is not None and _takes_away(sink) else None
     kept, lost = batches, batches.slice(0, 0)
     if sink is not None and keeps is not None:
@@ -100,9 +104,22 @@ def _reader(batches: pa.Table, sink: TablePlan | None, name: str) -> _Reader:
     )
 
 
+def _thinned(batches: pa.Table, sink: TablePlan, *, name: str, last: str) -> _Reader:
+    gone = batches.filter(pc.is_in(batches["output_version"], value_set=pa.array(sink.undoable, pa.int64())))
+    first = pc.min(pc.fill_null(gone["from_version"], _BEFORE_ALL)).as_py()
+    return _Reader(
+        query_id=last,
+        name=name,
+        upto=pc.max(batches["input_version"]).as_py(),
+        again=None,
+        out=None if first is None else (first + 1, pc.max(gone["input_version"]).as_py()),
+    )
+
+
 def _advice(table: TablePlan, reader: _Reader) -> str:
     made = table.from_version + 1
-    keeps = table.from_version if table.to_version is None else table.to_version
+    newest = table.from_version if table.to_version is None else table.to_version
+    clean = made if table.step is Step.REMOVE_FILES else newest
     begins = f"`startingVersion` {made} and `skipChangeCommits`"
     who = f"{reader.query_id} (writes {reader.name}) reads it and fails at version {made}. Stop it before `apply`"
     anew = f"{who}, then start it with a new checkpoint"
@@ -114,9 +131,12 @@ def _advice(table: TablePlan, reader: _Reader) -> str:
             f"{who}, then empty {reader.name} and start it with a new checkpoint: its undone batches were made from all "
             "that it had ever read."
         )
-    if missing is not None and missing < keeps:
-        return (
-            f"{anew}, {begins}. Before that, take to {reader.name} what version {keeps} of {table.name} has and version "
-            f"{missing} has not."
+    said = f"{anew}, {begins}."
+    if missing is not None and missing < newest:
+        said += f" Before that, take to {reader.name} what version {clean} of {table.name} has and version {missing} has not."
+    if reader.out is not None and not set(range(reader.out[0], reader.out[1] + 1)) <= set(table.tainted):
+        said += (
+            f" What is taken out of {reader.name} had also read clean ones of the versions {reader.out[0]} to "
+            f"{reader.out[1]}: add their rows by hand."
         )
-    return f"{anew}, {begins}."
+    return said

@@ -12,10 +12,10 @@ from lakewarden.catalog.model import Confidence, LineageRow
 from lakewarden.catalog.system.base import LINEAGE
 from lakewarden.catalog.system.codec import codec
 from lakewarden.jobs.rollback.render import as_json, as_tree
-from lakewarden.jobs.rollback.request import RollbackRequest, ToVersion
+from lakewarden.jobs.rollback.request import BadVersions, RollbackRequest, ToVersion
 from lakewarden.jobs.rollback.streams import with_streams
-from lakewarden.jobs.rollback.values import RollbackPlan
-from support.tables_by_hand import history, plan
+from lakewarden.jobs.rollback.values import RollbackPlan, Step
+from support.tables_by_hand import facts, history, plan
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PAGE = Path(__file__).parents[2] / "docs" / "streams.md"
@@ -122,6 +122,34 @@ def test_a_stream_whose_batches_are_undone_is_told_which() -> None:
             "it again."
         ),
     ]
+
+
+@pytest.mark.parametrize(
+    ("after", "said"),
+    [
+        (2, ""),
+        (
+            1,
+            " What is taken out of db.sink had also read clean ones of the versions 2 to 3: add their rows by hand.",
+        ),
+    ],
+    ids=["only the bad version", "a clean one with it"],
+)
+def test_where_files_are_taken_out_the_reader_begins_at_that_commit(after: int, said: str) -> None:
+    tables = {
+        "source": history("create", "append", "append", "append", "append"),
+        "sink": history("create", f"append <- source@0..{after}", f"append <- source@{after}..3", "append"),
+    }
+    request = RollbackRequest(
+        seeds=(BadVersions(table_id="source", versions=(3,)),), cascade=True, undo=frozenset(tables)
+    )
+    known = [facts(name, intact=frozenset({1, 2, 3, 4})) for name in tables]
+    rows = codec(LINEAGE).encode([row(1, 0, after), row(2, after, 3), row(3, 3, 4)])
+    made = with_streams(plan(request, tables, *known), rows, NAMES)
+    assert {one.name: one.step for one in made.tables} == dict.fromkeys(NAMES.values(), Step.REMOVE_FILES)
+    fails = "q (writes db.sink) reads it and fails at version 5. Stop it before `apply`"
+    begin = "`startingVersion` 5 and `skipChangeCommits`"
+    assert advice(made, "db.source") == [f"{fails}, then start it with a new checkpoint, {begin}.{said}"]
 
 
 def test_of_queries_that_followed_one_another_the_last_is_told_and_goes_on_from_what_all_have_left() -> None:
