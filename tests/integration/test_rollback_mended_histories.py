@@ -4,21 +4,25 @@ Then rolled back once more about another write, compared row by row. `LAKEWARDEN
 import os
 import random
 from collections import Counter
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.model import RollbackState, TableState
 from lakewarden.daemon.rollback import Rollbacks, rollbacks_of_services
 from lakewarden.jobs.rollback.request import BadVersions, Consent, RollbackRequest
 from lakewarden.jobs.rollback.values import RollbackPlan, Step, TablePlan
-from support.real_histories import ANA, Content, History
+from support.history_runs import Meddler, services_at
+from support.real_histories import ANA, History
+from support.scribes import Content, Kind
 
 pytestmark = pytest.mark.heavy
 
 HISTORIES = int(os.environ.get("LAKEWARDEN_REAL_HISTORIES", "48")) // 4
 SEEN: Counter[str] = Counter()
+KINDS = {Kind.APPEND: 50, Kind.OVERWRITE: 30, Kind.AGAIN: 10, Kind.COMPACT: 10}
+"""Whole rows come and go: so what has to be left can be said from the rows alone."""
 AGREED = frozenset({Consent.COLLATERAL, Consent.QUARANTINE_BORN_TAINTED})
 
 
@@ -29,12 +33,13 @@ def silent(_: str) -> None:
 def a_write(history: History, chance: random.Random) -> tuple[str, int, frozenset[int]]:
     """Some write: the table, the version that it made, its number."""
     made = [
-        (name, version, {write for write, _ in after} - {write for write, _ in before})
-        for name, versions in history.tables.items()
-        for version, (before, after) in enumerate(pairwise(((), *versions)))
+        (name, version, one.made)
+        for name, moments in history.tables.items()
+        for version, one in enumerate(moments)
+        if one.made is not None
     ]
-    name, version, writes = chance.choice([one for one in made if one[2]])
-    return name, version, frozenset(writes)
+    name, version, number = chance.choice(made)
+    return name, version, frozenset({number})
 
 
 def undo_one(history: History, name: str, version: int) -> RollbackRequest:
@@ -44,7 +49,7 @@ def undo_one(history: History, name: str, version: int) -> RollbackRequest:
 
 def left(history: History, table: TablePlan, bad: frozenset[int]) -> Content:
     """What a table holds afterwards, by the plan's word and the history's: rows as they were, none twice."""
-    versions = history.tables[table.name.removeprefix("db.")]
+    versions = [one.rows for one in history.tables[table.name.removeprefix("db.")]]
     if table.step is Step.REMOVE_FILES:
         return tuple(row for row in versions[-1] if not row[1] & bad)
     if table.step is not Step.RESTORE or table.to_version is None:
@@ -67,7 +72,8 @@ def test_what_is_mended_holds_every_clean_row_once_and_is_as_good_for_the_next_r
     tmp_path: Path, seed: int
 ) -> None:
     chance = random.Random(f"mended {seed}")
-    history = History(tmp_path, chance)
+    services = services_at(tmp_path / "home", Meddler(SystemClock()))
+    history = History(str(tmp_path / "lake"), services, chance, kinds=KINDS)
     name, version, bad = a_write(history, chance)
     rollbacks = rollbacks_of_services(history.services)
     request = undo_one(history, name, version)
@@ -99,8 +105,8 @@ def check(history: History, plan: RollbackPlan, bad: frozenset[int]) -> frozense
     """Every table is what it has to be. Returns the tables that were set aside, with their bad rows in them."""
     planned = {one.name.removeprefix("db."): one for one in plan.tables}
     aside = frozenset(name for name, one in planned.items() if one.step is Step.QUARANTINE)
-    for name, versions in history.tables.items():
-        wanted = left(history, planned[name], bad) if name in planned else versions[-1]
+    for name, moments in history.tables.items():
+        wanted = left(history, planned[name], bad) if name in planned else moments[-1].rows
         assert by_order(history.rows(name)) == by_order(wanted), name
         assert name in aside or not any(depends & bad for _, depends in wanted), name
     for one in plan.tables:

@@ -7,7 +7,7 @@ content on a table's way back that no bad write had a part in. Who executes the 
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -23,7 +23,7 @@ from support.scribes import Content, Deed, DeltaRs, Kind, Row, Scribe, Source, r
 __all__ = ["ANA", "History", "Moment", "Size"]
 
 ANA = Actor(name="ana", admin=True, origin="test")
-_KINDS: Final = {
+KINDS: Final[Mapping[Kind, int]] = {
     Kind.APPEND: 34,
     Kind.OVERWRITE: 16,
     Kind.PARTIAL: 7,
@@ -34,6 +34,7 @@ _KINDS: Final = {
     Kind.COMPACT: 9,
     Kind.RESTORE: 8,
 }
+"""What is written, and how often."""
 _SHARE_BORN_LATE: Final = 0.4
 """In so many histories a table is made when the others have a past: it may be derived from nothing but bad writes."""
 
@@ -60,7 +61,7 @@ class Moment:
 class History:
     """Tables `t0`, `t1`, ... below `root`; a table reads only from those before it, and from itself.
 
-    The first version of each is written by delta-rs, each later one by some of `scribes`.
+    The first version of each is written by delta-rs, each later one by some of `scribes`; `kinds` says what, and how often.
     """
 
     root: str
@@ -68,6 +69,7 @@ class History:
     chance: random.Random
     scribes: Sequence[Scribe] = (DeltaRs(),)
     size: Size = field(default_factory=Size)
+    kinds: Mapping[Kind, int] = field(default_factory=lambda: KINDS)
     tables: dict[str, list[Moment]] = field(default_factory=dict)
     ids: dict[str, str] = field(default_factory=dict)
     writes: int = 0
@@ -132,7 +134,7 @@ class History:
         self.ids[name] = row.table_id
 
     def _event(self, name: str) -> None:
-        kind = self.chance.choices(list(_KINDS), list(_KINDS.values()))[0]
+        kind = self.chance.choices(list(self.kinds), list(self.kinds.values()))[0]
         by = self.chance.choice(self.scribes)
         match kind:
             case Kind.COMPACT:
