@@ -330,7 +330,7 @@ def contents(spark: SparkSession, query: str) -> list[tuple[Any, ...]]:
 def tell(demo: Demo, before: dict[str, dict[str, Any]], after: dict[str, dict[str, Any]]) -> None:
     """The table a newcomer understands."""
     demo.chapter("What happened")
-    runs = demo.rows("jobs", "list")
+    runs = list(reversed(demo.rows("jobs", "list")))  # oldest first
     print(f"{'table':<15}{'small files':>13}{'on disk, KiB':>16}   what was done, and why")
     for name in sorted(after):
         small = f"{before[name]['small_files']} -> {after[name]['small_files']}"

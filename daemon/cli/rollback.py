@@ -179,10 +179,15 @@ def _show(rollback: Rollback, output: Format) -> None:
         return
     steps = [_step(rollback, number) for number in range(len(rollback.steps))]
     show(steps, columns=STEP_COLUMNS, format=output)
-    until = rollback.head.undo_until
+    until = rollback.head.undo_until if rollback.head.state is RollbackState.DONE else None
     window = "" if until is None else f"; it can be undone until {until:%Y-%m-%d %H:%M} UTC"
+    state = (
+        "undone"
+        if rollback.head.state is RollbackState.COMPENSATED and rollback.head.undo
+        else rollback.head.state
+    )
     why = "" if rollback.head.message is None else f": {rollback.head.message}"
-    note(f"Rollback {rollback.rollback_id} is {rollback.head.state}{why}{window}")
+    note(f"Rollback {rollback.rollback_id} is {state}{why}{window}")
 
 
 def _summary(rollback: Rollback) -> dict[str, Any]:

@@ -192,7 +192,7 @@ class Saga:
 
     def _finish(self, rollback: Rollback) -> Rollback:
         until = self.journal.clock.now() + self.undo_for
-        done = rollback.with_head(RollbackState.DONE, message=None, undo_until=until)
+        done = rollback.with_head(RollbackState.DONE, message=_left_alone(rollback), undo_until=until)
         self._save(done, f"rollback {rollback.rollback_id} is done")
         reach("rollback.finished")
         return done
@@ -204,6 +204,14 @@ class Saga:
 def _needs_a_person(rollback: Rollback) -> bool:
     """Whether it stopped over what could not be added again: planning anew would not help."""
     return any(row.state is RollbackState.CONFLICT for row in rollback.of_kind(RollbackStep.REAPPLY))
+
+
+def _left_alone(rollback: Rollback) -> str | None:
+    """The tables whose restore was given up because others wrote to them and left nothing bad there; None if none."""
+    restores = rollback.of_kind(RollbackStep.RESTORE)
+    done = {row.table_id for row in restores if row.state is RollbackState.DONE}
+    left = {row.name or row.table_id for row in restores if row.table_id not in done}
+    return f"{', '.join(sorted(left))}: left as others wrote it meanwhile" if left else None
 
 
 def _comes_again(error: LakewardenError) -> bool:

@@ -75,6 +75,21 @@ def test_a_writer_in_the_middle_stops_it_and_loses_nothing(lake: Lake) -> None:
     assert lake.contents("source", "derived") == {"source": [1, 2, 3], "derived": [1, 2, 3, 4]}
 
 
+def test_a_table_that_others_wrote_and_that_holds_nothing_bad_any_more_is_named_at_the_end(
+    lake: Lake,
+) -> None:
+    lake.begin(lake.step("source", 1), lake.step("derived", 0, wave=1))
+    calls = iter(range(100))
+    done = lake.go_on(
+        still_ours=lambda: lake.append("derived", 4) if next(calls) == 3 else None, extend=lambda _: []
+    )
+    assert (done.head.state, done.head.message) == (
+        State.DONE,
+        "db.derived: left as others wrote it meanwhile",
+    )
+    assert lake.contents("source", "derived") == {"source": [1, 2], "derived": [1, 2, 3, 4]}
+
+
 def test_a_restore_that_spark_made_over_somebodys_commit_before_it_was_killed_is_put_back(lake: Lake) -> None:
     lake.begin(lake.step("source", 1))
     lake.append("source", 4)  # slips in between the last look at head and Spark's own
