@@ -2,11 +2,7 @@
 
 import json
 import os
-import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,44 +11,15 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from lakewarden.catalog.lineage.record import LineageInput, LineageRecord, Operation, custom_metadata
 from lakewarden.daemon.cli import run as command_module
-from lakewarden.daemon.cli.app import run
-
-
-@dataclass(frozen=True)
-class Said:
-    """What a command left: exit code, standard output, standard error."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-Cli = Callable[..., Said]
+from support.commands import Cli, caller
 
 
 @pytest.fixture
 def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Cli:
     """Runs one command in this process, as the script does, on a home of its own."""
-    monkeypatch.setenv("LAKEWARDEN_HOME", str(tmp_path / "home"))
     # `daemon` sets up logging for its process, which here is everybody's, on a stream that is closed afterwards.
     monkeypatch.setattr(command_module, "configure", lambda **_: None)
-
-    def call(*arguments: str) -> Said:
-        monkeypatch.setattr(sys, "argv", ["lakewarden", *arguments])
-        code = 0
-        try:
-            run()
-        except SystemExit as end:
-            code = int(end.code or 0)
-        sys.stdout.flush()
-        captured = capfdbinary.readouterr()
-        return Said(code, captured.out.decode(), captured.err.decode())
-
-    return call
+    return caller(tmp_path / "home", monkeypatch, capfdbinary)
 
 
 @pytest.fixture

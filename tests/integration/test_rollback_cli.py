@@ -1,12 +1,10 @@
 """`lakewarden rollback` and ROLLBACK TABLE on real Delta tables: plans, applications, and what the user reads when not."""
 
 import getpass
-import json
 import shutil
-import sys
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,30 +13,19 @@ from deltalake import DeltaTable
 
 from lakewarden.catalog.model import Finding, HealthRow, Severity, TableRow
 from lakewarden.catalog.system.base import AUDIT, HEALTH, TABLES, Rows
-from lakewarden.daemon.cli.app import run
 from lakewarden.daemon.settings import load_settings
 from support import beside_worker
+from support.commands import Cli, Said, caller
 from support.daemon_process import FakeWorkerServices
 from support.derived import ids, overwrite, write
 from support.rollback_messages import SAYS
 from support.writer_beside import finished
 
 
-@dataclass(frozen=True)
-class Said:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
 class Desk:
     """A home with a source, a table derived from it, one healed by an overwrite, and one that read only clean data."""
 
-    def __init__(self, folder: Path, call: Callable[..., Said]) -> None:
+    def __init__(self, folder: Path, call: Cli) -> None:
         self.folder, self.call = folder, call
         self.source, self.derived = folder / "lake" / "source", folder / "lake" / "derived"
         self.healed, self.clean = folder / "lake" / "healed", folder / "lake" / "clean"
@@ -94,25 +81,13 @@ class Desk:
 
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Desk:
-    monkeypatch.setenv("LAKEWARDEN_HOME", str(tmp_path / "home"))
     # The composition root with workers that need no Spark; everything else is what the script runs.
     monkeypatch.setattr(
         "lakewarden.daemon.cli.common.open_services",
         lambda home: FakeWorkerServices(load_settings(home=home)),
     )
 
-    def call(*arguments: str) -> Said:
-        monkeypatch.setattr(sys, "argv", ["lakewarden", *arguments])
-        code = 0
-        try:
-            run()
-        except SystemExit as end:
-            code = int(end.code or 0)
-        sys.stdout.flush()
-        captured = capfdbinary.readouterr()
-        return Said(code, captured.out.decode(), captured.err.decode())
-
-    return Desk(tmp_path, call)
+    return Desk(tmp_path, caller(tmp_path / "home", monkeypatch, capfdbinary))
 
 
 def by_name(said: Said) -> dict[str, Any]:

@@ -3,29 +3,20 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lakewarden.daemon.cli.app import run
+from support.commands import Cli, caller
 from support.delta_logs import LogWriter, add
 from support.stream_files import QUERY, checkpoint, offset
-
-
-@dataclass(frozen=True)
-class Said:
-    code: int
-    out: str
-    err: str
 
 
 class Shore:
     """A home with a source and a sink; the stream between them has written three batches."""
 
-    def __init__(self, folder: Path, call: Callable[..., Said]) -> None:
+    def __init__(self, folder: Path, call: Cli) -> None:
         self.folder, self.call = folder, call
         source, sink = (LogWriter(root=folder / name).create() for name in ("source", "sink"))
         for epoch in range(3):
@@ -66,20 +57,7 @@ class Shore:
 def shore(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> Shore:
-    monkeypatch.setenv("LAKEWARDEN_HOME", str(tmp_path / "home"))
-
-    def call(*arguments: str) -> Said:
-        monkeypatch.setattr(sys, "argv", ["lakewarden", *arguments])
-        code = 0
-        try:
-            run()
-        except SystemExit as end:
-            code = int(end.code or 0)
-        sys.stdout.flush()
-        captured = capfdbinary.readouterr()
-        return Said(code, captured.out.decode(), captured.err.decode())
-
-    return Shore(tmp_path, call)
+    return Shore(tmp_path, caller(tmp_path / "home", monkeypatch, capfdbinary))
 
 
 def test_a_table_tells_of_the_streams_in_its_log(shore: Shore) -> None:
