@@ -4,7 +4,10 @@ wave: the folder that BESIDE names."""
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
+
+from deltalake import DeltaTable
 
 from lakewarden.jobs.engine.fake import FakeEngine
 from support import fake_worker, writer_beside
@@ -21,12 +24,15 @@ class BesideEngine(FakeEngine):
         version = super().restore(location, requires=requires, to=to, apps=apps, run_id=run_id)
         if not self.writes:
             self.writes = True
-            writer = subprocess.Popen(
-                [sys.executable, writer_beside.__file__, os.environ["BESIDE"], str(_FIRST), str(_COUNT)],
-                stdout=subprocess.PIPE,
+            place = os.environ["BESIDE"]
+            before = DeltaTable(place).version()
+            subprocess.Popen(
+                [sys.executable, writer_beside.__file__, place, str(_FIRST), str(_COUNT)],
+                stdout=subprocess.DEVNULL,
+                start_new_session=True,  # it lives longer than this worker and its process group
             )
-            assert writer.stdout is not None
-            writer.stdout.readline()  # its first commit is there
+            while DeltaTable(place).version() == before:
+                time.sleep(0.02)
         return version
 
 
