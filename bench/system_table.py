@@ -1,7 +1,7 @@
 """The system table with real columns: upserts of 1, 100 and 10,000 rows at 1,000 and 100,000 rows, beside bare delta-rs;
 the commands that read it, a daemon with 1,000 tables, and what a warm worker is worth (bench.vacuum).
 
-`.venv/bin/python -m bench.system_table [--quick] -o json`
+`.venv/bin/python -m bench.system_table [--quick] [--processes] -o json`; `--processes` leaves out all but commands and daemon.
 """
 
 import random
@@ -15,7 +15,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
 from bench.fleet import fleet
-from bench.measure import Figures, Options, median_ms, options, report
+from bench.measure import Figures, Options, median_ms, parser_of, report
 from bench.processes import commands, daemon
 from bench.vacuum import ratios
 from lakewarden.catalog.model import TableRow
@@ -31,14 +31,17 @@ SMALL, LARGE = 1_000, 100_000
 
 def main() -> None:
     """Measure everything and print it."""
-    chosen = options(__doc__ or "")
-    rows = fleet(LARGE)
+    parser = parser_of(__doc__ or "")
+    parser.add_argument("--processes", action="store_true", help="only the commands and the daemon")
+    asked = parser.parse_args()
+    chosen, rows = Options(quick=asked.quick), fleet(LARGE)
     with tempfile.TemporaryDirectory(prefix="lakewarden-bench-") as folder:
         place = Path(folder)
-        figures = {**upserts(place, rows, chosen), **floor(place, rows, chosen)}
         home = place / "home"
+        figures = {} if asked.processes else {**upserts(place, rows, chosen), **floor(place, rows, chosen)}
         filled_store(home / "system", rows)
-        report({**figures, **commands(home, chosen), **daemon(place, chosen), **ratios(chosen)})
+        figures |= {**commands(home, chosen), **daemon(place, chosen)}
+        report(figures if asked.processes else {**figures, **ratios(chosen)})
 
 
 def upserts(folder: Path, rows: Sequence[TableRow], chosen: Options) -> Figures:
