@@ -4,31 +4,34 @@
 and a third of a second of a command's life.
 """
 
+from typing import cast
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["distinct_pairs", "highest_of_each", "in_order"]
+__all__ = ["coded", "distinct_pairs", "highest_of_each", "in_order", "whole"]
 
 
 def highest_of_each(names: pa.ChunkedArray, numbers: pa.ChunkedArray) -> dict[str, int]:
     """The highest of the numbers that stand beside each name. Neither column has nulls."""
-    coded, values = _coded(names), _whole(numbers)
+    by_name, values = coded(names), whole(numbers)
     order = pc.sort_indices(
-        pa.table({"name": coded.indices, "number": values}), [("name", "ascending"), ("number", "ascending")]
+        pa.table({"name": by_name.indices, "number": values}),
+        [("name", "ascending"), ("number", "ascending")],
     )
-    sorted_names = coded.indices.take(order)
+    sorted_names = by_name.indices.take(order)
     count = len(order)
     if count == 0:
         return {}
     ends = pc.indices_nonzero(pc.not_equal(sorted_names.slice(0, count - 1), sorted_names.slice(1)))
     last = order.take(pa.concat_arrays([ends, pa.array([count - 1], ends.type)]))
-    found = coded.dictionary.take(coded.indices.take(last))
+    found = by_name.dictionary.take(by_name.indices.take(last))
     return dict(zip(found.to_pylist(), values.take(last).to_pylist(), strict=True))
 
 
 def distinct_pairs(first: pa.ChunkedArray, second: pa.ChunkedArray) -> list[tuple[str, str]]:
     """Every pair of names that stands in a row, once. Neither column has nulls."""
-    one, other = _coded(first), _coded(second)
+    one, other = coded(first), coded(second)
     width = max(len(other.dictionary), 1)
     keys = pc.unique(pc.add(pc.multiply(one.indices.cast(pa.int64()), width), other.indices.cast(pa.int64())))
     places = pc.divide(keys, width)
@@ -42,9 +45,11 @@ def in_order(table: pa.Table, column: str) -> pa.Table:
     return table.take(pc.sort_indices(table.column(column)))
 
 
-def _coded(names: pa.ChunkedArray) -> pa.DictionaryArray:
-    return _whole(names.dictionary_encode())
+def coded(names: pa.ChunkedArray) -> pa.DictionaryArray:
+    """Names as numbers of distinct names: what is compared and looked up then is a thousandth of the strings."""
+    return cast(pa.DictionaryArray, whole(names.dictionary_encode()))
 
 
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+def whole(column: pa.ChunkedArray) -> pa.Array:
+    """A column in one piece, copied only if it is in several."""
+    return cast(pa.Array, column.chunk(0) if column.num_chunks == 1 else column.combine_chunks())

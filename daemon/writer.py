@@ -89,31 +89,19 @@ class Writer:
         if row is None:
             return
         get_log("sweep").warning("reads what was undone", table=row.name, because=finding.message)
-        self.notifier.tell(
-            Event(
-                kind=EventKind.READS_UNDONE,
-                table_id=row.table_id,
-                name=row.name,
-                owner=row.owner,
-                message=f"{row.name}: {finding.message}",
-                at=look.at,
-            )
-        )
+        self._announce(EventKind.READS_UNDONE, row, f"{row.name}: {finding.message}", look.at)
 
     def _tell(self, before: TableRow | None, row: TableRow) -> None:
         """Say so when a table has just been quarantined."""
         if row.state is not TableState.QUARANTINED or (before is not None and before.state is row.state):
             return
         get_log("sweep").warning("quarantined", table=row.name, because=row.state_reason)
+        message = f"{row.name} is quarantined: {row.state_reason}"
+        self._announce(EventKind.QUARANTINED, row, message, row.updated_at)
+
+    def _announce(self, kind: EventKind, row: TableRow, message: str, at: datetime) -> None:
         self.notifier.tell(
-            Event(
-                kind=EventKind.QUARANTINED,
-                table_id=row.table_id,
-                name=row.name,
-                owner=row.owner,
-                message=f"{row.name} is quarantined: {row.state_reason}",
-                at=row.updated_at,
-            )
+            Event(kind=kind, table_id=row.table_id, name=row.name, owner=row.owner, message=message, at=at)
         )
 
 

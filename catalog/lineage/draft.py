@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakewarden.catalog.columns import whole
 from lakewarden.catalog.lineage.graph import NO_NODE, EdgeArrays, VersionGraph
 from lakewarden.catalog.lineage.numbering import Numbering, packed
 from lakewarden.catalog.lineage.versions import Effect
@@ -127,14 +128,10 @@ def finished(draft: Draft) -> VersionGraph:
 def _sorted(edges: pa.Table, key: str, other: str) -> EdgeArrays:
     order = pc.sort_indices(edges.column(key))
     return EdgeArrays(
-        key=packed(_one(edges.column(key)).take(order), "i"),
-        other=packed(_one(edges.column(other)).take(order), "i"),
-        flags=packed(_one(edges.column("flags")).take(order), "B").tobytes(),
+        key=packed(whole(edges.column(key)).take(order), "i"),
+        other=packed(whole(edges.column(other)).take(order), "i"),
+        flags=packed(whole(edges.column("flags")).take(order), "B").tobytes(),
     )
-
-
-def _one(column: pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
 
 
 def _inverted(pairs: Iterable[tuple[int, int]]) -> Mapping[int, tuple[int, ...]]:

@@ -3,11 +3,12 @@
 from array import array
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, cast
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakewarden.catalog.columns import coded, whole
 from lakewarden.catalog.lineage.incarnations import Histories, Incarnations
 from lakewarden.catalog.lineage.rows import NOT_KNOWN, NOTHING
 
@@ -53,7 +54,7 @@ class Rows:
 
     def column(self, name: str) -> pa.Array:
         """One column, in one piece."""
-        return _whole(self.table.column(name))
+        return whole(self.table.column(name))
 
 
 def encode_rows(rows: pa.Table, histories: Histories, places: Mapping[str, str]) -> tuple[Rows, Incarnations]:
@@ -61,7 +62,7 @@ def encode_rows(rows: pa.Table, histories: Histories, places: Mapping[str, str])
 
     `places` gives the `table_id` of a location that is managed now and was not when the row was written.
     """
-    outputs, inputs = _coded(rows.column("output_id")), _coded(rows.column("input_id"))
+    outputs, inputs = coded(rows.column("output_id")), coded(rows.column("input_id"))
     names = pc.unique(pa.concat_arrays([outputs.dictionary, inputs.dictionary]))
     ids = [places.get(name, name) for name in names.to_pylist()]
     tables = sorted({name for name in ids if _is_table(name)} | set(histories))
@@ -121,15 +122,10 @@ def _sorted(values: pa.Array) -> pa.Array:
     return values.take(pc.array_sort_indices(values))
 
 
-def _coded(column: pa.ChunkedArray) -> pa.DictionaryArray:
-    """Names as numbers of distinct names: what is compared and looked up then is a thousandth of the strings."""
-    return cast(pa.DictionaryArray, _whole(column.dictionary_encode()))
-
-
 def _in_one_piece(rows: pa.Table) -> pa.Table:
     """The columns that are asked for again and again, copied together once; names are numbers by now."""
     names = (name for name in rows.column_names if name not in ("output_id", "input_id", "run_id"))
-    return pa.table({name: _whole(rows.column(name)) for name in names}).append_column(
+    return pa.table({name: whole(rows.column(name)) for name in names}).append_column(
         "run_id", rows.column("run_id")
     )
 
@@ -137,7 +133,3 @@ def _in_one_piece(rows: pa.Table) -> pa.Table:
 def _spread(of_names: pa.Array, coded: pa.DictionaryArray) -> pa.Array:
     """What is known of each distinct name, for each row."""
     return of_names.take(coded.indices)
-
-
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    return cast(pa.Array, column.chunk(0) if column.num_chunks == 1 else column.combine_chunks())
