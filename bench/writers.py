@@ -2,15 +2,23 @@
 
 `.venv/bin/python -m bench.writers [--quick] -o json`
 
-Three appenders and two mergers write to one table of eight partitions from one Spark session, as fast as they can, and do
-not retry. Three rounds, each on a table of its own: `off` without a daemon, `policy` with a daemon and the default policy,
-`eager` with a policy that compacts at once and never waits for a quiet gap. `*_aborted_per_1000` counts commits that Delta
-refused for a conflict; `*_aborted_by_us_per_1000` those of them whose error names a commit of the daemon's.
+Three appenders and two mergers write to one table partitioned by time, a new partition every minute: appends go to the
+newest one, merges change a few rows of a batch just appended. One appender and one merger write with Spark, the others with
+delta-rs; each rests for 4 to 12 seconds between two commits, and nobody retries. Four rounds, each on a table of its own: `off` without a daemon,
+`default` with a daemon and the default policy, `cold` with a policy that compacts what nobody has written to for 30 seconds,
+`eager` with one that compacts at once, whoever is writing, and hardly rests when users win.
+
+`*_aborted_per_1000` counts commits refused for a conflict. Of these, `*_aborted_by_us_per_1000` are those where a commit of
+the daemon's was in the way: named by the error (Spark), or made in the meantime (delta-rs names nobody, so this is at most).
+`*_daemon_commits` were made to the table while users wrote, `*_daemon_yielded` runs were given up for a user's commit, and
+`*_files` is what a reader of the table has to open when the round ends.
 """
 
 import argparse
+import itertools
 import json
 import os
+import random
 import subprocess
 import sys
 import tempfile
@@ -22,6 +30,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import CommitFailedError
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -40,20 +51,26 @@ from lakewarden.jobs.engine.jars import default_cache, resolve_jars
 from support.hdfs import running_hdfs
 from support.jars import hdfs_jars
 
-PARTITIONS: Final = 8
-APPENDERS: Final = 3
-MERGERS: Final = 2
-SECONDS: Final = 180.0
-WARM_UP: Final = 30.0
-"""Seconds before the counting begins: users' session and the worker's are up by then."""
-OURS: Final = ("lakewarden", "delta-rs")
-"""What an error shows of a conflicting commit of ours; the users here write with Spark only."""
+SECONDS: Final = 240.0
+WARM_UP: Final = 45.0
+"""Seconds of writing before the counting begins: users' session and the worker's are warm by then."""
+PARTITION: Final = 60.0
+"""Seconds after which users go on to the next partition."""
+REST: Final = (4.0, 12.0)
+"""Seconds between two commits of a writer, from and to."""
+ROWS: Final = 100
+CHANGES: Final = 10
+OURS: Final = "lakewarden"
+"""What Spark's error shows of a conflicting commit of ours."""
 ACTOR: Final = Actor(name="bench", admin=True, origin="bench")
-EAGER: Final = {
-    "compaction.quiet": "0 seconds",
-    "compaction.min_small_files": "2",
-    "rollback.promise": "1 hour",
+QUICK: Final = {"rollback.promise": "1 hour", "compaction.min_small_files": "4"}
+ROUNDS: Final[Mapping[str, Mapping[str, str] | None]] = {
+    "off": None,
+    "default": {},
+    "cold": {**QUICK, "compaction.quiet": "30 seconds"},
+    "eager": {**QUICK, "compaction.quiet": "0 seconds"},
 }
+SETTINGS: Final = ("sweep.interval=1 s", "http.port=0", "backoff.first=2 s", "backoff.longest=10 s")
 
 
 def main() -> None:
@@ -72,42 +89,51 @@ def main() -> None:
 def measure(chosen: Options) -> Figures:
     """All rounds, one after the other."""
     seconds = SECONDS / 3 if chosen.quick else SECONDS
-    figures: Figures = {"writers": APPENDERS + MERGERS, "seconds": seconds}
+    figures: Figures = {"writers": 5, "seconds": seconds}
     with tempfile.TemporaryDirectory() as folder, running_hdfs(Path(folder) / "hdfs", hdfs_jars()) as hdfs:
         os.environ["HADOOP_CONF_DIR"] = str(hdfs.conf)
-        rounds: Mapping[str, Mapping[str, str] | None] = {"off": None, "policy": {}, "eager": EAGER}
-        for name, policy in rounds.items():
+        for name, policy in ROUNDS.items():
             print(f"round {name}: {seconds:.0f} s", file=sys.stderr, flush=True)
-            place = f"{hdfs.uri}/lake/{name}"
-            found = _round(Path(folder), place, policy, seconds)
+            found = measure_round(Path(folder) / name, f"{hdfs.uri}/lake/{name}", policy, seconds)
             print(found, file=sys.stderr, flush=True)
             figures |= {f"{name}_{key}": value for key, value in found.items()}
     return figures
 
 
-def _round(folder: Path, place: str, policy: Mapping[str, str] | None, seconds: float) -> Figures:
+def measure_round(home: Path, place: str, policy: Mapping[str, str] | None, seconds: float) -> Figures:
+    """Users beside a daemon with that policy, or beside none; `home` is the daemon's."""
     command = [sys.executable, "-m", "bench.writers", "--users", place, "--seconds", str(seconds)]
-    users = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    )
-    daemon = None if policy is None else _daemon(folder / place.rpartition("/")[2], place, policy)
+    users = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    daemon = None if policy is None else _daemon(home, place, policy)
     try:
-        _wait_for(lambda: DeltaReader().is_table(place))
-        time.sleep(WARM_UP)
-        said, _ = users.communicate(b"go\n")
+        said, _ = users.communicate()
     finally:
         if daemon is not None:
             daemon.terminate()
             daemon.wait(120)
-    counted: Counter[str] = Counter(json.loads(said))
-    ours = [one for one in DeltaReader().commits(place, after=-1) if one.run_id is not None]
-    assert counted["tried"] > 0
+    found = json.loads(said)
+    counted: Counter[str] = Counter(found["counted"])
+    ours = [one.version for one in DeltaReader().commits(place, after=-1) if one.run_id is not None]
+    by_us = counted["named_us"] + sum(
+        any(begun < version <= ended for version in ours) for begun, ended in found["unnamed"]
+    )
+    tried = counted["tried"]
+    assert tried > 0
     return {
-        "commits_tried": counted["tried"],
-        "aborted_per_1000": 1000 * counted["aborted"] / counted["tried"],
-        "aborted_by_us_per_1000": 1000 * counted["aborted_by_us"] / counted["tried"],
-        "daemon_commits": len(ours),
+        "commits_tried": tried,
+        "aborted_per_1000": 1000 * (counted["named"] + counted["named_us"] + len(found["unnamed"])) / tried,
+        "aborted_by_us_per_1000": 1000 * by_us / tried,
+        "daemon_commits": sum(found["first"] < version <= found["last"] for version in ours),
+        "daemon_yielded": 0 if policy is None else _yielded(home),
+        "files": len(DeltaTable(place).file_uris()),
     }
+
+
+def _yielded(home: Path) -> int:
+    """Runs that a user's commit beat."""
+    command = [LAKEWARDEN, "jobs", "list", "bench.orders", "-o", "json", "--limit", "1000"]
+    listed = subprocess.run(command, env=_environment(home), check=True, stdout=subprocess.PIPE)
+    return sum(run["outcome"] == "failed" for run in json.loads(listed.stdout))
 
 
 def _daemon(home: Path, place: str, policy: Mapping[str, str]) -> "subprocess.Popen[bytes]":
@@ -115,40 +141,37 @@ def _daemon(home: Path, place: str, policy: Mapping[str, str]) -> "subprocess.Po
     services: Services = open_services(home=home)
     home.mkdir(parents=True)
     services.store.create(system_rows(services.store, now=services.clock.now(), actor="bench"))
-    _wait_for(lambda: DeltaReader().is_table(place))
-    register(services.desk, place, actor=ACTOR, name="bench.orders", source=Source.REGISTER)
-    wanted = {"mode": "manage", **policy}
-    set_policy(
-        services.desk,
-        "bench.orders",
-        {key: parse_value(key, text) for key, text in wanted.items()},
-        actor=ACTOR,
-    )
-    log = (home / "daemon.log").open("wb")
-    return subprocess.Popen(
-        [LAKEWARDEN, "daemon", "--set", "sweep.interval=1 s", "--set", "http.port=0"],
-        env={**os.environ, "LAKEWARDEN_HOME": str(home)},
-        stdout=log,
-        stderr=log,
-    )
-
-
-def _wait_for(check: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 120
-    while not check():
+    while not DeltaReader().is_table(place):
         assert time.monotonic() < deadline
         time.sleep(0.2)
+    register(services.desk, place, actor=ACTOR, name="bench.orders", source=Source.REGISTER)
+    wanted = {"mode": "manage", **policy}
+    values = {key: parse_value(key, text) for key, text in wanted.items()}
+    set_policy(services.desk, "bench.orders", values, actor=ACTOR)
+    log = (home / "daemon.log").open("wb")
+    settings = [word for setting in SETTINGS for word in ("--set", setting)]
+    return subprocess.Popen([LAKEWARDEN, "daemon", *settings], env=_environment(home), stdout=log, stderr=log)
+
+
+def _environment(home: Path) -> Mapping[str, str]:
+    return {**os.environ, "LAKEWARDEN_HOME": str(home)}
 
 
 @dataclass
 class Users:
-    """Writers of one table in one session, each in its own thread, counting what became of each commit."""
+    """Writers of one table, each in its own thread, counting what became of each commit."""
 
     place: str
 
     def __post_init__(self) -> None:
         self.counted: Counter[str] = Counter()
+        self.unnamed: list[tuple[int, int]] = []
         self.lock = threading.Lock()
+        self.batches = itertools.count()
+        self.last_batch = 0
+        self.counting = threading.Event()
+        self.done = threading.Event()
         jars = ",".join(map(str, resolve_jars(default_cache())))
         self.spark = (
             SparkSession.builder.master("local[2]")
@@ -160,59 +183,84 @@ class Users:
             .getOrCreate()
         )
 
-    def write(self, seconds: float) -> Mapping[str, int]:
-        """Make the table and warm up, wait for a line on standard input, write for so long; returns how many commits were tried, and how many were aborted, and by whom."""
-        rows = self.spark.range(8_000).selectExpr("id", f"id % {PARTITIONS} AS part", "0L AS n")
-        rows.write.format("delta").partitionBy("part").save(self.place)
-        for number in range(4):
-            self._try(self._append, number, 0)
-            self._try(self._merge, number % MERGERS, 0)
-        self.counted.clear()
-        sys.stdin.readline()
-        end = time.monotonic() + seconds
-        deeds = [self._append] * APPENDERS + [self._merge] * MERGERS
-        threads = [
-            threading.Thread(target=self._work, args=(deed, number, end)) for number, deed in enumerate(deeds)
-        ]
+    def write(self, seconds: float) -> Mapping[str, object]:
+        """Make the table and write: first to warm up, then so many seconds counted.
+
+        Returns what was counted, the versions at the two ends, and for each aborted commit whose error names nobody the
+        version it began on and the head when it was refused.
+        """
+        self._append_by_spark(0)
+        deeds = (
+            self._append_by_spark,
+            self._append_by_delta_rs,
+            self._append_by_delta_rs,
+            self._merge_by_spark,
+            self._merge_by_delta_rs,
+        )
+        threads = [threading.Thread(target=self._work, args=job) for job in enumerate(deeds)]
         for thread in threads:
             thread.start()
+        time.sleep(WARM_UP)
+        first = self._head()
+        self.counting.set()
+        time.sleep(seconds)
+        self.done.set()
         for thread in threads:
             thread.join()
-        return self.counted
+        return {"counted": self.counted, "unnamed": self.unnamed, "first": first, "last": self._head()}
 
-    def _work(self, deed: Callable[[int, int], object], number: int, end: float) -> None:
-        turn = 0
-        while time.monotonic() < end:
-            turn += 1
-            self._try(deed, number, turn)
+    def _work(self, number: int, deed: Callable[[int], None]) -> None:
+        rests = random.Random(number)
+        while not self.done.wait(rests.uniform(*REST)):
+            counts = self.counting.is_set()
+            begun = self._head()
+            outcome = None
+            try:
+                deed(int(time.monotonic() / PARTITION))
+            except (PySparkException, Py4JJavaError) as error:
+                text = str(error)
+                assert "DELTA_CONCURRENT" in text or "Concurrent" in text or "MetadataChanged" in text, text
+                outcome = "named_us" if OURS in text else "named"
+            except CommitFailedError:
+                outcome = "unnamed"
+            if counts:
+                with self.lock:
+                    self.counted.update(["tried"] if outcome is None else ["tried", outcome])
+                    if outcome == "unnamed":
+                        self.unnamed.append((begun, self._head()))
 
-    def _try(self, deed: Callable[[int, int], object], number: int, turn: int) -> None:
-        outcome = ["tried"]
-        try:
-            deed(number, turn)
-        except (PySparkException, Py4JJavaError) as error:
-            text = str(error)
-            assert "DELTA_CONCURRENT" in text or "Concurrent" in text or "MetadataChanged" in text, text
-            outcome += ["aborted", *(["aborted_by_us"] if any(mark in text for mark in OURS) else [])]
-        with self.lock:
-            self.counted.update(outcome)
+    def _head(self) -> int:
+        return DeltaTable(self.place, without_files=True).version()
 
-    def _append(self, number: int, turn: int) -> None:
-        rows = self.spark.range(100).selectExpr(
-            f"id + {(turn * 10 + number) * 1_000_000} AS id", f"{turn % PARTITIONS}L AS part", "1L AS n"
-        )
-        rows.write.format("delta").mode("append").save(self.place)
+    def _append_by_spark(self, part: int) -> None:
+        first = next(self.batches) * ROWS
+        rows = self.spark.range(first, first + ROWS).selectExpr("id", f"{part}L AS part", "0L AS n")
+        rows.coalesce(1).write.format("delta").mode("append").partitionBy("part").save(self.place)
+        self.last_batch = first
 
-    def _merge(self, number: int, turn: int) -> None:
-        part = (turn * MERGERS + number) % PARTITIONS
-        view = f"changes_{number}"
-        self.spark.range(part, 8_000, PARTITIONS * 50).selectExpr(
-            "id", f"{turn}L AS n"
-        ).createOrReplaceTempView(view)
+    def _append_by_delta_rs(self, part: int) -> None:
+        first = next(self.batches) * ROWS
+        rows = {"id": list(range(first, first + ROWS)), "part": [part] * ROWS, "n": [0] * ROWS}
+        write_deltalake(self.place, pa.table(rows), mode="append")
+        self.last_batch = first
+
+    def _merge_by_spark(self, part: int) -> None:
+        first = self.last_batch
+        self.spark.range(first, first + CHANGES).createOrReplaceTempView("changes")
         self.spark.sql(
-            f"MERGE INTO delta.`{self.place}` t USING {view} c ON t.part = {part} AND t.id = c.id "
-            "WHEN MATCHED THEN UPDATE SET t.n = c.n"
+            f"MERGE INTO delta.`{self.place}` t USING changes c ON t.part IN ({part - 1}, {part}) AND t.id = c.id "
+            "WHEN MATCHED THEN UPDATE SET t.n = t.n + 1"
         ).collect()
+
+    def _merge_by_delta_rs(self, part: int) -> None:
+        first = self.last_batch
+        merge = DeltaTable(self.place).merge(
+            pa.table({"id": list(range(first, first + CHANGES))}),
+            f"t.part IN ({part - 1}, {part}) AND t.id = c.id",
+            source_alias="c",
+            target_alias="t",
+        )
+        merge.when_matched_update({"n": "t.n + 1"}).execute()
 
 
 if __name__ == "__main__":

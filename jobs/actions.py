@@ -65,7 +65,8 @@ class Vacuum:
 class Compact:
     """Rewrite small files of cold partitions to about `target_bytes`; purge deletion vectors where `purge`.
 
-    A partition is cold when nobody wrote to it for `quiet_seconds`.
+    A partition is cold when nobody wrote to it for `quiet_seconds`. `requires` or a later head will do: files and partitions
+    are chosen on the head that the run finds.
     """
 
     kind: Literal["compact"] = "compact"

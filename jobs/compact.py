@@ -1,7 +1,8 @@
 """Compaction: rewrite the small files of cold partitions, and purge deletion vectors where that was asked for.
 
 A partition is cold when the log shows no change in it for the quiet time: the files it has now are those it had then.
-Users' writers win: a commit of theirs that comes first makes ours fail, and the planner backs off.
+That is decided on the head which the run finds, so commits that came between planning and beginning do not matter. Users'
+writers win: a commit of theirs that comes before ours makes it fail, and the planner backs off.
 """
 
 import json
@@ -15,7 +16,7 @@ from lakewarden.catalog.formats.base import DataFile, Observation
 from lakewarden.catalog.units import about_bytes, about_seconds, count_of
 from lakewarden.jobs.actions import Compact
 from lakewarden.jobs.base import FileChange, JobContext, Partition, Report
-from lakewarden.jobs.observed import observe_at
+from lakewarden.jobs.observed import observe_since
 from lakewarden.jobs.packing import Packing, pack, with_vectors
 
 __all__ = ["compact"]
@@ -45,9 +46,9 @@ class _Work:
 def compact(ctx: JobContext, action: Compact) -> Report:
     """Compact, then purge what deletion vectors are left; skipped, without Spark, if nothing would be gained.
 
-    Raises `ConflictError` if the table moved or a writer committed first.
+    Raises `ConflictError` if a writer commits first, or the table is no longer what was planned for.
     """
-    seen = observe_at(ctx, action.requires)
+    seen = observe_since(ctx, action.requires)
     files = tuple(ctx.reader.files(ctx.target.location, version=seen.version))
     work = _work(ctx, action, seen, files)
     if work.is_nothing:
@@ -60,7 +61,7 @@ def compact(ctx: JobContext, action: Compact) -> Report:
     if work.packing.partitions:
         packed = ctx.engine.compact(
             ctx.target.location,
-            requires=action.requires,
+            requires=seen.version,
             partitions=work.scope(work.packing.partitions),
             target_bytes=action.target_bytes,
             run_id=ctx.run_id,
@@ -70,7 +71,7 @@ def compact(ctx: JobContext, action: Compact) -> Report:
         ctx.still_ours()
         purged = ctx.engine.purge_deletions(
             ctx.target.location,
-            requires=action.requires if packed.version is None else packed.version,
+            requires=seen.version if packed.version is None else packed.version,
             partitions=work.scope(work.purged),
             run_id=ctx.run_id,
         )

@@ -8,7 +8,7 @@ from lakewarden.catalog.units import parse_seconds
 from lakewarden.jobs.base import JobContext
 from lakewarden.jobs.protection import Protection, protect
 
-__all__ = ["deleted_file_retention", "observe", "observe_at", "protection_of"]
+__all__ = ["deleted_file_retention", "observe", "observe_at", "observe_since", "protection_of"]
 
 
 def observe(ctx: JobContext) -> Observation:
@@ -25,6 +25,26 @@ def observe_at(ctx: JobContext, requires: int) -> Observation:
     if seen.version != requires:
         raise ConflictError(
             f"{ctx.target.name} is at version {seen.version}; this was decided on {requires}, so nothing was changed."
+        )
+    return seen
+
+
+def observe_since(ctx: JobContext, planned: int) -> Observation:
+    """The table's head, for a run that decides on it itself whatever was committed since version `planned`.
+
+    Raises `ConflictError` if what the planner looked at is gone (a lower head: rewound by hand or made anew), or if the
+    table has come to use features that lakewarden does not act on.
+    """
+    seen = observe(ctx)
+    if seen.version < planned:
+        raise ConflictError(
+            f"{ctx.target.name} is at version {seen.version}, below {planned}, for which this was planned; nothing was "
+            "changed."
+        )
+    if seen.version > planned and seen.capabilities.unsupported:
+        raise ConflictError(
+            f"{ctx.target.name} has come to use {', '.join(seen.capabilities.unsupported)}, which lakewarden does not act on; "
+            "nothing was changed."
         )
     return seen
 

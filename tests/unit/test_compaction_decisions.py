@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakewarden.catalog.errors import ConflictError
-from lakewarden.catalog.formats.base import DataFile
+from lakewarden.catalog.formats.base import Capabilities, DataFile
 from lakewarden.catalog.units import MIB
 from lakewarden.jobs.actions import Compact
 from lakewarden.jobs.base import FileChange, Partition
@@ -20,6 +20,9 @@ from support.maintenance import DAY, NOW, AskedEngine, ValueReader, commit, cont
 TARGET = 128 * MIB
 A: Partition = (("p", "a"),)
 B: Partition = (("p", None),)
+UNABLE = Capabilities(
+    restore=False, vacuum=False, compact=False, file_statistics=False, unsupported=("variantType",)
+)
 
 
 def files(count: int, size: int, partition: Partition = (), name: str = "f") -> list[DataFile]:
@@ -141,8 +144,26 @@ def test_a_dry_run_says_what_would_be_done() -> None:
     assert engine.asked == [] and not report.skipped
 
 
-def test_a_moved_table_is_a_conflict() -> None:
+def test_what_was_committed_since_it_was_planned_is_looked_at() -> None:
+    reader = table(files(9, MIB, A) + files(9, MIB, B), last_write_at=NOW - DAY / 24)
+    reader.past[8] = files(9, MIB, A)  # what it was planned for; version 9 wrote all of B an hour ago
+    reader.history = [*reader.history[:9], commit(9, 1 / 24)]
+    engine = AskedEngine(change=FileChange(version=10, files_removed=9, files_added=1))
+    report = compact(context("/t", reader, engine), action(requires=8, quiet_seconds=7200))
+    assert engine.asked == ["compact 9"] and engine.partitions == (A,) and report.committed_version == 10
+
+
+@pytest.mark.parametrize(
+    ("planned", "changes", "sentence"),
+    [
+        pytest.param(10, {}, "is at version 9, below 10", id="made anew, or rewound by hand"),
+        pytest.param(8, {"capabilities": UNABLE}, "has come to use variantType", id="new features"),
+    ],
+)
+def test_a_table_that_is_not_what_was_planned_for_is_a_conflict(
+    planned: int, changes: dict[str, object], sentence: str
+) -> None:
     engine = AskedEngine()
-    with pytest.raises(ConflictError):
-        compact(context("/t", table(files(9, MIB)), engine), action(requires=8))
+    with pytest.raises(ConflictError, match=sentence):
+        compact(context("/t", table(files(9, MIB), **changes), engine), action(requires=planned))
     assert engine.asked == []
