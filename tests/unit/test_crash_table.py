@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from support.crash import Crash
 from support.crash_page import crash_page
-from support.crashes import BLOWS, CRASHES, Crash
+from support.crashes import BLOWS, CRASHES
 
 ROOT = Path(__file__).parents[2]
 TESTS = ROOT / "tests" / "integration"
