@@ -2,7 +2,8 @@
 
 Two of these run at once, the fast ones among the first; what they say is printed when they end. A file has its own Spark
 session and servers, so that no file's mishap becomes another's. The last line sums up.
-What fails gets one second try on fresh servers and is named for it: a busy machine must not look like a mistake.
+What fails gets one second try on fresh servers and is named for it: a busy machine must not look like a mistake. A file
+whose tests count on one another says so with the marker `together`; it is tried again as a whole.
 
     python tests/run_all.py [pytest arguments]
 """
@@ -18,6 +19,7 @@ from pathlib import Path
 TESTS = Path(__file__).parent
 SLOW = "spark or metastore or postgres or hdfs or heavy or crash"
 COUNTED = re.compile(r"(\d+) (passed|failed|skipped|error)")
+TOGETHER = "pytest.mark.together"
 NOTHING_COLLECTED = 5
 LONGEST_SECONDS = 1_200.0
 AT_ONCE = 2
@@ -40,7 +42,7 @@ def main() -> int:
     files = sorted([*TESTS.glob("contract/test_*.py"), *TESTS.glob("integration/test_*.py")], key=_turn)
     with ThreadPoolExecutor(AT_ONCE) as pool:
         fast = pool.submit(run_twice, totals, "fast", ["-m", f"not ({SLOW})"])
-        slow = [pool.submit(run_twice, totals, path.stem, ["-m", SLOW, str(path)]) for path in files]
+        slow = [pool.submit(run_twice, totals, path.stem, ["-m", SLOW, str(path)], path) for path in files]
         broken = any(one.result() for one in (fast, *slow))
     failed = totals["failed"] + totals["error"]
     print(f"{totals['passed']} passed, {failed} failed, {totals['skipped']} skipped", flush=True)
@@ -51,17 +53,18 @@ def _turn(path: Path) -> tuple[bool, str]:
     return path.stem not in LONGEST, path.stem
 
 
-def run_twice(totals: Counter[str], name: str, arguments: list[str]) -> bool:
-    """A group. What fails in it gets a second chance on fresh servers, and is named for having needed it."""
+def run_twice(totals: Counter[str], name: str, arguments: list[str], path: Path | None = None) -> bool:
+    """A group, or one file. What fails in it gets a second chance on fresh servers, and is named for having needed it."""
     own_cache = ["-o", f"cache_dir={TESTS.parent / '.pytest_cache' / name}"]  # several groups run at once
     counts, broken, said = run([*own_cache, *arguments])
     if broken:
-        said += f"== {name}: what failed, once more, on servers of its own\n"
-        again, broken, more = run(["--last-failed", *own_cache, *arguments])
+        whole = path is not None and TOGETHER in path.read_text(encoding="utf-8")
+        said += f"== {name}: {'all of it' if whole else 'what failed'}, once more, on servers of its own\n"
+        again, broken, more = run([*([] if whole else ["--last-failed"]), *own_cache, *arguments])
         said += more
         said += f"== {name} {'failed again' if broken else 'passed the second time: look into it'}\n"
         counts["failed"], counts["error"] = again["failed"], again["error"]
-        counts["passed"] += again["passed"]
+        counts["passed"] = again["passed"] + (0 if whole else counts["passed"])
     with PRINTING:
         totals.update(counts)
         sys.stdout.write(f"== {name}\n{said}")

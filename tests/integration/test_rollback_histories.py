@@ -8,7 +8,7 @@ import pytest
 
 from support.history_runs import Company, local_case
 
-pytestmark = pytest.mark.heavy
+pytestmark = [pytest.mark.heavy, pytest.mark.together]
 
 HISTORIES = 40
 SEEN: Counter[str] = Counter()

@@ -19,7 +19,7 @@ from support.hdfs import Hdfs
 from support.history_runs import Company, distant_case
 from support.spark_scribe import GovernedSpark, attached
 
-pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.heavy]
+pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.heavy, pytest.mark.together]
 
 HISTORIES = 6
 SEEN: Counter[str] = Counter()

@@ -17,7 +17,7 @@ from support.history_runs import Meddler, services_at
 from support.real_histories import ANA, History
 from support.scribes import Content, Kind
 
-pytestmark = pytest.mark.heavy
+pytestmark = [pytest.mark.heavy, pytest.mark.together]
 
 HISTORIES = int(os.environ.get("LAKEWARDEN_REAL_HISTORIES", "48")) // 4
 SEEN: Counter[str] = Counter()
