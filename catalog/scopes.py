@@ -1,22 +1,29 @@
 """Which scope rows (`*`, `db.*`) speak for a table, and what that makes of its policy, pause and hold. Pure."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
 
 from lakewarden.catalog.model import RowKind, TableRow
 from lakewarden.catalog.policies import EffectivePolicy, effective
 
-__all__ = ["GLOBAL", "Governed", "govern", "is_scope", "scope_names", "scopes_by_name"]
+__all__ = ["GLOBAL", "Governed", "govern", "is_scope", "scope_names", "scopes_by_name", "with_policy_date"]
 
 GLOBAL = "*"
+_POLICY_DATE: Final = "policy.changed_at"
+"""Property of a scope's row: when its policy last changed. A pause changes the row as well, and what no table is judged by
+must not make the sweep read every table of the scope."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Governed:
-    """A table under its scopes: the merged policy, and why it is paused or held (the widest reason wins)."""
+    """A table under its scopes: the merged policy, and why it is paused or held (the widest reason wins). `changed_at` is
+    when its row or the policy of one of its scopes last changed: what was found before was found by other rules."""
 
     row: TableRow
     policy: EffectivePolicy
+    changed_at: datetime
     paused: str | None = None
     hold: str | None = None
 
@@ -44,9 +51,18 @@ def govern(row: TableRow, scopes: Mapping[str, TableRow]) -> Governed:
         source=row.source, table=row.policy, scopes=tuple((scope.name, scope.policy) for scope in over)
     )
     levels = (*over, row)
+    dates = (
+        datetime.fromisoformat(one.properties[_POLICY_DATE]) for one in over if _POLICY_DATE in one.properties
+    )
     return Governed(
         row=row,
         policy=policy,
+        changed_at=max((row.updated_at, *dates)),
         paused=next((f"{level.name}: {level.paused}" for level in levels if level.paused is not None), None),
         hold=next((f"{level.name}: {level.hold}" for level in levels if level.hold is not None), None),
     )
+
+
+def with_policy_date(scope: TableRow, at: datetime) -> TableRow:
+    """A scope's row that says when its policy changed."""
+    return replace(scope, properties={**scope.properties, _POLICY_DATE: at.isoformat()})

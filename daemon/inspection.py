@@ -38,7 +38,9 @@ class Inspection:
         self, row: TableRow, policy: EffectivePolicy, seen: Observation | LogProblem
     ) -> tuple[Finding, ...]:
         """Findings of every check for a table that comes under management: nothing is known of it yet."""
-        return self.daily(Governed(row=row, policy=policy), seen, None, self.clock.now())
+        return self.daily(
+            Governed(row=row, policy=policy, changed_at=row.updated_at), seen, None, self.clock.now()
+        )
 
     def gone(self, governed: Governed, before: HealthRow | None, now: datetime) -> tuple[Finding, ...]:
         """Its log is not there."""

@@ -142,7 +142,7 @@ class Observer:
         if not probe.exists:
             return self._gone(governed, before, now) if must or checks or not was_gone else None
         moved = self._self_moved(row, before) if row.source is Source.SELF else self._moved(row, probe)
-        if not (must or checks or moved or was_gone or self._never_judged(row, before, on_record)):
+        if not (must or checks or moved or was_gone or self._never_judged(governed, before, on_record)):
             return None
         seen = self._read(row.table_id, reader, location)
         if isinstance(seen, LogProblem):
@@ -168,7 +168,7 @@ class Observer:
             at=now,
             findings=findings,
             seen=seen,
-            health=health if checks or not _same(health, before) else None,
+            health=health if checks or _is_news(health, before, governed) else None,
             schema=self._schema(row, seen, before, has_schema=on_record.schema),
             lineage=lineage,
             rewound=rewound,
@@ -208,16 +208,17 @@ class Observer:
             self.forget(table_id)
         return seen
 
-    def _never_judged(self, row: TableRow, before: HealthRow | None, on_record: OnRecord) -> bool:
-        """Whether the table was never judged by its row as it is now (policy, name, location), or its schema or its
-        lineage is not on record, or it was taken for late taint by an earlier process: that may have been lifted since.
-        Looks of this process that left no trace count."""
+    def _never_judged(self, governed: Governed, before: HealthRow | None, on_record: OnRecord) -> bool:
+        """Whether the table was never judged by its row as it is now (policy, name, location) and the policies of its
+        scopes, or its schema or its lineage is not on record, or it was taken for late taint by an earlier process: that
+        may have been lifted since. Looks of this process that left no trace count."""
+        row = governed.row
         looked = self._looked_at.get(row.table_id)
         if before is None or (looked is None and not on_record.complete and row.source is not Source.SELF):
             return True
         if looked is None and any(one.check == READS_UNDONE for one in before.findings):
             return True
-        return row.updated_at > (max(looked, before.observed_at) if looked else before.observed_at)
+        return governed.changed_at > (max(looked, before.observed_at) if looked else before.observed_at)
 
     def _moved(self, row: TableRow, probe: ProbeResult) -> bool:
         """Whether the table moved. One that could not be read moved only if it looks different from then: a broken
@@ -342,6 +343,13 @@ def _requests(
 
 def _is_gone(health: HealthRow) -> bool:
     return any(one.check == _EXISTS and one.severity is Severity.ERROR for one in health.findings)
+
+
+def _is_news(health: HealthRow, before: HealthRow | None, governed: Governed) -> bool:
+    """Whether there is anything to write: it says something else, or it was found by rules that came after what is on
+    record. A row from the future (some machine's clock is ahead) is no reason to write in every sweep."""
+    newly_judged = before is not None and before.observed_at < governed.changed_at <= health.observed_at
+    return newly_judged or not _same(health, before)
 
 
 def _same(health: HealthRow, before: HealthRow | None) -> bool:

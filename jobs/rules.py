@@ -42,6 +42,9 @@ PURGE_DELETED_SHARE: Final = 0.1
 """Share of rows that deletion vectors hide from which rewriting the files pays."""
 QUEUEING_TIME: Final = timedelta(seconds=10)
 """Between writing the row of a conversion and queueing its run, an asker that has not crashed needs less than this."""
+_OUTDATED: Final = (
+    "its policy or its row changed since the last sweep; the next one checks the retention properties by it"
+)
 PROPERTIES_GAP: Final = 5
 """Setting properties takes milliseconds: a fifth of the quiet time that a compaction needs is enough."""
 
@@ -93,6 +96,8 @@ def purge(view: TableView, world: World, now: datetime) -> Answer:
 def properties(view: TableView, world: World, now: datetime) -> Answer:
     """Retention properties that do not carry the policy are set, all together, in a quiet gap."""
     found = _findings(view, (RETENTION_CHECK,))
+    if _is_outdated(view):
+        return NotDue(action=Action.PROPERTIES, why=WhyNot.NOT_OBSERVED, because=_OUTDATED)
     if not found:
         return _nothing(Action.PROPERTIES, "the retention properties carry the policy")
     policy = view.governed.policy
@@ -108,6 +113,8 @@ def properties(view: TableView, world: World, now: datetime) -> Answer:
 
 def vacuum(view: TableView, world: World, now: datetime) -> Answer:
     """Removed files older than the retention, or a full listing that policy asks for from time to time."""
+    if _is_outdated(view):
+        return NotDue(action=Action.VACUUM, why=WhyNot.NOT_OBSERVED, because=_OUTDATED)
     if _findings(view, (RETENTION_CHECK,)):
         because = "the table's retention properties have to carry the policy first"
         return NotDue(action=Action.VACUUM, why=WhyNot.PROPERTIES_FIRST, because=because)
@@ -311,6 +318,11 @@ def _version(view: TableView) -> int:
 def _findings(view: TableView, checks: tuple[str, ...]) -> str:
     health = view.health
     return " ".join(found.message for found in health.findings if found.check in checks) if health else ""
+
+
+def _is_outdated(view: TableView) -> bool:
+    """Whether the table's findings are older than what they would have to be judged by."""
+    return _health(view).observed_at < view.governed.changed_at
 
 
 def _recent(view: TableView, action: Action, rest: timedelta, now: datetime) -> NotDue | None:

@@ -14,7 +14,7 @@ from lakewarden.catalog.lineage.checkpoints import (
 from lakewarden.catalog.model import Dependency, OnRollback, RowKind, Source, TableRow
 from lakewarden.catalog.policies import Value, check_promise, with_values
 from lakewarden.catalog.registry.desk import Desk, next_number, row_of
-from lakewarden.catalog.scopes import Governed, govern, is_scope, scopes_by_name
+from lakewarden.catalog.scopes import Governed, govern, is_scope, scopes_by_name, with_policy_date
 from lakewarden.catalog.system.base import TABLES, Rows
 
 __all__ = [
@@ -45,6 +45,8 @@ def set_policy(desk: Desk, where: str, values: Mapping[str, Value | None], *, ac
         if changed.kind is RowKind.TABLE:
             policy = govern(changed, scopes_by_name(rows.find(kind=RowKind.SCOPE))).policy
             check_promise(policy, asked=frozenset(values))
+        elif changed != current:
+            changed = with_policy_date(changed, desk.clock.now())
         return changed
 
     keys = ", ".join(values)

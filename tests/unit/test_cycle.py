@@ -23,8 +23,10 @@ from lakewarden.catalog.model import (
     Source,
     TableState,
 )
+from lakewarden.catalog.registry.govern import set_pause, set_policy
 from lakewarden.catalog.state.base import Hint, HintKind, Result
 from lakewarden.catalog.system.base import HEALTH, LINEAGE, SCHEMAS, TABLES, SystemTableName
+from lakewarden.daemon.record import DAEMON
 from lakewarden.daemon.webhook import EventKind
 from support.daemons import LEASE, World
 from support.tables import observation
@@ -274,6 +276,35 @@ def test_a_changed_policy_is_judged_at_once(world: World) -> None:
     report = world.sweep()
     assert world.health(row.name).findings == (finding,)
     assert report.queued == 1
+
+
+def test_a_policy_that_changes_nothing_is_on_record_as_looked_at_once(world: World) -> None:
+    world.add("db.a")
+    settle(world)
+    world.clock.advance(timedelta(seconds=1))
+    set_policy(world.cycle.parts.desk, "db.a", {"vacuum.retention": 30 * 86_400}, actor=DAEMON)
+    before = len(world.store.commits)
+    for _ in range(5):
+        world.sweep()
+        world.restart()
+    assert [name for name, _ in world.store.commits[before:]] == [SystemTableName.HEALTH]
+    assert world.health("db.a").observed_at > world.row("db.a").updated_at
+
+
+def test_the_policy_of_a_scope_is_judged_at_once_its_pause_is_not(world: World) -> None:
+    for name in ("db.a", "db.b", "other.c"):
+        world.add(name)
+    settle(world)
+    desk, reads = world.cycle.parts.desk, world.reader.reads
+    set_pause(desk, "db.*", "a look around", actor=DAEMON)
+    world.sweep()
+    set_pause(desk, "db.*", None, actor=DAEMON)
+    world.sweep()
+    assert world.reader.reads == reads
+    set_policy(desk, "db.*", {"vacuum.retention": 30 * 86_400}, actor=DAEMON)
+    for _ in range(3):
+        world.sweep()
+    assert world.reader.reads == reads + 2
 
 
 def test_hints_about_known_tables_make_it_look_and_unknown_ones_are_adopted(world: World) -> None:

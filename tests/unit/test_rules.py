@@ -7,8 +7,18 @@ from typing import Any
 import pytest
 
 from lakewarden.catalog.conversion import Conversion
-from lakewarden.catalog.model import Action, Mode, Outcome, PolicySettings, RowKind, Source, TableState
+from lakewarden.catalog.model import (
+    Action,
+    Finding,
+    Mode,
+    Outcome,
+    PolicySettings,
+    RowKind,
+    Source,
+    TableState,
+)
 from lakewarden.catalog.purging import PURGE_AFTER, PURGE_VERSION
+from lakewarden.catalog.scopes import with_policy_date
 from lakewarden.jobs.actions import (
     Compact,
     Convert,
@@ -270,6 +280,31 @@ def test_a_vacuum_beyond_its_breaker_waits_for_consent_until_the_row_changes() -
     assert why_not(one, Action.VACUUM).why is WhyNot.CONSENT
     answered = replace(one, governed=replace(one.governed, row=replace(one.governed.row, updated_at=NOW)))
     assert isinstance(ask(answered, Action.VACUUM), Due)
+
+
+@pytest.mark.parametrize("action", [Action.PROPERTIES, Action.VACUUM])
+@pytest.mark.parametrize("findings", [(), (finding("retention_properties"),)], ids=["carry it", "do not"])
+def test_what_was_found_before_the_policy_changed_says_nothing_about_the_properties(
+    action: Action, findings: tuple[Finding, ...]
+) -> None:
+    changed = {"updated_at": NOW - timedelta(seconds=1)}
+    before = view(
+        row_changes=changed, findings=findings, observed_at=NOW - timedelta(minutes=1), **GARBAGE, **SMALL
+    )
+    answer = why_not(before, action)
+    assert answer.why is WhyNot.NOT_OBSERVED
+    assert answer.because.startswith("its policy or its row changed since the last sweep")
+    assert isinstance(ask(before, Action.COMPACT), Due), "it has nothing to do with the properties"
+    after = ask(view(row_changes=changed, findings=findings, **GARBAGE), action)
+    assert isinstance(after, Due) == ((action is Action.PROPERTIES) == bool(findings))
+
+
+def test_a_scope_whose_policy_changed_counts_like_the_row() -> None:
+    scope = row("*", kind=RowKind.SCOPE, paused=None)
+    seen: dict[str, Any] = {"observed_at": NOW - timedelta(minutes=1), **GARBAGE}
+    assert isinstance(ask(view(scopes=(replace(scope, updated_at=NOW),), **seen), Action.VACUUM), Due)
+    changed = view(scopes=(with_policy_date(scope, NOW),), **seen)
+    assert why_not(changed, Action.VACUUM).why is WhyNot.NOT_OBSERVED
 
 
 def test_done_recently_is_not_done_again() -> None:
