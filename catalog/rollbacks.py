@@ -4,9 +4,10 @@ Held: our own maintenance stays away while a rollback of the table is under way 
 rollback still has to read, or could be undone to, until its undo window ends. Tainted: the versions it took back.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import count
 from typing import Any
 
 from lakewarden.catalog.model import RollbackRow, RollbackState, RollbackStep
@@ -18,6 +19,7 @@ __all__ = [
     "holds",
     "is_mark",
     "needed_versions",
+    "next_run_id",
     "rollbacks_of",
     "tainted_versions",
 ]
@@ -101,6 +103,12 @@ class Undone:
 def is_mark(run_id: str | None) -> bool:
     """Whether a commit with this run id was made by a rollback of ours."""
     return run_id is not None and run_id.startswith(MARK)
+
+
+def next_run_id(rollback_id: str, is_over: Callable[[str], bool]) -> str:
+    """The id of the run that goes on with a rollback: the first of its numbered ids that is not `is_over`. Whoever asks
+    comes to the same id, so that a command and the daemon queue one run, not two."""
+    return next(one for one in (f"{rollback_id}-{number}" for number in count(1)) if not is_over(one))
 
 
 def rollbacks_of(rows: Iterable[RollbackRow]) -> tuple[Rollback, ...]:

@@ -19,8 +19,9 @@ from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.model import Action, Source, TableState
 from lakewarden.catalog.registry.desk import Desk
 from lakewarden.catalog.registry.register import register
+from lakewarden.catalog.rollbacks import next_run_id
 from lakewarden.catalog.state.base import Queue, Run
-from lakewarden.catalog.system.base import Fence
+from lakewarden.catalog.system.base import RUNS, Fence
 from lakewarden.daemon.care import Caretaker
 from lakewarden.daemon.hints import Ears
 from lakewarden.daemon.log import get_log
@@ -32,9 +33,10 @@ from lakewarden.daemon.record import DAEMON, Recorder
 from lakewarden.daemon.report import CycleReport
 from lakewarden.daemon.restored import Carrier
 from lakewarden.daemon.writer import Writer
+from lakewarden.jobs.actions import RollBack
 from lakewarden.jobs.answers import NotDue, WhyNot
 from lakewarden.jobs.explain import summary
-from lakewarden.jobs.planner import Plan, plan, request_for
+from lakewarden.jobs.planner import Plan, PlannedRun, plan, request_for
 from lakewarden.jobs.world import Budget
 
 __all__ = ["Cycle", "CycleParts"]
@@ -189,12 +191,20 @@ class Cycle:
         ours = [run for run in made.runs if parts.caretaker.takes(run)]
         theirs = [run for run in made.runs if not parts.caretaker.takes(run)]
         parts.require(fence)
-        queued = parts.queue.enqueue([request_for(run, new_id=_new_id) for run in theirs])
+        queued = parts.queue.enqueue([request_for(run, new_id=partial(self._id_of, run)) for run in theirs])
         reach("cycle.enqueued")
         for run in ours:
             self._guarded(run.name, partial(parts.caretaker.take, run, fence))
             self._again.add(run.table_id)
         return len(queued)
+
+    def _id_of(self, run: PlannedRun) -> str:
+        """A new id; for a rollback, the one that the command which began it comes to as well."""
+        action = run.due.action
+        if not isinstance(action, RollBack):
+            return uuid.uuid4().hex
+        recorded = self.parts.recorder.store.rows(RUNS)
+        return next_run_id(action.rollback_id, lambda one: recorded.get(one) is not None)
 
     def _adopt(self, subjects: Iterable[str], *, discover: bool) -> int:
         """Register what hints and discovery found, observing only. What is no table is passed over."""
@@ -242,10 +252,6 @@ class Cycle:
         metrics.set_counts(metrics.tables, Counter(one.row.state.value for one in memory.governed().values()))
         severities = Counter(found.severity.value for row in memory.healths() for found in row.findings)
         metrics.set_counts(metrics.findings, severities)
-
-
-def _new_id() -> str:
-    return uuid.uuid4().hex
 
 
 def _has_work(made: Plan) -> bool:

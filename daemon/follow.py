@@ -7,22 +7,24 @@ from typing import Final
 
 from lakewarden.catalog import errors
 from lakewarden.catalog.errors import ConflictError, ExecutionError, LakewardenError, UnavailableError
-from lakewarden.catalog.model import Outcome
+from lakewarden.catalog.model import Outcome, RunRow
 from lakewarden.catalog.state.base import Result, RunRequest, RunState
 from lakewarden.catalog.system.base import RUNS
 from lakewarden.daemon.wiring import Services
 
-__all__ = ["raise_for", "run_and_wait"]
+__all__ = ["raise_for", "run_and_wait", "run_is_over"]
 
 _POLL_SECONDS: Final = 0.1
 
 
 def run_and_wait(services: Services, request: RunRequest, *, tell: Callable[[str], None]) -> Result:
-    """Queue a run and wait until it is finished; if the daemon queued the very same work first, wait for that.
+    """Queue a run and wait until it is finished; if the daemon queued the very same work first, wait for that, or take
+    what it has come to.
 
     Raises `ConflictError` if the table has another unfinished run.
     """
-    followed = request if services.queue.enqueue([request]) else _twin(services, request)
+    queued = services.queue.enqueue([request])
+    followed = request if queued or _is_known(services, request.run_id) else _twin(services, request)
     led = services.leases.current(services.settings.lease_name) is not None
     tell(f"{request.action} of {request.name}: {'queued for the daemon' if led else 'starting a worker'}...")
     worker: AbstractContextManager[object] = nullcontext() if led else services.own_workers(1)
@@ -34,6 +36,12 @@ def run_and_wait(services: Services, request: RunRequest, *, tell: Callable[[str
             if run.state is RunState.FINISHED and run.result is not None:
                 return run.result
             time.sleep(_POLL_SECONDS)
+
+
+def run_is_over(services: Services, run_id: str) -> bool:
+    """Whether a run is finished, recorded or not yet."""
+    run = services.queue.get(run_id)
+    return run.state is RunState.FINISHED if run is not None else _row(services, run_id) is not None
 
 
 def _twin(services: Services, request: RunRequest) -> RunRequest:
@@ -51,7 +59,7 @@ def _twin(services: Services, request: RunRequest) -> RunRequest:
 
 def _recorded(services: Services, request: RunRequest) -> Result:
     """The result of a run that was recorded and forgotten between two looks."""
-    row = services.store.rows(RUNS).get(request.run_id)
+    row = _row(services, request.run_id)
     if row is None:
         raise UnavailableError(
             f"The queue lost {request.action} of {request.name}; its table's log says whether it happened.",
@@ -67,6 +75,14 @@ def _recorded(services: Services, request: RunRequest) -> Result:
         actual_seconds=row.actual_seconds,
         details=row.details,
     )
+
+
+def _is_known(services: Services, run_id: str) -> bool:
+    return services.queue.get(run_id) is not None or _row(services, run_id) is not None
+
+
+def _row(services: Services, run_id: str) -> RunRow | None:
+    return services.store.rows(RUNS).get(run_id)
 
 
 def raise_for(result: Result) -> None:

@@ -1,20 +1,20 @@
 """Rollbacks as people ask for them: plan and store, apply what was planned, resume, undo. The work is a run of the queue."""
 
 import time
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from typing import Final
 
 from lakewarden.catalog.access import Actor, Deed, require
 from lakewarden.catalog.errors import ConflictError, PreconditionError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.model import Action, RollbackState
-from lakewarden.catalog.rollbacks import Rollback, holds
+from lakewarden.catalog.rollbacks import Rollback, holds, next_run_id
 from lakewarden.catalog.state.base import RunRequest
 from lakewarden.catalog.storage import open_store
-from lakewarden.daemon.follow import raise_for, run_and_wait
+from lakewarden.daemon.follow import raise_for, run_and_wait, run_is_over
 from lakewarden.daemon.wiring import Services
 from lakewarden.jobs.actions import RollBack, encode
 from lakewarden.jobs.rollback.extend import refuse_others
@@ -37,6 +37,9 @@ __all__ = ["Rollbacks", "rollbacks_of_services"]
 
 _PLANS_KEPT: Final = timedelta(days=7)
 """A plan that nobody applied is forgotten after this; by then it is stale anyway."""
+_UNDER_WAY: Final = (RollbackState.INTENT, RollbackState.UNDOING)
+_ENDING: Final = 5.0
+"""Seconds that a run may take to end after the journal says how it ended."""
 _PATIENCE: Final = 120.0
 _POLL: Final = 0.2
 
@@ -76,7 +79,8 @@ class Rollbacks:
     def apply(self, text: str, *, actor: Actor, tell: Callable[[str], None]) -> Rollback:
         """Execute a stored plan whose hash begins with `text`, and wait for it. Raises what `begin` does, and what
         stopped it."""
-        return self._run(self.begin(text, actor=actor), actor, tell)
+        run_id = self._next_run(self.journal.find(text))
+        return self._run(self.begin(text, actor=actor), run_id, actor, tell)
 
     def begin(self, text: str, *, actor: Actor) -> Rollback:
         """Journal that a stored plan is to be executed. From then on it is: by whoever runs it, at last by the daemon.
@@ -116,6 +120,7 @@ class Rollbacks:
         state = rollback.head.state
         if state is RollbackState.CONFLICT and rollback.head.undo:
             return self._undo(rollback, actor, tell)
+        run_id = self._next_run(rollback)
         if state is RollbackState.CONFLICT:
             stored = decode_plan(rollback.head.payload or "")
             found = self.gatherer.gather(frozen_request(stored.plan, *consents))
@@ -132,7 +137,7 @@ class Rollbacks:
                 f"Rollback {rollback.rollback_id} is {state}: there is nothing to resume.",
                 hint="`lakewarden rollback list` shows them.",
             )
-        return self._run(rollback, actor, tell)
+        return self._run(rollback, run_id, actor, tell)
 
     def undo(self, text: str, *, leave: bool = False, actor: Actor, tell: Callable[[str], None]) -> Rollback:
         """Make the old heads head again. `leave`: end an undo that stopped, tables that were written to stay rolled back.
@@ -155,9 +160,10 @@ class Rollbacks:
         return self._undo(rollback, actor, tell)
 
     def _undo(self, rollback: Rollback, actor: Actor, tell: Callable[[str], None]) -> Rollback:
+        run_id = self._next_run(rollback)
         undoing = rollback.with_head(RollbackState.UNDOING, undo=True, message=None)
         self.journal.save(undoing, expects=rollback.head.state, because=f"{actor.name} undoes it")
-        return self._run(undoing, actor, tell)
+        return self._run(undoing, run_id, actor, tell)
 
     def _changeable(self, text: str, actor: Actor) -> Rollback:
         rollback = self.journal.find(text)
@@ -216,9 +222,19 @@ class Rollbacks:
             )
         return found
 
-    def _run(self, rollback: Rollback, actor: Actor, tell: Callable[[str], None]) -> Rollback:
+    def _next_run(self, rollback: Rollback) -> str:
+        """The id of the run that will go on with it, to be known before the journal says that there is something to do:
+        from then on the daemon may queue that very run. Where nothing is to be done yet, a run that is ending may end."""
+        until = time.monotonic() + (0.0 if rollback.head.state in _UNDER_WAY else _ENDING)
+        while True:
+            run_id = next_run_id(rollback.rollback_id, partial(run_is_over, self.services))
+            if self.services.queue.get(run_id) is None or time.monotonic() >= until:
+                return run_id
+            time.sleep(_POLL)
+
+    def _run(self, rollback: Rollback, run_id: str, actor: Actor, tell: Callable[[str], None]) -> Rollback:
         request = RunRequest(
-            run_id=uuid.uuid4().hex,
+            run_id=run_id,
             table_id=rollback.head.table_id,
             name=rollback.head.name or rollback.head.table_id,
             location=rollback.head.location or "",

@@ -180,7 +180,8 @@ class Queue(Protocol):
     """Runs between plan and record. At most one unfinished run per table: the database holds that, not memory."""
 
     def enqueue(self, requests: Iterable[RunRequest]) -> tuple[str, ...]:
-        """Queue runs; a table that has an unfinished run keeps that one. Returns the run ids really queued."""
+        """Queue runs; a table that has an unfinished run keeps that one, and a run that the queue has, or had and was told
+        to forget, is not queued again. Returns the run ids really queued."""
 
     def claim(self, worker: str, lease: timedelta, *, actions: Sequence[Action] = ()) -> Run | None:
         """Take the highest-ranked due run (of these actions, any when empty); no two workers get the same one."""

@@ -103,7 +103,7 @@ class FakeQueue:
     def enqueue(self, requests: Iterable[RunRequest]) -> tuple[str, ...]:
         queued = []
         for request in requests:
-            if request.run_id not in self._runs and self._under_way(request.table_id) is None:
+            if not self._known(request.run_id) and self._under_way(request.table_id) is None:
                 self._runs[request.run_id] = Run(
                     request=request, state=RunState.QUEUED, queued_at=self._clock.now()
                 )

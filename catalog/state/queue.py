@@ -4,7 +4,7 @@ Who may change a run is decided in each statement's WHERE, never by a look befor
 long as worker and attempt are still the ones in the row, a reaper's verdict only while the run's lease is over.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -44,6 +44,7 @@ class DatabaseQueue:
             # The unique index speaks: a table with an unfinished run makes this insert do nothing.
             statement = insert_or(connection, RUN).values(queued_at=now_ms()).on_conflict_do_nothing()
             queued = set(connection.execute(statement.returning(RUN.c.run_id), rows).scalars())
+            queued -= _taken_back(connection, queued)
         return tuple(row["run_id"] for row in rows if row["run_id"] in queued)
 
     def claim(self, worker: str, lease: timedelta, *, actions: Sequence[Action] = ()) -> Run | None:
@@ -181,6 +182,15 @@ def _known(connection: Connection, run_id: str) -> bool:
     here = select(RUN.c.run_id).where(RUN.c.run_id == run_id)
     once = select(FORGOTTEN.c.run_id).where(FORGOTTEN.c.run_id == run_id)
     return connection.execute(here.union_all(once)).first() is not None
+
+
+def _taken_back(connection: Connection, queued: Collection[str]) -> set[str]:
+    """Of runs just inserted those that this database had before, taken out again. Asked afterwards: an insert that had
+    to wait for the run's own row to be forgotten sees it only now."""
+    if not queued:
+        return set()
+    had = select(FORGOTTEN.c.run_id).where(FORGOTTEN.c.run_id.in_(queued))
+    return set(connection.execute(delete(RUN).where(RUN.c.run_id.in_(had)).returning(RUN.c.run_id)).scalars())
 
 
 def _put_back(connection: Connection, columns: dict[str, Any]) -> bool:

@@ -117,6 +117,16 @@ class TestEnqueue:
         following = request()
         assert queue.enqueue([following]) == (following.run_id,)
 
+    def test_a_run_that_is_known_or_was_forgotten_is_not_queued_again(self, queue: Queue) -> None:
+        run = running(queue)
+        queue.finish(run, "w1", OK)
+        assert queue.enqueue([run.request]) == ()
+        queue.forget([run.request.run_id])
+        other = request("u")
+        assert queue.enqueue([run.request, other]) == (other.run_id,)
+        assert queue.get(run.request.run_id) is None
+        assert [one.request.run_id for one in queue.unfinished()] == [other.run_id]
+
     def test_nothing_is_queued_from_nothing(self, queue: Queue) -> None:
         assert queue.enqueue([]) == ()
         assert queue.unfinished() == ()

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from lakewarden.catalog.access import Actor
 from lakewarden.catalog.model import Action, Outcome, RollbackState, RunRow
 from lakewarden.catalog.registry.register import register
+from lakewarden.catalog.rollbacks import Rollback
 from lakewarden.catalog.system.base import ROLLBACKS
-from lakewarden.daemon.rollback import rollbacks_of_services
+from lakewarden.daemon.rollback import Rollbacks, rollbacks_of_services
 from lakewarden.daemon.rollback_request import Wanted, request_of
 from support.commands import command
 from support.crashes import points_of
@@ -78,3 +80,37 @@ def test_workers_killed_after_each_restore_leave_a_rollback_that_the_next_one_co
     assert house.run_until_idle() == 0, house.log()
     assert (ids(source), ids(derived)) == ([1], [1])
     assert [house.operations(str(place))["RESTORE"] for place in (source, derived)] == [1, 1]
+
+
+def test_a_command_that_the_daemon_overtakes_takes_the_run_of_the_daemon_for_its_own(house: House) -> None:
+    class Overtaken(Rollbacks):
+        """When the command has begun a rollback, the daemon does all of it first."""
+
+        def begin(self, text: str, *, actor: Actor) -> Rollback:
+            begun = super().begin(text, actor=actor)
+            assert house.run_until_idle() == 0, house.log()
+            return begun
+
+    source, derived = lake(house)
+    made = rollbacks_of_services(house.services)
+    late = Overtaken(services=made.services, journal=made.journal, gatherer=made.gatherer)
+    done = late.apply(planned(house), actor=ANA, tell=lambda said: None)
+    assert done.head.state is RollbackState.DONE
+    assert (ids(source), ids(derived)) == ([1], [1])
+    assert [row.run_id for row in rollback_runs(house)] == [f"{done.rollback_id}-1"]
+    assert house.unfinished() == ()
+
+
+def test_a_command_beside_a_daemon_makes_one_run_of_a_rollback_and_one_of_its_undo(house: House) -> None:
+    lake(house)
+    plan_hash = planned(house)
+    with house.daemon():
+        house.wait_until(
+            lambda: house.services.leases.current(house.services.settings.lease_name) is not None
+        )
+        for asked in ("apply", "undo"):
+            said = command(house.home, "rollback", asked, plan_hash)
+            assert said.returncode == 0, said.stderr
+    assert house.run_until_idle() == 0, house.log()
+    assert [row.outcome for row in rollback_runs(house)] == [Outcome.SUCCEEDED] * 2
+    assert {row.run_id for row in rollback_runs(house)} == {f"{plan_hash}-1", f"{plan_hash}-2"}
