@@ -16,7 +16,8 @@ from lakewarden.catalog.formats.base import LogProblem, Observation, ProbeResult
 from lakewarden.catalog.health import health_of, schema_hash, with_verdict
 from lakewarden.catalog.lineage.harvest import StreamHarvest
 from lakewarden.catalog.lineage.late import undone_reads
-from lakewarden.catalog.lineage.tail import NO_STREAMS, resume_after, rows_from
+from lakewarden.catalog.lineage.tail import NO_STREAMS, rows_from
+from lakewarden.catalog.lineage.unrecorded import unrecorded
 from lakewarden.catalog.model import (
     Finding,
     HealthRow,
@@ -256,12 +257,17 @@ class Observer:
     ) -> tuple[LineageRow, ...]:
         if isinstance(seen, LogProblem) or row.source is Source.SELF or on_record.lineage == seen.version:
             return ()
-        after = resume_after(on_record.lineage, seen.version)
-        commits = tuple(reader.commits(seen.location, after=after, upto=seen.version))
-        before = row.format_ids[-1] if after >= 0 and row.format_ids else None
-        streams = NO_STREAMS if self._streams is None else self._streams.reads(row, commits)
-        rows = rows_from(row.table_id, commits, format_id=before, at=now, streams=streams)
-        if after < 0 and on_record.lineage is not None:  # made anew, and perhaps seen by an earlier process
+        new = unrecorded(
+            reader,
+            row,
+            on_record=on_record.lineage,
+            head=seen.version,
+            head_id=seen.format_id,
+            upto=seen.version,
+        )
+        streams = NO_STREAMS if self._streams is None else self._streams.reads(row, new.commits)
+        rows = rows_from(row.table_id, new.commits, format_id=new.format_id, at=now, streams=streams)
+        if new.anew:  # made anew, and perhaps seen by an earlier process
             known = {_edge(one) for one in self._store.rows(LINEAGE).find(output_id=row.table_id)}
             rows = tuple(one for one in rows if _edge(one) not in known)
         return rows

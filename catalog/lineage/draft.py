@@ -50,7 +50,8 @@ class Draft:
         self.flags.append(flags)
 
     def changes(self, table: int, after: int, upto: int, reader: int, flags: int) -> None:
-        """Edges to the changes after one version up to another; to the content too where one of them is missing."""
+        """Edges to the changes after one version up to another; to the content too where one of them is missing, and if
+        that has begun anew since, nobody knows what the missing one did."""
         begin, end = self.first[table], self.first[table + 1]
         low = bisect_right(self.versions, after, begin, end)
         high = bisect_right(self.versions, upto, begin, end)
@@ -59,6 +60,9 @@ class Draft:
         last = self.node(table, upto)
         if high - low < upto - after and last != NO_NODE:
             self.edge(last, reader, flags & ~EdgeArrays.OWN)
+            begun = (Effect.FRESH, Effect.RESTORE)
+            if not flags & EdgeArrays.WEAK and any(self.effects[one] in begun for one in range(low, high)):
+                self.known[reader] = 0
 
     def restored(self, pairs: Iterable[tuple[int | None, int | None]]) -> None:
         """What RESTOREs went back to; only an earlier version of the same table is believed."""

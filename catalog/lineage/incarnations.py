@@ -1,12 +1,14 @@
 """Which table a version belongs to: the one whose log we read, or a predecessor at the same place. Pure.
 
 A table that was dropped and made again has a new log that counts from 0, with another UUID; CREATE OR REPLACE changes the
-UUID within one log. What was read of a predecessor still carries taint, so predecessors stay in the graph, as tables of
-their own that nobody can roll back.
+UUID within one log, and its row names the UUID that it replaced. So the UUIDs of one log hang together, back to the first of
+them. What was read of a predecessor still carries taint, so predecessors stay in the graph, as tables of their own that
+nobody can roll back.
 """
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 import pyarrow as pa
@@ -14,10 +16,12 @@ import pyarrow.compute as pc
 
 from lakewarden.catalog.lineage.versions import Version
 
-__all__ = ["Histories", "Incarnations", "base_of", "is_predecessor", "may_be_same"]
+__all__ = ["Histories", "Incarnations", "Uuid", "Uuids", "base_of", "is_predecessor", "may_be_same"]
 
 Histories = Mapping[str, Sequence[Version]]
 """By `table_id`, the versions of a log in order."""
+Uuid = tuple[int, str]
+"""A table, by number, and a UUID that it or a predecessor had."""
 _MARK: Final = "#"
 
 
@@ -36,29 +40,42 @@ def may_be_same(one: str | None, other: str | None) -> bool:
     return one is None or other is None or one == other
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Uuids:
+    """What rows tell of UUIDs: which one each replaced in its log, and which had a version 0."""
+
+    replaced: Mapping[Uuid, str] = field(default_factory=dict)
+    begun: frozenset[Uuid] = frozenset()
+
+
 class Incarnations:
     """Numbers tables: those given, and predecessors as they are met. `tables` by number."""
 
-    def __init__(self, tables: Sequence[str], histories: Histories) -> None:
+    def __init__(self, tables: Sequence[str], histories: Histories, uuids: Uuids) -> None:
         self.tables = list(tables)
         self.index = {name: number for number, name in enumerate(tables)}
         self._logs = [histories.get(name, ()) for name in tables]
         sole = [{one.format_id for one in log} for log in self._logs]
         self._sole = pa.array([next(iter(ids)) if len(ids) == 1 else None for ids in sole], pa.string())
         self._last = pa.array([log[-1].version if log else None for log in self._logs], pa.int64())
+        self._begun = uuids.begun
+        self._replaced = {**uuids.replaced, **_told_by(self._logs)}
+        stamps = ({one for one in ids if one is not None} for ids in sole)
+        self._own = [
+            frozenset(self._first(table, one) for one in ids) for table, ids in enumerate(stamps)
+        ]  # the first UUID of each log; more than one where rows do not tell how they hang together
 
     def locate(self, table: int, version: int, format_id: str | None) -> int | None:
         """The number of the table that a version is of; None if it is of a predecessor that cannot be told."""
         log = self._logs[table] if table < len(self._logs) else ()
         if not log:
             return table
-        if version > log[-1].version:
-            return None if format_id is None else self._predecessor(table, format_id)
-        place = bisect_left(log, version, key=_version)
-        stamp = log[place].format_id if log[place].version == version else None
-        if stamp is None or format_id is None or stamp == format_id:
+        if format_id is None:
+            return table if version <= log[-1].version else None
+        first = self._first(table, format_id)
+        if version <= log[-1].version and not self._is_elsewhere(table, version, first):
             return table
-        return self._predecessor(table, format_id)
+        return self._predecessor(table, first)
 
     def locate_all(self, tables: pa.Array, versions: pa.Array, format_ids: pa.Array) -> pa.Array:
         """`locate` for columns; null where the table is null or cannot be told."""
@@ -77,12 +94,45 @@ class Incarnations:
             found[place] = self.locate(found[place], version, format_id)
         return pa.array(found, pa.int64())
 
+    def _is_elsewhere(self, table: int, version: int, first: str) -> bool:
+        """Whether a UUID, whose log began with `first`, is surely not of the log that we read.
+
+        A log from which nothing was cleaned tells all its UUIDs, and a version that it has, its own. Before it begins, two
+        UUIDs that both had a version 0 are of two logs.
+        """
+        log, own = self._logs[table], self._own[table]
+        if first in own:
+            return False
+        if log[0].version == 0:
+            return bool(own)
+        place = bisect_left(log, version, key=_version)
+        if log[place].version == version and log[place].format_id is not None:
+            return True
+        return (table, first) in self._begun and any((table, one) in self._begun for one in own)
+
+    def _first(self, table: int, format_id: str) -> str:
+        """The first UUID of the log that this one is of, as far as rows tell."""
+        passed = {format_id}
+        while (before := self._replaced.get((table, format_id))) is not None and before not in passed:
+            passed.add(before)
+            format_id = before
+        return format_id
+
     def _predecessor(self, table: int, format_id: str) -> int:
         name = f"{self.tables[table]}{_MARK}{format_id}"
         if name not in self.index:
             self.index[name] = len(self.tables)
             self.tables.append(name)
         return self.index[name]
+
+
+def _told_by(logs: Sequence[Sequence[Version]]) -> Mapping[Uuid, str]:
+    return {
+        (table, one.format_id): one.replaced
+        for table, log in enumerate(logs)
+        for one in log
+        if one.replaced is not None and one.format_id is not None
+    }
 
 
 def _version(one: Version) -> int:

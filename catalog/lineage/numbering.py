@@ -1,7 +1,7 @@
 """Versions of many tables as numbers 0, 1, 2, ...: sorted by table, then by version. Pure, in Arrow."""
 
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewarden.catalog.columns import coded, whole
-from lakewarden.catalog.lineage.incarnations import Histories, Incarnations
+from lakewarden.catalog.lineage.incarnations import Histories, Incarnations, Uuids
 from lakewarden.catalog.lineage.rows import NOT_KNOWN, NOTHING
 
 __all__ = ["Numbering", "Rows", "encode_rows", "numbers", "packed"]
@@ -68,7 +68,6 @@ def encode_rows(rows: pa.Table, histories: Histories, places: Mapping[str, str])
     tables = sorted({name for name in ids if _is_table(name)} | set(histories))
     index = {name: number for number, name in enumerate(tables)}
     number_of = pa.array([index.get(name) for name in ids], _INT64)
-    known = Incarnations(tables, histories)
     told, made = (_spread(number_of.take(pc.index_in(of.dictionary, names)), of) for of in (inputs, outputs))
     said = Rows(
         table=_in_one_piece(rows),
@@ -76,6 +75,9 @@ def encode_rows(rows: pa.Table, histories: Histories, places: Mapping[str, str])
         input=told,
         unsaid=_spread(pc.equal(inputs.dictionary, NOT_KNOWN), inputs),
     )
+    cut = [index[name] for name, log in histories.items() if log and log[0].version > 0]
+    nothing = _spread(pc.equal(inputs.dictionary, NOTHING), inputs)
+    known = Incarnations(tables, histories, _uuids(said, nothing, cut))
     versions, read_id = said.column("input_version"), said.column("input_format_id")
     output = known.locate_all(made, said.column("output_version"), said.column("output_format_id"))
     source = known.locate_all(told, versions, read_id)
@@ -83,6 +85,25 @@ def encode_rows(rows: pa.Table, histories: Histories, places: Mapping[str, str])
     source = pc.if_else(of_itself, output, source)
     lost = pc.and_(pc.is_valid(told), pc.or_(pc.is_null(source), pc.is_null(versions)))
     return replace(said, output=output, input=source, unsaid=pc.or_(said.unsaid, lost)), known
+
+
+def _uuids(said: Rows, nothing: pa.Array, cut: Sequence[int]) -> Uuids:
+    """What rows tell of UUIDs; of tables by number. `nothing` marks rows of versions that read nothing, `cut` the tables
+    whose log does not begin at version 0."""
+    made, before = said.column("output_format_id"), said.column("input_format_id")
+    anew = pc.and_(nothing, pc.and_(pc.is_valid(made), pc.is_valid(before)))
+    born = pc.and_(pc.equal(said.column("output_version"), 0), pc.is_valid(made))
+    begun = pc.and_(born, pc.is_in(said.output, value_set=pa.array(cut, _INT64)))
+    replaced = (said.output.filter(anew), made.filter(anew), before.filter(anew))
+    return Uuids(
+        replaced={
+            (table, uuid): old
+            for table, uuid, old in zip(*(one.to_pylist() for one in replaced), strict=True)
+        },
+        begun=frozenset(
+            zip(said.output.filter(begun).to_pylist(), made.filter(begun).to_pylist(), strict=True)
+        ),
+    )
 
 
 def numbers(known: Incarnations, pairs: Iterable[tuple[pa.Array, pa.Array]]) -> Numbering:

@@ -10,7 +10,8 @@ from lakewarden.catalog.model import Confidence, LineageRow
 __all__ = ["ALIAS", "NOTHING", "NOT_KNOWN", "RESTORE", "rows_of"]
 
 NOTHING: Final = ""
-"""`input_id` of a version that read no table. Without such a row, a version without inputs would look unknown."""
+"""`input_id` of a version that read no table. Without such a row, a version without inputs would look unknown. Where a
+version made the table anew, under another UUID in the same log, this row's `input_format_id` is the UUID before."""
 NOT_KNOWN: Final = "?"
 """`input_id` of a version that read, or may have read, something nobody knows; beside the inputs that are known."""
 ALIAS: Final = "alias"
@@ -35,6 +36,7 @@ def rows_of(
         *,
         operation: str = version.operation,
         one: LineageInput | None = None,
+        format_id: str | None = None,
         known_from: Confidence = confidence,
     ) -> LineageRow:
         return LineageRow(
@@ -48,7 +50,7 @@ def rows_of(
             recorded_at=at,
             from_version=None if one is None else one.from_version,
             output_format_id=version.format_id,
-            input_format_id=None if one is None else one.format_id,
+            input_format_id=format_id if one is None else one.format_id,
         )
 
     if version.effect is Effect.ALIAS:
@@ -63,4 +65,7 @@ def rows_of(
         rows.append(row(*before))
     if not version.known:
         rows.append(row(NOT_KNOWN, known_from=unsaid))
-    return tuple(rows) or (row(NOTHING),)
+    if version.replaced is not None or not rows:
+        sole = confidence if not rows else Confidence.HINT  # beside others it says nothing of what was read
+        rows.append(row(NOTHING, format_id=version.replaced, known_from=sole))
+    return tuple(rows)

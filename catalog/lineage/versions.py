@@ -5,8 +5,8 @@ is taken the cautious way: a foreign write has unknown inputs, and a record that
 a session leaks into other statements) counts as none.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import IntEnum, StrEnum
 from typing import Final
 
@@ -46,7 +46,8 @@ class Version:
 
     `known`: every input of this commit is in `inputs`, but for the table itself: `reads_self`. `target` is what a RESTORE went back to, None if the log does not
     say; for removed files, the version before the first of them. `rows` and `files` are what the commit added, None where it did not say; `blind`: it added files and read
-    nothing of the table. `format_id` is the table's UUID at this version, None where it is not known.
+    nothing of the table. `format_id` is the table's UUID at this version, None where it is not known; `replaced` the one before it, where this version made the table anew
+    in the same log.
     """
 
     version: int
@@ -63,6 +64,7 @@ class Version:
     run_id: str | None = None
     user: str | None = None
     format_id: str | None = None
+    replaced: str | None = None
     transactions: tuple[tuple[str, int], ...] = ()
 
 
@@ -97,13 +99,32 @@ _LAKE_FORMATS: Final = frozenset(one.value for one in TableFormat)
 _ROWS_METRICS: Final = ("numOutputRows", "numTargetRowsInserted", "num_added_rows")
 
 
-def history_of(commits: Iterable[Commit], *, format_id: str | None = None) -> tuple[Version, ...]:
-    """The versions of a table from its commits, in order; each carries the UUID that was last set, at first `format_id`."""
+def history_of(
+    commits: Iterable[Commit], *, format_id: str | None = None, head_id: str | None = None
+) -> tuple[Version, ...]:
+    """The versions of a table from its commits, in order; each carries the UUID that was last set, at first `format_id`.
+
+    Where that is not known, it is found backwards: from the first commit that sets one and is none that changes it, or
+    from `head_id`, the UUID after the last commit.
+    """
     versions = []
     for commit in commits:
-        format_id = commit.format_id or format_id
-        versions.append(version_of(commit, format_id=format_id))
-    return tuple(versions)
+        before, format_id = format_id, commit.format_id or format_id
+        one = version_of(commit, format_id=format_id)
+        anew = before != format_id and one.effect not in (Effect.ALIAS, Effect.RESTORE)
+        versions.append(replace(one, replaced=before) if anew and before is not None else one)
+    return _stamped(versions, head_id)
+
+
+def _stamped(versions: Sequence[Version], head_id: str | None) -> tuple[Version, ...]:
+    """The versions, those before the first that has a UUID with the same one, unless that may have changed it."""
+    first = next((place for place, one in enumerate(versions) if one.format_id is not None), len(versions))
+    uuid = head_id
+    if first < len(versions):
+        uuid = versions[first].format_id if versions[first].effect is Effect.ALIAS else None
+    if first == 0 or uuid is None:
+        return tuple(versions)
+    return (*(replace(one, format_id=uuid) for one in versions[:first]), *versions[first:])
 
 
 def version_of(commit: Commit, *, format_id: str | None = None) -> Version:

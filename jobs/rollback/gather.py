@@ -23,7 +23,8 @@ from lakewarden.catalog.lineage.incarnations import Histories
 from lakewarden.catalog.lineage.marks import marked
 from lakewarden.catalog.lineage.notes import StreamNote, StreamNotes, waiting
 from lakewarden.catalog.lineage.reach import tables_reached
-from lakewarden.catalog.lineage.tail import resume_after, rows_from
+from lakewarden.catalog.lineage.tail import rows_from
+from lakewarden.catalog.lineage.unrecorded import unrecorded
 from lakewarden.catalog.lineage.versions import Version, history_of, is_property_commit
 from lakewarden.catalog.model import Confidence, LineageRow, MarkVerdict, RowKind, TableRow, TableState
 from lakewarden.catalog.scopes import govern, scopes_by_name
@@ -80,9 +81,9 @@ class Gatherer:
         )  # before the rows: the daemon makes rows of notes, then forgets them
         rows = self._lineage(managed, notes)
         concerned = _concerned(_seeds(request, rows), rows, managed)
-        histories = {key: self._history(managed[key]) for key in sorted(concerned)}
         seen = {key: self._seen(managed[key]) for key in concerned if managed[key].state not in _GONE}
         ids = {key: one.format_id for key, one in seen.items() if isinstance(one, Observation)}
+        histories = {key: self._history(managed[key], ids.get(key)) for key in sorted(concerned)}
         request = replace(request, clean=_clean(managed, histories, ids))
         facts = {key: _facts(managed[key], seen.get(key), tables) for key in concerned}
         graph = build_graph(
@@ -125,11 +126,11 @@ class Gatherer:
         probe = self.reader.probe(location, seen=on_record)
         if not probe.exists or not probe.moved:
             return ()
-        after = resume_after(on_record, probe.latest or 0)
-        before = row.format_ids[-1] if after >= 0 and row.format_ids else None
-        commits = tuple(self.reader.commits(location, after=after))
-        streams = self._harvest().reads(row, commits)
-        return rows_from(row.table_id, commits, format_id=before, at=self.clock.now(), streams=streams)
+        new = unrecorded(self.reader, row, on_record=on_record, head=probe.latest or 0)
+        streams = self._harvest().reads(row, new.commits)
+        return rows_from(
+            row.table_id, new.commits, format_id=new.format_id, at=self.clock.now(), streams=streams
+        )
 
     def _harvest(self) -> StreamHarvest:
         return StreamHarvest(store=self.store, storage=self.storage)
@@ -138,10 +139,10 @@ class Gatherer:
         system = self.store.location(TABLES).rpartition("/")[0]
         return StreamNotes(system, self.store.storage(), clock=self.clock)
 
-    def _history(self, row: TableRow) -> tuple[Version, ...]:
+    def _history(self, row: TableRow, head_id: str | None) -> tuple[Version, ...]:
         if row.state in _GONE:
             return ()
-        return history_of(self.reader.commits(row.location or "", after=-1))
+        return history_of(self.reader.commits(row.location or "", after=-1), head_id=head_id)
 
     def _seen(self, row: TableRow) -> Observation | LogProblem:
         return self.reader.observe(row.location or "")

@@ -86,23 +86,25 @@ def _input(fleet: Fleet, read: Read) -> LineageInput:
 
 
 def histories_of(fleet: Fleet, cut: dict[str, int]) -> dict[str, tuple[Version, ...]]:
-    """The logs of the current lives; versions below `cut` are cleaned away."""
+    """The logs of the current lives; versions below `cut` are cleaned away, and what only they told with them."""
     histories = {}
     for table in fleet.lives:
-        whole = history_of(commit_of(fleet, event) for event in fleet.current(table))
-        histories[table] = whole[cut.get(table, 0) :]
+        left = fleet.current(table)[cut.get(table, 0) :]
+        commits = (commit_of(fleet, event) for event in left)
+        histories[table] = history_of(commits, head_id=fleet.head(table).format_id)
     return histories
 
 
 def lineage_of(fleet: Fleet, chance: random.Random, cut: dict[str, int]) -> list[LineageRow]:
-    """The rows that were harvested: all of former lives and cleaned logs, most of the others."""
+    """The rows that were harvested: all of former lives and of logs that were cleaned, some of the others."""
     rows: list[LineageRow] = []
     for event in fleet.events:
         table, life, version = event.place
-        in_log = life == fleet.lives[table] and version >= cut.get(table, 0)
-        if in_log and event.told in (Told.COMMIT, Told.NOTHING) and chance.random() < 0.5:
+        whole = life == fleet.lives[table] and table not in cut
+        if whole and event.told in (Told.COMMIT, Told.NOTHING) and chance.random() < 0.5:
             continue
-        one = replace(history_of([commit_of(fleet, event)])[0], format_id=event.format_id)
+        before = fleet.at[table, life, version - 1].format_id if version else None
+        (one,) = history_of([commit_of(fleet, event)], format_id=before)
         confidence = Confidence.COMMITTED
         if event.told in (Told.STREAM, Told.HINT):
             inputs = tuple(_input(fleet, read) for read in event.reads)

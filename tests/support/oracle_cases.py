@@ -36,8 +36,7 @@ class Trait(StrEnum):
 class Case:
     """One fleet and what somebody wants to undo there; `seeds` are numbers of events.
 
-    The log of a table begins at version `cut`. (Of a recreated table it begins at 0: where it does not, its versions and
-    its predecessor's cannot be told apart, and both count.)
+    The log of a table begins at version `cut`.
     """
 
     fleet: Fleet
@@ -67,7 +66,7 @@ def cases(count: int, *, foreign: float) -> Iterator[Case]:
             cut = {
                 table: chance.randint(0, fleet.heads[table, life])
                 for table, life in fleet.lives.items()
-                if life == 0 and chance.random() < 0.15
+                if chance.random() < (0.15 if life == 0 else 0.4)
             }
             yield Case(fleet=fleet, request=request, seeds=numbers, named=named, cut=cut, chance=chance)
 
@@ -105,7 +104,7 @@ def disagreements(case: Case, plan: RollbackPlan) -> list[str]:
     """Where the plan is not what the oracle demands, one sentence each."""
     planned = {one.table_id: one for one in plan.tables}
     wrong = []
-    for table, wanted in expected_of(case.fleet, case.seeds, case.named).items():
+    for table, wanted in expected_of(case.fleet, case.seeds, case.named, case.cut).items():
         made = planned.get(table)
         if made is None and (wanted.tainted or table in case.named):
             wrong.append(f"{table} is missing")

@@ -68,19 +68,27 @@ class Expected:
     collateral: tuple[int, ...]
 
 
-def expected_of(fleet: Fleet, seeds: frozenset[int], named: Mapping[str, int]) -> dict[str, Expected]:
-    """What has to become of every table, going by what the product can know. `named` are versions asked for by table."""
+def expected_of(
+    fleet: Fleet, seeds: frozenset[int], named: Mapping[str, int], cut: Mapping[str, int]
+) -> dict[str, Expected]:
+    """What has to become of every table, going by what the product can know. `named` are versions asked for by table,
+    `cut` the versions with which logs begin: of those before it nobody knows which were mere maintenance."""
     one, other = (Truth(fleet, seeds, salt, only_told=True) for salt in (1, 2))
-    return {table: _expected(fleet, table, seeds, named.get(table), one, other) for table in fleet.lives}
+    return {
+        table: _expected(fleet, table, seeds, named.get(table), one, other, cut.get(table, 0))
+        for table in fleet.lives
+    }
 
 
 def _expected(
-    fleet: Fleet, table: str, seeds: frozenset[int], named: int | None, one: Truth, other: Truth
+    fleet: Fleet, table: str, seeds: frozenset[int], named: int | None, one: Truth, other: Truth, first: int
 ) -> Expected:
     events = fleet.current(table)
     head = len(events) - 1
     start = head if named is None else named
-    if all(event.kind in (Kind.OPTIMIZE, Kind.VACUUM) for event in events[start + 1 :]):
+    if start + 1 >= first and all(
+        event.kind in (Kind.OPTIMIZE, Kind.VACUUM) for event in events[start + 1 :]
+    ):
         start = head
     clean = {event.place[2] for event in events if one.state[event.place] == other.state[event.place]}
     target = next((version for version in _way_back(events, start) if version in clean), None)

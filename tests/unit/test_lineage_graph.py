@@ -180,6 +180,66 @@ def test_a_version_after_the_head_is_of_a_predecessor_even_without_uuid() -> Non
     assert not known(build_graph(NO_ROWS, {"a": history("create"), "b": (one,)}), "b@0")
 
 
+def replaced(edge: str, now: str, before: str) -> list[LineageRow]:
+    """A row that says which UUID a version replaced in its log."""
+    return rows(edge, output_format_id=now, input_format_id=before)
+
+
+PREDECESSOR = [
+    *rows("s@0 replace", "s@1 append"),
+    *rows("a@0 replace", "a@1 append s@1", **OLD),
+    *replaced("a@2 replace", "newer", "old"),
+    *rows("a@2 replace a@1", output_format_id="newer"),
+    *rows("a@3 append", output_format_id="newer"),
+]
+"""What is on record of a table that was replaced by itself, dropped, and made anew."""
+
+
+def test_what_a_predecessor_that_was_replaced_took_over_from_itself_is_followed() -> None:
+    told = PREDECESSOR + rows("b@0 replace a@3", input_format_id="newer")
+    graph = build_graph(codec(LINEAGE).encode(told), {"a": history("create", "append")})
+    assert tainted(graph, "s@1") == {"s@1", "a#old@1", "a#old@2", "a#old@3", "b@0"}
+    assert known(graph, "a#old@2") and known(graph, "b@0")
+
+
+def test_changes_that_were_read_across_a_replace_of_a_predecessor_are_followed() -> None:
+    read = rows("b@0 replace a@0..3", input_format_id="newer")
+    healed = [row for row in PREDECESSOR if (row.output_version, row.input_id) != (2, "a")]
+    graph = build_graph(codec(LINEAGE).encode(healed + read), {"a": history("create", "append")})
+    assert tainted(graph, "s@1") == {"s@1", "a#old@1", "b@0"}
+    assert not graph.closure([graph.node("s", 1)]).state(graph.node("a#old", 3))
+
+
+def test_changes_that_nobody_tells_of_before_a_table_began_anew_leave_doubt() -> None:
+    told = rows("a@0 replace", "a@1 append", "a@3 overwrite", "b@0 replace a@1..3", "b@1 append a@2..3")
+    graph = build_graph(codec(LINEAGE).encode(told), {})
+    assert not known(graph, "b@0") and known(graph, "b@1")
+
+
+def test_of_a_log_that_was_cleaned_only_its_own_versions_count() -> None:
+    head = tuple(replace(one, format_id="now") for one in history("create", "append", "append", "append"))
+    own = rows("a@0 replace", "a@1 append", "a@2 append", output_format_id="first")
+    own += replaced("a@3 replace", "now", "first")
+    told = PREDECESSOR + own + rows("b@0 replace a@1", input_format_id="old")
+    told += rows("c@0 replace a@1", input_format_id="first")
+    graph = build_graph(codec(LINEAGE).encode(told), {"a": head[3:]})
+    assert tainted(graph, "a@1") == {"a@1", "a@2", "a@3", "c@0"}
+    assert tainted(graph, "s@1") == {"s@1", "a#old@1", "a#old@2", "a#old@3", "b@0"}
+
+
+def test_where_nobody_tells_how_a_cleaned_log_began_every_version_of_the_place_counts() -> None:
+    head = tuple(replace(one, format_id="now") for one in history("create", "append", "append", "append"))
+    told = rows("a@0 replace", "a@1 append", **OLD) + rows("b@0 replace a@1", input_format_id="old")
+    graph = build_graph(codec(LINEAGE).encode(told), {"a": head[3:]})
+    assert tainted(graph, "a@1") == {"a@1", "a@3", "b@0"}
+
+
+def test_uuids_that_replace_one_another_in_circles_end_all_the_same() -> None:
+    told = replaced("a@1 replace", "one", "other") + replaced("a@2 replace", "other", "one")
+    graph = build_graph(codec(LINEAGE).encode(told), {"a": history("create", "append", "append")})
+    assert graph.versions[graph.head("a")] == 2
+
+
 def test_create_or_replace_keeps_the_table_although_its_uuid_changes() -> None:
     a = (history("create")[0], *(replace(one, format_id="u2") for one in history("create", "replace")[1:]))
     told = rows("b@0 replace a@0", input_format_id="u1") + rows("c@0 replace a@1", input_format_id="u2")

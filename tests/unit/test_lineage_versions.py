@@ -1,5 +1,6 @@
 """What a commit says its version is made of, in the words of both engines."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -178,6 +179,25 @@ def test_each_version_carries_the_uuid_that_was_set_last() -> None:
         commit("RESTORE", version=4, parameters={"version": "1"}, format_id="u1"),
     ]
     assert [one.format_id for one in history_of(commits)] == ["u1", "u1", "u2", "u2", "u1"]
+    assert [one.replaced for one in history_of(commits)] == [None, None, "u1", None, None]
+
+
+@pytest.mark.parametrize(
+    ("first", "head_id", "expected"),
+    [
+        (commit("SET TBLPROPERTIES", version=7, data_change=False, format_id="u2"), "u3", ["u2", "u2", "u2"]),
+        (commit("CREATE OR REPLACE TABLE AS SELECT", version=7, format_id="u2"), "u3", [None, "u2", "u2"]),
+        (commit("RESTORE", version=7, format_id="u2"), "u3", [None, "u2", "u2"]),
+        (commit("WRITE", "Append", version=7), "u3", ["u3", "u3", "u3"]),
+        (commit("WRITE", "Append", version=7), None, [None, None, None]),
+    ],
+    ids=["properties", "replaced", "restored", "never set", "nobody knows"],
+)
+def test_the_uuid_of_a_cleaned_log_is_found_backwards(
+    first: Commit, head_id: str | None, expected: list[str | None]
+) -> None:
+    commits = [commit("WRITE", "Append", version=6), first, commit("WRITE", "Append", version=8)]
+    assert [one.format_id for one in history_of(commits, head_id=head_id)] == expected
 
 
 # the rows that survive the log
@@ -233,6 +253,15 @@ def test_a_row_carries_range_and_uuid_of_what_was_read() -> None:
     )
     (row,) = rows_of("t", version_of(governed("MERGE", Operation.MERGE, inputs=(part,))), at=NOW)
     assert (row.from_version, row.input_version, row.input_format_id) == (1, 3, "u-f")
+
+
+def test_a_version_that_made_the_table_anew_says_which_uuid_it_replaced() -> None:
+    one = replace(version_of(governed("MERGE", Operation.MERGE), format_id="u2"), replaced="u1")
+    told = rows_of("t", one, at=NOW)
+    assert [(row.input_id, row.input_format_id) for row in told] == [("f", "u-f"), (NOTHING, "u1")]
+    assert told[1].confidence is Confidence.HINT, "what was read is said by the others"
+    (sole,) = rows_of("t", replace(one, inputs=()), at=NOW)
+    assert (sole.input_id, sole.input_format_id, sole.confidence) == (NOTHING, "u1", Confidence.COMMITTED)
 
 
 def test_a_commit_that_says_it_only_removed_files_and_added_some_is_not_believed() -> None:

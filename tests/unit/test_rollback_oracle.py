@@ -128,7 +128,7 @@ def test_what_is_not_known_is_never_taken_for_clean() -> None:
         truth = [Truth(case.fleet, case.seeds, salt, only_told=False) for salt in (1, 2)]
         plan = case.plan()
         planned = {one.table_id: one for one in plan.tables}
-        for table, wanted in expected_of(case.fleet, case.seeds, case.named).items():
+        for table, wanted in expected_of(case.fleet, case.seeds, case.named, case.cut).items():
             made = planned.get(table)
             target = wanted.target if made is None else made.to_version
             assert target == wanted.target, "unknown commits change no target by themselves"
