@@ -5,7 +5,7 @@ what came of it. The entry is written last, so a daemon that dies anywhere does 
 rollback that was begun is in the journal and goes on by itself. Neither needs the operational database.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
@@ -14,7 +14,12 @@ import pyarrow.compute as pc
 from lakewarden.catalog.access import Deed, audit_row
 from lakewarden.catalog.errors import LakewardenError, UnreadableError
 from lakewarden.catalog.failpoints import reach
-from lakewarden.catalog.lineage.restores import RestoreCommit, is_foreign_restore, taken_back
+from lakewarden.catalog.lineage.restores import (
+    RestoreCommit,
+    informed,
+    is_foreign_restore,
+    taken_back,
+)
 from lakewarden.catalog.lineage.versions import Version
 from lakewarden.catalog.model import RollbackState, Source, TableRow, TableState
 from lakewarden.catalog.registry.mark import log_of
@@ -98,7 +103,8 @@ class RestoreCarrier:
         held = holds(journal)
         if not held.keys().isdisjoint({one.row.table_id, *one.downstream}):
             return False  # what is under way there has to come to its end first
-        history, _ = log_of(self.rollbacks.services.desk, one.row)
+        log, _ = log_of(self.rollbacks.services.desk, one.row)
+        history = informed(log, self._on_record(one.row))
         planned = [_seeds(each, one.row) for each in journal if _waits_for(each, one.row)]
         restores = {each.version for each in one.restores}
         versions = taken_back(history, restores, frozenset().union(*planned))
@@ -164,6 +170,10 @@ class RestoreCarrier:
         old = [each for each in journal.all() if _waits_for(each, row) and each.rollback_id != but]
         journal.forget_plans(old, because=f"a RESTORE of {row.name} made them stale")
 
+    def _on_record(self, row: TableRow) -> Iterator[RestoreCommit]:
+        """The RESTOREs of a table that are on record, those of its predecessors included."""
+        return (each for each in self.memory.undoings.plain_restores() if each.table_id == row.table_id)
+
     def _nothing(self, one: OpenRestores, history: Sequence[Version]) -> str:
         """Why RESTOREs took nothing back. One that does not say where it went is told: somebody has to find out."""
         told = {each.version: each for each in history if is_foreign_restore(each)}
@@ -173,7 +183,7 @@ class RestoreCarrier:
         blind = [version for version, each in told.items() if each.target is None and version >= since]
         if not blind:
             return "it took back nothing that is not in head again"
-        why = "the log does not say to which version it went, so nobody knows what it took back"
+        why = "the log no longer tells to which version it went, so nobody knows what it took back"
         message = f"was restored in version {blind[-1]}: {why}. Tables derived from it stay as they are."
         self._tell(EventKind.PLAN_WAITS, [(one.row, message)])
         return why

@@ -100,7 +100,8 @@ class Commit:
     age is never overestimated. `stamped_at` is the writer's clock alone, the one that also stamps removed files.
     `user_metadata` and `run_id` are what writers (we, in `run_id`) put into commitInfo. `lineage` is what a governed
     write recorded there; `lineage_verdict` says whether that can be relied on. `format_id` is the table's UUID if the
-    commit set it (the first commit and CREATE OR REPLACE do, so do changes of schema and properties).
+    commit set it (the first commit and CREATE OR REPLACE do, so do changes of schema and properties). `restored` is what
+    a RESTORE went back to, where not the commit but the files tell (`TableReader.restored`).
     """
 
     version: int
@@ -119,6 +120,7 @@ class Commit:
     lineage: LineageRecord | None = None
     lineage_verdict: RecordVerdict = RecordVerdict.ABSENT
     format_id: str | None = None
+    restored: int | None = None
     transactions: tuple[tuple[str, int], ...] = ()
 
 
@@ -203,6 +205,10 @@ class TableReader(Protocol):
 
     def properties(self, location: str, *, version: int) -> Mapping[str, str]:
         """The table properties of a version. Raises `UnreadableError` if its log cannot tell them any more."""
+
+    def restored(self, location: str, *, version: int) -> int | None:
+        """What the RESTORE that made `version` went back to, where its commit does not say: the newest version before it
+        with the same files; None where the log has none. It takes reading the log, and all files of a version."""
 
     def tombstones(self, location: str) -> Iterator[Tombstone]:
         """Files that head no longer has but the log still remembers."""

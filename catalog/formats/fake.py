@@ -106,6 +106,11 @@ class FakeReader:
         next(self.files(location, version=version), None)
         return {}
 
+    def restored(self, location: str, *, version: int) -> int | None:
+        versions = self.tables[location].versions
+        same = [one for one in range(version) if versions[one].keys() == versions[version].keys()]
+        return same[-1] if same else None
+
     def tombstones(self, location: str) -> Iterator[Tombstone]:
         table = self.tables[location]
         gone: dict[str, Tombstone] = {}

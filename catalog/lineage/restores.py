@@ -17,6 +17,7 @@ from lakewarden.catalog.rollbacks import Undone, is_mark
 __all__ = [
     "RESTORE_OPERATIONS",
     "RestoreCommit",
+    "informed",
     "is_foreign_restore",
     "restored_away",
     "restores_of",
@@ -112,6 +113,24 @@ def _without(one: Undone, target: int) -> list[Undone]:
     return [] if target == one.last else [replace(one, first=target + 1)]
 
 
+def informed(history: Sequence[Version], restores: Iterable[RestoreCommit]) -> tuple[Version, ...]:
+    """The versions of a log, with what is on record of where its RESTOREs went that do not say it themselves.
+
+    `restores` are of the table and of predecessors of it, told apart by UUID.
+    """
+    known = tuple(one for one in restores if one.target is not None)
+
+    def told(one: Version) -> Version:
+        targets = {
+            each.target
+            for each in known
+            if each.version == one.version and may_be_same(each.format_id, one.format_id)
+        }
+        return replace(one, target=targets.pop(), known=True) if len(targets) == 1 else one
+
+    return tuple(told(one) if _is_blind(one) else one for one in history)
+
+
 def is_foreign_restore(one: Version) -> bool:
     """Whether a version of a log is a RESTORE that no rollback of ours made."""
     return one.effect is Effect.RESTORE and not is_mark(one.run_id)
@@ -122,7 +141,7 @@ def taken_back(
 ) -> tuple[int, ...]:
     """The content commits that these RESTOREs took out of head, and `also`, less those that are in head again.
 
-    A RESTORE that does not say where it went takes back nothing that could be told; where head came from one, nobody
+    A RESTORE of which nobody knows where it went takes back nothing that could be told; where head came from one, nobody
     knows which of the versions before it are there.
     """
     line = {one.version: one for one in history}

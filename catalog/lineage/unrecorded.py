@@ -1,10 +1,14 @@
-"""The end of a log that is not on record yet, and which UUID the table had before it."""
+"""The end of a log that is not on record yet, and which UUID the table had before it.
+
+A RESTORE that does not say where it went is looked into here, once: what its files tell goes on record with the rest.
+"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lakewarden.catalog.formats.base import Commit, TableReader
 from lakewarden.catalog.lineage.tail import resume_after
+from lakewarden.catalog.lineage.versions import is_blind_restore
 from lakewarden.catalog.model import TableRow
 
 __all__ = ["Unrecorded", "unrecorded"]
@@ -41,7 +45,13 @@ def unrecorded(
         first = next(iter(reader.commits(location, after=-1, upto=0)), None)
         if first is not None and first.format_id is not None and first.format_id not in row.format_ids:
             after = -1
-    commits = tuple(reader.commits(location, after=after, upto=upto))
+    commits = tuple(_told(reader, location, one) for one in reader.commits(location, after=after, upto=upto))
     if after < 0:
         return Unrecorded(commits=commits, anew=on_record is not None)
     return Unrecorded(commits=commits, format_id=row.format_ids[-1] if row.format_ids else None)
+
+
+def _told(reader: TableReader, location: str, commit: Commit) -> Commit:
+    if not is_blind_restore(commit):
+        return commit
+    return replace(commit, restored=reader.restored(location, version=commit.version))

@@ -14,7 +14,16 @@ from lakewarden.catalog.formats.base import Commit
 from lakewarden.catalog.lineage.record import LineageInput, LineageRecord, Operation, RecordVerdict
 from lakewarden.catalog.model import TableFormat
 
-__all__ = ["Effect", "Touch", "Version", "effect_of", "history_of", "is_property_commit", "version_of"]
+__all__ = [
+    "Effect",
+    "Touch",
+    "Version",
+    "effect_of",
+    "history_of",
+    "is_blind_restore",
+    "is_property_commit",
+    "version_of",
+]
 
 
 class Effect(IntEnum):
@@ -145,6 +154,11 @@ def version_of(commit: Commit, *, format_id: str | None = None) -> Version:
     return _governed(commit, format_id, record, derived)
 
 
+def is_blind_restore(commit: Commit) -> bool:
+    """Whether a commit is a RESTORE that does not say where it went: by a time, not by a version."""
+    return commit.operation == "RESTORE" and _restored(commit) is None
+
+
 def is_property_commit(commit: Commit) -> bool:
     """Whether a commit changed table properties and nothing else."""
     return commit.operation in _PROPERTY_COMMITS
@@ -248,7 +262,8 @@ def _creates_nothing(commit: Commit) -> bool:
 
 def _restored(commit: Commit) -> int | None:
     text = commit.parameters.get("version", "").strip('" ')
-    return int(text) if text.isdigit() and int(text) < commit.version else None
+    target = int(text) if text.isdigit() else commit.restored
+    return target if target is not None and target < commit.version else None
 
 
 def _touch(commit: Commit) -> Touch:

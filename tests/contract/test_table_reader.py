@@ -162,6 +162,15 @@ def test_properties_of_an_older_version_are_still_known(table: Maker) -> None:
         table.reader.properties(table.location, version=9)
 
 
+def test_where_a_restore_went_is_told_by_its_files(table: Maker) -> None:
+    table.commit()
+    table.commit(adds=(("a", 1),))
+    table.commit(adds=(("b", 2),))
+    table.commit(removes=("b",))
+    assert table.reader.restored(table.location, version=3) == 1
+    assert table.reader.restored(table.location, version=2) is None
+
+
 def test_a_removed_file_is_a_tombstone_until_it_is_back(table: Maker) -> None:
     table.commit()
     table.commit(adds=(("a", 5),))

@@ -324,15 +324,34 @@ def test_a_slow_job_that_commits_after_a_rollback_is_flagged_until_the_rollback_
     assert lake.findings("db.first") == [] and lake.states() == [RollbackState.COMPENSATED]
 
 
-def test_a_restore_that_does_not_say_where_it_went_is_told_to_the_owner(lake: Lake) -> None:
+def restore_by_time(lake: Lake, version: int) -> None:
+    """Somebody restores the source to the time of a version: the commit does not say which it was."""
+    committed = DeltaTable(str(lake.source)).history()
+    moment = next(one["timestamp"] for one in committed if one["version"] == version)
+    DeltaTable(str(lake.source)).restore(datetime.fromtimestamp(moment / 1000, UTC))
+
+
+def test_a_restore_by_time_sets_off_what_one_by_version_does(lake: Lake) -> None:
     lake.derive("first", 99)
     lake.declare("first", FOLLOWS)
-    committed = DeltaTable(str(lake.source)).history()
-    moment = next(one["timestamp"] for one in committed if one["version"] == 1)
-    DeltaTable(str(lake.source)).restore(datetime.fromtimestamp(moment / 1000, UTC))
+    restore_by_time(lake, 1)
+    lake.sweep()
+    assert (lake.states(), lake.told()) == ([RollbackState.INTENT], [(EventKind.ROLLED_BACK, "db.first")])
+    (begun,) = lake.journal()
+    assert lake.go_on(begun.rollback_id) is RollbackState.DONE
+    assert lake.contents() == [[1, 2]] * 3
+
+
+def test_a_restore_by_time_whose_log_is_gone_is_told_to_the_owner(lake: Lake) -> None:
+    lake.derive("first", 99)
+    lake.declare("first", FOLLOWS)
+    restore_by_time(lake, 1)
+    DeltaTable(str(lake.source)).create_checkpoint()
+    for version in range(3):
+        (lake.source / "_delta_log" / f"{version:020d}.json").unlink()
     lake.sweep()
     assert lake.contents()[1] == [1, 2, 99]
     assert (lake.states(), lake.told()) == ([], [(EventKind.PLAN_WAITS, "db.source")])
-    assert "does not say to which version it went" in lake.events[0].message
+    assert "the log no longer tells to which version it went" in lake.events[0].message
     lake.sweep()
     assert len(lake.events) == 1

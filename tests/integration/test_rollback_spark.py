@@ -7,6 +7,7 @@ from pyspark.sql import SparkSession
 
 from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.errors import ConflictError
+from lakewarden.catalog.lineage.versions import is_blind_restore
 from lakewarden.catalog.model import RollbackState as State
 from lakewarden.catalog.storage import StorageOptions, open_store
 from lakewarden.jobs.engine import delta_restore, deltars_restore
@@ -99,6 +100,28 @@ def test_a_target_older_than_the_tables_retention_is_restored_while_its_files_ar
     assert rows(spark, sql) == [1]
     kept = lake.seen("t").properties["delta.deletedFileRetentionDuration"]
     assert kept == "interval 0 hours"
+
+
+def test_where_sparks_restore_by_time_went_is_found_by_its_files(spark: SparkSession, lake: Lake) -> None:
+    location = lake.location("t")
+    sql = table_at(location)
+    spark.sql(
+        f"CREATE TABLE {sql} (id BIGINT) USING delta TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"
+    )
+    for statement in (
+        "INSERT INTO {} VALUES (1), (2)",
+        "DELETE FROM {} WHERE id = 1",
+        "INSERT INTO {} VALUES (9)",
+    ):
+        spark.sql(statement.format(sql))
+    log = spark.sql(f"DESCRIBE HISTORY {sql}").collect()
+    for version in (2, 1):
+        moment = next(row.timestamp for row in log if row.version == version)
+        spark.sql(f"RESTORE TABLE {sql} TO TIMESTAMP AS OF '{moment}'")
+        (made,) = lake.reader.commits(location, after=lake.seen("t").version - 1)
+        assert is_blind_restore(made), made.parameters
+        assert lake.reader.restored(location, version=made.version) == version
+    assert rows(spark, sql) == [1, 2]
 
 
 def test_a_commit_that_slips_in_before_sparks_restore_is_put_back(

@@ -104,6 +104,9 @@ class ValueReader:
         assert isinstance(self.observation, Observation)
         return self.observation.properties
 
+    def restored(self, location: str, *, version: int) -> int | None:
+        return None
+
     def tombstones(self, location: str) -> Iterator[Tombstone]:
         yield from self.removed
 

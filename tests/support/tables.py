@@ -85,6 +85,9 @@ class FakeReader:
     def properties(self, location: str, *, version: int) -> Mapping[str, str]:
         return {}
 
+    def restored(self, location: str, *, version: int) -> int | None:
+        return None
+
     def tombstones(self, location: str) -> Iterator[Tombstone]:
         return iter(())
 

@@ -229,6 +229,7 @@ def rows(one: Commit, confidence: Confidence = Confidence.COMMITTED) -> list[tup
         (commit("WRITE", "Append"), [(NOT_KNOWN, None, "append", "hint")]),
         (commit("OPTIMIZE", data_change=False), [("t", 4, "alias", "committed")]),
         (commit("RESTORE", parameters={"version": "2"}), [("t", 2, "restore", "committed")]),
+        (commit("RESTORE", restored=2), [("t", 2, "restore", "committed")]),
         (commit("RESTORE"), [(NOT_KNOWN, None, "RESTORE", "hint")]),
     ],
     ids=[
@@ -240,6 +241,7 @@ def rows(one: Commit, confidence: Confidence = Confidence.COMMITTED) -> list[tup
         "foreign",
         "alias",
         "restore",
+        "restore, told by its files",
         "restore to nowhere",
     ],
 )

@@ -6,6 +6,7 @@ import pytest
 
 from lakewarden.catalog.lineage.restores import (
     RestoreCommit,
+    informed,
     is_foreign_restore,
     restored_away,
     restores_of,
@@ -85,6 +86,21 @@ def test_a_rollback_is_no_longer_warned_of_where_somebody_restored_what_it_took_
     assert left((5, 3)) == [(3, 5)], "that was before the rollback"
     assert (left((7, 4)), left((7, 5))) == ([(5, 5)], [])
     assert (left((7, 4), (8, 3)), left((7, 3), (8, 4))) == ([(5, 5)], [(5, 5)])
+
+
+def test_what_is_on_record_of_a_restore_tells_where_it_went() -> None:
+    log = history("create", "append", "append", "RESTORE", "append")
+
+    def lost(*on_record: tuple[int, int | None, str]) -> tuple[int, ...]:
+        told = [
+            RestoreCommit(table_id="a", version=version, target=target, ours=False, format_id=uuid)
+            for version, target, uuid in on_record
+        ]
+        return taken_back(informed(log, told), {3})
+
+    assert lost((3, 1, "u1")) == (2,)
+    assert lost((3, 1, "u1"), (3, 0, "of its predecessor")) == (2,)
+    assert lost() == lost((3, None, "u1")) == lost((3, 0, "of its predecessor")) == ()
 
 
 def test_only_the_restores_asked_about_count_and_what_is_still_waiting() -> None:

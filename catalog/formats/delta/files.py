@@ -17,9 +17,10 @@ from lakewarden.catalog.formats.delta.paths import decoded
 from lakewarden.catalog.formats.delta.replay import version_actions
 from lakewarden.catalog.formats.delta.segment import Listing, Segment
 
-__all__ = ["data_file", "live_files", "tombstones"]
+__all__ = ["Key", "data_file", "file_key", "live_files", "tombstones"]
 
 Key = tuple[str, str | None]
+"""A file's path and its deletion vector: which rows it brings."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,15 +56,15 @@ def live_files(log: DeltaLog, listing: Listing, segment: Segment) -> Iterator[Ad
     for _, entry in segment.commits:
         for action in version_actions(log, listing, entry):
             if isinstance(action, AddFile):
-                latest[_key(action)] = action
+                latest[file_key(action)] = action
             elif isinstance(action, RemoveFile):
-                latest[_key(action)] = None
+                latest[file_key(action)] = None
     if segment.checkpoint is not None:
         head = read_head(log, listing, segment.checkpoint)
         inline = [action for action in head.actions if isinstance(action, AddFile)]
         for batch in file_batches(log, listing, head):
-            yield from (action for action in _adds(batch) if _key(action) not in latest)
-        yield from (action for action in inline if _key(action) not in latest)
+            yield from (action for action in _adds(batch) if file_key(action) not in latest)
+        yield from (action for action in inline if file_key(action) not in latest)
     yield from (action for action in latest.values() if action is not None)
 
 
@@ -139,7 +140,8 @@ def _keep_last(kept: dict[str, _Removal], path: str, removal: _Removal) -> None:
         kept[path] = removal
 
 
-def _key(action: AddFile | RemoveFile) -> Key:
+def file_key(action: AddFile | RemoveFile) -> Key:
+    """What tells it from other files of a version."""
     return (action.path, action.vector.key if action.vector else None)
 
 

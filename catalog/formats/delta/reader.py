@@ -14,6 +14,7 @@ from lakewarden.catalog.formats.delta.memory import Memory, remember
 from lakewarden.catalog.formats.delta.names import FOLDER, HINT, commit_path
 from lakewarden.catalog.formats.delta.problems import CHECKSUM, BrokenLogError, VanishedError
 from lakewarden.catalog.formats.delta.replay import Replayed, metadata_of, replay, replay_on, version_actions
+from lakewarden.catalog.formats.delta.restored import restored_version
 from lakewarden.catalog.formats.delta.segment import Listing, Segment, segment_of
 from lakewarden.catalog.formats.delta.summary import observation_of
 from lakewarden.catalog.model import TableFormat
@@ -110,6 +111,13 @@ class DeltaReader:
         log = self._log(location)
         listing = log.listing()
         return metadata_of(log, listing, segment_of(listing, location=location, upto=version)).properties
+
+    def restored(self, location: str, *, version: int) -> int | None:
+        log = self._log(location)
+        try:
+            return restored_version(log, log.listing(), version)
+        except BrokenLogError:
+            return None
 
     def tombstones(self, location: str) -> Iterator[Tombstone]:
         log = self._log(location)
