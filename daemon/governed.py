@@ -1,14 +1,18 @@
 """Governed statements run on the control plane: the same for `lakewarden sql` and for a Spark session."""
 
 from collections.abc import Callable
-from typing import assert_never
+from dataclasses import asdict
+from typing import Final, assert_never
 
 import pyarrow as pa
 
 from lakewarden.catalog.access import Deed
 from lakewarden.catalog.errors import NotFoundError
+from lakewarden.catalog.model import Mark
 from lakewarden.catalog.registry.govern import set_owner, set_policy
+from lakewarden.catalog.registry.mark import mark_versions, marks_of, unmark_versions
 from lakewarden.catalog.system.query import query
+from lakewarden.catalog.system.schema import arrow_type
 from lakewarden.daemon.audit import audited
 from lakewarden.daemon.convert import ConvertRequest, convert_table
 from lakewarden.daemon.rollback import rollbacks_of_services
@@ -17,10 +21,11 @@ from lakewarden.daemon.rollback_request import request_of as request_of_words
 from lakewarden.daemon.wiring import Services
 from lakewarden.jobs.rollback.stored import refuse_blocked
 from lakewarden.jobs.sql.grammar import parse
-from lakewarden.jobs.sql.statements import ConvertToDelta, Query, RollbackTable, SetRows, Unmanaged
+from lakewarden.jobs.sql.statements import ConvertToDelta, MarkTable, Query, RollbackTable, SetRows, Unmanaged
 
 __all__ = ["execute"]
 
+_MARKS: Final = pa.schema([*arrow_type(Mark), pa.field("applies", pa.bool_())])
 Converter = Callable[[Services, ConvertRequest], str]
 
 
@@ -35,6 +40,8 @@ def execute(services: Services, text: str, *, origin: str, tell: Callable[[str],
             return _convert(services, statement, origin, tell)
         case RollbackTable() as statement:
             return _roll_back(services, statement, origin, tell)
+        case MarkTable() as statement:
+            return _mark(services, statement, origin)
         case Unmanaged():
             return None
         case statement:
@@ -69,8 +76,11 @@ def _roll_back(
         where=statement.where,
         version=statement.version,
         timestamp=statement.timestamp,
+        bad=statement.bad,
+        marked=statement.marked,
         cascade=statement.cascade,
         reapply=statement.reapply,
+        remove_files=statement.remove_files,
     )
     with audited(services, Deed.ROLLBACK, statement.where, origin=origin) as actor:
         rollbacks = rollbacks_of_services(services)
@@ -81,6 +91,21 @@ def _roll_back(
         done = rollbacks.apply(plan.hash, actor=actor, tell=tell)
     until = None if done.head.undo_until is None else done.head.undo_until.isoformat()
     return _row(rollback=done.rollback_id, state=done.head.state.value, tables=done.tables, undo_until=until)
+
+
+def _mark(services: Services, statement: MarkTable, origin: str) -> pa.Table:
+    """Mark or unmark, and show all marks of the table, as `lakewarden lineage marks` does."""
+    desk, where = services.desk, statement.where
+    with audited(services, Deed.ROLLBACK, f"mark {where}", origin=origin) as actor:
+        if statement.verdict is None:
+            unmark_versions(desk, where, statement.versions, actor=actor)
+        else:
+            mark_versions(
+                desk, where, statement.versions, statement.verdict, note=statement.note, actor=actor
+            )
+    marks = marks_of(desk, desk.resolve(where))
+    rows = [{**asdict(one), "applies": applies} for one, applies in marks]
+    return pa.Table.from_pylist(rows, schema=_MARKS)
 
 
 def _set_rows(services: Services, statement: SetRows, origin: str) -> pa.Table:

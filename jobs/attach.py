@@ -89,9 +89,10 @@ class Attached:
     def sql(self, text: str) -> Any:
         """Run one statement; its result as a Spark DataFrame.
 
-        Governed ones (CONVERT TO DELTA, UPDATE lakewarden.tables, SELECT on system tables) do what the `lakewarden`
-        command does. INSERT, MERGE, UPDATE, DELETE and CREATE TABLE (AS) on Delta tables record in their commit what
-        they read. The session runs everything else as it is. Raises a `LakewardenError`, or Spark's own errors.
+        Governed ones (CONVERT TO DELTA, ROLLBACK, MARK and UNMARK TABLE, UPDATE lakewarden.tables, SELECT on system
+        tables) do what the `lakewarden` command does. INSERT, MERGE, UPDATE, DELETE and CREATE TABLE (AS) on Delta
+        tables record in their commit what they read. The session runs everything else as it is. Raises a
+        `LakewardenError`, or Spark's own errors.
         """
         if self._statements is None:
             raise self._only_listens()

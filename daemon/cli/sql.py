@@ -20,13 +20,13 @@ def sql(
     home: Home = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Run SELECT on lakewarden.*, UPDATE lakewarden.tables SET policy..., CONVERT TO DELTA, or ROLLBACK TABLE."""
+    """Run SELECT on lakewarden.*, UPDATE lakewarden.tables SET policy..., CONVERT TO DELTA, ROLLBACK TABLE, MARK or UNMARK TABLE."""
     text = sys.stdin.read() if statement == "-" else statement
     result = execute(opened(home), text, origin="sql", tell=note)
     if result is None:
         raise UsageError(
             "This statement needs a Spark session.",
-            hint="Here: SELECT on lakewarden.*, UPDATE lakewarden.tables, CONVERT TO DELTA, ROLLBACK TABLE. Else: attach(spark).sql().",
+            hint="Here: SELECT on lakewarden.*, UPDATE lakewarden.tables, CONVERT TO DELTA, ROLLBACK, MARK and UNMARK TABLE. Else: attach(spark).sql().",
         )
     if output is Format.JSON:
         write_json(result, sys.stdout.buffer)

@@ -1,6 +1,6 @@
 """Governed SQL: from text to a statement. Pure; sqlglot does the lexing and everything that is standard SQL."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import sqlglot
@@ -11,14 +11,22 @@ from sqlglot.errors import SqlglotError
 from lakewarden.catalog.errors import NotAllowedError, UsageError
 from lakewarden.catalog.policies import Value, parse_value
 from lakewarden.catalog.system.base import SystemTableName
-from lakewarden.jobs.sql.rollback import parse_rollback
-from lakewarden.jobs.sql.statements import ConvertToDelta, Query, SetRows, Statement, Unmanaged
+from lakewarden.jobs.sql.convert import CONVERT_SYNTAX, parse_convert
+from lakewarden.jobs.sql.mark import MARK_SYNTAX, UNMARK_SYNTAX, parse_mark, parse_unmark
+from lakewarden.jobs.sql.reading import Words
+from lakewarden.jobs.sql.rollback import ROLLBACK_SYNTAX, parse_rollback
+from lakewarden.jobs.sql.statements import Query, SetRows, Statement, Unmanaged
 
-__all__ = ["CONVERT_SYNTAX", "parse"]
+__all__ = ["parse"]
 
-CONVERT_SYNTAX: Final = "CONVERT TO DELTA table [PARTITIONED BY (column type, ...)] [NO STATISTICS] [VACUUM RETAIN n DAYS|HOURS] [OWNER name]"
 _DATABASE = "lakewarden"
-_UNIT_SECONDS = {"DAY": 86_400, "DAYS": 86_400, "HOUR": 3_600, "HOURS": 3_600}
+_OURS: Final[Sequence[tuple[tuple[str, ...], str, Callable[[Words], Statement]]]] = (
+    (("CONVERT", "TO", "DELTA"), CONVERT_SYNTAX, parse_convert),
+    (("ROLLBACK", "TABLE"), ROLLBACK_SYNTAX, parse_rollback),
+    (("MARK", "TABLE"), MARK_SYNTAX, parse_mark),
+    (("UNMARK", "TABLE"), UNMARK_SYNTAX, parse_unmark),
+)
+"""Statements that no SQL has: how they begin, how they go on, and who reads them."""
 
 
 def parse(text: str) -> Statement:
@@ -26,12 +34,11 @@ def parse(text: str) -> Statement:
     tokens = _tokens(text)
     if not tokens:
         raise UsageError("There is no statement.", hint="Try: SELECT * FROM lakewarden.tables")
-    words = [token.text.upper() for token in tokens[:3]]
-    if words == ["CONVERT", "TO", "DELTA"]:
-        return _Convert(tokens).parse()
-    if words[:2] == ["ROLLBACK", "TABLE"]:
-        return parse_rollback(tokens)
-    if words[0] not in ("SELECT", "WITH", "UPDATE", "DELETE", "INSERT", "MERGE", "("):
+    for beginning, syntax, read in _OURS:
+        words = Words(tokens, syntax=syntax)
+        if words.takes(*beginning):
+            return read(words)
+    if tokens[0].text.upper() not in ("SELECT", "WITH", "UPDATE", "DELETE", "INSERT", "MERGE", "("):
         return Unmanaged(sql=text)
     tree = _tree(text)
     if tree is None or not _touches_system(tree):
@@ -109,87 +116,3 @@ def _assignment(tree: exp.Expr) -> tuple[str, str | None]:
     raise UsageError(
         f"{path} takes a literal, not '{value.sql()}'.", hint="Write it like '30 days', 0.1 or NULL."
     )
-
-
-class _Convert:
-    """A recursive-descent reader over the tokens of one CONVERT TO DELTA."""
-
-    def __init__(self, tokens: Sequence[Token]) -> None:
-        self._tokens, self._at = tokens, 3
-
-    def parse(self) -> ConvertToDelta:
-        where = self._table()
-        partitioned: tuple[tuple[str, str], ...] = ()
-        statistics, retain, owner = True, None, None
-        while self._at < len(self._tokens):
-            word = self._next().upper()
-            if word == "PARTITIONED BY" and not partitioned:
-                partitioned = self._partitions()
-            elif word == "NO" and self._next().upper() == "STATISTICS":
-                statistics = False
-            elif word == "VACUUM" and retain is None:
-                retain = self._retain()
-            elif word == "OWNER" and owner is None:
-                owner = self._next()
-            else:
-                raise self._wrong()
-        return ConvertToDelta(
-            where=where, partitioned_by=partitioned, statistics=statistics, retain_seconds=retain, owner=owner
-        )
-
-    def _table(self) -> str:
-        first = self._token()
-        if (
-            first.text.lower() in ("parquet", "delta") and self._peek() == "."
-        ) or first.token_type is TokenType.STRING:
-            if self._peek() == ".":
-                self._next()
-                return self._next()
-            return first.text
-        parts = [first.text]
-        while self._peek() == ".":
-            self._next()
-            parts.append(self._next())
-        return ".".join(parts)
-
-    def _partitions(self) -> tuple[tuple[str, str], ...]:
-        self._expect("(")
-        columns: list[tuple[str, str]] = []
-        while True:
-            name, words, depth = self._next(), list[str](), 0
-            while (text := self._next()) not in (",", ")") or depth:
-                depth += (text == "(") - (text == ")")
-                words.append(text)
-            if not words:
-                raise self._wrong()
-            columns.append((name, "".join(words)))
-            if text == ")":
-                return tuple(columns)
-
-    def _retain(self) -> int:
-        self._expect("RETAIN")
-        number, unit = self._next(), self._next().upper()
-        if not number.isdigit() or int(number) == 0 or unit not in _UNIT_SECONDS:
-            raise UsageError(
-                f"VACUUM RETAIN {number} {unit} makes no sense.", hint="Write VACUUM RETAIN 30 DAYS."
-            )
-        return int(number) * _UNIT_SECONDS[unit]
-
-    def _peek(self) -> str | None:
-        return self._tokens[self._at].text if self._at < len(self._tokens) else None
-
-    def _token(self) -> Token:
-        if self._at >= len(self._tokens):
-            raise UsageError("The statement ends too early.", hint=CONVERT_SYNTAX)
-        self._at += 1
-        return self._tokens[self._at - 1]
-
-    def _next(self) -> str:
-        return self._token().text
-
-    def _expect(self, text: str) -> None:
-        if self._next().upper() != text:
-            raise self._wrong()
-
-    def _wrong(self) -> UsageError:
-        return UsageError(f"'{self._tokens[self._at - 1].text}' is not expected here.", hint=CONVERT_SYNTAX)

@@ -1,34 +1,50 @@
 """ROLLBACK TABLE as a statement. Pure."""
 
-from collections.abc import Sequence
 from typing import Final
 
-from sqlglot import Token
-
-from lakewarden.catalog.errors import UsageError
+from lakewarden.jobs.sql.reading import Words
 from lakewarden.jobs.sql.statements import RollbackTable
 
 __all__ = ["ROLLBACK_SYNTAX", "parse_rollback"]
 
-ROLLBACK_SYNTAX: Final = "ROLLBACK TABLE table TO VERSION n | TO TIMESTAMP '...' [CASCADE] [REAPPLY]"
-_AFTER_ROLLBACK_TABLE: Final = 2
-_TARGET: Final = 2
-"""Words of `VERSION n` or `TIMESTAMP '...'`."""
+ROLLBACK_SYNTAX: Final = "ROLLBACK TABLE table TO VERSION n | TO TIMESTAMP '...' | BAD VERSION[S] n[, ...] | MARKED [CASCADE] [REAPPLY] [REMOVE FILES [FROM table[, ...]]]"
 
 
-def parse_rollback(tokens: Sequence[Token]) -> RollbackTable:
-    """Read a statement that begins with ROLLBACK TABLE. Raises `UsageError` with the syntax."""
-    words = [token.text for token in tokens[_AFTER_ROLLBACK_TABLE:]]
-    to = next((place for place, word in enumerate(words) if word.upper() == "TO"), 0)
-    where, rest = "".join(words[:to]), words[to + 1 :]
-    options = [word.upper() for word in rest[_TARGET:]]
-    cascade, reapply = "CASCADE" in options, "REAPPLY" in options
-    if len(options) != cascade + reapply:
-        raise UsageError("This ROLLBACK cannot be understood.", hint=ROLLBACK_SYNTAX)
-    match rest[:_TARGET]:
-        case [kind, number] if where and kind.upper() == "VERSION" and number.isdigit():
-            return RollbackTable(where=where, version=int(number), cascade=cascade, reapply=reapply)
-        case [kind, moment] if where and kind.upper() == "TIMESTAMP":
-            return RollbackTable(where=where, timestamp=moment, cascade=cascade, reapply=reapply)
-        case _:
-            raise UsageError("This ROLLBACK cannot be understood.", hint=ROLLBACK_SYNTAX)
+def parse_rollback(words: Words) -> RollbackTable:
+    """Read what follows ROLLBACK TABLE."""
+    where = words.table()
+    version: int | None = None
+    timestamp: str | None = None
+    bad: tuple[int, ...] = ()
+    marked = False
+    if words.takes("TO", "VERSION"):
+        version = words.number()
+    elif words.takes("TO", "TIMESTAMP"):
+        timestamp = words.text()
+    elif words.takes("BAD"):
+        bad = words.versions()
+    elif words.takes("MARKED"):
+        marked = True
+    else:
+        raise words.unexpected()
+    cascade = reapply = False
+    remove_files: tuple[str, ...] = ()
+    while words.more:
+        if not cascade and words.takes("CASCADE"):
+            cascade = True
+        elif not reapply and words.takes("REAPPLY"):
+            reapply = True
+        elif not remove_files and words.takes("REMOVE", "FILES"):
+            remove_files = words.tables() if words.takes("FROM") else (where,)
+        else:
+            raise words.unexpected()
+    return RollbackTable(
+        where=where,
+        version=version,
+        timestamp=timestamp,
+        bad=bad,
+        marked=marked,
+        cascade=cascade,
+        reapply=reapply,
+        remove_files=remove_files,
+    )

@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
+from lakewarden.catalog.model import MarkVerdict
 from lakewarden.catalog.policies import Value
 
-__all__ = ["ConvertToDelta", "Query", "RollbackTable", "SetRows", "Statement", "Unmanaged"]
+__all__ = ["ConvertToDelta", "MarkTable", "Query", "RollbackTable", "SetRows", "Statement", "Unmanaged"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,14 +44,28 @@ class Unmanaged:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RollbackTable:
-    """ROLLBACK TABLE t TO VERSION n | TO TIMESTAMP '...' [CASCADE] [REAPPLY]. Exactly one of `version` and `timestamp` is
-    set."""
+    """ROLLBACK TABLE t TO VERSION n | TO TIMESTAMP '...' | BAD VERSIONS n, m | MARKED [CASCADE] [REAPPLY] [REMOVE FILES
+    [FROM t, u]]. Exactly one of `version`, `timestamp`, `bad` and `marked` is set; `remove_files` are the tables that
+    only lose the files of bad appends."""
 
     where: str
     version: int | None = None
     timestamp: str | None = None
+    bad: tuple[int, ...] = ()
+    marked: bool = False
     cascade: bool = False
     reapply: bool = False
+    remove_files: tuple[str, ...] = ()
 
 
-Statement = ConvertToDelta | RollbackTable | SetRows | Query | Unmanaged
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MarkTable:
+    """MARK TABLE t VERSIONS n, m BAD|CLEAN [BECAUSE '...'], or UNMARK TABLE t VERSIONS n, m: `verdict` None."""
+
+    where: str
+    versions: tuple[int, ...]
+    verdict: MarkVerdict | None
+    note: str | None = None
+
+
+Statement = ConvertToDelta | MarkTable | RollbackTable | SetRows | Query | Unmanaged

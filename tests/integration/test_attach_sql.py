@@ -31,6 +31,14 @@ def test_convert_update_and_select_work_in_a_session_and_everything_else_is_spar
             "SELECT owner, policy.vacuum_retention_seconds AS kept FROM lakewarden.tables WHERE row = 7"
         )
         assert [tuple(one) for one in row.collect()] == [("bo", 40 * 86_400)]
+        (mark,) = lw.sql("MARK TABLE attached.raw VERSION 0 BAD BECAUSE 'half a file'").collect()
+        assert (mark["version"], mark["verdict"], mark["note"], mark["applies"]) == (
+            0,
+            "bad",
+            "half a file",
+            True,
+        )
+        assert lw.sql("UNMARK TABLE attached.raw VERSION 0").collect() == []
         with pytest.raises(NotAllowedError):
             lw.sql("DELETE FROM lakewarden.tables WHERE row = 0")
     spark.sql("DROP TABLE attached.raw")

@@ -182,6 +182,27 @@ def test_versions_are_marked_listed_planned_by_and_unmarked(desk: Desk) -> None:
     assert len(what) == 4, "refused calls are on record, too"
 
 
+def test_by_sql_versions_are_marked_mended_and_unmarked(desk: Desk) -> None:
+    write(desk.source, 5)
+    marked = desk.call("sql", "MARK TABLE db.source VERSION 2 BAD BECAUSE 'half a file'", "-o", "json")
+    assert marked.json == desk.call("lineage", "marks", "db.source", "-o", "json").json
+    assert [(one["version"], one["verdict"], one["note"]) for one in marked.json] == [
+        (2, "bad", "half a file")
+    ]
+    undo = "ROLLBACK TABLE db.source MARKED CASCADE REMOVE FILES"
+    done = desk.call("sql", undo, "-o", "json")
+    assert [(one["state"], one["tables"]) for one in done.json] == [("done", 2)], done
+    assert [ids(one) for one in (desk.source, desk.derived)] == [[1, 2, 5], [1, 2]]
+    assert desk.call("sql", undo, "-o", "json").json[0]["state"] == "nothing to undo"
+    assert desk.call("sql", "UNMARK TABLE db.source VERSION 2", "-o", "json").json == []
+    unmarked = desk.call("sql", "UNMARK TABLE db.source VERSION 2")
+    assert unmarked.code == 1 and "Version 2 of db.source has no mark." in unmarked.err
+    assert desk.call("sql", undo).code == 1, "nothing is marked any more"
+    said = [(row.on, row.allowed) for row in desk.services().store.rows(AUDIT).all() if row.origin == "sql"]
+    assert said.count(("mark db.source", True)) == 2 and said.count(("mark db.source", False)) == 1
+    assert said.count(("db.source", False)) == 1
+
+
 def test_late_taint_is_seen_by_whoever_asks(desk: Desk) -> None:
     store, table_id = (
         desk.services().store,

@@ -1,0 +1,58 @@
+"""CONVERT TO DELTA as a statement. Pure."""
+
+from typing import Final
+
+from lakewarden.catalog.errors import UsageError
+from lakewarden.jobs.sql.reading import Words
+from lakewarden.jobs.sql.statements import ConvertToDelta
+
+__all__ = ["CONVERT_SYNTAX", "parse_convert"]
+
+CONVERT_SYNTAX: Final = "CONVERT TO DELTA table [PARTITIONED BY (column type, ...)] [NO STATISTICS] [VACUUM RETAIN n DAYS|HOURS] [OWNER name]"
+_UNIT_SECONDS = {"DAY": 86_400, "DAYS": 86_400, "HOUR": 3_600, "HOURS": 3_600}
+
+
+def parse_convert(words: Words) -> ConvertToDelta:
+    """Read what follows CONVERT TO DELTA."""
+    where = words.table()
+    partitioned: tuple[tuple[str, str], ...] = ()
+    statistics, retain, owner = True, None, None
+    while words.more:
+        if not partitioned and words.takes("PARTITIONED BY"):
+            partitioned = _partitions(words)
+        elif words.takes("NO", "STATISTICS"):
+            statistics = False
+        elif retain is None and words.takes("VACUUM"):
+            retain = _retain(words)
+        elif owner is None and words.takes("OWNER"):
+            owner = words.next()
+        else:
+            raise words.unexpected()
+    return ConvertToDelta(
+        where=where, partitioned_by=partitioned, statistics=statistics, retain_seconds=retain, owner=owner
+    )
+
+
+def _partitions(words: Words) -> tuple[tuple[str, str], ...]:
+    words.expect("(")
+    columns: list[tuple[str, str]] = []
+    while True:
+        name, kind, depth = words.next(), list[str](), 0
+        while (text := words.next()) not in (",", ")") or depth:
+            depth += (text == "(") - (text == ")")
+            kind.append(text)
+        if not kind:
+            raise words.wrong()
+        columns.append((name, "".join(kind)))
+        if text == ")":
+            return tuple(columns)
+
+
+def _retain(words: Words) -> int:
+    words.expect("RETAIN")
+    number, unit = words.next(), words.next().upper()
+    if not number.isdigit() or int(number) == 0 or unit not in _UNIT_SECONDS:
+        raise UsageError(
+            f"VACUUM RETAIN {number} {unit} makes no sense.", hint="Write VACUUM RETAIN 30 DAYS."
+        )
+    return int(number) * _UNIT_SECONDS[unit]
