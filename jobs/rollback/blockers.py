@@ -72,6 +72,11 @@ class Case:
         """Why the target cannot be restored, None if it can."""
         if self.facts is None:
             return Unreachable(why=Reach.UNSUPPORTED, message=f"{self.name} is not managed.")
+        if self.facts.unreadable is not None:
+            message = (
+                f"{self.name} cannot be restored, because its log cannot be read: {self.facts.unreadable}"
+            )
+            return Unreachable(why=Reach.UNREADABLE, message=message)
         if self.target is None and not self.from_start:
             message = f"No clean version of {self.name} is left in the log; there may have been one."
             return Unreachable(why=Reach.EXPIRED, message=message)
@@ -136,7 +141,8 @@ def _unreachable(case: Case, step: Step) -> Iterator[Blocker]:
     if step is Step.REMOVE_FILES:
         return
     if reach is not None:
-        yield Blocker(why=Blocked.UNREACHABLE, message=reach.message, consents=(Consent.SKIP_UNREACHABLE,))
+        why = Blocked.UNREADABLE if reach.why is Reach.UNREADABLE else Blocked.UNREACHABLE
+        yield Blocker(why=why, message=reach.message, consents=(Consent.SKIP_UNREACHABLE,))
     elif case.target is None and step is Step.NONE:
         message = f"No version of {case.name} is without taint; it has to be dropped or quarantined."
         yield Blocker(
@@ -152,7 +158,14 @@ def _promised(case: Case) -> Iterator[Blocker]:
 
 def _unknown(case: Case) -> Iterator[Blocker]:
     either = (Consent.KEEP_UNKNOWN, Consent.LOSE_UNKNOWN)
-    if case.line.unknown and not any(case.agreed(one) for one in either):
+    if not case.line.unknown or any(case.agreed(one) for one in either):
+        return
+    if case.facts is not None and case.facts.unreadable is not None:
+        message = (
+            f"{case.name} cannot be read, so nobody knows what it was made from: {case.facts.unreadable}"
+        )
+        yield Blocker(why=Blocked.UNREADABLE, message=message, consents=either)
+    else:
         commits = count_of(len(case.line.unknown), "commit")
         message = f"{commits} of {case.name} may have read something tainted; nobody knows."
         yield Blocker(why=Blocked.UNKNOWN, message=message, consents=either)

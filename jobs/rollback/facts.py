@@ -17,6 +17,7 @@ __all__ = ["PropertyChange", "Reach", "TableFacts", "Unreachable"]
 class Reach(StrEnum):
     """Why a version cannot be restored."""
 
+    UNREADABLE = "unreadable"
     EXPIRED = "expired"
     MISSING_FILES = "missing_files"
     UNSUPPORTED = "unsupported"
@@ -43,7 +44,8 @@ class PropertyChange:
 class TableFacts:
     """One managed table. `hold` and `paused` carry the reason, None means neither; `gone`: dropped, there is no log.
 
-    `aside`: a rollback quarantined it, nobody works on it. `unreachable` by version. `intact` are commits that added
+    `aside`: a rollback quarantined it, nobody works on it. `unreadable` says why its log cannot be used, None if it can;
+    `may_read` are then the tables that commits which nobody can read may have read. `unreachable` by version. `intact` are commits that added
     files, all of which head still has; `fitting` those of them whose files fit the columns of the version that the table
     goes back to. `consumers` are readers outside management.
     """
@@ -57,6 +59,8 @@ class TableFacts:
     paused: str | None = None
     gone: bool = False
     aside: bool = False
+    unreadable: str | None = None
+    may_read: frozenset[str] = frozenset()
     unreachable: Mapping[int, Unreachable] = field(default_factory=dict)
     intact: frozenset[int] = frozenset()
     fitting: frozenset[int] = frozenset()

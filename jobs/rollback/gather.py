@@ -25,7 +25,7 @@ from lakewarden.catalog.lineage.notes import StreamNote, StreamNotes, waiting
 from lakewarden.catalog.lineage.reach import tables_reached
 from lakewarden.catalog.lineage.tail import rows_from
 from lakewarden.catalog.lineage.unrecorded import unrecorded
-from lakewarden.catalog.lineage.versions import Version, history_of, is_property_commit
+from lakewarden.catalog.lineage.versions import Effect, Version, history_of, is_property_commit
 from lakewarden.catalog.model import Confidence, LineageRow, MarkVerdict, RowKind, TableRow, TableState
 from lakewarden.catalog.scopes import govern, scopes_by_name
 from lakewarden.catalog.storage import StorageOptions, open_store
@@ -59,6 +59,16 @@ class Gathered:
         return steps_of(self.plan, self.format_ids)
 
 
+@dataclass(frozen=True, slots=True)
+class _Log:
+    """What a table's log says. `hidden`: it cannot be read, and has versions that are not on record; the history then
+    has no more than a head that nobody knows."""
+
+    seen: Observation | LogProblem
+    history: tuple[Version, ...]
+    hidden: bool = False
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Gatherer:
     """Makes plans from what is there now, marks included. `reader_at` gives the reader of the table at a location."""
@@ -79,13 +89,23 @@ class Gatherer:
         notes = tuple(
             waiting(self._notes())
         )  # before the rows: the daemon makes rows of notes, then forgets them
-        rows = self._lineage(managed, notes)
+        rows, upto = self._lineage(managed, notes)
         concerned = _concerned(_seeds(request, rows), rows, managed)
-        seen = {key: self._seen(managed[key]) for key in concerned if managed[key].state not in _GONE}
+        logs = {
+            key: self._log(managed[key], upto.get(key))
+            for key in sorted(concerned)
+            if managed[key].state not in _GONE
+        }
+        seen = {key: log.seen for key, log in logs.items()}
+        histories = {key: logs[key].history if key in logs else () for key in sorted(concerned)}
         ids = {key: one.format_id for key, one in seen.items() if isinstance(one, Observation)}
-        histories = {key: self._history(managed[key], ids.get(key)) for key in sorted(concerned)}
         request = replace(request, clean=_clean(managed, histories, ids))
         facts = {key: _facts(managed[key], seen.get(key), tables) for key in concerned}
+        facts |= {
+            key: replace(facts[key], may_read=_read_by(key, rows, managed))
+            for key, log in logs.items()
+            if log.hidden
+        }
         graph = build_graph(
             rows,
             histories,
@@ -105,8 +125,11 @@ class Gatherer:
             format_ids=ids,
         )
 
-    def _lineage(self, managed: Mapping[str, TableRow], notes: Sequence[StreamNote]) -> pa.Table:
-        """Rows on record, those of commits that no sweep has seen yet, and what sessions noted of their streams."""
+    def _lineage(
+        self, managed: Mapping[str, TableRow], notes: Sequence[StreamNote]
+    ) -> tuple[pa.Table, Mapping[str, int]]:
+        """Rows on record, those of commits that no sweep has seen yet, and what sessions noted of their streams; and by
+        table the newest version on record."""
         known = self.store.rows(LINEAGE).arrow(ROW_COLUMNS)
         # What a session saw its plan read is on record at once, its commit perhaps not yet.
         harvested = known.filter(pc.not_equal(known["confidence"], Confidence.PLAN.value))
@@ -114,12 +137,21 @@ class Gatherer:
         fresh: list[LineageRow] = []
         for row in managed.values():
             if row.state not in _GONE:
-                fresh.extend(self._unrecorded(row, upto.get(row.table_id)))
                 noted = [note for note in notes if note.sink == row.location]
-                if noted:
-                    told, _ = self._harvest().noted(noted, row, self.reader, at=self.clock.now())
-                    fresh.extend(told)
-        return pa.concat_tables([known, codec(LINEAGE).encode(fresh).select(list(ROW_COLUMNS))])
+                fresh.extend(self._fresh(row, upto.get(row.table_id), noted))
+        return pa.concat_tables([known, codec(LINEAGE).encode(fresh).select(list(ROW_COLUMNS))]), upto
+
+    def _fresh(
+        self, row: TableRow, on_record: int | None, noted: Sequence[StreamNote]
+    ) -> Sequence[LineageRow]:
+        """What a table's log tells that is not on record; nothing where it cannot be read."""
+        try:
+            found = list(self._unrecorded(row, on_record))
+            if noted:
+                found.extend(self._harvest().noted(noted, row, self.reader, at=self.clock.now())[0])
+        except UnreadableError:
+            return ()
+        return found
 
     def _unrecorded(self, row: TableRow, on_record: int | None) -> Sequence[LineageRow]:
         location = row.location or ""
@@ -139,19 +171,24 @@ class Gatherer:
         system = self.store.location(TABLES).rpartition("/")[0]
         return StreamNotes(system, self.store.storage(), clock=self.clock)
 
-    def _history(self, row: TableRow, head_id: str | None) -> tuple[Version, ...]:
-        if row.state in _GONE:
-            return ()
-        return history_of(self.reader.commits(row.location or "", after=-1), head_id=head_id)
-
-    def _seen(self, row: TableRow) -> Observation | LogProblem:
-        return self.reader.observe(row.location or "")
+    def _log(self, row: TableRow, on_record: int | None) -> _Log:
+        location = row.location or ""
+        seen = self.reader.observe(location)
+        head_id = seen.format_id if isinstance(seen, Observation) else None
+        try:
+            return _Log(seen, history_of(self.reader.commits(location, after=-1), head_id=head_id))
+        except UnreadableError as error:
+            latest = self.reader.probe(location, seen=None).latest
+            hidden = latest is not None and (on_record is None or latest > on_record)
+            head = Version(version=latest or 0, operation="unknown", effect=Effect.CHANGE)
+            problem = LogProblem(check="log_readable", message=str(error))
+            return _Log(problem, (head,) if hidden else (), hidden=hidden)
 
     def _looked(
         self, table: TablePlan, facts: TableFacts, seen: Observation | LogProblem | None
     ) -> TableFacts:
         """The facts, with whether the target can be restored, which lost appends are still whole, and what else changes."""
-        if table.step is not Step.RESTORE or table.to_version is None:
+        if table.step is not Step.RESTORE or table.to_version is None or facts.unreadable is not None:
             return facts
         reach = self._reach(table, table.to_version)
         if reach is not None:
@@ -204,6 +241,13 @@ class Gatherer:
             return frozenset()
         files = self.reader.files(table.location or "", version=version)
         return frozenset((file.path, file.deletion_vector) for file in files)
+
+
+def _read_by(table_id: str, rows: pa.Table, managed: Mapping[str, TableRow]) -> frozenset[str]:
+    """The tables that any version of a table is known to have read."""
+    places = {row.location: key for key, row in managed.items()}
+    inputs = pc.unique(rows["input_id"].filter(pc.equal(rows["output_id"], table_id))).to_pylist()
+    return frozenset(places.get(one, one) for one in inputs) - {table_id}
 
 
 def _changes(head: Mapping[str, str], target: Mapping[str, str]) -> tuple[PropertyChange, ...]:
@@ -261,7 +305,9 @@ def _facts(
         gone=row.state in _GONE,
         aside=Aside.of(row) is not None,
     )
-    if not isinstance(seen, Observation):
+    if seen is None:
         return facts
+    if isinstance(seen, LogProblem):
+        return replace(facts, unreadable=seen.message)
     append_only = seen.properties.get("delta.appendOnly", "false").lower() == "true"
     return replace(facts, append_only=append_only)

@@ -75,6 +75,8 @@ def refuse_blocked(plan: RollbackPlan) -> None:
         flags = f"--agreed {table.name}"
     elif first.why is Blocked.COLLATERAL and table.can_reapply:
         flags += " or --reapply"
+    elif first.why is Blocked.UNREADABLE:
+        flags += f"; `lakewarden tables validate {table.name}` says what is wrong with it"
     raise ConsentError(
         f"{first.message}{more}",
         hint=f"If that is right, plan again with {flags}." if flags else "No consent lifts this.",

@@ -154,14 +154,14 @@ def _widened(
 
 
 def _declared(graph: VersionGraph, facts: Mapping[str, TableFacts]) -> Mapping[str, Sequence[int]]:
-    """By table, the numbers of those that declare to depend on it, and of their predecessors."""
+    """By table, the numbers of those that declare to depend on it, or cannot be read and may, and of their predecessors."""
     bodies: dict[str, list[int]] = defaultdict(list)
     for number, table_id in enumerate(graph.tables):
         bodies[base_of(table_id)].append(number)
     downstream: dict[str, list[int]] = defaultdict(list)
     for table_id, one in facts.items():
-        for dependency in one.dependencies:
-            downstream[dependency.upstream].extend(bodies[table_id])
+        for upstream in {*one.may_read, *(dependency.upstream for dependency in one.dependencies)}:
+            downstream[upstream].extend(bodies[table_id])
     return downstream
 
 

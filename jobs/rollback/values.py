@@ -28,6 +28,7 @@ class Blocked(StrEnum):
     COLLATERAL = "collateral"
     UNKNOWN = "unknown"
     UNREACHABLE = "unreachable"
+    UNREADABLE = "unreadable"
     BORN_TAINTED = "born_tainted"
     APPEND_ONLY = "append_only"
     OWNER = "owner"

@@ -35,6 +35,7 @@ from lakewarden.jobs.rollback.stored import decode_plan
 from support.crashes import points_of
 from support.derived import head, ids, reading, write
 from support.house import ANA, House
+from support.rollback_messages import SAYS
 
 FOLLOWS, WAITS, ASKS = OnRollback.CASCADE, OnRollback.PLAN, OnRollback.BLOCK
 
@@ -303,6 +304,25 @@ def test_a_broken_table_is_left_to_people(lake: Lake) -> None:
     assert lake.states() == [RollbackState.PLANNED] and lake.told() == [(EventKind.PLAN_WAITS, "db.first")]
 
 
+@pytest.mark.parametrize("on_record", [True, False], ids=["seen before", "never seen"])
+def test_a_derived_table_that_cannot_be_read_waits_and_is_told_once(lake: Lake, on_record: bool) -> None:
+    lake.derive("first", 99)
+    lake.declare("first", FOLLOWS)
+    lake.derive("second", 99)
+    lake.declare("second", FOLLOWS)
+    if on_record:
+        lake.sweep()
+    (lake.path("first") / "_delta_log" / f"{1:020d}.json").write_text("{")
+    lake.restore(1)
+    lake.sweep()
+    assert lake.states() == [RollbackState.PLANNED], "what can be read waits for it"
+    assert set(lake.told()) == {(EventKind.PLAN_WAITS, "db.first"), (EventKind.PLAN_WAITS, "db.second")}
+    said = SAYS["unreadable table"] if on_record else SAYS["unreadable table, never seen"]
+    assert f"cannot be applied yet: {said}" in lake.events[0].message
+    lake.sweep()
+    assert len(lake.events) == 2 and len(lake.record()) == 1
+
+
 def test_a_slow_job_that_commits_after_a_rollback_is_flagged_until_the_rollback_is_undone(lake: Lake) -> None:
     lake.register("first")
     slow = reading(lake.reads)
@@ -329,9 +349,7 @@ def restore_by_time(lake: Lake, version: int) -> None:
     """Somebody restores the source to the time of a version: the commit does not say which it was."""
     commits = sorted((lake.source / "_delta_log").glob("*.json"))
     begin = commits[0].stat().st_mtime - 60 * len(commits)
-    for number, path in enumerate(
-        commits
-    ):  # a minute between two commits, as delta-rs goes by their files' times
+    for number, path in enumerate(commits):  # delta-rs goes by the times of these files: a minute between two
         os.utime(path, (begin + 60 * number, begin + 60 * number))
     DeltaTable(str(lake.source)).restore(datetime.fromtimestamp(begin + 60 * version + 30, UTC))
 

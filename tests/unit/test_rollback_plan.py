@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from lakewarden.catalog.errors import NotFoundError
+from lakewarden.catalog.lineage.versions import Effect, Version
 from lakewarden.catalog.model import Dependency, OnRollback
 from lakewarden.jobs.rollback.facts import PropertyChange, Reach, TableFacts, Unreachable
 from lakewarden.jobs.rollback.request import BadVersions, CommitsOf, Consent, RollbackRequest, ToVersion
@@ -379,6 +380,27 @@ def test_an_unknown_write_that_was_overwritten_since_does_not_matter() -> None:
 def test_a_restore_whose_target_the_log_does_not_tell_is_unknown() -> None:
     made = plan(BAD_LOAD, {"a": A, "b": history("create", "append <- a@2", "RESTORE")})
     assert table(made, "b").unknown == (2,)
+
+
+def test_a_table_that_cannot_be_read_is_decided_on_by_what_is_on_record() -> None:
+    tables = {"a": A, "b": history("create", "append <- a@2"), "c": history("create", "append <- a@1")}
+    broken = [facts(one, unreadable="Line 1 is odd.") for one in ("b", "c")]
+    made = plan(BAD_LOAD, tables, *broken)
+    assert [one.table_id for one in made.tables] == ["a", "b"], "c is clean, and all of it is known"
+    ((where, blocker),) = made.blockers()
+    assert (where.table_id, blocker.why) == ("b", Blocked.UNREADABLE)
+    assert blocker.message == "db.b cannot be restored, because its log cannot be read: Line 1 is odd."
+    left = plan(agreed(BAD_LOAD, Consent.SKIP_UNREACHABLE), tables, *broken)
+    assert left.applicable and table(left, "b").step is Step.NONE
+
+
+def test_commits_that_nobody_can_read_may_have_read_what_their_table_has_read_before() -> None:
+    hidden = Version(version=4, operation="unknown", effect=Effect.CHANGE)
+    b = facts("b", unreadable="Line 1 is odd.", may_read=frozenset({"a"}))
+    tables = {"a": A, "b": (hidden,), "other": (hidden,)}
+    made = plan(BAD_LOAD, tables, b, facts("other", unreadable="Line 1 is odd."))
+    assert reasons(made) == [Blocked.UNREADABLE] and table(made, "b").unknown == (4,)
+    assert plan(agreed(BAD_LOAD, Consent.KEEP_UNKNOWN), tables, b).applicable
 
 
 # what else the owner has to know, and the hash
