@@ -180,16 +180,11 @@ class Rollbacks:
         stored = StoredPlan(
             plan=found.plan, format_ids=tuple(sorted(found.format_ids.items())), on_moved=on_moved
         )
-        every = self.journal.all()
-        same = next((one for one in every if one.rollback_id == found.plan.hash), None)
-        if same is not None and same.head.state not in (RollbackState.PLANNED, RollbackState.COMPENSATED):
-            return
         old = [
-            one.head
-            for one in every
+            one
+            for one in self.journal.all()
             if one.head.state is RollbackState.PLANNED and now - one.head.recorded_at > _PLANS_KEPT
         ]
-        old += [] if same is None else same.steps
         head = head_row(
             rollback_id=found.plan.hash,
             plan_hash=found.plan.hash,
@@ -198,7 +193,7 @@ class Rollbacks:
             actor=actor.name,
             at=now,
         )
-        self.journal.put([head], forget=old, because=f"{actor.name} planned {found.plan.hash}")
+        self.journal.keep_plan(head, old=old, because=f"{actor.name} planned {found.plan.hash}")
 
     def _checked(self, stored: StoredPlan) -> Gathered:
         """The plan as it would be made now, if that is still the stored one. The sentence says what differs."""

@@ -47,21 +47,34 @@ class Journal:
             hint="`lakewarden rollback list` shows them; `lakewarden rollback plan` makes one.",
         )
 
-    def put(self, rows: Iterable[RollbackRow], *, forget: Iterable[RollbackRow] = (), because: str) -> None:
-        """Write rows whatever was there, and remove others."""
-        kept, gone = tuple(rows), tuple(forget)
-        self.store.edit(ROLLBACKS, lambda _: kept, delete=lambda _: gone, because=because)
+    def put(self, rows: Iterable[RollbackRow], *, because: str) -> None:
+        """Write rows whatever was there."""
+        kept = tuple(rows)
+        self.store.edit(ROLLBACKS, lambda _: kept, because=because)
+
+    def keep_plan(self, head: RollbackRow, *, old: Iterable[Rollback], because: str) -> None:
+        """Write the head row of a plan, also in place of the same one that was taken back, and remove `old` plans; all in
+        one commit. What somebody has begun by now stays as it is."""
+        others = tuple(one for one in old if one.rollback_id != head.rollback_id)
+
+        def kept(rows: Rows[RollbackRow]) -> tuple[RollbackRow, ...]:
+            stored = rows.get(head.rollback_id, head.step)
+            free = (RollbackState.PLANNED, RollbackState.COMPENSATED)
+            return (head,) if stored is None or stored.state in free else ()
+
+        def gone(rows: Rows[RollbackRow]) -> list[RollbackRow]:
+            steps = (row for row in rows.find(rollback_id=head.rollback_id) if row.step != head.step)
+            return [*_still_planned(rows, others), *(steps if kept(rows) else ())]
+
+        self.store.edit(ROLLBACKS, kept, delete=gone, because=because)
 
     def forget_plans(self, rollbacks: Iterable[Rollback], *, because: str) -> None:
         """Remove plans, but for those that somebody has begun by now."""
-        heads = [one.head for one in rollbacks]
-
-        def still_planned(rows: Rows[RollbackRow]) -> list[RollbackRow]:
-            stored = (rows.get(head.rollback_id, head.step) for head in heads)
-            return [row for row in stored if row is not None and row.state is RollbackState.PLANNED]
-
-        if heads:
-            self.store.edit(ROLLBACKS, lambda _: (), delete=still_planned, because=because)
+        old = tuple(rollbacks)
+        if old:
+            self.store.edit(
+                ROLLBACKS, lambda _: (), delete=lambda rows: _still_planned(rows, old), because=because
+            )
 
     def save(self, rollback: Rollback, *, expects: RollbackState, because: str) -> Rollback:
         """Write what differs from the stored rows, in one commit, if the rollback is still in state `expects`.
@@ -86,6 +99,11 @@ class Journal:
 
         self.store.edit(ROLLBACKS, differing, because=because, run_id=rollback.rollback_id)
         return rollback
+
+
+def _still_planned(rows: Rows[RollbackRow], rollbacks: Iterable[Rollback]) -> list[RollbackRow]:
+    stored = (rows.get(one.rollback_id, one.head.step) for one in rollbacks)
+    return [row for row in stored if row is not None and row.state is RollbackState.PLANNED]
 
 
 def _get(rows: Rows[RollbackRow], rollback_id: str) -> Rollback:

@@ -155,3 +155,27 @@ def test_a_plan_that_somebody_has_begun_is_not_forgotten(tmp_path: Path) -> None
     lake.journal.put([planned.head], because="test")
     lake.journal.forget_plans([planned], because="stale")
     assert lake.journal.all() == ()
+
+
+def test_keeping_a_plan_forgets_old_ones_and_nothing_that_was_begun_meanwhile(
+    tmp_path: Path,
+) -> None:
+    lake = Lake(tmp_path)
+    lake.append("source", 0)
+    lake.append("source", 1)
+    begun = lake.begin(lake.step("source", 0))
+    planned = begun.with_head(State.PLANNED)
+    other = replace(planned.head, rollback_id="r2", plan_hash="hash-r2")
+    lake.journal.put([other], because="test")
+    head = replace(planned.head, rollback_id="r3", plan_hash="hash-r3")
+    lake.journal.keep_plan(head, old=[planned, Rollback(head=other)], because="a reader that was slow")
+    assert [(one.rollback_id, one.head.state) for one in lake.journal.all()] == [
+        ("r1", State.INTENT),
+        ("r3", State.PLANNED),
+    ]
+    lake.journal.keep_plan(planned.head, old=(), because="the same once more")
+    assert lake.journal.get("r1") == begun
+    lake.journal.save(begun.with_head(State.COMPENSATED), expects=State.INTENT, because="undone")
+    lake.journal.keep_plan(planned.head, old=(), because="the same once more")
+    again = lake.journal.get("r1")
+    assert (again.head.state, again.steps) == (State.PLANNED, ())
