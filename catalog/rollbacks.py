@@ -18,6 +18,7 @@ __all__ = [
     "Undone",
     "holds",
     "is_mark",
+    "marked_by",
     "needed_versions",
     "next_run_id",
     "rollbacks_of",
@@ -109,6 +110,13 @@ def next_run_id(rollback_id: str, is_over: Callable[[str], bool]) -> str:
     """The id of the run that goes on with a rollback: the first of its numbered ids that is not `is_over`. Whoever asks
     comes to the same id, so that a command and the daemon queue one run, not two."""
     return next(one for one in (f"{rollback_id}-{number}" for number in count(1)) if not is_over(one))
+
+
+def marked_by(run_id: str | None) -> str | None:
+    """The id of the rollback that made a commit with this run id, None for anybody else's."""
+    if run_id is None or not is_mark(run_id):
+        return None
+    return run_id.removeprefix(MARK).removesuffix("-undo").rpartition("-")[0]
 
 
 def rollbacks_of(rows: Iterable[RollbackRow]) -> tuple[Rollback, ...]:

@@ -14,16 +14,16 @@ from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.base import Commit, LogProblem, Observation, TableReader
 from lakewarden.catalog.lineage.versions import Effect, version_of
 from lakewarden.catalog.model import RollbackRow
+from lakewarden.catalog.rollbacks import marked_by
 from lakewarden.catalog.storage import StorageOptions, open_store
 from lakewarden.jobs.base import Engine
 from lakewarden.jobs.rollback.records import again_record, removal_record
+from lakewarden.jobs.rollback.since import since_restore
 from lakewarden.jobs.rollback.step import TableStep
 from lakewarden.jobs.rollback.verify import missing_files
 
 __all__ = ["Hands", "mark_of"]
 
-_QUIET: Final = frozenset({"OPTIMIZE", "VACUUM START", "VACUUM END"})
-"""Commits that change nothing a reader of the table could see."""
 _ATTEMPTS: Final = 10
 _WITHOUT: Final = "`rollback resume --consent collateral` goes on without it."
 
@@ -148,22 +148,18 @@ class Hands:
                     hint="Somebody cleaned the log or made the table anew: look at `lakewarden tables history`.",
                 )
             return None
-        since = _Since.of(self.reader.commits(step.location, after=last), frozenset(marks), undo)
+        commits = self.reader.commits(step.location, after=last)
+        since = since_restore(last, commits, frozenset(marks), undo)
         if since.foreign is not None:
             if len(since.undone) == 1:  # by Spark, over somebody's commit, and killed before it was put back
                 version = since.undone[0]
                 self.engine.restore(step.location, requires=version, to=version - 1, apps=(), run_id=undo)
-            raise ConflictError(
-                f"{step.name} was written to after its rollback (version {since.foreign.version}, "
-                f"{since.foreign.operation}); it stays as it is.",
-                hint="Undo that write first, or leave the table rolled back.",
-            )
-        version = since.undone[0] if since.undone else self._take_back(step, undo)
+            raise _written_since(step, since.foreign)
+        version = since.undone[0] if since.undone else self._take_back(step, undo, since.head)
         self._begin_epoch(step, restored=version, to=step.from_version, mark=undo)
         return version
 
-    def _take_back(self, step: TableStep, undo: str) -> int:
-        head = self._observe(step).version
+    def _take_back(self, step: TableStep, undo: str, head: int) -> int:
         self._check_old_files(step, head)
         version = self.engine.restore(
             step.location, requires=head, to=step.from_version, apps=step.apps, run_id=undo
@@ -253,24 +249,13 @@ class Hands:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Since:
-    """What came after a restore of ours: the first commit of somebody else's that counts, and our undoing of it."""
-
-    foreign: Commit | None = None
-    undone: tuple[int, ...] = ()
-
-    @classmethod
-    def of(cls, commits: Iterable[Commit], ours: frozenset[str], undo: str) -> "_Since":
-        foreign: Commit | None = None
-        undone: list[int] = []
-        for commit in commits:
-            if commit.run_id == undo:
-                undone.append(commit.version)
-            elif foreign is None and not undone and commit.run_id not in ours and not _is_quiet(commit):
-                foreign = commit
-        return cls(foreign=foreign, undone=tuple(undone))
-
-
-def _is_quiet(commit: Commit) -> bool:
-    return commit.operation in _QUIET and not commit.data_change
+def _written_since(step: TableStep, foreign: Commit) -> ConflictError:
+    hint = "Undo that write first, by a RESTORE to the version before it, or leave the table rolled back."
+    other = marked_by(foreign.run_id)
+    if other is not None:
+        hint = f"It was rollback {other}: `lakewarden rollback undo {other}` first."
+    return ConflictError(
+        f"{step.name} was written to after its rollback (version {foreign.version}, {foreign.operation}); "
+        "it stays as it is.",
+        hint=hint,
+    )

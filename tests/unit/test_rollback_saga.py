@@ -187,3 +187,27 @@ def test_a_file_that_somebody_vacuumed_is_named_before_anything_is_changed(lake:
     with pytest.raises(PreconditionError, match=f"1 file is gone, the first is {gone}"):
         lake.go_on()
     assert (lake.states()["*"], lake.head("source")) == ([State.COMPENSATED], 2)
+
+
+def test_an_undo_goes_behind_a_later_rollback_that_was_undone_and_behind_no_other(lake: Lake) -> None:
+    lake.begin(lake.step("source", 1))
+    lake.go_on()
+    lake.begin(lake.step("source", 0), rollback_id="r2")
+    lake.go_on("r2")
+    stopped = lake.undo()
+    assert stopped.head.state is State.CONFLICT and lake.rows("source") == [1]
+    assert "was written to after its rollback (version 4, RESTORE)" in (stopped.head.message or "")
+    assert lake.undo("r2").head.state is State.COMPENSATED
+    assert lake.rows("source") == [1, 2]
+    assert lake.undo().head.state is State.COMPENSATED
+    assert lake.rows("source") == [1, 2, 3]
+
+
+def test_an_undo_goes_on_once_somebody_has_restored_what_the_rollback_left(lake: Lake) -> None:
+    lake.begin(lake.step("source", 1))
+    lake.go_on()
+    lake.append("source", 9)
+    assert lake.undo().head.state is State.CONFLICT
+    DeltaTable(str(lake.path("source"))).restore(3)
+    assert lake.undo().head.state is State.COMPENSATED
+    assert lake.rows("source") == [1, 2, 3]
