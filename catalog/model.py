@@ -126,6 +126,7 @@ class PolicySettings:
 
     mode: Mode | None = None
     rollback_promise_seconds: int | None = None
+    rollback_trust_plans: bool | None = None
     vacuum_enabled: bool | None = None
     vacuum_retention_seconds: int | None = None
     vacuum_full_every_seconds: int | None = None

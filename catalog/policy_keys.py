@@ -77,6 +77,14 @@ POLICY_KEYS: tuple[PolicyKey, ...] = (
         doc="Any commit younger than this can be undone: its parent version stays restorable.",
     ),
     PolicyKey(
+        key="rollback.trust_plans",
+        field="rollback_trust_plans",
+        kind=Kind.SWITCH,
+        default=False,
+        doc="Let rollbacks move the table by what only the executed plan of a session showed that it read (confidence"
+        " `plan`); without it such commits count as unknown.",
+    ),
+    PolicyKey(
         key="vacuum.enabled",
         field="vacuum_enabled",
         kind=Kind.SWITCH,

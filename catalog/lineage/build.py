@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from lakewarden.catalog.lineage.draft import Draft, draft_of, finished
 from lakewarden.catalog.lineage.graph import NO_NODE, EdgeArrays, VersionGraph
-from lakewarden.catalog.lineage.incarnations import Histories, Incarnations
+from lakewarden.catalog.lineage.incarnations import Histories, Incarnations, base_of
 from lakewarden.catalog.lineage.numbering import Rows, encode_rows, numbers
 from lakewarden.catalog.lineage.record import Operation
 from lakewarden.catalog.lineage.rows import ALIAS, RESTORE
@@ -35,21 +35,21 @@ ROW_COLUMNS: Final = (
     "run_id",
 )
 TRUSTED: Final = frozenset({Confidence.COMMITTED, Confidence.STREAM})
-"""What automatic work may rely on by default; a policy may add `plan`."""
+"""What automatic work relies on by default; a table's policy may add `plan`."""
 
 
 def build_graph(
     rows: pa.Table,
     histories: Histories,
     *,
-    trusted: frozenset[Confidence] = TRUSTED,
+    trusting: frozenset[str] = frozenset(),
     places: Mapping[str, str] | None = None,
     runs: frozenset[str] = frozenset(),
 ) -> VersionGraph:
     """The graph of everything that `rows` (columns `ROW_COLUMNS`) and `histories` speak of.
 
-    Histories have to be read after the rows. `places` gives the `table_id` of locations that are managed now; the
-    graph finds the commits of `runs`. Linear in
+    Histories have to be read after the rows. `trusting` are the tables whose policy lets edges of confidence `plan` move
+    them. `places` gives the `table_id` of locations that are managed now; the graph finds the commits of `runs`. Linear in
     rows and versions; an incremental read counts as as many edges as it read versions.
     """
     encoded, known = encode_rows(rows, histories, places or {})
@@ -57,7 +57,7 @@ def build_graph(
     draft = draft_of(numbers(known, _pairs(encoded, histories, reads, known)))
     output = draft.numbering.nodes(encoded.output, encoded.column("output_version"))
     source = draft.numbering.nodes(encoded.input, encoded.column("input_version"))
-    strong = pc.is_in(encoded.column("confidence"), value_set=pa.array(sorted(trusted), pa.string()))
+    strong = _strong(encoded, known, trusting)
     _say_heads(draft, histories)
     _say_rows(draft, encoded, output, source, strong)
     _say_effects(draft, histories)
@@ -66,6 +66,17 @@ def build_graph(
     _log_edges(draft, reads)
     _say_runs(draft, encoded, output, histories, runs)
     return finished(draft)
+
+
+def _strong(rows: Rows, known: Incarnations, trusting: frozenset[str]) -> pa.Array:
+    """Which rows are known well enough to act on."""
+    confidence = rows.column("confidence")
+    strong = pc.is_in(confidence, value_set=pa.array(sorted(TRUSTED), pa.string()))
+    numbers = [number for number, name in enumerate(known.tables) if base_of(name) in trusting]
+    if not numbers:
+        return strong
+    relied_on = pc.is_in(rows.output, value_set=pa.array(numbers, pa.int64()))
+    return pc.or_(strong, pc.and_(relied_on, pc.equal(confidence, Confidence.PLAN.value)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ __all__ = [
     "unwrap",
 ]
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """Raise it with every change of a row type; `tests/unit/test_system_schema.py` says when."""
 
 BUCKET = "bucket"

@@ -27,7 +27,7 @@ from lakewarden.catalog.lineage.tail import rows_from
 from lakewarden.catalog.lineage.unrecorded import unrecorded
 from lakewarden.catalog.lineage.versions import Effect, Version, history_of, is_property_commit
 from lakewarden.catalog.model import Confidence, LineageRow, MarkVerdict, RowKind, TableRow, TableState
-from lakewarden.catalog.scopes import govern, scopes_by_name
+from lakewarden.catalog.scopes import Governed, govern, scopes_by_name
 from lakewarden.catalog.storage import StorageOptions, open_store
 from lakewarden.catalog.system.base import LINEAGE, TABLES, SystemStore
 from lakewarden.catalog.system.codec import codec
@@ -100,7 +100,9 @@ class Gatherer:
         histories = {key: logs[key].history if key in logs else () for key in sorted(concerned)}
         ids = {key: one.format_id for key, one in seen.items() if isinstance(one, Observation)}
         request = replace(request, clean=_clean(managed, histories, ids))
-        facts = {key: _facts(managed[key], seen.get(key), tables) for key in concerned}
+        scopes = scopes_by_name(tables.values())
+        governed = {key: govern(managed[key], scopes) for key in concerned}
+        facts = {key: _facts(one, seen.get(key)) for key, one in governed.items()}
         facts |= {
             key: replace(facts[key], may_read=_read_by(key, rows, managed))
             for key, log in logs.items()
@@ -109,6 +111,9 @@ class Gatherer:
         graph = build_graph(
             rows,
             histories,
+            trusting=frozenset(
+                key for key, one in governed.items() if one.policy.settings.rollback_trust_plans
+            ),
             places={row.location or "": key for key, row in managed.items() if row.state not in _GONE},
             runs=frozenset(one.run_id for one in request.seeds if isinstance(one, CommitsOf)),
         )
@@ -291,10 +296,8 @@ def _clean(
     )
 
 
-def _facts(
-    row: TableRow, seen: Observation | LogProblem | None, tables: Mapping[str, TableRow]
-) -> TableFacts:
-    governed = govern(row, scopes_by_name(tables.values()))
+def _facts(governed: Governed, seen: Observation | LogProblem | None) -> TableFacts:
+    row = governed.row
     facts = TableFacts(
         table_id=row.table_id,
         name=row.name,

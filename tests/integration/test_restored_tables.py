@@ -10,17 +10,18 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 from lakewarden.catalog.errors import ConsentError
 from lakewarden.catalog.formats.delta.reader import DeltaReader
-from lakewarden.catalog.model import OnRollback, RollbackState, TableState
-from lakewarden.catalog.registry.govern import declare_dependency, set_pause
+from lakewarden.catalog.model import Confidence, LineageRow, OnRollback, RollbackState, TableState
+from lakewarden.catalog.registry.govern import declare_dependency, set_pause, set_policy
 from lakewarden.catalog.registry.register import register
 from lakewarden.catalog.rollbacks import Rollback
 from lakewarden.catalog.storage import StorageOptions
-from lakewarden.catalog.system.base import AUDIT, HEALTH, Fence
+from lakewarden.catalog.system.base import AUDIT, HEALTH, LINEAGE, Fence
 from lakewarden.daemon.assembly import build_daemon
 from lakewarden.daemon.cycle import Cycle
 from lakewarden.daemon.restored import RestoreCarrier
@@ -284,6 +285,37 @@ def test_a_further_restore_makes_one_plan_about_all_that_is_gone(lake: Lake) -> 
         {"db.source": ((1, 2), 6), "db.third": ((1, 2), 0)},
     ]
     assert [one.name for one in lake.events] == ["db.third"] * 2
+
+
+@pytest.mark.parametrize("trusts", [True, False], ids=["trusted", "not trusted"])
+def test_what_only_an_executed_plan_showed_moves_a_table_if_its_policy_says_so(
+    lake: Lake, trusts: bool
+) -> None:
+    write(lake.path("third"), 1)
+    write_deltalake(str(lake.path("third")), pa.table({"id": pa.array([99], pa.int64())}), mode="append")
+    lake.declare("third", FOLLOWS)
+    desk = lake.house.services.desk
+    row = desk.resolve("db.third")
+    set_policy(desk, "db.third", {"rollback.trust_plans": trusts}, actor=ANA)
+    seen = LineageRow(
+        output_id=row.table_id,
+        output_version=1,
+        input_id=desk.resolve("db.source").table_id,
+        input_version=2,
+        operation="append",
+        confidence=Confidence.PLAN,
+        recorded_at=row.registered_at,
+    )
+    desk.store.append(LINEAGE, [seen], because="a session saw it")
+    lake.restore(1)
+    lake.sweep()
+    if not trusts:
+        assert lake.states() == [] and lake.told() == [(EventKind.PLAN_WAITS, "db.third")]
+        assert "1 commit of db.third may have read something tainted" in lake.events[0].message
+        return
+    (begun,) = lake.journal()
+    assert lake.go_on(begun.rollback_id) is RollbackState.DONE
+    assert ids(lake.path("third")) == [1] and lake.told() == [(EventKind.ROLLED_BACK, "db.third")]
 
 
 def test_where_nothing_was_derived_nothing_is_made(lake: Lake) -> None:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from lakewarden.catalog.lineage.build import TRUSTED, build_graph
+from lakewarden.catalog.lineage.build import build_graph
 from lakewarden.catalog.lineage.graph import NO_NODE, VersionGraph
 from lakewarden.catalog.lineage.record import LineageInput
 from lakewarden.catalog.lineage.rows import NOT_KNOWN, NOTHING, rows_of
@@ -127,7 +127,8 @@ def test_what_a_listener_saw_counts_if_the_policy_says_so() -> None:
     )
     assert tainted(build_graph(told, {}), "a@1") == {"a@1"}
     assert tainted(build_graph(told, {}), "a@1", weak=True) == {"a@1", "b@0"}
-    assert tainted(build_graph(told, {}, trusted=TRUSTED | {Confidence.PLAN}), "a@1") == {"a@1", "b@0"}
+    assert tainted(build_graph(told, {}, trusting=frozenset({"b"})), "a@1") == {"a@1", "b@0"}
+    assert tainted(build_graph(told, {}, trusting=frozenset({"a"})), "a@1") == {"a@1"}, "it is b's to say"
 
 
 def test_a_hint_of_taint_makes_a_commit_unknown_without_any_dependency() -> None:

@@ -23,7 +23,13 @@ from lakewarden.catalog.system.schema import (
 )
 from support.system_samples import sample, table_row
 
-RELEASED = {1: "7aef203aca09c92a", 2: "c221fab734c82d1a", 3: "d1eb03bd19f067ed", 4: "37bdf694adddd236"}
+RELEASED = {
+    1: "7aef203aca09c92a",
+    2: "c221fab734c82d1a",
+    3: "d1eb03bd19f067ed",
+    4: "37bdf694adddd236",
+    5: "f4cbc89c9464fcea",
+}
 """The fingerprint of each schema version. Changed a row type? Raise SCHEMA_VERSION and add a line here: stores out
 there have the old columns, and `migrate.upgrade` adds the new ones only when the version moves."""
 
