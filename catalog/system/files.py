@@ -8,7 +8,7 @@ import threading
 import time
 import uuid
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import pyarrow as pa
@@ -24,36 +24,49 @@ from lakewarden.catalog.system.snapshot import Piece
 
 __all__ = ["ColumnCache", "DataFiles"]
 
+_COLUMN_BYTES = 1024
+"""What Arrow's objects around a column of a few rows take, beside its values."""
 _LONGEST_BOUND = 64  # characters of a string that go into a file's minimum and maximum
 
 
 class ColumnCache:
-    """Columns of data files, least recently used dropped first. Thread-safe; shared by all system tables."""
+    """Columns of data files, those of the file used longest ago dropped first. Thread-safe; shared by all system tables."""
 
     def __init__(self, limit_bytes: int = 64 * 1024 * 1024) -> None:
         self._limit_bytes = limit_bytes
         self._held_bytes = 0
-        self._columns: OrderedDict[tuple[str, str], pa.ChunkedArray] = OrderedDict()
+        self._files: OrderedDict[str, dict[str, pa.ChunkedArray]] = OrderedDict()
         self._lock = threading.Lock()
 
     def get(self, file: str, column: str) -> pa.ChunkedArray | None:
         """The column if it is held."""
         with self._lock:
-            held = self._columns.get((file, column))
+            held = self._files.get(file)
             if held is not None:
-                self._columns.move_to_end((file, column))
-            return held
+                self._files.move_to_end(file)
+            return held.get(column) if held is not None else None
 
     def put(self, file: str, column: str, values: pa.ChunkedArray) -> None:
         """Hold a column, unless it is larger than the whole cache."""
         with self._lock:
-            if (file, column) in self._columns or values.nbytes > self._limit_bytes:
+            held = self._files.get(file, {})
+            if column in held or _held(values) > self._limit_bytes:
                 return
-            self._columns[file, column] = values
-            self._held_bytes += values.nbytes
+            self._files[file] = held
+            self._files.move_to_end(file)
+            held[column] = values
+            self._held_bytes += _held(values)
             while self._held_bytes > self._limit_bytes:
-                _, dropped = self._columns.popitem(last=False)
-                self._held_bytes -= dropped.nbytes
+                self._drop(next(iter(self._files)))
+
+    def retain(self, folder: str, files: Collection[str]) -> None:
+        """Drop what is held of other files below a folder: the table does not name them any more."""
+        with self._lock:
+            for file in [one for one in self._files if one.startswith(folder) and one not in files]:
+                self._drop(file)
+
+    def _drop(self, file: str) -> None:
+        self._held_bytes -= sum(map(_held, self._files.pop(file).values()))
 
 
 class DataFiles:
@@ -120,6 +133,11 @@ class DataFiles:
             stats=_statistics(rows, self._bounded),
         )
 
+    def retain(self, pieces: Iterable[Piece]) -> None:
+        """Forget what was read of all but these files. Who still needs another one reads it again."""
+        root = self._store.root
+        self._cache.retain(f"{root}/", {f"{root}/{piece.path}" for piece in pieces})
+
     def discard(self, path: str) -> None:
         """Delete a file that no commit names."""
         self._store.delete(path)
@@ -144,6 +162,10 @@ class DataFiles:
         except FileNotFoundError:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(data)
+
+
+def _held(values: pa.ChunkedArray) -> int:
+    return int(values.nbytes) + _COLUMN_BYTES
 
 
 def _statistics(rows: pa.Table, bounded: Sequence[str]) -> str:

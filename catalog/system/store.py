@@ -17,7 +17,16 @@ from lakewarden.catalog.errors import ConflictError, FencedError, NotFoundError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.model import TableRow
 from lakewarden.catalog.storage import StorageOptions
-from lakewarden.catalog.system.base import SYSTEM_TABLES, TABLES, Committed, Fence, R, Rows, SystemTable
+from lakewarden.catalog.system.base import (
+    SYSTEM_TABLES,
+    TABLES,
+    Committed,
+    Fence,
+    R,
+    Rows,
+    SystemTable,
+    SystemTableName,
+)
 from lakewarden.catalog.system.codec import codec, keys_of
 from lakewarden.catalog.system.commits import Note, admit, commit, leader_token, removal
 from lakewarden.catalog.system.files import ColumnCache, DataFiles
@@ -50,6 +59,7 @@ class DeltaSystemStore:
         self._actor = actor
         self._handles = Handles(location, options)
         self._cache = ColumnCache()
+        self._viewed: dict[SystemTableName, Snapshot] = {}
 
     def create(self, rows: Iterable[TableRow]) -> None:
         """Create what is missing, upgrade what is older, then store those of `rows` that are not there yet."""
@@ -80,7 +90,7 @@ class DeltaSystemStore:
         if version is not None:
             return self._view(table, self._handles.at(table, version))
         with self._handles.head(table) as (_, snapshot):
-            return self._view(table, snapshot)
+            return self._view_of_head(table, snapshot)
 
     def edit(
         self,
@@ -160,7 +170,7 @@ class DeltaSystemStore:
         for _ in _attempts():
             with self._handles.head(table) as (handle, snapshot):
                 admit(handle, snapshot, table.name, note.fence)
-                view = self._view(table, snapshot)
+                view = self._view_of_head(table, snapshot)
                 change = decide(view)
                 if not change:
                     return Committed(version=snapshot.version, rows=())
@@ -206,6 +216,13 @@ class DeltaSystemStore:
     def _token(self, table: SystemTable[Any]) -> int:
         with self._handles.head(table) as (handle, _):
             return leader_token(handle)
+
+    def _view_of_head(self, table: SystemTable[R], snapshot: Snapshot) -> DeltaRows[R]:
+        """A view of the newest version; what was read of files that it replaced is forgotten."""
+        if self._viewed.get(table.name) is not snapshot:
+            self._viewed[table.name] = snapshot
+            self._files(table).retain(snapshot.pieces)
+        return self._view(table, snapshot)
 
     def _view(self, table: SystemTable[R], snapshot: Snapshot) -> DeltaRows[R]:
         return DeltaRows(table, snapshot, self._files(table))

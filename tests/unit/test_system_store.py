@@ -298,10 +298,33 @@ def test_broken_bytes_are_a_sentence(store: DeltaSystemStore, tmp_path: Path) ->
 
 
 def test_the_cache_keeps_to_its_limit() -> None:
-    cache = ColumnCache(limit_bytes=1000)
+    cache = ColumnCache(limit_bytes=4_000)
     column = pa.chunked_array([pa.array(range(50), pa.int64())])
     for number in range(5):
         cache.put(f"file-{number}", "a", column)
     assert cache.get("file-0", "a") is None and cache.get("file-4", "a") is column
     cache.put("large", "a", pa.chunked_array([pa.array(range(500), pa.int64())]))
     assert cache.get("large", "a") is None and cache.get("file-4", "a") is column
+
+
+def test_the_cache_forgets_files_that_the_table_no_longer_names() -> None:
+    cache = ColumnCache()
+    column = pa.chunked_array([pa.array([1])])
+    for file in ("one/old", "one/new", "other/old"):
+        cache.put(file, "a", column)
+    cache.retain("one/", {"one/new"})
+    held = [file for file in ("one/old", "one/new", "other/old") if cache.get(file, "a") is not None]
+    assert held == ["one/new", "other/old"]
+
+
+def test_edits_leave_only_the_files_of_the_newest_version_in_memory(
+    store: DeltaSystemStore, tmp_path: Path
+) -> None:
+    for number in range(6):
+        store.edit(HEALTH, lambda _, n=number: [replace(health_row(1), rows=n)], because="seen")  # type: ignore[misc]  # mypy cannot infer a lambda with a default
+    assert [row.rows for row in store.rows(HEALTH).all()] == [5]
+    for file in (tmp_path / "health").glob("bucket=*/*"):
+        file.unlink()
+    assert [row.rows for row in store.rows(HEALTH).all()] == [5], "what head names is held"
+    with pytest.raises(UnreadableError):
+        store.rows(HEALTH, version=store.rows(HEALTH).version - 1).all()
