@@ -48,7 +48,7 @@ REACH: Final = 50
 AT_ONCE: Final = 100_000
 """Rows written in one commit."""
 _AS_A_COMMAND: Final = (
-    "from lakewarden.daemon.sparing import spare_numpy_and_pandas; spare_numpy_and_pandas();"
+    "from lakewarden.daemon.sparing import spare_unused_libraries; spare_unused_libraries();"
     "from bench.rollback import main; main()"
 )
 """What the script `lakewarden` does first, too."""

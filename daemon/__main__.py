@@ -1,14 +1,14 @@
 """`python -m lakewarden.daemon` and the `lakewarden` script."""
 
 from lakewarden.daemon.cli.app import run
-from lakewarden.daemon.sparing import spare_numpy_and_pandas
+from lakewarden.daemon.sparing import spare_unused_libraries
 
 __all__ = ["main"]
 
 
 def main() -> None:
     """Run the command line."""
-    spare_numpy_and_pandas()
+    spare_unused_libraries()
     run()
 
 

@@ -14,7 +14,6 @@ from lakewarden.daemon.discover import candidates
 from lakewarden.daemon.event_sinks import sinks_of
 from lakewarden.daemon.event_tail import EventTail
 from lakewarden.daemon.events import MakerSource
-from lakewarden.daemon.footprint import keep_small
 from lakewarden.daemon.health import Vitals
 from lakewarden.daemon.hints import Ears
 from lakewarden.daemon.http import Pages
@@ -43,7 +42,6 @@ def holder_name() -> str:
 
 def build_daemon(services: Services, *, pages: bool = True) -> Service:
     """One daemon, not yet running. `pages`: serve /livez, /readyz and /metrics."""
-    keep_small()
     settings, metrics, holder = services.settings, Metrics(), holder_name()
     vitals = Vitals(patience=PATIENCE)
     webhook = (

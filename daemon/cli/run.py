@@ -7,6 +7,7 @@ import typer
 from lakewarden.catalog.errors import UsageError
 from lakewarden.daemon.assembly import build_daemon
 from lakewarden.daemon.cli.common import Home
+from lakewarden.daemon.footprint import keep_small
 from lakewarden.daemon.log import configure
 from lakewarden.daemon.service import Until
 from lakewarden.daemon.wiring import open_services
@@ -38,6 +39,7 @@ def daemon(
         if not equals:
             raise UsageError(f"'{setting}' is not key=value.", hint="Write --set sweep.interval='5 s'.")
         flags[key.strip()] = value.strip()
+    keep_small()
     services = open_services(home=home, flags=flags)
     services.require_initialised()
     configure(level=services.settings.log_level, format=services.settings.log_format)
