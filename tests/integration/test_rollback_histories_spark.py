@@ -1,4 +1,5 @@
-"""Random histories on HDFS that Spark and delta-rs write by turns, rolled back and undone; for half of them somebody races.
+"""Rollbacks on HDFS of what Spark and delta-rs wrote by turns: random histories, for half of them somebody races; files
+that are taken out or added again.
 
 Never on local disk: there Spark and delta-rs lose each other's commits.
 """
@@ -11,17 +12,22 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakewarden.catalog.clock import SystemClock
+from lakewarden.catalog.errors import ConflictError
+from lakewarden.catalog.lineage.record import LineageRecord, Operation
 from lakewarden.catalog.storage import StorageOptions
 from lakewarden.daemon.settings import Settings
 from lakewarden.jobs.attach import Attached
 from lakewarden.jobs.engine.delta import DeltaEngine
 from support.hdfs import Hdfs
 from support.history_runs import Company, distant_case
+from support.live_streams import Sea
 from support.spark_scribe import GovernedSpark, attached
 
 pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.heavy, pytest.mark.together]
 
 HISTORIES = 6
+ENGINES = {"delta-rs": "", "Spark": "TBLPROPERTIES ('delta.enableRowTracking' = 'true')"}
+"""Who restores a table, and which properties see to that."""
 SEEN: Counter[str] = Counter()
 
 
@@ -53,3 +59,30 @@ def test_everybody_had_something_to_do() -> None:
     print(dict(SEEN))
     for what in ("commits_by_spark", "commits_by_delta_rs", "undone", "with_writer"):
         assert SEEN[what] >= 1, SEEN
+
+
+@pytest.fixture
+def sea(tmp_path: Path, spark: SparkSession, hdfs: Hdfs) -> Sea:
+    """A lake of the test's own on HDFS. Its journal is beside it, on local disk."""
+    sea = Sea(tmp_path, root=f"{hdfs.uri}/lakes/{tmp_path.name}", spark=spark)
+    sea.engine = DeltaEngine(lambda: spark, storage=lambda _: StorageOptions(), clock=SystemClock())
+    return sea
+
+
+def test_files_are_taken_out_and_added_again_and_the_undo_has_all_as_before(sea: Sea) -> None:
+    """Taken out by Spark, added again by delta-rs (`plain`) and by Spark (`tracked`)."""
+    names = ("mended", "plain", "tracked")
+    for name in names:
+        sea.create(name, ENGINES["Spark"] if name == "tracked" else "")
+        for number in (1, 2):
+            sea.insert(name, number, number + 10, files=2 if name == "tracked" else 1)
+    lost_and_added = [step for name in names[1:] for step in (sea.step(name, 0), sea.again(name, 2))]
+    sea.begin(sea.without("mended", 1), *lost_and_added)
+    assert sea.go_on().head.state == "done"
+    assert sea.contents(*names) == {name: [2, 12] for name in names}
+    stale = LineageRecord(run_id="stale", operation=Operation.REMOVE_FILES, user="ana", inputs=())
+    with pytest.raises(ConflictError):
+        sea.engine.remove_files(sea.location("mended"), requires=2, versions=[2], record=stale)
+    assert sea.head("mended") == 3
+    assert sea.undo().head.state == "compensated"
+    assert sea.contents(*names) == {name: [1, 2, 11, 12] for name in names}

@@ -66,7 +66,7 @@ def test_a_query_that_runs_on_tells_what_it_began_with_and_that_it_has_state(sea
         sea.insert("source", number)
     reader = sea.spark.readStream.format("delta").option("startingVersion", 2)
     with lakewarden.attach(sea.spark, home=sea.folder):
-        frame = reader.load(str(sea.path("source"))).dropDuplicates(["id"])
+        frame = reader.load(sea.place("source")).dropDuplicates(["id"])
         query = sea.running(frame, "sink")
         sea.wait_for_notes(1)
         sea.insert("source", 4)
@@ -84,11 +84,11 @@ def test_a_governed_write_in_foreach_batch_is_not_known_to_be_clean(sea: Sea) ->
     with lakewarden.attach(sea.spark, home=sea.folder) as lw:
 
         def merge(frame: DataFrame, number: int) -> None:
-            lw.write(frame).append(str(sea.path("sink")))
+            lw.write(frame).append(sea.place("sink"))
 
-        reader = sea.spark.readStream.format("delta").load(str(sea.path("source")))
+        reader = sea.spark.readStream.format("delta").load(sea.place("source"))
         writer = reader.writeStream.foreachBatch(merge).trigger(availableNow=True)
-        writer.option("checkpointLocation", str(sea.folder / "each")).start().awaitTermination()
+        writer.option("checkpointLocation", sea.checkpoint("each")).start().awaitTermination()
     *_, commit = sea.reader.commits(sea.location("sink"), after=-1)
     assert sea.rows("sink") == [1]
     assert commit.lineage is not None and not version_of(commit).known

@@ -14,7 +14,7 @@ from lakewarden.catalog.lineage.notes import StreamNote, StreamNotes, waiting
 from lakewarden.catalog.lineage.streams import NOT_SAID, Began, batch_key
 from lakewarden.catalog.model import Source, TableFormat, TableRow
 from lakewarden.catalog.rollbacks import Rollback
-from lakewarden.catalog.storage import StorageOptions, canonical
+from lakewarden.catalog.storage import StorageOptions, canonical, open_store
 from lakewarden.catalog.system.base import TABLES
 from lakewarden.jobs.rollback.gather import Gatherer
 from lakewarden.jobs.rollback.request import BadVersions, RollbackRequest
@@ -35,14 +35,18 @@ class Sea(Lake):
 
     def sql(self, name: str) -> str:
         """The table as SQL names it."""
-        return f"delta.`{self.path(name)}`"
+        return f"delta.`{self.place(name)}`"
+
+    def checkpoint(self, name: str) -> str:
+        """Where a checkpoint is: beside the tables."""
+        return f"{self.folder if self.root is None else self.root}/{name}"
 
     def create(self, name: str, properties: str = "") -> None:
         """An empty managed table, version 0."""
         if properties:
             self.spark.sql(f"CREATE TABLE {self.sql(name)} (id BIGINT) USING delta {properties}")
         else:
-            DeltaTable.create(str(self.path(name)), pa.schema([("id", pa.int64())]))
+            DeltaTable.create(self.place(name), pa.schema([("id", pa.int64())]))
         now = self.clock.now()
         row = TableRow(
             row=100 + len(self.store.rows(TABLES).all()),
@@ -66,27 +70,27 @@ class Sea(Lake):
             return self.append(name, *ids)
         values = ", ".join(f"({one}L)" for one in ids)
         frame = self.spark.sql(f"SELECT col1 AS id FROM VALUES {values}").repartition(files, "id")
-        frame.write.format("delta").mode("append").save(str(self.path(name)))
+        frame.write.format("delta").mode("append").save(self.place(name))
         return self.head(name)
 
     def compact(self, name: str) -> None:
         """Somebody makes one file of all."""
-        DeltaTable(str(self.path(name))).optimize.compact()
+        DeltaTable(self.place(name)).optimize.compact()
 
     def flow(self, source: str, sink: str, checkpoint: str = "checkpoint", **options: object) -> str:
         """A stream takes what is new, then ends. Returns the query's id; raises what made it fail."""
         reader = self.spark.readStream.format("delta").options(
             **{key: str(value) for key, value in options.items()}
         )
-        writer = reader.load(str(self.path(source))).writeStream.format("delta").trigger(availableNow=True)
-        query = writer.option("checkpointLocation", str(self.folder / checkpoint)).start(str(self.path(sink)))
+        writer = reader.load(self.place(source)).writeStream.format("delta").trigger(availableNow=True)
+        query = writer.option("checkpointLocation", self.checkpoint(checkpoint)).start(self.place(sink))
         query.awaitTermination()
         return str(query.id)
 
     def running(self, frame: DataFrame, sink: str, checkpoint: str = "checkpoint") -> StreamingQuery:
         """A stream of `frame` that runs until it is stopped; its first batch is done."""
-        writer = frame.writeStream.format("delta").option("checkpointLocation", str(self.folder / checkpoint))
-        query = writer.start(str(self.path(sink)))
+        writer = frame.writeStream.format("delta").option("checkpointLocation", self.checkpoint(checkpoint))
+        query = writer.start(self.place(sink))
         query.processAllAvailable()
         return query
 
@@ -100,7 +104,7 @@ class Sea(Lake):
     def declare(self, sink: str, checkpoint: str = "checkpoint", *, began: Began = NOT_SAID) -> None:
         """The owner of the sink declares the checkpoint."""
         (row,) = self.store.rows(TABLES).find(name=f"db.{sink}")
-        declared = Checkpoint(location=canonical(str(self.folder / checkpoint)), began=began)
+        declared = Checkpoint(location=canonical(self.checkpoint(checkpoint)), began=began)
         self.store.edit(TABLES, lambda _: [with_checkpoint(row, declared)], because="test")
 
     def told_by_checkpoint(self, sink: str) -> dict[int, list[Edge]]:
@@ -159,11 +163,12 @@ class Sea(Lake):
 
     def rewind(self, batch: int, checkpoint: str = "checkpoint") -> None:
         """Take a checkpoint back to before a batch, as docs/streams.md says."""
+        store = open_store(canonical(self.checkpoint(checkpoint)))
         for kind in ("offsets", "commits"):
-            for path in (self.folder / checkpoint / kind).iterdir():
-                number = path.name.removeprefix(".").removesuffix(".crc")
+            for path in [entry.path for entry in store.list(kind)]:
+                number = path.rpartition("/")[2].removeprefix(".").removesuffix(".crc")
                 if number.isdigit() and int(number) >= batch:
-                    path.unlink()
+                    store.delete(path)
 
     def _harvest(self) -> StreamHarvest:
         return StreamHarvest(store=self.store, storage=lambda _: StorageOptions())

@@ -37,10 +37,11 @@ NO_PLAN = RollbackPlan(request=RollbackRequest(seeds=()), tables=(), hash="none"
 
 @dataclass
 class Lake:
-    """Tables by name below `folder`, and the journal of their rollbacks."""
+    """Tables by name below `folder`, and the journal of their rollbacks. With `root`, a URI, the tables are there."""
 
     folder: Path
     clock: Clock = field(default_factory=SystemClock)
+    root: str | None = None
 
     def __post_init__(self) -> None:
         self.reader = DeltaReader()
@@ -52,14 +53,18 @@ class Lake:
     def path(self, name: str) -> Path:
         return self.folder / "lake" / name
 
+    def place(self, name: str) -> str:
+        """Where a table is, as engines are told: a path, or a URI below `root`."""
+        return str(self.path(name)) if self.root is None else f"{self.root}/{name}"
+
     def location(self, name: str) -> str:
-        return canonical(str(self.path(name)))
+        return canonical(self.place(name))
 
     def append(self, name: str, *numbers: int, batch: tuple[str, int] | None = None) -> int:
         """A user appends rows, perhaps as a stream's batch (application id, number). Returns the version."""
         apps = None if batch is None else [Transaction(*batch)]
         write_deltalake(
-            str(self.path(name)),
+            self.place(name),
             pa.table({"id": pa.array(numbers, pa.int64())}),
             mode="append",
             commit_properties=CommitProperties(app_transactions=apps),
@@ -67,11 +72,11 @@ class Lake:
         return self.head(name)
 
     def head(self, name: str) -> int:
-        return DeltaTable(str(self.path(name))).version()
+        return DeltaTable(self.place(name)).version()
 
     def rows(self, name: str, version: int | None = None) -> list[int]:
         """The ids that a version holds, sorted."""
-        table = DeltaTable(str(self.path(name)), version=version).to_pyarrow_table()
+        table = DeltaTable(self.place(name), version=version).to_pyarrow_table()
         return sorted(table.column("id").to_pylist())
 
     def contents(self, *names: str) -> dict[str, list[int]]:
