@@ -1,5 +1,5 @@
 """Rollbacks on HDFS of what Spark and delta-rs wrote by turns: random histories, for half of them somebody races; files
-that are taken out or added again.
+that are taken out or added again; a stream whose checkpoint is there, too.
 
 Never on local disk: there Spark and delta-rs lose each other's commits.
 """
@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.errors import ConflictError
 from lakewarden.catalog.lineage.record import LineageRecord, Operation
+from lakewarden.catalog.lineage.streams import Began
 from lakewarden.catalog.storage import StorageOptions
 from lakewarden.daemon.settings import Settings
 from lakewarden.jobs.attach import Attached
@@ -86,3 +87,24 @@ def test_files_are_taken_out_and_added_again_and_the_undo_has_all_as_before(sea:
     assert sea.head("mended") == 3
     assert sea.undo().head.state == "compensated"
     assert sea.contents(*names) == {name: [1, 2, 11, 12] for name in names}
+
+
+@pytest.mark.parametrize("features", ENGINES.values(), ids=ENGINES.keys())
+def test_what_a_stream_read_is_known_by_its_checkpoint_and_undone_batches_come_again_once(
+    sea: Sea, features: str
+) -> None:
+    sea.create("source")
+    sea.create("sink", features)
+    for number in (1, 2):
+        sea.insert("source", number)
+        sea.flow("source", "sink")
+    sea.declare("sink", began=Began(content=True))
+    assert sea.told_by_checkpoint("sink") == {0: [("id-source", None, 1)], 1: [("id-source", 1, 2)]}
+    derived = {table.name: (table.to_version, table.tainted) for table in sea.plan("source", 2).tables}
+    assert derived["db.sink"] == (1, (2,)), "the plan reads the checkpoint"
+    sea.roll_back("sink", 2)
+    assert sea.rows("sink") == [1]
+    sea.rewind(1)
+    sea.insert("source", 3)
+    sea.flow("source", "sink")
+    assert sea.rows("sink") == [1, 2, 3]
