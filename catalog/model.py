@@ -135,6 +135,7 @@ class PolicySettings:
     compaction_target_bytes: int | None = None
     compaction_min_small_files: int | None = None
     compaction_quiet_seconds: int | None = None
+    compaction_beside_writers: bool | None = None
     statistics_enabled: bool | None = None
     statistics_stale_share: float | None = None
     log_enabled: bool | None = None

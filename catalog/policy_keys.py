@@ -147,6 +147,14 @@ POLICY_KEYS: tuple[PolicyKey, ...] = (
         doc="Compact only when nobody has written for this long, so that users' writers do not conflict.",
     ),
     PolicyKey(
+        key="compaction.beside_writers",
+        field="compaction_beside_writers",
+        kind=Kind.SWITCH,
+        default=False,
+        doc="Let a compaction commit behind users' commits that came while it ran, where Delta finds that they left its "
+        "files alone. For tables that somebody writes to all the time; otherwise it gives way to any commit.",
+    ),
+    PolicyKey(
         key="statistics.enabled",
         field="statistics_enabled",
         kind=Kind.SWITCH,

@@ -116,6 +116,7 @@ def _action(
                 target_bytes=wanted.compaction_target_bytes or 0,
                 min_small_files=2,
                 quiet_seconds=0,
+                beside_writers=wanted.compaction_beside_writers or False,
                 dry_run=order.dry_run,
             )
         case Action.STATISTICS:

@@ -66,7 +66,7 @@ class Compact:
     """Rewrite small files of cold partitions to about `target_bytes`; purge deletion vectors where `purge`.
 
     A partition is cold when nobody wrote to it for `quiet_seconds`. `requires` or a later head will do: files and partitions
-    are chosen on the head that the run finds.
+    are chosen on the head that the run finds. `beside_writers`: it may commit behind commits that came while it ran.
     """
 
     kind: Literal["compact"] = "compact"
@@ -74,6 +74,7 @@ class Compact:
     target_bytes: int
     min_small_files: int
     quiet_seconds: int
+    beside_writers: bool = False
     purge: bool = False
     dry_run: bool = False
 

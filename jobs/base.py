@@ -116,13 +116,22 @@ class Engine(Protocol):
         partitions: Sequence[Partition] | None,
         target_bytes: int,
         run_id: str,
+        beside_writers: bool = False,
     ) -> FileChange:
-        """Rewrite small files of these partitions (None: the whole table) into files of about `target_bytes`."""
+        """Rewrite small files of these partitions (None: the whole table) into files of about `target_bytes`.
+
+        `beside_writers`: on `requires` or a later version, as long as commits in between left the rewritten files alone."""
 
     def purge_deletions(
-        self, location: str, *, requires: int, partitions: Sequence[Partition] | None, run_id: str
+        self,
+        location: str,
+        *,
+        requires: int,
+        partitions: Sequence[Partition] | None,
+        run_id: str,
+        beside_writers: bool = False,
     ) -> FileChange:
-        """Rewrite files that carry deletion vectors without the deleted rows."""
+        """Rewrite files that carry deletion vectors without the deleted rows. `beside_writers` as in `compact`."""
 
     def set_properties(
         self, location: str, *, requires: int, properties: Sequence[tuple[str, str]], run_id: str

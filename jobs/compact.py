@@ -2,7 +2,8 @@
 
 A partition is cold when the log shows no change in it for the quiet time: the files it has now are those it had then.
 That is decided on the head which the run finds, so commits that came between planning and beginning do not matter. Users'
-writers win: a commit of theirs that comes before ours makes it fail, and the planner backs off.
+writers win: a commit of theirs that comes before ours makes it fail, and the planner backs off; where the policy lets it
+commit beside writers, only one that touches its files does.
 """
 
 import json
@@ -65,6 +66,7 @@ def compact(ctx: JobContext, action: Compact) -> Report:
             partitions=work.scope(work.packing.partitions),
             target_bytes=action.target_bytes,
             run_id=ctx.run_id,
+            beside_writers=action.beside_writers,
         )
         reach("compact.compacted")
     if work.purged:
@@ -74,9 +76,10 @@ def compact(ctx: JobContext, action: Compact) -> Report:
             requires=seen.version if packed.version is None else packed.version,
             partitions=work.scope(work.purged),
             run_id=ctx.run_id,
+            beside_writers=action.beside_writers,
         )
         reach("compact.purged")
-    return _report(work, packed, purged)
+    return _report(seen, work, packed, purged)
 
 
 def _work(ctx: JobContext, action: Compact, seen: Observation, files: tuple[DataFile, ...]) -> _Work:
@@ -139,14 +142,18 @@ def _foretold(work: _Work) -> Report:
     return Report(message=words, files=packing.files, bytes=packing.bytes, details=_details(work))
 
 
-def _report(work: _Work, packed: FileChange, purged: FileChange) -> Report:
+def _report(seen: Observation, work: _Work, packed: FileChange, purged: FileChange) -> Report:
     version = packed.version if purged.version is None else purged.version
     if version is None:
         return Report(message="Spark found nothing to rewrite", skipped=True, files=0, bytes=0)
     removed, added = packed.files_removed + purged.files_removed, packed.files_added + purged.files_added
     size = packed.bytes_removed + purged.bytes_removed
+    others = version - seen.version - (packed.version is not None) - (purged.version is not None)
+    words = f"rewrote {count_of(removed, 'file')} ({about_bytes(size)}) as {added}"
+    if others:
+        words += f", behind {count_of(others, 'commit')} that came meanwhile and left these alone"
     return Report(
-        message=f"rewrote {count_of(removed, 'file')} ({about_bytes(size)}) as {added}",
+        message=words,
         committed_version=version,
         files=removed,
         bytes=size,

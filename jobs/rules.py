@@ -190,6 +190,7 @@ def compact(view: TableView, world: World, now: datetime) -> Answer:
         target_bytes=settings.compaction_target_bytes or 0,
         min_small_files=least,
         quiet_seconds=settings.compaction_quiet_seconds or 0,
+        beside_writers=settings.compaction_beside_writers or False,
         purge=purge_due,
     )
     return Due(action=action, because=words)

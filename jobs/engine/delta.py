@@ -92,6 +92,7 @@ class DeltaEngine:
         partitions: Sequence[Partition] | None,
         target_bytes: int,
         run_id: str,
+        beside_writers: bool = False,
     ) -> FileChange:
         with self._stamped(run_id, Action.COMPACT) as spark:
             return delta_maintain.compact(
@@ -101,14 +102,26 @@ class DeltaEngine:
                 partitions=partitions,
                 target_bytes=target_bytes,
                 run_id=run_id,
+                beside_writers=beside_writers,
             )
 
     def purge_deletions(
-        self, location: str, *, requires: int, partitions: Sequence[Partition] | None, run_id: str
+        self,
+        location: str,
+        *,
+        requires: int,
+        partitions: Sequence[Partition] | None,
+        run_id: str,
+        beside_writers: bool = False,
     ) -> FileChange:
         with self._stamped(run_id, Action.COMPACT) as spark:
             return delta_maintain.purge(
-                spark, self._store(location), requires=requires, partitions=partitions, run_id=run_id
+                spark,
+                self._store(location),
+                requires=requires,
+                partitions=partitions,
+                run_id=run_id,
+                beside_writers=beside_writers,
             )
 
     def set_properties(

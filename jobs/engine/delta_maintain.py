@@ -2,7 +2,8 @@
 
 Every function takes a session that is already stamped with the run (`session.stamped`), so that its settings reach
 nobody else, and the table's folder as a `FileStore`. Spark's statements read head themselves: each function checks
-just before that head is the version the decision was made on, and finds its own commit in the log afterwards.
+just before that head is the version the decision was made on (unless it may commit beside writers), and finds its own
+commit in the log afterwards.
 """
 
 import json
@@ -25,6 +26,9 @@ from lakewarden.jobs.engine.names import hadoop_path, quoted, table_at
 __all__ = ["checkpoint", "compact", "purge", "set_properties", "unreferenced", "vacuum"]
 
 _PHYSICAL_NAME: Final = "delta.columnMapping.physicalName"
+_ATTEMPTS: Final = "spark.databricks.delta.maxCommitAttempts"
+_MOST_ATTEMPTS: Final = 100
+"""How often a compaction beside writers tries to commit: each time it lost to commits that left its files alone."""
 _INVENTORY: Final = "lakewarden_candidates"
 _INVENTORY_SCHEMA: Final = pa.schema(
     [("path", pa.string()), ("length", pa.int64()), ("isDir", pa.bool_()), ("modificationTime", pa.int64())]
@@ -51,7 +55,7 @@ def vacuum(
     require_head(store, requires)
     base = _qualified(spark, store.root)
     # Its commits are empty, so a user's commit in between is none of its business.
-    spark.conf.unset("spark.databricks.delta.maxCommitAttempts")
+    spark.conf.unset(_ATTEMPTS)
     spark.createDataFrame(_inventory(base, candidates)).createOrReplaceTempView(_INVENTORY)
     try:
         inventory = f"USING INVENTORY (SELECT * FROM {_INVENTORY})"
@@ -80,9 +84,10 @@ def compact(
     partitions: Sequence[Partition] | None,
     target_bytes: int,
     run_id: str,
+    beside_writers: bool = False,
 ) -> FileChange:
     """Rewrite files below half of `target_bytes`, partition by partition, into files of at most `target_bytes`."""
-    require_head(store, requires)
+    _require(spark, store, requires, beside_writers=beside_writers)
     spark.conf.set("spark.databricks.delta.optimize.minFileSize", target_bytes // 2)
     spark.conf.set("spark.databricks.delta.optimize.maxFileSize", target_bytes)
     where = _where(spark, store, requires, partitions)
@@ -97,9 +102,10 @@ def purge(
     requires: int,
     partitions: Sequence[Partition] | None,
     run_id: str,
+    beside_writers: bool = False,
 ) -> FileChange:
     """Rewrite files that carry deletion vectors without the deleted rows."""
-    require_head(store, requires)
+    _require(spark, store, requires, beside_writers=beside_writers)
     where = _where(spark, store, requires, partitions)
     _run(spark, f"REORG TABLE {table_at(store.root)}{where} APPLY (PURGE)", f"purge {store.root}")
     return _rewritten(store, run_id, requires)
@@ -145,6 +151,15 @@ def checkpoint(spark: SparkSession, store: FileStore, *, requires: int) -> None:
             f"Spark wrote no checkpoint of version {requires} of {store.root}.",
             hint="Look into the worker's log.",
         )
+
+
+def _require(spark: SparkSession, store: FileStore, version: int, *, beside_writers: bool) -> None:
+    """Head has to be `version`, and our commit to come next. `beside_writers`: or others come first, as long as Delta
+    finds each time (`ConflictChecker`, 4.4) that they changed neither our files nor metadata nor protocol."""
+    if beside_writers:
+        spark.conf.set(_ATTEMPTS, _MOST_ATTEMPTS)
+    else:
+        require_head(store, version)
 
 
 def _run(spark: SparkSession, statement: str, deed: str) -> list[Row]:

@@ -93,9 +93,12 @@ class FakeEngine:
         partitions: Sequence[Partition] | None,
         target_bytes: int,
         run_id: str,
+        beside_writers: bool = False,
     ) -> FileChange:
-        require_head(_store(location), requires)
-        table, total = DeltaTable(location, version=requires), FileChange(version=None)
+        if not beside_writers:
+            require_head(_store(location), requires)
+        table = DeltaTable(location, version=None if beside_writers else requires)
+        total = FileChange(version=None)
         for partition in [None] if partitions is None else partitions:
             with _translated(location):
                 did = table.optimize.compact(
@@ -114,9 +117,16 @@ class FakeEngine:
         return total
 
     def purge_deletions(
-        self, location: str, *, requires: int, partitions: Sequence[Partition] | None, run_id: str
+        self,
+        location: str,
+        *,
+        requires: int,
+        partitions: Sequence[Partition] | None,
+        run_id: str,
+        beside_writers: bool = False,
     ) -> FileChange:
-        require_head(_store(location), requires)
+        if not beside_writers:
+            require_head(_store(location), requires)
         return FileChange(version=None)
 
     def set_properties(

@@ -244,6 +244,17 @@ def test_compaction_loses_against_a_commit_that_came_first(engine: Engine, tmp_p
     assert observed(location).version == 2
 
 
+def test_beside_writers_compaction_commits_behind_a_commit_that_came_first(
+    engine: Engine, tmp_path: Path
+) -> None:
+    location = delta(tmp_path / "t", commits=3)
+    change = engine.compact(
+        location, requires=1, partitions=None, target_bytes=1_000_000, run_id=RUN, beside_writers=True
+    )
+    assert (change.version, change.files_removed, change.files_added) == (3, 3, 1)
+    assert ids(tmp_path / "t") == list(range(30)) and run_ids(location)[-1] == RUN
+
+
 def test_nothing_to_purge_makes_no_commit(engine: Engine, tmp_path: Path) -> None:
     location = delta(tmp_path / "t")
     assert engine.purge_deletions(location, requires=0, partitions=None, run_id=RUN).version is None

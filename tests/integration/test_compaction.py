@@ -1,11 +1,15 @@
 """Compaction and purging on real tables: the rows stay, the files become few, hot partitions and writers are left alone."""
 
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import PostCommitHookProperties, write_deltalake
+from deltalake import DeltaTable, PostCommitHookProperties, write_deltalake
 from pyspark.sql import SparkSession
 
 from lakewarden.catalog.errors import ConflictError
@@ -159,3 +163,54 @@ def test_a_writer_that_commits_in_between_wins(table: DeltaTableOnDisk) -> None:
     with pytest.raises(ConflictError, match="moved past version 0"):
         table.run(action(table), now=later(table), still_ours=append)
     assert table.observe().files == 9
+
+
+@contextmanager
+def in_the_middle(table: DeltaTableOnDisk, deed: Callable[[], object]) -> Iterator[None]:
+    """Somebody who does something once, when the first files of a compaction have been written."""
+    before = set(table.folder.rglob("*.parquet"))
+
+    def work() -> None:
+        while set(table.folder.rglob("*.parquet")) == before:
+            time.sleep(0.01)
+        deed()
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    yield
+    thread.join()
+
+
+@pytest.fixture
+def wide(table: DeltaTableOnDisk) -> DeltaTableOnDisk:
+    """A table with so many partitions to compact that it takes a while."""
+    table.sql("CREATE TABLE {t} (id BIGINT, p BIGINT) USING delta PARTITIONED BY (p)")
+    table.sql("INSERT INTO {t} SELECT /*+ REPARTITION(4) */ id, id % 16 FROM range(1600)")
+    return table
+
+
+def test_beside_writers_it_commits_behind_what_others_append(wide: DeltaTableOnDisk) -> None:
+    planned, now = action(wide, beside_writers=True), later(wide)
+    row = pa.table({"id": [1600], "p": [0]})
+
+    def append() -> None:
+        write_deltalake(str(wide.folder), row, mode="append", post_commithook_properties=HOOKS)
+
+    with in_the_middle(wide, append):
+        report = wide.run(planned, now=now)
+    assert (report.committed_version, report.files) == (planned.requires + 2, 64)
+    assert report.message.endswith(", behind 1 commit that came meanwhile and left these alone")
+    assert [len(files) for files in files_by_partition(wide).values()].count(1) == 15
+    assert [row[0] for row in wide.rows()] == sorted(range(1601), key=lambda one: f"Row(id={one}, ")
+
+
+def test_beside_writers_it_gives_way_to_one_who_changes_the_same_files(wide: DeltaTableOnDisk) -> None:
+    planned, now = action(wide, beside_writers=True), later(wide)
+
+    def delete() -> None:
+        DeltaTable(str(wide.folder)).delete("p = 7 AND id = 7", post_commithook_properties=HOOKS)
+
+    with in_the_middle(wide, delete), pytest.raises(ConflictError):
+        wide.run(planned, now=now)
+    assert wide.observe().version == planned.requires + 1 and wide.observe().files == 64
+    assert {row[0] for row in wide.rows()} == set(range(1600)) - {7}

@@ -41,10 +41,16 @@ class DawdlingEngine(FakeEngine):
         partitions: Sequence[Partition] | None,
         target_bytes: int,
         run_id: str,
+        beside_writers: bool = False,
     ) -> FileChange:
         dawdle()
         change = super().compact(
-            location, requires=requires, partitions=partitions, target_bytes=target_bytes, run_id=run_id
+            location,
+            requires=requires,
+            partitions=partitions,
+            target_bytes=target_bytes,
+            run_id=run_id,
+            beside_writers=beside_writers,
         )
         dawdle()
         return change

@@ -157,15 +157,22 @@ class AskedEngine:
         partitions: Sequence[Partition] | None,
         target_bytes: int,
         run_id: str,
+        beside_writers: bool = False,
     ) -> FileChange:
-        self.asked.append(f"compact {requires}")
+        self.asked.append(f"compact {requires}{' beside writers' if beside_writers else ''}")
         self.partitions = partitions
         return self.change
 
     def purge_deletions(
-        self, location: str, *, requires: int, partitions: Sequence[Partition] | None, run_id: str
+        self,
+        location: str,
+        *,
+        requires: int,
+        partitions: Sequence[Partition] | None,
+        run_id: str,
+        beside_writers: bool = False,
     ) -> FileChange:
-        self.asked.append(f"purge {requires}")
+        self.asked.append(f"purge {requires}{' beside writers' if beside_writers else ''}")
         self.partitions = partitions
         return FileChange(version=requires + 1, files_removed=1, files_added=1)
 

@@ -20,13 +20,19 @@ class SlowEngine(FakeEngine):
         partitions: Sequence[Partition] | None,
         target_bytes: int,
         run_id: str,
+        beside_writers: bool = False,
     ) -> FileChange:
         hold = Path(os.environ["HOLD"])
         hold.with_suffix(".begun").touch()
         while hold.exists():
             time.sleep(0.05)
         return super().compact(
-            location, requires=requires, partitions=partitions, target_bytes=target_bytes, run_id=run_id
+            location,
+            requires=requires,
+            partitions=partitions,
+            target_bytes=target_bytes,
+            run_id=run_id,
+            beside_writers=beside_writers,
         )
 
 

@@ -153,6 +153,18 @@ def test_what_was_committed_since_it_was_planned_is_looked_at() -> None:
     assert engine.asked == ["compact 9"] and engine.partitions == (A,) and report.committed_version == 10
 
 
+def test_what_it_committed_behind_is_told() -> None:
+    live = [*files(9, MIB, A), data_file("x", 100 * MIB, B, vector=True, deleted=1)]
+    engine = AskedEngine(change=FileChange(version=13, files_removed=9, files_added=1))
+    report = compact(context("/t", table(live), engine), action(purge=True, beside_writers=True))
+    assert engine.asked == ["compact 9 beside writers", "purge 13 beside writers"]
+    assert (
+        report.message
+        == "rewrote 10 files (0 B) as 2, behind 3 commits that came meanwhile and left these alone"
+    )
+    assert report.committed_version == 14
+
+
 @pytest.mark.parametrize(
     ("planned", "changes", "sentence"),
     [

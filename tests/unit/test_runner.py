@@ -142,6 +142,7 @@ class SlowEngine(FakeEngine):
         partitions: Sequence[Partition] | None,
         target_bytes: int,
         run_id: str,
+        beside_writers: bool = False,
     ) -> FileChange:
         self._queue.cancel(run_id)
         while not self.interrupted:

