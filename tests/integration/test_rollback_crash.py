@@ -196,3 +196,35 @@ def test_killed_after_spark_restored_the_next_attempt_finds_its_commit(tmp_path:
     assert lake.go_on().head.state is State.DONE
     assert lake.contents(*NAMES) == AFTER
     assert [restores(lake, name) for name in NAMES] == [1, 1, 1]
+
+
+@pytest.mark.spark
+@pytest.mark.heavy
+def test_killed_again_and_again_on_spark_each_deed_is_done_once(tmp_path: Path) -> None:
+    """By the engine of real workers: only it takes files out by Spark. Killed where a commit is made, or a row is
+    written, and the journal does not know. Each attempt gets one deed further."""
+    lake = filled(tmp_path)
+    for number in (1, 2, 3):
+        lake.append("other", number)
+    for name in ("leaf", "other"):
+        lake.manage(name)
+    aside = (lake.aside("leaf", Kind.QUARANTINE), lake.aside("other", Kind.DROP))
+    lake.begin(lake.without("derived", 1), *aside)
+    done: list[tuple[int, list[str]]] = []
+    for point in ("rollback.files_removed", "rollback.set_aside", "rollback.set_aside"):
+        killed_at(lake, point, engine="spark")
+        done.append((lake.head("derived"), states_of_rows(lake)))
+        assert not {State.DONE} & {state for states in lake.states().values() for state in states}, point
+    assert done == [
+        (3, ["active", "active"]),
+        (3, ["quarantined", "active"]),
+        (3, ["quarantined", "dropped"]),
+    ]
+    assert lake.go_on().head.state is State.DONE
+    assert (lake.rows("derived"), lake.head("derived")) == ([1, 3], 3), "nothing was left to do"
+    lake.begin_undo()
+    for point in ("rollback.taken_back", "rollback.taken_in:2"):
+        killed_at(lake, point, engine="spark")
+    assert lake.go_on().head.state is State.COMPENSATED
+    assert (lake.rows("derived"), lake.head("derived")) == ([1, 2, 3], 4)
+    assert states_of_rows(lake) == ["active", "active"]

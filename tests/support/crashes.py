@@ -27,6 +27,12 @@ BLOWS = (
         test="test_daemon_crash.py::test_the_database_is_deleted_while_a_run_is_in_flight_and_an_old_leader_is_frozen",
     ),
     Blow(
+        blow="a worker on Spark killed again and again: after it took files out or back, set a table aside or took it in",
+        left="a commit with the step's mark, or a row that names the rollback, and a journal that knows of neither",
+        then="each attempt finds what was done and gets one step further; no commit is made twice",
+        test="test_rollback_crash.py::test_killed_again_and_again_on_spark_each_deed_is_done_once",
+    ),
+    Blow(
         blow="daemons and workers killed and frozen at random while users append",
         left="anything of the above",
         then="every run converges, none is doubled, none is lost",
