@@ -1,8 +1,7 @@
-"""The progress of a session's streaming queries, without a single call from the JVM into Python.
+"""The progress of a session's streaming queries.
 
-Spark tells its listeners of each batch after its commit. Ours is a `java.beans.EventHandler` for the interface that
-PySpark's own listeners implement: a proxy inside the JVM that offers the event to a bounded queue and returns. A full
-queue drops it: then a declared checkpoint has to tell.
+Spark tells its listeners of each batch after its commit. Ours implements the interface that PySpark's own listeners have.
+A full queue drops events: then a declared checkpoint has to tell.
 
 Seen: queries of the attached session that write a Delta table by its own sink. `foreachBatch` is no sink of a table.
 """
@@ -21,13 +20,12 @@ from lakewarden.catalog.lineage.notes import StreamNote
 from lakewarden.catalog.lineage.streams import NOT_SAID, Batch, Began, Source
 from lakewarden.catalog.storage import canonical
 from lakewarden.jobs.engine.errors import translated
+from lakewarden.jobs.engine.jvm_queue import JvmQueue
 
 __all__ = ["StreamListener", "note_of"]
 
 _INTERFACE: Final = "org.apache.spark.sql.streaming.PythonStreamingQueryListener"
-_CAPACITY: Final = 10_000
 _FLUSH_MILLISECONDS: Final = 1_000
-_AT_ONCE: Final = 1_000
 _SINK: Final = re.compile(r"DeltaSink\[(.*)\]")
 _SOURCE: Final = "DeltaSource"
 _LEAF: Final = "StreamingExecutionRelation"
@@ -40,33 +38,19 @@ class StreamListener:
     let us listen."""
 
     def __init__(self, spark: SparkSession) -> None:
-        session: Any = getattr(spark, "_jsparkSession", None)
-        if session is None:
-            raise UsageError(
-                "A Spark Connect session cannot be listened to.", hint="Attach in the driver itself."
-            )
-        jvm: Any = spark.sparkContext._jvm
         with translated(_DEED):
-            self._queue: Any = jvm.java.util.concurrent.LinkedBlockingQueue(_CAPACITY)
-            self._new_list: Any = jvm.java.util.ArrayList
-            interface = jvm.java.lang.Class.forName(_INTERFACE)
-            proxy = jvm.java.beans.EventHandler.create(interface, self._queue, "offer", "", "onQueryProgress")
-            self._listener: Any = jvm.org.apache.spark.sql.streaming.PythonStreamingQueryListenerWrapper(
-                proxy
-            )
-            self._queries: Any = session.streams()
+            self._queue = JvmQueue(spark, _INTERFACE, "onQueryProgress")
+            streaming = self._queue.jvm.org.apache.spark.sql.streaming
+            self._listener: Any = streaming.PythonStreamingQueryListenerWrapper(self._queue.listener)
+            self._queries: Any = self._queue.session.streams()
             self._queries.addListener(self._listener)
-            self._bus: Any = session.sparkContext().listenerBus()
+            self._bus: Any = self._queue.session.sparkContext().listenerBus()
         self._began: dict[str, Began] = {}
 
     def drain(self) -> Sequence[StreamNote]:
         """See `StreamEvents`."""
         with translated(_DEED):
-            if self._queue.isEmpty():
-                return ()
-            events = self._new_list()
-            self._queue.drainTo(events, _AT_ONCE)
-            return tuple(self._notes([event.progress().json() for event in events]))
+            return tuple(self._notes([event.progress().json() for event in self._queue.drain()]))
 
     def close(self) -> None:
         """See `StreamEvents`."""
