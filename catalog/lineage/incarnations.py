@@ -42,10 +42,12 @@ def may_be_same(one: str | None, other: str | None) -> bool:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Uuids:
-    """What rows tell of UUIDs: which one each replaced in its log, and which had a version 0."""
+    """What rows tell of UUIDs: which one each replaced in its log, and which had a version 0. `newest` are the last UUIDs
+    of tables whose log is not there."""
 
     replaced: Mapping[Uuid, str] = field(default_factory=dict)
     begun: frozenset[Uuid] = frozenset()
+    newest: Mapping[int, str] = field(default_factory=dict)
 
 
 class Incarnations:
@@ -60,20 +62,24 @@ class Incarnations:
         self._last = pa.array([log[-1].version if log else None for log in self._logs], pa.int64())
         self._begun = uuids.begun
         self._replaced = {**uuids.replaced, **_told_by(self._logs)}
-        stamps = ({one for one in ids if one is not None} for ids in sole)
+        self._logless = pa.array(sorted(uuids.newest), pa.int64())
+        stamps = [{one for one in ids if one is not None} for ids in sole]
+        for table, newest in uuids.newest.items():
+            stamps[table].add(newest)
         self._own = [
             frozenset(self._first(table, one) for one in ids) for table, ids in enumerate(stamps)
         ]  # the first UUID of each log; more than one where rows do not tell how they hang together
 
     def locate(self, table: int, version: int, format_id: str | None) -> int | None:
         """The number of the table that a version is of; None if it is of a predecessor that cannot be told."""
-        log = self._logs[table] if table < len(self._logs) else ()
-        if not log:
+        known = table < len(self._logs)
+        if not known or not (self._logs[table] or self._own[table]):
             return table
+        last = self._logs[table][-1].version if self._logs[table] else version
         if format_id is None:
-            return table if version <= log[-1].version else None
+            return table if version <= last else None
         first = self._first(table, format_id)
-        if version <= log[-1].version and not self._is_elsewhere(table, version, first):
+        if version <= last and not self._is_elsewhere(table, version, first):
             return table
         return self._predecessor(table, first)
 
@@ -82,7 +88,8 @@ class Incarnations:
         last, sole = self._last.take(tables), self._sole.take(tables)
         in_log = pc.less_equal(versions, last)
         same = pc.or_kleene(pc.is_null(format_ids), pc.equal(format_ids, sole))
-        plain = pc.or_kleene(pc.is_null(last), pc.and_kleene(in_log, same))
+        untold = pc.and_(pc.is_null(last), pc.invert(pc.is_in(tables, value_set=self._logless)))
+        plain = pc.or_kleene(untold, pc.and_kleene(in_log, same))
         plain = pc.or_(pc.or_(pc.fill_null(plain, False), pc.is_null(versions)), pc.is_null(tables))
         if pc.all(plain).as_py() in (True, None):
             return tables
@@ -103,10 +110,10 @@ class Incarnations:
         log, own = self._logs[table], self._own[table]
         if first in own:
             return False
-        if log[0].version == 0:
+        if log and log[0].version == 0:
             return bool(own)
         place = bisect_left(log, version, key=_version)
-        if log[place].version == version and log[place].format_id is not None:
+        if log and log[place].version == version and log[place].format_id is not None:
             return True
         return (table, first) in self._begun and any((table, one) in self._begun for one in own)
 

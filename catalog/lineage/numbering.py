@@ -57,10 +57,13 @@ class Rows:
         return whole(self.table.column(name))
 
 
-def encode_rows(rows: pa.Table, histories: Histories, places: Mapping[str, str]) -> tuple[Rows, Incarnations]:
+def encode_rows(
+    rows: pa.Table, histories: Histories, places: Mapping[str, str], newest: Mapping[str, str]
+) -> tuple[Rows, Incarnations]:
     """The rows with numbered tables, those of `histories` included.
 
-    `places` gives the `table_id` of a location that is managed now and was not when the row was written.
+    `places` gives the `table_id` of a location that is managed now and was not when the row was written, `newest` the
+    last UUID of tables whose log is not there.
     """
     outputs, inputs = coded(rows.column("output_id")), coded(rows.column("input_id"))
     names = pc.unique(pa.concat_arrays([outputs.dictionary, inputs.dictionary]))
@@ -76,8 +79,10 @@ def encode_rows(rows: pa.Table, histories: Histories, places: Mapping[str, str])
         unsaid=_spread(pc.equal(inputs.dictionary, NOT_KNOWN), inputs),
     )
     cut = [index[name] for name, log in histories.items() if log and log[0].version > 0]
+    logless = {index[name]: one for name, one in newest.items() if name in index and not histories.get(name)}
     nothing = _spread(pc.equal(inputs.dictionary, NOTHING), inputs)
-    known = Incarnations(tables, histories, _uuids(said, nothing, cut))
+    uuids = replace(_uuids(said, nothing, [*cut, *logless]), newest=logless)
+    known = Incarnations(tables, histories, uuids)
     versions, read_id = said.column("input_version"), said.column("input_format_id")
     output = known.locate_all(made, said.column("output_version"), said.column("output_format_id"))
     source = known.locate_all(told, versions, read_id)
@@ -89,7 +94,7 @@ def encode_rows(rows: pa.Table, histories: Histories, places: Mapping[str, str])
 
 def _uuids(said: Rows, nothing: pa.Array, cut: Sequence[int]) -> Uuids:
     """What rows tell of UUIDs; of tables by number. `nothing` marks rows of versions that read nothing, `cut` the tables
-    whose log does not begin at version 0."""
+    whose log is not there or does not begin at version 0."""
     made, before = said.column("output_format_id"), said.column("input_format_id")
     anew = pc.and_(nothing, pc.and_(pc.is_valid(made), pc.is_valid(before)))
     born = pc.and_(pc.equal(said.column("output_version"), 0), pc.is_valid(made))

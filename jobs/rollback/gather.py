@@ -115,6 +115,7 @@ class Gatherer:
                 key for key, one in governed.items() if one.policy.settings.rollback_trust_plans
             ),
             places={row.location or "": key for key, row in managed.items() if row.state not in _GONE},
+            newest={key: managed[key].format_ids[-1] for key in concerned if managed[key].format_ids},
             runs=frozenset(one.run_id for one in request.seeds if isinstance(one, CommitsOf)),
         )
         first = plan_rollback(request, graph, histories, facts)

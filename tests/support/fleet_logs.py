@@ -85,13 +85,17 @@ def _input(fleet: Fleet, read: Read) -> LineageInput:
     )
 
 
-def histories_of(fleet: Fleet, cut: dict[str, int]) -> dict[str, tuple[Version, ...]]:
-    """The logs of the current lives; versions below `cut` are cleaned away, and what only they told with them."""
+def histories_of(
+    fleet: Fleet, cut: dict[str, int], dropped: frozenset[str] = frozenset()
+) -> dict[str, tuple[Version, ...]]:
+    """The logs of the current lives; versions below `cut` are cleaned away, and what only they told with them. `dropped`
+    tables have none any more."""
     histories = {}
     for table in fleet.lives:
         left = fleet.current(table)[cut.get(table, 0) :]
         commits = (commit_of(fleet, event) for event in left)
-        histories[table] = history_of(commits, head_id=fleet.head(table).format_id)
+        whole = history_of(commits, head_id=fleet.head(table).format_id)
+        histories[table] = () if table in dropped else whole
     return histories
 
 
@@ -119,13 +123,14 @@ def rows_table(rows: list[LineageRow]) -> pa.Table:
     return codec(LINEAGE).encode(rows)
 
 
-def facts_of(fleet: Fleet) -> dict[str, TableFacts]:
+def facts_of(fleet: Fleet, dropped: frozenset[str] = frozenset()) -> dict[str, TableFacts]:
     """Facts of every table: it declares what it reads without telling, and knows which appends are whole."""
     return {
         table: TableFacts(
             table_id=table,
             name=f"db.{table}_renamed",
             location=f"file:///w/{table}",
+            gone=table in dropped,
             dependencies=tuple(Dependency(upstream=one) for one in sorted(_untold(fleet, table))),
             intact=frozenset(
                 event.place[2]

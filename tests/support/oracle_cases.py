@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from lakewarden.catalog.lineage.build import build_graph
+from lakewarden.catalog.lineage.graph import VersionGraph
+from lakewarden.catalog.lineage.incarnations import Histories
+from lakewarden.catalog.lineage.versions import Version
 from lakewarden.jobs.rollback.plan import plan_rollback
 from lakewarden.jobs.rollback.request import BadVersions, CommitsOf, RollbackRequest, Seed, ToVersion
 from lakewarden.jobs.rollback.values import Blocked, RollbackPlan, Step, TablePlan
@@ -27,6 +30,7 @@ class Trait(StrEnum):
     BORN_TAINTED = "born_tainted"
     RESTORED = "with_restores"
     RECREATED = "recreated"
+    DROPPED = "dropped"
     EXPIRED = "unreachable"
     SELF_READS = "self_reads"
     INCREMENTAL = "incremental"
@@ -36,7 +40,7 @@ class Trait(StrEnum):
 class Case:
     """One fleet and what somebody wants to undo there; `seeds` are numbers of events.
 
-    The log of a table begins at version `cut`.
+    The log of a table begins at version `cut`; `dropped` tables have none any more.
     """
 
     fleet: Fleet
@@ -44,15 +48,26 @@ class Case:
     seeds: frozenset[int]
     named: dict[str, int]
     cut: dict[str, int]
+    dropped: frozenset[str]
     chance: random.Random
 
     def plan(self, request: RollbackRequest | None = None) -> RollbackPlan:
         """The plan, from logs whose beginnings may be gone, and rows."""
-        histories = histories_of(self.fleet, self.cut)
-        rows = rows_table(lineage_of(self.fleet, self.chance, self.cut))
+        histories = self.histories()
         request = request or self.request
-        graph = build_graph(rows, histories, runs=request.runs)
-        return plan_rollback(request, graph, histories, facts_of(self.fleet))
+        graph = self.graph(histories, runs=request.runs)
+        return plan_rollback(request, graph, histories, facts_of(self.fleet, self.dropped))
+
+    def histories(self) -> dict[str, tuple[Version, ...]]:
+        """What is left of the logs."""
+        return histories_of(self.fleet, self.cut, self.dropped)
+
+    def graph(self, histories: Histories, runs: frozenset[str] = frozenset()) -> VersionGraph:
+        """The graph of these logs and of what was harvested."""
+        gone = dict.fromkeys(self.dropped, 0)
+        rows = rows_table(lineage_of(self.fleet, self.chance, {**self.cut, **gone}))
+        newest = {table: self.fleet.head(table).format_id for table in self.fleet.lives}
+        return build_graph(rows, histories, newest=newest, runs=runs)
 
 
 def cases(count: int, *, foreign: float) -> Iterator[Case]:
@@ -68,7 +83,16 @@ def cases(count: int, *, foreign: float) -> Iterator[Case]:
                 for table, life in fleet.lives.items()
                 if chance.random() < (0.15 if life == 0 else 0.4)
             }
-            yield Case(fleet=fleet, request=request, seeds=numbers, named=named, cut=cut, chance=chance)
+            dropped = frozenset(table for table in fleet.lives if not foreign and chance.random() < 0.04)
+            yield Case(
+                fleet=fleet,
+                request=request,
+                seeds=numbers,
+                named=named,
+                cut=cut,
+                dropped=dropped,
+                chance=chance,
+            )
 
 
 def _seeds(
@@ -110,6 +134,9 @@ def disagreements(case: Case, plan: RollbackPlan) -> list[str]:
             wrong.append(f"{table} is missing")
         elif made is not None and not (wanted.tainted or table in case.named):
             wrong.append(f"{table} is none of its business: {made}")
+        elif made is not None and table in case.dropped:
+            if made.tainted != wanted.tainted or made.step is not Step.NONE or made.blocked_by:
+                wrong.append(f"{table}, dropped: {made} instead of {wanted}")
         elif made is not None and not _agrees(made, wanted, case.cut.get(table, 0)):
             wrong.append(f"{table}: {made} instead of {wanted}")
     return wrong
@@ -147,6 +174,7 @@ def traits_of(case: Case, plan: RollbackPlan) -> frozenset[Trait]:
                 ),
                 (Trait.BORN_TAINTED, made.to_version is None),
                 (Trait.RESTORED, made.acts and any(event.kind is Kind.RESTORE for event in events)),
+                (Trait.DROPPED, made.table_id in case.dropped),
                 (Trait.RECREATED, case.fleet.lives[made.table_id] > 0),
                 (Trait.EXPIRED, any(one.why is Blocked.UNREACHABLE for one in made.blocked_by)),
                 (Trait.SELF_READS, any(event.reads_self for event in events)),

@@ -235,6 +235,15 @@ def test_where_nobody_tells_how_a_cleaned_log_began_every_version_of_the_place_c
     assert tainted(graph, "a@1") == {"a@1", "a@3", "b@0"}
 
 
+def test_of_a_dropped_table_only_versions_of_its_last_log_are_its_own() -> None:
+    own = rows("a@0 replace", "a@1 append", output_format_id="last")
+    told = codec(LINEAGE).encode(PREDECESSOR + own + rows("b@0 replace a@1", input_format_id="last"))
+    graph = build_graph(told, {"a": ()}, newest={"a": "last"})
+    assert tainted(graph, "s@1") == {"s@1", "a#old@1", "a#old@2", "a#old@3"}
+    assert tainted(graph, "a@1") == {"a@1", "b@0"} and graph.versions[graph.head("a")] == 1
+    assert "b@0" in tainted(build_graph(told, {"a": ()}), "s@1"), "both count where nobody tells the last"
+
+
 def test_uuids_that_replace_one_another_in_circles_end_all_the_same() -> None:
     told = replaced("a@1 replace", "one", "other") + replaced("a@2 replace", "other", "one")
     graph = build_graph(codec(LINEAGE).encode(told), {"a": history("create", "append", "append")})

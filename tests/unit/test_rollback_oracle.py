@@ -8,7 +8,6 @@ import os
 from collections import Counter
 from dataclasses import replace
 
-from lakewarden.catalog.lineage.build import build_graph
 from lakewarden.catalog.lineage.graph import VersionGraph
 from lakewarden.catalog.lineage.versions import Effect, Version
 from lakewarden.catalog.model import RollbackStep
@@ -16,7 +15,6 @@ from lakewarden.jobs.rollback.records import removal_record
 from lakewarden.jobs.rollback.request import Consent
 from lakewarden.jobs.rollback.step import TableStep
 from lakewarden.jobs.rollback.values import TablePlan
-from support.fleet_logs import histories_of, lineage_of, rows_table
 from support.fleets import CONTENT, FRESH, Kind, Told
 from support.oracle_cases import Case, Trait, cases, disagreements, traits_of
 from support.rollback_oracle import Truth, expected_of, rows_left, rows_without
@@ -30,6 +28,7 @@ LEAST = {
     Trait.RESTORED: 30,
     Trait.TWO_LEVELS: 12,
     Trait.RECREATED: 18,
+    Trait.DROPPED: 4,
     Trait.EXPIRED: 6,
     Trait.SELF_READS: 40,
     Trait.INCREMENTAL: 60,
@@ -86,7 +85,7 @@ def test_after_files_were_removed_a_table_depends_on_what_is_left_and_on_nothing
 
 def _without_files(case: Case, made: TablePlan) -> VersionGraph:
     """The graph once the files of the bad appends were taken out, as a last commit."""
-    histories = dict(histories_of(case.fleet, case.cut))
+    histories = case.histories()
     history = histories[made.table_id]
     step = TableStep(
         table_id=made.table_id,
@@ -109,7 +108,7 @@ def _without_files(case: Case, made: TablePlan) -> VersionGraph:
         format_id=history[-1].format_id,
     )
     histories[made.table_id] = (*history, removal)
-    return build_graph(rows_table(lineage_of(case.fleet, case.chance, case.cut)), histories)
+    return case.graph(histories)
 
 
 def _left_depends(case: Case, made: TablePlan, seeds: frozenset[int]) -> bool:
