@@ -4,6 +4,7 @@ Real Delta tables and a daemon's real cycles, in this process or as a process wh
 """
 
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -316,6 +317,30 @@ def test_what_only_an_executed_plan_showed_moves_a_table_if_its_policy_says_so(
     (begun,) = lake.journal()
     assert lake.go_on(begun.rollback_id) is RollbackState.DONE
     assert ids(lake.path("third")) == [1] and lake.told() == [(EventKind.ROLLED_BACK, "db.third")]
+
+
+def test_who_read_a_table_across_its_replacement_is_found_though_it_was_made_anew_since(lake: Lake) -> None:
+    place = lake.path("first")
+    lake.derive("first", 99)
+    lake.register("first")
+    lake.sweep()
+    DeltaTable.create(str(place), DeltaTable(str(place)).schema(), mode="overwrite")
+    lake.sweep()
+    row = lake.house.services.desk.resolve("db.first")
+    said = reading({row.table_id: place})
+    changes = replace(said, inputs=(replace(said.inputs[0], from_version=0),))
+    write(lake.path("second"), 99, said=changes)
+    shutil.rmtree(place)
+    for number in (1, 2, 3, 4):
+        write(place, number)
+    lake.register("second")
+    lake.restore(1)
+    lake.sweep()
+    (made,) = lake.journal()
+    plan = decode_plan(made.head.payload or "").plan
+    assert {one.name: (one.tainted, one.to_version) for one in plan.tables if one.acts} == {
+        "db.second": ((1,), 0)
+    }
 
 
 def test_where_nothing_was_derived_nothing_is_made(lake: Lake) -> None:
