@@ -170,9 +170,14 @@ def _clock(services: Services) -> Diagnosis:
             "clock", "The system location is not on this machine; its clock is compared with every commit."
         )
     probe = place / f".clock-{os.getpid()}"
-    probe.touch()
-    skew = abs(probe.stat().st_mtime - time.time())
-    probe.unlink()
+    try:
+        probe.touch()
+        skew = abs(probe.stat().st_mtime - time.time())
+        probe.unlink()
+    except OSError as error:
+        return _fail(
+            "clock", f"{place} cannot be written: {error.strerror}.", "Check its permissions and the disk."
+        )
     if skew > _SKEW_SECONDS:
         return _fail("clock", f"Clock and storage differ by {skew:.0f} s.", "Run a time service on both.")
     return _ok("clock", "Clock and storage agree.")

@@ -121,9 +121,9 @@ class Service:
 
     def _once(self) -> ExitCode:
         report = self._sweep(quietly=False)
-        if report is None:
+        if report is None and self._troubles == 0:
             return ExitCode.PRECONDITION
-        return ExitCode.OK if report.trouble is None else ExitCode.FAILED
+        return ExitCode.OK if report is not None and report.trouble is None else ExitCode.FAILED
 
     def _until_idle(self) -> ExitCode:
         self._hasty = True

@@ -137,6 +137,7 @@ def answering(name: str) -> Iterator[None]:
             hint="`lakewarden system verify` names what is broken, `lakewarden system repair` offers what to do.",
         ) from error
     except OSError as error:
+        why = f": {error.strerror}" if error.strerror else ""
         raise UnavailableError(
-            f"The storage of lakewarden.{name} does not answer.", hint="Check it, then retry."
+            f"The storage of lakewarden.{name} does not answer{why}.", hint="Check it, then retry."
         ) from error

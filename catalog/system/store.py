@@ -30,7 +30,7 @@ from lakewarden.catalog.system.base import (
 from lakewarden.catalog.system.codec import codec, keys_of
 from lakewarden.catalog.system.commits import Note, admit, commit, leader_token, removal
 from lakewarden.catalog.system.files import ColumnCache, DataFiles
-from lakewarden.catalog.system.handles import Handles
+from lakewarden.catalog.system.handles import Handles, answering
 from lakewarden.catalog.system.migrate import create_table, upgrade
 from lakewarden.catalog.system.patch import Patch, Rewrite, patch, rewrites
 from lakewarden.catalog.system.schema import statistics_columns
@@ -192,7 +192,8 @@ class DeltaSystemStore:
         note: Note,
     ) -> int | None:
         """The version made, None if somebody else was faster."""
-        added = _written(made, files)
+        with answering(table.name):
+            added = _written(made, files)
         removed = [removal(piece) for one in made for piece in one.removed]
         try:
             return commit(handle, snapshot, self._handles.store(table), table.name, [*removed, *added], note)

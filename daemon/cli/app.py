@@ -1,12 +1,15 @@
 """The command tree, and the one place where an error becomes a sentence on stderr and an exit code."""
 
+import io
+import os
 import sys
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from lakewarden import __version__
-from lakewarden.catalog.errors import ExitCode, LakewardenError
+from lakewarden.catalog.errors import ExitCode, LakewardenError, UnavailableError, UsageError
 from lakewarden.daemon.cli.lazy import Lazily, LazyGroup
 
 __all__ = ["COMMANDS", "app", "run"]
@@ -60,17 +63,47 @@ def _root(
 
 
 def run() -> None:
-    """Run the command line; every `LakewardenError` becomes one sentence, a hint and its exit code."""
+    """Run the command line; every `LakewardenError` becomes one sentence, a hint and its exit code. So does what the
+    operating system refuses: a full disk, a folder that cannot be written."""
+    _print_what_can_be_printed()
     try:
+        _check_arguments(sys.argv[1:])
         app()
     except LakewardenError as error:
-        typer.echo(f"Error: {error}", err=True)
-        if error.hint:
-            typer.echo(f"Hint: {error.hint}", err=True)
-        sys.exit(error.exit_code)
+        sys.exit(_told(error))
     except KeyboardInterrupt:
         typer.echo("Interrupted.", err=True)
         sys.exit(ExitCode.FAILED)
     except BrokenPipeError:
         sys.stderr.close()  # the reader of our output went away: nobody is left to tell
         sys.exit(ExitCode.OK)
+    except OSError as error:
+        where = f" ({error.filename})" if error.filename else ""
+        refused = UnavailableError(
+            f"{error.strerror or error}{where}.", hint="Check disk and permissions, then repeat the command."
+        )
+        sys.exit(_told(refused))
+
+
+def _told(error: LakewardenError) -> ExitCode:
+    typer.echo(f"Error: {error}", err=True)
+    if error.hint:
+        typer.echo(f"Hint: {error.hint}", err=True)
+    return error.exit_code
+
+
+def _print_what_can_be_printed() -> None:
+    """A terminal that knows no box-drawing characters gets question marks, not a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def _check_arguments(arguments: Sequence[str]) -> None:
+    """Raise `UsageError` for bytes that are no text in this locale: no table can have such a name."""
+    for number, argument in enumerate(arguments, start=1):
+        if any("\ud800" <= letter <= "\udfff" for letter in argument):
+            raise UsageError(
+                f"Argument {number} is not text: {os.fsencode(argument)!r}.",
+                hint="Arguments are UTF-8; if this one is, set LC_ALL=C.UTF-8.",
+            )

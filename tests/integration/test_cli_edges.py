@@ -1,0 +1,81 @@
+"""The script where its surroundings are hostile: one sentence and a hint, the right exit code, never a traceback."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+LAKEWARDEN = str(Path(sys.executable).with_name("lakewarden"))
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home without tables of users."""
+    place = tmp_path_factory.mktemp("edges") / "home"
+    assert called(place, "init").returncode == 0
+    return place
+
+
+def called(
+    home: Path, *arguments: str | bytes, to: str | None = None, settings: Mapping[str, str] | None = None
+) -> "subprocess.CompletedProcess[bytes]":
+    """Run the script; standard output goes to the file `to`, or is captured."""
+    environment = {**os.environ, "LAKEWARDEN_HOME": str(home), **(settings or {})}
+    with open(to or os.devnull, "wb") as place:
+        return subprocess.run(
+            [LAKEWARDEN, *arguments],
+            stdout=subprocess.PIPE if to is None else place,
+            stderr=subprocess.PIPE,
+            env=environment,
+            check=False,
+        )
+
+
+def sentences(said: "subprocess.CompletedProcess[bytes]") -> list[str]:
+    return said.stderr.decode().splitlines()
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--help",), ("tables", "list"), ("tables", "list", "-o", "json")], ids=" ".join
+)
+def test_a_full_disk_behind_standard_output(home: Path, arguments: tuple[str, ...]) -> None:
+    said = called(home, *arguments, to="/dev/full")
+    assert (said.returncode, sentences(said)) == (
+        1,
+        [
+            "Error: No space left on device.",
+            "Hint: Check disk and permissions, then repeat the command.",
+        ],
+    )
+
+
+def test_an_argument_that_is_not_text(home: Path) -> None:
+    said = called(home, "tables", "show", b"db.\xff")
+    assert (said.returncode, sentences(said)[0]) == (2, r"Error: Argument 3 is not text: b'db.\xff'.")
+
+
+def test_a_terminal_that_knows_only_latin_letters(home: Path) -> None:
+    said = called(home, "tables", "show", "db.├ö", settings={"PYTHONIOENCODING": "latin-1"})
+    assert said.returncode == 1
+    assert said.stderr.decode("latin-1").startswith("Error: db.?ö is not a managed table.")
+
+
+def test_a_system_table_that_cannot_be_written(home: Path) -> None:
+    blocked = home / "system" / "audit"
+    for number in range(64):
+        (blocked / f"bucket={number}").write_text("in the way")
+    said = called(home, "pause", "db.*")
+    assert (said.returncode, sentences(said)[0]) == (
+        1,
+        "Error: The storage of lakewarden.audit does not answer: Not a directory.",
+    )
+
+
+def test_a_daemon_whose_database_does_not_answer_has_failed(home: Path) -> None:
+    nowhere = "database.url=sqlite:////nonexistent/state.db"
+    said = called(home, "daemon", "--once", "--set", nowhere, "--set", "http.port=0")
+    assert said.returncode == 1
+    assert b"Traceback" not in said.stderr
