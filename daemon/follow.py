@@ -21,7 +21,7 @@ def run_and_wait(services: Services, request: RunRequest, *, tell: Callable[[str
     """Queue a run and wait until it is finished; if the daemon queued the very same work first, wait for that, or take
     what it has come to.
 
-    Raises `ConflictError` if the table has another unfinished run.
+    Raises `ConflictError` if the table has another unfinished run. Interrupted, it cancels what only it would do.
     """
     queued = services.queue.enqueue([request])
     followed = request if queued or _is_known(services, request.run_id) else _twin(services, request)
@@ -29,13 +29,24 @@ def run_and_wait(services: Services, request: RunRequest, *, tell: Callable[[str
     tell(f"{request.action} of {request.name}: {'queued for the daemon' if led else 'starting a worker'}...")
     worker: AbstractContextManager[object] = nullcontext() if led else services.own_workers(1)
     with worker:
-        while True:
-            run = services.queue.get(followed.run_id)
-            if run is None:
-                return _recorded(services, followed)
-            if run.state is RunState.FINISHED and run.result is not None:
-                return run.result
-            time.sleep(_POLL_SECONDS)
+        try:
+            return _awaited(services, followed)
+        except KeyboardInterrupt:
+            # Without a daemon nobody goes on with it: left in the queue it would surprise the next command.
+            told = not led and services.queue.cancel(followed.run_id)
+            goes_on = f"goes on; `lakewarden jobs cancel {followed.run_id}` ends it."
+            tell(f"Run {followed.run_id} {'was told to end.' if told else goes_on}")
+            raise
+
+
+def _awaited(services: Services, request: RunRequest) -> Result:
+    while True:
+        run = services.queue.get(request.run_id)
+        if run is None:
+            return _recorded(services, request)
+        if run.state is RunState.FINISHED and run.result is not None:
+            return run.result
+        time.sleep(_POLL_SECONDS)
 
 
 def run_is_over(services: Services, run_id: str) -> bool:

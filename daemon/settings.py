@@ -136,7 +136,10 @@ def load_settings(
     """
     env = os.environ if environment is None else environment
     given = dict(flags or {})
-    if home is not None:
+    named = env.get(KNOB_BY_KEY["home"].variable)
+    if home is not None and (
+        named is None or Path(named) != home
+    ):  # the command line hands on what it read there
         given["home"] = str(home)
     raw, storage = _read_file(_config_path(given, env), env)
     texts: dict[str, tuple[str, str]] = {key: (text, "file") for key, text in raw.items()}

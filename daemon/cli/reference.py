@@ -53,6 +53,7 @@ def _cli() -> str:
         "| exit code | meaning |",
         "|---|---|",
         *(f"| {code.value} | {text} |" for code, text in _EXIT.items()),
+        "| 130 | interrupted (Ctrl-C); what became of a run that it waited for is said on stderr |",
         "",
     ]
     for name, where in COMMANDS.items():

@@ -1,12 +1,21 @@
 """The script where its surroundings are hostile: one sentence and a hint, the right exit code, never a traceback."""
 
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Timer
 
 import pytest
+
+from lakewarden.catalog.model import Outcome
+from lakewarden.daemon.follow import run_and_wait
+from support.daemon_process import FakeWorkerServices
+from support.house import House
+from support.states import request
 
 LAKEWARDEN = str(Path(sys.executable).with_name("lakewarden"))
 
@@ -79,3 +88,22 @@ def test_a_daemon_whose_database_does_not_answer_has_failed(home: Path) -> None:
     said = called(home, "daemon", "--once", "--set", nowhere, "--set", "http.port=0")
     assert said.returncode == 1
     assert b"Traceback" not in said.stderr
+
+
+@pytest.mark.parametrize("led", [False, True], ids=["alone", "beside a daemon"])
+def test_what_a_command_waited_for_when_it_was_interrupted(tmp_path: Path, led: bool) -> None:
+    class Slow(FakeWorkerServices):
+        @contextmanager
+        def own_workers(self, count: int) -> Iterator[None]:
+            yield
+
+    services, asked, said = Slow(House(tmp_path).services.settings), request("t"), list[str]()
+    if led:
+        services.leases.acquire(services.settings.lease_name, "another", services.settings.lease_ttl)
+    Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        run_and_wait(services, asked, tell=said.append)
+    run = services.queue.get(asked.run_id)
+    assert run is not None and said[-1].startswith(f"Run {asked.run_id} ")
+    assert (run.result is not None and run.result.outcome is Outcome.CANCELLED) is not led
+    assert ("goes on" in said[-1]) is led
