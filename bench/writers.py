@@ -4,9 +4,15 @@
 
 Three appenders and two mergers write to one table partitioned by time, a new partition every minute: appends go to the
 newest one, merges change a few rows of a batch just appended. One appender and one merger write with Spark, the others with
-delta-rs; each rests for 4 to 12 seconds between two commits, and nobody retries. Four rounds, each on a table of its own: `off` without a daemon,
-`default` with a daemon and the default policy, `cold` with a policy that compacts what nobody has written to for 30 seconds,
-`eager` with one that compacts at once, whoever is writing, and hardly rests when users win.
+delta-rs; each rests for 4 to 12 seconds between two commits, and nobody retries. Rounds, each on a table of its own:
+
+* `off`: no daemon;
+* `default`: a daemon and the default policy;
+* `yielding`: a policy that compacts at once, whoever is writing, and gives way to any commit;
+* `cold`: one that compacts, beside writers, what nobody has written to for a minute;
+* `eager`: one that compacts, beside writers, at once.
+
+Where a user wins, the daemon rests for seconds instead of minutes, to be in the users' way as often as it can.
 
 `*_aborted_per_1000` counts commits refused for a conflict. Of these, `*_aborted_by_us_per_1000` are those where a commit of
 the daemon's was in the way: named by the error (Spark), or made in the meantime (delta-rs names nobody, so this is at most).
@@ -51,7 +57,7 @@ from lakewarden.jobs.engine.jars import default_cache, resolve_jars
 from support.hdfs import running_hdfs
 from support.jars import hdfs_jars
 
-SECONDS: Final = 240.0
+SECONDS: Final = 180.0
 WARM_UP: Final = 45.0
 """Seconds of writing before the counting begins: users' session and the worker's are warm by then."""
 PARTITION: Final = 60.0
@@ -63,12 +69,14 @@ CHANGES: Final = 10
 OURS: Final = "lakewarden"
 """What Spark's error shows of a conflicting commit of ours."""
 ACTOR: Final = Actor(name="bench", admin=True, origin="bench")
-QUICK: Final = {"rollback.promise": "1 hour", "compaction.min_small_files": "4"}
+SMALL: Final = {"rollback.promise": "1 hour", "compaction.min_small_files": "4"}
+BESIDE: Final = {**SMALL, "compaction.beside_writers": "yes"}
 ROUNDS: Final[Mapping[str, Mapping[str, str] | None]] = {
     "off": None,
     "default": {},
-    "cold": {**QUICK, "compaction.quiet": "30 seconds"},
-    "eager": {**QUICK, "compaction.quiet": "0 seconds"},
+    "yielding": {**SMALL, "compaction.quiet": "0 seconds"},
+    "cold": {**BESIDE, "compaction.quiet": "60 seconds"},
+    "eager": {**BESIDE, "compaction.quiet": "0 seconds"},
 }
 SETTINGS: Final = ("sweep.interval=1 s", "http.port=0", "backoff.first=2 s", "backoff.longest=10 s")
 
