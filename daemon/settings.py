@@ -137,9 +137,8 @@ def load_settings(
     env = os.environ if environment is None else environment
     given = dict(flags or {})
     named = env.get(KNOB_BY_KEY["home"].variable)
-    if home is not None and (
-        named is None or Path(named) != home
-    ):  # the command line hands on what it read there
+    # The command line hands on what it read in the environment itself: that is no flag.
+    if home is not None and (named is None or Path(named) != home):
         given["home"] = str(home)
     raw, storage = _read_file(_config_path(given, env), env)
     texts: dict[str, tuple[str, str]] = {key: (text, "file") for key, text in raw.items()}

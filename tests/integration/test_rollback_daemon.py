@@ -104,13 +104,14 @@ def test_a_command_that_the_daemon_overtakes_takes_the_run_of_the_daemon_for_its
 def test_a_command_beside_a_daemon_makes_one_run_of_a_rollback_and_one_of_its_undo(house: House) -> None:
     lake(house)
     plan_hash = planned(house)
-    with house.daemon():
-        house.wait_until(
-            lambda: house.services.leases.current(house.services.settings.lease_name) is not None
-        )
+    lease = house.services.settings.lease_name
+    with house.daemon() as daemon:
+        house.wait_until(lambda: house.services.leases.current(lease) is not None)
         for asked in ("apply", "undo"):
             said = command(house.home, "rollback", asked, plan_hash)
             assert said.returncode == 0, said.stderr
-    assert house.run_until_idle() == 0, house.log()
+        house.wait_until(lambda: house.unfinished() == () and len(rollback_runs(house)) >= 2)
+        daemon.terminate()
+        assert daemon.wait(60) == 0, house.log()
     assert [row.outcome for row in rollback_runs(house)] == [Outcome.SUCCEEDED] * 2
     assert {row.run_id for row in rollback_runs(house)} == {f"{plan_hash}-1", f"{plan_hash}-2"}
