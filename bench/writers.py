@@ -64,6 +64,8 @@ PARTITION: Final = 60.0
 """Seconds after which users go on to the next partition."""
 REST: Final = (4.0, 12.0)
 """Seconds between two commits of a writer, from and to."""
+LONGEST: Final = 30.0
+"""Seconds that a writer may need to end its last commit."""
 ROWS: Final = 100
 CHANGES: Final = 10
 OURS: Final = "lakewarden"
@@ -89,7 +91,8 @@ def main() -> None:
     chosen, rest = child.parse_known_args()
     if chosen.users:
         json.dump(Users(chosen.users).write(chosen.seconds), sys.stdout)
-        return
+        sys.stdout.flush()
+        os._exit(0)  # whoever hangs must not keep it
     sys.argv[1:] = rest
     report(measure(options(__doc__ or "")))
 
@@ -119,19 +122,22 @@ def measure_round(home: Path, place: str, policy: Mapping[str, str] | None, seco
         if daemon is not None:
             daemon.terminate()
             daemon.wait(120)
+    assert users.returncode == 0, "A writer met an error that is no conflict."
     found = json.loads(said)
     counted: Counter[str] = Counter(found["counted"])
-    ours = [one.version for one in DeltaReader().commits(place, after=-1) if one.run_id is not None]
+    commits = DeltaReader().commits(place, after=-1)
+    ours = [one.committed_at.timestamp() for one in commits if one.run_id is not None]
     by_us = counted["named_us"] + sum(
-        any(begun < version <= ended for version in ours) for begun, ended in found["unnamed"]
+        any(begun <= moment <= ended for moment in ours) for begun, ended in found["unnamed"]
     )
     tried = counted["tried"]
     assert tried > 0
     return {
         "commits_tried": tried,
+        "writers_hung": counted["hung"],
         "aborted_per_1000": 1000 * (counted["named"] + counted["named_us"] + len(found["unnamed"])) / tried,
         "aborted_by_us_per_1000": 1000 * by_us / tried,
-        "daemon_commits": sum(found["first"] < version <= found["last"] for version in ours),
+        "daemon_commits": sum(found["first"] <= moment <= found["last"] for moment in ours),
         "daemon_yielded": 0 if policy is None else _yielded(home),
         "files": len(DeltaTable(place).file_uris()),
     }
@@ -141,7 +147,7 @@ def _yielded(home: Path) -> int:
     """Runs that a user's commit beat."""
     command = [LAKEWARDEN, "jobs", "list", "bench.orders", "-o", "json", "--limit", "1000"]
     listed = subprocess.run(command, env=_environment(home), check=True, stdout=subprocess.PIPE)
-    return sum(run["outcome"] == "failed" for run in json.loads(listed.stdout))
+    return sum(run["error_class"] == "ConflictError" for run in json.loads(listed.stdout))
 
 
 def _daemon(home: Path, place: str, policy: Mapping[str, str]) -> "subprocess.Popen[bytes]":
@@ -174,12 +180,13 @@ class Users:
 
     def __post_init__(self) -> None:
         self.counted: Counter[str] = Counter()
-        self.unnamed: list[tuple[int, int]] = []
+        self.unnamed: list[tuple[float, float]] = []
         self.lock = threading.Lock()
         self.batches = itertools.count()
         self.last_batch = 0
         self.counting = threading.Event()
         self.done = threading.Event()
+        threading.excepthook = lambda _: os._exit(1)
         jars = ",".join(map(str, resolve_jars(default_cache())))
         self.spark = (
             SparkSession.builder.master("local[2]")
@@ -194,8 +201,8 @@ class Users:
     def write(self, seconds: float) -> Mapping[str, object]:
         """Make the table and write: first to warm up, then so many seconds counted.
 
-        Returns what was counted, the versions at the two ends, and for each aborted commit whose error names nobody the
-        version it began on and the head when it was refused.
+        Returns what was counted, when the counting began and ended, and when each aborted commit did whose error names
+        nobody; in seconds since 1970. A writer whose storage client does not answer any more is left behind (`hung`).
         """
         self._append_by_spark(0)
         deeds = (
@@ -205,23 +212,25 @@ class Users:
             self._merge_by_spark,
             self._merge_by_delta_rs,
         )
-        threads = [threading.Thread(target=self._work, args=job) for job in enumerate(deeds)]
+        threads = [threading.Thread(target=self._work, args=job, daemon=True) for job in enumerate(deeds)]
         for thread in threads:
             thread.start()
         time.sleep(WARM_UP)
-        first = self._head()
+        first = time.time()
         self.counting.set()
         time.sleep(seconds)
         self.done.set()
+        last = time.time()
         for thread in threads:
-            thread.join()
-        return {"counted": self.counted, "unnamed": self.unnamed, "first": first, "last": self._head()}
+            thread.join(LONGEST)
+        self.counted["hung"] = sum(thread.is_alive() for thread in threads)
+        return {"counted": self.counted, "unnamed": self.unnamed, "first": first, "last": last}
 
     def _work(self, number: int, deed: Callable[[int], None]) -> None:
         rests = random.Random(number)
         while not self.done.wait(rests.uniform(*REST)):
             counts = self.counting.is_set()
-            begun = self._head()
+            begun = time.time()
             outcome = None
             try:
                 deed(int(time.monotonic() / PARTITION))
@@ -235,10 +244,7 @@ class Users:
                 with self.lock:
                     self.counted.update(["tried"] if outcome is None else ["tried", outcome])
                     if outcome == "unnamed":
-                        self.unnamed.append((begun, self._head()))
-
-    def _head(self) -> int:
-        return DeltaTable(self.place, without_files=True).version()
+                        self.unnamed.append((begun, time.time()))
 
     def _append_by_spark(self, part: int) -> None:
         first = next(self.batches) * ROWS
