@@ -71,7 +71,7 @@ def test_a_frozen_leader_that_is_resumed_does_no_harm(house: House) -> None:
     tables = [house.table("t")]
     with house.daemon() as frozen:
         house.wait_until(lambda: "took" in house.last_log())
-        frozen.send_signal(signal.SIGSTOP)
+        house.freeze(frozen)
         with house.daemon():
             house.wait_until(lambda: '"leading"' in house.last_log())
             house.wait_until(lambda: len(house.runs()) >= 2, 240)
@@ -91,7 +91,7 @@ def test_the_database_is_deleted_while_a_run_is_in_flight_and_an_old_leader_is_f
     house.environment.update({"WORKER_PROGRAM": slow_worker.__file__, "HOLD": str(hold)})
     with house.daemon() as old:
         house.wait_until(lambda: "took" in house.last_log())
-        old.send_signal(signal.SIGSTOP)
+        house.freeze(old)
         with house.daemon() as new:
             house.wait_until(lambda: hold.with_suffix(".begun").exists(), 240)
             for path in house.home.glob("state.db*"):

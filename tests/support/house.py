@@ -2,12 +2,13 @@
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -107,6 +108,18 @@ class House:
             )
         self.daemons.append(process)
         return process
+
+    def freeze(self, process: "subprocess.Popen[bytes]") -> None:
+        """Stop a daemon outside of transactions: in one it keeps SQLite's lock, and all others wait until it is killed."""
+        while True:
+            process.send_signal(signal.SIGSTOP)
+            try:
+                with closing(sqlite3.connect(self.home / "state.db", timeout=1.0)) as database:
+                    database.execute("BEGIN IMMEDIATE")
+                return
+            except sqlite3.OperationalError:
+                process.send_signal(signal.SIGCONT)
+                time.sleep(0.05)
 
     def run_until_idle(self, seconds: float = 300) -> int:
         """A daemon that works until nothing is left; waits while the lease of a killed one still runs."""
