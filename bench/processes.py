@@ -21,7 +21,7 @@ from lakewarden.catalog.registry.register import register
 from lakewarden.catalog.system.rows import system_rows
 from lakewarden.daemon.wiring import Services, open_services
 
-__all__ = ["commands", "daemon"]
+__all__ = ["LAKEWARDEN", "commands", "daemon", "environment"]
 
 LAKEWARDEN = str(Path(sys.executable).with_name("lakewarden"))
 TABLES = 1_000
@@ -47,7 +47,7 @@ def daemon(folder: Path, chosen: Options) -> Figures:
     log = home / "daemon.log"
     arguments = ["daemon", "--set", f"sweep.interval={FAST_SWEEP} s", "--set", "http.port=0"]
     with log.open("w") as output:
-        process = psutil.Popen([LAKEWARDEN, *arguments], env=_environment(home), stdout=output, stderr=output)
+        process = psutil.Popen([LAKEWARDEN, *arguments], env=environment(home), stdout=output, stderr=output)
         try:
             _cycles(log, 5)
             early, began = process.memory_info().rss, sum(process.cpu_times()[:2])
@@ -93,12 +93,13 @@ def _wall(arguments: list[str], home: Path, times: int) -> float:
     for _ in range(times):
         begin = time.perf_counter()
         piped = subprocess.run(
-            [LAKEWARDEN, *arguments], env=_environment(home), capture_output=True, check=True
+            [LAKEWARDEN, *arguments], env=environment(home), capture_output=True, check=True
         )
         seconds.append(time.perf_counter() - begin)
         assert piped.stdout
     return statistics.median(seconds)
 
 
-def _environment(home: Path) -> Mapping[str, str]:
+def environment(home: Path) -> Mapping[str, str]:
+    """What a `lakewarden` process is started with: the installation in `home`."""
     return {**os.environ, "LAKEWARDEN_HOME": str(home)}

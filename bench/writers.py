@@ -44,7 +44,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from bench.measure import Figures, Options, options, report
-from bench.processes import LAKEWARDEN
+from bench.processes import LAKEWARDEN, environment
 from lakewarden.catalog.access import Actor
 from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.model import Source
@@ -146,7 +146,7 @@ def measure_round(home: Path, place: str, policy: Mapping[str, str] | None, seco
 def _yielded(home: Path) -> int:
     """Runs that a user's commit beat."""
     command = [LAKEWARDEN, "jobs", "list", "bench.orders", "-o", "json", "--limit", "1000"]
-    listed = subprocess.run(command, env=_environment(home), check=True, stdout=subprocess.PIPE)
+    listed = subprocess.run(command, env=environment(home), check=True, stdout=subprocess.PIPE)
     return sum(run["error_class"] == "ConflictError" for run in json.loads(listed.stdout))
 
 
@@ -165,11 +165,7 @@ def _daemon(home: Path, place: str, policy: Mapping[str, str]) -> "subprocess.Po
     set_policy(services.desk, "bench.orders", values, actor=ACTOR)
     log = (home / "daemon.log").open("wb")
     settings = [word for setting in SETTINGS for word in ("--set", setting)]
-    return subprocess.Popen([LAKEWARDEN, "daemon", *settings], env=_environment(home), stdout=log, stderr=log)
-
-
-def _environment(home: Path) -> Mapping[str, str]:
-    return {**os.environ, "LAKEWARDEN_HOME": str(home)}
+    return subprocess.Popen([LAKEWARDEN, "daemon", *settings], env=environment(home), stdout=log, stderr=log)
 
 
 @dataclass

@@ -89,12 +89,13 @@ def show_(run_id: str, home: Home = None, output: Output = Format.TABLE) -> None
     if queued is not None:
         show_one(queued, format=output)
         return
-    recorded = services.store.rows(RUNS).get(run_id)
-    found = [row for row in services.store.rows(RUNS).all() if row.run_id.startswith(run_id)]
-    if recorded is None and len(found) != 1:
+    rows = services.store.rows(RUNS)
+    recorded = rows.get(run_id)
+    found = [row for row in rows.all() if row.run_id.startswith(run_id)] if recorded is None else [recorded]
+    if len(found) != 1:
         count = f"{len(found)} runs begin" if found else "No run begins"
         raise NotFoundError(f"{count} with {run_id}.", hint="`lakewarden jobs list` shows them.")
-    show_one(recorded or found[0], format=output)
+    show_one(found[0], format=output)
 
 
 @app.command("cancel")

@@ -22,11 +22,11 @@ from lakewarden.jobs.base import FileChange, Partition
 from lakewarden.jobs.engine.delta_log import commits_of, require_head
 from lakewarden.jobs.engine.errors import translated
 from lakewarden.jobs.engine.names import hadoop_path, quoted, table_at
+from lakewarden.jobs.engine.session import COMMIT_ATTEMPTS
 
 __all__ = ["checkpoint", "compact", "purge", "set_properties", "unreferenced", "vacuum"]
 
 _PHYSICAL_NAME: Final = "delta.columnMapping.physicalName"
-_ATTEMPTS: Final = "spark.databricks.delta.maxCommitAttempts"
 _MOST_ATTEMPTS: Final = 100
 """How often a compaction beside writers tries to commit: each time it lost to commits that left its files alone."""
 _INVENTORY: Final = "lakewarden_candidates"
@@ -55,7 +55,7 @@ def vacuum(
     require_head(store, requires)
     base = _qualified(spark, store.root)
     # Its commits are empty, so a user's commit in between is none of its business.
-    spark.conf.unset(_ATTEMPTS)
+    spark.conf.unset(COMMIT_ATTEMPTS)
     spark.createDataFrame(_inventory(base, candidates)).createOrReplaceTempView(_INVENTORY)
     try:
         inventory = f"USING INVENTORY (SELECT * FROM {_INVENTORY})"
@@ -157,7 +157,7 @@ def _require(spark: SparkSession, store: FileStore, version: int, *, beside_writ
     """Head has to be `version`, and our commit to come next. `beside_writers`: or others come first, as long as Delta
     finds each time (`ConflictChecker`, 4.4) that they changed neither our files nor metadata nor protocol."""
     if beside_writers:
-        spark.conf.set(_ATTEMPTS, _MOST_ATTEMPTS)
+        spark.conf.set(COMMIT_ATTEMPTS, _MOST_ATTEMPTS)
     else:
         require_head(store, version)
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 from pyspark.sql import SparkSession
 
@@ -14,7 +15,10 @@ from lakewarden.jobs.engine.jars import default_cache, resolve_jars
 from lakewarden.jobs.engine.java import java_command
 from lakewarden.jobs.engine.settings import JarSource, SparkSettings, session_conf
 
-__all__ = ["stamp", "stamped", "start_session"]
+__all__ = ["COMMIT_ATTEMPTS", "stamp", "stamped", "start_session"]
+
+COMMIT_ATTEMPTS: Final = "spark.databricks.delta.maxCommitAttempts"
+"""How often Delta tries again on a later version, as its own conflict check allows."""
 
 
 def start_session(settings: SparkSettings) -> SparkSession:
@@ -49,7 +53,7 @@ def stamped(spark: SparkSession, run_id: str, action: str) -> Iterator[SparkSess
     with translated("prepare a session"):
         clone = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
         clone.conf.set("spark.databricks.delta.commitInfo.userMetadata", stamp(run_id, action))
-        clone.conf.set("spark.databricks.delta.maxCommitAttempts", "0")
+        clone.conf.set(COMMIT_ATTEMPTS, "0")
         _activate(clone)
     try:
         yield clone
