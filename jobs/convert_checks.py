@@ -5,9 +5,11 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from lakewarden.catalog.errors import ConflictError, PreconditionError, RefusedError
+from lakewarden.catalog.foreign_tables import formats_at_root, inner_tables
 from lakewarden.catalog.formats.base import TableReader
 from lakewarden.catalog.metastore.base import Entry, Metastore
 from lakewarden.catalog.storage import FileEntry, StorageOptions, canonical, open_store
+from lakewarden.catalog.units import count_of
 from lakewarden.jobs.actions import Convert
 from lakewarden.jobs.parquet_folder import (
     data_files,
@@ -48,6 +50,7 @@ def check_source(
     """
     entries = list(open_store(action.location, storage).list("", recursive=True))
     _refuse_writers(action, entries, now)
+    _refuse_tables(action, entries)
     found = tuple(data_files(entries))
     files = [file.path for file in found]
     if action.name is None:
@@ -67,6 +70,26 @@ def _refuse_writers(action: Convert, entries: list[FileEntry], now: datetime) ->
             f"Somebody is writing to {_shown(action)}: {few(busy)} has files that are not committed yet.",
             hint="Convert it when the writer is done.",
         )
+
+
+def _refuse_tables(action: Convert, entries: list[FileEntry]) -> None:
+    """Files of a table of another format are not all rows of it: those it replaced or deleted would come back."""
+    inner = inner_tables(entry.path for entry in entries)
+    if inner:
+        raise RefusedError(
+            f"{_shown(action)} has {count_of(len(inner), 'other table')} in its folder: {few(inner)}.",
+            hint="Move such a table out of the folder, then convert.",
+        )
+    own = [one for one in formats_at_root(entry.path for entry in entries) if one != "Delta"]
+    if own:
+        raise RefusedError(
+            f"{_shown(action)} is no plain Parquet table: its folder holds the metadata of {_of_formats(own)} table.",
+            hint="Write its rows to a new table instead; files that the table replaced or deleted lie in it, too.",
+        )
+
+
+def _of_formats(formats: list[str]) -> str:
+    return " and ".join(f"an {one}" if one[0] in "AEIOU" else f"a {one}" for one in formats)
 
 
 def _check_folder(action: Convert, files: list[str]) -> None:

@@ -91,6 +91,16 @@ def test_a_conversion_can_be_tried_without_doing_it(cli: Cli, tmp_path: Path) ->
     assert "does not hold Parquet files alone: notes.csv" in refused.err
 
 
+def test_trying_a_conversion_sees_a_table_that_lies_in_the_folder(
+    cli: Cli, tmp_path: Path, events: Path
+) -> None:
+    cli("init")
+    pq.write_table(pa.table({"n": [1, 2]}), tmp_path / "lake" / "part.parquet")
+    refused = cli("tables", "convert", str(tmp_path / "lake"), "--dry-run")
+    assert refused.code == 5
+    assert "has 1 other table in its folder: events." in refused.err
+
+
 def test_adopting_one_table_that_is_none_is_refused(cli: Cli, tmp_path: Path) -> None:
     cli("init")
     assert cli("tables", "adopt", str(tmp_path / "nothing")).code == 5
