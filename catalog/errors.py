@@ -6,6 +6,7 @@ LakewardenError
 │   └── NotAllowedError     exit 5  the caller may not do this
 ├── PreconditionError       exit 4  the world is not as the caller expected, or consent is missing
 │   ├── ConflictError       exit 4  somebody else committed first; looking again may help
+│   │   └── RevokedError    exit 4  what allowed it is no longer so: a hold, a pause, a longer retention
 │   └── ConsentError        exit 4  possible, but an owner or admin has to agree
 ├── NotFoundError           exit 1  no such managed table, run or version
 ├── FencedError             exit 1  another daemon leads; this one has to step down
@@ -30,6 +31,7 @@ __all__ = [
     "OutdatedError",
     "PreconditionError",
     "RefusedError",
+    "RevokedError",
     "UnavailableError",
     "UnreadableError",
     "UsageError",
@@ -87,6 +89,13 @@ class ConflictError(PreconditionError):
 
     retry = True
     hint = "Look again and repeat the command if it still makes sense."
+
+
+class RevokedError(ConflictError):
+    """What allowed it when it was decided is no longer so; what was not done yet is left undone."""
+
+    retry = False
+    hint = "Nothing has to be done: what is still wanted is planned anew."
 
 
 class ConsentError(PreconditionError):

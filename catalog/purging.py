@@ -5,20 +5,28 @@ from datetime import datetime
 
 from lakewarden.catalog.model import TableRow
 
-__all__ = ["PURGE_AFTER", "PURGE_VERSION", "Purging"]
+__all__ = ["PURGE_AFTER", "PURGE_HEAD", "PURGE_UNKNOWN", "PURGE_VERSION", "PURGING_KEYS", "Purging"]
 
 PURGE_AFTER = "purge.after"
 """Row property: when the grace period ends (ISO 8601, UTC)."""
 PURGE_VERSION = "purge.version"
 """Row property: the table version whose dry run was agreed to."""
+PURGE_HEAD = "purge.head"
+"""Row property: that version's UUID and time (catalog/heads.py), which a table made anew at the place does not have."""
+PURGE_UNKNOWN = "purge.unknown"
+"""Row property: the token of the files that the log does not name and whose deletion was agreed to as well."""
+PURGING_KEYS = (PURGE_AFTER, PURGE_VERSION, PURGE_HEAD, PURGE_UNKNOWN)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Purging:
-    """When the files may be deleted (UTC), and the only version at which they may be."""
+    """When the files may be deleted (UTC), the only head at which they may be, and the token of the unknown files that
+    may go along. `head` is None in rows of an older lakewarden."""
 
     after: datetime
     version: int
+    head: str | None = None
+    unknown: str | None = None
 
     @classmethod
     def of(cls, row: TableRow) -> "Purging":
@@ -26,4 +34,6 @@ class Purging:
         return cls(
             after=datetime.fromisoformat(row.properties[PURGE_AFTER]),
             version=int(row.properties[PURGE_VERSION]),
+            head=row.properties.get(PURGE_HEAD),
+            unknown=row.properties.get(PURGE_UNKNOWN),
         )

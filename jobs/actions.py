@@ -1,7 +1,8 @@
 """Actions: one unit of work on one table, with its reason and the version it was decided on. Pure values.
 
 A closed union: adding a case makes mypy list every place that has to know it. `encode` and `decode` are the queue's
-payload format (JSON, tagged by `kind`), so a plan, a dry run and a worker read the same value.
+payload format (JSON, tagged by `kind`), so a plan, a dry run and a worker read the same value. `requires` is the version
+that an action was decided on, `decided_on` what tells it from one of the same number (catalog/heads.py; None: not known).
 """
 
 from typing import Annotated, Literal
@@ -52,6 +53,7 @@ class Vacuum:
 
     kind: Literal["vacuum"] = "vacuum"
     requires: int
+    decided_on: str | None = None
     retention_seconds: int
     full: bool = False
     max_share: float = 0.5
@@ -71,6 +73,7 @@ class Compact:
 
     kind: Literal["compact"] = "compact"
     requires: int
+    decided_on: str | None = None
     target_bytes: int
     min_small_files: int
     quiet_seconds: int
@@ -85,6 +88,7 @@ class RefreshStatistics:
 
     kind: Literal["statistics"] = "statistics"
     requires: int
+    decided_on: str | None = None
     name: str | None
     fill_files: bool = True
 
@@ -96,6 +100,7 @@ class LogCare:
 
     kind: Literal["log_care"] = "log_care"
     requires: int
+    decided_on: str | None = None
     retention_seconds: int
     checkpoint: bool = True
     clean_before_version: int | None = None
@@ -107,6 +112,7 @@ class SetProperties:
 
     kind: Literal["properties"] = "properties"
     requires: int
+    decided_on: str | None = None
     properties: tuple[tuple[str, str], ...]
 
 
@@ -119,16 +125,20 @@ class SyncMetastore:
 
     kind: Literal["sync"] = "sync"
     requires: int
+    decided_on: str | None = None
     name: str
     stale_share: float = 0.1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Purge:
-    """Delete a dropped table's files after its grace period; `files` and `bytes` are what the dry run counted."""
+    """Delete a dropped table's files after its grace period; `files` and `bytes` are what the dry run counted, `unknown`
+    is the token of the files that its log does not name and that may go along."""
 
     kind: Literal["purge"] = "purge"
     requires: int
+    decided_on: str | None = None
+    unknown: str | None = None
     files: int
     bytes: int
 

@@ -8,7 +8,7 @@ from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.formats.base import TableReader
 from lakewarden.catalog.lineage.record import LineageRecord
 from lakewarden.catalog.metastore.base import Metastore
-from lakewarden.catalog.model import TableFormat
+from lakewarden.catalog.model import TableFormat, TableRow
 from lakewarden.catalog.rollbacks import Rollback
 from lakewarden.catalog.storage import FileEntry, StorageOptions
 
@@ -16,6 +16,7 @@ __all__ = [
     "ColumnStatistics",
     "Engine",
     "FileChange",
+    "Guard",
     "JobContext",
     "Partition",
     "Report",
@@ -193,6 +194,16 @@ class Engine(Protocol):
         """End the session."""
 
 
+class Guard(Protocol):
+    """What allows a run, asked anew each time (jobs/guard.py)."""
+
+    def ask(self, table_id: str, name: str, location: str) -> None:
+        """Return if the run may go on with this table at this place. Raises `RevokedError` or `ConflictError`."""
+
+    def readers_of(self, location: str) -> tuple[TableRow, ...]:
+        """The other managed tables that are known to name files in this folder: shallow clones."""
+
+
 class Rollbacks(Protocol):
     """What runs need to know of rollbacks, and the way to execute one."""
 
@@ -210,8 +221,9 @@ class Rollbacks(Protocol):
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobContext:
     """Everything one run needs. `metastore` is None where none is configured. `still_ours` is called between steps:
-    it raises `ConflictError` once the run was cancelled or its lease was lost. `storage` opens the table's folder.
-    `rollbacks` is the journal of rollbacks and what acting on it takes; None where there is none to respect."""
+    it raises `ConflictError` once the run was cancelled or its lease was lost, by this process' own clock. `storage` opens the
+    table's folder. `rollbacks` is the journal of rollbacks and what acting on it takes, `guard` what allows the run
+    (jobs/guard.py); None where there is none to respect."""
 
     target: Target
     run_id: str
@@ -222,6 +234,15 @@ class JobContext:
     still_ours: Callable[[], None]
     storage: StorageOptions = field(default_factory=StorageOptions)
     rollbacks: Rollbacks | None = None
+    guard: Guard | None = None
+
+    def require_allowed(self) -> None:
+        """Ask everything that allows the run, as it is now: before anything is deleted, rewound or committed.
+
+        Raises `RevokedError` with the reason, `ConflictError` once the run is not this worker's any more."""
+        self.still_ours()
+        if self.guard is not None:
+            self.guard.ask(self.target.table_id, self.target.name, self.target.location)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -127,7 +127,7 @@ def _after(view: TableView, action: Action, past: Past, budget: Budget, now: dat
     until = past.at + min(budget.backoff * 2 ** min(past.failures - 1, 20), budget.backoff_cap)
     if now >= until:
         return None
-    conflict = past.error_class == "ConflictError"
+    conflict = past.error_class in ("ConflictError", "RevokedError")
     why = WhyNot.CONFLICT_BACKOFF if conflict else WhyNot.FAILURE_BACKOFF
     because = f"{count_of(past.failures, 'run')} in a row {'lost to writers' if conflict else 'failed'}"
     return NotDue(action=action, why=why, because=because, until=until)

@@ -69,6 +69,17 @@ class Heartbeat:
                 f"The run {self._run.request.run_id} was cancelled, took too long, or its lease was lost."
             )
 
+    def confirm(self) -> None:
+        """Ask the queue itself, which also makes the lease last. Raises `ConflictError` once the run is lost,
+        `UnavailableError` if the queue does not answer."""
+        self.still_ours()
+        asked_at = self._monotonic()
+        if self._queue.heartbeat(self._run, self._worker, self._lease):
+            self._heard_at = asked_at
+        else:
+            self._refused.set()
+        self.still_ours()
+
     def _beat(self) -> None:
         while not self._ended.wait(self._interval.total_seconds()):
             if not self.lost:

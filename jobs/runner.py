@@ -21,6 +21,7 @@ from lakewarden.catalog.storage import StorageOptions
 from lakewarden.jobs.actions import AnyAction, decode
 from lakewarden.jobs.base import Engine, JobContext, Report, Rollbacks, Target
 from lakewarden.jobs.execute import execute
+from lakewarden.jobs.guard import RunGuard, Standings
 from lakewarden.jobs.heartbeat import Heartbeat
 from lakewarden.jobs.verdict import GiveUp, Recovered, Retry, verdict_of
 
@@ -44,7 +45,8 @@ class Finished:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Runner:
     """Claims and executes runs for one worker, one at a time. `lease` is how long a run stays ours without a report,
-    `heartbeat` how often we report, `longest_run` when a run counts as stuck; `storage` gives a location's options, `rollbacks` is the journal of rollbacks (None: there is none)."""
+    `heartbeat` how often we report, `longest_run` when a run counts as stuck; `storage` gives a location's options, `rollbacks` is the journal of rollbacks and `standings` what the system tables say
+    of a table (None: there are none)."""
 
     worker: str
     queue: Queue
@@ -57,6 +59,7 @@ class Runner:
     heartbeat: timedelta
     longest_run: timedelta
     rollbacks: Rollbacks | None = None
+    standings: Standings | None = None
     monotonic: Callable[[], float] = time.monotonic
 
     def run_next(self) -> Finished | None:
@@ -152,6 +155,7 @@ class Runner:
             )
         self._refuse_held(request)
         reach("run.checked")
+        action = _decoded(request)
         ctx = JobContext(
             target=Target(
                 table_id=request.table_id,
@@ -167,8 +171,15 @@ class Runner:
             still_ours=pulse.still_ours,
             storage=self.storage(request.location),
             rollbacks=self.rollbacks,
+            guard=RunGuard(
+                action=action,
+                standings=self.standings,
+                claim=pulse.confirm,
+                clock=self.clock,
+                ordered=request.is_ordered,
+            ),
         )
-        action = _decoded(request)
+        ctx.require_allowed()
         reach("run.executing")
         report = execute(ctx, action)
         reach("run.executed")

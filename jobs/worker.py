@@ -22,6 +22,7 @@ from lakewarden.jobs.engine.delta import DeltaEngine
 from lakewarden.jobs.engine.session import start_session
 from lakewarden.jobs.rollback.run import open_rollbacks
 from lakewarden.jobs.runner import Runner
+from lakewarden.jobs.standings import open_standings
 from lakewarden.jobs.work_loop import WorkLoop
 from lakewarden.jobs.worker_config import WorkerConfig, read_config
 
@@ -74,6 +75,7 @@ def _runner(config: WorkerConfig, engine: DeltaEngine) -> Runner:
         heartbeat=config.heartbeat,
         longest_run=config.longest_run,
         rollbacks=open_rollbacks(config, queue, DatabaseInbox(database)),
+        standings=open_standings(config),
     )
 
 

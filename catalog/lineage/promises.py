@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-__all__ = ["LongerPromise", "longer_promises"]
+__all__ = ["LongerPromise", "downstream_of", "longer_promises"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,3 +45,17 @@ def longer_promises(own: Mapping[str, int], pairs: Iterable[tuple[str, str]]) ->
         for table_id, promise in longest.items()
         if table_id in own and promise.seconds > own[table_id]
     }
+
+
+def downstream_of(table_id: str, pairs: Iterable[tuple[str, str]]) -> frozenset[str]:
+    """The tables derived from a table, directly or through others, by (input, output) pairs."""
+    outputs = defaultdict(set)
+    for source, target in pairs:
+        outputs[source].add(target)
+    found, ends = set[str](), [table_id]
+    while ends:
+        for target in outputs.get(ends.pop(), ()):
+            if target not in found and target != table_id:
+                found.add(target)
+                ends.append(target)
+    return frozenset(found)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from math import inf
 from typing import Final, Protocol
 
 from lakewarden.catalog.model import Action, Outcome
@@ -135,6 +136,11 @@ class RunRequest:
     predicted_files: int | None = None
     predicted_bytes: int | None = None
     predicted_seconds: float | None = None
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether a person asked for it: that outranks whatever is planned."""
+        return self.rank == inf
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,0 +1,42 @@
+"""Tables whose files lie in other tables' folders: shallow clones, and whoever else names files by absolute paths. Pure.
+
+What the source's vacuum must not take away is told by the clone's log, if lakewarden knows the clone: its row remembers
+where its files lie.
+"""
+
+from collections.abc import Iterable, Mapping
+from os.path import commonpath
+
+from lakewarden.catalog.model import TableRow
+from lakewarden.catalog.storage import is_inside
+
+__all__ = ["READS_ELSEWHERE", "common_folders", "reads_from", "with_reach"]
+
+READS_ELSEWHERE = "files.elsewhere"
+"""Row property: folders outside the table's own that hold files of it, one per storage, one per line."""
+
+
+def common_folders(folders: Iterable[str]) -> tuple[str, ...]:
+    """The innermost folder that holds them all, per storage (scheme and authority), sorted. Canonical URIs."""
+    by_storage: dict[str, str] = {}
+    for folder in folders:
+        scheme, _, rest = folder.partition("://")
+        authority, _, path = rest.partition("/")
+        storage, place = f"{scheme}://{authority}", f"/{path}"
+        known = by_storage.get(storage)
+        by_storage[storage] = place if known is None else commonpath((known, place))
+    return tuple(sorted(f"{storage}{place}" for storage, place in by_storage.items()))
+
+
+def reads_from(row: TableRow, location: str) -> bool:
+    """Whether some of the table's files may lie in the folder at a canonical location."""
+    places = row.properties.get(READS_ELSEWHERE, "").splitlines()
+    return any(
+        place == location or is_inside(place, location) or is_inside(location, place) for place in places
+    )
+
+
+def with_reach(properties: Mapping[str, str], folders: tuple[str, ...]) -> dict[str, str]:
+    """A row's properties with the folders outside its own; none where it has no file elsewhere."""
+    kept = {key: value for key, value in properties.items() if key != READS_ELSEWHERE}
+    return {**kept, READS_ELSEWHERE: "\n".join(folders)} if folders else kept

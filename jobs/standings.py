@@ -1,0 +1,98 @@
+"""What the system tables say of one table at this moment: the guard's eyes. Reads them anew, parses only what moved."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pyarrow.compute as pc
+
+from lakewarden.catalog.columns import distinct_pairs
+from lakewarden.catalog.lineage.promises import downstream_of
+from lakewarden.catalog.model import RowKind, TableRow
+from lakewarden.catalog.policies import DownstreamPromise
+from lakewarden.catalog.reach import READS_ELSEWHERE, reads_from
+from lakewarden.catalog.rollbacks import holds, rollbacks_of
+from lakewarden.catalog.scopes import Governed, govern, scopes_by_name
+from lakewarden.catalog.system.base import LINEAGE, ROLLBACKS, TABLES, Rows, SystemStore
+from lakewarden.catalog.system.store import DeltaSystemStore
+from lakewarden.jobs.guard import Standing
+from lakewarden.jobs.worker_config import WorkerConfig
+
+__all__ = ["StoredStandings", "open_standings"]
+
+
+class StoredStandings:
+    """`Standings` on the system tables. Not thread-safe."""
+
+    def __init__(self, store: SystemStore) -> None:
+        self._store = store
+        self._held: tuple[int, dict[str, str]] = (-1, {})
+        self._pairs: tuple[tuple[int, int], frozenset[tuple[str, str]]] = ((-1, -1), frozenset())
+
+    def of(self, table_id: str) -> Standing:
+        tables = self._store.rows(TABLES)
+        row = tables.get(table_id)
+        if row is None:
+            return Standing(governed=None)
+        governed = govern(row, scopes_by_name(tables.find(kind=RowKind.SCOPE)))
+        return Standing(
+            governed=self._with_downstream(tables, governed), rollback_id=self._holders().get(table_id)
+        )
+
+    def readers_of(self, location: str) -> tuple[TableRow, ...]:
+        tables = self._store.rows(TABLES)
+        columns = tables.arrow(["table_id", "kind", "properties"])
+        ids = [
+            table_id
+            for table_id, properties in zip(
+                columns["table_id"].to_pylist(), columns["properties"].to_pylist(), strict=True
+            )
+            if any(key == READS_ELSEWHERE for key, _ in properties or ())
+        ]
+        rows = (tables.get(table_id) for table_id in ids)
+        return tuple(row for row in rows if row is not None and reads_from(row, location))
+
+    def _holders(self) -> dict[str, str]:
+        rows = self._store.rows(ROLLBACKS)
+        if self._held[0] != rows.version:
+            found = holds(rollbacks_of(rows.all()))
+            self._held = (rows.version, {table_id: hold.rollback_id for table_id, hold in found.items()})
+        return self._held[1]
+
+    def _with_downstream(self, tables: Rows[TableRow], governed: Governed) -> Governed:
+        """What the tables derived from it promise longer than it does, as the planner counts it (`longer_promises`)."""
+        derived = downstream_of(governed.row.table_id, self._derivations(tables))
+        scopes = scopes_by_name(tables.find(kind=RowKind.SCOPE))
+        rows = (tables.get(table_id) for table_id in derived)
+        promises = [
+            DownstreamPromise(
+                seconds=govern(row, scopes).policy.settings.rollback_promise_seconds or 0, name=row.name
+            )
+            for row in rows
+            if row is not None
+        ]
+        longest = max(promises, key=lambda promise: promise.seconds, default=None)
+        own = governed.policy.settings.rollback_promise_seconds or 0
+        if longest is None or longest.seconds <= own:
+            return governed
+        return replace(governed, policy=replace(governed.policy, downstream=longest))
+
+    def _derivations(self, tables: Rows[TableRow]) -> Iterable[tuple[str, str]]:
+        lineage = self._store.rows(LINEAGE)
+        versions = (tables.version, lineage.version)
+        if self._pairs[0] != versions:
+            edges = lineage.arrow(["input_id", "output_id"])
+            declared = tables.arrow(["table_id", "dependencies"])
+            declared = declared.filter(pc.greater(pc.list_value_length(declared["dependencies"]), 0))
+            found = set(distinct_pairs(edges["input_id"], edges["output_id"]))
+            for row in declared.to_pylist():
+                found.update((one["upstream"], row["table_id"]) for one in row["dependencies"])
+            self._pairs = (versions, frozenset(found))
+        return self._pairs[1]
+
+
+def open_standings(config: WorkerConfig) -> StoredStandings | None:
+    """What a worker reads them by; None where it was not told of system tables."""
+    location = config.system_location
+    if location is None:
+        return None
+    return StoredStandings(DeltaSystemStore(location, config.storage.at(location), actor=config.name))
