@@ -6,7 +6,8 @@ from typing import assert_never
 
 from lakewarden.catalog.access import Actor, Deed, require
 from lakewarden.catalog.errors import PreconditionError, UsageError
-from lakewarden.catalog.formats.base import LogProblem
+from lakewarden.catalog.formats.base import LogProblem, Observation
+from lakewarden.catalog.heads import head_seen
 from lakewarden.catalog.model import Action, TableRow, TableState
 from lakewarden.catalog.policies import EffectivePolicy
 from lakewarden.catalog.rollbacks import Hold
@@ -59,7 +60,7 @@ def order_run(services: Services, row: TableRow, order: Order, *, actor: Actor) 
     payload = (
         conversion_action(governed)
         if action is Action.CONVERT
-        else _action(order, row, governed.policy, seen.version, inside)
+        else _action(order, row, governed.policy, seen, inside)
     )
     return RunRequest(
         run_id=uuid.uuid4().hex,
@@ -95,13 +96,14 @@ def _refuse(row: TableRow, governed: Governed, rollback: Hold | None, action: Ac
 
 
 def _action(
-    order: Order, row: TableRow, policy: EffectivePolicy, version: int, inside: tuple[str, ...]
+    order: Order, row: TableRow, policy: EffectivePolicy, seen: Observation, inside: tuple[str, ...]
 ) -> AnyAction:
-    wanted = policy.settings
+    wanted, version, head = policy.settings, seen.version, head_seen(seen)
     match order.action:
         case Action.VACUUM:
             return Vacuum(
                 requires=version,
+                decided_on=head,
                 retention_seconds=policy.vacuum_retention_seconds,
                 full=order.full,
                 max_share=wanted.vacuum_max_share or 0.0,
@@ -113,6 +115,7 @@ def _action(
         case Action.COMPACT:
             return Compact(
                 requires=version,
+                decided_on=head,
                 target_bytes=wanted.compaction_target_bytes or 0,
                 min_small_files=2,
                 quiet_seconds=0,
@@ -120,13 +123,13 @@ def _action(
                 dry_run=order.dry_run,
             )
         case Action.STATISTICS:
-            return RefreshStatistics(requires=version, name=row.name)
+            return RefreshStatistics(requires=version, decided_on=head, name=row.name)
         case Action.LOG_CARE:
-            return LogCare(requires=version, retention_seconds=policy.log_retention_seconds)
+            return LogCare(requires=version, decided_on=head, retention_seconds=policy.log_retention_seconds)
         case Action.PROPERTIES:
-            return SetProperties(requires=version, properties=retention_properties(policy))
+            return SetProperties(requires=version, decided_on=head, properties=retention_properties(policy))
         case Action.SYNC:
-            return SyncMetastore(requires=version, name=row.name)
+            return SyncMetastore(requires=version, decided_on=head, name=row.name)
         case Action.CONVERT | Action.PURGE | Action.ROLLBACK:
             raise UsageError(
                 f"{order.action} is not ordered here.",

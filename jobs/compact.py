@@ -49,14 +49,14 @@ def compact(ctx: JobContext, action: Compact) -> Report:
 
     Raises `ConflictError` if a writer commits first, or the table is no longer what was planned for.
     """
-    seen = observe_since(ctx, action.requires)
+    seen = observe_since(ctx, action.requires, action.decided_on)
     files = tuple(ctx.reader.files(ctx.target.location, version=seen.version))
     work = _work(ctx, action, seen, files)
     if work.is_nothing:
         return Report(message=_why_nothing(action, work), skipped=True, files=0, bytes=0)
     if action.dry_run:
         return _foretold(work)
-    ctx.still_ours()
+    ctx.require_allowed()
     reach("compact.decided")
     packed = purged = FileChange(version=None)
     if work.packing.partitions:
@@ -70,7 +70,7 @@ def compact(ctx: JobContext, action: Compact) -> Report:
         )
         reach("compact.compacted")
     if work.purged:
-        ctx.still_ours()
+        ctx.require_allowed()
         purged = ctx.engine.purge_deletions(
             ctx.target.location,
             requires=seen.version if packed.version is None else packed.version,

@@ -32,7 +32,7 @@ def convert(ctx: JobContext, action: Convert) -> Report:
         found = check_source(action, metastore=ctx.metastore, storage=ctx.storage, now=ctx.clock.now())
         before = frozenset(file.path for file in found)
     reach("convert.checked")
-    ctx.still_ours()
+    ctx.require_allowed()
     ctx.engine.convert(
         name=action.name,
         location=action.location,
@@ -41,7 +41,7 @@ def convert(ctx: JobContext, action: Convert) -> Report:
         run_id=ctx.run_id,
     )
     reach("convert.converted")
-    ctx.still_ours()
+    ctx.require_allowed()
     seen = observe(ctx)
     version = _set_properties(ctx, action, seen)
     reach("convert.properties")

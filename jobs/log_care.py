@@ -8,7 +8,7 @@ from lakewarden.catalog.formats.base import Observation
 from lakewarden.catalog.units import about_bytes, count_of
 from lakewarden.jobs.actions import LogCare
 from lakewarden.jobs.base import FileChange, JobContext, Report
-from lakewarden.jobs.observed import observe, protection_of
+from lakewarden.jobs.observed import observe, protection_of, require_same_table
 
 __all__ = ["log_care"]
 
@@ -19,9 +19,10 @@ def log_care(ctx: JobContext, action: LogCare) -> Report:
     Commits that came after `requires` change nothing about either, so a moved table is no conflict.
     """
     seen = observe(ctx)
+    require_same_table(ctx, seen, action.requires, action.decided_on)
     done: list[str] = []
     if action.checkpoint and (seen.checkpoint_version is None or seen.checkpoint_version < action.requires):
-        ctx.still_ours()
+        ctx.require_allowed()
         ctx.engine.checkpoint(ctx.target.location, requires=action.requires)
         done.append(f"wrote a checkpoint of version {action.requires}")
         reach("log.checkpointed")
@@ -30,7 +31,7 @@ def log_care(ctx: JobContext, action: LogCare) -> Report:
     if action.clean_before_version is not None:
         keep_from = _keep_from(ctx, seen, action.clean_before_version, action.retention_seconds)
         details["oldest_protected_version"] = keep_from
-        ctx.still_ours()
+        ctx.require_allowed()
         cleaned = ctx.engine.clean_log(ctx.target.location, keep_from=keep_from)
         reach("log.cleaned")
     if cleaned.version is not None:

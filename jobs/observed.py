@@ -4,11 +4,19 @@ from datetime import timedelta
 
 from lakewarden.catalog.errors import ConflictError, UnreadableError
 from lakewarden.catalog.formats.base import LogProblem, Observation
+from lakewarden.catalog.heads import format_id_of, is_head
 from lakewarden.catalog.units import parse_seconds
 from lakewarden.jobs.base import JobContext
 from lakewarden.jobs.protection import Protection, protect
 
-__all__ = ["deleted_file_retention", "observe", "observe_at", "observe_since", "protection_of"]
+__all__ = [
+    "deleted_file_retention",
+    "observe",
+    "observe_at",
+    "observe_since",
+    "protection_of",
+    "require_same_table",
+]
 
 
 def observe(ctx: JobContext) -> Observation:
@@ -19,17 +27,39 @@ def observe(ctx: JobContext) -> Observation:
     return seen
 
 
-def observe_at(ctx: JobContext, requires: int) -> Observation:
-    """The table's head, which has to be version `requires`; raises `ConflictError` if it moved past it."""
+def observe_at(ctx: JobContext, requires: int, decided_on: str | None = None) -> Observation:
+    """The table's head, which has to be version `requires`, and the very commit that `decided_on` speaks of.
+
+    Raises `ConflictError` if the table moved past it, or was made anew or replaced.
+    """
     seen = observe(ctx)
     if seen.version != requires:
         raise ConflictError(
             f"{ctx.target.name} is at version {seen.version}; this was decided on {requires}, so nothing was changed."
         )
+    require_same_table(ctx, seen, requires, decided_on)
     return seen
 
 
-def observe_since(ctx: JobContext, planned: int) -> Observation:
+def require_same_table(ctx: JobContext, seen: Observation, requires: int, decided_on: str | None) -> None:
+    """Raise `ConflictError` if what was read is not the table that something was decided on: made anew at its place,
+    replaced by a copy, or another one because a mount is gone. A version number alone does not tell."""
+    if decided_on is None:
+        return
+    same = format_id_of(decided_on) == seen.format_id
+    if same and seen.version == requires:
+        same = is_head(decided_on, seen.format_id, seen.version, seen.committed_at)
+    elif same:
+        commits = ctx.reader.commits(ctx.target.location, after=requires - 1, upto=requires)
+        same = all(is_head(decided_on, seen.format_id, one.version, one.committed_at) for one in commits)
+    if not same:
+        raise ConflictError(
+            f"{ctx.target.name} is another table than the one this was decided on: it was made anew or replaced at "
+            f"{ctx.target.location}. Nothing was changed."
+        )
+
+
+def observe_since(ctx: JobContext, planned: int, decided_on: str | None = None) -> Observation:
     """The table's head, for a run that decides on it itself whatever was committed since version `planned`.
 
     Raises `ConflictError` if what the planner looked at is gone (a lower head: rewound by hand or made anew), or if the
@@ -41,6 +71,7 @@ def observe_since(ctx: JobContext, planned: int) -> Observation:
             f"{ctx.target.name} is at version {seen.version}, below {planned}, for which this was planned; nothing was "
             "changed."
         )
+    require_same_table(ctx, seen, planned, decided_on)
     if seen.version > planned and seen.capabilities.unsupported:
         raise ConflictError(
             f"{ctx.target.name} has come to use {', '.join(seen.capabilities.unsupported)}, which lakewarden does not act on; "

@@ -13,11 +13,11 @@ def set_properties(ctx: JobContext, action: SetProperties) -> Report:
 
     Even a commit that changes only properties aborts appends in flight: whoever plans this picks a quiet gap.
     """
-    seen = observe_at(ctx, action.requires)
+    seen = observe_at(ctx, action.requires, action.decided_on)
     missing = [(key, value) for key, value in action.properties if seen.properties.get(key) != value]
     if not missing:
         return Report(message="the properties are set already", skipped=True)
-    ctx.still_ours()
+    ctx.require_allowed()
     reach("properties.decided")
     version = ctx.engine.set_properties(
         ctx.target.location, requires=action.requires, properties=missing, run_id=ctx.run_id

@@ -47,7 +47,7 @@ def _check(ctx: JobContext, action: Purge, store: FileStore) -> None:
             f"{ctx.target.location} is no longer the table {ctx.target.name}.",
             hint="Look what is there; lakewarden deletes only what it was asked to.",
         )
-    observe_at(ctx, action.requires)
+    observe_at(ctx, action.requires, action.decided_on)
     inner = sorted(
         entry.path.removesuffix(f"/{FOLDER}")
         for entry in store.list("", recursive=True)

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from lakewarden.catalog.conversion import Conversion
+from lakewarden.catalog.heads import head_on_record
 from lakewarden.catalog.model import Action, HealthRow, Source
 from lakewarden.catalog.policies import EffectivePolicy
 from lakewarden.catalog.purging import Purging
@@ -89,7 +90,9 @@ def purge(view: TableView, world: World, now: datetime) -> Answer:
         because = "the grace period in which undrop works is not over"
         return NotDue(action=Action.PURGE, why=WhyNot.GRACE_PERIOD, because=because, until=wanted.after)
     files, size = (health.files or 0, health.bytes or 0) if health else (0, 0)
-    action = Purge(requires=wanted.version, files=files, bytes=size)
+    action = Purge(
+        requires=wanted.version, decided_on=wanted.head, unknown=wanted.unknown, files=files, bytes=size
+    )
     return Due(action=action, because=f"its grace period ended {_about(now - wanted.after)} ago")
 
 
@@ -107,7 +110,9 @@ def properties(view: TableView, world: World, now: datetime) -> Answer:
     )
     if waits is not None:
         return waits
-    action = SetProperties(requires=_version(view), properties=retention_properties(policy))
+    action = SetProperties(
+        requires=_version(view), decided_on=_head(view), properties=retention_properties(policy)
+    )
     return Due(action=action, because=found)
 
 
@@ -148,6 +153,7 @@ def _vacuum_action(view: TableView, world: World, *, full: bool) -> Vacuum:
     policy = view.governed.policy
     return Vacuum(
         requires=_version(view),
+        decided_on=_head(view),
         retention_seconds=policy.vacuum_retention_seconds,
         full=full,
         max_share=_share(policy.settings.vacuum_max_share),
@@ -187,6 +193,7 @@ def compact(view: TableView, world: World, now: datetime) -> Answer:
         return waits
     action = Compact(
         requires=_version(view),
+        decided_on=_head(view),
         target_bytes=settings.compaction_target_bytes or 0,
         min_small_files=least,
         quiet_seconds=settings.compaction_quiet_seconds or 0,
@@ -213,7 +220,9 @@ def statistics(view: TableView, world: World, now: datetime) -> Answer:
     if waits is not None:
         return waits
     name = view.name if world.has_metastore else None
-    action = RefreshStatistics(requires=_version(view), name=name, fill_files=bare > 0)
+    action = RefreshStatistics(
+        requires=_version(view), decided_on=_head(view), name=name, fill_files=bare > 0
+    )
     return Due(action=action, because=because)
 
 
@@ -260,6 +269,7 @@ def log_care(view: TableView, world: World, now: datetime) -> Answer:
         words += f"; {count_of(kept, 'older commit')} not looked at for {_about(now - cleaned_at)}"
     action = LogCare(
         requires=_version(view),
+        decided_on=_head(view),
         retention_seconds=governed.policy.log_retention_seconds,
         checkpoint=checkpoint,
         clean_before_version=health.version if clean else None,
@@ -276,7 +286,7 @@ def sync(view: TableView, world: World, now: datetime) -> Answer:
         return _nothing(Action.SYNC, "the metastore agrees")
     waits = _recent(view, Action.SYNC, SHORTEST_REST, now)
     share = _share(view.governed.policy.settings.statistics_stale_share)
-    action = SyncMetastore(requires=_version(view), name=view.name, stale_share=share)
+    action = SyncMetastore(requires=_version(view), decided_on=_head(view), name=view.name, stale_share=share)
     return waits or Due(action=action, because=found)
 
 
@@ -314,6 +324,10 @@ def _version(view: TableView) -> int:
     version = _health(view).version
     assert version is not None, "gates.closed lets no unobserved table through"
     return version
+
+
+def _head(view: TableView) -> str | None:
+    return head_on_record(view.governed.row, _health(view))
 
 
 def _findings(view: TableView, checks: tuple[str, ...]) -> str:

@@ -27,6 +27,7 @@ from lakewarden.catalog.storage import canonical
 from lakewarden.catalog.units import count_of
 from lakewarden.jobs.actions import RefreshStatistics
 from lakewarden.jobs.base import ColumnStatistics, FileChange, JobContext, Report, TableStatistics
+from lakewarden.jobs.observed import require_same_table
 
 __all__ = ["MAX_ROWS", "refresh_statistics", "with_statistics"]
 
@@ -45,11 +46,12 @@ def refresh_statistics(ctx: JobContext, action: RefreshStatistics) -> Report:
     Raises `ConflictError` when the table has moved on, `UnavailableError` while the metastore does not answer.
     """
     seen = _observe(ctx, action)
+    require_same_table(ctx, seen, action.requires, action.decided_on)
     noted, told = _refresh_entry(ctx, action, seen)
     reach("statistics.recorded")
     filled = FileChange(version=None)
     if action.fill_files and seen.files_without_statistics:
-        ctx.still_ours()
+        ctx.require_allowed()
         filled = ctx.engine.fill_file_statistics(
             ctx.target.location, requires=action.requires, run_id=ctx.run_id
         )
@@ -132,7 +134,7 @@ def _refresh_entry(
     if recorded is not None and recorded.version == seen.version:
         return None, [f"the metastore has the statistics of version {seen.version} already"]
     found = ctx.engine.statistics(ctx.target.location, version=seen.version, columns=None, max_rows=MAX_ROWS)
-    ctx.still_ours()
+    ctx.require_allowed()
     _record(ctx, ctx.metastore, action.name, entry, found)
     words = f"{found.rows:,} rows and {count_of(len(found.columns), 'column')} described in the metastore"
     if found.sampled_share < 1:

@@ -9,6 +9,7 @@ from lakewarden.catalog.metastore.base import Metastore
 from lakewarden.catalog.metastore.diff import SyncPlan, plan_sync
 from lakewarden.jobs.actions import SyncMetastore
 from lakewarden.jobs.base import JobContext, Report
+from lakewarden.jobs.observed import require_same_table
 
 __all__ = ["sync_metastore"]
 
@@ -22,6 +23,7 @@ def sync_metastore(ctx: JobContext, action: SyncMetastore) -> Report:
     """
     metastore = _metastore(ctx)
     seen = _observe(ctx, action)
+    require_same_table(ctx, seen, action.requires, action.decided_on)
     database, _, table = action.name.rpartition(".")
     entry = metastore.get(database, table) if database else None
     if entry is None:
@@ -38,7 +40,7 @@ def sync_metastore(ctx: JobContext, action: SyncMetastore) -> Report:
         raise RefusedError(plan.obstacle.message, hint=plan.obstacle.hint)
     if not plan.changes:
         return Report(message="the metastore agrees already", skipped=True)
-    ctx.still_ours()
+    ctx.require_allowed()
     reach("sync.decided")
     metastore.replace(plan.wanted, expected=plan.entry)
     reach("sync.replaced")

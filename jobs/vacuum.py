@@ -42,7 +42,7 @@ def vacuum(ctx: JobContext, action: Vacuum) -> Report:
     Raises `ConflictError` if the table moved, `PreconditionError` if a listing would enter another table or the
     table's own retention is shorter than `retention_seconds`, `ConsentError` beyond the size breaker.
     """
-    seen = observe_at(ctx, action.requires)
+    seen = observe_at(ctx, action.requires, action.decided_on)
     retention = timedelta(seconds=action.retention_seconds)
     if action.full:
         _check_listing(ctx, action, seen, retention)
