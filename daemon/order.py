@@ -21,12 +21,11 @@ from lakewarden.jobs.actions import (
     Compact,
     LogCare,
     RefreshStatistics,
-    SetProperties,
     SyncMetastore,
     Vacuum,
     encode,
 )
-from lakewarden.jobs.rules import conversion_action, retention_properties
+from lakewarden.jobs.rules import conversion_action, properties_action
 
 __all__ = ["Order", "order_run"]
 
@@ -127,7 +126,7 @@ def _action(
         case Action.LOG_CARE:
             return LogCare(requires=version, decided_on=head, retention_seconds=policy.log_retention_seconds)
         case Action.PROPERTIES:
-            return SetProperties(requires=version, decided_on=head, properties=retention_properties(policy))
+            return properties_action(policy, version, decided_on=head)
         case Action.SYNC:
             return SyncMetastore(requires=version, decided_on=head, name=row.name)
         case Action.CONVERT | Action.PURGE | Action.ROLLBACK:

@@ -31,7 +31,7 @@ class Convert:
     """Turn a Parquet directory or metastore table into a Delta table in place.
 
     `name` is `db.t` when the metastore knows it, else None with only `location`. `partitioned_by` are (column, type)
-    pairs. `properties` are set after the conversion, together.
+    pairs. `properties` are set after the conversion, together, as `SetProperties` sets them.
     """
 
     kind: Literal["convert"] = "convert"
@@ -40,6 +40,7 @@ class Convert:
     partitioned_by: tuple[tuple[str, str], ...] = ()
     statistics: bool = True
     properties: tuple[tuple[str, str], ...] = ()
+    lowers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -108,12 +109,16 @@ class LogCare:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SetProperties:
-    """Set table properties in one commit on exactly version `requires`."""
+    """Set table properties in one commit on exactly version `requires`.
+
+    A retention that the table has longer stands, unless its name is among `lowers`: then somebody asked for less.
+    """
 
     kind: Literal["properties"] = "properties"
     requires: int
     decided_on: str | None = None
     properties: tuple[tuple[str, str], ...]
+    lowers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.base import Observation
+from lakewarden.catalog.retention import still_to_set
 from lakewarden.catalog.storage import open_store
 from lakewarden.catalog.units import about_bytes, count_of
 from lakewarden.jobs.actions import Convert
@@ -49,11 +50,12 @@ def convert(ctx: JobContext, action: Convert) -> Report:
 
 
 def _set_properties(ctx: JobContext, action: Convert, seen: Observation) -> int:
-    """All in one commit; none where they are there already."""
-    if all(seen.properties.get(key) == value for key, value in action.properties):
+    """All in one commit; none where they are there already, or longer: Delta takes them over from the metastore."""
+    missing = still_to_set(seen.properties, action.properties, lowers=action.lowers)
+    if not missing:
         return seen.version
     return ctx.engine.set_properties(
-        action.location, requires=seen.version, properties=action.properties, run_id=ctx.run_id
+        action.location, requires=seen.version, properties=missing, run_id=ctx.run_id
     )
 
 

@@ -2,20 +2,25 @@
 
 import json
 from datetime import timedelta
+from typing import Final
 
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.base import Observation
+from lakewarden.catalog.retention import LOG
 from lakewarden.catalog.units import about_bytes, count_of
 from lakewarden.jobs.actions import LogCare
 from lakewarden.jobs.base import FileChange, JobContext, Report
-from lakewarden.jobs.observed import observe, protection_of, require_same_table
+from lakewarden.jobs.observed import log_retention, observe, protection_of, require_same_table
 
 __all__ = ["log_care"]
+
+_UNCLEAR: Final = f"nothing leaves the log while {LOG} is not a duration"
 
 
 def log_care(ctx: JobContext, action: LogCare) -> Report:
     """Write the checkpoint first, then clean; each only where there is something to do. Makes no commit.
 
+    What stays is what the policy or the table's own `delta.logRetentionDuration` keeps, whichever is longer.
     Commits that came after `requires` change nothing about either, so a moved table is no conflict.
     """
     seen = observe(ctx)
@@ -28,8 +33,11 @@ def log_care(ctx: JobContext, action: LogCare) -> Report:
         reach("log.checkpointed")
     cleaned = FileChange(version=None)
     details: dict[str, int] = {}
-    if action.clean_before_version is not None:
-        keep_from = _keep_from(ctx, seen, action.clean_before_version, action.retention_seconds)
+    own = log_retention(seen)
+    unclear = action.clean_before_version is not None and own is None
+    if action.clean_before_version is not None and own is not None:
+        retention = max(timedelta(seconds=action.retention_seconds), own)
+        keep_from = _keep_from(ctx, seen, action.clean_before_version, retention)
         details["oldest_protected_version"] = keep_from
         ctx.require_allowed()
         cleaned = ctx.engine.clean_log(ctx.target.location, keep_from=keep_from)
@@ -41,7 +49,7 @@ def log_care(ctx: JobContext, action: LogCare) -> Report:
             f"of versions before {cleaned.version}"
         )
     return Report(
-        message="; ".join(done) or "nothing can leave the log",
+        message="; ".join([*done, _UNCLEAR] if unclear else done) or "nothing can leave the log",
         skipped=not done,
         files=cleaned.files_removed,
         bytes=cleaned.bytes_removed,
@@ -49,7 +57,7 @@ def log_care(ctx: JobContext, action: LogCare) -> Report:
     )
 
 
-def _keep_from(ctx: JobContext, seen: Observation, before: int, retention_seconds: int) -> int:
+def _keep_from(ctx: JobContext, seen: Observation, before: int, retention: timedelta) -> int:
     """The oldest version whose log entries stay. A log with a hole has no proof to offer: then everything stays."""
-    protection = protection_of(ctx, seen, timedelta(seconds=retention_seconds))
+    protection = protection_of(ctx, seen, retention)
     return min(before, protection.oldest_version) if protection.is_logged else 0

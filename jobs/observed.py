@@ -2,15 +2,16 @@
 
 from datetime import timedelta
 
-from lakewarden.catalog.errors import ConflictError, UnreadableError
+from lakewarden.catalog.errors import ConflictError, PreconditionError, UnreadableError
 from lakewarden.catalog.formats.base import LogProblem, Observation
 from lakewarden.catalog.heads import format_id_of, is_head
-from lakewarden.catalog.units import parse_seconds
+from lakewarden.catalog.retention import DURATIONS, FILES, LOG, interval_seconds
 from lakewarden.jobs.base import JobContext
 from lakewarden.jobs.protection import Protection, protect
 
 __all__ = [
     "deleted_file_retention",
+    "log_retention",
     "observe",
     "observe_at",
     "observe_since",
@@ -87,12 +88,24 @@ def protection_of(ctx: JobContext, seen: Observation, promise: timedelta) -> Pro
     return protect(commits, head=seen.version, now=ctx.clock.now(), promise=promise, needed=needed)
 
 
-def deleted_file_retention(seen: Observation) -> timedelta | None:
-    """How long the table itself keeps removed files; None if its property makes no sense."""
-    text = seen.properties.get("delta.deletedFileRetentionDuration", "interval 1 week")
-    words = text.lower().replace("interval", "", 1).split()
-    parts = [parse_seconds(f"{count} {unit}") for count, unit in zip(words[::2], words[1::2], strict=False)]
-    seconds = [part for part in parts if part is not None]
-    if not parts or len(words) % 2 or len(seconds) != len(parts):
-        return None
-    return timedelta(seconds=sum(seconds))
+def deleted_file_retention(ctx: JobContext, seen: Observation) -> timedelta:
+    """How long the table itself keeps removed files. Raises `PreconditionError` if its property makes no sense: it may
+    mean any time."""
+    own = _duration(seen, FILES, unset=DURATIONS[FILES])
+    if own is None:
+        raise PreconditionError(
+            f"{FILES} of {ctx.target.name} is not a duration, so nobody knows how long its removed files have to stay.",
+            hint="Set it to one by ALTER TABLE ... SET TBLPROPERTIES, such as 'interval 30 days'.",
+        )
+    return own
+
+
+def log_retention(seen: Observation) -> timedelta | None:
+    """How long the table's users want its log kept: nothing where they did not say, None if it makes no sense."""
+    return _duration(seen, LOG, unset=0)
+
+
+def _duration(seen: Observation, name: str, *, unset: int) -> timedelta | None:
+    text = seen.properties.get(name)
+    seconds = unset if text is None else interval_seconds(text)
+    return None if seconds is None else timedelta(seconds=seconds)

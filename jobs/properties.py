@@ -1,6 +1,7 @@
 """Set table properties: one commit on exactly the version it was decided on."""
 
 from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.retention import still_to_set
 from lakewarden.jobs.actions import SetProperties
 from lakewarden.jobs.base import JobContext, Report
 from lakewarden.jobs.observed import observe_at
@@ -11,12 +12,14 @@ __all__ = ["set_properties"]
 def set_properties(ctx: JobContext, action: SetProperties) -> Report:
     """Set those that are not set to the wanted value yet, together; no commit if all are.
 
+    The table's own retention is the one that this run finds, not the one it was decided by: where it is longer, and
+    nobody asked for less, it stands.
     Even a commit that changes only properties aborts appends in flight: whoever plans this picks a quiet gap.
     """
     seen = observe_at(ctx, action.requires, action.decided_on)
-    missing = [(key, value) for key, value in action.properties if seen.properties.get(key) != value]
+    missing = still_to_set(seen.properties, action.properties, lowers=action.lowers)
     if not missing:
-        return Report(message="the properties are set already", skipped=True)
+        return Report(message="the properties are set already, or longer", skipped=True)
     ctx.require_allowed()
     reach("properties.decided")
     version = ctx.engine.set_properties(

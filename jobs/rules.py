@@ -12,8 +12,9 @@ from lakewarden.catalog.heads import head_on_record
 from lakewarden.catalog.model import Action, HealthRow, Source
 from lakewarden.catalog.policies import EffectivePolicy
 from lakewarden.catalog.purging import Purging
+from lakewarden.catalog.retention import lowered, retention_properties
 from lakewarden.catalog.scopes import Governed
-from lakewarden.catalog.units import about_bytes, about_seconds, count_of, format_seconds
+from lakewarden.catalog.units import about_bytes, about_seconds, count_of
 from lakewarden.jobs.actions import (
     Compact,
     Convert,
@@ -29,11 +30,12 @@ from lakewarden.jobs.answers import Answer, Due, NotDue, WhyNot
 from lakewarden.jobs.estimate import WORTHWHILE
 from lakewarden.jobs.world import TableView, World
 
-__all__ = ["RULES", "Rule", "conversion_action", "retention_properties"]
+__all__ = ["RULES", "Rule", "conversion_action", "properties_action"]
 
 Rule = Callable[[TableView, World, datetime], Answer]
 
 RETENTION_CHECK: Final = "retention_properties"
+READABLE_CHECK: Final = "retention_readable"
 METASTORE_CHECKS: Final = ("schema_matches_metastore", "metastore_entry")
 
 SHORTEST_REST: Final = timedelta(minutes=1)
@@ -50,12 +52,13 @@ PROPERTIES_GAP: Final = 5
 """Setting properties takes milliseconds: a fifth of the quiet time that a compaction needs is enough."""
 
 
-def retention_properties(policy: EffectivePolicy) -> tuple[tuple[str, str], ...]:
-    """The Delta properties that carry a policy's retention; always set together."""
-    return (
-        ("delta.deletedFileRetentionDuration", f"interval {format_seconds(policy.vacuum_retention_seconds)}"),
-        ("delta.logRetentionDuration", f"interval {format_seconds(policy.log_retention_seconds)}"),
-        ("delta.enableExpiredLogCleanup", "false"),
+def properties_action(policy: EffectivePolicy, version: int, *, decided_on: str | None) -> SetProperties:
+    """The commit that makes a table's properties carry a policy's retention."""
+    return SetProperties(
+        requires=version,
+        decided_on=decided_on,
+        properties=retention_properties(policy),
+        lowers=lowered(policy),
     )
 
 
@@ -68,6 +71,7 @@ def conversion_action(governed: Governed) -> Convert:
         partitioned_by=wanted.partitioned_by,
         statistics=wanted.statistics,
         properties=retention_properties(governed.policy),
+        lowers=lowered(governed.policy),
     )
 
 
@@ -110,10 +114,7 @@ def properties(view: TableView, world: World, now: datetime) -> Answer:
     )
     if waits is not None:
         return waits
-    action = SetProperties(
-        requires=_version(view), decided_on=_head(view), properties=retention_properties(policy)
-    )
-    return Due(action=action, because=found)
+    return Due(action=properties_action(policy, _version(view), decided_on=_head(view)), because=found)
 
 
 def vacuum(view: TableView, world: World, now: datetime) -> Answer:
@@ -123,6 +124,9 @@ def vacuum(view: TableView, world: World, now: datetime) -> Answer:
     if _findings(view, (RETENTION_CHECK,)):
         because = "the table's retention properties have to carry the policy first"
         return NotDue(action=Action.VACUUM, why=WhyNot.PROPERTIES_FIRST, because=because)
+    unclear = _findings(view, (READABLE_CHECK,))
+    if unclear:
+        return NotDue(action=Action.VACUUM, why=WhyNot.PROPERTIES_FIRST, because=unclear)
     governed, health = view.governed, _health(view)
     retention = timedelta(seconds=governed.policy.vacuum_retention_seconds)
     full_every = timedelta(seconds=governed.policy.settings.vacuum_full_every_seconds or 0)
@@ -258,7 +262,8 @@ def log_care(view: TableView, world: World, now: datetime) -> Answer:
     kept = (health.version or 0) - (health.first_version or 0)
     cleaned_at = (past.thorough_at if past else None) or governed.row.registered_at
     rest = max(CLEANING_REST, timedelta(seconds=governed.policy.log_retention_seconds / 30))
-    clean = governed.hold is None and kept > allowed and now - cleaned_at >= rest
+    unclear = _findings(view, (READABLE_CHECK,))
+    clean = governed.hold is None and not unclear and kept > allowed and now - cleaned_at >= rest
     words = f"{count_of(since, 'commit')} since the last checkpoint, policy allows {allowed}"
     if not checkpoint and not clean:
         return _below(Action.LOG_CARE, words)

@@ -65,9 +65,9 @@ def _check_listing(ctx: JobContext, action: Vacuum, seen: Observation, retention
             f"Listing {ctx.target.name} would enter {inner[0]}, which is a table of its own.",
             hint="Move one of them; until then vacuum without --full, which goes by the log and enters nothing.",
         )
-    own = deleted_file_retention(seen)
-    if own is None or own < retention:
-        has = "cannot be read" if own is None else f"is {about_seconds(own.total_seconds())}"
+    own = deleted_file_retention(ctx, seen)
+    if own < retention:
+        has = f"is {about_seconds(own.total_seconds())}"
         raise PreconditionError(
             f"delta.deletedFileRetentionDuration of {ctx.target.name} {has}; its policy needs at least "
             f"{about_seconds(retention.total_seconds())} before the folder may be listed for garbage.",
@@ -77,7 +77,7 @@ def _check_listing(ctx: JobContext, action: Vacuum, seen: Observation, retention
 
 def _ask_log(ctx: JobContext, action: Vacuum, seen: Observation, retention: timedelta) -> _Verdict:
     # Spark deletes nothing that is younger than the table's own retention, so nothing younger is worth proposing.
-    lasting = max(retention, deleted_file_retention(seen) or retention)
+    lasting = max(retention, deleted_file_retention(ctx, seen))
     protection = protection_of(ctx, seen, retention)
     tombstones = ctx.reader.tombstones(ctx.target.location)
     ordered = sort_tombstones(tombstones, protection, now=ctx.clock.now(), retention=lasting)

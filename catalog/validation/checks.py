@@ -118,11 +118,21 @@ CHECKS: Final[tuple[Check, ...]] = (
         looks_at="Whether a managed table's retention properties keep what its policy promises.",
         sentences={
             "shorter": "{property} is {value}, the policy asks for {wanted}.",
-            "longer": "{property} is {value}, the policy asks for only {wanted}: vacuum would wait longer.",
-            "unreadable": "{property} is '{value}', which is not a duration.",
+            "longer": "{property} is {value}, the policy asks for only {wanted}.",
             "cleanup": "delta.enableExpiredLogCleanup is not false: any writer's checkpoint may delete promised versions.",
         },
         hint="The daemon sets the properties together in a quiet gap; `lakewarden jobs plan` shows when.",
+    ),
+    Check(
+        name="retention_readable",
+        tier=Tier.ON_CHANGE,
+        severity=Severity.WARNING,
+        looks_at="Whether the durations in a managed table's retention properties can be understood.",
+        sentences={
+            "unreadable": "{property} is '{value}', which is not a duration: it is left as it is, and nothing of the "
+            "table is vacuumed or taken out of its log.",
+        },
+        hint="Set it by ALTER TABLE ... SET TBLPROPERTIES to a duration without months or years, such as 'interval 30 days'.",
     ),
     Check(
         name="schema_matches_metastore",

@@ -63,7 +63,7 @@ def test_properties_that_differ_are_set_together() -> None:
     one = table(properties={"a": "1", "b": "2"})
     action = SetProperties(requires=19, properties=(("a", "1"), ("b", "3"), ("c", "4")))
     report = set_properties(context("/t", one, engine), action)
-    assert engine.asked == ["set [('b', '3'), ('c', '4')]"] and report.committed_version == 20
+    assert engine.asked == ["set (('b', '3'), ('c', '4'))"] and report.committed_version == 20
     assert report.message == "set b, c"
 
 

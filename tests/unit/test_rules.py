@@ -117,6 +117,25 @@ def test_properties_come_before_any_vacuum_and_only_in_a_quiet_gap() -> None:
     assert why_not(busy, Action.PROPERTIES).why is WhyNot.WRITERS_ACTIVE
 
 
+def test_properties_lower_only_what_somebody_asked_for() -> None:
+    found = finding("retention_properties", "One is unset.")
+    by_default = due(view(findings=(found,)), Action.PROPERTIES).action
+    assert isinstance(by_default, SetProperties) and by_default.lowers == ()
+    asked = due(
+        view(findings=(found,), policy=PolicySettings(log_retention_seconds=60 * 86_400)), Action.PROPERTIES
+    ).action
+    assert isinstance(asked, SetProperties) and asked.lowers == ("delta.logRetentionDuration",)
+
+
+def test_a_retention_that_is_no_duration_keeps_vacuum_and_log_cleanup_away() -> None:
+    one = view(
+        findings=(finding("retention_readable", "It is 'soon'."),), first_version=0, version=500, **GARBAGE
+    )
+    assert why_not(one, Action.VACUUM).because == "It is 'soon'."
+    assert why_not(one, Action.PROPERTIES).why is WhyNot.NOTHING_TO_DO
+    assert why_not(one, Action.LOG_CARE).why is WhyNot.BELOW_THRESHOLD
+
+
 def test_small_files_are_compacted_when_nobody_writes() -> None:
     answer = due(view(**SMALL), Action.COMPACT)
     assert answer.because == "50 small files, policy allows 20"

@@ -10,6 +10,7 @@ import pytest
 
 from lakewarden.catalog.errors import ConflictError, ConsentError, PreconditionError, UnreadableError
 from lakewarden.catalog.formats.base import LogProblem, Tombstone
+from lakewarden.catalog.retention import FILES
 from lakewarden.catalog.storage import canonical
 from lakewarden.jobs.actions import Vacuum
 from lakewarden.jobs.vacuum import vacuum
@@ -144,7 +145,7 @@ def test_a_listing_deletes_what_nobody_needs_and_nobody_touched(tmp_path: Path) 
     assert engine.asked == ["unreferenced", "vacuum"] and report.files == 2
 
 
-@pytest.mark.parametrize("value", [None, "interval 1 day", "soon"])
+@pytest.mark.parametrize("value", [None, "interval 1 day"])
 def test_a_listing_needs_the_tables_own_retention_to_be_long_enough(
     tmp_path: Path, value: str | None
 ) -> None:
@@ -156,6 +157,18 @@ def test_a_listing_needs_the_tables_own_retention_to_be_long_enough(
     ) as refused:
         vacuum(context(str(tmp_path), one, engine), lite(full=True, retention_seconds=30 * 86_400))
     assert "properties" in refused.value.hint and engine.asked == []
+
+
+@pytest.mark.parametrize("full", [False, True], ids=["by the log", "by a listing"])
+@pytest.mark.parametrize("value", ["soon", "interval 1 month"])
+def test_a_retention_that_is_no_duration_may_mean_any_so_nothing_goes(
+    tmp_path: Path, value: str, full: bool
+) -> None:
+    one = reader(tmp_path, [tombstone("removed", 1, 4_000)], properties={**RETENTION, FILES: value})
+    engine = AskedEngine(listed=("removed",))
+    with pytest.raises(PreconditionError, match=f"{FILES} of .* is not a duration") as refused:
+        vacuum(context(str(tmp_path), one, engine), lite(full=full))
+    assert "ALTER TABLE" in refused.value.hint and engine.deleted == []
 
 
 def test_a_listing_never_enters_another_table(tmp_path: Path) -> None:

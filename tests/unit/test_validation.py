@@ -14,6 +14,7 @@ from lakewarden.catalog.formats.delta.segment import listing_of, segment_of
 from lakewarden.catalog.metastore.base import Entry, EntryColumn
 from lakewarden.catalog.model import Column, Finding, HealthRow, Mode, PolicySettings, Severity, TableFormat
 from lakewarden.catalog.policies import effective
+from lakewarden.catalog.retention import FILES, LOG, interval_seconds
 from lakewarden.catalog.storage import FileEntry, StorageOptions, canonical
 from lakewarden.catalog.units import DAY, HOUR
 from lakewarden.catalog.validation.checks import CHECK_BY_NAME, CHECKS
@@ -22,7 +23,7 @@ from lakewarden.catalog.validation.metastore import Known, Silent, Unknown, meta
 from lakewarden.catalog.validation.neighbours import Neighbours, location_findings
 from lakewarden.catalog.validation.on_change import gone_findings, on_change_findings
 from lakewarden.catalog.validation.partitions import partition_findings, unknown_partitions
-from lakewarden.catalog.validation.retention import interval_seconds, retention_findings
+from lakewarden.catalog.validation.retention import retention_findings
 from lakewarden.catalog.validation.subject import Subject, is_broken
 from support.delta_logs import LogWriter, add
 from support.worlds import DAY as ONE_DAY
@@ -155,11 +156,24 @@ def test_retention_that_breaks_the_policy_is_found(properties: dict[str, str], p
     assert retention_findings(subject(mode=Mode.OBSERVE), seen) == ()
 
 
-def test_longer_retention_than_asked_for_is_fine() -> None:
-    seen = replace(
-        SEEN, properties={**SEEN.properties, "delta.deletedFileRetentionDuration": "interval 90 days"}
-    )
+def test_longer_retention_is_fine_unless_somebody_asked_for_less() -> None:
+    durations = dict.fromkeys((FILES, LOG), "interval 90 days")
+    seen = replace(SEEN, properties={**SEEN.properties, **durations})
     assert retention_findings(subject(), seen) == ()
+    asked = effective(
+        source=subject().row.source,
+        table=PolicySettings(mode=Mode.MANAGE, log_retention_seconds=60 * 86_400),
+    )
+    (found,) = retention_findings(replace(subject(), policy=asked), seen)
+    assert found.message == f"{LOG} is 90 days, the policy asks for only 60 days."
+
+
+def test_a_retention_that_is_no_duration_is_a_finding_of_its_own() -> None:
+    seen = replace(SEEN, properties={**SEEN.properties, FILES: "interval 1 month", LOG: "interval 1 day"})
+    found = retention_findings(subject(), seen)
+    assert checks(found) == ["retention_properties", "retention_readable"]
+    assert LOG in found[0].message and FILES not in found[0].message
+    assert f"{FILES} is 'interval 1 month', which is not a duration: it is left as it is" in found[1].message
 
 
 ENTRY = Entry(
