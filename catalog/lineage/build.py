@@ -205,7 +205,8 @@ def _say_effects(draft: Draft, histories: Histories) -> None:
         table = draft.numbering.known.index[table_id]
         for one in history:
             node = draft.node(table, one.version)
-            told = draft.known[node]
+            # A row that takes a write for maintenance was made when an operation without rows was taken for that.
+            told = draft.known[node] and (draft.effects[node] != Effect.ALIAS or one.effect is Effect.ALIAS)
             if not (told and not one.known and draft.effects[node] == Effect.CHANGE):
                 draft.effects[node] = one.effect
             draft.known[node] = 1 if one.known or told else 0

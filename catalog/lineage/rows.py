@@ -27,7 +27,7 @@ def rows_of(
     unsaid is a hint, which better rows of the same version overrule, unless its own record, or its stream's checkpoint,
     says that inputs are missing.
     """
-    told = version.user is not None or confidence is Confidence.STREAM
+    told = version.recorded or confidence is Confidence.STREAM
     unsaid = confidence if told else Confidence.HINT
 
     def row(

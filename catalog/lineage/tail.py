@@ -47,7 +47,7 @@ def rows_from(
     for version in history_of(told, format_id=format_id):
         key = keys[version.version]
         reads = streams.get(key) if key is not None and last[key] == version.version else None
-        if key is None or reads is None or version.effect is Effect.ALIAS:  # a batch without rows
+        if key is None or reads is None or version.effect is Effect.ALIAS:
             rows.extend(rows_of(table_id, version, at=at))
         else:
             informed = _informed(version, key, reads)

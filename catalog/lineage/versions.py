@@ -1,8 +1,9 @@
 """What each version of a table is made of: its parent's content, another version's, something new. Pure.
 
-A commit says it by its operation, its record (`Commit.lineage`) and whether it changed data. What is not known for sure
-is taken the cautious way: a foreign write has unknown inputs, and a record that contradicts its commit (metadata set on
-a session leaks into other statements) counts as none.
+A commit says it by its operation and its record (`Commit.lineage`), not by how many rows came of it: an overwrite by no
+rows is an overwrite, it read what it read. What is not known for sure is taken the cautious way: a foreign write has unknown
+inputs, an operation of a name nobody knows may have done anything, and a record that contradicts its commit (metadata set
+on a session leaks into other statements) counts as none.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,6 +14,7 @@ from typing import Final
 from lakewarden.catalog.formats.base import Commit
 from lakewarden.catalog.lineage.record import LineageInput, LineageRecord, Operation, RecordVerdict
 from lakewarden.catalog.model import TableFormat
+from lakewarden.catalog.rollbacks import is_mark
 
 __all__ = [
     "Effect",
@@ -41,7 +43,7 @@ class Effect(IntEnum):
 
 
 class Touch(StrEnum):
-    """What a commit touched, for the list of what a rewind loses."""
+    """What a commit touched, for the list of what a rewind loses: rows, columns, or neither."""
 
     CONTENT = "content"
     SCHEMA = "schema"
@@ -56,7 +58,8 @@ class Version:
     `known`: every input of this commit is in `inputs`, but for the table itself: `reads_self`. `target` is what a RESTORE went back to, None if the log does not
     say; for removed files, the version before the first of them. `rows` and `files` are what the commit added, None where it did not say; `blind`: it added files and read
     nothing of the table. `format_id` is the table's UUID at this version, None where it is not known; `replaced` the one before it, where this version made the table anew
-    in the same log.
+    in the same log. `idle`: it neither added nor removed a file, so there is nothing of it to lose. `recorded`: it carries a
+    record of its own that was believed.
     """
 
     version: int
@@ -75,9 +78,55 @@ class Version:
     format_id: str | None = None
     replaced: str | None = None
     transactions: tuple[tuple[str, int], ...] = ()
+    idle: bool = False
+    recorded: bool = False
 
 
 _PROPERTY_COMMITS: Final = frozenset({"SET TBLPROPERTIES", "UNSET TBLPROPERTIES"})
+_SCHEMA_COMMITS: Final = frozenset(
+    {
+        "ADD COLUMN",
+        "ADD COLUMNS",
+        "CHANGE COLUMN",
+        "CHANGE COLUMNS",
+        "DROP COLUMNS",
+        "RENAME COLUMN",
+        "REPLACE COLUMNS",
+        "UPDATE COLUMN METADATA",
+        "UPDATE FIELD METADATA",
+        "UPDATE SCHEMA",
+    }
+)
+_MAINTENANCE: Final = frozenset(
+    {
+        "COMPUTE STATISTICS",
+        "COMPUTE STATS",
+        "DOMAIN METADATA CLEANUP",
+        "Deletion Vector Tombstones",
+        "OPTIMIZE",
+        "OPTIMIZE CHECKPOINT",
+        "REMOVE COLUMN MAPPING",
+        "REORG",
+        "REORG TABLE UPGRADE UNIFORM",
+        "ROW TRACKING BACKFILL",
+        "ROW TRACKING UNBACKFILL",
+        "VACUUM END",
+        "VACUUM START",
+    }
+)
+_METADATA_COMMITS: Final = frozenset(
+    {
+        "ADD CONSTRAINT",
+        "ADD FEATURE",
+        "CLUSTER BY",
+        "DROP CONSTRAINT",
+        "DROP FEATURE",
+        "UPDATE TABLE METADATA",
+        "UPGRADE PROTOCOL",
+    }
+)
+_KEEP_ROWS: Final = _MAINTENANCE | _PROPERTY_COMMITS | _SCHEMA_COMMITS | _METADATA_COMMITS
+"""Operations after which the table holds the rows it held before, whatever they counted."""
 _CREATES: Final = frozenset({"CREATE TABLE", "CREATE OR REPLACE TABLE", "REPLACE TABLE"})
 _OPERATIONS: Final[Mapping[str, Operation]] = {
     "MERGE": Operation.MERGE,
@@ -93,6 +142,7 @@ _OPERATIONS: Final[Mapping[str, Operation]] = {
     "CLONE": Operation.REPLACE,
     **dict.fromkeys(_CREATES, Operation.REPLACE),
 }
+_WRITES: Final = frozenset({"WRITE", *_OPERATIONS})
 _EFFECTS: Final[Mapping[str, Effect]] = {
     Operation.APPEND: Effect.APPEND,
     Operation.MERGE: Effect.CHANGE,
@@ -144,7 +194,7 @@ def version_of(commit: Commit, *, format_id: str | None = None) -> Version:
         return _version(commit, format_id, "RESTORE", Effect.RESTORE, known=target is not None, target=target)
     if _creates_nothing(commit):
         return _version(commit, format_id, Operation.REPLACE, Effect.FRESH, known=True)
-    if not commit.data_change and commit.version > 0:
+    if _keeps_rows(commit):
         return _version(commit, format_id, commit.operation, Effect.ALIAS, known=True, touch=_touch(commit))
     derived = _derived(commit)
     if record is None or not (commit.version == 0 or _agrees(record.operation, derived, commit)):
@@ -223,6 +273,8 @@ def _version(
         user=None if record is None else record.user,
         format_id=commit.format_id or format_id,
         transactions=commit.transactions,
+        idle=commit.added_files == 0 and commit.removed_files == 0,
+        recorded=record is not None,
     )
 
 
@@ -251,13 +303,19 @@ def _agrees(recorded: Operation, derived: Operation | None, commit: Commit) -> b
     return recorded is derived or (recorded in _REPLACING and derived in _REPLACING)
 
 
+def _keeps_rows(commit: Commit) -> bool:
+    """Whether the operation leaves the rows as they were. Files that are said to bring no change (statistics filled in, a
+    rearrangement) are believed, and so is a commit without files that a rollback of ours marked."""
+    files = commit.added_files + commit.removed_files
+    if commit.version == 0 or commit.data_change:
+        return False
+    known = commit.operation in _KEEP_ROWS
+    return known or (files > 0 and commit.operation in _WRITES) or (files == 0 and is_mark(commit.run_id))
+
+
 def _creates_nothing(commit: Commit) -> bool:
     """A table made or replaced without rows: its content is empty, wherever it came from."""
-    return (
-        commit.operation in _CREATES
-        and commit.added_files == 0
-        and (commit.data_change or commit.version == 0)
-    )
+    return commit.operation in _CREATES and commit.added_files == 0
 
 
 def _restored(commit: Commit) -> int | None:
@@ -267,9 +325,9 @@ def _restored(commit: Commit) -> int | None:
 
 
 def _touch(commit: Commit) -> Touch:
-    if is_property_commit(commit):
-        return Touch.PROPERTIES
-    return Touch.SCHEMA if commit.format_id is not None else Touch.MAINTENANCE
+    if commit.format_id is None:
+        return Touch.MAINTENANCE
+    return Touch.SCHEMA if commit.operation in _SCHEMA_COMMITS else Touch.PROPERTIES
 
 
 def _rows(commit: Commit) -> int | None:

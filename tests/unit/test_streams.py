@@ -266,9 +266,9 @@ def test_of_a_batch_that_was_written_twice_only_the_last_is_known() -> None:
     ]
 
 
-def test_a_batch_without_rows_is_its_parent() -> None:
-    reads = StreamReads(inputs=(), complete=True)
-    assert rows(commit(6, data_change=False, added_files=0), reads=reads) == [(6, "t", 5, "committed")]
+def test_a_batch_without_rows_has_read_all_the_same() -> None:
+    reads = reads_of(batch(Source(start=offset(3), end=offset(5))), TABLES)
+    assert rows(commit(6, data_change=False, added_files=0), reads=reads) == [(6, "a", 4, "stream")]
 
 
 def test_complete_mode_replaces_all_rows() -> None:
