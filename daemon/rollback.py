@@ -17,10 +17,11 @@ from lakewarden.catalog.storage import open_store
 from lakewarden.daemon.follow import raise_for, run_and_wait, run_is_over
 from lakewarden.daemon.wiring import Services
 from lakewarden.jobs.actions import RollBack, encode
+from lakewarden.jobs.rollback.consents import Consents
 from lakewarden.jobs.rollback.extend import refuse_others
 from lakewarden.jobs.rollback.gather import Gathered, Gatherer
 from lakewarden.jobs.rollback.journal import Journal
-from lakewarden.jobs.rollback.request import CommitsOf, Consent, RollbackRequest
+from lakewarden.jobs.rollback.request import CommitsOf, RollbackRequest
 from lakewarden.jobs.rollback.rows import head_row, left_as_it_is, next_rows, superseded
 from lakewarden.jobs.rollback.stored import (
     OnMoved,
@@ -112,9 +113,7 @@ class Rollbacks:
         reach("rollback.begun")
         return begun
 
-    def resume(
-        self, text: str, consents: frozenset[Consent], *, actor: Actor, tell: Callable[[str], None]
-    ) -> Rollback:
+    def resume(self, text: str, consents: Consents, *, actor: Actor, tell: Callable[[str], None]) -> Rollback:
         """Go on with a rollback that was interrupted or stopped. What others wrote meanwhile is planned anew."""
         rollback = self._changeable(text, actor)
         state = rollback.head.state
@@ -123,11 +122,12 @@ class Rollbacks:
         run_id = self._next_run(rollback)
         if state is RollbackState.CONFLICT:
             stored = decode_plan(rollback.head.payload or "")
-            found = self.gatherer.gather(frozen_request(stored.plan, *consents))
-            refuse_blocked(found.plan)
+            found = self.gatherer.gather(frozen_request(stored.plan, consents))
+            refuse_blocked(found.plan, resuming=rollback.rollback_id)
             refuse_others(found, actor.name, admin=actor.admin)
-            again = superseded(rollback, reapply=Consent.COLLATERAL not in consents)
-            request = replace(stored.plan.request, consents=stored.plan.request.consents | consents)
+            again = superseded(rollback, consents)
+            agreed = stored.plan.request.consents.with_more(found.plan.request.consents)
+            request = replace(stored.plan.request, consents=agreed)
             kept = replace(stored, plan=replace(stored.plan, request=request), admin=actor.admin)
             again = again.with_rows(next_rows(again, found.steps()))
             again = again.with_head(RollbackState.INTENT, message=None, payload=encode_plan(kept))

@@ -1,5 +1,6 @@
 """What a person asks to undo, from words to a `RollbackRequest`: names to ids, a time to a version, marks to versions."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -10,23 +11,23 @@ from lakewarden.catalog.model import MarkVerdict, TableRow
 from lakewarden.catalog.registry.desk import GONE, Desk
 from lakewarden.catalog.registry.mark import log_of
 from lakewarden.catalog.system.base import TABLES
+from lakewarden.jobs.rollback.consents import Agreement, Consents, parse_consent
 from lakewarden.jobs.rollback.request import (
     BadVersions,
     CommitsOf,
-    Consent,
     RollbackRequest,
     Seed,
     ToVersion,
 )
 
-__all__ = ["Wanted", "request_of"]
+__all__ = ["Wanted", "consents_of", "request_of"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wanted:
     """A rollback in the words of the caller. One of `version`, `timestamp` (ISO 8601), `bad`, `run`, `marked` (what is
     marked bad on the table) and `all_marked` (what is marked bad on any managed table) says what to undo; `where` may
-    be left out with the last. `agreed` are tables, by name, whose owners agree, `remove_files` those that only lose the
+    be left out with the last. `consents` are words like `collateral` and `collateral=db.t@7-9`. `agreed` are tables, by name, whose owners agree, `remove_files` those that only lose the
     files of bad appends."""
 
     where: str | None = None
@@ -37,7 +38,7 @@ class Wanted:
     marked: bool = False
     all_marked: bool = False
     cascade: bool = False
-    consents: frozenset[Consent] = frozenset()
+    consents: tuple[str, ...] = ()
     agreed: tuple[str, ...] = ()
     remove_files: tuple[str, ...] = ()
     reapply: bool = False
@@ -48,11 +49,30 @@ def request_of(desk: Desk, wanted: Wanted) -> RollbackRequest:
     return RollbackRequest(
         seeds=_seeds(desk, wanted),
         cascade=wanted.cascade,
-        consents=wanted.consents,
+        consents=consents_of(desk, wanted.consents),
         agreed=frozenset(desk.resolve(name).table_id for name in wanted.agreed),
         undo=frozenset(desk.resolve(name).table_id for name in wanted.remove_files),
         reapply=wanted.reapply,
     )
+
+
+def consents_of(desk: Desk, words: Iterable[str]) -> Consents:
+    """What was agreed to. Raises `UsageError` for words that are no consent, `NotFoundError` for a table that is not there."""
+    agreed = Consents()
+    for word in words:
+        consent, where, versions = parse_consent(word)
+        if where is None:
+            more = Consents.to(consent)
+        else:
+            table_id = desk.resolve(where).table_id
+            told = versions or (None,)
+            more = Consents(
+                named=frozenset(
+                    Agreement(consent=consent, table_id=table_id, version=version) for version in told
+                )
+            )
+        agreed = agreed.with_more(more)
+    return agreed
 
 
 def _seeds(desk: Desk, wanted: Wanted) -> tuple[Seed, ...]:

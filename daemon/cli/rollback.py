@@ -13,9 +13,9 @@ from lakewarden.daemon.audit import audited
 from lakewarden.daemon.cli.common import Home, Table, opened
 from lakewarden.daemon.cli.output import Format, Output, note, show, show_one
 from lakewarden.daemon.rollback import rollbacks_of_services
-from lakewarden.daemon.rollback_request import Wanted, request_of
+from lakewarden.daemon.rollback_request import Wanted, consents_of, request_of
+from lakewarden.jobs.rollback.consents import Consent
 from lakewarden.jobs.rollback.render import as_json, as_mermaid, as_tree
-from lakewarden.jobs.rollback.request import Consent
 from lakewarden.jobs.rollback.step import NO_VERSION
 from lakewarden.jobs.rollback.stored import OnMoved, decode_plan
 from lakewarden.jobs.rollback.values import RollbackPlan
@@ -25,7 +25,12 @@ app = typer.Typer(
 )
 Which = Annotated[str, typer.Argument(help="The rollback: its id or hash, or a unique beginning of one.")]
 Consents = Annotated[
-    list[Consent] | None, typer.Option("--consent", help="Agree to something the plan refuses; repeatable.")
+    list[str] | None,
+    typer.Option(
+        "--consent",
+        metavar="KIND[=TABLE[@VERSIONS]]",
+        help=f"Agree to what the plan lists of this kind, or to exactly this (collateral=db.t@7-9); repeatable. Kinds: {', '.join(Consent)}.",
+    ),
 ]
 STEP_COLUMNS = ("wave", "name", "kind", "from_version", "to_version", "state", "new_version", "message")
 
@@ -79,7 +84,7 @@ def plan(
         marked=marked,
         all_marked=all_marked,
         cascade=cascade,
-        consents=frozenset(consent or ()),
+        consents=tuple(consent or ()),
         agreed=tuple(agreed or ()),
         remove_files=tuple(remove_files or ()),
         reapply=reapply,
@@ -110,7 +115,8 @@ def resume(which: Which, consent: Consents = None, home: Home = None, output: Ou
     """Go on with a rollback that was interrupted, or stopped because somebody wrote meanwhile."""
     services = opened(home)
     with audited(services, Deed.ROLLBACK, f"resume {which}") as actor:
-        done = rollbacks_of_services(services).resume(which, frozenset(consent or ()), actor=actor, tell=note)
+        agreed = consents_of(services.desk, consent or ())
+        done = rollbacks_of_services(services).resume(which, agreed, actor=actor, tell=note)
     _show(done, output)
 
 

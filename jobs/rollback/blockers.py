@@ -7,12 +7,13 @@ from typing import Final
 from lakewarden.catalog.lineage.versions import Version
 from lakewarden.catalog.model import OnRollback
 from lakewarden.catalog.units import count_of
+from lakewarden.jobs.rollback.consents import Agreement, Consent
 from lakewarden.jobs.rollback.facts import Reach, TableFacts, Unreachable
 from lakewarden.jobs.rollback.lines import Line
-from lakewarden.jobs.rollback.request import Consent, RollbackRequest
+from lakewarden.jobs.rollback.request import RollbackRequest
 from lakewarden.jobs.rollback.values import Blocked, Blocker, Lost, Step
 
-__all__ = ["Case", "blockers_of", "step_of"]
+__all__ = ["Case", "agreements_of", "blockers_of", "step_of"]
 
 _BORN_TAINTED: Final = (
     (Consent.DROP_BORN_TAINTED, Step.DROP),
@@ -24,7 +25,8 @@ _BORN_TAINTED: Final = (
 class Case:
     """One table to decide on. `target` is None if no version is clean, `in_log` whether the log still has it, `from_start`
     whether the table's first version is known; `lost` are
-    the versions that head would no longer have, as far as the log tells them."""
+    the versions that head would no longer have, as far as the log tells them. `unknown` are versions that may be tainted
+    and count as clean so far."""
 
     request: RollbackRequest
     table_id: str
@@ -38,6 +40,7 @@ class Case:
     collateral: tuple[Lost, ...]
     lost: tuple[Version, ...]
     trigger: OnRollback | None
+    unknown: tuple[int, ...] = ()
 
     @property
     def name(self) -> str:
@@ -54,9 +57,9 @@ class Case:
         """Whether only the files of the bad appends are to go."""
         return self.table_id in self.request.undo
 
-    def agreed(self, consent: Consent) -> bool:
+    def agreed(self, consent: Consent, version: int | None = None) -> bool:
         """Whether somebody agreed to this."""
-        return consent in self.request.consents
+        return self.request.consents.covers(consent, self.table_id, version)
 
     @property
     def skipped(self) -> bool:
@@ -158,23 +161,47 @@ def _promised(case: Case) -> Iterator[Blocker]:
 
 def _unknown(case: Case) -> Iterator[Blocker]:
     either = (Consent.KEEP_UNKNOWN, Consent.LOSE_UNKNOWN)
-    if not case.line.unknown or any(case.agreed(one) for one in either):
+    asked = tuple(one for one in case.unknown if not any(case.agreed(consent, one) for consent in either))
+    if not asked:
         return
     if case.facts is not None and case.facts.unreadable is not None:
         message = (
             f"{case.name} cannot be read, so nobody knows what it was made from: {case.facts.unreadable}"
         )
-        yield Blocker(why=Blocked.UNREADABLE, message=message, consents=either)
+        yield Blocker(why=Blocked.UNREADABLE, message=message, consents=either, versions=asked)
     else:
-        commits = count_of(len(case.line.unknown), "commit")
+        commits = count_of(len(asked), "commit")
         message = f"{commits} of {case.name} may have read something tainted; nobody knows."
-        yield Blocker(why=Blocked.UNKNOWN, message=message, consents=either)
+        yield Blocker(why=Blocked.UNKNOWN, message=message, consents=either, versions=asked)
 
 
 def _collateral(case: Case, step: Step) -> Iterator[Blocker]:
-    lost = [one for one in case.collateral if not one.reapplied]
-    if not lost or step in (Step.REMOVE_FILES, Step.NONE) or case.agreed(Consent.COLLATERAL):
+    lost = [one for one in _given_up(case, step) if not case.agreed(Consent.COLLATERAL, one.version)]
+    if not lost:
         return
     rows = sum(one.rows or 0 for one in lost)
     message = f"{count_of(len(lost), 'clean commit')} of {case.name} ({count_of(rows, 'row')}) would be lost."
-    yield Blocker(why=Blocked.COLLATERAL, message=message, consents=(Consent.COLLATERAL,))
+    versions = tuple(one.version for one in lost)
+    yield Blocker(why=Blocked.COLLATERAL, message=message, consents=(Consent.COLLATERAL,), versions=versions)
+
+
+def _given_up(case: Case, step: Step) -> tuple[Lost, ...]:
+    if step in (Step.REMOVE_FILES, Step.NONE):
+        return ()
+    return tuple(one for one in case.collateral if not one.reapplied)
+
+
+def agreements_of(case: Case, step: Step) -> Iterator[Agreement]:
+    """Everything about the table that this plan would ask a consent for, had nobody given one."""
+    for one in _given_up(case, step):
+        yield Agreement(consent=Consent.COLLATERAL, table_id=case.table_id, version=one.version)
+    for version in case.unknown:
+        yield Agreement(consent=Consent.KEEP_UNKNOWN, table_id=case.table_id, version=version)
+    if not case.line.rewinds:
+        return
+    if case.unreachable() is not None:
+        yield Agreement(consent=Consent.SKIP_UNREACHABLE, table_id=case.table_id)
+    if case.facts is not None and case.facts.append_only:
+        yield Agreement(consent=Consent.APPEND_ONLY, table_id=case.table_id)
+    if case.target is None:
+        yield from (Agreement(consent=one, table_id=case.table_id) for one, _ in _BORN_TAINTED)

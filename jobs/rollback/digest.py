@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 
+from lakewarden.jobs.rollback.consents import by_words
 from lakewarden.jobs.rollback.request import BadVersions, CommitsOf, RollbackRequest, Seed, ToVersion
 from lakewarden.jobs.rollback.values import TablePlan
 
@@ -21,7 +22,7 @@ def plan_hash(request: RollbackRequest, tables: Iterable[TablePlan]) -> str:
         "seeds": sorted(_seed(one) for one in request.seeds),
         "clean": sorted(f"{table_id}@{version}" for table_id, version in request.clean),
         "cascade": request.cascade,
-        "consents": sorted(request.consents),
+        "consents": (*sorted(request.consents.whole), *by_words(request.consents.named)),
         "agreed": sorted(request.agreed),
         "undo": sorted(request.undo),
         "reapply": request.reapply,

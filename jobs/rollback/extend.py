@@ -26,7 +26,7 @@ class Extender:
         """
         stored = decode_plan(rollback.head.payload or "")
         found = self.gatherer.gather(frozen_request(stored.plan))
-        refuse_blocked(found.plan)
+        refuse_blocked(found.plan, resuming=rollback.rollback_id)
         refuse_others(found, rollback.head.actor, admin=stored.admin)
         return found.steps()
 

@@ -6,14 +6,15 @@ its own or by nothing.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from lakewarden.catalog.lineage.graph import NO_NODE, VersionGraph
 from lakewarden.catalog.lineage.incarnations import Histories, is_predecessor
 from lakewarden.catalog.lineage.versions import Effect, Touch, Version
 from lakewarden.catalog.model import OnRollback
-from lakewarden.jobs.rollback.blockers import Case, blockers_of, step_of
+from lakewarden.jobs.rollback.blockers import Case, agreements_of, blockers_of, step_of
+from lakewarden.jobs.rollback.consents import Agreement, Consent, Consents
 from lakewarden.jobs.rollback.digest import plan_hash
 from lakewarden.jobs.rollback.facts import TableFacts
 from lakewarden.jobs.rollback.lines import Line, line_of, undoable
@@ -63,9 +64,26 @@ def plan_rollback(
     waves = waves_of({table_id: scene.upstream.get(table_id, ()) for table_id in moved})
     tables = [_planned(scene, one, steps[one.table_id], waves.get(one.table_id, 0)) for one in cases]
     tables.sort(key=lambda one: (one.wave, one.name, one.table_id))
+    request = replace(request, consents=_settled(scene, cases, steps))
     return RollbackPlan(
         request=request, tables=tuple(tables), hash=plan_hash(request, tables), spared=_spared(scene)
     )
+
+
+def _settled(scene: _Scene, cases: Sequence[Case], steps: Mapping[str, Step]) -> Consents:
+    """What was agreed to, of what this plan asks for: a consent to all of it becomes the list of what there is."""
+    graph, consents = scene.graph, scene.request.consents
+    listed = [one for case in cases for one in agreements_of(case, steps[case.table_id])]
+    unknown = {
+        graph.node(one.table_id, one.version)
+        for one in listed
+        if one.consent is Consent.KEEP_UNKNOWN and one.version is not None
+    }
+    lost = (
+        Agreement(consent=Consent.LOSE_UNKNOWN, table_id=graph.table_of(node), version=graph.versions[node])
+        for node in scene.taint.doubts | unknown
+    )
+    return consents.settled([*listed, *lost])
 
 
 def _spared(scene: _Scene) -> tuple[Spared, ...]:
@@ -112,6 +130,7 @@ def _case(scene: _Scene, table_id: str) -> Case | None:
         collateral=_collateral(scene.request, graph, line, history, fitting),
         lost=tuple(history[graph.versions[node]] for node in line.lost if graph.versions[node] in history),
         trigger=_trigger(scene, table_id),
+        unknown=tuple(graph.versions[node] for node in line.unknown if not scene.taint.counts.own(node)),
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lakewarden.catalog.units import count_of
+from lakewarden.jobs.rollback.consents import by_words
 from lakewarden.jobs.rollback.facts import PropertyChange
 from lakewarden.jobs.rollback.values import Blocked, Blocker, Lost, RollbackPlan, Step, TablePlan
 
@@ -17,7 +18,8 @@ def as_json(plan: RollbackPlan) -> dict[str, Any]:
         "hash": plan.hash,
         "applicable": plan.applicable,
         "why_not": [blocker.message for _, blocker in plan.blockers()],
-        "consents": sorted(plan.request.consents),
+        "consents": list(plan.request.consents.kinds()),
+        "agreed_to": list(by_words(plan.request.consents.named)),
         "marked_clean": [
             {"table_id": one.table_id, "name": one.name, "version": one.version} for one in plan.spared
         ],

@@ -1,9 +1,10 @@
 """What a rollback is asked to undo, and what was agreed to. Pure values."""
 
 from dataclasses import dataclass
-from enum import StrEnum
 
-__all__ = ["BadVersions", "CommitsOf", "Consent", "RollbackRequest", "Seed", "ToVersion"]
+from lakewarden.jobs.rollback.consents import NO_CONSENTS, Consents
+
+__all__ = ["BadVersions", "CommitsOf", "RollbackRequest", "Seed", "ToVersion"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,24 +33,6 @@ class BadVersions:
 Seed = ToVersion | CommitsOf | BadVersions
 
 
-class Consent(StrEnum):
-    """What a plan refuses by default and somebody may agree to, each for itself.
-
-    `collateral`: clean commits may be lost. `keep_unknown`: commits of unknown lineage count as clean. `lose_unknown`:
-    they count as seeds. `skip_unreachable`: tables that cannot be restored stay as they are. `drop_born_tainted`,
-    `quarantine_born_tainted`: what to do with a table none of whose versions is clean. `append_only`: tables that
-    promise their readers to only grow may be rewound.
-    """
-
-    COLLATERAL = "collateral"
-    KEEP_UNKNOWN = "keep_unknown"
-    LOSE_UNKNOWN = "lose_unknown"
-    SKIP_UNREACHABLE = "skip_unreachable"
-    DROP_BORN_TAINTED = "drop_born_tainted"
-    QUARANTINE_BORN_TAINTED = "quarantine_born_tainted"
-    APPEND_ONLY = "append_only"
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RollbackRequest:
     """What to undo and how. `clean` are commits, as (table_id, version), that an owner marked clean: read anew whenever a
@@ -63,7 +46,7 @@ class RollbackRequest:
     seeds: tuple[Seed, ...]
     clean: frozenset[tuple[str, int]] = frozenset()
     cascade: bool = False
-    consents: frozenset[Consent] = frozenset()
+    consents: Consents = NO_CONSENTS
     agreed: frozenset[str] = frozenset()
     undo: frozenset[str] = frozenset()
     reapply: bool = False

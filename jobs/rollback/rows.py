@@ -10,6 +10,7 @@ from datetime import datetime
 
 from lakewarden.catalog.model import RollbackRow, RollbackState, RollbackStep
 from lakewarden.catalog.rollbacks import Rollback
+from lakewarden.jobs.rollback.consents import NO_CONSENTS, Consent, Consents
 from lakewarden.jobs.rollback.step import TableStep, decode_step, encode_step
 
 __all__ = [
@@ -87,10 +88,10 @@ def left_as_it_is(rollback: Rollback) -> Rollback:
     return kept.with_head(RollbackState.COMPENSATED, message=f"{names}: left rolled back")
 
 
-def superseded(rollback: Rollback, *, reapply: bool = True) -> Rollback:
+def superseded(rollback: Rollback, lost: Consents = NO_CONSENTS) -> Rollback:
     """The same rollback ready for a new plan of what is left: steps that were not made are given up, with all that follows
-    from them; what follows from one that was made is tried again. Without `reapply` nothing more is added again."""
-    left = (RollbackState.PLANNED, RollbackState.CONFLICT)
+    from them; what follows from one that was made is tried again. What somebody agreed to have `lost` is not added again."""
+    left, agreed = (RollbackState.PLANNED, RollbackState.CONFLICT), lost
     given_up = {
         (row.table_id, row.wave)
         for row in rollback.steps
@@ -98,8 +99,10 @@ def superseded(rollback: Rollback, *, reapply: bool = True) -> Rollback:
     }
 
     def state_of(row: RollbackRow) -> RollbackState:
-        lost = row.kind is RollbackStep.REAPPLY and not reapply
-        gone = lost or (row.table_id, row.wave) in given_up
+        again = row.kind is RollbackStep.REAPPLY
+        gone = (row.table_id, row.wave) in given_up or (
+            again and agreed.covers(Consent.COLLATERAL, row.table_id, row.to_version)
+        )
         return RollbackState.COMPENSATED if gone else RollbackState.PLANNED
 
     return rollback.with_rows(

@@ -1,6 +1,6 @@
 """A plan as the journal keeps it: everything that applying, extending and undoing it need. Pure."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from typing import assert_never
@@ -11,9 +11,10 @@ from pydantic.dataclasses import dataclass
 from lakewarden.catalog.errors import ConsentError, UnreadableError
 from lakewarden.catalog.model import RollbackStep
 from lakewarden.catalog.units import count_of
-from lakewarden.jobs.rollback.request import BadVersions, Consent, RollbackRequest
+from lakewarden.jobs.rollback.consents import NO_CONSENTS, Consents, flags_of
+from lakewarden.jobs.rollback.request import BadVersions, RollbackRequest
 from lakewarden.jobs.rollback.step import NO_VERSION, TableStep
-from lakewarden.jobs.rollback.values import Blocked, RollbackPlan, Step, TablePlan
+from lakewarden.jobs.rollback.values import Blocked, Blocker, RollbackPlan, Step, TablePlan
 
 __all__ = [
     "OnMoved",
@@ -63,13 +64,16 @@ def decode_plan(payload: str) -> StoredPlan:
         ) from error
 
 
-def refuse_blocked(plan: RollbackPlan) -> None:
-    """Raise `ConsentError` with the first thing that keeps the plan from being applied, and how to agree to it."""
+def refuse_blocked(plan: RollbackPlan, *, resuming: str | None = None) -> None:
+    """Raise `ConsentError` with the first thing that keeps the plan from being applied, and how to agree to it: the command
+    to paste, where it is the rollback `resuming` that needs it."""
     found = list(plan.blockers())
     if not found:
         return
     table, first = found[0]
     more = "" if len(found) == 1 else f" ({count_of(len(found) - 1, 'more reason')} in the plan)"
+    if resuming is not None and all(blocker.consents for _, blocker in found):
+        raise ConsentError(f"{first.message}{more}", hint=f"If that is right: {_resuming(resuming, found)}")
     flags = " or ".join(f"--consent {one}" for one in first.consents)
     if first.why is Blocked.OWNER:
         flags = f"--agreed {table.name}"
@@ -83,17 +87,27 @@ def refuse_blocked(plan: RollbackPlan) -> None:
     )
 
 
-def frozen_request(plan: RollbackPlan, *consents: Consent) -> RollbackRequest:
+def _resuming(rollback_id: str, found: Sequence[tuple[TablePlan, Blocker]]) -> str:
+    """The command line that agrees to exactly what is asked, and what may be said instead."""
+    flags = [flags_of(one.consents[0], table.name, one.versions) for table, one in found]
+    others = {consent: one.consents[0] for _, one in found for consent in one.consents[1:]}
+    instead = "".join(f"; `{other}` may stand for `{first}`" for other, first in others.items())
+    return f"`lakewarden rollback resume {rollback_id} {' '.join(flags)}`{instead}."
+
+
+def frozen_request(plan: RollbackPlan, consents: Consents = NO_CONSENTS) -> RollbackRequest:
     """The same request, but about exactly the versions that the plan called tainted on the tables that were asked for.
 
-    What was written after the plan was made is nobody's seed: to lose it takes a consent of its own.
+    What was written after the plan was made is nobody's seed: to lose it takes a consent of its own. `consents` are further
+    ones.
     """
     seeds = tuple(
         BadVersions(table_id=table.table_id, versions=table.tainted)
         for table in plan.tables
         if table.tainted and table.trigger is None
     )
-    return replace(plan.request, seeds=seeds, consents=plan.request.consents | frozenset(consents))
+    agreed = plan.request.consents.with_more(consents)
+    return replace(plan.request, seeds=seeds, consents=agreed)
 
 
 def steps_of(plan: RollbackPlan, format_ids: Mapping[str, str]) -> tuple[TableStep, ...]:

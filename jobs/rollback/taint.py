@@ -9,8 +9,9 @@ from lakewarden.catalog.errors import NotFoundError
 from lakewarden.catalog.lineage.graph import NO_NODE, Closure, VersionGraph
 from lakewarden.catalog.lineage.incarnations import base_of, is_predecessor
 from lakewarden.catalog.lineage.versions import Effect
+from lakewarden.jobs.rollback.consents import Consent
 from lakewarden.jobs.rollback.facts import TableFacts
-from lakewarden.jobs.rollback.request import BadVersions, CommitsOf, Consent, RollbackRequest, Seed, ToVersion
+from lakewarden.jobs.rollback.request import BadVersions, CommitsOf, RollbackRequest, Seed, ToVersion
 
 __all__ = ["Taint", "taint_of"]
 
@@ -22,9 +23,10 @@ _MOST_ORIGINS: Final = 64
 class Taint:
     """`sure` is the closure of the seeds, `wide` that of seeds and unknown commits together (a superset).
 
-    `counts` is the one that decides targets: `wide` where unknown commits are to be lost, `sure` otherwise. `named` has
-    the version that somebody named for a table, `seeds` the seeds' nodes, `roots` the tables they are on. `spared` are
-    nodes that would be tainted by themselves had nobody declared them clean.
+    `counts` is the one that decides targets: that of the seeds and of the unknown commits that somebody agreed to lose.
+    `named` has the version that somebody named for a table, `seeds` the seeds' nodes, `roots` the tables they are on.
+    `spared` are nodes that would be tainted by themselves had nobody declared them clean. `doubts` are the unknown commits
+    that `wide` begins with.
     """
 
     seeds: frozenset[int]
@@ -34,6 +36,7 @@ class Taint:
     counts: Closure
     roots: frozenset[str]
     spared: frozenset[int] = frozenset()
+    doubts: frozenset[int] = frozenset()
 
 
 def taint_of(request: RollbackRequest, graph: VersionGraph, facts: Mapping[str, TableFacts]) -> Taint:
@@ -46,17 +49,36 @@ def taint_of(request: RollbackRequest, graph: VersionGraph, facts: Mapping[str, 
     seeds = frozenset(found - cleared)
     sure = graph.closure(seeds, cleared=cleared)
     settled = _settled(graph, seeds)
-    wide = _widened(graph, sure, facts, settled, cleared)
-    lose = Consent.LOSE_UNKNOWN in request.consents
+    wide, doubts = _widened(graph, sure, facts, settled, cleared)
     return Taint(
         seeds=seeds,
         named=named,
         sure=sure,
         wide=wide,
-        counts=wide if lose else sure,
+        counts=_counting(request, graph, sure, wide, doubts, cleared),
         roots=frozenset({*named, *(graph.table_of(node) for node in seeds)}),
         spared=frozenset(node for node in cleared if node in found or _reads(graph, wide, node)),
+        doubts=doubts,
     )
+
+
+def _counting(
+    request: RollbackRequest,
+    graph: VersionGraph,
+    sure: Closure,
+    wide: Closure,
+    doubts: frozenset[int],
+    cleared: frozenset[int],
+) -> Closure:
+    """The closure of the seeds and of those unknown commits that somebody agreed to lose."""
+    if Consent.LOSE_UNKNOWN in request.consents.whole:
+        return wide
+    named = (one for one in request.consents.named if one.consent is Consent.LOSE_UNKNOWN)
+    nodes = {graph.node(one.table_id, one.version) for one in named if one.version is not None}
+    lost = {node for node in nodes - cleared if node != NO_NODE and wide.own(node)}
+    if lost >= doubts:
+        return wide
+    return graph.closure(sorted(lost), weak=True, cleared=cleared, onto=sure) if lost else sure
 
 
 def _nodes_of(
@@ -131,11 +153,13 @@ def _widened(
     facts: Mapping[str, TableFacts],
     settled: Mapping[int, int],
     cleared: frozenset[int],
-) -> Closure:
+) -> tuple[Closure, frozenset[int]]:
     """Unknown commits count where they could have read something tainted: on tables the closure touches, and on those
-    that declare to depend on one of these. What they may have tainted touches further tables, until nothing is added."""
+    that declare to depend on one of these. What they may have tainted touches further tables, until nothing is added.
+    Also the commits that this began with."""
     downstream = _declared(graph, facts)
-    wide = graph.closure(_weak_readers(graph, sure, cleared), weak=True, cleared=cleared, onto=sure)
+    doubts = set(_weak_readers(graph, sure, cleared))
+    wide = graph.closure(sorted(doubts), weak=True, cleared=cleared, onto=sure)
     done: set[int] = set()
     while True:
         touched = {graph.owners[node] for node in wide.touched()}
@@ -149,7 +173,8 @@ def _widened(
         ]
         done |= touched
         if not unknown:
-            return wide
+            return wide, frozenset(doubts)
+        doubts.update(unknown)
         wide = graph.closure(unknown, weak=True, cleared=cleared, onto=wide)
 
 

@@ -6,8 +6,9 @@ from enum import StrEnum
 
 from lakewarden.catalog.lineage.versions import Touch
 from lakewarden.catalog.model import OnRollback
+from lakewarden.jobs.rollback.consents import Consent
 from lakewarden.jobs.rollback.facts import PropertyChange
-from lakewarden.jobs.rollback.request import Consent, RollbackRequest
+from lakewarden.jobs.rollback.request import RollbackRequest
 
 __all__ = ["Blocked", "Blocker", "Lost", "RollbackPlan", "Spared", "Step", "StreamAdvice", "TablePlan"]
 
@@ -39,11 +40,13 @@ class Blocked(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Blocker:
-    """One reason, as a sentence; `consents` are those that would lift it (for `owner`: naming the table)."""
+    """One reason, as a sentence; `consents` are those that would lift it (for `owner`: naming the table), `versions` what
+    they are asked for."""
 
     why: Blocked
     message: str
     consents: tuple[Consent, ...] = ()
+    versions: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

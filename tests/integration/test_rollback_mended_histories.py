@@ -11,7 +11,8 @@ import pytest
 from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.model import RollbackState, TableState
 from lakewarden.daemon.rollback import Rollbacks, rollbacks_of_services
-from lakewarden.jobs.rollback.request import BadVersions, Consent, RollbackRequest
+from lakewarden.jobs.rollback.consents import Consent, Consents
+from lakewarden.jobs.rollback.request import BadVersions, RollbackRequest
 from lakewarden.jobs.rollback.values import RollbackPlan, Step, TablePlan
 from support.history_runs import Meddler, services_at
 from support.real_histories import ANA, History
@@ -23,7 +24,7 @@ HISTORIES = int(os.environ.get("LAKEWARDEN_REAL_HISTORIES", "48")) // 4
 SEEN: Counter[str] = Counter()
 KINDS = {Kind.APPEND: 50, Kind.OVERWRITE: 30, Kind.AGAIN: 10, Kind.COMPACT: 10}
 """Whole rows come and go: so what has to be left can be said from the rows alone."""
-AGREED = frozenset({Consent.COLLATERAL, Consent.QUARANTINE_BORN_TAINTED})
+AGREED = Consents.to(Consent.COLLATERAL, Consent.QUARANTINE_BORN_TAINTED)
 
 
 def silent(_: str) -> None:

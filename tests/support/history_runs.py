@@ -25,7 +25,8 @@ from lakewarden.daemon.settings import Settings, load_settings
 from lakewarden.daemon.workers import worker_config
 from lakewarden.jobs.base import Engine
 from lakewarden.jobs.engine.fake import FakeEngine
-from lakewarden.jobs.rollback.request import Consent, RollbackRequest, ToVersion
+from lakewarden.jobs.rollback.consents import Consent, Consents
+from lakewarden.jobs.rollback.request import RollbackRequest, ToVersion
 from lakewarden.jobs.rollback.run import open_rollbacks
 from lakewarden.jobs.rollback.values import Blocked, RollbackPlan, Step
 from lakewarden.jobs.runner import Runner
@@ -171,7 +172,7 @@ class Case:
         self.request = RollbackRequest(
             seeds=(ToVersion(table_id=history.ids[seeded], version=version),),
             cascade=True,
-            consents=frozenset({Consent.COLLATERAL}),
+            consents=Consents.to(Consent.COLLATERAL),
         )
         self.rollbacks: Rollbacks = rollbacks_of_services(history.services)
         self.seen["histories"] = 1

@@ -15,6 +15,7 @@ from lakewarden.catalog.model import TableState
 from lakewarden.catalog.registry.aside import set_aside
 from lakewarden.catalog.rollbacks import Rollback, needed_versions, tainted_versions
 from lakewarden.catalog.system.base import TABLES
+from lakewarden.jobs.rollback.consents import Consent, Consents
 from lakewarden.jobs.rollback.rows import step_of, superseded
 from support.rollback_messages import SAYS
 from support.rollbacks import Lake
@@ -125,7 +126,7 @@ def test_where_somebody_changed_the_table_first_a_person_decides(lake: Lake) -> 
     assert stopped.head.state is State.CONFLICT and stopped.head.message is not None
     assert SAYS["changed before an append came again"] in stopped.head.message
     assert lake.rows("source") == [2]
-    given_up = superseded(stopped, reapply=False).with_head(State.INTENT, message=None)
+    given_up = superseded(stopped, Consents.to(Consent.COLLATERAL)).with_head(State.INTENT, message=None)
     lake.journal.save(given_up, expects=State.CONFLICT, because="test")
     assert lake.go_on().head.state is State.DONE
     assert lake.rows("source") == [2]

@@ -11,8 +11,8 @@ from dataclasses import replace
 from lakewarden.catalog.lineage.graph import VersionGraph
 from lakewarden.catalog.lineage.versions import Effect, Version
 from lakewarden.catalog.model import RollbackStep
+from lakewarden.jobs.rollback.consents import Consent, Consents
 from lakewarden.jobs.rollback.records import removal_record
-from lakewarden.jobs.rollback.request import Consent
 from lakewarden.jobs.rollback.step import TableStep
 from lakewarden.jobs.rollback.values import TablePlan
 from support.fleets import CONTENT, FRESH, Kind, Told
@@ -151,7 +151,7 @@ def test_what_is_not_known_is_never_taken_for_clean() -> None:
 def test_losing_what_is_unknown_leaves_no_taint_behind() -> None:
     for case in cases(HISTORIES // 2, foreign=0.3):
         truth = [Truth(case.fleet, case.seeds, salt, only_told=False) for salt in (1, 2)]
-        consents = frozenset({Consent.LOSE_UNKNOWN, Consent.COLLATERAL})
+        consents = Consents.to(Consent.LOSE_UNKNOWN, Consent.COLLATERAL)
         plan = case.plan(replace(case.request, consents=consents))
         planned = {one.table_id: one for one in plan.tables}
         for table, life in case.fleet.lives.items():

@@ -7,8 +7,9 @@ import pytest
 from lakewarden.catalog.errors import NotFoundError
 from lakewarden.catalog.lineage.versions import Effect, Version
 from lakewarden.catalog.model import Dependency, OnRollback
+from lakewarden.jobs.rollback.consents import Consent, Consents
 from lakewarden.jobs.rollback.facts import PropertyChange, Reach, TableFacts, Unreachable
-from lakewarden.jobs.rollback.request import BadVersions, CommitsOf, Consent, RollbackRequest, ToVersion
+from lakewarden.jobs.rollback.request import BadVersions, CommitsOf, RollbackRequest, ToVersion
 from lakewarden.jobs.rollback.values import Blocked, RollbackPlan, Step, TablePlan
 from support.tables_by_hand import facts, history, plan
 
@@ -25,7 +26,7 @@ def reasons(made: RollbackPlan) -> list[Blocked]:
 
 
 def agreed(request: RollbackRequest, *consents: Consent) -> RollbackRequest:
-    return replace(request, consents=frozenset(consents))
+    return replace(request, consents=Consents.to(*consents))
 
 
 # what is undone, and to which version
@@ -279,7 +280,7 @@ def test_a_table_that_was_quarantined_by_a_rollback_is_not_set_aside_again() -> 
 def test_files_are_not_taken_out_of_an_append_only_table() -> None:
     seed = BadVersions(table_id="a", versions=(1,))
     request = RollbackRequest(
-        seeds=(seed,), undo=frozenset({"a"}), consents=frozenset({Consent.APPEND_ONLY, Consent.COLLATERAL})
+        seeds=(seed,), undo=frozenset({"a"}), consents=Consents.to(Consent.APPEND_ONLY, Consent.COLLATERAL)
     )
     made = plan(request, {"a": A}, facts("a", intact=frozenset({1, 2}), append_only=True))
     assert reasons(made) == [Blocked.NOT_UNDOABLE] and "append-only" in next(made.blockers())[1].message
@@ -422,7 +423,7 @@ def test_the_hash_is_that_of_what_is_decided_and_not_of_names() -> None:
     longer = {"a": A, "b": (*B, replace(B[1], version=2, inputs=()))}
     others = [
         plan(replace(BAD_LOAD, cascade=False), tables),
-        plan(agreed(BAD_LOAD, Consent.COLLATERAL), tables),
+        plan(agreed(BAD_LOAD, Consent.COLLATERAL), longer),
         plan(BAD_LOAD, longer),
         plan(BAD_LOAD, tables, facts("b", hold="case 12")),
         plan(BAD_LOAD, tables, facts("b", location="file:///elsewhere")),

@@ -5,8 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from lakewarden.catalog.model import Dependency, OnRollback
+from lakewarden.jobs.rollback.consents import Consent, Consents
 from lakewarden.jobs.rollback.render import as_json, as_mermaid, as_tree
-from lakewarden.jobs.rollback.request import BadVersions, Consent, RollbackRequest, ToVersion
+from lakewarden.jobs.rollback.request import BadVersions, RollbackRequest, ToVersion
 from lakewarden.jobs.rollback.values import RollbackPlan
 from support.tables_by_hand import facts, history, plan
 
@@ -22,7 +23,7 @@ REQUEST = RollbackRequest(seeds=(ToVersion(table_id="flights", version=2),), cas
 
 
 def worked_example(*consents: Consent) -> RollbackPlan:
-    return plan(replace(REQUEST, consents=frozenset(consents)), FLEET)
+    return plan(replace(REQUEST, consents=Consents.to(*consents)), FLEET)
 
 
 def test_the_page_shows_the_tree_of_the_worked_example() -> None:
@@ -74,7 +75,7 @@ def test_every_way_a_table_can_go_has_its_words() -> None:
     request = RollbackRequest(
         seeds=(BadVersions(table_id="a", versions=(1,)),),
         undo=frozenset({"a"}),
-        consents=frozenset({Consent.QUARANTINE_BORN_TAINTED}),
+        consents=Consents.to(Consent.QUARANTINE_BORN_TAINTED),
     )
     cascade = (Dependency(upstream="a", on_rollback=OnRollback.CASCADE),)
     block = (Dependency(upstream="a", on_rollback=OnRollback.BLOCK),)
