@@ -3,8 +3,9 @@
 import getpass
 from dataclasses import dataclass
 
-from lakewarden.catalog.errors import UnavailableError
+from lakewarden.catalog.errors import NotFoundError, PreconditionError, UnavailableError
 from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.system.base import SYSTEM_TABLES
 from lakewarden.catalog.system.rows import system_rows
 from lakewarden.daemon.enlist import enlist_system_tables
 from lakewarden.daemon.wiring import Services
@@ -23,10 +24,26 @@ class Initialised:
 def initialise(services: Services) -> Initialised:
     """Create the system tables if absent, and enlist them in the metastore. Interrupted, it is simply run again."""
     created = not services.store.exists()
+    if created:
+        _refuse_lost(services)
     services.settings.home.mkdir(parents=True, exist_ok=True)
     services.store.create(system_rows(services.store, now=services.clock.now(), actor=getpass.getuser()))
     reach("init.created")
     return Initialised(created=created, metastore_note=_enlist(services))
+
+
+def _refuse_lost(services: Services) -> None:
+    """Nobody gets an empty `lakewarden.tables` in place of one that was lost."""
+    for table in SYSTEM_TABLES[1:]:
+        try:
+            used = services.store.rows(table).version > 0
+        except NotFoundError:
+            continue
+        if used:
+            raise PreconditionError(
+                f"lakewarden.tables is gone, while lakewarden.{table.name} has a history: it was lost, not never made.",
+                hint="`lakewarden system repair --backup FOLDER` brings it back from a backup.",
+            )
 
 
 def _enlist(services: Services) -> str | None:

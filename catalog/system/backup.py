@@ -1,12 +1,13 @@
 """A second copy of the seven system tables, all as of one moment, with their whole history. First a plan, then the copy.
 
-A backup is a store like any other (`lakewarden system verify` and `sql` read it). Files never change under their name, so
-repeating a backup to the same place copies only what is new.
+A backup is a store like any other (`lakewarden system verify` and `sql` read it). Repeating a backup to the same place copies
+only what is new: data files never change under their name, log files are compared by content (after a repair the
+same version may be another commit of the very same size). What is there already is looked at again, not believed.
 """
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from hashlib import sha256
@@ -26,7 +27,12 @@ __all__ = [
     "BackedUp",
     "Backup",
     "BackupPlan",
+    "BackupSource",
     "Copied",
+    "check_files",
+    "is_log_file",
+    "log_version",
+    "open_backup",
     "plan_backup",
     "read_backup",
     "run_backup",
@@ -40,7 +46,7 @@ _LOG_FILE = re.compile(r"^_delta_log/(\d{20})\.(?:json|checkpoint(?:\..+)?\.parq
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Copied:
-    """One file of a backup: its path below the store, size in bytes and SHA-256 (None while only planned)."""
+    """One file of a backup: its path below the store, size in bytes and SHA-256 (None: a data file, while only planned)."""
 
     path: str
     size_bytes: int
@@ -86,6 +92,34 @@ class Backup:
         return next(one.version for one in self.tables if one.table is name)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BackupSource:
+    """A backup to take files from: where it is (canonical), how it is opened, its manifest."""
+
+    location: str
+    options: StorageOptions
+    backup: Backup
+
+    def files_of(self, table: SystemTable[Any]) -> tuple[Copied, ...]:
+        """The files of one table."""
+        return tuple(one for one in self.backup.files if one.path.startswith(f"{table.name}/"))
+
+    def check(self, files: Iterable[Copied]) -> None:
+        """Raise `UnreadableError` unless the backup has all these files as its manifest says."""
+        check_files(open_store(self.location, self.options), files)
+
+
+def open_backup(location: str, options: StorageOptions) -> BackupSource:
+    """The backup at a canonical location. Raises `NotFoundError` where there is none, `UnreadableError`."""
+    found = read_backup(location, options)
+    if found is None:
+        raise NotFoundError(
+            f"There is no backup at {location}.",
+            hint="Give the folder that `lakewarden system backup` wrote.",
+        )
+    return BackupSource(location=location, options=options, backup=found)
+
+
 def plan_backup(store: SystemStore, destination: str, options: StorageOptions) -> BackupPlan:
     """Look what is to be copied to a canonical location. Raises `RefusedError` if something else lives there."""
     source = _root(store)
@@ -99,14 +133,15 @@ def plan_backup(store: SystemStore, destination: str, options: StorageOptions) -
         for table, snapshot in snapshots
     )
     _refuse_other(target, before, tables)
-    known = {one.path: one for one in before.files} if before is not None else {}
+    held = {one.path: one for one in before.files} if before is not None else {}
     wanted = [file for table, snapshot in snapshots for file in _files_of(store, table, snapshot)]
+    known = {file.path: held[file.path] for file in wanted if _is_known(held, file, target)}
     return BackupPlan(
         source=source,
         destination=destination,
         tables=tables,
-        files=tuple(file for file in wanted if not _is_known(known, file)),
-        known=tuple(known[file.path] for file in wanted if _is_known(known, file)),
+        files=tuple(file for file in wanted if file.path not in known),
+        known=tuple(known.values()),
     )
 
 
@@ -130,7 +165,10 @@ def run_backup(store: SystemStore, plan: BackupPlan, options: StorageOptions, *,
     backup = Backup(source=plan.source, made_at=clock.now(), tables=plan.tables, files=(*plan.known, *copied))
     for one in plan.tables:
         _check_complete(one, plan.destination, options, {file.path for file in backup.files})
-    target.write(MANIFEST, json.dumps(asdict(backup), default=_as_json, indent=1).encode())
+    check_files(target, [file for file in backup.files if is_log_file(file.path)])
+    reach("system.backup.manifest")
+    manifest = json.loads(json.dumps(asdict(backup), default=_as_json))
+    target.write(MANIFEST, json.dumps({**manifest, "seal": _seal(manifest)}, indent=1).encode())
     target.delete(_STARTED)
     return backup
 
@@ -143,6 +181,8 @@ def read_backup(location: str, options: StorageOptions) -> Backup | None:
         return None
     try:
         manifest = json.loads(content)
+        if manifest.pop("seal", None) not in (None, _seal(manifest)):
+            raise ValueError("the seal is broken")
         return Backup(
             source=manifest["source"],
             made_at=datetime.fromisoformat(manifest["made_at"]),
@@ -150,7 +190,42 @@ def read_backup(location: str, options: StorageOptions) -> Backup | None:
             files=tuple(Copied(**one) for one in manifest["files"]),
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise UnreadableError(f"The manifest of the backup at {location} cannot be read.") from error
+        raise UnreadableError(
+            f"The manifest of the backup at {location} cannot be read.", hint="Use another backup."
+        ) from error
+
+
+def check_files(place: FileStore, files: Iterable[Copied]) -> None:
+    """Whether a place holds these files as its manifest has them. Raises `UnreadableError` for the first that differs."""
+    for file in files:
+        try:
+            content = place.read(file.path)
+        except FileNotFoundError:
+            content = b""
+        if len(content) != file.size_bytes or sha256(content).hexdigest() != file.digest:
+            renewed = place.exists(_STARTED)
+            raise UnreadableError(
+                f"{file.path} of the backup at {place.root} is not what its manifest says.",
+                hint="It was being renewed: run `lakewarden system backup` again, or use another."
+                if renewed
+                else "Use another backup.",
+            )
+
+
+def log_version(path: str) -> int | None:
+    """The version of a log file (commit or checkpoint), by its path relative to the table; None for any other file."""
+    match = _LOG_FILE.match(path)
+    return int(match[1]) if match else None
+
+
+def is_log_file(path: str) -> bool:
+    """Whether a path of a backup is that of a log file."""
+    return log_version(path.partition("/")[2]) is not None
+
+
+def _seal(manifest: Mapping[str, Any]) -> str:
+    """A digest of everything else that a manifest says."""
+    return sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
 
 
 def _one_moment(store: SystemStore) -> list[tuple[SystemTable[Any], Snapshot]]:
@@ -179,18 +254,34 @@ def _one_moment(store: SystemStore) -> list[tuple[SystemTable[Any], Snapshot]]:
 def _files_of(store: SystemStore, table: SystemTable[Any], snapshot: Snapshot) -> Iterator[Copied]:
     files = open_store(store.location(table), store.storage())
     for entry in files.list("", recursive=True):
-        if not entry.is_dir and _belongs(entry, snapshot.version):
-            yield Copied(path=f"{table.name}/{entry.path}", size_bytes=entry.size_bytes)
+        if entry.is_dir or not _belongs(entry, snapshot.version):
+            continue
+        digest = None
+        if log_version(entry.path) is not None:
+            try:
+                digest = sha256(files.read(entry.path)).hexdigest()
+            except FileNotFoundError:
+                continue  # cleaned up just now
+        yield Copied(path=f"{table.name}/{entry.path}", size_bytes=entry.size_bytes, digest=digest)
 
 
 def _belongs(entry: FileEntry, version: int) -> bool:
     """Data files, and log files up to the version. `_last_checkpoint` is a hint that may point further: left out."""
-    match = _LOG_FILE.match(entry.path)
-    return int(match[1]) <= version if match else entry.path.startswith(f"{BUCKET}=")
+    number = log_version(entry.path)
+    return number <= version if number is not None else entry.path.startswith(f"{BUCKET}=")
 
 
-def _is_known(known: dict[str, Copied], file: Copied) -> bool:
-    return file.path in known and known[file.path].size_bytes == file.size_bytes
+def _is_known(held: Mapping[str, Copied], file: Copied, target: FileStore) -> bool:
+    """Whether an earlier backup has the very file, and still has it."""
+    before = held.get(file.path)
+    if before is None or before.size_bytes != file.size_bytes:
+        return False
+    try:
+        if file.digest is None:
+            return target.stat(file.path).size_bytes == file.size_bytes
+        return before.digest == file.digest == sha256(target.read(file.path)).hexdigest()
+    except FileNotFoundError:
+        return False
 
 
 def _refuse_other(target: FileStore, before: Backup | None, tables: tuple[BackedUp, ...]) -> None:

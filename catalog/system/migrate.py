@@ -5,6 +5,7 @@ raises `lakewarden.schema_version`. A daemon that knows only the older version m
 commit and steps down (`OutdatedError`).
 """
 
+import re
 from typing import Any
 
 import pyarrow as pa
@@ -28,10 +29,16 @@ from lakewarden.catalog.system.snapshot import take_snapshot
 
 __all__ = ["create_table", "upgrade"]
 
+_ENTRY = re.compile(r"_delta_log/\d{20}\.(?:json|checkpoint)")
+
 
 def create_table(table: SystemTable[Any], location: str, options: StorageOptions, note: Note) -> None:
-    """Create an empty system table unless it is there."""
-    if open_store(location, options).exists(commit_path(0)):
+    """Create an empty system table unless it is there. Raises `UnreadableError` where a damaged log is."""
+    files = open_store(location, options)
+    if files.exists(commit_path(0)):
+        return
+    if any(_ENTRY.search(entry.path) for entry in files.list("_delta_log")):
+        open_at(location, options, name=table.name)  # its log begins with a checkpoint, or it is no log
         return
     path = local_path(location)
     if path is not None:

@@ -1,14 +1,13 @@
-"""Repair of the system tables: a plan made of what `verify` found and what a backup holds; then the plan is carried out.
+"""Repair of the system tables: carries out what catalog/system/repair_plan.py has planned.
 
-What can be put back is put back from the backup, file by file (a file never changes under its name). Only what no
-backup holds is given up, and that needs consent: each step says what it loses. Repair with the daemon stopped.
+What can be put back is put back from the backup, file by file, or as a whole table where its log is lost
+(catalog/system/put_back.py). What lay there is kept aside in `_broken-...`, never deleted. Only what no backup holds is
+given up, and that needs consent: each step says what it loses. Repair with the daemon stopped.
 """
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
-from hashlib import sha256
 from typing import Any, assert_never
 
 import pyarrow as pa
@@ -16,282 +15,114 @@ from deltalake import DeltaTable
 
 from lakewarden.catalog.errors import ConsentError, UnreadableError
 from lakewarden.catalog.failpoints import reach
-from lakewarden.catalog.storage import FileStore, StorageOptions, open_store
-from lakewarden.catalog.system.backup import Backup, Copied
-from lakewarden.catalog.system.base import SystemStore, SystemTable
+from lakewarden.catalog.storage import FileStore, open_store
+from lakewarden.catalog.system.backup import BackupSource
+from lakewarden.catalog.system.base import ROLLBACKS, TABLES, SystemStore, SystemTable
 from lakewarden.catalog.system.codec import codec
 from lakewarden.catalog.system.commits import Note, commit, properties, removal
 from lakewarden.catalog.system.handles import answering, open_at
+from lakewarden.catalog.system.put_back import move_aside, pause_everything, put_back, put_files
+from lakewarden.catalog.system.repair_plan import (
+    CreateAgain,
+    CutHistory,
+    CutLog,
+    DropFiles,
+    RepairPlan,
+    RestoreFiles,
+    RestoreTable,
+    RewriteRows,
+    SetAside,
+    SetProperties,
+    Step,
+)
 from lakewarden.catalog.system.rows import system_rows
 from lakewarden.catalog.system.schema import bucket_of, kept_properties
 from lakewarden.catalog.system.snapshot import Piece, Snapshot, take_snapshot
-from lakewarden.catalog.system.verify import Damage, FaultyRows, Problem, data_files, faulty_rows
+from lakewarden.catalog.system.verify import FaultyRows, data_files, faulty_rows
 
-__all__ = [
-    "CreateAgain",
-    "CutLog",
-    "DropFiles",
-    "RepairPlan",
-    "RestoreFiles",
-    "RestoreTable",
-    "RewriteRows",
-    "SetProperties",
-    "Step",
-    "plan_repair",
-    "repair",
-]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RestoreFiles:
-    """Copy single files back from the backup. Nothing is lost."""
-
-    table: SystemTable[Any]
-    files: tuple[Copied, ...]
-    loses: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RestoreTable:
-    """Put the whole table back as the backup has it; today's log is moved aside into `_broken-...`."""
-
-    table: SystemTable[Any]
-    version: int
-    files: tuple[Copied, ...]
-    loses: str | None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CutLog:
-    """End the log before the first entry that cannot be read; it and what follows is moved aside into `_broken-...`."""
-
-    table: SystemTable[Any]
-    version: int
-    loses: str | None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DropFiles:
-    """Take files that are gone or unreadable, and that no backup has, out of the table."""
-
-    table: SystemTable[Any]
-    paths: tuple[str, ...]
-    loses: str | None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RewriteRows:
-    """Take out older rows of a key and unreadable rows, move rows to the bucket of their key."""
-
-    table: SystemTable[Any]
-    loses: str | None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CreateAgain:
-    """Create what is missing, upgrade what is old, write the rows of the system tables themselves."""
-
-    tables: tuple[SystemTable[Any], ...]
-    loses: str | None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SetProperties:
-    """Set the properties again that time travel depends on."""
-
-    table: SystemTable[Any]
-    loses: str | None = None
-
+__all__ = ["repair"]
 
 _VERSION = re.compile(r"/(\d{20})\.")
-Step = RestoreFiles | RestoreTable | CutLog | DropFiles | RewriteRows | CreateAgain | SetProperties
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RepairPlan:
-    """Steps in order, and problems that no step helps against."""
-
-    steps: tuple[Step, ...]
-    beyond: tuple[Problem, ...] = ()
-
-    @property
-    def losses(self) -> tuple[str, ...]:
-        """What is given up, one sentence each; consent is to these."""
-        return tuple(step.loses for step in self.steps if step.loses is not None)
-
-
-def plan_repair(problems: Sequence[Problem], backup: Backup | None) -> RepairPlan:
-    """What to do about each problem, by table. Pure."""
-    steps: list[Step] = []
-    beyond: list[Problem] = []
-    again: list[Problem] = []
-    for table in dict.fromkeys(problem.table for problem in problems):
-        mine = [problem for problem in problems if problem.table == table]
-        broken = [one for one in mine if one.damage in (Damage.TABLE_MISSING, Damage.LOG_BROKEN)]
-        again += [one for one in mine if one.damage in (Damage.SELF_MISSING, Damage.SCHEMA_OLD)]
-        if broken:
-            step = _for_log(table, broken, backup)
-            if step is not None:
-                steps.append(step)
-            elif all(one.damage is Damage.TABLE_MISSING for one in broken):
-                again += broken
-            else:
-                beyond += broken
-            continue
-        steps += _for_contents(table, mine, backup)
-    if again:
-        steps.append(_for_missing(again))
-    return RepairPlan(steps=tuple(steps), beyond=tuple(beyond))
-
-
-def _for_log(table: SystemTable[Any], broken: Sequence[Problem], backup: Backup | None) -> Step | None:
-    """The step that loses least: missing entries from the backup, else the shorter of cutting and restoring."""
-    held = (
-        {}
-        if backup is None
-        else {one.path: one for one in backup.files if one.path.startswith(f"{table.name}/")}
-    )
-    wanted = [f"{table.name}/{one.path}" for one in broken if one.path is not None]
-    if wanted and len(wanted) == len(broken) and all(path in held for path in wanted):
-        return RestoreFiles(table=table, files=tuple(held[path] for path in wanted))
-    intact = (
-        min((int(match[1]) for path in wanted if (match := _VERSION.search(path))), default=0) - 1
-    )  # the last version before the damage
-    if intact >= 0 and (backup is None or backup.version_of(table.name) <= intact):
-        return CutLog(
-            table=table,
-            version=intact + 1,
-            loses=f"Changes of lakewarden.{table.name} after version {intact}.",
-        )
-    if backup is None:
-        return None
-    version = backup.version_of(table.name)
-    return RestoreTable(
-        table=table,
-        version=version,
-        files=tuple(held.values()),
-        loses=f"Changes of lakewarden.{table.name} after version {version} ({backup.made_at:%Y-%m-%d %H:%M} UTC).",
-    )
-
-
-def _for_contents(table: SystemTable[Any], mine: Sequence[Problem], backup: Backup | None) -> list[Step]:
-    held = {file.path: file for file in backup.files} if backup is not None else {}
-    files = [one for one in mine if one.damage in (Damage.FILE_MISSING, Damage.FILE_UNREADABLE)]
-    restored = [held[path] for one in files if (path := f"{table.name}/{one.path}") in held]
-    lost = [one for one in files if f"{table.name}/{one.path}" not in held]
-    steps: list[Step] = []
-    if restored:
-        steps.append(RestoreFiles(table=table, files=tuple(restored)))
-    if lost:
-        rows = (
-            "an unknown number of"
-            if any(one.rows is None for one in lost)
-            else sum(one.rows or 0 for one in lost)
-        )
-        steps.append(
-            DropFiles(
-                table=table,
-                paths=tuple(one.path for one in lost if one.path is not None),
-                loses=f"{rows} rows of lakewarden.{table.name} that no backup has.",
-            )
-        )
-    if any(one.damage in (Damage.ROW_DUPLICATE, Damage.ROW_MISPLACED, Damage.ROW_UNREADABLE) for one in mine):
-        unreadable = sum(one.rows or 0 for one in mine if one.damage is Damage.ROW_UNREADABLE)
-        loses = f"{unreadable} unreadable rows of lakewarden.{table.name}." if unreadable else None
-        steps.append(RewriteRows(table=table, loses=loses))
-    if any(one.damage is Damage.PROPERTIES for one in mine):
-        steps.append(SetProperties(table=table))
-    return steps
-
-
-def _for_missing(again: Sequence[Problem]) -> CreateAgain:
-    gone = sorted({str(one.table.name) for one in again if one.damage is Damage.TABLE_MISSING})
-    loses = (
-        f"Everything in {', '.join(f'lakewarden.{name}' for name in gone)}: no backup has it."
-        if gone
-        else None
-    )
-    return CreateAgain(tables=tuple(dict.fromkeys(one.table for one in again)), loses=loses)
+_POINTER = "_delta_log/_last_checkpoint"
 
 
 def repair(
     store: SystemStore,
     plan: RepairPlan,
     *,
-    backup_location: str | None,
-    backup_options: StorageOptions,
+    source: BackupSource | None,
     consent: bool,
     now: datetime,
     note: Note,
 ) -> None:
-    """Carry a plan out. Raises `ConsentError` before anything is changed if it loses something and nobody agreed."""
+    """Carry a plan out. Raises, before anything is changed, `ConsentError` if it loses something and nobody agreed, and
+    `UnreadableError` if the backup lacks a file, or has another one than its manifest says."""
     if plan.losses and not consent:
         raise ConsentError(
-            "The repair gives something up: " + " ".join(plan.losses), hint="Repeat with --yes to agree."
+            "The repair gives something up: " + " ".join(plan.losses),
+            hint="Repeat with --accept-loss to agree.",
         )
+    taken = [
+        file for step in plan.steps if isinstance(step, RestoreFiles | RestoreTable) for file in step.files
+    ]
+    if taken:
+        _needed(source).check(taken)
+    whole = {step.table for step in plan.steps if isinstance(step, RestoreTable)}
+    if ROLLBACKS in whole and TABLES not in whole:
+        pause_everything(store, _needed(source), now=now, actor=note.actor)
     for step in plan.steps:
-        match step:
-            case RestoreFiles():
-                _copy_back(store, step.table, step.files, backup_location, backup_options)
-            case RestoreTable():
-                _restore_table(store, step, backup_location, backup_options, now)
-            case CutLog():
-                _cut_log(store, step, now)
-            case DropFiles():
-                _drop_files(store, step, note)
-            case RewriteRows():
-                _rewrite_rows(store, step.table, note)
-            case CreateAgain():
-                store.create(system_rows(store, now=now, actor=note.actor))
-            case SetProperties():
-                _set_properties(store, step.table, note)
-            case _:
-                assert_never(step)
+        _carry_out(store, step, source, now=now, note=note)
         reach("system.repaired")
 
 
-def _copy_back(
-    store: SystemStore,
-    table: SystemTable[Any],
-    files: Sequence[Copied],
-    location: str | None,
-    options: StorageOptions,
+def _carry_out(
+    store: SystemStore, step: Step, source: BackupSource | None, *, now: datetime, note: Note
 ) -> None:
-    """Copy files into the table: data first, then the log in order."""
-    if location is None:
-        raise UnreadableError("The plan needs the backup it was made with.", hint="Name it with --from.")
-    source = open_store(location, options)
-    target = open_store(store.location(table), store.storage())
-    for file in sorted(files, key=lambda one: ("/_delta_log/" in one.path, one.path)):
-        content = source.read(file.path)
-        if sha256(content).hexdigest() != file.digest:
-            raise UnreadableError(
-                f"{file.path} of the backup is not what its manifest says.", hint="Use another."
-            )
-        target.write(file.path.removeprefix(f"{table.name}/"), content)
+    match step:
+        case RestoreFiles():
+            put_files(store, step.table, step.files, _needed(source), now=now)
+        case RestoreTable():
+            put_back(store, step.table, step.files, _needed(source), now=now, note=note)
+        case CutLog():
+            _cut_log(store, step, now)
+        case CutHistory():
+            _cut_history(store, step, now)
+        case SetAside():
+            files = open_store(store.location(step.table), store.storage())
+            pointer = [_POINTER] if files.exists(_POINTER) else []
+            move_aside(files, [*pointer, *step.paths], now)
+        case DropFiles():
+            _drop_files(store, step, note)
+        case RewriteRows():
+            _rewrite_rows(store, step.table, note)
+        case CreateAgain():
+            store.create(system_rows(store, now=now, actor=note.actor))
+        case SetProperties():
+            _set_properties(store, step.table, note)
+        case _:
+            assert_never(step)
 
 
-def _restore_table(
-    store: SystemStore, step: RestoreTable, location: str | None, options: StorageOptions, now: datetime
-) -> None:
-    files = open_store(store.location(step.table), store.storage())
-    _move_aside(files, [entry.path for entry in files.list("_delta_log") if not entry.is_dir], now)
-    _copy_back(store, step.table, step.files, location, options)
+def _needed(source: BackupSource | None) -> BackupSource:
+    if source is None:
+        raise UnreadableError("The plan needs the backup it was made with.", hint="Name it with --backup.")
+    return source
 
 
 def _cut_log(store: SystemStore, step: CutLog, now: datetime) -> None:
+    """Newest first: until the damaged entry itself is gone, the log is known to be damaged."""
     files = open_store(store.location(step.table), store.storage())
     paths = [entry.path for entry in files.list("_delta_log") if not entry.is_dir]
     late = [path for path in paths if (match := _VERSION.search(path)) and int(match[1]) >= step.version]
-    pointer = [path for path in paths if path.endswith("/_last_checkpoint")]
-    _move_aside(files, [*pointer, *late], now)
+    move_aside(files, [one for one in paths if one == _POINTER], now)
+    move_aside(files, late, now, newest_first=True)
 
 
-def _move_aside(files: FileStore, paths: Sequence[str], now: datetime) -> None:
-    """Newest first, so that at no time the log has a hole that was not there before."""
-    for path in sorted(paths, reverse=True):
-        files.write(f"_broken-{now:%Y%m%dT%H%M%S}/{path.rpartition('/')[2]}", files.read(path))
-        files.delete(path)
+def _cut_history(store: SystemStore, step: CutHistory, now: datetime) -> None:
+    files = open_store(store.location(step.table), store.storage())
+    paths = [entry.path for entry in files.list("_delta_log") if not entry.is_dir]
+    old = [path for path in paths if (match := _VERSION.search(path)) and int(match[1]) < step.version]
+    move_aside(files, old, now)
 
 
 def _drop_files(store: SystemStore, step: DropFiles, note: Note) -> None:

@@ -141,11 +141,11 @@ class DeltaSystemStore:
         for _ in _attempts():
             token = 1 + max(at_least, *(self._token(table) for table in SYSTEM_TABLES))
             fence = Fence(token=token, incarnation=incarnation)
-            if self._fence_off(first, fence):
+            if self.fence_off(first, fence):
                 break
         else:
             raise ConflictError("No leader could be fenced in: too many daemons start at once.")
-        if not all(_each(others, lambda table: self._fence_off(table, fence))):
+        if not all(_each(others, lambda table: self.fence_off(table, fence))):
             raise FencedError("A newer leader has overtaken this one while it took over.")
         return fence
 
@@ -202,7 +202,7 @@ class DeltaSystemStore:
                 files.discard(action.path)
             return None
 
-    def _fence_off(self, table: SystemTable[Any], fence: Fence) -> bool:
+    def fence_off(self, table: SystemTable[Any], fence: Fence) -> bool:
         """Commit the token to one table; False if the table has it, or a higher one, already."""
         note = Note(actor=self._actor, because="a new leader", fence=fence)
         for _ in _attempts():

@@ -1,24 +1,24 @@
 """Are the system tables whole? Every file read, every row decoded, every key looked at once.
 
-Findings are values; `catalog/system/repair.py` makes a plan of them.
+Findings are values; `catalog/system/repair_plan.py` makes a plan of them.
 """
 
-import json
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
+from hashlib import sha256
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from lakewarden.catalog.errors import NotFoundError, UnreadableError
 from lakewarden.catalog.storage import FileStore, open_store
+from lakewarden.catalog.system.backup import BackupSource
 from lakewarden.catalog.system.base import SYSTEM_TABLES, TABLES, SystemStore, SystemTable
 from lakewarden.catalog.system.codec import Key, codec, keys_of
 from lakewarden.catalog.system.files import ColumnCache, DataFiles
-from lakewarden.catalog.system.handles import commit_path, open_at
+from lakewarden.catalog.system.handles import open_at
+from lakewarden.catalog.system.log_files import damaged_since, log_problems
+from lakewarden.catalog.system.problems import Damage, Problem
 from lakewarden.catalog.system.rows import system_table_id
 from lakewarden.catalog.system.schema import (
     SCHEMA_VERSION,
@@ -28,36 +28,7 @@ from lakewarden.catalog.system.schema import (
 )
 from lakewarden.catalog.system.snapshot import Piece, Snapshot, take_snapshot
 
-__all__ = ["Damage", "FaultyRows", "Problem", "data_files", "faulty_rows", "verify"]
-
-_COMMIT = re.compile(r"_delta_log/(\d{20})\.json$")
-_CHECKPOINT = re.compile(r"_delta_log/(\d{20})\.checkpoint(?:\..+)?\.parquet$")
-
-
-class Damage(StrEnum):
-    """What can be wrong with a system table."""
-
-    TABLE_MISSING = "table_missing"
-    LOG_BROKEN = "log_broken"
-    FILE_MISSING = "file_missing"
-    FILE_UNREADABLE = "file_unreadable"
-    ROW_DUPLICATE = "row_duplicate"
-    ROW_MISPLACED = "row_misplaced"
-    ROW_UNREADABLE = "row_unreadable"
-    SELF_MISSING = "self_missing"
-    PROPERTIES = "properties"
-    SCHEMA_OLD = "schema_old"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Problem:
-    """One thing that is wrong. `path` is the file concerned, relative to the table; `rows` how many rows, if known."""
-
-    table: SystemTable[Any]
-    damage: Damage
-    message: str
-    path: str | None = None
-    rows: int | None = None
+__all__ = ["FaultyRows", "data_files", "faulty_rows", "verify"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,22 +43,29 @@ class FaultyRows:
         return bool(self.duplicate or self.misplaced or self.unreadable)
 
 
-def verify(store: SystemStore) -> tuple[Problem, ...]:
-    """Check all seven tables. Reads everything; changes nothing. Raises `OutdatedError`, `UnavailableError`."""
-    return tuple(problem for table in SYSTEM_TABLES for problem in _verify_table(store, table))
+def verify(store: SystemStore, source: BackupSource | None = None) -> tuple[Problem, ...]:
+    """Check all seven tables; with a backup at hand, look as well whether what it has is still the same here.
+
+    Reads everything; changes nothing. Raises `OutdatedError`, `UnavailableError`."""
+    return tuple(problem for table in SYSTEM_TABLES for problem in _verify_table(store, table, source))
 
 
-def _verify_table(store: SystemStore, table: SystemTable[Any]) -> Iterator[Problem]:
+def _verify_table(
+    store: SystemStore, table: SystemTable[Any], source: BackupSource | None
+) -> Iterator[Problem]:
     files = open_store(store.location(table), store.storage())
-    broken = _log_problems(table, files)
-    if broken:
-        yield from broken
+    found = log_problems(table, files)
+    if source is not None:
+        found += damaged_since(table, files, source)
+    yield from found
+    if any(one.damage is not Damage.CHECKPOINT_BROKEN for one in found):
         return
     try:
         handle = open_at(store.location(table), store.storage(), name=table.name)
         snapshot = take_snapshot(handle, table.name)
     except (NotFoundError, UnreadableError) as error:
-        yield Problem(table=table, damage=Damage.LOG_BROKEN, message=str(error))
+        if not found:
+            yield Problem(table=table, damage=Damage.LOG_BROKEN, message=str(error))
         return
     if snapshot.schema_version < SCHEMA_VERSION:
         message = f"Its schema has version {snapshot.schema_version}, today's is {SCHEMA_VERSION}."
@@ -98,9 +76,10 @@ def _verify_table(store: SystemStore, table: SystemTable[Any]) -> Iterator[Probl
             message = f"Its property {name} is {configuration.get(name)} instead of {value}."
             yield Problem(table=table, damage=Damage.PROPERTIES, message=message)
     data = data_files(store, table)
+    digests = {} if source is None else {one.path: one.digest for one in source.files_of(table)}
     readable: list[Piece] = []
     for piece in snapshot.pieces:
-        problem = _file_problem(table, files, data, piece)
+        problem = _file_problem(table, files, data, piece) or _file_changed(table, files, piece, digests)
         if problem is None:
             readable.append(piece)
         else:
@@ -114,49 +93,6 @@ def data_files(store: SystemStore, table: SystemTable[Any]) -> DataFiles:
     """The data files of a table, with a cache of their own."""
     files = open_store(store.location(table), store.storage())
     return DataFiles(files, codec(table).schema, statistics_columns(table), ColumnCache())
-
-
-def _log_problems(table: SystemTable[Any], files: FileStore) -> list[Problem]:
-    entries = [entry.path for entry in files.list("_delta_log")]
-    commits = sorted(int(match[1]) for path in entries if (match := _COMMIT.search(path)))
-    checkpoints = sorted(int(match[1]) for path in entries if (match := _CHECKPOINT.search(path)))
-    if not commits and not checkpoints:
-        return [Problem(table=table, damage=Damage.TABLE_MISSING, message="It is not there.")]
-    first = commits[0] if commits and commits[0] == 0 else (checkpoints[0] if checkpoints else 0)
-    last = max(commits[-1] if commits else 0, checkpoints[-1] if checkpoints else 0)
-    problems = []
-    for version in range(first, last + 1):
-        path = commit_path(version)
-        if version not in commits:
-            if version == first and version in checkpoints:
-                continue  # the log begins with a checkpoint: what came before it was cleaned up
-            sentence = f"Its log has a gap: version {version} is missing."
-        elif not _is_json_lines(files.read(path)):
-            sentence = f"The log entry of version {version} cannot be read."
-        else:
-            continue
-        problems.append(Problem(table=table, damage=Damage.LOG_BROKEN, message=sentence, path=path))
-    for entry in entries:
-        if _CHECKPOINT.search(entry) and not _is_parquet(files.read(entry)):
-            sentence = f"The checkpoint {entry.rpartition('/')[2]} cannot be read."
-            problems.append(Problem(table=table, damage=Damage.LOG_BROKEN, message=sentence, path=entry))
-    return problems
-
-
-def _is_parquet(content: bytes) -> bool:
-    try:
-        pq.ParquetFile(pa.BufferReader(content)).read()
-    except (pa.ArrowException, OSError):
-        return False
-    return True
-
-
-def _is_json_lines(content: bytes) -> bool:
-    try:
-        lines = [json.loads(line) for line in content.splitlines() if line.strip()]
-    except ValueError:
-        return False
-    return bool(lines) and all(isinstance(line, dict) for line in lines)
 
 
 def _file_problem(table: SystemTable[Any], files: FileStore, data: DataFiles, piece: Piece) -> Problem | None:
@@ -178,6 +114,19 @@ def _file_problem(table: SystemTable[Any], files: FileStore, data: DataFiles, pi
             table=table, damage=Damage.FILE_UNREADABLE, message=message, path=piece.path, rows=piece.rows
         )
     return None
+
+
+def _file_changed(
+    table: SystemTable[Any], files: FileStore, piece: Piece, digests: Mapping[str, str | None]
+) -> Problem | None:
+    """Data files never change under their name: one that a backup has with other contents was damaged."""
+    digest = digests.get(f"{table.name}/{piece.path}")
+    if digest is None or sha256(files.read(piece.path)).hexdigest() == digest:
+        return None
+    message = f"Its data file {piece.path} is not what it was when the backup was made."
+    return Problem(
+        table=table, damage=Damage.FILE_UNREADABLE, message=message, path=piece.path, rows=piece.rows
+    )
 
 
 def _row_problems(

@@ -8,7 +8,7 @@ import typer
 from lakewarden.daemon.log import configure
 from lakewarden.daemon.wiring import Services, open_services
 
-__all__ = ["DryRun", "Home", "Table", "Yes", "confirm", "opened"]
+__all__ = ["DryRun", "Home", "Table", "Yes", "confirm", "opened", "opened_anyhow"]
 
 Home = Annotated[
     Path | None,
@@ -21,10 +21,16 @@ Table = Annotated[str, typer.Argument(help="db.table, a path, a URI or a table_i
 
 def opened(home: Path | None) -> Services:
     """The services of an initialised home. Raises `PreconditionError` if `init` was never run."""
+    services = opened_anyhow(home)
+    services.require_initialised()
+    return services
+
+
+def opened_anyhow(home: Path | None) -> Services:
+    """The services of a home whose system tables may be damaged or gone."""
     services = open_services(home=home)
     # Programs read standard output: what the command's own workers have to say goes elsewhere, and only if it matters.
     configure(level="warning", format=services.settings.log_format)
-    services.require_initialised()
     return services
 
 

@@ -5,21 +5,23 @@ from typing import Annotated
 import typer
 
 from lakewarden.catalog.access import Deed
-from lakewarden.catalog.errors import ConsentError, ExitCode, UsageError
-from lakewarden.catalog.storage import StorageOptions, canonical
-from lakewarden.catalog.system.backup import plan_backup, read_backup, run_backup
-from lakewarden.catalog.system.commits import Note
-from lakewarden.catalog.system.repair import plan_repair
-from lakewarden.catalog.system.repair import repair as repair_tables
+from lakewarden.catalog.errors import ConsentError, ExitCode
+from lakewarden.catalog.storage import canonical
+from lakewarden.catalog.system.backup import plan_backup, run_backup
 from lakewarden.catalog.system.verify import verify as verify_tables
 from lakewarden.daemon.audit import audited
-from lakewarden.daemon.cli.common import DryRun, Home, Yes, confirm, opened
+from lakewarden.daemon.cli.common import DryRun, Home, Yes, confirm, opened, opened_anyhow
 from lakewarden.daemon.cli.output import Format, Output, note, show, show_one
+from lakewarden.daemon.mend import backup_at, mend, next_step, planned, step_tables
 
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Back up, verify and repair the system tables."
 )
 
+FromBackup = Annotated[
+    str | None,
+    typer.Option("--backup", help="A folder that `system backup` wrote, to compare with and take from."),
+]
 Destination = Annotated[str, typer.Argument(help="A folder outside the system location.")]
 
 
@@ -45,9 +47,11 @@ def backup(
 
 
 @app.command()
-def verify(home: Home = None, output: Output = Format.TABLE) -> None:
-    """Read every row of every system table. Exit 3 if something is wrong."""
-    problems = verify_tables(opened(home).store)
+def verify(source: FromBackup = None, home: Home = None, output: Output = Format.TABLE) -> None:
+    """Read every row of every system table, whatever state they are in. Exit 3 if something is wrong."""
+    services = opened_anyhow(home)
+    origin = backup_at(services, source)
+    problems = verify_tables(services.store, origin)
     rows = [
         {
             "table": f"lakewarden.{one.table.name}",
@@ -60,13 +64,14 @@ def verify(home: Home = None, output: Output = Format.TABLE) -> None:
     ]
     show(rows, columns=["table", "damage", "message"], format=output)
     if rows:
+        note(next_step(services, problems, source=source, home=home))
         raise typer.Exit(ExitCode.PARTLY)
     note("All seven system tables are sound.")
 
 
 @app.command()
 def repair(
-    source: Annotated[str | None, typer.Option("--backup", help="A backup to take lost files from.")] = None,
+    source: FromBackup = None,
     accept_loss: Annotated[
         bool, typer.Option("--accept-loss", help="Agree to lose what no backup has.")
     ] = False,
@@ -75,34 +80,36 @@ def repair(
     home: Home = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Mend what `verify` finds: the plan first, then, with your consent, the repair."""
-    services = opened(home)
-    place = canonical(source) if source else None
-    found = read_backup(place, services.storage(place)) if place else None
-    if place and found is None:
-        raise UsageError(
-            f"There is no backup at {place}.", hint="Give the folder that `system backup` wrote."
-        )
-    plan = plan_repair(verify_tables(services.store), found)
-    rows = [{"step": type(step).__name__, "loses": step.loses} for step in plan.steps]
-    rows += [{"step": "none: beyond repair", "loses": problem.message} for problem in plan.beyond]
-    show(rows, columns=["step", "loses"], format=output)
+    """Mend what `verify` finds: the plan first, then, with your consent, the repair. The daemon has to be stopped.
+
+    With --backup, damaged and lost tables come back from it, also all of them. What lay there is kept aside.
+    """
+    services = opened_anyhow(home)
+    origin = backup_at(services, source)
+    plan = planned(services, origin)
+    rows = [
+        {"step": type(step).__name__, "table": step_tables(step), "loses": step.loses} for step in plan.steps
+    ]
+    rows += [
+        {
+            "step": "none: beyond repair",
+            "table": f"lakewarden.{problem.table.name}",
+            "loses": problem.message,
+        }
+        for problem in plan.beyond
+    ]
+    show(rows, columns=["step", "table", "loses"], format=output)
+    if plan.beyond and origin is None:
+        note("A backup can mend what is beyond repair: name it with --backup.")
     if dry_run or not plan.steps:
         note("Nothing was changed.")
         raise typer.Exit(ExitCode.PARTLY if plan.beyond else ExitCode.OK)
     if plan.losses and not accept_loss:
         raise ConsentError(
-            "The repair gives something up.", hint="Name a --backup, or agree with --accept-loss."
+            "The repair gives something up: " + " ".join(plan.losses),
+            hint="Agree with --accept-loss." if origin else "Name a --backup, or agree with --accept-loss.",
         )
     confirm(f"Carry out {len(plan.steps)} steps?", yes=yes)
-    with audited(services, Deed.SYSTEM, "repair") as actor:
-        repair_tables(
-            services.store,
-            plan,
-            backup_location=place,
-            backup_options=services.storage(place) if place else StorageOptions(),
-            consent=accept_loss,
-            now=services.clock.now(),
-            note=Note(because="repair", actor=actor.name),
-        )
+    for sentence in mend(services, plan, origin, consent=accept_loss):
+        note(sentence)
     raise typer.Exit(ExitCode.PARTLY if plan.beyond else ExitCode.OK)

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from typing import Any
 import pytest
 
 from lakewarden.catalog.errors import PreconditionError
+from lakewarden.catalog.model import TableState
+from lakewarden.catalog.purging import PURGE_AFTER
 from lakewarden.catalog.storage import StorageOptions, canonical
 from lakewarden.catalog.system.backup import read_backup
 from lakewarden.catalog.system.base import HEALTH, RUNS, SYSTEM_TABLES, TABLES, SystemTable
@@ -145,3 +148,26 @@ def test_a_repair_killed_goes_on(tmp_path: Path, point: str) -> None:
     system_process.mend(opened(home), copy)
     assert verify(opened(home)) == ()
     assert {table: opened(home).rows(table).all() for table in SYSTEM_TABLES} == before
+
+
+@pytest.mark.parametrize("point", points_of("test_a_restore_killed_leaves_the_damage_or_the_whole_table"))
+def test_a_restore_killed_leaves_the_damage_or_the_whole_table(tmp_path: Path, point: str) -> None:
+    home, copy = tmp_path / "system", canonical(str(tmp_path / "copy"))
+    store = created(home)
+    waiting = replace(sample(TABLES, 31), state=TableState.PURGING, properties={PURGE_AFTER: NOW.isoformat()})
+    for number in range(32, 36):
+        store.edit(TABLES, lambda _, one=number: [sample(TABLES, one)], because="register")  # type: ignore[misc]  # bound now
+    store.edit(TABLES, lambda _: [waiting], because="purge")
+    system_process.back_up(store, copy)
+    store.edit(TABLES, lambda _: [sample(TABLES, 40)], because="since then")
+    (home / "tables" / "_delta_log" / f"{store.rows(TABLES).version:020d}.json").write_bytes(b"")
+    (home / "tables" / "_delta_log" / f"{0:020d}.json").unlink()
+    killed("mend", home, point, copy)
+    if verify(opened(home)) == ():
+        assert opened(home).rows(TABLES).get(waiting.table_id).state is TableState.DROPPED  # type: ignore[union-attr]  # there
+    system_process.mend(opened(home), copy)
+    assert verify(opened(home)) == ()
+    rows = {row.table_id: row for row in opened(home).rows(TABLES).all()}
+    assert rows[waiting.table_id].state is TableState.DROPPED
+    assert all(rows[f"table-{number:06d}"] == sample(TABLES, number) for number in range(32, 36))
+    opened(home).edit(TABLES, lambda _: [sample(TABLES, 50)], because="life goes on")

@@ -13,6 +13,7 @@ _CARE = "test_system_crash.py::test_care_killed_leaves_a_whole_table"
 _UPGRADE = "test_system_crash.py::test_an_upgrade_killed_goes_on"
 _BACKUP = "test_system_crash.py::test_a_backup_killed_goes_on"
 _REPAIR = "test_system_crash.py::test_a_repair_killed_goes_on"
+_RESTORE = "test_system_crash.py::test_a_restore_killed_leaves_the_damage_or_the_whole_table"
 _ENLIST = "test_sync_crash.py::test_enlisting_killed_is_taken_up_by_the_next_init"
 
 SYSTEM = (
@@ -134,6 +135,50 @@ SYSTEM = (
         then="a second call copies what is missing",
         test=_BACKUP,
         tried=("system.backup.file", "system.backup.file:9"),
+    ),
+    Crash(
+        point="system.backup.manifest",
+        killed="`system backup`, before its manifest",
+        left="a whole copy without a manifest, which is no backup",
+        then="a second call copies what is missing and writes it",
+        test=_BACKUP,
+    ),
+    Crash(
+        point="system.restore.staged",
+        killed="`system repair`, before the copy of a whole table takes its place",
+        left="the damage, and a copy beside the store",
+        then="a second call copies anew",
+        test=_RESTORE,
+    ),
+    Crash(
+        point="system.aside",
+        killed="`system repair`, between two files that are moved aside",
+        left="a log without its beginning, which cannot be opened as an older version",
+        then="a second call goes on",
+        test=_RESTORE,
+        tried=("system.aside", "system.aside:2"),
+    ),
+    Crash(
+        point="system.restore.aside",
+        killed="`system repair`, after a damaged log was moved aside",
+        left="a table without a log",
+        then="a second call puts it back",
+        test=_RESTORE,
+    ),
+    Crash(
+        point="system.restore.file",
+        killed="`system repair`, between two files of a table that is put back",
+        left="a table that cannot be opened before its last file is there",
+        then="a second call puts the rest back",
+        test=_RESTORE,
+        tried=("system.restore.file", "system.restore.file:7", "system.restore.file:11"),
+    ),
+    Crash(
+        point="system.restore.single",
+        killed="`system repair`, between two single files that are put back",
+        left="some of the damage",
+        then="a second call plans and repairs what is left",
+        test=_REPAIR,
     ),
     Crash(
         point="system.repaired",

@@ -17,11 +17,12 @@ from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.errors import ConflictError
 from lakewarden.catalog.model import TableRow
 from lakewarden.catalog.storage import StorageOptions
-from lakewarden.catalog.system.backup import plan_backup, read_backup, run_backup
+from lakewarden.catalog.system.backup import open_backup, plan_backup, run_backup
 from lakewarden.catalog.system.base import RUNS, TABLES, Fence, Rows
 from lakewarden.catalog.system.care import compact, tend_log, vacuum
 from lakewarden.catalog.system.commits import Note
-from lakewarden.catalog.system.repair import plan_repair, repair
+from lakewarden.catalog.system.repair import repair
+from lakewarden.catalog.system.repair_plan import plan_repair
 from lakewarden.catalog.system.rows import system_rows
 from lakewarden.catalog.system.store import DeltaSystemStore
 from lakewarden.catalog.system.verify import verify
@@ -67,17 +68,10 @@ def back_up(store: DeltaSystemStore, destination: str) -> None:
 
 def mend(store: DeltaSystemStore, backup: str) -> None:
     """Repair what is damaged, from a backup."""
-    plan = plan_repair(verify(store), read_backup(backup, StorageOptions()))
+    source = open_backup(backup, StorageOptions())
+    plan = plan_repair(verify(store, source), source.backup)
     note = Note(actor="process", because="repair")
-    repair(
-        store,
-        plan,
-        backup_location=backup,
-        backup_options=StorageOptions(),
-        consent=False,
-        now=NOW,
-        note=note,
-    )
+    repair(store, plan, source=source, consent=True, now=datetime.now(UTC), note=note)
 
 
 ROLES: dict[str, Callable[..., None]] = {

@@ -13,24 +13,27 @@ from deltalake import DeltaTable
 
 from lakewarden.catalog.clock import ManualClock
 from lakewarden.catalog.errors import ConsentError, RefusedError, UnreadableError
+from lakewarden.catalog.model import RowKind
 from lakewarden.catalog.storage import StorageOptions, canonical
-from lakewarden.catalog.system.backup import MANIFEST, Backup, plan_backup, read_backup, run_backup
+from lakewarden.catalog.system.backup import (
+    MANIFEST,
+    Backup,
+    open_backup,
+    plan_backup,
+    read_backup,
+    run_backup,
+)
 from lakewarden.catalog.system.base import HEALTH, RUNS, SYSTEM_TABLES, TABLES, SystemTable
 from lakewarden.catalog.system.codec import codec
 from lakewarden.catalog.system.commits import Note, commit
 from lakewarden.catalog.system.handles import open_at
-from lakewarden.catalog.system.repair import (
-    CutLog,
-    DropFiles,
-    RestoreFiles,
-    RestoreTable,
-    plan_repair,
-    repair,
-)
+from lakewarden.catalog.system.problems import Damage, Problem
+from lakewarden.catalog.system.repair import repair
+from lakewarden.catalog.system.repair_plan import CutLog, DropFiles, RestoreFiles, RestoreTable, plan_repair
 from lakewarden.catalog.system.rows import system_rows
 from lakewarden.catalog.system.snapshot import take_snapshot
 from lakewarden.catalog.system.store import DeltaSystemStore
-from lakewarden.catalog.system.verify import Damage, Problem, data_files, verify
+from lakewarden.catalog.system.verify import data_files, verify
 from support.system_samples import NOW, health_row, sample, table_row
 
 NONE = StorageOptions()
@@ -68,9 +71,9 @@ def contents(store: DeltaSystemStore) -> dict[str, Iterable[object]]:
 
 def mended(store: DeltaSystemStore, backup: Path | None, *, consent: bool = False) -> list[type]:
     """Verify, plan, repair; the kinds of the steps."""
-    location = None if backup is None else canonical(str(backup))
-    plan = plan_repair(verify(store), None if location is None else read_backup(location, NONE))
-    repair(store, plan, backup_location=location, backup_options=NONE, consent=consent, now=NOW, note=NOTE)
+    source = None if backup is None else open_backup(canonical(str(backup)), NONE)
+    plan = plan_repair(verify(store, source), None if source is None else source.backup)
+    repair(store, plan, source=source, consent=consent, now=NOW, note=NOTE)
     return [type(step) for step in plan.steps]
 
 
@@ -200,6 +203,9 @@ def test_what_a_backup_holds_comes_back_whole(
     damaged = opened_at(home)
     assert damage in {problem.damage for problem in verify(damaged)}
     mended(damaged, tmp_path / "copy", consent=damage is Damage.TABLE_MISSING)
+    paused = [row for row in damaged.rows(TABLES).all() if row.kind is RowKind.SCOPE]
+    assert [row.name for row in paused] == (["*"] if damage is Damage.TABLE_MISSING else [])
+    damaged.edit(TABLES, lambda _: (), delete=lambda _: paused, because="somebody has looked")
     assert verify(damaged) == () and contents(damaged) == before
     damaged.edit(TABLES, lambda _: [table_row(99)], because="life goes on")
 

@@ -1,0 +1,153 @@
+"""Damaged and lost system tables through the command line: what is wrong, the next command, and what a backup brings back."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from lakewarden.catalog.state.db import open_database
+from lakewarden.catalog.state.lease import DatabaseLeases
+from lakewarden.daemon.settings import load_settings
+from support.commands import Cli, caller
+
+Harm = Callable[[Path], None]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def cli(home: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Cli:
+    called = caller(home, monkeypatch, capfdbinary)
+    assert called("init").code == 0
+    for number in range(3):
+        place = home.parent / f"t{number}"
+        write_deltalake(str(place), pa.table({"id": [1, 2, 3]}))
+        assert called("tables", "register", str(place), "--name", f"db.t{number}").code == 0
+    assert called("tables", "policy", "set", "db.t1", "vacuum.retention=90 days").code == 0
+    return called
+
+
+@pytest.fixture
+def backup(cli: Cli, tmp_path: Path) -> str:
+    folder = str(tmp_path / "backup")
+    assert cli("system", "backup", folder).code == 0
+    return folder
+
+
+def log(home: Path) -> list[Path]:
+    return sorted((home / "system" / "tables" / "_delta_log").glob("*.json"))
+
+
+def flip(home: Path) -> None:
+    content = log(home)[2].read_bytes()
+    log(home)[2].write_bytes(content[:90] + bytes([content[90] ^ 0x55]) + content[91:])
+
+
+def lose_a_commit(home: Path) -> None:
+    log(home)[2].unlink()
+
+
+def truncate_a_checkpoint(home: Path) -> None:
+    DeltaTable(str(home / "system" / "tables")).create_checkpoint()
+    [checkpoint] = (home / "system" / "tables" / "_delta_log").glob("*.checkpoint.parquet")
+    checkpoint.write_bytes(checkpoint.read_bytes()[:200])
+
+
+def lose_the_log(home: Path) -> None:
+    shutil.rmtree(home / "system" / "tables" / "_delta_log")
+
+
+def lose_the_table(home: Path) -> None:
+    shutil.rmtree(home / "system" / "tables")
+
+
+def lose_everything(home: Path) -> None:
+    shutil.rmtree(home)
+
+
+@pytest.mark.parametrize(
+    ("harm", "goes_back"),
+    [
+        pytest.param(flip, False, id="flipped-byte"),
+        pytest.param(lose_a_commit, False, id="missing-commit"),
+        pytest.param(truncate_a_checkpoint, False, id="truncated-checkpoint"),
+        pytest.param(lose_the_log, True, id="log-gone"),
+        pytest.param(lose_the_table, True, id="table-gone"),
+        pytest.param(lose_everything, True, id="home-gone"),
+    ],
+)
+def test_verify_says_the_next_command_and_repair_brings_the_tables_back(
+    cli: Cli, home: Path, backup: str, harm: Harm, goes_back: bool
+) -> None:
+    before = cli("tables", "list", "-o", "json").json
+    harm(home)
+    said = cli("system", "verify", "--backup", backup, "-o", "json")
+    assert said.code == 3 and {row["table"] for row in said.json} >= {"lakewarden.tables"}
+    assert f"lakewarden system repair --backup {backup} --dry-run" in said.err
+    shown = cli("system", "repair", "--backup", backup, "--dry-run")
+    assert shown.code == 0 and "Nothing was changed." in shown.err
+    if goes_back:
+        assert cli("system", "repair", "--backup", backup, "--yes").code == 4, "it loses what came since"
+    done = cli("system", "repair", "--backup", backup, "--yes", "--accept-loss")
+    assert done.code == 0, done.err
+    assert cli("system", "verify", "--backup", backup).code == 0
+    assert cli("tables", "list", "-o", "json").json == before
+    assert ("lakewarden resume" in done.err) is goes_back
+    shown = cli("tables", "policy", "show", "db.t1", "-o", "json")
+    assert shown.code == 0 and "90 days" in shown.out
+
+
+def test_without_a_backup_verify_names_both_ways_out_of_an_empty_home(cli: Cli, home: Path) -> None:
+    lose_everything(home)
+    said = cli("system", "verify")
+    assert said.code == 3
+    assert "`lakewarden init`" in said.err and "system repair --backup FOLDER --dry-run" in said.err
+    refused = cli("system", "repair", "--yes", "--accept-loss")
+    assert refused.code == 4 and "system repair --backup FOLDER" in refused.err
+    assert not (home / "system").exists()
+
+
+def test_init_does_not_put_an_empty_table_in_the_place_of_one_that_was_lost(
+    cli: Cli, home: Path, backup: str
+) -> None:
+    lose_the_table(home)
+    refused = cli("init")
+    assert refused.code == 4 and "system repair --backup" in refused.err
+    assert not (home / "system" / "tables").exists()
+
+
+def test_a_table_that_waited_to_be_purged_is_not_purged_after_a_restore(
+    cli: Cli, home: Path, tmp_path: Path
+) -> None:
+    assert cli("tables", "drop", "db.t0", "--purge", "--at-version", "0", "--yes").code == 0
+    backup = str(tmp_path / "late")
+    assert cli("system", "backup", backup).code == 0
+    lose_the_table(home)
+    assert cli("system", "repair", "--backup", backup, "--yes", "--accept-loss").code == 0
+    rows = {row["name"]: row for row in cli("tables", "list", "--all", "-o", "json").json}
+    assert rows["db.t0"]["state"] == "dropped"
+    assert cli("tables", "undrop", "db.t0").code == 0
+    assert (tmp_path / "t0" / "_delta_log").exists()
+
+
+def test_nothing_is_repaired_under_a_leading_daemon(cli: Cli, home: Path, backup: str) -> None:
+    settings = load_settings(home=home)
+    leases = DatabaseLeases(open_database(settings.database_url))
+    assert leases.acquire(settings.lease_name, "somebody", settings.lease_ttl) is not None
+    lose_the_table(home)
+    refused = cli("system", "repair", "--backup", backup, "--yes", "--accept-loss")
+    assert refused.code == 4 and "A daemon leads here (somebody)" in refused.err
+    assert not (home / "system" / "tables").exists()
+    leases.release(settings.lease_name, "somebody")
+    assert cli("system", "repair", "--backup", backup, "--yes", "--accept-loss").code == 0
+
+
+def test_a_home_without_system_tables_is_no_backup(cli: Cli, tmp_path: Path) -> None:
+    said = cli("system", "repair", "--backup", str(tmp_path / "nowhere"), "--yes")
+    assert said.code == 1 and "There is no backup" in said.err
