@@ -20,6 +20,7 @@ from lakewarden.jobs.actions import RollBack, encode
 from lakewarden.jobs.rollback.consents import Consents
 from lakewarden.jobs.rollback.extend import refuse_others
 from lakewarden.jobs.rollback.gather import Gathered, Gatherer
+from lakewarden.jobs.rollback.gather_details import details_of
 from lakewarden.jobs.rollback.journal import Journal
 from lakewarden.jobs.rollback.request import CommitsOf, RollbackRequest
 from lakewarden.jobs.rollback.rows import head_row, left_as_it_is, next_rows, superseded
@@ -178,7 +179,10 @@ class Rollbacks:
             return
         now = self.services.clock.now()
         stored = StoredPlan(
-            plan=found.plan, format_ids=tuple(sorted(found.format_ids.items())), on_moved=on_moved
+            plan=found.plan,
+            format_ids=tuple(sorted(found.format_ids.items())),
+            on_moved=on_moved,
+            details=details_of(found),
         )
         old = [
             one

@@ -98,7 +98,7 @@ class Commit:
 
     `committed_at` is the youngest of the commit's own clocks (in-commit timestamp, commitInfo timestamp, file time):
     age is never overestimated. `stamped_at` is the writer's clock alone, the one that also stamps removed files.
-    `user_metadata` and `run_id` are what writers (we, in `run_id`) put into commitInfo. `lineage` is what a governed
+    `user` is who wrote it, where the engine says so. `user_metadata` and `run_id` are what writers (we, in `run_id`) put into commitInfo. `lineage` is what a governed
     write recorded there; `lineage_verdict` says whether that can be relied on. `format_id` is the table's UUID if the
     commit set it (the first commit and CREATE OR REPLACE do, so do changes of schema and properties). `restored` is what
     a RESTORE went back to, where not the commit but the files tell (`TableReader.restored`).
@@ -115,6 +115,7 @@ class Commit:
     removed_files: int = 0
     blind_append: bool | None = None
     engine: str | None = None
+    user: str | None = None
     user_metadata: str | None = None
     run_id: str | None = None
     lineage: LineageRecord | None = None

@@ -8,6 +8,7 @@ on a session leaks into other statements) counts as none.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import IntEnum, StrEnum
 from typing import Final
 
@@ -59,7 +60,8 @@ class Version:
     say; for removed files, the version before the first of them. `rows` and `files` are what the commit added, None where it did not say; `blind`: it added files and read
     nothing of the table. `format_id` is the table's UUID at this version, None where it is not known; `replaced` the one before it, where this version made the table anew
     in the same log. `idle`: it neither added nor removed a file, so there is nothing of it to lose. `recorded`: it carries a
-    record of its own that was believed.
+    record of its own that was believed. `user` is who its record names; `committed_at`, `engine` and `writer`, as the commit itself has them, are
+    for people: nothing is decided by them.
     """
 
     version: int
@@ -80,6 +82,9 @@ class Version:
     transactions: tuple[tuple[str, int], ...] = ()
     idle: bool = False
     recorded: bool = False
+    committed_at: datetime | None = None
+    engine: str | None = None
+    writer: str | None = None
 
 
 _PROPERTY_COMMITS: Final = frozenset({"SET TBLPROPERTIES", "UNSET TBLPROPERTIES"})
@@ -275,6 +280,9 @@ def _version(
         transactions=commit.transactions,
         idle=commit.added_files == 0 and commit.removed_files == 0,
         recorded=record is not None,
+        committed_at=commit.committed_at,
+        engine=commit.engine,
+        writer=commit.user,
     )
 
 

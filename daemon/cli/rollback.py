@@ -9,16 +9,16 @@ from lakewarden.catalog.errors import ExitCode
 from lakewarden.catalog.model import RollbackState
 from lakewarden.catalog.registry.aside import release as release_table
 from lakewarden.catalog.rollbacks import Rollback
-from lakewarden.daemon.audit import audited
+from lakewarden.daemon.audit import actor_of, audited
 from lakewarden.daemon.cli.common import Home, Table, opened
 from lakewarden.daemon.cli.output import Format, Output, note, show, show_one
+from lakewarden.daemon.cli.rollback_plan import Told, show_plan
 from lakewarden.daemon.rollback import rollbacks_of_services
 from lakewarden.daemon.rollback_request import Wanted, consents_of, request_of
 from lakewarden.jobs.rollback.consents import Consent
-from lakewarden.jobs.rollback.render import as_json, as_mermaid, as_tree
+from lakewarden.jobs.rollback.gather_details import details_of
 from lakewarden.jobs.rollback.step import NO_VERSION
 from lakewarden.jobs.rollback.stored import OnMoved, decode_plan
-from lakewarden.jobs.rollback.values import RollbackPlan
 
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Undo a bad write and everything derived from it."
@@ -91,9 +91,10 @@ def plan(
     )
     with audited(services, Deed.ROLLBACK, f"plan {where or 'what is marked bad'}") as actor:
         request = request_of(services.desk, wanted)
-        found = rollbacks_of_services(services).plan(request, actor=actor, on_moved=on_moved).plan
-    _print(found, output, mermaid=mermaid)
-    if not found.applicable:
+        found = rollbacks_of_services(services).plan(request, actor=actor, on_moved=on_moved)
+    told = Told(plan=found.plan, details=details_of(found), actor=actor, on_moved=on_moved, home=home)
+    show_plan(told, output, mermaid=mermaid)
+    if not found.plan.applicable:
         raise typer.Exit(ExitCode.PRECONDITION)
 
 
@@ -161,21 +162,20 @@ def show_(
     output: Output = Format.TABLE,
 ) -> None:
     """One rollback: its plan, how far each step has come, and until when it can be undone."""
-    found = rollbacks_of_services(opened(home)).journal.find(which)
+    services = opened(home)
+    found = rollbacks_of_services(services).journal.find(which)
     if mermaid or (output is Format.TABLE and found.head.state is RollbackState.PLANNED):
         stored = decode_plan(found.head.payload or "")
-        typer.echo((as_mermaid if mermaid else as_tree)(stored.plan))
+        told = Told(
+            plan=stored.plan,
+            details=stored.details,
+            actor=actor_of(services, "cli"),
+            on_moved=stored.on_moved,
+            home=home,
+        )
+        show_plan(told, output, mermaid=mermaid)
         return
     _show(found, output)
-
-
-def _print(plan: RollbackPlan, output: Format, *, mermaid: bool) -> None:
-    if mermaid:
-        typer.echo(as_mermaid(plan))
-    elif output is Format.TABLE:
-        typer.echo(as_tree(plan))
-    else:
-        show_one(as_json(plan), format=output)
 
 
 def _show(rollback: Rollback, output: Format) -> None:

@@ -20,6 +20,7 @@ __all__ = [
     "flags_of",
     "parse_consent",
     "ranges_of",
+    "word_of",
 ]
 
 
@@ -130,8 +131,13 @@ def parse_consent(text: str) -> tuple[Consent, str | None, tuple[int, ...]]:
 
 def flags_of(consent: Consent, table: str, versions: Iterable[int]) -> str:
     """What to write on the command line: `--consent collateral=db.t@7`."""
-    told = ranges_of(versions).replace(", ", ",")
-    return f"--consent {consent}={table}" + (f"@{told}" if told and consent in OF_VERSIONS else "")
+    return f"--consent {word_of(consent, table, versions)}"
+
+
+def word_of(consent: Consent, table: str, versions: Iterable[int]) -> str:
+    """What `parse_consent` reads: `collateral=db.t@7`."""
+    told = ranges_of(versions)
+    return f"{consent}={table}" + (f"@{told}" if told and consent in OF_VERSIONS else "")
 
 
 def ranges_of(versions: Iterable[int]) -> str:

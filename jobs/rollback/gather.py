@@ -18,6 +18,7 @@ from lakewarden.catalog.columns import highest_of_each
 from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.formats.base import LogProblem, Observation, TableReader
 from lakewarden.catalog.lineage.build import ROW_COLUMNS, build_graph
+from lakewarden.catalog.lineage.graph import VersionGraph
 from lakewarden.catalog.lineage.harvest import StreamHarvest
 from lakewarden.catalog.lineage.incarnations import Histories
 from lakewarden.catalog.lineage.marks import marked
@@ -48,11 +49,16 @@ _GONE: Final = (TableState.DROPPED, TableState.PURGING, TableState.PURGED)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Gathered:
-    """A plan, the rows of the tables in it, and the UUIDs that their heads had when it was made."""
+    """A plan, the rows of the tables in it, and the UUIDs that their heads had when it was made. The rest is what it was
+    decided from (`lineage`: rows of `ROW_COLUMNS`), for whoever explains it."""
 
     plan: RollbackPlan
     rows: Mapping[str, TableRow]
     format_ids: Mapping[str, str]
+    graph: VersionGraph
+    histories: Histories
+    facts: Mapping[str, TableFacts]
+    lineage: pa.Table
 
     def steps(self) -> tuple[TableStep, ...]:
         """What executing the plan does to tables by restoring them, roots first."""
@@ -124,11 +130,15 @@ class Gatherer:
             for table in first.tables
         }
         names = {key: row.name for key, row in managed.items()}
-        plan = plan_rollback(request, graph, histories, {**facts, **looked})
+        facts |= looked
         return Gathered(
-            plan=with_streams(plan, rows, names),
+            plan=with_streams(plan_rollback(request, graph, histories, facts), rows, names),
             rows=managed,
             format_ids=ids,
+            graph=graph,
+            histories=histories,
+            facts=facts,
+            lineage=rows,
         )
 
     def _lineage(

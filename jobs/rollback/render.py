@@ -1,14 +1,26 @@
-"""The plan as people and programs read it: a tree, a mermaid picture, a JSON value. Pure."""
+"""A plan's tables as people and programs read them: a tree, a mermaid picture, a JSON value. Pure.
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+jobs/rollback/report.py adds what is known of the commits, and the command that comes next.
+"""
+
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
 
 from lakewarden.catalog.units import count_of
 from lakewarden.jobs.rollback.consents import by_words
 from lakewarden.jobs.rollback.facts import PropertyChange
-from lakewarden.jobs.rollback.values import Blocked, Blocker, Lost, RollbackPlan, Step, TablePlan
+from lakewarden.jobs.rollback.next_steps import lifted_by
+from lakewarden.jobs.rollback.values import Lost, RollbackPlan, Step, TablePlan
 
-__all__ = ["as_json", "as_mermaid", "as_tree"]
+__all__ = ["as_json", "as_mermaid", "as_tree", "versions_in_words"]
+
+_WIDTH: Final = 110
+_LEAST: Final = 40
+"""What is left for words however deep the tree is."""
+_MOST_LOST: Final = 2
+_MOST_RANGES: Final = 8
 
 
 def as_json(plan: RollbackPlan) -> dict[str, Any]:
@@ -27,20 +39,22 @@ def as_json(plan: RollbackPlan) -> dict[str, Any]:
     }
 
 
-def as_tree(plan: RollbackPlan) -> str:
-    """The plan as text: each table below the one its taint came from first, with its versions before -> after.
+def as_tree(plan: RollbackPlan, *, owners: Mapping[str, str]) -> str:
+    """The plan as text: each table below the one its taint came from first, with its versions before -> after and its
+    owner (by `table_id`, where there is one).
 
-    A table with several upstream tables is drawn once; the others it read from are named. Ends with a sentence.
+    A table with several upstream tables is drawn once; the others it read from are named.
     """
     by_id = {one.table_id: one for one in plan.tables}
     children: dict[str | None, list[TablePlan]] = {}
     for one in plan.tables:
         children.setdefault(_drawn_below(one, by_id), []).append(one)
-    lines = [line for root in children.get(None, ()) for line in _branch(root, "", children, by_id)]
+    drawing = _Drawing(children=children, by_id=by_id, owners=owners)
+    lines = [line for root in children.get(None, ()) for line in _branch(root, "", drawing)]
     spared = [
         f"Version {one.version} of {one.name} is marked clean and does not count." for one in plan.spared
     ]
-    return "\n".join([*lines, "", *spared, _sentence(plan)])
+    return "\n".join([*lines, *spared])
 
 
 def as_mermaid(plan: RollbackPlan) -> str:
@@ -69,35 +83,46 @@ def _drawn_below(table: TablePlan, by_id: Mapping[str, TablePlan]) -> str | None
     return max(above, key=lambda one: (one.wave, one.name)).table_id if above else None
 
 
-def _branch(
-    table: TablePlan,
-    indent: str,
-    children: Mapping[str | None, list[TablePlan]],
-    by_id: Mapping[str, TablePlan],
-) -> Iterator[str]:
-    yield f"{indent}{table.name}  {_way(table)}{_details(table)}"
-    others = [by_id[up].name for up in table.upstream if up in by_id and up != _drawn_below(table, by_id)]
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Drawing:
+    """The tables below each table, the tables by id, and their owners."""
+
+    children: Mapping[str | None, list[TablePlan]]
+    by_id: Mapping[str, TablePlan]
+    owners: Mapping[str, str]
+
+
+def _branch(table: TablePlan, indent: str, drawing: _Drawing) -> Iterator[str]:
+    by_id = drawing.by_id
+    below = drawing.children.get(table.table_id, [])
     inner = indent.replace("└─ ", "   ").replace("├─ ", "│  ")
+    lead = f"{inner}{'│' if below else ' '}    "
+    head = f"{table.name}  {_way(table)}{_details(table, drawing.owners.get(table.table_id))}"
+    yield from _wrapped(indent, head, f"{lead}  ")
+    others = [by_id[up].name for up in table.upstream if up in by_id and up != _drawn_below(table, by_id)]
     if others and table.trigger is not None:
-        yield f"{inner}     also read {', '.join(others)}"
+        yield from _wrapped(lead, f"also read {', '.join(others)}", f"{lead}  ")
     if table.acts and table.properties:
         changes = ", ".join(_change(one) for one in table.properties)
-        yield f"{inner}     properties that go back: {changes}"
+        yield from _wrapped(lead, f"properties that go back: {changes}", f"{lead}  ")
     for stream in table.streams:
-        yield f"{inner}     ~ {stream.what_to_do}"
+        yield from _wrapped(lead, f"~ {stream.what_to_do}", f"{lead}  ")
     for one in table.blocked_by:
-        yield f"{inner}     ! {one.message}{_lifted_by(table, one)}"
-    below = children.get(table.table_id, [])
+        yield from _wrapped(lead, f"! {one.message}{lifted_by(table, one)}", f"{lead}  ")
     for place, child in enumerate(below):
         mark = "└─ " if place == len(below) - 1 else "├─ "
-        yield from _branch(child, inner + mark, children, by_id)
+        yield from _branch(child, inner + mark, drawing)
 
 
-def _lifted_by(table: TablePlan, blocker: Blocker) -> str:
-    if blocker.why is Blocked.OWNER:
-        return f" (--agreed {table.name})"
-    again = " or --reapply" if blocker.why is Blocked.COLLATERAL and table.can_reapply else ""
-    return f" (--consent {' or '.join(blocker.consents)}{again})" if blocker.consents else ""
+def _wrapped(first: str, text: str, others: str) -> Iterable[str]:
+    return textwrap.wrap(
+        text,
+        max(_WIDTH, len(others) + _LEAST),
+        initial_indent=first,
+        subsequent_indent=others,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _way(table: TablePlan) -> str:
@@ -115,19 +140,27 @@ def _way(table: TablePlan) -> str:
             return f"{table.from_version} -> {table.step}"
 
 
-def _details(table: TablePlan) -> str:
-    told = []
+def _details(table: TablePlan, owner: str | None) -> str:
+    told = [] if owner is None else [f"owner {owner}"]
     if table.tainted:
-        told.append(f"tainted {_versions(table.tainted)}")
+        told.append(f"tainted {versions_in_words(table.tainted)}")
     if table.step is Step.NONE and table.tainted and table.to_version is not None:
         told.append("its head is clean")
     if table.collateral:
-        told.append(f"collateral {', '.join(_lost(one) for one in table.collateral)}")
+        told.append(f"collateral {_collateral(table.collateral)}")
     if table.unknown:
-        told.append(f"unknown {_versions(table.unknown)}")
+        told.append(f"unknown {versions_in_words(table.unknown)}")
     if table.waits:
         told.append("waits for its owner")
     return f"  ({'; '.join(told)})" if told else ""
+
+
+def _collateral(lost: tuple[Lost, ...]) -> str:
+    if len(lost) <= _MOST_LOST:
+        return ", ".join(_lost(one) for one in lost)
+    again = sum(one.reapplied for one in lost)
+    rows = count_of(sum(one.rows or 0 for one in lost), "row")
+    return f"{count_of(len(lost), 'commit')}, {rows}{f', {again} of them added again' if again else ''}"
 
 
 def _lost(one: Lost) -> str:
@@ -140,26 +173,17 @@ def _change(one: PropertyChange) -> str:
     return f"{one.key} {head} -> {target}"
 
 
-def _versions(versions: tuple[int, ...]) -> str:
-    """`3, 5-9`."""
+def versions_in_words(versions: Iterable[int]) -> str:
+    """`3, 5-9`; of many ranges the first, and how many versions more."""
     runs: list[list[int]] = []
     for version in versions:
         if runs and version == runs[-1][-1] + 1:
             runs[-1][1:] = [version]
         else:
             runs.append([version])
-    return ", ".join("-".join(str(end) for end in run) for run in runs)
-
-
-def _sentence(plan: RollbackPlan) -> str:
-    acting = sum(one.acts for one in plan.tables)
-    text = (
-        f"Plan {plan.hash}: {count_of(acting, 'table')} to change in {count_of(len(plan.waves()), 'wave')}."
-    )
-    reasons = sum(1 for _ in plan.blockers())
-    return (
-        text if plan.applicable else f"{text} It cannot be applied yet: {count_of(reasons, 'reason')} above."
-    )
+    told = ", ".join("-".join(str(end) for end in run) for run in runs[:_MOST_RANGES])
+    more = sum(run[-1] - run[0] + 1 for run in runs[_MOST_RANGES:])
+    return f"{told} and {more} more" if more else told
 
 
 def _look(table: TablePlan) -> str:

@@ -12,6 +12,7 @@ from lakewarden.catalog.errors import ConsentError, UnreadableError
 from lakewarden.catalog.model import RollbackStep
 from lakewarden.catalog.units import count_of
 from lakewarden.jobs.rollback.consents import NO_CONSENTS, Consents, flags_of
+from lakewarden.jobs.rollback.details import Details
 from lakewarden.jobs.rollback.request import BadVersions, RollbackRequest
 from lakewarden.jobs.rollback.step import NO_VERSION, TableStep
 from lakewarden.jobs.rollback.values import Blocked, Blocker, RollbackPlan, Step, TablePlan
@@ -37,12 +38,13 @@ class OnMoved(StrEnum):
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoredPlan:
     """A plan with the UUIDs of the heads it was made on, by `table_id`. `admin`: whoever applies it may change tables
-    that are not their own."""
+    that are not their own. `details` are for whoever looks at it."""
 
     plan: RollbackPlan
     format_ids: tuple[tuple[str, str], ...] = ()
     admin: bool = False
     on_moved: OnMoved = OnMoved.EXTEND
+    details: Details = Details()
 
 
 _ADAPTER = TypeAdapter(StoredPlan)

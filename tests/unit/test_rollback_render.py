@@ -4,13 +4,18 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+from lakewarden.catalog.access import Actor
 from lakewarden.catalog.model import Dependency, OnRollback
 from lakewarden.jobs.rollback.consents import Consent, Consents
-from lakewarden.jobs.rollback.render import as_json, as_mermaid, as_tree
+from lakewarden.jobs.rollback.details import Details
+from lakewarden.jobs.rollback.next_steps import next_steps
+from lakewarden.jobs.rollback.render import as_json, as_mermaid
+from lakewarden.jobs.rollback.report import as_text
 from lakewarden.jobs.rollback.request import BadVersions, RollbackRequest, ToVersion
 from lakewarden.jobs.rollback.values import RollbackPlan
 from support.tables_by_hand import facts, history, plan
 
+ADMIN = Actor(name="root", admin=True, origin="test")
 PAGE = Path(__file__).parents[2] / "docs" / "rollback.md"
 FLEET = {
     "flights": history("create", "append", "OPTIMIZE", "append"),
@@ -26,8 +31,13 @@ def worked_example(*consents: Consent) -> RollbackPlan:
     return plan(replace(REQUEST, consents=Consents.to(*consents)), FLEET)
 
 
-def test_the_page_shows_the_tree_of_the_worked_example() -> None:
-    assert f"```\n{as_tree(worked_example())}\n```" in PAGE.read_text(encoding="utf-8")
+def text_of(made: RollbackPlan) -> str:
+    """What an admin reads, where nothing is known of owners and commits."""
+    return as_text(made, Details(), next_steps(made), ADMIN)
+
+
+def test_the_page_shows_the_text_of_the_worked_example() -> None:
+    assert f"```\n{text_of(worked_example())}\n```" in PAGE.read_text(encoding="utf-8")
 
 
 def test_the_page_shows_the_picture_of_the_worked_example() -> None:
@@ -59,8 +69,10 @@ def test_the_keys_that_others_rely_on_are_there() -> None:
 
 
 def test_a_plan_that_can_be_applied_says_so() -> None:
-    text = as_tree(worked_example(Consent.COLLATERAL))
-    assert text.splitlines()[-1].endswith("3 tables to change in 3 waves.")
+    made = worked_example(Consent.COLLATERAL)
+    text = text_of(made)
+    assert text.splitlines()[0] == f"Plan {made.hash}: it can be applied."
+    assert text.splitlines()[-1] == f"  lakewarden rollback apply {made.hash}"
     assert as_json(worked_example(Consent.COLLATERAL))["why_not"] == []
 
 
@@ -87,17 +99,17 @@ def test_every_way_a_table_can_go_has_its_words() -> None:
         facts("asked", dependencies=block),
         facts("two", dependencies=cascade),
     )
-    text = as_tree(made)
+    text = " ".join(text_of(made).split())
     for words in (
-        "db.a  2 without the files of 1  (tainted 1)",
-        "db.born  0 -> quarantine  (tainted 0)",
+        "db.a 2 without the files of 1 (tainted 1)",
+        "db.born 0 -> quarantine (tainted 0)",
         "! db.asked is derived, and its owner wants to be asked before it is rolled back. (--agreed db.asked)",
         "also read db.a",
         "unknown 2; waits for its owner",
-        "It cannot be applied yet: 1 reason above.",
+        "it cannot be applied yet, for 1 reason (the lines with ! below).",
     ):
         assert words in text, text
-    assert text.count("db.two  ") == 1
+    assert text.count("db.two 1 -> 0") == 1
     picture = as_mermaid(made)
     assert {look: picture.count(f":::{look}") for look in ("rewound", "blocked", "waits", "clean")} == {
         "rewound": 3,
@@ -109,5 +121,5 @@ def test_every_way_a_table_can_go_has_its_words() -> None:
 
 def test_a_born_tainted_table_has_no_way_yet() -> None:
     made = plan(REQUEST, {"flights": FLEET["flights"], "born": history("create <- flights@3")})
-    assert "db.born  0 -> ?  (tainted 0)" in as_tree(made)
+    assert "db.born  0 -> ?  (tainted 0)" in text_of(made)
     assert [one["to"] for one in as_json(made)["tables"] if one["name"] == "db.born"] == [None]

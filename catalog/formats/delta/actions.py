@@ -106,6 +106,7 @@ class CommitInfo:
     metrics: Mapping[str, str] = field(default_factory=dict)
     blind_append: bool | None = None
     engine: str | None = None
+    user: str | None = None
     user_metadata: str | None = None
     run_id: str | None = None
     lineage: RecordReading = NO_RECORD
@@ -197,9 +198,17 @@ def _commit_info(body: Json) -> CommitInfo:
         metrics=_texts(body.get("operationMetrics")),
         blind_append=body.get("isBlindAppend"),
         engine=body.get("engineInfo"),
+        user=_user(body),
         user_metadata=None if user is None else _plain(user),
         run_id=_run_id(body.get("lakewarden.run_id"), user),
         lineage=read_record(body.get(RECORD_KEY), user),
+    )
+
+
+def _user(body: Json) -> str | None:
+    """Who wrote it, as some engines say: a name, else an id."""
+    return next(
+        (one for one in (body.get("userName"), body.get("userId")) if isinstance(one, str) and one), None
     )
 
 

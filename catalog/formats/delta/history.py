@@ -83,6 +83,7 @@ def read_commit(version: int, actions: Iterable[LogAction], written_at: datetime
         removed_files=removed,
         blind_append=info.blind_append,
         engine=info.engine,
+        user=info.user,
         user_metadata=info.user_metadata,
         run_id=info.run_id,
         lineage=info.lineage.record,

@@ -1,0 +1,108 @@
+"""`lakewarden rollback` as somebody uses it who was woken by it: real tables, the whole text, the command to paste."""
+
+import shlex
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from lakewarden.daemon.settings import load_settings
+from support.commands import Cli, Said, caller
+from support.daemon_process import FakeWorkerServices
+from support.derived import ids, write
+
+DATA = pa.table({"id": pa.array([7], pa.int64())})
+
+
+class Lake:
+    """A source with a bad load, `daily` made from it by ana with good rows after it, `odd` with a commit of a stranger."""
+
+    def __init__(self, folder: Path, call: Cli) -> None:
+        self.call = call
+        self.source, self.daily, self.odd = (folder / "lake" / name for name in ("source", "daily", "odd"))
+        assert call("init").code == 0
+        write(self.source, 1)
+        self.reads = {self.register(self.source): self.source}
+        for place in (self.daily, self.odd):
+            write(place, 1, reads=self.reads)
+        write(self.source, 99)
+        for place in (self.daily, self.odd):
+            write(place, 99, reads=self.reads)
+            self.register(place, "--owner", "bo")
+        write(self.daily, 5, 6)
+
+    def register(self, place: Path, *options: str) -> str:
+        said = self.call(
+            "tables", "register", str(place), "--name", f"db.{place.name}", "-o", "json", *options
+        )
+        assert said.code == 0, said
+        return str(said.json["table_id"])
+
+    def plan(self, *options: str) -> Said:
+        return self.call("rollback", "plan", "db.source", "--to-version", "0", "--cascade", *options)
+
+
+@pytest.fixture
+def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Lake:
+    monkeypatch.setattr(
+        "lakewarden.daemon.cli.common.open_services",
+        lambda home: FakeWorkerServices(load_settings(home=home)),
+    )
+    return Lake(tmp_path, caller(tmp_path / "home", monkeypatch, capfdbinary))
+
+
+def test_each_commit_is_told_with_its_writer_and_the_version_it_read(lake: Lake) -> None:
+    daily = next(one for one in lake.plan("-o", "json").json["tables"] if one["name"] == "db.daily")
+    assert daily["owner"] == "bo"
+    tainted, lost = daily["commits"]
+    assert (tainted["version"], tainted["role"], tainted["user"], tainted["operation"]) == (
+        1,
+        "tainted",
+        "ana",
+        "append",
+    )
+    assert tainted["engine"].startswith("delta-rs") and tainted["at"].endswith("Z") and tainted["rows"] == 1
+    (read,) = tainted["reads"]
+    assert (read["name"], read["versions"], read["confidence"]) == ("db.source", [1], "committed")
+    assert (lost["version"], lost["role"], lost["rows"], lost["reads"]) == (2, "lost", 2, [])
+
+
+def test_what_a_stranger_wrote_is_told_with_the_engine_that_its_commit_names(lake: Lake) -> None:
+    write_deltalake(str(lake.odd), DATA, mode="append")
+    odd = next(one for one in lake.plan("-o", "json").json["tables"] if one["name"] == "db.odd")
+    stranger = odd["commits"][-1]
+    assert (stranger["version"], stranger["role"], stranger["user"]) == (2, "unknown", None)
+    assert stranger["engine"].startswith("delta-rs") and stranger["reads"] == []
+    assert "nobody recorded what it read" in lake.plan().out
+
+
+def test_pasting_the_next_commands_one_after_the_other_rolls_back(lake: Lake) -> None:
+    planned = lake.plan()
+    assert planned.code == 4 and planned.out.startswith("Plan ")
+    again = lake.call(*pasted(planned))
+    assert again.code == 0 and "it can be applied" in again.out, again
+    applied = lake.call(*pasted(again))
+    assert applied.code == 0, applied
+    assert [ids(one) for one in (lake.source, lake.daily, lake.odd)] == [[1], [1, 5, 6], [1]]
+
+
+def test_a_plan_is_shown_again_with_all_that_was_known_of_it(lake: Lake) -> None:
+    planned = lake.plan("--consent", "collateral")
+    listed = lake.call("rollback", "list", "-o", "json").json
+    assert lake.call("rollback", "show", listed[0]["hash"]).out == planned.out
+    assert "read version 1 of db.source (committed)" in planned.out
+
+
+def test_a_home_that_was_given_is_part_of_the_next_command(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("LAKEWARDEN_HOME")
+    said = lake.plan("--home", str(tmp_path / "home"), "-o", "json")
+    assert f" --home {shlex.quote(str(tmp_path / 'home'))}" in said.json["next"]
+
+
+def pasted(said: Said) -> list[str]:
+    """The first command that the output offers, as a shell would take it."""
+    line = next(line for line in said.out.splitlines() if line.startswith("  lakewarden "))
+    return shlex.split(line)[1:]
