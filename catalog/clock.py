@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
+from lakewarden.catalog.bounds import as_moment
+
 __all__ = ["Clock", "ManualClock", "SystemClock", "from_millis", "to_millis"]
 
 
@@ -36,8 +38,8 @@ class ManualClock:
 
 
 def from_millis(millis: int) -> datetime:
-    """Epoch milliseconds, as table logs write them, to a UTC datetime."""
-    return datetime.fromtimestamp(millis / 1000, UTC)
+    """Epoch milliseconds, as table logs write them, to a UTC datetime; one beyond all sense becomes the nearest bound."""
+    return as_moment(millis / 1000)
 
 
 def to_millis(moment: datetime) -> int:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Final
 
+from lakewarden.catalog.bounds import as_whole
 from lakewarden.catalog.clock import Clock, SystemClock, from_millis, to_millis
 from lakewarden.catalog.errors import UnavailableError
 from lakewarden.catalog.storage import FileStore, StorageOptions, open_store
@@ -66,7 +67,8 @@ class DropFolder:
     def written_at(self, name: str) -> datetime | None:
         """When a file was left, by the clock of who left it; None if its name does not say."""
         digits = name.rpartition("/")[2][:_DIGITS]
-        return from_millis(int(digits)) if digits.isdigit() else None
+        millis = as_whole(digits)
+        return None if millis is None else from_millis(millis)
 
     def _opened(self) -> FileStore:
         if self._store is None:

@@ -10,6 +10,8 @@ from lakewarden.catalog.policy_keys import (
     POLICY_BY_KEY,
     POLICY_KEYS,
     Value,
+    bounded,
+    check_bounds,
     format_value,
     parse_value,
     policy_key,
@@ -44,12 +46,14 @@ class DownstreamPromise:
 class EffectivePolicy:
     """The merged settings (every field set) and, per key, the level the value comes from: default, a scope, or table.
 
-    `downstream` is set where lineage obliges the table to keep more than it promises itself.
+    `downstream` is set where lineage obliges the table to keep more than it promises itself. `beyond` names the keys whose
+    stored value is beyond the bounds: the nearest value within them counts.
     """
 
     settings: PolicySettings
     origins: Mapping[str, str]
     downstream: DownstreamPromise | None = None
+    beyond: tuple[str, ...] = ()
 
     @property
     def mode(self) -> Mode:
@@ -91,24 +95,32 @@ def effective(
     levels = (("default", replace(DEFAULTS, mode=default_mode(source))), *scopes, ("table", table))
     values: dict[str, Value | None] = {}
     origins: dict[str, str] = {}
+    beyond: dict[str, bool] = {}
     for key in POLICY_KEYS:
         for level, settings in levels:
             value = getattr(settings, key.field)
             if value is not None:
-                values[key.field], origins[key.key] = value, level
-    return EffectivePolicy(settings=PolicySettings(**values), origins=origins)  # type: ignore[arg-type]  # copied field by field
+                counts = bounded(key, value)
+                values[key.field], origins[key.key], beyond[key.key] = counts, level, counts != value
+    settings = PolicySettings(**values)  # type: ignore[arg-type]  # copied field by field
+    return EffectivePolicy(
+        settings=settings,
+        origins=origins,
+        beyond=tuple(key for key, is_beyond in beyond.items() if is_beyond),
+    )
 
 
 def with_values(
     settings: PolicySettings, values: Mapping[str, Value | None], *, admin: bool
 ) -> PolicySettings:
-    """Set keys at one level (None unsets). Raises `NotAllowedError` below a floor unless `admin`.
+    """Set keys at one level (None unsets). Raises `NotAllowedError` below a floor unless `admin`, `UsageError` beyond bounds.
 
     Whether the merged result keeps the promise is checked by `check_promise` on the effective policy.
     """
     changed: dict[str, Value | None] = {}
     for key, value in values.items():
         spec = policy_key(key)
+        check_bounds(key, value)
         if spec.floor is not None and isinstance(value, int) and value < spec.floor and not admin:
             raise NotAllowedError(
                 f"{key} = {format_value(key, value)} is below the floor of {format_value(key, spec.floor)}.",

@@ -7,7 +7,9 @@ write: `30 days`, `128 MiB`, `10%`, `yes`.
 import re
 from dataclasses import dataclass, fields
 from enum import StrEnum
+from typing import Final
 
+from lakewarden.catalog.bounds import LARGEST_BYTES, LONGEST_SECONDS, MOST, as_whole
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.model import Mode, PolicySettings
 from lakewarden.catalog.units import (
@@ -28,6 +30,8 @@ __all__ = [
     "Kind",
     "PolicyKey",
     "Value",
+    "bounded",
+    "check_bounds",
     "format_value",
     "parse_value",
     "policy_key",
@@ -48,6 +52,9 @@ class Kind(StrEnum):
     HOURS = "hours"
 
 
+_MOST: Final = {Kind.DURATION: LONGEST_SECONDS, Kind.SIZE: LARGEST_BYTES, Kind.COUNT: MOST}
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PolicyKey:
     """One policy key: the name users write, the field it is stored in, its default and floor, and what it is for."""
@@ -58,6 +65,11 @@ class PolicyKey:
     default: Value | None
     doc: str
     floor: int | None = None
+
+    @property
+    def most(self) -> int | None:
+        """The highest value anybody may set; None where the kind itself has an end."""
+        return _MOST.get(self.kind)
 
 
 POLICY_KEYS: tuple[PolicyKey, ...] = (
@@ -209,11 +221,13 @@ POLICY_KEYS: tuple[PolicyKey, ...] = (
 POLICY_BY_KEY = {key.key: key for key in POLICY_KEYS}
 DEFAULTS = PolicySettings(**{key.field: key.default for key in POLICY_KEYS if key.default is not None})  # type: ignore[arg-type]  # the table above pairs each field with its own type
 
+_SHOWN: Final = 60
+"""So much of what somebody wrote is shown to them."""
 _HOURS = re.compile(r"^([01]\d|2[0-3]):[0-5]\d-([01]\d|2[0-3]):[0-5]\d$")
 
 
 def parse_value(key: str, text: str) -> Value:
-    """Parse what a user wrote for a key. Raises `UsageError` for an unknown key or nonsense."""
+    """Parse what a user wrote for a key. Raises `UsageError` for an unknown key, nonsense, and what is beyond bounds."""
     spec = policy_key(key)
     parser = {
         Kind.MODE: _parse_mode,
@@ -226,7 +240,29 @@ def parse_value(key: str, text: str) -> Value:
     }[spec.kind]
     value = parser(text.strip())
     if value is None:
-        raise UsageError(f"'{text}' is not a valid {spec.kind} for {key}.", hint=_EXAMPLES[spec.kind])
+        shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+        raise UsageError(f"'{shown}' is not a valid {spec.kind} for {key}.", hint=_EXAMPLES[spec.kind])
+    check_bounds(key, value)
+    return value
+
+
+def check_bounds(key: str, value: Value | None) -> None:
+    """Raise `UsageError` for a value that nobody may set."""
+    most = policy_key(key).most
+    if most is not None and isinstance(value, int) and value > most:
+        raise UsageError(
+            f"{key} cannot be more than {format_value(key, most)}.", hint="Choose a value that can be meant."
+        )
+
+
+def bounded(spec: PolicyKey, value: Value) -> Value:
+    """A stored value as it counts: one that nobody could set today counts as the nearest that somebody may."""
+    if isinstance(value, bool):
+        return value
+    if spec.kind is Kind.SHARE and isinstance(value, int | float):
+        return value if 0 <= value <= 1 else float(value > 1)
+    if spec.most is not None and isinstance(value, int):
+        return min(max(value, 0), spec.most)
     return value
 
 
@@ -267,11 +303,12 @@ def _parse_mode(text: str) -> Mode | None:
 
 def _parse_duration(text: str) -> int | None:
     seconds = parse_seconds(text)
-    return None if seconds is None else round(seconds)
+    # One more than allowed stands for all that is too much: what is infinite to a float cannot be rounded.
+    return None if seconds is None else round(min(seconds, LONGEST_SECONDS + 1))
 
 
 def _parse_count(text: str) -> int | None:
-    return int(text) if text.isdigit() and int(text) > 0 else None
+    return as_whole(text) or None
 
 
 def _parse_switch(text: str) -> bool | None:

@@ -8,7 +8,7 @@ properties without anybody asking for anything, so what it brings back is noted 
 from collections.abc import Mapping
 from dataclasses import replace
 
-from lakewarden.catalog.errors import NotAllowedError
+from lakewarden.catalog.errors import NotAllowedError, UsageError
 from lakewarden.catalog.model import TableRow
 from lakewarden.catalog.policies import property_requests, with_values
 from lakewarden.catalog.policy_keys import POLICY_BY_KEY
@@ -41,7 +41,7 @@ def record_requests(
     for key, value in values.items():
         try:
             noted = replace(noted, policy=with_values(noted.policy, {key: value}, admin=False))
-        except NotAllowedError as error:
+        except (NotAllowedError, UsageError) as error:
             problems = (*problems, str(error))
     return noted, problems
 

@@ -19,6 +19,7 @@ import pyarrow.fs as pafs
 from deltalake.exceptions import DeltaError
 from deltalake.fs import DeltaStorageHandler
 
+from lakewarden.catalog.bounds import as_moment
 from lakewarden.catalog.errors import UnavailableError, UsageError
 
 __all__ = [
@@ -193,7 +194,7 @@ class _LocalStore:
 
 
 def _local_entry(path: str, status: os.stat_result, *, is_dir: bool) -> FileEntry:
-    modified = datetime.fromtimestamp(status.st_mtime, UTC)
+    modified = as_moment(status.st_mtime)
     return FileEntry(
         path=path, size_bytes=0 if is_dir else status.st_size, modified_at=modified, is_dir=is_dir
     )

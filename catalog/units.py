@@ -39,19 +39,21 @@ _BYTES_IN: Final[Mapping[str, float]] = {
     "b": 1, "kib": 1024, "kb": 1000, "mib": MIB, "mb": 1000**2, "gib": 1024**3, "gb": 1000**3, "tib": 1024**4,
 }  # fmt: skip
 _NUMBER = re.compile(r"^\s*(-?\d+(?:\.\d+)?)\s*([a-zA-Z%]*)\s*$")
+_ABSURD: Final = 2**62
+"""More bytes than any bound allows; a number with hundreds of digits is infinite to a float."""
 _EXACT_SECONDS = (("days", DAY), ("hours", HOUR), ("minutes", MINUTE), ("seconds", 1))
 _EXACT_BYTES = (("GiB", 1024**3), ("MiB", MIB), ("KiB", 1024), ("B", 1))
 
 
 def parse_seconds(text: str) -> float | None:
-    """Seconds in `12 hours`, `1.5 min`, `200 ms`; None for anything else, negative ones included."""
+    """Seconds in `12 hours`, `1.5 min`, `200 ms`, without bound; None for anything else, negative ones included."""
     return _scaled(text, _SECONDS_IN)
 
 
 def parse_bytes(text: str) -> int | None:
-    """Bytes in `128 MiB`; None for anything else, nothing and negative sizes included."""
+    """Bytes in `128 MiB`, without bound; None for anything else, nothing and negative sizes included."""
     value = _scaled(text, _BYTES_IN)
-    return round(value) if value else None
+    return round(min(value, _ABSURD)) if value else None
 
 
 def parse_share(text: str) -> float | None:

@@ -7,6 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
+from lakewarden.catalog.bounds import LARGEST_BYTES, LONGEST_SECONDS, MOST, as_whole
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.storage import canonical
 from lakewarden.catalog.units import parse_bytes, parse_seconds
@@ -170,15 +171,22 @@ def _path(text: str) -> KnobValue:
 
 def _duration(text: str) -> KnobValue:
     seconds = parse_seconds(text)
-    return None if not seconds else timedelta(seconds=seconds)
+    return timedelta(seconds=seconds) if seconds and seconds <= LONGEST_SECONDS else None
 
 
 def _count(text: str) -> KnobValue:
-    return int(text) if text.isdigit() and int(text) > 0 else None
+    count = as_whole(text)
+    return count if count and count <= MOST else None
+
+
+def _size(text: str) -> KnobValue:
+    size = parse_bytes(text)
+    return size if size is not None and size <= LARGEST_BYTES else None
 
 
 def _port(text: str) -> KnobValue:
-    return int(text) if text.isdigit() and int(text) < 65_536 else None
+    port = as_whole(text)
+    return port if port is not None and port < 65_536 else None
 
 
 def _switch(text: str) -> KnobValue:
@@ -195,7 +203,7 @@ _PARSERS: Final[Mapping[KnobKind, Callable[[str], KnobValue]]] = {
     KnobKind.PATH: _path,
     KnobKind.LOCATION: canonical,
     KnobKind.DURATION: _duration,
-    KnobKind.SIZE: parse_bytes,
+    KnobKind.SIZE: _size,
     KnobKind.COUNT: _count,
     KnobKind.PORT: _port,
     KnobKind.SWITCH: _switch,
@@ -205,9 +213,9 @@ _EXAMPLES: Final[Mapping[KnobKind, str]] = {
     KnobKind.TEXT: "a text",
     KnobKind.PATH: "a folder",
     KnobKind.LOCATION: "a path or URI",
-    KnobKind.DURATION: "a duration such as `30 s` or `2 hours`",
-    KnobKind.SIZE: "a size such as `1 GiB`",
-    KnobKind.COUNT: "a whole number above zero",
+    KnobKind.DURATION: "a duration such as `30 s` or `2 hours`, at most 36500 days",
+    KnobKind.SIZE: "a size such as `1 GiB`, at most 1 TiB",
+    KnobKind.COUNT: "a whole number from 1 to 1000000",
     KnobKind.PORT: "a port from 0 to 65535",
     KnobKind.SWITCH: "`yes` or `no`",
     KnobKind.LIST: "names separated by commas",

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Final
 
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.formats.base import Commit
@@ -13,6 +14,9 @@ from lakewarden.daemon.log import get_log
 from lakewarden.jobs.verdict import GiveUp, Recovered, Retry, verdict_of
 
 __all__ = ["Reaper"]
+
+_DOUBLINGS: Final = 10
+"""How often the pause before another attempt doubles: without an end it would outgrow every date."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,7 +57,7 @@ class Reaper:
             attempt=request.attempt,
         )
         if request.attempt < self.attempts:
-            not_before = self.clock.now() + self.pause * 2 ** (request.attempt - 1)
+            not_before = self.clock.now() + self.pause * 2 ** min(request.attempt - 1, _DOUBLINGS)
             return self.queue.requeue(request.run_id, attempt=request.attempt + 1, not_before=not_before)
         message = f"Its worker was lost {request.attempt} times."
         return self.queue.close(request.run_id, Result(outcome=Outcome.ABANDONED, message=message))

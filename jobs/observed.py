@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+from lakewarden.catalog.bounds import as_duration
 from lakewarden.catalog.errors import ConflictError, PreconditionError, UnreadableError
 from lakewarden.catalog.formats.base import LogProblem, Observation
 from lakewarden.catalog.heads import format_id_of, is_head
@@ -108,4 +109,4 @@ def log_retention(seen: Observation) -> timedelta | None:
 def _duration(seen: Observation, name: str, *, unset: int) -> timedelta | None:
     text = seen.properties.get(name)
     seconds = unset if text is None else interval_seconds(text)
-    return None if seconds is None else timedelta(seconds=seconds)
+    return None if seconds is None else as_duration(seconds)

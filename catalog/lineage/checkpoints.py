@@ -10,6 +10,7 @@ from typing import Final
 
 import orjson
 
+from lakewarden.catalog.bounds import as_whole
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.lineage.streams import NOT_SAID, Batch, BatchKey, Began, Source, parse_offsets
 from lakewarden.catalog.model import TableRow
@@ -50,11 +51,12 @@ def began_of(text: str) -> Began:
     """What `--starting-version` says. Raises `UsageError`."""
     if text == _CONTENT:
         return Began(content=True)
-    if not text.isdigit():
+    version = as_whole(text)
+    if version is None:
         raise UsageError(
             f"{text} is no starting version.", hint="A version number, or `none` if the option was not set."
         )
-    return Began(version=int(text))
+    return Began(version=version)
 
 
 def checkpoints_of(row: TableRow) -> tuple[Checkpoint, ...]:

@@ -19,6 +19,7 @@ from typing import Any, Final, TypeGuard
 
 import orjson
 
+from lakewarden.catalog.bounds import as_whole
 from lakewarden.catalog.formats.base import Commit
 from lakewarden.catalog.lineage.record import LineageInput
 
@@ -118,8 +119,8 @@ def batch_key(commit: Commit) -> BatchKey | None:
     """The batch that a commit of a streaming sink holds, None for any other commit."""
     if commit.operation != _SINK:
         return None
-    query_id, epoch = commit.parameters.get("queryId", ""), commit.parameters.get("epochId", "")
-    return (query_id, int(epoch)) if query_id and epoch.isdigit() else None
+    query_id, epoch = commit.parameters.get("queryId", ""), as_whole(commit.parameters.get("epochId", ""))
+    return (query_id, epoch) if query_id and epoch is not None else None
 
 
 def parse_offsets(text: str) -> tuple[str | None, ...]:

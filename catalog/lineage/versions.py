@@ -12,6 +12,7 @@ from datetime import datetime
 from enum import IntEnum, StrEnum
 from typing import Final
 
+from lakewarden.catalog.bounds import as_whole
 from lakewarden.catalog.formats.base import Commit
 from lakewarden.catalog.lineage.record import LineageInput, LineageRecord, Operation, RecordVerdict
 from lakewarden.catalog.model import TableFormat
@@ -328,7 +329,8 @@ def _creates_nothing(commit: Commit) -> bool:
 
 def _restored(commit: Commit) -> int | None:
     text = commit.parameters.get("version", "").strip('" ')
-    target = int(text) if text.isdigit() else commit.restored
+    told = as_whole(text)
+    target = commit.restored if told is None else told
     return target if target is not None and target < commit.version else None
 
 
@@ -340,7 +342,7 @@ def _touch(commit: Commit) -> Touch:
 
 def _rows(commit: Commit) -> int | None:
     for name in _ROWS_METRICS:
-        text = commit.metrics.get(name, "")
-        if text.isdigit():
-            return int(text)
+        rows = as_whole(commit.metrics.get(name, ""))
+        if rows is not None:
+            return rows
     return None

@@ -159,6 +159,23 @@ CHECKS: Final[tuple[Check, ...]] = (
         hint="Correct the property, or ask an admin.",
     ),
     Check(
+        name="policy_bounds",
+        tier=Tier.ON_CHANGE,
+        severity=Severity.WARNING,
+        looks_at="Whether the policy in force, as it is stored, is within the bounds of each key.",
+        sentences={"beyond": "The stored {key} is beyond the bounds; {counts} counts instead."},
+        hint="Set it anew with `lakewarden tables policy set`; docs/reference/policies.md has the bounds.",
+    ),
+    Check(
+        name="judged",
+        tier=Tier.ON_CHANGE,
+        severity=Severity.ERROR,
+        looks_at="Whether the table could be judged at all: what nobody foresaw in one table stops no other.",
+        sentences={"unforeseen": "The table cannot be judged ({problem})."},
+        hint="The daemon's log has the trace; it tries again in every sweep. Please report what is not explained by the"
+        " table's own files or properties.",
+    ),
+    Check(
         name="reads_undone",
         tier=Tier.ON_CHANGE,
         severity=Severity.WARNING,

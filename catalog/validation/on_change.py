@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from lakewarden.catalog.formats.base import LogProblem, Observation
 from lakewarden.catalog.model import Finding
+from lakewarden.catalog.policy_keys import POLICY_BY_KEY, format_value
 from lakewarden.catalog.validation.checks import Tier
 from lakewarden.catalog.validation.metastore import METASTORE_CHECKS, Answer, metastore_findings
 from lakewarden.catalog.validation.retention import retention_findings
@@ -37,6 +38,7 @@ def log_findings(subject: Subject, answer: Answer) -> tuple[Finding, ...]:
         *retention_findings(subject, seen),
         *metastore_findings(subject, seen, answer),
         *_owner(subject),
+        *_bounds(subject),
     )
 
 
@@ -76,6 +78,17 @@ def _warnings(subject: Subject, seen: Observation) -> Iterator[Finding]:
 def _owner(subject: Subject) -> Iterator[Finding]:
     if not (subject.row.owner or "").strip():
         yield subject.say("owner_set", "none")
+
+
+def _bounds(subject: Subject) -> Iterator[Finding]:
+    policy = subject.policy
+    said = [
+        subject.say("policy_bounds", "beyond", key=key, counts=format_value(key, value)).message
+        for key in policy.beyond
+        if (value := getattr(policy.settings, POLICY_BY_KEY[key].field)) is not None
+    ]
+    if said:
+        yield subject.finding("policy_bounds", " ".join(said))
 
 
 def _named(features: tuple[str, ...]) -> str:

@@ -10,8 +10,10 @@ from typing import Any, Final
 
 import typer
 
+from lakewarden.catalog.bounds import EARLIEST, LATEST
 from lakewarden.catalog.errors import ExitCode
 from lakewarden.catalog.policies import POLICY_KEYS, format_value
+from lakewarden.catalog.policy_keys import POLICY_BY_KEY
 from lakewarden.daemon.cli.app import COMMANDS
 from lakewarden.daemon.knobs import KNOBS
 from lakewarden.daemon.lazily import load
@@ -99,10 +101,25 @@ def _policies() -> str:
     lines.append(
         "policy.<key> = '...' WHERE name = 'db.t'`), or asked for by a table property `lakewarden.<key>`.\n"
     )
-    lines += ["| key | default | floor | what it is for |", "|---|---|---|---|"]
+    lines.append(
+        "Nobody sets a value below its floor but an admin, and nobody one above its bound. What is stored beyond a bound"
+    )
+    lines.append(
+        "already, or asked for by a property, stops nothing: the bound counts, and a finding (`policy_bounds`,"
+    )
+    lines.append(
+        "`policy_requests`) says so. The same bounds hold for settings, and for what a table's own log says: a Delta"
+    )
+    lines.append(
+        f"interval counts as at most {format_value('log.retention', POLICY_BY_KEY['log.retention'].most)}, a time before"
+        f" {EARLIEST.year} or after {LATEST.year} as the nearest of the two.\n"
+    )
+    lines += ["| key | default | floor | at most | what it is for |", "|---|---|---|---|---|"]
     for key in POLICY_KEYS:
-        floor = format_value(key.key, key.floor) if key.floor is not None else ""
-        lines.append(f"| `{key.key}` | {format_value(key.key, key.default)} | {floor} | {key.doc} |")
+        floor, most = (
+            format_value(key.key, bound) if bound is not None else "" for bound in (key.floor, key.most)
+        )
+        lines.append(f"| `{key.key}` | {format_value(key.key, key.default)} | {floor} | {most} | {key.doc} |")
     return "\n".join(lines) + "\n"
 
 

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from lakewarden.catalog.bounds import as_whole
 from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.sql.reading import Words
 from lakewarden.jobs.sql.statements import ConvertToDelta
@@ -51,8 +52,9 @@ def _partitions(words: Words) -> tuple[tuple[str, str], ...]:
 def _retain(words: Words) -> int:
     words.expect("RETAIN")
     number, unit = words.next(), words.next().upper()
-    if not number.isdigit() or int(number) == 0 or unit not in _UNIT_SECONDS:
+    count = as_whole(number)
+    if not count or unit not in _UNIT_SECONDS:
         raise UsageError(
             f"VACUUM RETAIN {number} {unit} makes no sense.", hint="Write VACUUM RETAIN 30 DAYS."
         )
-    return int(number) * _UNIT_SECONDS[unit]
+    return count * _UNIT_SECONDS[unit]

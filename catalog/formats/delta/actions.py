@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import orjson
 
+from lakewarden.catalog.bounds import LARGEST_FILE, fits
 from lakewarden.catalog.formats.delta.paths import decoded, deletion_vector_path
 from lakewarden.catalog.formats.delta.problems import LOG_READABLE, BrokenLogError
 from lakewarden.catalog.lineage.record import NO_RECORD, RECORD_KEY, RecordReading, read_record
@@ -242,7 +243,7 @@ def rows_in(stats: str) -> int | None:
         rows = orjson.loads(stats).get("numRecords")
     except (ValueError, AttributeError):
         return None  # statistics are a help, not the truth: without them the file is read like any other
-    return rows if isinstance(rows, int) else None
+    return rows if isinstance(rows, int) and 0 <= rows <= LARGEST_FILE else None
 
 
 def _vector(body: Json | None) -> DeletionVector | None:
@@ -272,6 +273,8 @@ def _text(value: object) -> str:
 def _number(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"not a whole number: {value!r}")
+    if not fits(value):
+        raise ValueError(f"more than 64 bits: {value}")
     return value
 
 

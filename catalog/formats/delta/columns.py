@@ -21,7 +21,7 @@ from lakewarden.catalog.formats.delta.state import (
 
 __all__ = ["field_of", "rows_of", "state_of"]
 
-_ROWS_FIRST: Final = r'^\s*\{\s*"numRecords"\s*:\s*(?P<rows>\d+)\s*[,}]'
+_ROWS_FIRST: Final = r'^\s*\{\s*"numRecords"\s*:\s*(?P<rows>\d{1,18})\s*[,}]'
 _NEEDS_DECODING: Final = ("%", ":")
 
 
@@ -48,6 +48,7 @@ def field_of(rows: pa.StructArray, name: str, type_: pa.DataType) -> pa.Array:
 def rows_of(adds: pa.StructArray) -> pa.Array:
     """The number of rows each file's statistics record, NULL where they do not."""
     stats = field_of(adds, "stats", pa.string())
+    # More digits than fit do not match: then each is read by itself.
     found = pc.struct_field(pc.extract_regex(stats, _ROWS_FIRST), "rows").cast(pa.int64())
     odd = pc.and_(pc.is_null(found), pc.is_valid(stats))
     if pc.any(odd).as_py():  # legal, though nobody is known to write it: the count is not the first thing

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
+from lakewarden.catalog.bounds import as_whole
 from lakewarden.catalog.clock import from_millis, to_millis
 from lakewarden.catalog.formats.base import Commit
 from lakewarden.catalog.formats.delta.actions import (
@@ -121,9 +122,9 @@ def _vacuum_limit(commit: Commit) -> int | None:
     the commit's file is another's in a copied table. Spark writes `specifiedRetentionMillis` only where it honoured it
     (run: Delta 4.4 ignores RETAIN unless it is 0), delta-rs always."""
     for key in ("specifiedRetentionMillis", "defaultRetentionMillis"):
-        text = commit.parameters.get(key, "")
-        if text.isdigit():
-            return to_millis(commit.stamped_at or commit.committed_at) - int(text)
+        millis = as_whole(commit.parameters.get(key, ""))
+        if millis is not None:
+            return to_millis(commit.stamped_at or commit.committed_at) - millis
     return None
 
 

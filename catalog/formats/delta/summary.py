@@ -5,10 +5,11 @@ from datetime import datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakewarden.catalog.bounds import LARGEST_FILE
 from lakewarden.catalog.clock import from_millis
 from lakewarden.catalog.formats.base import LogProblem, Observation, SizeHistogram
 from lakewarden.catalog.formats.delta.actions import Protocol
-from lakewarden.catalog.formats.delta.problems import PROTOCOL
+from lakewarden.catalog.formats.delta.problems import LOG_READABLE, PROTOCOL, BrokenLogError
 from lakewarden.catalog.formats.delta.protocol import capabilities_of, features_of, unknown_reader_features
 from lakewarden.catalog.formats.delta.replay import Replayed
 from lakewarden.catalog.formats.delta.schema import columns_of
@@ -21,9 +22,10 @@ __all__ = ["observation_of"]
 def observation_of(location: str, replayed: Replayed, segment: Segment) -> Observation:
     """Everything the log says about the version, as counts. Raises `BrokenLogError` for a schema that makes no sense."""
     live, metadata, history = replayed.files.live, replayed.metadata, replayed.history
-    dead = _left_to_vacuum(replayed)
-    unrecorded = live["rows"].null_count
-    deleted = _sum(live["deleted"])
+    for column in ("size", "deleted"):
+        _refuse_absurd(live[column])
+    dead, rows = _left_to_vacuum(replayed), _sensible(live["rows"])
+    unrecorded, deleted = rows.null_count, _sum(live["deleted"])
     return Observation(
         format=TableFormat.DELTA,
         location=location,
@@ -43,13 +45,13 @@ def observation_of(location: str, replayed: Replayed, segment: Segment) -> Obser
         files=live.num_rows,
         bytes=_sum(live["size"]),
         sizes=_histogram(live["size"]),
-        rows=_sum(live["rows"]) - deleted if unrecorded == 0 else None,
+        rows=_sum(rows) - deleted if unrecorded == 0 else None,
         deleted_rows=deleted,
         deletion_vectors=_sum(live["vector"]),
         partitions=pc.count_distinct(live["partition"]).as_py(),
         files_without_statistics=unrecorded,
         tombstones=dead.num_rows,
-        tombstone_bytes=_sum(dead["size"]),
+        tombstone_bytes=_sum(_sensible(dead["size"])),
         oldest_tombstone_at=_oldest(dead["removed_ms"]),
         checkpoint_version=segment.checkpoint.version if segment.checkpoint else None,
         first_version=segment.first_version,
@@ -88,6 +90,23 @@ def _histogram(sizes: pa.ChunkedArray) -> SizeHistogram:
         place = found["values"]
         counts[place], totals[place] = found["counts"], _sum(sizes.filter(pc.equal(bins, place)))
     return SizeHistogram(counts=tuple(counts), bytes=tuple(totals))
+
+
+def _refuse_absurd(values: pa.ChunkedArray) -> None:
+    """Sizes are added up: one beyond all sense would make a sum that means nothing."""
+    extent = pc.min_max(values).as_py()
+    least, most = extent["min"] or 0, extent["max"] or 0
+    if least < 0 or most > LARGEST_FILE:
+        message = (
+            f"A file cannot have {least if least < 0 else most} bytes or deleted rows: the log is damaged."
+        )
+        raise BrokenLogError(LOG_READABLE, message)
+
+
+def _sensible(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """What writers need not record counts as not recorded where it makes no sense."""
+    sound = pc.and_(pc.greater_equal(values, 0), pc.less_equal(values, LARGEST_FILE))
+    return pc.if_else(sound, values, None)
 
 
 def _sum(values: pa.ChunkedArray) -> int:
