@@ -1,6 +1,6 @@
 """Which tables exist that nobody told us of? The metastore and the discovery roots, read without Spark."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
@@ -13,6 +13,10 @@ __all__ = ["Candidate", "in_metastore", "under_root"]
 _SKIPPED = ("_", ".")
 
 
+def _simply() -> None:
+    """Nothing keeps a search from going on."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Candidate:
     """A table that discovery found: how to call it (`db.t` or a location) and its canonical location."""
@@ -22,11 +26,17 @@ class Candidate:
 
 
 def in_metastore(
-    metastore: Metastore, readers: tuple[TableReader, ...], known: AbstractSet[str]
+    metastore: Metastore,
+    readers: tuple[TableReader, ...],
+    known: AbstractSet[str],
+    *,
+    go_on: Callable[[], None] = _simply,
 ) -> Iterator[Candidate]:
-    """Tables of the metastore that some reader understands and whose location is not in `known`."""
+    """Tables of the metastore that some reader understands and whose location is not in `known`. `go_on` is called
+    before each table that is looked at, new or not, and may raise."""
     for database in metastore.databases():
         for table in metastore.tables(database):
+            go_on()
             entry = metastore.get(database, table)
             if entry is None or entry.location is None or entry.provider is None:
                 continue
@@ -42,12 +52,15 @@ def under_root(
     known: AbstractSet[str],
     *,
     depth: int = 4,
+    go_on: Callable[[], None] = _simply,
 ) -> Iterator[Candidate]:
-    """Tables below a folder, at most `depth` levels down; a table's own folder is not entered."""
+    """Tables below a folder, at most `depth` levels down; a table's own folder is not entered. `go_on` is called before
+    each folder that is looked at, and may raise."""
     base = canonical(root)
     store = open_store(base, options)
 
     def walk(path: str, left: int) -> Iterator[Candidate]:
+        go_on()
         location = f"{base}/{path}" if path else base
         if any(reader.is_table(location) for reader in readers):
             if location not in known:

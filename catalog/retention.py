@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
+from lakewarden.catalog.bounds import LONGEST_SECONDS
 from lakewarden.catalog.policies import EffectivePolicy
 from lakewarden.catalog.units import DAY, format_seconds, parse_seconds
 
@@ -27,15 +28,14 @@ DURATIONS: Final[Mapping[str, int]] = {FILES: 7 * DAY, LOG: 30 * DAY}
 """The properties that hold a duration, and the seconds that Delta takes where they are unset."""
 
 _POLICY_KEY: Final[Mapping[str, str]] = {FILES: "vacuum.retention", LOG: "log.retention"}
-_LONGEST: Final = 1_000 * 365 * DAY
 _PAIR = re.compile(r"(-?\d+(?:\.\d+)?)\s+([a-z]+)")
 
 
 def interval_seconds(text: str) -> float | None:
     """Seconds in a duration as table properties have it: `interval 30 days`, `interval 1 week 12 hours`, `7 days`.
 
-    None for anything else; months and years too, which have no fixed length and which Delta refuses here. More than a
-    thousand years are a thousand: with them, dates can still be reckoned.
+    None for anything else; months and years too, which have no fixed length and which Delta refuses here. What is beyond bounds
+    counts as the longest there is.
     """
     plain = text.strip().lower().removeprefix("interval").replace("'", "").strip()
     parts = [parse_seconds(f"{number} {unit}") for number, unit in _PAIR.findall(plain)]
@@ -43,7 +43,7 @@ def interval_seconds(text: str) -> float | None:
         return None
     if any(part is None for part in parts):
         return None
-    return min(sum(part for part in parts if part is not None), _LONGEST)
+    return min(sum(part for part in parts if part is not None), LONGEST_SECONDS)
 
 
 def unreadable(properties: Mapping[str, str]) -> tuple[str, ...]:

@@ -51,9 +51,7 @@ def govern(row: TableRow, scopes: Mapping[str, TableRow]) -> Governed:
         source=row.source, table=row.policy, scopes=tuple((scope.name, scope.policy) for scope in over)
     )
     levels = (*over, row)
-    dates = (
-        datetime.fromisoformat(one.properties[_POLICY_DATE]) for one in over if _POLICY_DATE in one.properties
-    )
+    dates = (_policy_date(one) for one in over if _POLICY_DATE in one.properties)
     return Governed(
         row=row,
         policy=policy,
@@ -61,6 +59,15 @@ def govern(row: TableRow, scopes: Mapping[str, TableRow]) -> Governed:
         paused=next((f"{level.name}: {level.paused}" for level in levels if level.paused is not None), None),
         hold=next((f"{level.name}: {level.hold}" for level in levels if level.hold is not None), None),
     )
+
+
+def _policy_date(scope: TableRow) -> datetime:
+    """When a scope's policy changed; the row's own date where what is written makes no sense."""
+    try:
+        date = datetime.fromisoformat(scope.properties[_POLICY_DATE])
+    except ValueError:
+        return scope.updated_at
+    return date if date.tzinfo is not None else scope.updated_at
 
 
 def with_policy_date(scope: TableRow, at: datetime) -> TableRow:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from stat import S_ISDIR
 from typing import Any, Protocol
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -58,20 +58,32 @@ def canonical(location: str) -> str:
     """One spelling per place: absolute, scheme lower-case, no trailing slash, symbolic links and `..` resolved.
 
     `/a/b/`, `file:/a/b` and `file:///a/b` become `file:///a/b`; `s3a://` becomes `s3://`. Local paths are
-    percent-encoded where a URI needs it. Raises `UsageError` for an empty or relative remote location.
+    percent-encoded where a URI needs it. Raises `UsageError` for what is none.
     """
     text = location.strip()
     if not text:
         raise UsageError(
             "A location cannot be empty.", hint="Give a path or a URI such as hdfs://host:9000/data/t."
         )
-    scheme = urlsplit(text).scheme.lower() if "://" in text or text.lower().startswith("file:") else ""
+    scheme = _parts(text).scheme.lower() if "://" in text or text.lower().startswith("file:") else ""
+    if "\0" in text:
+        raise UsageError("A location cannot hold a NUL character.", hint="Give a path or a URI.")
     if scheme in ("", "file"):
         raw = text if scheme == "" else unquote("/" + text.split(":", 1)[1].lstrip("/"))
         return "file://" + quote(os.path.realpath(os.path.expanduser(raw)), safe="/=:@!$&'()*+,;-._~")
-    parts = urlsplit(text)
+    parts = _parts(text)
     path = os.path.normpath("/" + parts.path.lstrip("/")) if parts.path.strip("/") else ""
     return f"{_ALIASES.get(scheme, scheme)}://{parts.netloc}{path}"
+
+
+def _parts(text: str) -> SplitResult:
+    try:
+        return urlsplit(text)
+    except ValueError as error:
+        raise UsageError(
+            f"'{text}' is not a location: {error}.",
+            hint="Give a path or a URI such as hdfs://host:9000/data/t.",
+        ) from error
 
 
 def local_path(location: str) -> Path | None:

@@ -2,6 +2,7 @@
 
 import os
 import socket
+import threading
 import uuid
 from functools import partial
 
@@ -9,7 +10,7 @@ from lakewarden.catalog.lineage.harvest import StreamHarvest
 from lakewarden.catalog.lineage.notes import StreamNotes
 from lakewarden.catalog.spool import Spool, drain
 from lakewarden.daemon.care import Caretaker
-from lakewarden.daemon.cycle import Cycle, CycleParts
+from lakewarden.daemon.cycle import Cycle, CycleParts, go_on
 from lakewarden.daemon.discover import candidates
 from lakewarden.daemon.event_sinks import sinks_of
 from lakewarden.daemon.event_tail import EventTail
@@ -28,6 +29,7 @@ from lakewarden.daemon.rollback import rollbacks_of_services
 from lakewarden.daemon.scheduler import Ticker
 from lakewarden.daemon.service import DISCOVER, PATIENCE, SWEEP, Service, ServiceParts
 from lakewarden.daemon.streams import StreamClerk
+from lakewarden.daemon.troubles import Troubles
 from lakewarden.daemon.webhook import Notifier, Silence, Webhook
 from lakewarden.daemon.wiring import Services
 from lakewarden.daemon.writer import Writer
@@ -42,7 +44,7 @@ def holder_name() -> str:
 
 def build_daemon(services: Services, *, pages: bool = True) -> Service:
     """One daemon, not yet running. `pages`: serve /livez, /readyz and /metrics."""
-    settings, metrics, holder = services.settings, Metrics(), holder_name()
+    settings, metrics, holder, stopping = services.settings, Metrics(), holder_name(), threading.Event()
     vitals = Vitals(patience=PATIENCE)
     webhook = (
         Webhook(
@@ -62,7 +64,7 @@ def build_daemon(services: Services, *, pages: bool = True) -> Service:
         ttl=settings.lease_ttl,
         settle=settings.run_lease,
     )
-    cycle = _cycle(services, leadership, webhook or Silence(), metrics, vitals)
+    cycle = _cycle(services, leadership, webhook or Silence(), metrics, vitals, stopping)
     return Service(
         ServiceParts(
             queue=services.queue,
@@ -77,7 +79,10 @@ def build_daemon(services: Services, *, pages: bool = True) -> Service:
             pages=Pages(port=settings.http_port, vitals=vitals, metrics=metrics) if pages else None,
             webhook=webhook,
             tails=_tails(services, metrics),
-        )
+            troubles=Troubles(settings.home),
+            clock=services.clock,
+        ),
+        stopping,
     )
 
 
@@ -97,7 +102,12 @@ def _tails(services: Services, metrics: Metrics) -> tuple[EventTail, ...]:
 
 
 def _cycle(
-    services: Services, leadership: Leadership, notifier: Notifier, metrics: Metrics, vitals: Vitals
+    services: Services,
+    leadership: Leadership,
+    notifier: Notifier,
+    metrics: Metrics,
+    vitals: Vitals,
+    stopping: threading.Event,
 ) -> Cycle:
     settings, store, clock = services.settings, services.store, services.clock
     memory = Memory(store, clock)
@@ -118,7 +128,6 @@ def _cycle(
         checks_every=settings.sweep_checks_every,
         streams=harvest,
     )
-    spool = Spool(settings.system_location, store.storage(), clock=clock)
     return Cycle(
         CycleParts(
             queue=services.queue,
@@ -133,12 +142,7 @@ def _cycle(
                 pause=settings.run_heartbeat,
             ),
             recorder=recorder,
-            ears=Ears(
-                inbox=services.inbox,
-                memory=memory,
-                drain=partial(drain, spool, services.inbox),
-                metastore=services.metastore,
-            ),
+            ears=_ears(services, memory),
             caretaker=Caretaker(store=store, memory=memory, recorder=recorder, clock=clock),
             desk=services.desk,
             metrics=metrics,
@@ -148,11 +152,23 @@ def _cycle(
             carrier=RestoreCarrier(
                 rollbacks=rollbacks_of_services(services), memory=memory, notifier=notifier
             ),
-            discover=partial(candidates, services),
+            discover=partial(candidates, services, go_on=partial(go_on, vitals.beat, stopping.is_set)),
             require=leadership.require,
             beat=vitals.beat,
+            stopping=stopping.is_set,
             streams=_clerk(services, memory, harvest).record,
         )
+    )
+
+
+def _ears(services: Services, memory: Memory) -> Ears:
+    store = services.store
+    spool = Spool(services.settings.system_location, store.storage(), clock=services.clock)
+    return Ears(
+        inbox=services.inbox,
+        memory=memory,
+        drain=partial(drain, spool, services.inbox),
+        metastore=services.metastore,
     )
 
 

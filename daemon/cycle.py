@@ -6,51 +6,59 @@ and never stops the cycle: this is one of two modules that catch every exception
 """
 
 import time
+import traceback
 import uuid
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, TypeVar
 
 from lakewarden.catalog.discovery import Candidate
-from lakewarden.catalog.errors import FencedError, LakewardenError, RefusedError
+from lakewarden.catalog.errors import FencedError, LakewardenError, RefusedError, UnreadableError
 from lakewarden.catalog.failpoints import reach
-from lakewarden.catalog.model import Action, Source, TableState
+from lakewarden.catalog.model import Action, HealthRow, RunRow, Source, TableState
 from lakewarden.catalog.registry.desk import Desk
 from lakewarden.catalog.registry.register import register
 from lakewarden.catalog.rollbacks import next_run_id
-from lakewarden.catalog.state.base import Queue, Run
+from lakewarden.catalog.scopes import Governed
+from lakewarden.catalog.state.base import Queue, Run, RunRequest
 from lakewarden.catalog.system.base import RUNS, Fence
 from lakewarden.daemon.care import Caretaker
-from lakewarden.daemon.hints import Ears
+from lakewarden.daemon.hints import Ears, Heard
 from lakewarden.daemon.log import get_log
 from lakewarden.daemon.memory import Memory
 from lakewarden.daemon.metrics import Metrics
 from lakewarden.daemon.observe import Look, Observer, OnRecord
 from lakewarden.daemon.reap import Reaper
-from lakewarden.daemon.record import DAEMON, Recorder
+from lakewarden.daemon.record import DAEMON, Ended, Recorder
 from lakewarden.daemon.report import CycleReport
 from lakewarden.daemon.restored import Carrier
 from lakewarden.daemon.writer import Writer
 from lakewarden.jobs.actions import RollBack
-from lakewarden.jobs.answers import NotDue, WhyNot
+from lakewarden.jobs.answers import NotDue, Unforeseen, WhyNot
 from lakewarden.jobs.explain import summary
 from lakewarden.jobs.planner import Plan, PlannedRun, plan, request_for
 from lakewarden.jobs.world import Budget
 
-__all__ = ["Cycle", "CycleParts"]
+__all__ = ["Cycle", "CycleParts", "Stopped", "go_on", "isolated"]
 
 T = TypeVar("T")
 _LOOKED_AT: Final = (TableState.ACTIVE, TableState.QUARANTINED)
+_SAID: Final = 200
+"""So many characters of an error that nobody foresaw are kept."""
 _LINES: Final = 5
 """So many tables that had to be skipped get a line each; the rest is counted."""
+
+
+class Stopped(Exception):
+    """The daemon is to end: the cycle stops where it is. Any point will do, as for a crash."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CycleParts:
     """What a cycle works with. `carrier` follows plain RESTOREs into derived tables; `discover` finds tables without a
-    row; `require` raises `FencedError` once the lease is lost; `beat` says that the cycle goes on; `streams` records what
+    row; `require` raises `FencedError` once the lease is lost; `beat` says that the cycle goes on; `stopping` whether it shall end at the next table; `streams` records what
     sessions noted of their streams; at most `checks_per_cycle` tables get the daily checks in one cycle."""
 
     queue: Queue
@@ -70,6 +78,7 @@ class CycleParts:
     discover: Callable[[], Iterator[Candidate]]
     require: Callable[[Fence], None]
     beat: Callable[[], None]
+    stopping: Callable[[], bool] = lambda: False
     streams: Callable[[Fence], object] = lambda fence: None
 
 
@@ -89,11 +98,14 @@ class Cycle:
             report = self._run(fence, may_plan=may_plan, discover=discover)
         except FencedError:
             raise
+        except Stopped:
+            report = CycleReport(stopped=True)
         except LakewardenError as error:
             report = CycleReport(trouble=str(error))
-        except Exception:  # noqa: BLE001  # whatever it is: it is logged, and the daemon goes on
+        except Exception as error:  # noqa: BLE001  # whatever it is: it is logged, and the daemon goes on
             get_log("cycle").exception("unexpected error")
-            report = CycleReport(trouble="An unexpected error; its trace is in the log.")
+            trouble = f"An unexpected error ({in_one_line(error)}); its trace is in the log."
+            report = CycleReport(trouble=trouble)
         report = replace(report, seconds=time.monotonic() - began, skipped=len(self._skipped))
         self._measure(report)
         return report
@@ -108,8 +120,8 @@ class Cycle:
             bool(self._guarded(run.request.name, partial(parts.reaper.settle, run)))
             for run in parts.reaper.lost()
         )
-        recorded = parts.recorder.record(fence)
-        heard = parts.ears.listen()
+        recorded = parts.recorder.record(fence, self._attempt)
+        heard = self._guarded("hints", parts.ears.listen) or Heard()
         adopted = self._adopt(heard.unknown, discover=discover)
         parts.memory.refresh()
         doubted = parts.memory.undoings.doubted()
@@ -121,7 +133,7 @@ class Cycle:
         # Before writing: what is written down now may give reason to look at the same tables again.
         parts.memory.undoings.looked_at(look.table_id for look in looks)
         self._again.update(doubted)
-        changed = parts.writer.write(looks, recorded, fence)
+        changed = self._write(looks, recorded, fence)
         self._guarded("streams", partial(parts.streams, fence))
         self._again.clear()
         if may_plan:
@@ -163,10 +175,43 @@ class Cycle:
                 checks=wants,
                 on_record=on_record,
             )
-            seen = self._guarded(governed.row.name, look)
+            seen = self._judged(governed, before, look)
             if seen is not None:
                 looks.append(seen)
         return looks
+
+    def _judged(
+        self, governed: Governed, before: HealthRow | None, look: Callable[[], Look | None]
+    ) -> Look | None:
+        """A look at one table. One that ends in what nobody foresaw is a finding on that table, which quarantines it."""
+        name = governed.row.name
+        found = self._guarded(name, partial(isolated, look))
+        if not isinstance(found, Unforeseen):
+            return found
+        self._skipped.add(name)
+        seen = self.parts.observer.unjudged(governed, before, found.problem)
+        if seen.health is not None:
+            self._say(found, name)
+        return seen
+
+    def _write(self, looks: Sequence[Look], recorded: Sequence[RunRow], fence: Fence) -> int:
+        """Write what was found. Where it cannot be written as a whole, the tables to blame are told apart from the others."""
+        parts = self.parts
+        written = isolated(partial(parts.writer.write, looks, recorded, fence))
+        if not isinstance(written, Unforeseen):
+            return written
+        self._say(written, "what this sweep found")
+        sound = [self._provable(look) for look in looks]
+        return parts.writer.write(sound, recorded, fence)
+
+    def _provable(self, look: Look) -> Look:
+        parts, governed = self.parts, self.parts.memory.governed().get(look.table_id)
+        found = isolated(partial(parts.writer.prove, look))
+        if not isinstance(found, Unforeseen) or governed is None:
+            return look
+        self._skipped.add(governed.row.name)
+        self._say(found, governed.row.name)
+        return parts.observer.unjudged(governed, parts.memory.health(look.table_id), found.problem)
 
     def _carry(self, fence: Fence) -> None:
         """What plain RESTOREs took back is followed into derived tables. A rollback that begins is planned for at once."""
@@ -181,7 +226,7 @@ class Cycle:
         parts = self.parts
         has_metastore = parts.desk.metastore is not None
         world = parts.memory.world(unfinished, parts.budget, has_metastore=has_metastore)
-        made = plan(world, parts.desk.clock.now())
+        made = plan(world, parts.desk.clock.now(), isolated=isolated)
         reach("cycle.planned")
         return made
 
@@ -191,12 +236,25 @@ class Cycle:
         ours = [run for run in made.runs if parts.caretaker.takes(run)]
         theirs = [run for run in made.runs if not parts.caretaker.takes(run)]
         parts.require(fence)
-        queued = parts.queue.enqueue([request_for(run, new_id=partial(self._id_of, run)) for run in theirs])
+        asked = [
+            self._guarded(run.name, partial(request_for, run, new_id=partial(self._id_of, run)))
+            for run in theirs
+        ]
+        queued = self._enqueue([one for one in asked if one is not None])
         reach("cycle.enqueued")
         for run in ours:
             self._guarded(run.name, partial(parts.caretaker.take, run, fence))
             self._again.add(run.table_id)
-        return len(queued)
+        return queued
+
+    def _enqueue(self, requests: Sequence[RunRequest]) -> int:
+        """Queue runs: together, or each by itself where one of them cannot be stored."""
+        queue = self.parts.queue
+        together = isolated(partial(queue.enqueue, requests))
+        if not isinstance(together, Unforeseen):
+            return len(together)
+        self._say(together, "what is planned")
+        return sum(len(self._guarded(one.name, partial(queue.enqueue, [one])) or ()) for one in requests)
 
     def _id_of(self, run: PlannedRun) -> str:
         """A new id; for a rollback, the one that the command which began it comes to as well."""
@@ -216,7 +274,11 @@ class Cycle:
         return sum(bool(self._guarded(place, partial(self._register, place))) for place in places)
 
     def _discovered(self) -> list[str]:
-        return [found.where for found in self.parts.discover()]
+        places: list[str] = []
+        for found in self.parts.discover():
+            self._go_on()
+            places.append(found.where)
+        return places
 
     def _register(self, place: str) -> bool:
         try:
@@ -227,21 +289,38 @@ class Cycle:
 
     def _guarded(self, what: str, do: Callable[[], T]) -> T | None:
         """Do something that concerns one table. If it fails, that table is left out of this cycle."""
-        self.parts.beat()
+        done: list[T] = []
+        self._attempt(what, lambda: done.append(do()))
+        return done[0] if done else None
+
+    def _attempt(self, what: str, do: Callable[[], object]) -> Ended:
+        """Do something that concerns one table, and say how it ended. Between two such things a stopping daemon ends."""
+        self._go_on()
+        ended = Ended.NEVER
         try:
-            return do()
-        except FencedError:
+            do()
+            return Ended.DONE
+        except (FencedError, Stopped):
             raise
         except LakewardenError as error:
+            ended = Ended.LATER if error.retry else Ended.NEVER
             if len(self._skipped) < _LINES:
                 get_log("cycle").warning("skipped", table=what, problem=str(error))
         except Exception:  # noqa: BLE001  # whatever it is: it is logged, and the daemon goes on
             get_log("cycle").exception("unexpected error", table=what)
         self._skipped.add(what)
-        return None
+        return ended
+
+    def _say(self, found: Unforeseen, what: str) -> None:
+        get_log("cycle").error("unforeseen", table=what, problem=found.problem, trace=found.trace)
+
+    def _go_on(self) -> None:
+        go_on(self.parts.beat, self.parts.stopping)
 
     def _measure(self, report: CycleReport) -> None:
         metrics, memory = self.parts.metrics, self.parts.memory
+        if report.stopped:
+            return
         metrics.cycles.labels("failed" if report.trouble else "done").inc()
         metrics.cycle_seconds.observe(report.seconds)
         if report.trouble is not None:
@@ -252,6 +331,36 @@ class Cycle:
         metrics.set_counts(metrics.tables, Counter(one.row.state.value for one in memory.governed().values()))
         severities = Counter(found.severity.value for row in memory.healths() for found in row.findings)
         metrics.set_counts(metrics.findings, severities)
+
+
+def go_on(beat: Callable[[], None], stopping: Callable[[], bool]) -> None:
+    """Between two tables: say that the cycle goes on, or raise `Stopped` where it shall not."""
+    beat()
+    if stopping():
+        raise Stopped
+
+
+def isolated(do: Callable[[], T]) -> T | Unforeseen:
+    """Do what concerns one table; what nobody foresaw becomes a value, in words.
+
+    Bytes that do not describe a table count as unforeseen: what reads them should have said so itself. Every other
+    `LakewardenError` passes: whoever called knows what it means.
+    """
+    try:
+        return do()
+    except UnreadableError as error:
+        return Unforeseen(problem=str(error).rstrip("."), trace=traceback.format_exc())
+    except (LakewardenError, Stopped):
+        raise
+    except Exception as error:  # noqa: BLE001  # whatever it is: one table's data never stops another's work
+        return Unforeseen(problem=in_one_line(error), trace=traceback.format_exc())
+
+
+def in_one_line(error: Exception) -> str:
+    """An unforeseen error in words that can be stored and shown."""
+    said = " ".join(str(error).split()).encode("utf-8", "replace").decode()
+    said = said if len(said) <= _SAID else f"{said[:_SAID]}..."
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 
 def _has_work(made: Plan) -> bool:

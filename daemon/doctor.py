@@ -17,6 +17,7 @@ from lakewarden.catalog.errors import LakewardenError
 from lakewarden.catalog.model import TableFormat
 from lakewarden.catalog.storage import local_path
 from lakewarden.catalog.system.base import TABLES
+from lakewarden.daemon.troubles import Troubles
 from lakewarden.daemon.wiring import Services
 
 __all__ = ["Diagnosis", "Verdict", "examine"]
@@ -138,6 +139,17 @@ def _daemon(services: Services) -> Diagnosis:
     return _ok("daemon", f"{lease.holder} leads with token {lease.token}.")
 
 
+def _cycles(services: Services) -> Diagnosis:
+    failing = Troubles(services.settings.home).read()
+    if failing is None:
+        return _ok("cycles", "The last cycle of a daemon here went through, or none has run.")
+    count = "The last cycle" if failing.count == 1 else f"The last {failing.count} cycles"
+    return _fail(
+        "cycles", f"{count} failed, the last at {failing.at:%Y-%m-%d %H:%M:%S} UTC: {failing.because}",
+        "The daemon's log says more; nothing is looked after until a cycle goes through.",
+    )  # fmt: skip
+
+
 def _port(services: Services) -> Diagnosis:
     port = services.settings.http_port
     with socket.socket() as probe:
@@ -209,5 +221,5 @@ def _writers(services: Services) -> Diagnosis:
 
 
 _CHECKS: tuple[Callable[[Services], Diagnosis], ...] = (
-    _java, _spark, _jars, _home, _database, _system, _clock, _metastore, _port, _daemon, _writers,
+    _java, _spark, _jars, _home, _database, _system, _clock, _metastore, _port, _daemon, _cycles, _writers,
 )  # fmt: skip

@@ -34,6 +34,7 @@ from lakewarden.catalog.rollbacks import Undone
 from lakewarden.catalog.schemas import next_schema
 from lakewarden.catalog.scopes import Governed
 from lakewarden.catalog.system.base import LINEAGE, SCHEMAS, SYSTEM_TABLES, SystemStore
+from lakewarden.catalog.validation.checks import Tier
 from lakewarden.catalog.validation.subject import Subject
 from lakewarden.catalog.validation.undone import READS_UNDONE, undone_findings
 
@@ -45,6 +46,7 @@ look each time would make each sweep the cause of the next one's commit."""
 BY: Final = "lakewarden"
 """Who changed a row, where the sweep did."""
 _EXISTS: Final = "exists"
+_JUDGED: Final = "judged"
 _REQUESTS: Final = "policy_requests"
 _REMEMBERED: Final = 200
 """Observations kept for reading only what came after; the least recently used goes."""
@@ -73,7 +75,7 @@ class Inspector(Protocol):
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Look:
     """What looking at one table came to. `health` is new health to write (None: as before), `schema` a new schema
-    version, `lineage` the rows of versions that had none; `seen` is None where the table is gone, and `dropped` then says why it counts as dropped, not as lost;
+    version, `lineage` the rows of versions that had none; `seen` is None where the table is gone or could not be judged, and `dropped` then says why it counts as dropped, not as lost;
     `rewound`: it was restored since the last look."""
 
     table_id: str
@@ -143,7 +145,10 @@ class Observer:
         if not probe.exists:
             return self._gone(governed, before, now) if must or checks or not was_gone else None
         moved = self._self_moved(row, before) if row.source is Source.SELF else self._moved(row, probe)
-        if not (must or checks or moved or was_gone or self._never_judged(governed, before, on_record)):
+        unjudged = before is not None and any(one.check == _JUDGED for one in before.findings)
+        if not (
+            must or checks or moved or was_gone or unjudged or self._never_judged(governed, before, on_record)
+        ):
             return None
         seen = self._read(row.table_id, reader, location)
         if isinstance(seen, LogProblem):
@@ -178,6 +183,24 @@ class Observer:
     def forget(self, table_id: str) -> None:
         """Read this table's log from scratch next time."""
         self._observations.pop(table_id, None)
+
+    def unjudged(self, governed: Governed, before: HealthRow | None, problem: str) -> Look:
+        """What is said of a table whose look ended in what nobody foresaw: it is quarantined until one gets through."""
+        row, now = governed.row, self._clock.now()
+        self.forget(row.table_id)
+        self._looked_at[row.table_id] = now
+        lost = LogProblem(check=_JUDGED, message=problem)
+        subject = Subject(row=row, policy=governed.policy, seen=lost, before=before, now=now)
+        findings = (subject.say(_JUDGED, "unforeseen", problem=problem), *subject.standing(tier=Tier.DAILY))
+        base = before or HealthRow(table_id=row.table_id, name=row.name, observed_at=now)
+        health = replace(base, name=row.name, findings=findings, observed_at=now)
+        return Look(
+            table_id=row.table_id,
+            at=now,
+            findings=findings,
+            seen=None,
+            health=None if _same(health, before) else health,
+        )
 
     def _gone(self, governed: Governed, before: HealthRow | None, now: datetime) -> Look:
         row = governed.row

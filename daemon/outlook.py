@@ -1,5 +1,6 @@
 """The plan as it would be made now, without changing anything: for `jobs plan`, `why` and every dry look."""
 
+from lakewarden.daemon.cycle import isolated
 from lakewarden.daemon.memory import Memory
 from lakewarden.daemon.wiring import Services
 from lakewarden.jobs.planner import Plan, plan
@@ -19,4 +20,4 @@ def world_now(services: Services) -> World:
 
 def outlook(services: Services) -> Plan:
     """Everything due with its reason, everything else with the reason why not."""
-    return plan(world_now(services), services.clock.now())
+    return plan(world_now(services), services.clock.now(), isolated=isolated)

@@ -4,9 +4,11 @@ Every step can be repeated: an append leaves known keys alone, what follows is a
 twice. So a crash between any two steps costs nothing.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from datetime import datetime
+from enum import Enum
+from functools import partial
 from typing import Final
 
 from lakewarden.catalog.access import Actor
@@ -18,12 +20,13 @@ from lakewarden.catalog.registry.desk import Desk
 from lakewarden.catalog.registry.remove import purged
 from lakewarden.catalog.state.base import Queue, Result, Run
 from lakewarden.catalog.system.base import RUNS, Fence, SystemStore
+from lakewarden.catalog.system.codec import codec
 from lakewarden.catalog.units import count_of
 from lakewarden.daemon.memory import Memory
 from lakewarden.daemon.metrics import Metrics
 from lakewarden.daemon.webhook import Event, EventKind, Notifier
 
-__all__ = ["DAEMON", "Recorder", "run_row"]
+__all__ = ["DAEMON", "Attempt", "Ended", "Recorder", "run_row"]
 
 DAEMON: Final = Actor(name="lakewarden", admin=True, origin="daemon")
 """Who acts when nobody else does."""
@@ -63,6 +66,48 @@ def run_row(run: Run, *, now: datetime) -> RunRow:
     )
 
 
+class Ended(Enum):
+    """How an attempt ended: it got through, it may another time, it never will."""
+
+    DONE = "done"
+    LATER = "later"
+    NEVER = "never"
+
+
+Attempt = Callable[[str, Callable[[], object]], Ended]
+"""Does what concerns one table, in the way of the cycle: whatever goes wrong is logged under its name and stops no other."""
+
+
+def _storable(rows: list[RunRow], attempt: Attempt) -> list[RunRow]:
+    """The rows, each of them without what cannot be stored."""
+    if attempt("finished runs", partial(codec(RUNS).encode, rows)) is Ended.DONE:
+        return rows
+    return [
+        row if attempt(row.name, partial(codec(RUNS).encode, [row])) is Ended.DONE else _bare(row)
+        for row in rows
+    ]
+
+
+def _bare(row: RunRow) -> RunRow:
+    """A run's row without anything that its worker or its planner wrote."""
+    return replace(
+        row,
+        because="not recorded: it could not be stored",
+        requires_version=None,
+        committed_version=None,
+        error_class=None,
+        message="What it came to could not be stored; the daemon's log has more.",
+        predicted_files=None,
+        predicted_bytes=None,
+        predicted_seconds=None,
+        actual_files=None,
+        actual_bytes=None,
+        actual_seconds=None,
+        payload=None,
+        details=None,
+    )
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recorder:
     """Empties the queue of finished runs."""
@@ -74,18 +119,27 @@ class Recorder:
     notifier: Notifier
     metrics: Metrics
 
-    def record(self, fence: Fence) -> tuple[RunRow, ...]:
-        """Record every finished run. Returns their rows."""
+    def record(self, fence: Fence, attempt: Attempt) -> tuple[RunRow, ...]:
+        """Record every finished run. Returns their rows.
+
+        A run that cannot be stored as it is, is stored without what it says of itself; what follows from one run stops
+        no other: it is tried again in the next cycle where that may help.
+        """
         recorded: list[RunRow] = []
         while finished := self.queue.finished(_BATCH):
-            rows = [run_row(run, now=self.desk.clock.now()) for run in finished]
+            rows = _storable([run_row(run, now=self.desk.clock.now()) for run in finished], attempt)
             self.append(rows, fence)
             reach("cycle.recorded")
+            settled: list[str] = []
             for run, row in zip(finished, rows, strict=True):
-                self._follow(row, retry=run.result is not None and run.result.retry)
-            self.queue.forget([row.run_id for row in rows])
+                follow = partial(self._follow, row, retry=run.result is not None and run.result.retry)
+                if attempt(row.name, follow) is not Ended.LATER:
+                    settled.append(row.run_id)
+            self.queue.forget(settled)
             reach("cycle.forgotten")
             recorded.extend(rows)
+            if len(settled) < len(rows):
+                break
         return tuple(recorded)
 
     def append(self, rows: Iterable[RunRow], fence: Fence) -> None:

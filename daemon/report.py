@@ -13,7 +13,7 @@ __all__ = ["CycleReport"]
 class CycleReport:
     """Counts of one cycle. `planned` is the plan in half a sentence, `trouble` a sentence if it did not get through.
 
-    `idle`: there was nothing to do and nothing is under way.
+    `stopped`: the daemon was asked to end meanwhile. `idle`: there was nothing to do and nothing is under way.
     """
 
     looked: int = 0
@@ -28,6 +28,7 @@ class CycleReport:
     idle: bool = False
     seconds: float = 0.0
     trouble: str | None = None
+    stopped: bool = False
 
     @property
     def failed_runs(self) -> int:
@@ -43,6 +44,8 @@ class CycleReport:
 
     def sentence(self) -> str:
         """The cycle in one sentence, naming only what there was."""
+        if self.stopped:
+            return "The cycle ended half-way: the daemon is stopping."
         if self.trouble is not None:
             return f"The cycle stopped: {self.trouble}"
         parts = [f"Looked at {count_of(self.looked, 'table')}, {self.changed or 'none'} changed"]

@@ -7,6 +7,7 @@ answer is waited for; a newer leader or a newer schema of the system tables make
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from enum import StrEnum
 from types import FrameType
 from typing import Final
 
+from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import ExitCode, FencedError, LakewardenError, OutdatedError, UnavailableError
 from lakewarden.catalog.state.base import Queue, RunState
 from lakewarden.catalog.system.base import Fence
@@ -22,11 +24,13 @@ from lakewarden.daemon.cycle import Cycle
 from lakewarden.daemon.event_tail import EventTail
 from lakewarden.daemon.health import Role, Vitals
 from lakewarden.daemon.http import Pages
+from lakewarden.daemon.last_resort import watching
 from lakewarden.daemon.leader import Leadership
 from lakewarden.daemon.log import get_log
 from lakewarden.daemon.metrics import Metrics
 from lakewarden.daemon.report import CycleReport
 from lakewarden.daemon.scheduler import Ticker
+from lakewarden.daemon.troubles import Troubles
 from lakewarden.daemon.webhook import Webhook
 from lakewarden.daemon.workers import WorkerPool
 
@@ -40,6 +44,8 @@ _POLL: Final = timedelta(seconds=1)
 """How often the loop looks at queue and workers between sweeps; the longest a new run waits for a worker to start."""
 _HASTE: Final = timedelta(seconds=0.3)
 """Pause between two cycles while somebody waits for the fleet to be done (`--until-idle`)."""
+_SLACK: Final = timedelta(seconds=5)
+"""What a stopping daemon gets beyond the time for its workers: a step that has not ended by then is given up."""
 _ATTEMPTS: Final = 20
 """Cycles in a row that may go wrong before `--until-idle` gives up."""
 
@@ -65,6 +71,8 @@ class ServiceParts:
     drain: timedelta
     vitals: Vitals
     metrics: Metrics
+    troubles: Troubles
+    clock: Clock
     pages: Pages | None = None
     webhook: Webhook | None = None
     tails: tuple[EventTail, ...] = ()
@@ -72,14 +80,17 @@ class ServiceParts:
 
 @dataclass(slots=True)
 class Service:
-    """One daemon. `run` returns when it is over, `stop` (also from a signal) asks for that."""
+    """One daemon. `run` returns when it is over, `stop` (also from a signal) asks for that: it sets `stopping`, which the
+    cycle looks at between two tables."""
 
     parts: ServiceParts
-    _stopping: threading.Event = field(default_factory=threading.Event)
+    stopping: threading.Event = field(default_factory=threading.Event)
+    _asked_at: float | None = None
     _troubles: int = 0
     _failed_runs: int = 0
     _discover: bool = True
     _hasty: bool = False
+    _proven: bool = False
 
     def run(self, until: Until = Until.STOPPED) -> ExitCode:
         """Run. Returns OK, PARTLY if a run failed (`idle`), PRECONDITION if another daemon leads (`once`, `idle`),
@@ -94,20 +105,26 @@ class Service:
                     return self._until_idle()
 
     def stop(self) -> None:
-        """End after the present step; workers finish their runs."""
-        self._stopping.set()
+        """End after the present step; workers finish their runs, within `drain` of now."""
+        self._ask()
         self.parts.ticker.poke(SWEEP)
+
+    def _ask(self) -> None:
+        """From any thread, and from a signal's handler: nothing here waits."""
+        if self._asked_at is None:
+            self._asked_at = time.monotonic()
+        self.stopping.set()
 
     def _for_ever(self) -> ExitCode:
         log, rebuilds = get_log("daemon"), 0
-        while not self._stopping.is_set():
+        while not self.stopping.is_set():
             self.parts.vitals.beat()
             due = self.parts.ticker.wait(_POLL)
             if self.parts.ticker.rebuilds > rebuilds:
                 rebuilds = self.parts.ticker.rebuilds
                 self.parts.metrics.clock_rebuilds.inc()
                 log.warning("the scheduler had stopped and was replaced")
-            if self._stopping.is_set():
+            if self.stopping.is_set():
                 break
             self._discover |= DISCOVER in due
             try:
@@ -127,7 +144,7 @@ class Service:
 
     def _until_idle(self) -> ExitCode:
         self._hasty = True
-        while not self._stopping.is_set():
+        while not self.stopping.is_set():
             self.parts.vitals.beat()
             report = self._sweep(quietly=False)
             if report is None and self._troubles == 0:
@@ -137,7 +154,7 @@ class Service:
             if report is not None and report.idle:
                 break
             self._tend()
-            self._stopping.wait(_HASTE.total_seconds())
+            self.stopping.wait(_HASTE.total_seconds())
         return ExitCode.PARTLY if self._failed_runs else ExitCode.OK
 
     def _sweep(self, *, quietly: bool) -> CycleReport | None:
@@ -166,7 +183,11 @@ class Service:
         except FencedError as error:
             self._fenced(error)
             return None
+        if report.stopped:
+            get_log("cycle").info(report.sentence())
+            return None
         parts.vitals.cycle(report.trouble)
+        self._note(report.trouble)
         for tail in parts.tails:
             tail.look()
         self._troubles = 0 if report.trouble is None else self._troubles + 1
@@ -192,8 +213,17 @@ class Service:
         if not quietly:
             get_log("daemon").info("following: another daemon leads")
 
+    def _note(self, trouble: str | None) -> None:
+        """Where `status` and `doctor` find it. Nothing is written while cycles go through."""
+        if trouble is not None:
+            self.parts.troubles.failed(trouble, self.parts.clock.now())
+        elif self._troubles or not self._proven:
+            self.parts.troubles.passed()
+            self._proven = True
+
     def _trouble(self, problem: str, *, quietly: bool) -> None:
         self._troubles += 1
+        self._note(problem)
         self.parts.vitals.cycle(problem)
         if not quietly:
             get_log("daemon").error("waiting", because=problem)
@@ -236,7 +266,7 @@ class Service:
             parts.ticker.stop()
             # The lease goes first: another daemon may lead while our workers finish; their runs stay theirs.
             parts.leadership.stop()
-            parts.pool.drain(parts.drain)
+            parts.pool.drain(self._left())
             if parts.webhook is not None:
                 parts.webhook.stop()
             for tail in parts.tails:
@@ -244,25 +274,36 @@ class Service:
             if parts.pages is not None:
                 parts.pages.stop()
 
+    def _left(self) -> timedelta:
+        """What is left of the time in which a stopping daemon ends."""
+        gone = 0.0 if self._asked_at is None else time.monotonic() - self._asked_at
+        return max(self.parts.drain - timedelta(seconds=gone), timedelta(0))
+
     @contextmanager
     def _signals(self) -> Iterator[None]:
-        """SIGTERM and SIGINT stop the daemon in an orderly way; a second one ends it at once."""
+        """SIGTERM and SIGINT stop the daemon in an orderly way, within `drain`; a second one ends it at once."""
         if threading.current_thread() is not threading.main_thread():
             yield  # embedded: whoever runs us stops us
             return
         wanted = (signal.SIGTERM, signal.SIGINT)
         before = {number: signal.getsignal(number) for number in wanted}
 
+        asked = False
+
         def handle(number: int, frame: FrameType | None) -> None:
-            if self._stopping.is_set():
+            nonlocal asked
+            if asked:
                 signal.signal(number, signal.SIG_DFL)
                 os.kill(os.getpid(), number)
-            self._stopping.set()
+            asked = True
+            self._ask()
 
         for number in wanted:
             signal.signal(number, handle)
+        pool = self.parts.pool
         try:
-            yield
+            with watching(asked=self._ask, give_up=pool.kill, after=self.parts.drain + _SLACK):
+                yield
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)

@@ -13,6 +13,7 @@ from lakewarden.catalog.state.base import RunState
 from lakewarden.catalog.system.base import TABLES
 from lakewarden.catalog.validation.undone import READS_UNDONE
 from lakewarden.daemon.fleet import fleet
+from lakewarden.daemon.troubles import Troubles
 from lakewarden.daemon.wiring import Services
 
 __all__ = ["Status", "status_of"]
@@ -22,7 +23,8 @@ __all__ = ["Status", "status_of"]
 class Status:
     """`leader` is None where no daemon leads; `reads_undone` counts tables whose head holds what was made from versions
     that were taken back; `bytes` and `files` are of live versions; `last_look_at` the newest
-    health row; `paused` the reason everything is paused, None if it is not."""
+    health row; `paused` the reason everything is paused, None if it is not; `failed_cycles` counts the cycles that failed in a row up to
+    now, with what stopped the last one."""
 
     home: str
     leader: str | None
@@ -38,12 +40,16 @@ class Status:
     running: int
     unrecorded: int
     last_look_at: datetime | None
+    failed_cycles: int
+    failing_since: datetime | None
+    failing_because: str | None
 
 
 def status_of(services: Services) -> Status:
     """Read it all; nothing is changed."""
     found = fleet(services.store)
     states = Counter(found.column("state").to_pylist())
+    failing = Troubles(services.settings.home).read()
     lease = services.leases.current(services.settings.lease_name)
     runs = Counter(run.state for run in services.queue.unfinished())
     return Status(
@@ -61,6 +67,9 @@ def status_of(services: Services) -> Status:
         running=runs[RunState.CLAIMED] + runs[RunState.RUNNING],
         unrecorded=len(services.queue.finished(1000)),
         last_look_at=pc.max(found.column("observed_at")).as_py(),
+        failed_cycles=0 if failing is None else failing.count,
+        failing_since=None if failing is None else failing.since,
+        failing_because=None if failing is None else failing.because,
     )
 
 

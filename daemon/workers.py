@@ -162,6 +162,13 @@ class WorkerPool:
             slot.process = None
         return orderly
 
+    def kill(self) -> None:
+        """Kill every worker at once, from any thread: their runs are settled by whoever leads next."""
+        for slot in self._slots:
+            process = slot.process
+            if process is not None and process.poll() is None:
+                _signal_group(process, signal.SIGKILL)
+
     def _bury(self, slot: _Slot) -> None:
         code = None if slot.process is None else slot.process.poll()
         if code is None:

@@ -11,6 +11,7 @@ from datetime import datetime
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.model import Action, Finding, HealthRow, Outcome, RunRow, TableRow, TableState
 from lakewarden.catalog.system.base import HEALTH, LINEAGE, SCHEMAS, TABLES, Fence, Rows, SystemStore
+from lakewarden.catalog.system.codec import codec
 from lakewarden.catalog.units import count_of
 from lakewarden.catalog.validation.undone import READS_UNDONE
 from lakewarden.daemon.log import get_log
@@ -50,6 +51,15 @@ class Writer:
         for look, finding in late:
             self._tell_late(look, finding)
         return len(health)
+
+    def prove(self, look: Look) -> None:
+        """Raise whatever writing this look would raise because of what is in it; nothing is written."""
+        row = self.memory.row(look.table_id)
+        if row is not None:
+            codec(TABLES).encode([settled(row, look, self.clock.now())])
+        codec(SCHEMAS).encode([] if look.schema is None else [look.schema])
+        codec(LINEAGE).encode(look.lineage)
+        codec(HEALTH).encode([] if look.health is None else [look.health])
 
     def _write_rows(self, looks: Sequence[Look], fence: Fence, because: str) -> None:
         now = self.clock.now()

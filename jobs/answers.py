@@ -18,7 +18,7 @@ from lakewarden.jobs.actions import (
     Vacuum,
 )
 
-__all__ = ["KIND_OF", "Answer", "Due", "NotDue", "WhyNot"]
+__all__ = ["KIND_OF", "Answer", "Due", "NotDue", "Unforeseen", "WhyNot"]
 
 KIND_OF: dict[type[AnyAction], Action] = {
     Convert: Action.CONVERT,
@@ -59,6 +59,7 @@ class WhyNot(StrEnum):
     GRACE_PERIOD = "grace period"
     NO_METASTORE = "no metastore"
     ROLLBACK = "held by a rollback"
+    NOT_JUDGED = "cannot be judged"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,3 +85,11 @@ class NotDue:
 
 
 Answer = Due | NotDue
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Unforeseen:
+    """What went wrong with one table that nobody foresaw, in one line, with its trace. It concerns that table alone."""
+
+    problem: str
+    trace: str = ""

@@ -4,9 +4,10 @@ A plan is a value: the dry run prints it, the cycle queues it, the page shows it
 action.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 from lakewarden.catalog.model import Action
@@ -24,13 +25,13 @@ from lakewarden.jobs.actions import (
     Vacuum,
     encode,
 )
-from lakewarden.jobs.answers import Answer, Due, NotDue, WhyNot
+from lakewarden.jobs.answers import Answer, Due, NotDue, Unforeseen, WhyNot
 from lakewarden.jobs.estimate import Estimate, estimate
 from lakewarden.jobs.gates import closed, held_back
 from lakewarden.jobs.rules import RULES
 from lakewarden.jobs.world import TableView, World
 
-__all__ = ["Plan", "PlannedRun", "Waiting", "judge", "plan", "request_for", "required_version"]
+__all__ = ["Isolated", "Plan", "PlannedRun", "Waiting", "judge", "plan", "request_for", "required_version"]
 
 URGENCY: Final = {
     Action.ROLLBACK: 7,  # tables that are half-way back keep everybody waiting
@@ -82,16 +83,30 @@ class Plan:
         return tuple(one for one in both if one.table_id == table_id)
 
 
-def plan(world: World, now: datetime) -> Plan:
-    """Ask every rule about every table, take one action per table, rank them, keep to the budget."""
+Answers = tuple[Sequence[PlannedRun], Sequence[Waiting]]
+"""What one table comes to: the one action that may run, and everything else."""
+Isolated = Callable[[Callable[[], Answers]], Answers | Unforeseen]
+
+
+def openly(do: Callable[[], Answers]) -> Answers | Unforeseen:
+    """No isolation: what goes wrong with one table ends the plan."""
+    return do()
+
+
+def plan(world: World, now: datetime, *, isolated: Isolated = openly) -> Plan:
+    """Ask every rule about every table, take one action per table, rank them, keep to the budget.
+
+    `isolated` judges one table and turns what nobody foresaw into a value: that table waits, the others are planned.
+    """
     candidates: list[PlannedRun] = []
     waiting: list[Waiting] = []
     for view in world.tables:
-        answers = [judge(view, action, world, now) for action in RULES]
-        ranked = sorted((_ranked(view, one) for one in answers if isinstance(one, Due)), key=_order)
-        candidates.extend(ranked[:1])
-        waiting.extend(_waiting(view, one) for one in answers if isinstance(one, NotDue))
-        waiting.extend(_after(view, later, ranked[0]) for later in ranked[1:])
+        found = isolated(partial(_answers, view, world, now))
+        if isinstance(found, Unforeseen):
+            waiting.extend(_not_judged(view, action, found) for action in RULES)
+        else:
+            candidates.extend(found[0])
+            waiting.extend(found[1])
     candidates.sort(key=_order)
     room = max(0, min(world.budget.runs_per_cycle, world.budget.unfinished - world.unfinished))
     waiting.extend(_over_budget(one) for one in candidates[room:])
@@ -143,6 +158,18 @@ def request_for(run: PlannedRun, *, new_id: Callable[[], str]) -> RunRequest:
         predicted_bytes=run.estimate.bytes,
         predicted_seconds=run.estimate.seconds,
     )
+
+
+def _answers(view: TableView, world: World, now: datetime) -> Answers:
+    answers = [judge(view, action, world, now) for action in RULES]
+    ranked = sorted((_ranked(view, one) for one in answers if isinstance(one, Due)), key=_order)
+    waiting = [_waiting(view, one) for one in answers if isinstance(one, NotDue)]
+    return ranked[:1], [*waiting, *(_after(view, later, ranked[0]) for later in ranked[1:])]
+
+
+def _not_judged(view: TableView, action: Action, found: Unforeseen) -> Waiting:
+    because = f"what is due on it cannot be judged ({found.problem})"
+    return _waiting(view, NotDue(action=action, why=WhyNot.NOT_JUDGED, because=because))
 
 
 def _ranked(view: TableView, due: Due) -> PlannedRun:

@@ -122,6 +122,7 @@ class FakeSystemStore:
             changed = {key: row for key, row in wanted.items() if held.get(key) != row}
             if not changed and not gone & held.keys():
                 return Committed(version=view.version, rows=())
+            codec(table).encode(tuple(changed.values()))  # what no column can hold is refused, as on disk
             kept = {key: row for key, row in held.items() if key not in gone}
             if self._commit(table, view.version, kept | changed, fence, because):
                 return Committed(version=view.version + 1, rows=tuple(changed.values()))

@@ -138,7 +138,8 @@ def test_an_unexpected_error_in_one_table_stops_nobody(world: World) -> None:
     world.reader.broken[odd.location or ""] = ZeroDivisionError("a bug")
     world.write(fine, files=12)
     report = world.sweep()
-    assert (report.skipped, report.changed) == (1, 1)
+    assert (report.skipped, report.changed, report.trouble) == (1, 2, None)
+    assert world.health(fine.name).files == 12
 
 
 def test_due_work_is_queued_once_recorded_once_and_not_planned_again(world: World) -> None:
