@@ -1,6 +1,5 @@
 """`lakewarden.attach(spark)`: connects a user's own Spark session to an installation."""
 
-import getpass
 import threading
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -80,7 +79,7 @@ class _Writes:
 
     @cached_property
     def _writer(self) -> SparkWriter:
-        return SparkWriter(self._spark, directory=self._directory, user=getpass.getuser())
+        return SparkWriter(self._spark, directory=self._directory, user=self._services.caller)
 
 
 def _sinks(services: Services) -> Sequence[HintSink]:

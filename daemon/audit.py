@@ -1,21 +1,21 @@
 """Who is calling, and the audit entry that every governed call leaves, allowed or not."""
 
-import getpass
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from lakewarden.catalog.access import Actor, Deed, audit_row
 from lakewarden.catalog.errors import LakewardenError
 from lakewarden.catalog.system.base import AUDIT
+from lakewarden.daemon.admins import admins_of
 from lakewarden.daemon.wiring import Services
 
 __all__ = ["actor_of", "audited"]
 
 
 def actor_of(services: Services, origin: str) -> Actor:
-    """The operating-system user, who is admin if the settings say so."""
-    name = getpass.getuser()
-    return Actor(name=name, admin=name in services.settings.admins, origin=origin)
+    """Who is calling, and whether admins count them among theirs."""
+    name = services.caller
+    return Actor(name=name, admin=name in admins_of(services.store, services.settings), origin=origin)
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from lakewarden.catalog.errors import LakewardenError
 from lakewarden.catalog.model import TableFormat
 from lakewarden.catalog.storage import local_path
 from lakewarden.catalog.system.base import TABLES
+from lakewarden.daemon.admins import distrust, recorded_admins
 from lakewarden.daemon.troubles import Troubles
 from lakewarden.daemon.wiring import Services
 
@@ -150,6 +151,21 @@ def _cycles(services: Services) -> Diagnosis:
     )  # fmt: skip
 
 
+def _admins(services: Services) -> Diagnosis:
+    try:
+        recorded = recorded_admins(services.store)
+    except LakewardenError as error:
+        return _fail("admins", str(error), error.hint)
+    why = distrust(services.settings, recorded)
+    if why is not None:
+        return _warn(
+            "admins", f"The setting admins counts for nothing: {why}.",
+            "Let an admin own the settings file, writable by nobody else.",
+        )  # fmt: skip
+    named = ", ".join(sorted(recorded | frozenset(services.settings.admins)))
+    return _ok("admins", f"Admins: {named or 'nobody yet'}. You are {services.caller}.")
+
+
 def _port(services: Services) -> Diagnosis:
     port = services.settings.http_port
     with socket.socket() as probe:
@@ -221,5 +237,5 @@ def _writers(services: Services) -> Diagnosis:
 
 
 _CHECKS: tuple[Callable[[Services], Diagnosis], ...] = (
-    _java, _spark, _jars, _home, _database, _system, _clock, _metastore, _port, _daemon, _cycles, _writers,
+    _java, _spark, _jars, _home, _database, _system, _clock, _metastore, _port, _daemon, _cycles, _admins, _writers,
 )  # fmt: skip

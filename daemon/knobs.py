@@ -35,7 +35,7 @@ class KnobKind(StrEnum):
 class Knob:
     """One setting. `default` is as a user would write it (`{home}` stands for the home folder); "" means unset.
 
-    `choices` closes a text. A `secret` value is never printed.
+    `choices` closes a text. A `secret` value is never printed. What is `file_only` cannot be set by environment or flag.
     """
 
     key: str
@@ -44,6 +44,7 @@ class Knob:
     doc: str
     choices: tuple[str, ...] = ()
     secret: bool = False
+    file_only: bool = False
 
     @property
     def field(self) -> str:
@@ -143,7 +144,14 @@ KNOBS: Final = (
         "`text` for people, `json` for machines; `auto`: text on a terminal, else json.",
         choices=("auto", "text", "json"),
     ),
-    _knob("admins", KnobKind.LIST, "{user}", "Users who may do everything. Default: who runs lakewarden."),
+    Knob(
+        key="admins",
+        kind=KnobKind.LIST,
+        default="",
+        doc="Users who may do everything, beside whoever ran `lakewarden init`. In a settings file only, which has to belong"
+        " to one of these (or to root) and be writable by its owner alone.",
+        file_only=True,
+    ),
 )  # fmt: skip
 KNOB_BY_KEY: Final[Mapping[str, Knob]] = {knob.key: knob for knob in KNOBS}
 

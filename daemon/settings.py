@@ -4,7 +4,6 @@ The file is `lakewarden.toml` in the home folder (or the one `LAKEWARDEN_CONFIG`
 """
 
 import difflib
-import getpass
 import os
 import tomllib
 from collections.abc import Mapping
@@ -41,7 +40,7 @@ class Setting:
 class Settings:
     """All settings, parsed. One field per knob (`sweep.interval` is `sweep_interval`); `origins` by key.
 
-    An unset text or path is None. `spark_conf` goes to Spark as it is, `storage` to every reader and engine.
+    An unset text or path is None. `file` is the settings file that was read (None: there is none). `spark_conf` goes to Spark as it is, `storage` to every reader and engine.
     """
 
     home: Path
@@ -88,6 +87,7 @@ class Settings:
     admins: tuple[str, ...]
     spark_conf: tuple[tuple[str, str], ...] = ()
     storage: StorageMap = field(default_factory=StorageMap)
+    file: Path | None = None
     origins: Mapping[str, str]
 
     def storage_for(self, location: str) -> StorageOptions:
@@ -140,16 +140,27 @@ def load_settings(
     # The command line hands on what it read in the environment itself: that is no flag.
     if home is not None and (named is None or Path(named) != home):
         given["home"] = str(home)
-    raw, storage = _read_file(_config_path(given, env), env)
+    path = _config_path(given, env)
+    raw, storage = _read_file(path, env)
+    _refuse_outside_file(given, env)
     texts: dict[str, tuple[str, str]] = {key: (text, "file") for key, text in raw.items()}
     texts.update({knob.key: (env[knob.variable], "environment") for knob in KNOBS if knob.variable in env})
     texts.update({key: (text, "flag") for key, text in given.items()})
-    settings = _settings(texts, storage)
+    settings = _settings(texts, storage, path[0] if path[0].is_file() else None)
     _check_together(settings)
     return settings
 
 
-def _settings(texts: Mapping[str, tuple[str, str]], storage: StorageMap) -> Settings:
+def _refuse_outside_file(flags: Mapping[str, str], env: Mapping[str, str]) -> None:
+    for knob in KNOBS:
+        if knob.file_only and (knob.key in flags or knob.variable in env):
+            raise UsageError(
+                f"The setting {knob.key} counts in the settings file only.",
+                hint=f"Write it there, and unset {knob.variable}.",
+            )
+
+
+def _settings(texts: Mapping[str, tuple[str, str]], storage: StorageMap, file: Path | None) -> Settings:
     for key in texts:
         if key not in KNOB_BY_KEY and not key.startswith(_SPARK_CONF):
             close = difflib.get_close_matches(key, KNOB_BY_KEY, n=1)
@@ -159,7 +170,7 @@ def _settings(texts: Mapping[str, tuple[str, str]], storage: StorageMap) -> Sett
     origins: dict[str, str] = {}
     for knob in KNOBS:
         text, origin = texts.get(knob.key, (knob.default, "default"))
-        filled = text.replace("{home}", str(values.get("home", ""))).replace("{user}", getpass.getuser())
+        filled = text.replace("{home}", str(values.get("home", "")))
         value = parse_knob(knob, filled)
         if value is None and knob.default:  # written as empty: back to the default
             value, origin = (
@@ -170,7 +181,7 @@ def _settings(texts: Mapping[str, tuple[str, str]], storage: StorageMap) -> Sett
     conf = {key: text for key, text in texts.items() if key.startswith(_SPARK_CONF)}
     origins.update({key: origin for key, (_, origin) in conf.items()})
     spark_conf = tuple(sorted((key.removeprefix(_SPARK_CONF), text) for key, (text, _) in conf.items()))
-    return Settings(**values, spark_conf=spark_conf, storage=storage, origins=origins)  # type: ignore[arg-type]  # parse_knob made each value for its own field
+    return Settings(**values, spark_conf=spark_conf, storage=storage, file=file, origins=origins)  # type: ignore[arg-type]  # parse_knob made each value for its own field
 
 
 def _check_together(settings: Settings) -> None:
@@ -284,5 +295,6 @@ def _without_password(url: str) -> str:
 assert {knob.field for knob in KNOBS} == {field.name for field in fields(Settings)} - {
     "spark_conf",
     "storage",
+    "file",
     "origins",
 }

@@ -1,6 +1,5 @@
 """`init`: the system tables, row 0 first, and their entries in the metastore where there is one."""
 
-import getpass
 from dataclasses import dataclass
 
 from lakewarden.catalog.errors import NotFoundError, PreconditionError, UnavailableError
@@ -27,7 +26,7 @@ def initialise(services: Services) -> Initialised:
     if created:
         _refuse_lost(services)
     services.settings.home.mkdir(parents=True, exist_ok=True)
-    services.store.create(system_rows(services.store, now=services.clock.now(), actor=getpass.getuser()))
+    services.store.create(system_rows(services.store, now=services.clock.now(), actor=services.caller))
     reach("init.created")
     return Initialised(created=created, metastore_note=_enlist(services))
 

@@ -1,6 +1,5 @@
 """The one place that constructs: settings in, everything else out. Lazily, so that each command opens only its own."""
 
-import getpass
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -18,6 +17,7 @@ from lakewarden.catalog.state.base import Bookmarks, Inbox, Leases, Queue
 from lakewarden.catalog.storage import StorageOptions
 from lakewarden.catalog.system.base import SystemStore
 from lakewarden.catalog.system.store import DeltaSystemStore
+from lakewarden.daemon.admins import real_user
 from lakewarden.daemon.inspection import Inspection
 from lakewarden.daemon.lazily import load
 from lakewarden.daemon.settings import Settings, load_settings
@@ -35,11 +35,13 @@ _READER_BYTES: Final = 8 * 1024 * 1024
 
 
 class Services:
-    """Everything an installation has, opened when it is first asked for."""
+    """Everything an installation has, opened when it is first asked for; `caller` is who uses it, by default the user
+    whose process this is."""
 
-    def __init__(self, settings: Settings, *, clock: Clock | None = None) -> None:
+    def __init__(self, settings: Settings, *, clock: Clock | None = None, caller: str | None = None) -> None:
         self.settings = settings
         self.clock: Clock = clock or SystemClock()
+        self.caller = caller or real_user()
 
     def storage(self, location: str) -> StorageOptions:
         """Credentials and endpoints for a location."""
@@ -49,7 +51,7 @@ class Services:
     def store(self) -> SystemStore:
         """The system tables."""
         location = self.settings.system_location
-        return DeltaSystemStore(location, self.storage(location), actor=getpass.getuser())
+        return DeltaSystemStore(location, self.storage(location), actor=self.caller)
 
     @cached_property
     def leases(self) -> Leases:

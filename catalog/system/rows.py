@@ -2,13 +2,16 @@
 
 import uuid
 from datetime import datetime
+from typing import Final
 
 from lakewarden.catalog.model import Mode, PolicySettings, Source, TableFormat, TableRow
 from lakewarden.catalog.system.base import SYSTEM_TABLES, SystemStore, SystemTableName
 from lakewarden.catalog.system.schema import LAYOUTS
 
-__all__ = ["system_rows", "system_table_id"]
+__all__ = ["ADMINS", "system_rows", "system_table_id"]
 
+ADMINS: Final = "admins"
+"""Property of row 0: who may do everything, by name, separated by commas. `init` records who ran it."""
 _NAMESPACE = uuid.UUID(
     "1a4e3a2d-6c61-6b65-8a72-64656e000000"
 )  # version-5 ids of everything lakewarden calls itself
@@ -20,7 +23,8 @@ def system_table_id(name: SystemTableName) -> str:
 
 
 def system_rows(store: SystemStore, *, now: datetime, actor: str) -> tuple[TableRow, ...]:
-    """The first seven rows of `lakewarden.tables`. Their retention is the audit window: time travel is the trail."""
+    """The first seven rows of `lakewarden.tables`. Their retention is the audit window: time travel is the trail.
+    Row 0 says that `actor` is an admin."""
     return tuple(
         TableRow(
             row=number,
@@ -35,6 +39,7 @@ def system_rows(store: SystemStore, *, now: datetime, actor: str) -> tuple[Table
             updated_at=now,
             updated_by=actor,
             policy=_policy(table.name),
+            properties={ADMINS: actor} if number == 0 else {},
         )
         for number, table in enumerate(SYSTEM_TABLES)
     )

@@ -15,7 +15,7 @@ from lakewarden.catalog.errors import ExitCode
 from lakewarden.catalog.policies import POLICY_KEYS, format_value
 from lakewarden.catalog.policy_keys import POLICY_BY_KEY
 from lakewarden.daemon.cli.app import COMMANDS
-from lakewarden.daemon.knobs import KNOBS
+from lakewarden.daemon.knobs import KNOBS, Knob
 from lakewarden.daemon.lazily import load
 
 __all__ = ["pages", "write_pages"]
@@ -123,6 +123,10 @@ def _policies() -> str:
     return "\n".join(lines) + "\n"
 
 
+def _variable(knob: Knob) -> str:
+    return "file only" if knob.file_only else f"`{knob.variable}`"
+
+
 def _settings() -> str:
     lines = [_NOTICE, "# Settings\n"]
     lines.append(
@@ -130,7 +134,7 @@ def _settings() -> str:
     )
     lines.append("`lakewarden config show` prints each with its value and origin.\n")
     lines += ["| key | environment | unit | default | why |", "|---|---|---|---|---|"]
-    lines += [f"| `{k.key}` | `{k.variable}` | {k.kind} | {k.default} | {k.doc} |" for k in KNOBS]
+    lines += [f"| `{k.key}` | {_variable(k)} | {k.kind} | {k.default} | {k.doc} |" for k in KNOBS]
     return "\n".join(lines) + "\n"
 
 

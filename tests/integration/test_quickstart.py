@@ -1,6 +1,5 @@
 """The quickstart is what one gets: its console blocks are run in order, and the output below each command is compared."""
 
-import getpass
 import os
 import re
 import shlex
@@ -9,6 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from lakewarden.daemon.admins import real_user
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -19,7 +20,7 @@ REST = "..."
 
 def lines_of(text: str) -> list[str]:
     """The lines, the same to a person whoever runs it and however wide the columns are."""
-    mine = re.sub(rf"\b{re.escape(getpass.getuser())}\b", "ana", text)
+    mine = re.sub(rf"\b{re.escape(real_user())}\b", "ana", text)
     return [" ".join(CHANGING.sub("#", line).split()) for line in mine.splitlines() if line.strip()]
 
 

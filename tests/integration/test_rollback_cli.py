@@ -1,6 +1,5 @@
 """`lakewarden rollback` and ROLLBACK TABLE on real Delta tables: plans, applications, and what the user reads when not."""
 
-import getpass
 import shutil
 import time
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from deltalake import DeltaTable
 
 from lakewarden.catalog.model import Finding, HealthRow, Severity, TableRow
 from lakewarden.catalog.system.base import AUDIT, HEALTH, TABLES, Rows
+from lakewarden.daemon.admins import real_user
 from lakewarden.daemon.settings import load_settings
 from support import beside_worker
 from support.commands import Cli, Said, caller
@@ -154,7 +154,7 @@ def test_versions_are_marked_listed_planned_by_and_unmarked(desk: Desk) -> None:
     marked = desk.call("lineage", "mark", "db.source", "2", "--bad", "--note", "half a file", "-o", "json")
     assert marked.code == 0, marked
     (mark,) = marked.json
-    me = getpass.getuser()
+    me = real_user()
     assert {**mark, "at": None, "format_id": None} == {
         "version": 2, "verdict": "bad", "by": me, "at": None, "format_id": None, "note": "half a file",
         "applies": True,
@@ -451,9 +451,9 @@ def test_collateral_takes_a_consent_and_apply_says_which(desk: Desk) -> None:
 
 
 def test_an_owner_rolls_back_only_what_is_theirs(desk: Desk) -> None:
-    me = getpass.getuser()
+    me = real_user()
     desk.change_row("db.derived", owner="bob")
-    (desk.folder / "home" / "lakewarden.toml").write_text('admins = ["root-of-all"]\n')
+    desk.change_row("lakewarden.tables", properties={"admins": "root-of-all"})
     desk.change_row("db.source", owner=me)
     planned = desk.plan("--cascade")
     assert planned.code == 0, planned

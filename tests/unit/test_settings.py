@@ -1,6 +1,5 @@
 """Settings: where each value comes from, and what is refused."""
 
-import getpass
 from datetime import timedelta
 from pathlib import Path
 
@@ -29,7 +28,7 @@ def test_defaults_are_complete_and_follow_home(tmp_path: Path) -> None:
     assert settings.database_url == f"sqlite:///{tmp_path}/state.db"
     assert settings.metastore_uri is None and settings.discovery_roots == ()
     assert settings.sweep_interval == timedelta(seconds=30)
-    assert settings.admins == (getpass.getuser(),)
+    assert settings.admins == ()
     assert {one.origin for one in settings.explain()} == {"default", "flag"}
 
 

@@ -1,0 +1,29 @@
+"""`lakewarden` as somebody else: `python as_user.py NAME ARGUMENTS...`. For tests: the product takes the real user.
+
+`acting` does the same within this process.
+"""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from lakewarden.daemon import wiring
+from lakewarden.daemon.cli.app import run
+
+__all__ = ["acting"]
+
+
+@contextmanager
+def acting(name: str) -> Iterator[None]:
+    """Services opened in the block are used by `name`."""
+    before = wiring.real_user
+    wiring.real_user = lambda: name
+    try:
+        yield
+    finally:
+        wiring.real_user = before
+
+
+if __name__ == "__main__":
+    with acting(sys.argv.pop(1)):
+        run()
