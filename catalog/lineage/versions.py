@@ -12,8 +12,11 @@ from datetime import datetime
 from enum import IntEnum, StrEnum
 from typing import Final
 
+import orjson
+
 from lakewarden.catalog.bounds import as_whole
 from lakewarden.catalog.formats.base import Commit
+from lakewarden.catalog.kept import keeps
 from lakewarden.catalog.lineage.record import LineageInput, LineageRecord, Operation, RecordVerdict
 from lakewarden.catalog.model import TableFormat
 from lakewarden.catalog.rollbacks import is_mark
@@ -335,9 +338,18 @@ def _restored(commit: Commit) -> int | None:
 
 
 def _touch(commit: Commit) -> Touch:
-    if commit.format_id is None:
+    if commit.format_id is None or _only_kept(commit):
         return Touch.MAINTENANCE
     return Touch.SCHEMA if commit.operation in _SCHEMA_COMMITS else Touch.PROPERTIES
+
+
+def _only_kept(commit: Commit) -> bool:
+    """Whether a commit sets properties, and only such as outlive a rollback."""
+    try:
+        told = orjson.loads(commit.parameters.get("properties", "")) if is_property_commit(commit) else None
+    except ValueError:
+        return False
+    return isinstance(told, (dict, list)) and all(isinstance(key, str) and keeps(key) for key in told)
 
 
 def _rows(commit: Commit) -> int | None:

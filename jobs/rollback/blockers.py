@@ -10,6 +10,7 @@ from lakewarden.catalog.units import count_of
 from lakewarden.jobs.rollback.consents import Agreement, Consent
 from lakewarden.jobs.rollback.facts import Reach, TableFacts, Unreachable
 from lakewarden.jobs.rollback.lines import Line
+from lakewarden.jobs.rollback.losses import counted, rows_of
 from lakewarden.jobs.rollback.request import RollbackRequest
 from lakewarden.jobs.rollback.values import Blocked, Blocker, Lost, Step
 
@@ -179,8 +180,7 @@ def _collateral(case: Case, step: Step) -> Iterator[Blocker]:
     lost = [one for one in _given_up(case, step) if not case.agreed(Consent.COLLATERAL, one.version)]
     if not lost:
         return
-    rows = sum(one.rows or 0 for one in lost)
-    message = f"{count_of(len(lost), 'clean commit')} of {case.name} ({count_of(rows, 'row')}) would be lost."
+    message = f"{counted(lost)} of {case.name}{rows_of(lost)} would be lost."
     versions = tuple(one.version for one in lost)
     yield Blocker(why=Blocked.COLLATERAL, message=message, consents=(Consent.COLLATERAL,), versions=versions)
 

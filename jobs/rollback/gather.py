@@ -17,6 +17,7 @@ from lakewarden.catalog.collecting import uncollected
 from lakewarden.catalog.columns import highest_of_each
 from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.formats.base import LogProblem, Observation, TableReader
+from lakewarden.catalog.kept import keeps
 from lakewarden.catalog.lineage.build import ROW_COLUMNS, build_graph
 from lakewarden.catalog.lineage.graph import VersionGraph
 from lakewarden.catalog.lineage.harvest import StreamHarvest
@@ -36,7 +37,7 @@ from lakewarden.catalog.units import count_of
 from lakewarden.jobs.rollback.facts import PropertyChange, Reach, TableFacts, Unreachable
 from lakewarden.jobs.rollback.plan import plan_rollback
 from lakewarden.jobs.rollback.request import CommitsOf, RollbackRequest
-from lakewarden.jobs.rollback.step import TableStep, keeps
+from lakewarden.jobs.rollback.step import TableStep
 from lakewarden.jobs.rollback.stored import steps_of
 from lakewarden.jobs.rollback.streams import with_streams
 from lakewarden.jobs.rollback.values import RollbackPlan, Step, TablePlan

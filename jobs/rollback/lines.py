@@ -9,7 +9,7 @@ from lakewarden.catalog.lineage.record import Operation
 from lakewarden.catalog.lineage.versions import Effect, Touch, Version
 from lakewarden.jobs.rollback.taint import Taint
 
-__all__ = ["Line", "line_of", "undoable"]
+__all__ = ["Line", "line_of", "live", "undoable"]
 
 _ROW_WISE: Final = frozenset(
     {Operation.APPEND, Operation.UPDATE, Operation.DELETE, Operation.PARTIAL_OVERWRITE}
@@ -46,13 +46,13 @@ def line_of(graph: VersionGraph, taint: Taint, table_id: str, history: dict[int,
     target = next((node for node in graph.ancestors(start) if not taint.counts.state(node)), NO_NODE)
     own = [node for node in graph.nodes(table_id) if node <= head and taint.wide.own(node)]
     doubtful = [node for node in own if not taint.sure.own(node)]
-    live = _live(graph, head) | _live(graph, target) if doubtful else ()
+    held = live(graph, head) | live(graph, target) if doubtful else ()
     return Line(
         head=head,
         target=target,
         lost=_lost(graph, head, target),
         tainted=tuple(node for node in own if taint.sure.own(node)),
-        unknown=tuple(node for node in doubtful if node in live),
+        unknown=tuple(node for node in doubtful if node in held),
     )
 
 
@@ -102,11 +102,16 @@ def _only_maintenance(graph: VersionGraph, nodes: Sequence[int], history: dict[i
     return all(one is not None and one.touch is Touch.MAINTENANCE for one in versions)
 
 
-def _live(graph: VersionGraph, node: int) -> set[int]:
-    """The versions that a version's content is made of: back to the one that began anew."""
+def live(graph: VersionGraph, node: int) -> set[int]:
+    """The versions that a version's content is made of: back to the one that began anew without reading what was there."""
     found = set[int]()
     for one in graph.ancestors(node):
         found.update((one, *graph.kept(one)))
-        if graph.effects[one] == Effect.FRESH:
+        if graph.effects[one] == Effect.FRESH and not _reads_parent(graph, one):
             break
     return found
+
+
+def _reads_parent(graph: VersionGraph, node: int) -> bool:
+    inputs, parent = graph.inputs, graph.parent(node)
+    return parent != NO_NODE and any(inputs.other[place] == parent for place in inputs.of(node))

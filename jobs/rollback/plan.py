@@ -11,16 +11,17 @@ from typing import Final
 
 from lakewarden.catalog.lineage.graph import NO_NODE, VersionGraph
 from lakewarden.catalog.lineage.incarnations import Histories, is_predecessor
-from lakewarden.catalog.lineage.versions import Effect, Touch, Version
+from lakewarden.catalog.lineage.versions import Version
 from lakewarden.catalog.model import OnRollback
 from lakewarden.jobs.rollback.blockers import Case, agreements_of, blockers_of, step_of
 from lakewarden.jobs.rollback.consents import Agreement, Consent, Consents
 from lakewarden.jobs.rollback.digest import plan_hash
 from lakewarden.jobs.rollback.facts import TableFacts
 from lakewarden.jobs.rollback.lines import Line, line_of, undoable
+from lakewarden.jobs.rollback.losses import Losses
 from lakewarden.jobs.rollback.request import RollbackRequest
 from lakewarden.jobs.rollback.taint import Taint, taint_of
-from lakewarden.jobs.rollback.values import Lost, RollbackPlan, Spared, Step, TablePlan
+from lakewarden.jobs.rollback.values import RollbackPlan, Spared, Step, TablePlan
 from lakewarden.jobs.rollback.waves import tainted_upstream, waves_of
 
 __all__ = ["plan_rollback"]
@@ -127,10 +128,23 @@ def _case(scene: _Scene, table_id: str) -> Case | None:
         in_log=target in history,
         from_start=graph.versions[graph.nodes(table_id)[0]] == 0,
         undoable=() if append_only else undoable(graph, line, history, intact),
-        collateral=_collateral(scene.request, graph, line, history, fitting),
+        collateral=_losses(scene, line, history, fitting).listed(),
         lost=tuple(history[graph.versions[node]] for node in line.lost if graph.versions[node] in history),
         trigger=_trigger(scene, table_id),
         unknown=tuple(graph.versions[node] for node in line.unknown if not scene.taint.counts.own(node)),
+    )
+
+
+def _losses(scene: _Scene, line: Line, history: Mapping[int, Version], fitting: frozenset[int]) -> Losses:
+    request, table_id = scene.request, scene.graph.table_of(line.head)
+    return Losses(
+        graph=scene.graph,
+        taint=scene.taint,
+        line=line,
+        history=history,
+        fitting=fitting,
+        reapply=request.reapply,
+        keeps_unknown=lambda version: request.consents.covers(Consent.KEEP_UNKNOWN, table_id, version),
     )
 
 
@@ -157,6 +171,7 @@ def _planned(scene: _Scene, case: Case, step: Step, wave: int) -> TablePlan:
         transactions=_taken_back(case, step),
         consumers=() if facts is None else facts.consumers,
         properties=facts.properties if facts is not None and step is Step.RESTORE else (),
+        stays_tainted=line.rewinds and step is Step.NONE,
     )
 
 
@@ -164,42 +179,6 @@ def _taken_back(case: Case, step: Step) -> tuple[tuple[str, int], ...]:
     """Of the lost commits; taking files out leaves the numbers of streams as they are."""
     lost = () if step is Step.REMOVE_FILES else case.lost
     return tuple(sorted({pair for one in lost for pair in one.transactions}))
-
-
-def _collateral(
-    request: RollbackRequest,
-    graph: VersionGraph,
-    line: Line,
-    history: Mapping[int, Version],
-    fitting: frozenset[int],
-) -> tuple[Lost, ...]:
-    """What of the lost commits is clean: content, schema and properties; maintenance is nobody's loss."""
-    bad = {*line.tainted, *line.unknown}
-    found = []
-    for node in line.lost:
-        one = history.get(graph.versions[node])
-        if node in bad or _is_maintenance(graph, node, one):
-            continue
-        # A stream's batch comes again by itself, once its number has gone back with the table.
-        can = one is not None and one.blind and one.version in fitting and not one.transactions
-        found.append(
-            Lost(
-                version=graph.versions[node],
-                operation="unknown" if one is None else one.operation,
-                touch=Touch.CONTENT if one is None else one.touch,
-                rows=None if one is None else one.rows,
-                files=None if one is None else one.files,
-                run_id=None if one is None else one.run_id,
-                user=None if one is None else one.user,
-                can_reapply=can,
-                reapplied=can and request.reapply,
-            )
-        )
-    return tuple(found)
-
-
-def _is_maintenance(graph: VersionGraph, node: int, one: Version | None) -> bool:
-    return graph.effects[node] == Effect.ALIAS if one is None else one.touch is Touch.MAINTENANCE
 
 
 def _trigger(scene: _Scene, table_id: str) -> OnRollback | None:

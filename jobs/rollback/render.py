@@ -145,7 +145,7 @@ def _details(table: TablePlan, owner: str | None) -> str:
     if table.tainted:
         told.append(f"tainted {versions_in_words(table.tainted)}")
     if table.step is Step.NONE and table.tainted and table.to_version is not None:
-        told.append("its head is clean")
+        told.append("its head is tainted and stays so" if table.stays_tainted else "its head is clean")
     if table.collateral:
         told.append(f"collateral {_collateral(table.collateral)}")
     if table.unknown:
@@ -165,7 +165,8 @@ def _collateral(lost: tuple[Lost, ...]) -> str:
 
 def _lost(one: Lost) -> str:
     size = f" {count_of(one.rows, 'row')}" if one.rows else ""
-    return f"{one.version} {one.operation}{size}{' added again' if one.reapplied else ''}"
+    origin = " of unknown origin" if one.unknown else ""
+    return f"{one.version} {one.operation}{size}{origin}{' added again' if one.reapplied else ''}"
 
 
 def _change(one: PropertyChange) -> str:
@@ -187,7 +188,7 @@ def versions_in_words(versions: Iterable[int]) -> str:
 
 
 def _look(table: TablePlan) -> str:
-    if table.blocked_by:
+    if table.blocked_by or table.stays_tainted:
         return "blocked"
     if table.waits:
         return "waits"
@@ -215,6 +216,7 @@ def _table_as_json(table: TablePlan) -> dict[str, Any]:
         "wave": table.wave,
         "trigger": None if table.trigger is None else table.trigger.value,
         "waits": table.waits,
+        "stays_tainted": table.stays_tainted,
         "upstream": list(table.upstream),
         "undoable": list(table.undoable),
         "transactions": [{"app_id": app_id, "version": version} for app_id, version in table.transactions],
@@ -243,4 +245,5 @@ def _lost_as_json(one: Lost) -> dict[str, Any]:
         "user": one.user,
         "can_reapply": one.can_reapply,
         "reapplied": one.reapplied,
+        "unknown": one.unknown,
     }

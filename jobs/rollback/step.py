@@ -7,16 +7,10 @@ from pydantic.dataclasses import dataclass
 
 from lakewarden.catalog.model import RollbackStep
 
-__all__ = ["NO_VERSION", "TableStep", "decode_step", "encode_step", "keeps"]
+__all__ = ["NO_VERSION", "TableStep", "decode_step", "encode_step"]
 
 NO_VERSION = -1
 """Where a table goes back to that has no clean version."""
-
-_OURS = (
-    "delta.deletedFileRetentionDuration",
-    "delta.logRetentionDuration",
-    "delta.enableExpiredLogCleanup",
-)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,8 +54,3 @@ def encode_step(step: TableStep) -> str:
 def decode_step(payload: str) -> TableStep:
     """What `encode_step` wrote. Raises pydantic.ValidationError for anything else."""
     return _ADAPTER.validate_json(payload)
-
-
-def keeps(key: str) -> bool:
-    """Whether a table property is ours to keep through a restore: retention, log cleanup, requests to us."""
-    return key in _OURS or key.startswith("lakewarden.")

@@ -51,7 +51,8 @@ class Blocker:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Lost:
-    """A clean commit that the table's head would no longer have. Rows and files it added, None where not recorded.
+    """A commit that the table's head would no longer have, though nobody has called it bad. Rows and files it added, None where
+    not recorded. `unknown`: it counts as clean because somebody agreed to that; `touch` tells a change of columns.
 
     `reapplied`: a blind append whose files are all there, which is added again afterwards.
     """
@@ -65,6 +66,7 @@ class Lost:
     user: str | None = None
     can_reapply: bool = False
     reapplied: bool = False
+    unknown: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -90,7 +92,8 @@ class TablePlan:
     dependency says, None for a table that was asked for; `waits`: it says `plan`, so the owner decides later. `upstream`
     are the tables of the plan that it read taint from. `appends` are lost blind appends, whose files a second plan wants
     to know about; `undoable` the versions whose files could be removed instead, without collateral. `transactions` are
-    (application id, version) of lost commits; `streams` say what that means (jobs/rollback/streams.py).
+    (application id, version) of lost commits; `streams` say what that means (jobs/rollback/streams.py). `stays_tainted`:
+    nothing is done to it although its head is tainted.
     """
 
     table_id: str
@@ -113,6 +116,7 @@ class TablePlan:
     streams: tuple[StreamAdvice, ...] = ()
     consumers: tuple[str, ...] = ()
     properties: tuple[PropertyChange, ...] = ()
+    stays_tainted: bool = False
 
     @property
     def acts(self) -> bool:

@@ -6,10 +6,11 @@ because the others are in use today.
 
 from lakewarden.catalog.errors import ConflictError, PreconditionError, RefusedError, UnreadableError
 from lakewarden.catalog.formats.base import DataFile, LogProblem, Observation, TableReader
+from lakewarden.catalog.kept import keeps
 from lakewarden.catalog.model import RollbackStep
 from lakewarden.catalog.storage import FileStore
 from lakewarden.catalog.units import count_of
-from lakewarden.jobs.rollback.step import TableStep, keeps
+from lakewarden.jobs.rollback.step import TableStep
 from lakewarden.jobs.table_files import existing, relative_to
 
 __all__ = ["missing_files", "verify_step"]

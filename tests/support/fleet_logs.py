@@ -30,12 +30,13 @@ _ENGINE: dict[Kind, tuple[str, dict[str, str]]] = {
     Kind.REPLACE: ("CREATE OR REPLACE TABLE AS SELECT", {}),
     Kind.OPTIMIZE: ("OPTIMIZE", {}),
     Kind.VACUUM: ("VACUUM END", {}),
-    Kind.PROPERTIES: ("SET TBLPROPERTIES", {}),
+    Kind.PROPERTIES: ("SET TBLPROPERTIES", {"properties": '{"team":"sales","lakewarden.owner":"ana"}'}),
+    Kind.OURS: ("SET TBLPROPERTIES", {"properties": '{"delta.logRetentionDuration":"interval 9 days"}'}),
     Kind.SCHEMA: ("ADD COLUMNS", {}),
     Kind.RESTORE: ("RESTORE", {}),
 }
-_QUIET = (Kind.OPTIMIZE, Kind.VACUUM, Kind.PROPERTIES, Kind.SCHEMA)
-_METADATA = (Kind.CREATE, Kind.REPLACE, Kind.PROPERTIES, Kind.SCHEMA, Kind.RESTORE)
+_QUIET = (Kind.OPTIMIZE, Kind.VACUUM, Kind.PROPERTIES, Kind.OURS, Kind.SCHEMA)
+_METADATA = (Kind.CREATE, Kind.REPLACE, Kind.PROPERTIES, Kind.OURS, Kind.SCHEMA, Kind.RESTORE)
 
 
 def commit_of(fleet: Fleet, event: Event) -> Commit:
@@ -50,7 +51,7 @@ def commit_of(fleet: Fleet, event: Event) -> Commit:
         committed_at=NOW,
         operation=operation,
         parameters=parameters,
-        data_change=event.kind not in _QUIET,
+        data_change=event.kind not in _QUIET and bool(event.added or event.hit),
         added_files=len(event.added),
         removed_files=len(event.hit),
         blind_append=event.kind is Kind.APPEND and not event.reads_self,

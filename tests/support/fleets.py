@@ -8,7 +8,18 @@ import random
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-__all__ = ["CONTENT", "FRESH", "Event", "Fleet", "Kind", "Place", "Read", "Told", "random_fleet"]
+__all__ = [
+    "CONTENT",
+    "FRESH",
+    "MAINTENANCE",
+    "Event",
+    "Fleet",
+    "Kind",
+    "Place",
+    "Read",
+    "Told",
+    "random_fleet",
+]
 
 Place = tuple[str, int, int]
 """Table, life (each recreation begins a new one), version."""
@@ -26,12 +37,19 @@ class Kind(StrEnum):
     OPTIMIZE = "optimize"
     VACUUM = "vacuum"
     PROPERTIES = "properties"
+    OURS = "our properties"
     SCHEMA = "schema"
     RESTORE = "restore"
 
 
 FRESH = frozenset({Kind.CREATE, Kind.OVERWRITE, Kind.REPLACE})
 CONTENT = FRESH | {Kind.APPEND, Kind.MERGE, Kind.UPDATE, Kind.DELETE, Kind.PARTIAL}
+MAINTENANCE = frozenset({Kind.OPTIMIZE, Kind.VACUUM, Kind.OURS})
+"""What nobody who reads the table can see, or what is set again after every rewind."""
+_MAY_BE_IDLE = CONTENT - {Kind.CREATE, Kind.UPDATE, Kind.DELETE}
+_SHARE_IDLE = 0.15
+"""Of the writes that bring rows, these bring none."""
+_SHARE_RECREATED = 0.03
 _WEIGHTS = {
     Kind.APPEND: 36,
     Kind.MERGE: 9,
@@ -43,6 +61,7 @@ _WEIGHTS = {
     Kind.OPTIMIZE: 9,
     Kind.VACUUM: 3,
     Kind.PROPERTIES: 3,
+    Kind.OURS: 2,
     Kind.SCHEMA: 3,
     Kind.RESTORE: 7,
 }
@@ -110,7 +129,7 @@ def random_fleet(chance: random.Random, *, foreign: float) -> Fleet:
         _create(fleet, table, chance, foreign)
     for _ in range(chance.randint(4, 38)):
         table = chance.choice(tables)
-        if chance.random() < 0.02:
+        if chance.random() < _SHARE_RECREATED:
             fleet.lives[table] += 1
             _create(fleet, table, chance, foreign)
         else:
@@ -143,7 +162,8 @@ def _commit(fleet: Fleet, table: str, chance: random.Random, foreign: float) -> 
     reading = content and kind not in (Kind.UPDATE, Kind.DELETE)
     live = fleet.files[before.place]
     target = chance.randrange(before.place[2] + 1) if kind is Kind.RESTORE else None
-    hit = _hit(kind, live, chance)
+    idle = kind in _MAY_BE_IDLE and chance.random() < _SHARE_IDLE
+    hit = () if idle and kind is Kind.MERGE else _hit(kind, live, chance)
     kept = fleet.at[table, life, target].format_id if target is not None else before.format_id
     _add(
         fleet,
@@ -158,7 +178,7 @@ def _commit(fleet: Fleet, table: str, chance: random.Random, foreign: float) -> 
             run_id=_run(chance),
             format_id=f"u{number}" if kind is Kind.REPLACE else kept,
             hit=hit,
-            added=_added(kind, number, hit),
+            added=() if idle else _added(kind, number, hit),
         ),
     )
 

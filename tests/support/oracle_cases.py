@@ -13,7 +13,7 @@ from lakewarden.jobs.rollback.plan import plan_rollback
 from lakewarden.jobs.rollback.request import BadVersions, CommitsOf, RollbackRequest, Seed, ToVersion
 from lakewarden.jobs.rollback.values import Blocked, RollbackPlan, Step, TablePlan
 from support.fleet_logs import facts_of, histories_of, lineage_of, rows_table
-from support.fleets import CONTENT, Fleet, Kind, random_fleet
+from support.fleets import CONTENT, FRESH, Event, Fleet, Kind, random_fleet
 from support.rollback_oracle import Expected, expected_of
 
 __all__ = ["Case", "Trait", "cases", "disagreements", "traits_of"]
@@ -34,6 +34,8 @@ class Trait(StrEnum):
     EXPIRED = "unreachable"
     SELF_READS = "self_reads"
     INCREMENTAL = "incremental"
+    IDLE = "writes_of_no_rows"
+    GONE_BEFORE = "overwritten_before"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,8 +180,23 @@ def traits_of(case: Case, plan: RollbackPlan) -> frozenset[Trait]:
                 (Trait.RECREATED, case.fleet.lives[made.table_id] > 0),
                 (Trait.EXPIRED, any(one.why is Blocked.UNREACHABLE for one in made.blocked_by)),
                 (Trait.SELF_READS, any(event.reads_self for event in events)),
+                (Trait.IDLE, any(_is_idle(events[version]) for version in made.tainted)),
+                (Trait.GONE_BEFORE, _gone_before(made, events)),
                 (Trait.INCREMENTAL, any(read.after is not None for event in events for read in event.reads)),
             )
             if has
         }
     return frozenset(found)
+
+
+def _is_idle(event: Event) -> bool:
+    return event.kind in CONTENT and not (event.hit or event.added)
+
+
+def _gone_before(made: TablePlan, events: list[Event]) -> bool:
+    """Whether the rewind passes an overwrite, behind which there are clean commits."""
+    if made.to_version is None or made.step is not Step.RESTORE:
+        return False
+    passed = range(made.to_version + 1, made.from_version + 1)
+    anew = max((one for one in passed if events[one].kind in FRESH), default=0)
+    return any(one < anew and events[one].kind in CONTENT and one not in made.tainted for one in passed)

@@ -9,9 +9,9 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from support.fleets import CONTENT, FRESH, Event, Fleet, Kind, Place, Told
+from support.fleets import CONTENT, FRESH, MAINTENANCE, Event, Fleet, Kind, Place, Told
 
-__all__ = ["Expected", "Truth", "expected_of", "rows_left", "rows_without"]
+__all__ = ["Expected", "Truth", "expected_of", "lost_between", "rows_left", "rows_without"]
 
 
 class Truth:
@@ -30,7 +30,7 @@ class Truth:
         parent = self.state[table, life, version - 1] if version else "nothing"
         kept = "" if event.number in self._seeds and event.kind not in CONTENT else parent
         match event.kind:
-            case Kind.OPTIMIZE | Kind.VACUUM | Kind.PROPERTIES | Kind.SCHEMA:
+            case Kind.OPTIMIZE | Kind.VACUUM | Kind.PROPERTIES | Kind.OURS | Kind.SCHEMA:
                 state, change, own = kept, "none", "alias"
             case Kind.RESTORE:
                 assert event.target is not None
@@ -60,7 +60,8 @@ class Truth:
 
 @dataclass(frozen=True, kw_only=True)
 class Expected:
-    """One table: head and target versions (None: born tainted), tainted and collateral versions, what is lost."""
+    """One table: head and target versions (None: born tainted), tainted versions, and those that head would lose although
+    they are clean."""
 
     head: int
     target: int | None
@@ -86,9 +87,7 @@ def _expected(
     events = fleet.current(table)
     head = len(events) - 1
     start = head if named is None else named
-    if start + 1 >= first and all(
-        event.kind in (Kind.OPTIMIZE, Kind.VACUUM) for event in events[start + 1 :]
-    ):
+    if start + 1 >= first and all(event.kind in MAINTENANCE for event in events[start + 1 :]):
         start = head
     clean = {event.place[2] for event in events if one.state[event.place] == other.state[event.place]}
     target = next((version for version in _way_back(events, start) if version in clean), None)
@@ -97,12 +96,48 @@ def _expected(
         for event in events
         if event.number in seeds or one.own[event.place] != other.own[event.place]
     }
-    kept = set() if target is None else set(_way_back(events, target))
-    lost = set() if target == head else set(_way_back(events, head)) - kept
-    minor = {event.place[2] for event in events if event.kind in (Kind.OPTIMIZE, Kind.VACUUM)}
+    lost = lost_between(events, target, named)
     return Expected(
-        head=head, target=target, tainted=tuple(sorted(own)), collateral=tuple(sorted(lost - own - minor))
+        head=head, target=target, tainted=tuple(sorted(own)), collateral=tuple(sorted(lost - own))
     )
+
+
+def lost_between(events: list[Event], target: int | None, named: int | None) -> set[int]:
+    """The versions that head holds and `target` does not, and that somebody could miss. `named` was asked for."""
+    head = len(events) - 1
+    if target == head:
+        return set()
+    kept = set() if target is None else set(_way_back(events, target))
+    return {
+        version
+        for version in set(_held(events, head)) - kept
+        if _can_be_missed(events[version], asked=named is not None and version > named)
+    }
+
+
+def _can_be_missed(event: Event, *, asked: bool) -> bool:
+    """Whether it changed rows, or, unless that was asked to be undone, columns."""
+    if event.kind is Kind.SCHEMA:
+        return not asked
+    return event.kind in CONTENT and bool(event.hit or event.added)
+
+
+def _held(events: list[Event], version: int) -> list[int]:
+    """The way back as far as rows may have come along it: to an overwrite that did not read what was there."""
+    way = []
+    for one in _way_back(events, version):
+        way.append(one)
+        if events[one].kind in FRESH and not _read_what_was_there(events[one]):
+            break
+    return way
+
+
+def _read_what_was_there(event: Event) -> bool:
+    """As far as anything tells: an overwrite of which nobody knows what it read has removed what was there."""
+    if event.told is Told.NOTHING:
+        return False
+    table, life, version = event.place
+    return event.reads_self or any(read.place == (table, life, version - 1) for read in event.reads)
 
 
 def _way_back(events: list[Event], version: int) -> list[int]:
@@ -152,7 +187,7 @@ def _files(fleet: Fleet, never: frozenset[int]) -> dict[Place, Rows]:
 
 
 def _changed(event: Event, before: Rows, after: Rows) -> str:
-    if event.kind in (Kind.OPTIMIZE, Kind.VACUUM):
+    if event.kind in MAINTENANCE:
         return "none"
     if event.kind is Kind.APPEND:
         return _hash(*sorted(row for name in event.added for row in after.get(name, ())))

@@ -14,15 +14,15 @@ from lakewarden.catalog.model import RollbackStep
 from lakewarden.jobs.rollback.consents import Consent, Consents
 from lakewarden.jobs.rollback.records import removal_record
 from lakewarden.jobs.rollback.step import TableStep
-from lakewarden.jobs.rollback.values import TablePlan
-from support.fleets import CONTENT, FRESH, Kind, Told
+from lakewarden.jobs.rollback.values import Blocked, Step, TablePlan
+from support.fleets import CONTENT, FRESH, Event, Kind, Told
 from support.oracle_cases import Case, Trait, cases, disagreements, traits_of
-from support.rollback_oracle import Truth, expected_of, rows_left, rows_without
+from support.rollback_oracle import Truth, expected_of, lost_between, rows_left, rows_without
 
 HISTORIES = int(os.environ.get("LAKEWARDEN_HISTORIES", "1600"))
 LEAST = {
     Trait.REWOUND: 70,
-    Trait.COLLATERAL: 55,
+    Trait.COLLATERAL: 42,
     Trait.HEALED: 15,
     Trait.BORN_TAINTED: 28,
     Trait.RESTORED: 30,
@@ -32,6 +32,8 @@ LEAST = {
     Trait.EXPIRED: 6,
     Trait.SELF_READS: 40,
     Trait.INCREMENTAL: 60,
+    Trait.IDLE: 5,
+    Trait.GONE_BEFORE: 3,
 }
 """In how many of a hundred cases each has to occur, so that the generator cannot quietly stop making them."""
 
@@ -159,6 +161,60 @@ def test_losing_what_is_unknown_leaves_no_taint_behind() -> None:
             target = case.fleet.heads[table, life] if made is None else made.to_version
             if target is not None:
                 assert truth[0].state[table, life, target] == truth[1].state[table, life, target], table
+
+
+def test_what_is_kept_though_nobody_knows_it_is_not_lost_unasked() -> None:
+    """Kept, unknown commits are clean: what goes with the target, and is asked for, is what goes with a clean one."""
+    seen: Counter[str] = Counter()
+    for case in cases(HISTORIES // 2, foreign=0.3):
+        plan = case.plan(replace(case.request, consents=Consents.to(Consent.KEEP_UNKNOWN)))
+        planned = {one.table_id: one for one in plan.tables}
+        for table, wanted in expected_of(case.fleet, case.seeds, case.named, case.cut).items():
+            made, first = planned.get(table), case.cut.get(table, 0)
+            assert made is not None or not wanted.tainted, table
+            if made is None:
+                continue
+            lost = tuple(one.version for one in made.collateral if one.version >= first)
+            assert lost == tuple(one for one in wanted.collateral if one >= first), (made, wanted)
+            unknown = {one.version for one in made.collateral if one.unknown}
+            assert unknown <= set(made.unknown)
+            assert not any(_is_told(case.fleet.current(table)[one]) for one in unknown if one >= first)
+            asked = any(one.why is Blocked.COLLATERAL for one in made.blocked_by)
+            assert asked or all(one.reapplied for one in made.collateral) or made.step is Step.NONE, made
+            seen["of unknown origin"] += bool(unknown)
+        seen["plans"] += 1
+    print(dict(seen))
+    assert seen["of unknown origin"] * 10 >= seen["plans"]
+
+
+def test_what_is_lost_as_unknown_is_called_that_and_everything_lost_is_called_something() -> None:
+    seen: Counter[str] = Counter()
+    for case in cases(HISTORIES // 2, foreign=0.3):
+        plan = case.plan(replace(case.request, consents=Consents.to(Consent.LOSE_UNKNOWN)))
+        truth = [Truth(case.fleet, case.seeds, salt, only_told=False) for salt in (1, 2)]
+        for one in plan.tables:
+            if one.step is not Step.RESTORE:
+                continue
+            events = case.fleet.current(one.table_id)
+            first = case.cut.get(one.table_id, 0)
+            collateral = {lost.version for lost in one.collateral if lost.version >= first}
+            assert not any(lost.unknown for lost in one.collateral), one
+            for version in collateral:
+                place = events[version].place
+                assert truth[0].own[place] == truth[1].own[place], (one, version)
+            lost = lost_between(events, one.to_version, case.named.get(one.table_id))
+            called = {*one.tainted, *one.unknown}
+            assert {version for version in lost - called if version >= first} == collateral - called, one
+            assert not collateral & called, one
+            seen["lost as unknown"] += bool(lost & set(one.unknown))
+        seen["plans"] += 1
+    print(dict(seen))
+    assert seen["lost as unknown"] * 5 >= seen["plans"]
+
+
+def _is_told(event: Event) -> bool:
+    """Whether everything is known of how it was made, itself and its parent's content included."""
+    return event.told in (Told.COMMIT, Told.STREAM) and not event.reads and not event.reads_self
 
 
 def test_foreign_histories_are_what_they_claim_to_be() -> None:

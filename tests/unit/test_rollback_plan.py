@@ -139,10 +139,10 @@ def test_a_plan_names_the_marks_that_made_a_difference() -> None:
     assert plan(BAD_LOAD, tables).spared == ()
 
 
-def test_schema_and_property_commits_are_collateral_maintenance_is_not() -> None:
+def test_lost_schema_changes_are_listed_properties_and_maintenance_are_not() -> None:
     a = history("create", "append", "ADD COLUMNS", "append", "OPTIMIZE", "SET TBLPROPERTIES", "VACUUM END")
-    one = table(plan(BAD_LOAD, {"a": a}), "a")
-    assert [(lost.version, lost.touch) for lost in one.collateral] == [(2, "schema"), (5, "properties")]
+    one = table(plan(RollbackRequest(seeds=(BadVersions(table_id="a", versions=(1,)),)), {"a": a}), "a")
+    assert [(lost.version, lost.touch) for lost in one.collateral] == [(2, "schema"), (3, "content")]
 
 
 def test_nothing_but_maintenance_after_the_version_is_nothing_to_undo() -> None:
