@@ -11,6 +11,7 @@ LakewardenError
 ├── NotFoundError           exit 1  no such managed table, run or version
 ├── FencedError             exit 1  another daemon leads; this one has to step down
 │   └── OutdatedError       exit 1  a newer lakewarden has upgraded the system tables
+├── UnfinishedError         exit 3  it goes on; only waiting for it was given up
 ├── UnavailableError        exit 1  a component does not answer; retrying later may help
 ├── UnreadableError         exit 1  bytes that should describe a table do not
 └── ExecutionError          exit 1  an action failed on the engine
@@ -33,6 +34,7 @@ __all__ = [
     "RefusedError",
     "RevokedError",
     "UnavailableError",
+    "UnfinishedError",
     "UnreadableError",
     "UsageError",
 ]
@@ -116,6 +118,12 @@ class OutdatedError(FencedError):
     """The system tables have a newer schema than this lakewarden knows; a daemon steps down."""
 
     hint = "Install the newer lakewarden that upgraded the system tables."
+
+
+class UnfinishedError(LakewardenError):
+    """Waiting for something was given up, as the caller wished; it is neither done nor undone."""
+
+    exit_code = ExitCode.PARTLY
 
 
 class UnavailableError(LakewardenError):

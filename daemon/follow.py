@@ -6,7 +6,13 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Final
 
 from lakewarden.catalog import errors
-from lakewarden.catalog.errors import ConflictError, ExecutionError, LakewardenError, UnavailableError
+from lakewarden.catalog.errors import (
+    ConflictError,
+    ExecutionError,
+    LakewardenError,
+    UnavailableError,
+    UnfinishedError,
+)
 from lakewarden.catalog.model import Outcome, RunRow
 from lakewarden.catalog.state.base import Result, RunRequest, RunState
 from lakewarden.catalog.system.base import RUNS
@@ -17,11 +23,22 @@ __all__ = ["raise_for", "run_and_wait", "run_is_over"]
 _POLL_SECONDS: Final = 0.1
 
 
-def run_and_wait(services: Services, request: RunRequest, *, tell: Callable[[str], None]) -> Result:
+def _nothing() -> None:
+    """Nobody looks on."""
+
+
+def run_and_wait(
+    services: Services,
+    request: RunRequest,
+    *,
+    tell: Callable[[str], None],
+    look: Callable[[], None] = _nothing,
+) -> Result:
     """Queue a run and wait until it is finished; if the daemon queued the very same work first, wait for that, or take
     what it has come to.
 
-    Raises `ConflictError` if the table has another unfinished run. Interrupted, it cancels what only it would do.
+    Raises `ConflictError` if the table has another unfinished run. Interrupted, it cancels what only it would do. `look` is
+    called all the while; it may give the waiting up by `UnfinishedError`, which is like being interrupted.
     """
     queued = services.queue.enqueue([request])
     followed = request if queued or _is_known(services, request.run_id) else _twin(services, request)
@@ -30,8 +47,8 @@ def run_and_wait(services: Services, request: RunRequest, *, tell: Callable[[str
     worker: AbstractContextManager[object] = nullcontext() if led else services.own_workers(1)
     with worker:
         try:
-            return _awaited(services, followed)
-        except KeyboardInterrupt:
+            return _awaited(services, followed, look)
+        except (KeyboardInterrupt, UnfinishedError):
             # Without a daemon nobody goes on with it: left in the queue it would surprise the next command.
             told = not led and services.queue.cancel(followed.run_id)
             goes_on = f"goes on; `lakewarden jobs cancel {followed.run_id}` ends it."
@@ -39,8 +56,9 @@ def run_and_wait(services: Services, request: RunRequest, *, tell: Callable[[str
             raise
 
 
-def _awaited(services: Services, request: RunRequest) -> Result:
+def _awaited(services: Services, request: RunRequest, look: Callable[[], None]) -> Result:
     while True:
+        look()
         run = services.queue.get(request.run_id)
         if run is None:
             return _recorded(services, request)

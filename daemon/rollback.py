@@ -15,6 +15,7 @@ from lakewarden.catalog.rollbacks import Rollback, holds, next_run_id
 from lakewarden.catalog.state.base import RunRequest
 from lakewarden.catalog.storage import open_store
 from lakewarden.daemon.follow import raise_for, run_and_wait, run_is_over
+from lakewarden.daemon.rollback_wait import Wait, goes_on
 from lakewarden.daemon.wiring import Services
 from lakewarden.jobs.actions import RollBack, encode
 from lakewarden.jobs.rollback.consents import Consents
@@ -46,13 +47,13 @@ _PATIENCE: Final = 120.0
 _POLL: Final = 0.2
 
 
-def rollbacks_of_services(services: Services) -> "Rollbacks":
-    """The use cases on an installation's ports."""
+def rollbacks_of_services(services: Services, *, timeout: timedelta | None = None) -> "Rollbacks":
+    """The use cases on an installation's ports, which wait for a rollback no longer than `timeout` (None: to its end)."""
     journal = Journal(store=services.store, clock=services.clock)
     gatherer = Gatherer(
         store=services.store, reader=services.readers[0], storage=services.storage, clock=services.clock
     )
-    return Rollbacks(services=services, journal=journal, gatherer=gatherer)
+    return Rollbacks(services=services, journal=journal, gatherer=gatherer, timeout=timeout)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,6 +63,7 @@ class Rollbacks:
     services: Services
     journal: Journal
     gatherer: Gatherer
+    timeout: timedelta | None = None
 
     def plan(self, request: RollbackRequest, *, actor: Actor, on_moved: OnMoved = OnMoved.EXTEND) -> Gathered:
         """Make a plan and keep it, so that `apply` can quote its hash.
@@ -243,7 +245,18 @@ class Rollbacks:
             rank=float("inf"),
         )
         self._make_way(request)
-        raise_for(run_and_wait(self.services, request, tell=tell))
+        wait = Wait(
+            rollback_id=rollback.rollback_id,
+            journal=self.journal,
+            clock=self.services.clock,
+            tell=tell,
+            timeout=self.timeout,
+        )
+        try:
+            raise_for(run_and_wait(self.services, request, tell=tell, look=wait.look))
+        except KeyboardInterrupt:
+            tell(goes_on(rollback.rollback_id))
+            raise
         return self.journal.get(rollback.rollback_id)
 
     def _make_way(self, request: RunRequest) -> None:

@@ -25,7 +25,7 @@ _EXIT: Final[Mapping[ExitCode, str]] = {
     ExitCode.OK: "done, or nothing had to be done",
     ExitCode.FAILED: "it failed; the sentence on stderr says why",
     ExitCode.USAGE: "the command line makes no sense",
-    ExitCode.PARTLY: "some of it failed, or a check found an error",
+    ExitCode.PARTLY: "some of it failed or is not finished yet (`--timeout`), or a check found an error",
     ExitCode.PRECONDITION: "a precondition, a conflict or a missing consent; nothing was changed",
     ExitCode.REFUSED: "refused, or not allowed; nothing was changed",
 }

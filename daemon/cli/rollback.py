@@ -1,14 +1,16 @@
 """`lakewarden rollback ...`: undo a bad write together with everything that was derived from it."""
 
-from typing import Annotated, Any
+from datetime import timedelta
+from typing import Annotated, Any, Final
 
 import typer
 
 from lakewarden.catalog.access import Deed
-from lakewarden.catalog.errors import ExitCode
+from lakewarden.catalog.errors import ExitCode, UsageError
 from lakewarden.catalog.model import RollbackState
 from lakewarden.catalog.registry.aside import release as release_table
 from lakewarden.catalog.rollbacks import Rollback
+from lakewarden.catalog.units import DAY, parse_seconds
 from lakewarden.daemon.audit import actor_of, audited
 from lakewarden.daemon.cli.common import Home, Table, opened
 from lakewarden.daemon.cli.output import Format, Output, note, show, show_one
@@ -32,6 +34,15 @@ Consents = Annotated[
         help=f"Agree to what the plan lists of this kind, or to exactly this (collateral=db.t@7-9); repeatable. Kinds: {', '.join(Consent)}.",
     ),
 ]
+Timeout = Annotated[
+    str | None,
+    typer.Option(
+        "--timeout",
+        metavar="DURATION",
+        help="Stop waiting after this (30m); the rollback is not undone by it. Exit code 3.",
+    ),
+]
+_LONGEST: Final = 365 * DAY
 STEP_COLUMNS = ("wave", "name", "kind", "from_version", "to_version", "state", "new_version", "message")
 
 
@@ -101,23 +112,32 @@ def plan(
 @app.command("apply")
 def apply_(
     plan_hash: Annotated[str, typer.Argument(metavar="HASH", help="The hash that `plan` printed.")],
+    timeout: Timeout = None,
     home: Home = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Do what was planned, if it still is what would be planned. Waits until it is done."""
+    """Do what was planned, if it still is what would be planned. Waits until it is done. Exit code 3: not within --timeout."""
+    seconds = _seconds(timeout)
     services = opened(home)
     with audited(services, Deed.ROLLBACK, f"apply {plan_hash}") as actor:
-        done = rollbacks_of_services(services).apply(plan_hash, actor=actor, tell=note)
+        done = rollbacks_of_services(services, timeout=seconds).apply(plan_hash, actor=actor, tell=note)
     _show(done, output)
 
 
 @app.command("resume")
-def resume(which: Which, consent: Consents = None, home: Home = None, output: Output = Format.TABLE) -> None:
+def resume(
+    which: Which,
+    consent: Consents = None,
+    timeout: Timeout = None,
+    home: Home = None,
+    output: Output = Format.TABLE,
+) -> None:
     """Go on with a rollback that was interrupted, or stopped because somebody wrote meanwhile."""
+    seconds = _seconds(timeout)
     services = opened(home)
     with audited(services, Deed.ROLLBACK, f"resume {which}") as actor:
         agreed = consents_of(services.desk, consent or ())
-        done = rollbacks_of_services(services).resume(which, agreed, actor=actor, tell=note)
+        done = rollbacks_of_services(services, timeout=seconds).resume(which, agreed, actor=actor, tell=note)
     _show(done, output)
 
 
@@ -127,13 +147,17 @@ def undo(
     leave: Annotated[
         bool, typer.Option("--leave", help="End an undo that stopped: what was written to stays as it is.")
     ] = False,
+    timeout: Timeout = None,
     home: Home = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Make the old heads head again, while the old versions are kept."""
+    """Make the old heads head again, while the old versions are kept. Exit code 3: not finished within --timeout."""
+    seconds = _seconds(timeout)
     services = opened(home)
     with audited(services, Deed.ROLLBACK, f"undo {which}") as actor:
-        done = rollbacks_of_services(services).undo(which, leave=leave, actor=actor, tell=note)
+        done = rollbacks_of_services(services, timeout=seconds).undo(
+            which, leave=leave, actor=actor, tell=note
+        )
     _show(done, output)
 
 
@@ -176,6 +200,15 @@ def show_(
         show_plan(told, output, mermaid=mermaid)
         return
     _show(found, output)
+
+
+def _seconds(timeout: str | None) -> timedelta | None:
+    if timeout is None:
+        return None
+    seconds = parse_seconds(timeout)
+    if seconds is None or not 0 < seconds <= _LONGEST:
+        raise UsageError(f"'{timeout}' is no time to wait.", hint="Write 90 s, 30m or 2 hours.")
+    return timedelta(seconds=seconds)
 
 
 def _show(rollback: Rollback, output: Format) -> None:

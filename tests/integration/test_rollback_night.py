@@ -2,12 +2,15 @@
 
 import shlex
 from pathlib import Path
+from threading import Timer
 
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from lakewarden.catalog.errors import ExitCode
 from lakewarden.daemon.settings import load_settings
+from support import slow_worker
 from support.commands import Cli, Said, caller
 from support.daemon_process import FakeWorkerServices
 from support.derived import ids, write
@@ -100,6 +103,31 @@ def test_a_home_that_was_given_is_part_of_the_next_command(
     monkeypatch.delenv("LAKEWARDEN_HOME")
     said = lake.plan("--home", str(tmp_path / "home"), "-o", "json")
     assert f" --home {shlex.quote(str(tmp_path / 'home'))}" in said.json["next"]
+
+
+def test_waiting_may_end_before_the_rollback_and_the_command_that_goes_on_is_told(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hold = tmp_path / "hold"
+    hold.touch()
+    monkeypatch.setenv("WORKER_PROGRAM", slow_worker.__file__)
+    monkeypatch.setenv("HOLD", str(hold))
+    made = lake.plan("--consent", "collateral", "-o", "json").json["hash"]
+    Timer(4.0, hold.unlink).start()  # after the waiting has ended
+    applied = lake.call("rollback", "apply", made, "--timeout", "3 s")
+    assert applied.code == ExitCode.PARTLY, applied
+    assert f"Rollback {made}: 0 of 3 steps done; " in applied.err
+    assert f"Error: Rollback {made} is not finished after 3 seconds: 0 of 3 steps done" in applied.err
+    assert f"`lakewarden rollback resume {made}` goes on with it" in applied.err
+    resumed = lake.call("rollback", "resume", made)
+    assert resumed.code == 0 and f"Rollback {made} is done" in resumed.err, resumed
+    assert [ids(one) for one in (lake.source, lake.daily, lake.odd)] == [[1], [1], [1]]
+
+
+@pytest.mark.parametrize("timeout", ["soon", "0 s", "999999999999 days"])
+def test_a_time_to_wait_that_is_none_is_refused(lake: Lake, timeout: str) -> None:
+    said = lake.call("rollback", "apply", "abc", "--timeout", timeout)
+    assert said.code == ExitCode.USAGE and f"'{timeout}' is no time to wait." in said.err
 
 
 def pasted(said: Said) -> list[str]:

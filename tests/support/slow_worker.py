@@ -1,4 +1,4 @@
-"""A worker process whose compaction takes as long as a file `hold` lies in its working folder: a run in flight."""
+"""A worker process whose compactions and restores take as long as a file `hold` lies in its working folder: a run in flight."""
 
 import os
 import sys
@@ -9,6 +9,14 @@ from pathlib import Path
 from lakewarden.jobs.base import FileChange, Partition
 from lakewarden.jobs.engine.fake import FakeEngine
 from support import fake_worker
+
+
+def held() -> None:
+    """Wait until the file is gone."""
+    hold = Path(os.environ["HOLD"])
+    hold.with_suffix(".begun").touch()
+    while hold.exists():
+        time.sleep(0.05)
 
 
 class SlowEngine(FakeEngine):
@@ -22,10 +30,7 @@ class SlowEngine(FakeEngine):
         run_id: str,
         beside_writers: bool = False,
     ) -> FileChange:
-        hold = Path(os.environ["HOLD"])
-        hold.with_suffix(".begun").touch()
-        while hold.exists():
-            time.sleep(0.05)
+        held()
         return super().compact(
             location,
             requires=requires,
@@ -34,6 +39,10 @@ class SlowEngine(FakeEngine):
             run_id=run_id,
             beside_writers=beside_writers,
         )
+
+    def restore(self, location: str, *, requires: int, to: int, apps: Sequence[str], run_id: str) -> int:
+        held()
+        return super().restore(location, requires=requires, to=to, apps=apps, run_id=run_id)
 
 
 if __name__ == "__main__":
