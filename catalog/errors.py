@@ -81,13 +81,13 @@ class NotAllowedError(RefusedError):
 
 
 class PreconditionError(LakewardenError):
-    """The world differs from what the caller expected; nothing was changed."""
+    """The world differs from what the caller expected. What was done before that came out, the message says."""
 
     exit_code = ExitCode.PRECONDITION
 
 
 class ConflictError(PreconditionError):
-    """Somebody else committed first; nothing was changed and looking again may help."""
+    """Somebody else committed first; looking again may help."""
 
     retry = True
     hint = "Look again and repeat the command if it still makes sense."

@@ -26,7 +26,7 @@ _EXIT: Final[Mapping[ExitCode, str]] = {
     ExitCode.FAILED: "it failed; the sentence on stderr says why",
     ExitCode.USAGE: "the command line makes no sense",
     ExitCode.PARTLY: "some of it failed or is not finished yet (`--timeout`), or a check found an error",
-    ExitCode.PRECONDITION: "a precondition, a conflict or a missing consent; nothing was changed",
+    ExitCode.PRECONDITION: "a precondition, a conflict or a missing consent; nothing was changed, or it says what was",
     ExitCode.REFUSED: "refused, or not allowed; nothing was changed",
 }
 

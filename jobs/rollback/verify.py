@@ -4,6 +4,8 @@ Heads, identity and protocol are compared with the plan; of the files only those
 because the others are in use today.
 """
 
+from typing import Final
+
 from lakewarden.catalog.errors import ConflictError, PreconditionError, RefusedError, UnreadableError
 from lakewarden.catalog.formats.base import DataFile, LogProblem, Observation, TableReader
 from lakewarden.catalog.kept import keeps
@@ -14,6 +16,10 @@ from lakewarden.jobs.rollback.step import TableStep
 from lakewarden.jobs.table_files import existing, relative_to
 
 __all__ = ["missing_files", "verify_step"]
+
+_UNTOUCHED: Final = "Nothing was changed."
+"""True where these errors are raised to somebody. A rollback that finds the same when it has begun keeps the sentence of
+the error alone."""
 
 
 def verify_step(step: TableStep, reader: TableReader, store: FileStore) -> TableStep:
@@ -71,9 +77,8 @@ def _observe(step: TableStep, reader: TableReader, store: FileStore) -> Observat
         _refuse_other_table(step, reader, seen)
     if seen.version != step.from_version:
         raise ConflictError(
-            f"The plan is stale: {step.name} is at version {seen.version}, the plan speaks of "
-            f"{step.from_version}; nothing was changed.",
-            hint="Make a new plan: the commits in between belong in it.",
+            f"The plan is stale: {step.name} is at version {seen.version}, the plan speaks of {step.from_version}.",
+            hint=f"{_UNTOUCHED} Make a new plan: the commits in between belong in it.",
         )
     return seen
 
@@ -84,9 +89,8 @@ def _refuse_other_table(step: TableStep, reader: TableReader, seen: Observation)
     since = next((commit.version for commit in commits if commit.format_id == seen.format_id), -1)
     if since > step.from_version:
         raise ConflictError(
-            f"The plan is stale: {step.name} was replaced (CREATE OR REPLACE) in version {since}; nothing was "
-            "changed.",
-            hint="Make a new plan; it can go back to before the replacement.",
+            f"The plan is stale: {step.name} was replaced (CREATE OR REPLACE) in version {since}.",
+            hint=f"{_UNTOUCHED} Make a new plan; it can go back to before the replacement.",
         )
     raise PreconditionError(
         f"{step.name} was dropped and created anew since the plan: the versions it speaks of are gone.",

@@ -3,12 +3,12 @@
 __all__ = ["SAYS"]
 
 SAYS = {
-    "stale plan": "The plan is stale: db.derived is at version 2, the plan speaks of 1; nothing was changed.",
+    "stale plan": "The plan is stale: db.derived is at version 2, the plan speaks of 1.",
     "expired version": "Version 1 of db.source has expired: its log goes back to version 3.",
     "vacuumed file": "Version 0 of db.derived cannot be restored: 1 file is gone, the first is ",
     "unreadable table": "db.first cannot be restored, because its log cannot be read: ",
     "unreadable table, never seen": "db.first cannot be read, so nobody knows what it was made from: ",
-    "replaced table": "The plan is stale: db.derived was replaced (CREATE OR REPLACE) in version 2; nothing was changed.",
+    "replaced table": "The plan is stale: db.derived was replaced (CREATE OR REPLACE) in version 2.",
     "recreated table": "db.derived was dropped and created anew since the plan: the versions it speaks of are gone.",
     "append-only table": "db.source is append-only: its readers rely on nothing being taken away.",
     "missing consent": "1 clean commit of db.derived (1 row) would be lost.",
