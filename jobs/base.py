@@ -103,11 +103,21 @@ class Engine(Protocol):
         """List the whole folder: paths, relative to it, of the files that neither head nor a removal younger than the
         table's own retention names. Changes nothing."""
 
-    def vacuum(
-        self, location: str, *, requires: int, candidates: Sequence[FileEntry], run_id: str
-    ) -> FileChange:
-        """Delete those of `candidates` (paths relative to the table, as on disk) that the engine, too, finds
-        unreferenced; nothing else. Its commits, if it makes any, may come after somebody else's: they are empty."""
+    def agreed(self, location: str, *, requires: int, candidates: Sequence[FileEntry]) -> Sequence[FileEntry]:
+        """Those of `candidates` (paths relative to the table, as on disk; head is version `requires`) that the engine, too,
+        finds unreferenced: a second opinion. Changes nothing."""
+
+    def begin_vacuum(
+        self, location: str, *, requires: int, files: int, size_bytes: int, run_id: str
+    ) -> int | None:
+        """Say in the log that up to `files` files of `size_bytes` are about to be deleted. Returns the version of that empty
+        commit, which may come after somebody else's; None where vacuums are not logged."""
+
+    def end_vacuum(self, location: str, *, after: int, files: int, run_id: str) -> int | None:
+        """Say in the log that the vacuum begun after version `after` has deleted `files` files; as `begin_vacuum`."""
+
+    def delete_empty_folders(self, location: str, folders: Sequence[str]) -> int:
+        """Delete those of `folders` (relative, inner ones first; "" is the table's own) that are empty, and say how many."""
 
     def compact(
         self,
@@ -183,9 +193,6 @@ class Engine(Protocol):
     def fill_file_statistics(self, location: str, *, requires: int, run_id: str) -> FileChange:
         """Give per-file statistics to files that have none, in one commit that changes no data. `files_added` of the
         answer counts them; no commit where there are none that can be given exact ones."""
-
-    def delete_table(self, location: str) -> FileChange:
-        """Delete a table's whole folder. The caller has proved that it is ours to delete."""
 
     def interrupt(self) -> None:
         """Make a call that is under way in another thread fail soon, as by `ExecutionError`; nothing if there is none."""

@@ -1,58 +1,129 @@
-"""Delete a dropped table's files, after its grace period: only the version that was agreed to, and only that table."""
+"""Delete a dropped table's files, after its grace period: only the head that was agreed to, and only that table."""
 
-from collections.abc import Iterable
-from typing import Final
+import json
+from collections.abc import Sequence
 
-from lakewarden.catalog.errors import RefusedError
+from lakewarden.catalog.absence import is_surely_gone
+from lakewarden.catalog.errors import ConflictError, RefusedError, UnavailableError
 from lakewarden.catalog.failpoints import reach
-from lakewarden.catalog.formats.delta.names import FOLDER
-from lakewarden.catalog.storage import FileStore, open_store
+from lakewarden.catalog.storage import FileEntry, FileStore, open_store
 from lakewarden.catalog.units import about_bytes, count_of
 from lakewarden.jobs.actions import Purge
 from lakewarden.jobs.base import JobContext, Report
+from lakewarden.jobs.deletion import Deleted, delete_files
 from lakewarden.jobs.observed import observe_at
+from lakewarden.jobs.table_folder import MARKER, TableFolder, look_into, signature, unknown_token
+from lakewarden.jobs.unneeded import inner_tables_at
 
-__all__ = ["MARKER", "deletion_order", "purge"]
-
-MARKER: Final = "_lakewarden_purging"
-"""A file in the table's folder, with the `table_id` in it: the deletion has begun, and the log may be gone in parts."""
+__all__ = ["purge"]
 
 
 def purge(ctx: JobContext, action: Purge) -> Report:
-    """Delete the whole folder. Killed anywhere, the next attempt goes on by the marker.
+    """Delete the whole folder: data, then the log, then the marker that says whose deletion has begun.
 
-    Raises `ConflictError` if the table was written to after its dry run, `RefusedError` if another table lies in it or
-    something that is not the table has taken its place.
+    Killed anywhere, the next attempt goes on by the marker. Raises `ConflictError` if the table was written to or made anew
+    after its dry run, `RefusedError` if another table, or files that nobody agreed to delete, lie in it or are read from it.
     """
     store = open_store(ctx.target.location, ctx.storage)
     if not store.exists(""):
-        return Report(message="its folder is gone already")
-    if not _is_marked(store, ctx.target.table_id):
-        _check(ctx, action, store)
-        store.write(MARKER, ctx.target.table_id.encode())
+        return _gone_already(ctx)
+    begun = _marked_log(store, ctx.target.table_id)
+    folder = _agreed_folder(ctx, action, store) if begun is None else _rest_of(ctx, action, store, begun)
+    if begun is None:
+        log = [signature(entry) for entry in folder.log]
+        store.write(MARKER, json.dumps({"table_id": ctx.target.table_id, "log": log}).encode())
         reach("purge.marked")
-    ctx.still_ours()
-    deleted = ctx.engine.delete_table(ctx.target.location)
-    reach("purge.deleted")
+    try:
+        deleted = _delete(ctx, action, store, folder)
+    except (ConflictError, RefusedError):
+        _unmark(ctx, store, folder)
+        raise
     return Report(
-        message=f"deleted {count_of(deleted.files_removed, 'file')} ({about_bytes(deleted.bytes_removed)})",
-        files=deleted.files_removed,
-        bytes=deleted.bytes_removed,
+        message=f"deleted {count_of(deleted.files, 'file')} ({about_bytes(deleted.bytes)})",
+        files=deleted.files,
+        bytes=deleted.bytes,
     )
 
 
-def _check(ctx: JobContext, action: Purge, store: FileStore) -> None:
+def _gone_already(ctx: JobContext) -> Report:
+    if not is_surely_gone(ctx.target.location, ctx.storage):
+        raise UnavailableError(
+            f"The folder of {ctx.target.name} cannot be seen, and neither can anything beside it.",
+            hint="If its disk or mount is away, bring it back; if the folder is gone, nothing has to be done.",
+        )
+    return Report(message="its folder is gone already")
+
+
+def _agreed_folder(ctx: JobContext, action: Purge, store: FileStore) -> TableFolder:
     if not ctx.reader.is_table(ctx.target.location):
         raise RefusedError(
             f"{ctx.target.location} is no longer the table {ctx.target.name}.",
             hint="Look what is there; lakewarden deletes only what it was asked to.",
         )
     observe_at(ctx, action.requires, action.decided_on)
-    inner = sorted(
-        entry.path.removesuffix(f"/{FOLDER}")
-        for entry in store.list("", recursive=True)
-        if entry.is_dir and entry.path.endswith(f"/{FOLDER}")
-    )
+    _refuse_readers(ctx)
+    folder = look_into(store, ctx.reader)
+    _refuse_inner(ctx, folder.inner)
+    found = unknown_token(folder.unknown)
+    if found is not None and found != action.unknown:
+        raise RefusedError(
+            f"{count_of(len(folder.unknown), 'file')} in the folder of {ctx.target.name} are not in its log, and nobody "
+            f"agreed to delete them: {folder.unknown[0].path}.",
+            hint=f"Move them away, or undrop it and look again: `lakewarden tables drop {ctx.target.name} --purge --dry-run`.",
+        )
+    return folder
+
+
+def _rest_of(ctx: JobContext, action: Purge, store: FileStore, begun: frozenset[str]) -> TableFolder:
+    """What a deletion that was interrupted left. The log goes last, so without it there is no data of the table any more."""
+    whole = frozenset(signature(entry) for entry in look_into(store, None).log) >= begun
+    if whole and ctx.reader.is_table(ctx.target.location):
+        return _agreed_folder(ctx, action, store)
+    folder = look_into(store, None)
+    _refuse_inner(ctx, folder.inner)
+    strangers = [entry for entry in folder.log if signature(entry) not in begun] or list(folder.unknown)
+    if strangers:
+        raise RefusedError(
+            f"{strangers[0].path} came into the folder of {ctx.target.name} while it was deleted; the rest stays.",
+            hint="Move it away, or delete the rest by hand.",
+        )
+    return folder
+
+
+def _delete(ctx: JobContext, action: Purge, store: FileStore, folder: TableFolder) -> Deleted:
+    data = (*folder.data, *folder.unknown)
+
+    def same_table(batch: Sequence[FileEntry]) -> Sequence[FileEntry]:
+        _refuse_readers(ctx)
+        _refuse_inner(ctx, inner_tables_at(store, (entry.path for entry in batch)))
+        if data:
+            observe_at(ctx, action.requires, action.decided_on)
+        return batch
+
+    def same_log(batch: Sequence[FileEntry]) -> Sequence[FileEntry]:
+        return batch
+
+    first = delete_files(ctx, store, data, same_table, point="purge.batch")
+    reach("purge.data_deleted")
+    second = delete_files(ctx, store, folder.log, same_log, point="purge.log_batch")
+    ctx.require_allowed()
+    store.delete(MARKER)
+    ctx.engine.delete_empty_folders(ctx.target.location, (*folder.folders, ""))
+    reach("purge.deleted")
+    return Deleted(files=first.files + second.files, bytes=first.bytes + second.bytes)
+
+
+def _refuse_readers(ctx: JobContext) -> None:
+    rows = () if ctx.guard is None else ctx.guard.readers_of(ctx.target.location)
+    others = [row.name for row in rows if row.table_id != ctx.target.table_id]
+    if others:
+        raise RefusedError(
+            f"{others[0]} reads files of {ctx.target.name}: it is a shallow clone of it.",
+            hint=f"Drop {others[0]}, or copy it in full, then purge again.",
+        )
+
+
+def _refuse_inner(ctx: JobContext, inner: Sequence[str]) -> None:
     if inner:
         raise RefusedError(
             f"Another table lies inside {ctx.target.name}: {inner[0]}.",
@@ -60,11 +131,18 @@ def _check(ctx: JobContext, action: Purge, store: FileStore) -> None:
         )
 
 
-def _is_marked(store: FileStore, table_id: str) -> bool:
-    return store.exists(MARKER) and store.read(MARKER).decode(errors="replace") == table_id
+def _marked_log(store: FileStore, table_id: str) -> frozenset[str] | None:
+    """The log entries that were there when the deletion of this table began; None if it has not."""
+    if not store.exists(MARKER):
+        return None
+    try:
+        marker = json.loads(store.read(MARKER))
+        return frozenset(marker["log"]) if marker["table_id"] == table_id else None
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
-def deletion_order(names: Iterable[str]) -> list[str]:
-    """The entries of a table's folder in the order in which engines delete them: data, then the log, then what else is
-    hidden, of which the marker is one. So a deletion that was killed is known as ours until nothing is left."""
-    return sorted(names, key=lambda name: (1 if name == FOLDER else 2 if name.startswith("_") else 0, name))
+def _unmark(ctx: JobContext, store: FileStore, folder: TableFolder) -> None:
+    """A deletion that was stopped before its first file has not begun."""
+    if all(store.exists(entry.path) for entry in (*folder.data, *folder.unknown, *folder.log)):
+        store.delete(MARKER)

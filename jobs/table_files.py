@@ -1,13 +1,15 @@
 """Files as a log names them, found again in the table's folder."""
 
+import os
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import Final
 
 from lakewarden.catalog.storage import FileEntry, FileStore, canonical, local_path
 
-__all__ = ["existing", "relative_to"]
+__all__ = ["delete_empty_local", "existing", "relative_to"]
 
 _FEW: Final = 8
 """Up to so many files of one folder are looked up one by one; for more the folder is listed."""
@@ -51,3 +53,14 @@ def _stat(store: FileStore, path: str) -> FileEntry | None:
         return store.stat(path)
     except FileNotFoundError:
         return None
+
+
+def delete_empty_local(location: str, folders: Sequence[str]) -> int:
+    """Delete those of `folders` (relative, inner ones first; "" is the location's own) on a local disk that are empty."""
+    root, deleted = local_path(location), 0
+    assert root is not None, "the caller has asked"
+    for folder in folders:
+        with suppress(OSError):  # not empty, so it stays; or gone already
+            os.rmdir(root / folder)
+            deleted += 1
+    return deleted

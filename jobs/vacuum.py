@@ -2,7 +2,8 @@
 
 Two ways to find them, one way to decide, one way to delete. The log names the files that commits removed (LITE, without
 Spark); a listing of the folder finds, besides, what no log entry names (FULL, by Spark). Either way a file goes only if
-the log does not show that a protected version reads it, if it is still there, and if Spark's own check agrees.
+the log does not show that a protected version reads it (unneeded.py), if Spark's own check agrees, and if it is still so
+right before it goes: deletion is ours, in bounded batches with the guard between them (deletion.py).
 """
 
 import json
@@ -10,6 +11,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import chain
+from typing import Final
 
 from lakewarden.catalog.errors import ConsentError, PreconditionError
 from lakewarden.catalog.failpoints import reach
@@ -18,17 +21,22 @@ from lakewarden.catalog.storage import FileEntry, is_inside, open_store
 from lakewarden.catalog.units import about_bytes, about_seconds, count_of
 from lakewarden.jobs.actions import Vacuum
 from lakewarden.jobs.base import JobContext, Report
+from lakewarden.jobs.deletion import delete_files
 from lakewarden.jobs.observed import deleted_file_retention, observe_at, protection_of
 from lakewarden.jobs.protection import Kept, sort_tombstones
 from lakewarden.jobs.table_files import existing, relative_to
+from lakewarden.jobs.unneeded import Unneeded, named_paths
 
 __all__ = ["vacuum"]
+
+_SHOWN: Final = 3
+"""Inner tables that a message names."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Verdict:
-    """What the log says: files that can go and files that must stay (paths relative to the table, as on disk), how
-    many removals stay for which reason, and the oldest version the promise protects."""
+    """What the log says: files that can go (paths relative to the table, as on disk) and files that must stay (as the log
+    names them), how many removals stay for which reason, and the oldest version the promise protects."""
 
     garbage: frozenset[str]
     needed: frozenset[str]
@@ -44,17 +52,26 @@ def vacuum(ctx: JobContext, action: Vacuum) -> Report:
     """
     seen = observe_at(ctx, action.requires, action.decided_on)
     retention = timedelta(seconds=action.retention_seconds)
+    store = open_store(ctx.target.location, ctx.storage)
     if action.full:
         _check_listing(ctx, action, seen, retention)
     verdict = _ask_log(ctx, action, seen, retention)
-    if action.full:
-        entries = _list_folder(ctx, action, verdict, retention)
-    else:
-        entries = existing(open_store(ctx.target.location, ctx.storage), verdict.garbage)
-    if not entries:
-        details = _details(action, verdict, folders=0)
-        return Report(message=_nothing(action, verdict), skipped=True, files=0, bytes=0, details=details)
-    return _delete(ctx, action, seen, verdict, entries)
+    entries = _list_folder(ctx, action, retention) if action.full else existing(store, verdict.garbage)
+    unneeded = Unneeded.among(ctx, store, seen, entries, verdict.oldest_version)
+    if unneeded.candidates:
+        _keep_needed(ctx, action, unneeded, verdict)
+    if not unneeded.candidates:
+        details = _details(action, verdict, unneeded)
+        message = _nothing(action, verdict) + _stayed_out(unneeded)
+        return Report(message=message, skipped=True, files=0, bytes=0, details=details)
+    return _delete(ctx, action, seen, verdict, unneeded)
+
+
+def _keep_needed(ctx: JobContext, action: Vacuum, unneeded: Unneeded, verdict: _Verdict) -> None:
+    live = ctx.reader.files(ctx.target.location, version=unneeded.seen.version)
+    # What cannot be placed may be in the folder: a listing would find it, and the log's own removals do not name it.
+    unneeded.keep(chain(named_paths(live), verdict.needed), strict=action.full)
+    unneeded.keep_for_clones()
 
 
 def _check_listing(ctx: JobContext, action: Vacuum, seen: Observation, retention: timedelta) -> None:
@@ -82,10 +99,11 @@ def _ask_log(ctx: JobContext, action: Vacuum, seen: Observation, retention: time
     tombstones = ctx.reader.tombstones(ctx.target.location)
     ordered = sort_tombstones(tombstones, protection, now=ctx.clock.now(), retention=lasting)
     kept = Counter(reason for _, reason in ordered.kept)
-    needed = {path for tombstone, _ in ordered.kept for path in _paths(ctx, tombstone) if path is not None}
+    needed = {path for tombstone, _ in ordered.kept for path in _paths(tombstone)}
     garbage: set[str] = set()
     for tombstone in ordered.safe:
-        inside = [path for path in _paths(ctx, tombstone) if path is not None]
+        relative = (relative_to(ctx.target.location, path) for path in _paths(tombstone))
+        inside = [path for path in relative if path is not None]
         kept.update([] if inside else [Kept.OUTSIDE])
         garbage.update(inside)
     return _Verdict(
@@ -96,51 +114,74 @@ def _ask_log(ctx: JobContext, action: Vacuum, seen: Observation, retention: time
     )
 
 
-def _paths(ctx: JobContext, tombstone: Tombstone) -> Iterator[str | None]:
-    yield relative_to(ctx.target.location, tombstone.path)
+def _paths(tombstone: Tombstone) -> Iterator[str]:
+    yield tombstone.path
     if tombstone.deletion_vector is not None:
-        yield relative_to(ctx.target.location, tombstone.deletion_vector)
+        yield tombstone.deletion_vector
 
 
-def _list_folder(
-    ctx: JobContext, action: Vacuum, verdict: _Verdict, retention: timedelta
-) -> tuple[FileEntry, ...]:
-    """What Spark's listing finds that the log needs nobody to keep, and that nobody touched within the retention."""
+def _list_folder(ctx: JobContext, action: Vacuum, retention: timedelta) -> tuple[FileEntry, ...]:
+    """What Spark's listing finds unreferenced and nobody touched within the retention."""
     listed = ctx.engine.unreferenced(ctx.target.location, requires=action.requires)
-    paths = (path for path in listed if path not in verdict.needed)
-    entries = existing(open_store(ctx.target.location, ctx.storage), paths)
+    entries = existing(open_store(ctx.target.location, ctx.storage), listed)
     oldest = ctx.clock.now() - retention
     return tuple(entry for entry in entries if entry.modified_at <= oldest)
 
 
 def _delete(
-    ctx: JobContext, action: Vacuum, seen: Observation, verdict: _Verdict, entries: tuple[FileEntry, ...]
+    ctx: JobContext, action: Vacuum, seen: Observation, verdict: _Verdict, unneeded: Unneeded
 ) -> Report:
+    entries = unneeded.left()
     files = [entry for entry in entries if not entry.is_dir]
     size = sum(entry.size_bytes for entry in files)
-    details = _details(action, verdict, folders=len(entries) - len(files))
-    words = f"{count_of(len(files), 'file')} ({about_bytes(size)})"
     if action.dry_run:
+        words = f"{count_of(len(files), 'file')} ({about_bytes(size)})"
         return Report(
-            message=f"would delete {words}{_held(action, verdict)}",
+            message=f"would delete {words}{_held(action, verdict)}{_stayed_out(unneeded)}",
             files=len(files),
             bytes=size,
-            details=details,
+            details=_details(action, verdict, unneeded),
         )
     _check_share(ctx, action, seen, len(files), size)
-    ctx.still_ours()
+    ctx.require_allowed()
     reach("vacuum.decided")
-    change = ctx.engine.vacuum(
-        ctx.target.location, requires=action.requires, candidates=entries, run_id=ctx.run_id
+    location = ctx.target.location
+    agreed = ctx.engine.agreed(location, requires=action.requires, candidates=entries)
+    files = [entry for entry in agreed if not entry.is_dir]
+    folders = [entry.path for entry in agreed if entry.is_dir]
+    ctx.require_allowed()
+    size = sum(entry.size_bytes for entry in files)
+    begun = ctx.engine.begin_vacuum(
+        location, requires=action.requires, files=len(files), size_bytes=size, run_id=ctx.run_id
     )
+    reach("vacuum.begun")
+    deleted = delete_files(ctx, unneeded.store, files, unneeded.still, point="vacuum.batch")
+    if folders:
+        ctx.require_allowed()
+        ctx.engine.delete_empty_folders(location, folders)
+    ended = None
+    if begun is not None:
+        ended = ctx.engine.end_vacuum(location, after=begun, files=deleted.files, run_id=ctx.run_id)
     reach("vacuum.deleted")
-    return Report(
-        message=f"deleted {count_of(change.files_removed, 'file')} ({about_bytes(change.bytes_removed)})",
-        committed_version=change.version,
-        files=change.files_removed,
-        bytes=change.bytes_removed,
-        details=details,
+    spared = (
+        f"; {count_of(deleted.spared, 'file')} came to be needed again and stayed" if deleted.spared else ""
     )
+    return Report(
+        message=f"deleted {count_of(deleted.files, 'file')} ({about_bytes(deleted.bytes)}){spared}{_stayed_out(unneeded)}",
+        committed_version=ended,
+        files=deleted.files,
+        bytes=deleted.bytes,
+        details=_details(action, verdict, unneeded),
+    )
+
+
+def _stayed_out(unneeded: Unneeded) -> str:
+    if not unneeded.inner:
+        return ""
+    shown = sorted(unneeded.inner)[:_SHOWN]
+    more = len(unneeded.inner) - len(shown)
+    names = ", ".join(shown) + (f" and {more} more" if more else "")
+    return f"; stayed out of {count_of(len(unneeded.inner), 'table')} inside its folder: {names}"
 
 
 def _check_share(ctx: JobContext, action: Vacuum, seen: Observation, files: int, size: int) -> None:
@@ -170,12 +211,14 @@ def _held(action: Vacuum, verdict: _Verdict) -> str:
     return f" ({action.held_by})" if kept and action.held_by is not None else ""
 
 
-def _details(action: Vacuum, verdict: _Verdict, *, folders: int) -> str:
+def _details(action: Vacuum, verdict: _Verdict, unneeded: Unneeded) -> str:
+    folders = sum(entry.is_dir for entry in unneeded.candidates.values())
     return json.dumps(
         {
             "full": action.full,
             "oldest_protected_version": verdict.oldest_version,
             "empty_folders": folders,
+            **({} if not unneeded.inner else {"inner_tables": sorted(unneeded.inner)}),
             **({} if action.held_by is None else {"held_by": action.held_by}),
             "kept": {reason.value: count for reason, count in sorted(verdict.kept.items())},
         },

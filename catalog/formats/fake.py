@@ -92,6 +92,13 @@ class FakeReader:
             if commit.version > after and (upto is None or commit.version <= upto):
                 yield commit
 
+    def additions(self, location: str, *, after: int) -> Iterator[tuple[Commit, tuple[DataFile, ...]]]:
+        versions = self.tables[location].versions
+        for commit in self.commits(location, after=after):
+            before = versions[commit.version - 1] if commit.version else {}
+            new = (file for path, file in versions[commit.version].items() if path not in before)
+            yield commit, tuple(new)
+
     def files(self, location: str, *, version: int | None = None) -> Iterator[DataFile]:
         table = self.tables[location]
         if table.problem is not None:

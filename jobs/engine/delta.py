@@ -23,9 +23,10 @@ from lakewarden.jobs.engine import (
 from lakewarden.jobs.engine.delta_convert import convert
 from lakewarden.jobs.engine.delta_log_cleanup import clean_log
 from lakewarden.jobs.engine.delta_statistics import table_statistics
+from lakewarden.jobs.engine.delta_vacuum_log import log_begin, log_end
 from lakewarden.jobs.engine.exact_files import additions, require_live, require_on_disk
 from lakewarden.jobs.engine.file_statistics import fill_file_statistics
-from lakewarden.jobs.engine.folder import delete_folder
+from lakewarden.jobs.engine.folder import delete_empty_folders
 from lakewarden.jobs.engine.session import stamped
 
 __all__ = ["DeltaEngine"]
@@ -76,13 +77,30 @@ class DeltaEngine:
     def unreferenced(self, location: str, *, requires: int) -> Sequence[str]:
         return delta_maintain.unreferenced(self._spark(), self._store(location), requires=requires)
 
-    def vacuum(
-        self, location: str, *, requires: int, candidates: Sequence[FileEntry], run_id: str
-    ) -> FileChange:
+    def agreed(self, location: str, *, requires: int, candidates: Sequence[FileEntry]) -> Sequence[FileEntry]:
+        return delta_maintain.agreed(
+            self._spark(), self._store(location), requires=requires, candidates=candidates
+        )
+
+    def begin_vacuum(
+        self, location: str, *, requires: int, files: int, size_bytes: int, run_id: str
+    ) -> int | None:
         with self._stamped(run_id, Action.VACUUM) as spark:
-            return delta_maintain.vacuum(
-                spark, self._store(location), requires=requires, candidates=candidates, run_id=run_id
+            return log_begin(
+                spark,
+                self._store(location),
+                files=files,
+                size_bytes=size_bytes,
+                after=requires,
+                run_id=run_id,
             )
+
+    def end_vacuum(self, location: str, *, after: int, files: int, run_id: str) -> int | None:
+        with self._stamped(run_id, Action.VACUUM) as spark:
+            return log_end(spark, self._store(location), files=files, after=after, run_id=run_id)
+
+    def delete_empty_folders(self, location: str, folders: Sequence[str]) -> int:
+        return delete_empty_folders(self._spark, location, folders)
 
     def compact(
         self,
@@ -202,9 +220,6 @@ class DeltaEngine:
         return fill_file_statistics(
             location, requires=requires, run_id=run_id, storage=self._storage(location)
         )
-
-    def delete_table(self, location: str) -> FileChange:
-        return delete_folder(self._spark(), self._store(location))
 
     def interrupt(self) -> None:
         if self._session is not None:

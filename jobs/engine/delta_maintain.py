@@ -24,7 +24,7 @@ from lakewarden.jobs.engine.errors import translated
 from lakewarden.jobs.engine.names import hadoop_path, quoted, table_at
 from lakewarden.jobs.engine.session import COMMIT_ATTEMPTS
 
-__all__ = ["checkpoint", "compact", "purge", "set_properties", "unreferenced", "vacuum"]
+__all__ = ["agreed", "checkpoint", "compact", "purge", "set_properties", "unreferenced"]
 
 _PHYSICAL_NAME: Final = "delta.columnMapping.physicalName"
 _MOST_ATTEMPTS: Final = 100
@@ -44,36 +44,21 @@ def unreferenced(spark: SparkSession, store: FileStore, *, requires: int) -> tup
     return tuple(row[0].removeprefix(f"{base}/") for row in rows if row[0].startswith(f"{base}/"))
 
 
-def vacuum(
-    spark: SparkSession, store: FileStore, *, requires: int, candidates: Sequence[FileEntry], run_id: str
-) -> FileChange:
-    """Delete those candidates that Spark's own vacuum, too, finds unreferenced. Commits a start and an end.
-
-    Folders among the candidates are deleted if they are empty. `version` is that of the end commit; None where Spark
-    does not log vacuums (object stores without atomic writes), and then files are counted by looking again.
-    """
+def agreed(
+    spark: SparkSession, store: FileStore, *, requires: int, candidates: Sequence[FileEntry]
+) -> tuple[FileEntry, ...]:
+    """Those candidates that Spark's own vacuum, too, finds unreferenced; folders among them if they are empty."""
     require_head(store, requires)
     base = _qualified(spark, store.root)
-    # Its commits are empty, so a user's commit in between is none of its business.
-    spark.conf.unset(COMMIT_ATTEMPTS)
     spark.createDataFrame(_inventory(base, candidates)).createOrReplaceTempView(_INVENTORY)
     try:
         inventory = f"USING INVENTORY (SELECT * FROM {_INVENTORY})"
-        _run(spark, f"VACUUM {table_at(store.root)} {inventory}", f"vacuum {store.root}")
+        statement = f"VACUUM {table_at(store.root)} {inventory} DRY RUN"
+        rows = _run(spark, statement, f"ask what of {store.root} is unreferenced")
     finally:
         spark.catalog.dropTempView(_INVENTORY)
-    commits = {commit.operation: commit for commit in commits_of(store, run_id, after=requires)}
-    if "VACUUM END" not in commits:
-        gone = [entry for entry in candidates if not store.exists(entry.path)]
-        return FileChange(
-            version=None, files_removed=len(gone), bytes_removed=sum(entry.size_bytes for entry in gone)
-        )
-    folders = sum(entry.is_dir and not store.exists(entry.path) for entry in candidates)
-    return FileChange(
-        version=commits["VACUUM END"].version,
-        files_removed=commits["VACUUM END"].count("numDeletedFiles") - folders,
-        bytes_removed=commits["VACUUM START"].count("sizeOfDataToDelete"),
-    )
+    found = {row[0].removeprefix(f"{base}/") for row in rows}
+    return tuple(entry for entry in candidates if entry.path in found)
 
 
 def compact(

@@ -5,7 +5,6 @@ as several: a compaction of many partitions. It knows no deletion vectors.
 """
 
 import os
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -21,7 +20,6 @@ from deltalake.schema import Field, PrimitiveType
 
 from lakewarden.catalog.clock import Clock, to_millis
 from lakewarden.catalog.errors import ConflictError, ExecutionError, RefusedError
-from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.delta.names import FOLDER
 from lakewarden.catalog.lineage.record import LineageRecord, custom_metadata
 from lakewarden.catalog.metastore.base import Metastore
@@ -34,7 +32,7 @@ from lakewarden.jobs.engine.delta_log_cleanup import clean_log
 from lakewarden.jobs.engine.exact_files import Addition, additions, require_live
 from lakewarden.jobs.engine.file_statistics import fill_file_statistics
 from lakewarden.jobs.parquet_folder import data_files
-from lakewarden.jobs.purge import deletion_order
+from lakewarden.jobs.table_files import delete_empty_local
 
 __all__ = ["FakeEngine"]
 
@@ -74,16 +72,20 @@ class FakeEngine:
         require_head(_store(location), requires)
         return DeltaTable(location).vacuum(dry_run=True, full=True)
 
-    def vacuum(
-        self, location: str, *, requires: int, candidates: Sequence[FileEntry], run_id: str
-    ) -> FileChange:
-        agreed = set(self.unreferenced(location, requires=requires))
-        gone = [entry for entry in candidates if entry.path in agreed]
-        for entry in gone:
-            _store(location).delete(entry.path)
-        return FileChange(
-            version=None, files_removed=len(gone), bytes_removed=sum(entry.size_bytes for entry in gone)
-        )
+    def agreed(self, location: str, *, requires: int, candidates: Sequence[FileEntry]) -> Sequence[FileEntry]:
+        found = set(self.unreferenced(location, requires=requires))
+        return [entry for entry in candidates if entry.path in found]
+
+    def begin_vacuum(
+        self, location: str, *, requires: int, files: int, size_bytes: int, run_id: str
+    ) -> int | None:
+        return None  # delta-rs makes no empty commits
+
+    def end_vacuum(self, location: str, *, after: int, files: int, run_id: str) -> int | None:
+        return None
+
+    def delete_empty_folders(self, location: str, folders: Sequence[str]) -> int:
+        return delete_empty_local(location, folders)
 
     def compact(
         self,
@@ -211,19 +213,6 @@ class FakeEngine:
 
     def fill_file_statistics(self, location: str, *, requires: int, run_id: str) -> FileChange:
         return fill_file_statistics(location, requires=requires, run_id=run_id, storage=StorageOptions())
-
-    def delete_table(self, location: str) -> FileChange:
-        files = [entry for entry in _store(location).list("", recursive=True) if not entry.is_dir]
-        root = _folder(location)
-        for name in deletion_order(entry.path for entry in _store(location).list("")):
-            if name == FOLDER:
-                reach("purge.data_deleted")
-            child = root / name
-            shutil.rmtree(child) if child.is_dir() and not child.is_symlink() else child.unlink()
-        root.rmdir()
-        return FileChange(
-            version=None, files_removed=len(files), bytes_removed=sum(f.size_bytes for f in files)
-        )
 
     def interrupt(self) -> None:
         """Nothing here takes long enough."""

@@ -1,32 +1,35 @@
-"""Deleting a whole table folder through Hadoop's file systems."""
+"""Deleting empty folders, and never more than that: an engine's answer to what a storage without folders has none of."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from lakewarden.catalog.failpoints import reach
-from lakewarden.catalog.formats.delta.names import FOLDER
-from lakewarden.catalog.storage import FileStore
-from lakewarden.jobs.base import FileChange
+from lakewarden.catalog.storage import local_path
 from lakewarden.jobs.engine.errors import translated
 from lakewarden.jobs.engine.names import hadoop_path
-from lakewarden.jobs.purge import deletion_order
+from lakewarden.jobs.table_files import delete_empty_local
 
-__all__ = ["delete_folder"]
+__all__ = ["delete_empty_folders"]
 
 
-def delete_folder(spark: SparkSession, store: FileStore) -> FileChange:
-    """Delete everything at the store's root, in `deletion_order`. Counts files and bytes; nothing there is zero of both."""
-    files = [entry for entry in store.list("", recursive=True) if not entry.is_dir]
-    children = deletion_order(entry.path for entry in store.list(""))
+def delete_empty_folders(start: Callable[[], SparkSession], location: str, folders: Sequence[str]) -> int:
+    """Delete those of `folders` (relative to `location`, inner ones first) that are empty. Returns how many were.
+
+    On local disks without Spark, elsewhere by Hadoop's file systems, where a deletion that is not recursive refuses a
+    folder with anything in it.
+    """
+    if local_path(location) is not None:
+        return delete_empty_local(location, folders)
+    spark = start()
     jvm: Any = spark._jvm
     jsession: Any = spark._jsparkSession
-    with translated(f"delete {store.root}"):
-        root = jvm.org.apache.hadoop.fs.Path(hadoop_path(store.root))
+    deleted = 0
+    with translated(f"delete empty folders of {location}"):
+        root = jvm.org.apache.hadoop.fs.Path(hadoop_path(location))
         system = root.getFileSystem(jsession.sessionState().newHadoopConf())
-        for child in children:
-            if child == FOLDER:
-                reach("purge.data_deleted")
-            system.delete(jvm.org.apache.hadoop.fs.Path(root, child), True)
-        system.delete(root, True)
-    return FileChange(version=None, files_removed=len(files), bytes_removed=sum(f.size_bytes for f in files))
+        for folder in folders:
+            place = jvm.org.apache.hadoop.fs.Path(root, folder) if folder else root
+            if system.exists(place) and len(system.listStatus(place)) == 0:
+                deleted += bool(system.delete(place, False))
+    return deleted

@@ -77,6 +77,7 @@ class ValueReader:
     removed: Sequence[Tombstone] = ()
     live: Sequence[DataFile] = ()
     past: dict[int, Sequence[DataFile]] = field(default_factory=dict)
+    added: dict[int, Sequence[DataFile]] = field(default_factory=dict)
 
     @property
     def format(self) -> TableFormat:
@@ -97,6 +98,11 @@ class ValueReader:
         last = self.history[-1].version if upto is None else upto
         yield from (one for one in self.history if after < one.version <= last)
 
+    def additions(self, location: str, *, after: int) -> Iterator[tuple[Commit, tuple[DataFile, ...]]]:
+        yield from (
+            (one, tuple(self.added.get(one.version, ()))) for one in self.commits(location, after=after)
+        )
+
     def files(self, location: str, *, version: int | None = None) -> Iterator[DataFile]:
         yield from self.past.get(-1 if version is None else version, self.live)
 
@@ -113,12 +119,13 @@ class ValueReader:
 
 @dataclass
 class AskedEngine:
-    """An `Engine` that does nothing but remember; `listed` is what its listing of the folder finds."""
+    """An `Engine` that does nothing but remember; `listed` is what its listing of the folder finds, `disagrees` are the
+    candidates that it finds referenced."""
 
     listed: Sequence[str] = ()
     change: FileChange = field(default_factory=lambda: FileChange(version=None))
     asked: list[str] = field(default_factory=list)
-    deleted: list[FileEntry] = field(default_factory=list)
+    disagrees: Sequence[str] = ()
     partitions: Sequence[Partition] | None = None
 
     @property
@@ -141,13 +148,23 @@ class AskedEngine:
         self.asked.append("unreferenced")
         return self.listed
 
-    def vacuum(
-        self, location: str, *, requires: int, candidates: Sequence[FileEntry], run_id: str
-    ) -> FileChange:
-        self.asked.append("vacuum")
-        self.deleted.extend(candidates)
-        size = sum(entry.size_bytes for entry in candidates)
-        return FileChange(version=requires + 2, files_removed=len(candidates), bytes_removed=size)
+    def agreed(self, location: str, *, requires: int, candidates: Sequence[FileEntry]) -> Sequence[FileEntry]:
+        self.asked.append("agreed")
+        return [entry for entry in candidates if entry.path not in self.disagrees]
+
+    def begin_vacuum(
+        self, location: str, *, requires: int, files: int, size_bytes: int, run_id: str
+    ) -> int | None:
+        self.asked.append(f"begin {files}")
+        return None
+
+    def end_vacuum(self, location: str, *, after: int, files: int, run_id: str) -> int | None:
+        self.asked.append(f"end {files}")
+        return after + 2
+
+    def delete_empty_folders(self, location: str, folders: Sequence[str]) -> int:
+        self.asked.append(f"folders {sorted(folders)}")
+        return len(folders)
 
     def compact(
         self,
@@ -220,10 +237,6 @@ class AskedEngine:
         self, location: str, *, version: int, columns: Sequence[str] | None, max_rows: int
     ) -> TableStatistics:
         return TableStatistics(version=version, total_bytes=0, rows=0)
-
-    def delete_table(self, location: str) -> FileChange:
-        self.asked.append("delete")
-        return FileChange(version=None)
 
     def close(self) -> None:
         self.asked.append("close")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from lakewarden.catalog.formats.base import Commit, DataFile, LogProblem, Observation, ProbeResult, Tombstone
+from lakewarden.catalog.formats.delta.actions import AddFile
 from lakewarden.catalog.formats.delta.checksums import parse_version_checksum
 from lakewarden.catalog.formats.delta.files import data_file, live_files, tombstones
 from lakewarden.catalog.formats.delta.history import read_commit
@@ -100,6 +101,15 @@ class DeltaReader:
                 except VanishedError:
                     continue
                 yield commit
+
+    def additions(self, location: str, *, after: int) -> Iterator[tuple[Commit, tuple[DataFile, ...]]]:
+        log = self._log(location)
+        listing = log.listing()
+        for version in sorted(one for one in listing.commits if one > after):
+            entry = listing.commits[version]
+            actions = tuple(version_actions(log, listing, entry))
+            added = tuple(data_file(one) for one in actions if isinstance(one, AddFile))
+            yield read_commit(version, actions, entry.modified_at).commit, added
 
     def files(self, location: str, *, version: int | None = None) -> Iterator[DataFile]:
         log = self._log(location)

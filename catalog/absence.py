@@ -1,0 +1,22 @@
+"""Is a folder gone, or is only the disk away that it lies on? Nothing may be concluded from a mount that is not there."""
+
+from lakewarden.catalog.errors import UnavailableError
+from lakewarden.catalog.storage import StorageOptions, open_store
+
+__all__ = ["is_surely_gone"]
+
+
+def is_surely_gone(location: str, options: StorageOptions) -> bool:
+    """Whether the folder is absent while the one around it answers and holds something else.
+
+    An empty or absent folder around it says nothing: the place where a disk is mounted is empty while it is away.
+    """
+    parent, _, name = location.rstrip("/").rpartition("/")
+    if not name or parent.endswith((":/", "://")):
+        return False
+    try:
+        if open_store(location, options).exists(""):
+            return False
+        return any(True for _ in open_store(parent, options).list(""))
+    except UnavailableError:
+        return False

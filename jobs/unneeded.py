@@ -1,0 +1,180 @@
+"""Which of the files that a vacuum chose nobody needs: proved when it begins, and kept true batch by batch while it deletes.
+
+Needed are the files of head, of what the promise protects, of shallow clones that lakewarden knows, and whatever lies in a
+table of its own inside the folder. Files are compared by where they really are (`Places`), not by how a log spells them.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import PurePosixPath
+
+from lakewarden.catalog.errors import ConflictError, LakewardenError, PreconditionError
+from lakewarden.catalog.foreign_tables import inner_tables
+from lakewarden.catalog.formats.base import DataFile, Observation, TableReader
+from lakewarden.catalog.model import TableRow, TableState
+from lakewarden.catalog.storage import FileEntry, FileStore
+from lakewarden.jobs.base import JobContext
+from lakewarden.jobs.placing import Places
+
+__all__ = ["Unneeded", "inner_tables_at", "named_paths"]
+
+
+@dataclass(kw_only=True, slots=True)
+class Unneeded:
+    """Candidates of one vacuum by place. `verified` is the version up to which the log was asked, `oldest_version` the
+    oldest one that is protected; `inner` are the tables in the folder that were stayed out of (relative paths)."""
+
+    ctx: JobContext
+    store: FileStore
+    seen: Observation
+    oldest_version: int
+    places: Places
+    candidates: dict[str, FileEntry]
+    verified: int
+    verified_at: datetime
+    readers: tuple[str, ...] = ()
+    inner: set[str] = field(default_factory=set)
+
+    @classmethod
+    def among(
+        cls, ctx: JobContext, store: FileStore, seen: Observation, files: Iterable[FileEntry], oldest: int
+    ) -> "Unneeded":
+        """Those of `files` that lie in the table's folder and in no other table's."""
+        places = Places(ctx.target.location)
+        chosen = tuple(files)
+        inner = set(inner_tables_at(store, (entry.path for entry in chosen)))
+        placed = {places.of(entry.path): entry for entry in chosen if not _within(entry.path, inner)}
+        return cls(
+            ctx=ctx,
+            store=store,
+            seen=seen,
+            oldest_version=oldest,
+            places=places,
+            candidates={place: entry for place, entry in placed.items() if places.inside(place)},
+            verified=seen.version,
+            verified_at=seen.committed_at,
+            inner=inner,
+        )
+
+    def keep(self, paths: Iterable[str], *, strict: bool = False) -> None:
+        """Whatever these paths of the table's log name stays. `strict`: raises `PreconditionError` for a path of which it
+        cannot be told whether it lies in the folder."""
+        for path in paths:
+            try:
+                self.candidates.pop(self.places.of(path), None)
+            except PreconditionError:
+                if strict:
+                    raise
+
+    def keep_for_clones(self) -> None:
+        """What shallow clones among the managed tables name stays. Raises `PreconditionError` for one that cannot be read."""
+        for row in self._clones():
+            self.readers = (*self.readers, row.table_id)
+            places = Places(row.location or "")
+            try:
+                for path in _all_paths(self.ctx.reader, row.location or ""):
+                    self.candidates.pop(places.of(path), None)
+            except LakewardenError as error:
+                raise PreconditionError(
+                    f"{row.name} reads files of {self.ctx.target.name}, and which ones cannot be told: {error}",
+                    hint=f"Repair or drop {row.name} first; until then nothing is deleted here.",
+                ) from error
+
+    def left(self) -> tuple[FileEntry, ...]:
+        """What can go, in order of paths, folders last and inner ones first."""
+        return tuple(
+            sorted(
+                self.candidates.values(),
+                key=lambda one: (one.is_dir, -one.path.count("/") if one.is_dir else 0, one.path),
+            )
+        )
+
+    def still(self, batch: Sequence[FileEntry]) -> tuple[FileEntry, ...]:
+        """Those of the batch that can go by what the log, the journal of rollbacks and the folder say now.
+
+        Raises `ConflictError` if the table was made anew or replaced, a rollback needs older versions by now, or a table
+        that names files of this one was registered.
+        """
+        self._follow()
+        needed = None if self.ctx.rollbacks is None else self.ctx.rollbacks.needed_version(self._table_id)
+        if needed is not None and needed < self.oldest_version:
+            raise ConflictError(
+                f"A rollback of {self.ctx.target.name} needs version {needed} by now; the vacuum stopped there."
+            )
+        if tuple(row.table_id for row in self._clones()) != self.readers:
+            raise ConflictError(
+                f"The tables that read files of {self.ctx.target.name} are not those of before; the vacuum stopped there."
+            )
+        inner = set(inner_tables_at(self.store, (entry.path for entry in batch)))
+        self.inner |= inner
+        return tuple(
+            entry
+            for entry in batch
+            if self.places.of(entry.path) in self.candidates and not _within(entry.path, inner)
+        )
+
+    @property
+    def _table_id(self) -> str:
+        return self.ctx.target.table_id
+
+    def _clones(self) -> tuple[TableRow, ...]:
+        if self.ctx.guard is None:
+            return ()
+        rows = self.ctx.guard.readers_of(self.ctx.target.location)
+        return tuple(
+            row
+            for row in sorted(rows, key=lambda one: one.table_id)
+            if row.table_id != self._table_id
+            and row.state is not TableState.PURGED
+            and self.ctx.reader.is_table(row.location or "")
+        )
+
+    def _follow(self) -> None:
+        """Take in what was committed since the log was asked last."""
+        location = self.ctx.target.location
+        last = next(self.ctx.reader.commits(location, after=self.verified - 1, upto=self.verified), None)
+        if last is None or last.committed_at != self.verified_at:
+            raise ConflictError(
+                f"{self.ctx.target.name} was made anew or replaced meanwhile; the vacuum stopped there."
+            )
+        for commit, files in self.ctx.reader.additions(location, after=self.verified):
+            if commit.format_id not in (None, self.seen.format_id):
+                raise ConflictError(
+                    f"{self.ctx.target.name} was made anew by version {commit.version}; the vacuum stopped there."
+                )
+            self.keep(named_paths(files))
+            self.verified, self.verified_at = commit.version, commit.committed_at
+
+
+def named_paths(files: Iterable[DataFile]) -> Iterator[str]:
+    """The paths of data files and of the files that hold their deletion vectors."""
+    for file in files:
+        yield file.path
+        if file.deletion_vector is not None:
+            yield file.deletion_vector
+
+
+def inner_tables_at(store: FileStore, paths: Iterable[str]) -> tuple[str, ...]:
+    """The tables of their own that lie on the way to any of these paths (relative), by a look at each folder."""
+    folders = {str(parent) for path in paths for parent in PurePosixPath(path).parents} - {"."}
+    seen: list[str] = []
+    for folder in folders:
+        for sign in ("_delta_log", ".hoodie"):
+            if store.exists(f"{folder}/{sign}"):
+                seen.append(f"{folder}/{sign}")
+        seen.extend(entry.path for entry in store.list(f"{folder}/metadata"))
+    return inner_tables(seen)
+
+
+def _within(path: str, tables: set[str]) -> bool:
+    return any(str(parent) in tables for parent in (PurePosixPath(path), *PurePosixPath(path).parents))
+
+
+def _all_paths(reader: TableReader, location: str) -> Iterator[str]:
+    """Every file that the log at a location names, live or removed."""
+    yield from named_paths(reader.files(location))
+    for stone in reader.tombstones(location):
+        yield stone.path
+        if stone.deletion_vector is not None:
+            yield stone.deletion_vector
