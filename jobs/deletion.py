@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from lakewarden.catalog.companions import companion_of
-from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.storage import FileEntry, FileStore, local_path
 from lakewarden.jobs.base import JobContext
 
@@ -38,11 +37,11 @@ def delete_files(
     files: Sequence[FileEntry],
     still_unneeded: Callable[[Sequence[FileEntry]], Sequence[FileEntry]],
     *,
-    point: str,
+    on_batch: Callable[[], None],
 ) -> Deleted:
     """Delete `files`, in order; those that `still_unneeded` leaves out of a batch stay.
 
-    `point` is the failpoint after each batch. Raises `RevokedError` or `ConflictError` between two batches, or files, once
+    `on_batch` is called after each batch. Raises `RevokedError` or `ConflictError` between two batches, or files, once
     the run may not go on; what went is gone, the rest stays.
     """
     done = Deleted()
@@ -51,7 +50,7 @@ def delete_files(
         ctx.require_allowed()
         going = still_unneeded(batch)
         _delete(ctx, store, going)
-        reach(point)
+        on_batch()
         done = Deleted(
             files=done.files + len(going),
             bytes=done.bytes + sum(entry.size_bytes for entry in going),

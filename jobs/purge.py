@@ -103,9 +103,9 @@ def _delete(ctx: JobContext, action: Purge, store: FileStore, folder: TableFolde
     def same_log(batch: Sequence[FileEntry]) -> Sequence[FileEntry]:
         return batch
 
-    first = delete_files(ctx, store, data, same_table, point="purge.batch")
+    first = delete_files(ctx, store, data, same_table, on_batch=lambda: reach("purge.batch"))
     reach("purge.data_deleted")
-    second = delete_files(ctx, store, folder.log, same_log, point="purge.log_batch")
+    second = delete_files(ctx, store, folder.log, same_log, on_batch=lambda: reach("purge.log_batch"))
     ctx.require_allowed()
     store.delete(MARKER)
     ctx.engine.delete_empty_folders(ctx.target.location, (*folder.folders, ""))

@@ -155,7 +155,7 @@ def _delete(
         location, requires=action.requires, files=len(files), size_bytes=size, run_id=ctx.run_id
     )
     reach("vacuum.begun")
-    deleted = delete_files(ctx, unneeded.store, files, unneeded.still, point="vacuum.batch")
+    deleted = delete_files(ctx, unneeded.store, files, unneeded.still, on_batch=lambda: reach("vacuum.batch"))
     if folders:
         ctx.require_allowed()
         ctx.engine.delete_empty_folders(location, folders)

@@ -65,8 +65,9 @@ def _measure(spark: SparkSession, transaction: Any, numbers: dict[str, int]) -> 
         )
         metric.set(number)
         metrics.put(name, metric)
-    scala = jvm.scala.jdk.javaapi.CollectionConverters.asScala(metrics)
-    transaction.registerSQLMetrics(spark._jsparkSession, jvm.scala.collection.immutable.Map.from_(scala))
+    mutable = jvm.scala.jdk.javaapi.CollectionConverters.asScala(metrics)
+    maps = getattr(getattr(jvm.scala.collection.immutable, "Map$"), "MODULE$")
+    transaction.registerSQLMetrics(spark._jsparkSession, getattr(maps, "from")(mutable))
 
 
 def _no_actions(spark: SparkSession) -> Any:

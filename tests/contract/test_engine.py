@@ -261,7 +261,7 @@ def test_nothing_to_purge_makes_no_commit(engine: Engine, tmp_path: Path) -> Non
     assert observed(location).version == 0
 
 
-def test_vacuum_deletes_candidates_that_are_unreferenced_and_nothing_else(
+def test_an_engine_agrees_on_candidates_that_are_unreferenced_and_on_nothing_else(
     engine: Engine, tmp_path: Path
 ) -> None:
     folder = tmp_path / "t"
@@ -271,10 +271,37 @@ def test_vacuum_deletes_candidates_that_are_unreferenced_and_nothing_else(
     assert sorted(engine.unreferenced(location, requires=0)) == ["orphan-1.parquet", "orphan-2.parquet"]
     entries = [entry for entry in open_store(location).list("") if entry.path.endswith("1.parquet")]
     live = next(entry for entry in open_store(location).list("") if entry.path.startswith("part-"))
-    change = engine.vacuum(location, requires=0, candidates=[*entries, live], run_id=RUN)
-    assert change.files_removed == 1
-    assert {path.name for path in folder.glob("orphan*")} == {"orphan-2.parquet"}
-    assert ids(folder) == list(range(10))
+    found = engine.agreed(location, requires=0, candidates=[*entries, live])
+    assert [entry.path for entry in found] == ["orphan-1.parquet"]
+    assert {path.name for path in folder.glob("orphan*")} == {"orphan-1.parquet", "orphan-2.parquet"}
+    assert observed(location).version == 0
+
+
+def test_a_vacuum_is_told_in_the_log_behind_whoever_commits_in_between(
+    engine: Engine, tmp_path: Path
+) -> None:
+    location = delta(tmp_path / "t")
+    begun = engine.begin_vacuum(location, requires=0, files=3, size_bytes=30, run_id=RUN)
+    write_deltalake(tmp_path / "t", pa.table({"id": pa.array([99], pa.int64())}), mode="append")
+    if begun is None:
+        assert isinstance(engine, FakeEngine), "only delta-rs makes no empty commits"
+        return
+    ended = engine.end_vacuum(location, after=begun, files=2, run_id=RUN)
+    start, _, end = READER.commits(location, after=0)
+    assert (begun, ended) == (start.version, end.version) == (1, 3)
+    assert (start.operation, start.run_id, start.metrics["numFilesToDelete"]) == ("VACUUM START", RUN, "3")
+    assert (end.operation, end.run_id, end.metrics["numDeletedFiles"]) == ("VACUUM END", RUN, "2")
+    assert start.parameters["defaultRetentionMillis"] == str(7 * 86_400_000)
+    assert observed(location).last_vacuum_at == end.committed_at
+
+
+def test_only_empty_folders_are_deleted(engine: Engine, tmp_path: Path) -> None:
+    location = delta(tmp_path / "t")
+    (tmp_path / "t" / "a" / "b").mkdir(parents=True)
+    (tmp_path / "t" / "full").mkdir()
+    (tmp_path / "t" / "full" / "f").write_bytes(b"x")
+    assert engine.delete_empty_folders(location, ["a/b", "a", "full", "gone", ""]) == 2
+    assert sorted(path.name for path in (tmp_path / "t").iterdir() if path.is_dir()) == ["_delta_log", "full"]
 
 
 def test_a_checkpoint_and_a_cleaned_log_leave_the_kept_versions_readable(
@@ -303,15 +330,6 @@ def test_statistics_count_rows_nulls_and_values_of_one_version(engine: Engine, t
     (column,) = found.columns
     assert (column.name, column.type, column.distinct_count, column.null_count) == ("id", "bigint", 2, 1)
     assert (column.minimum, column.maximum) == ("1", "2")
-
-
-def test_a_deleted_table_leaves_no_folder(engine: Engine, tmp_path: Path) -> None:
-    folder = tmp_path / "t"
-    location = delta(folder, commits=2)
-    (folder / "_lakewarden_purging").write_text("t1")
-    change = engine.delete_table(location)
-    assert change.files_removed >= 5
-    assert not folder.exists()
 
 
 def test_the_stamp_of_a_commit_is_read_back_whoever_made_it(engine: Engine, tmp_path: Path) -> None:

@@ -191,3 +191,15 @@ def test_an_unreadable_log_is_a_value_and_its_files_an_error(table: Maker) -> No
     assert table.reader.is_table(table.location)
     with pytest.raises(UnreadableError):
         list(table.reader.files(table.location))
+
+
+def test_additions_are_the_files_that_each_later_commit_added(table: Maker) -> None:
+    table.commit()
+    table.commit(adds=(("a", 1), ("b", 2)))
+    table.commit(removes=("a",))
+    table.commit(adds=(("a", 1),))
+    found = [
+        (commit.version, sorted(file.path for file in files))
+        for commit, files in table.reader.additions(table.location, after=0)
+    ]
+    assert found == [(1, ["a", "b"]), (2, []), (3, ["a"])]

@@ -206,6 +206,20 @@ RUNS = (
         test=_WORKER,
     ),
     Crash(
+        point="vacuum.begun",
+        killed="worker, after it said in the log that a vacuum begins",
+        left="a VACUUM START, nothing deleted",
+        then="where the log has it the run is given up and planned anew, else the second attempt deletes",
+        test=_WORKER,
+    ),
+    Crash(
+        point="vacuum.batch",
+        killed="worker, between two batches of deletions",
+        left="some of the files",
+        then="the next vacuum deletes the rest",
+        test=_WORKER,
+    ),
+    Crash(
         point="vacuum.deleted",
         killed="worker, after it deleted files and before its report",
         left="files that are gone, and nobody who says so",
@@ -248,10 +262,24 @@ RUNS = (
         test=_WORKER,
     ),
     Crash(
+        point="purge.batch",
+        killed="worker, between two batches of the files of a table it deletes",
+        left="a log, a mark and some of the data",
+        then="the second attempt deletes the rest",
+        test=_WORKER,
+    ),
+    Crash(
         point="purge.data_deleted",
         killed="worker, between the data and the log of a table it deletes",
         left="a log, a mark and no data",
         then="the second attempt deletes the rest by the mark",
+        test=_WORKER,
+    ),
+    Crash(
+        point="purge.log_batch",
+        killed="worker, between two batches of the log of a table it deletes",
+        left="a mark that says which entries the log had",
+        then="the second attempt deletes those, and nothing that came since",
         test=_WORKER,
     ),
     Crash(

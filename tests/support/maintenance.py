@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from lakewarden.catalog.clock import ManualClock
+from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.formats.base import (
     Capabilities,
     Commit,
@@ -70,7 +71,8 @@ def seen(location: str, version: int, **changes: object) -> Observation:
 
 @dataclass
 class ValueReader:
-    """A `TableReader` that answers what it was given. `past` are the files of earlier versions."""
+    """A `TableReader` that answers what it was given. `past` are the files of earlier versions, `added` those that a
+    version added, `elsewhere` the files of other tables, by location; `broken` ones cannot be read."""
 
     observation: Observation | LogProblem
     history: Sequence[Commit] = ()
@@ -78,6 +80,8 @@ class ValueReader:
     live: Sequence[DataFile] = ()
     past: dict[int, Sequence[DataFile]] = field(default_factory=dict)
     added: dict[int, Sequence[DataFile]] = field(default_factory=dict)
+    elsewhere: dict[str, Sequence[DataFile]] = field(default_factory=dict)
+    broken: set[str] = field(default_factory=set)
 
     @property
     def format(self) -> TableFormat:
@@ -104,6 +108,11 @@ class ValueReader:
         )
 
     def files(self, location: str, *, version: int | None = None) -> Iterator[DataFile]:
+        if location in self.broken:
+            raise UnreadableError("Its log is damaged.")
+        if location in self.elsewhere:
+            yield from self.elsewhere[location]
+            return
         yield from self.past.get(-1 if version is None else version, self.live)
 
     def properties(self, location: str, *, version: int) -> Mapping[str, str]:
@@ -114,18 +123,19 @@ class ValueReader:
         return None
 
     def tombstones(self, location: str) -> Iterator[Tombstone]:
-        yield from self.removed
+        yield from () if location in self.elsewhere else self.removed
 
 
 @dataclass
 class AskedEngine:
     """An `Engine` that does nothing but remember; `listed` is what its listing of the folder finds, `disagrees` are the
-    candidates that it finds referenced."""
+    candidates that it finds referenced, `begun` is the version in which it says that a vacuum begins."""
 
     listed: Sequence[str] = ()
     change: FileChange = field(default_factory=lambda: FileChange(version=None))
     asked: list[str] = field(default_factory=list)
     disagrees: Sequence[str] = ()
+    begun: int | None = None
     partitions: Sequence[Partition] | None = None
 
     @property
@@ -156,7 +166,7 @@ class AskedEngine:
         self, location: str, *, requires: int, files: int, size_bytes: int, run_id: str
     ) -> int | None:
         self.asked.append(f"begin {files}")
-        return None
+        return self.begun
 
     def end_vacuum(self, location: str, *, after: int, files: int, run_id: str) -> int | None:
         self.asked.append(f"end {files}")

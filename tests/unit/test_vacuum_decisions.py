@@ -34,9 +34,16 @@ def made(folder: Path, *names: str, age_days: float = 30) -> Path:
 
 def reader(folder: Path, removed: Sequence[Tombstone], **changes: object) -> ValueReader:
     head = seen(
-        canonical(str(folder)), 3, **({"files": 10, "bytes": 1000, "properties": RETENTION} | changes)
+        canonical(str(folder)),
+        3,
+        committed_at=HISTORY[-1].committed_at,
+        **({"files": 10, "bytes": 1000, "properties": RETENTION} | changes),
     )
     return ValueReader(observation=head, history=HISTORY, removed=removed, live=[data_file("live", 10)])
+
+
+def on_disk(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
 
 
 def lite(**changes: object) -> Vacuum:
@@ -52,10 +59,10 @@ def test_only_files_that_no_protected_version_reads_are_deleted(tmp_path: Path) 
         tombstone("promised", 3, 1, "shared.bin"),
         tombstone("old", 1, 20, "shared.bin"),
     ]
-    engine = AskedEngine()
-    report = vacuum(context(str(tmp_path), reader(tmp_path, removed), engine), lite())
-    assert {entry.path for entry in engine.deleted} == {"old", "p=a%2Fb/ü x", "vector.bin"}
-    assert (report.files, report.bytes, report.committed_version) == (3, 30, 5)
+    before = on_disk(tmp_path)
+    report = vacuum(context(str(tmp_path), reader(tmp_path, removed), AskedEngine(begun=4)), lite())
+    assert before - on_disk(tmp_path) == {"old", "p=a%2Fb/ü x", "vector.bin"}
+    assert (report.files, report.bytes, report.committed_version) == (3, 30, 6)
     assert report.details is not None and json.loads(report.details) == {
         "full": False,
         "oldest_protected_version": 2,
@@ -122,7 +129,9 @@ def test_beyond_the_size_breaker_somebody_has_to_agree(tmp_path: Path, head: dic
     ) as refused:
         vacuum(context(str(tmp_path), one, engine), lite())
     assert "--consent" in refused.value.hint and engine.asked == []
+    made(tmp_path, "live")
     assert vacuum(context(str(tmp_path), one, engine), lite(consented=True)).files == 2
+    assert on_disk(tmp_path) == {"live"}
 
 
 def test_a_moved_or_broken_table_is_left_alone(tmp_path: Path) -> None:
@@ -140,9 +149,10 @@ def test_a_listing_deletes_what_nobody_needs_and_nobody_touched(tmp_path: Path) 
     made(tmp_path, "being written", age_days=1)
     engine = AskedEngine(listed=("orphan", "promised", "vector.bin", "removed", "being written", "gone"))
     removed = [tombstone("promised", 3, 1, "vector.bin"), tombstone("removed", 1, 20)]
+    before = on_disk(tmp_path)
     report = vacuum(context(str(tmp_path), reader(tmp_path, removed), engine), lite(full=True))
-    assert sorted(entry.path for entry in engine.deleted) == ["orphan", "removed"]
-    assert engine.asked == ["unreferenced", "vacuum"] and report.files == 2
+    assert before - on_disk(tmp_path) == {"orphan", "removed"}
+    assert engine.asked == ["unreferenced", "agreed", "begin 2"] and report.files == 2
 
 
 @pytest.mark.parametrize("value", [None, "interval 1 day"])
@@ -168,7 +178,7 @@ def test_a_retention_that_is_no_duration_may_mean_any_so_nothing_goes(
     engine = AskedEngine(listed=("removed",))
     with pytest.raises(PreconditionError, match=f"{FILES} of .* is not a duration") as refused:
         vacuum(context(str(tmp_path), one, engine), lite(full=full))
-    assert "ALTER TABLE" in refused.value.hint and engine.deleted == []
+    assert "ALTER TABLE" in refused.value.hint and engine.asked == []
 
 
 def test_a_listing_never_enters_another_table(tmp_path: Path) -> None:
