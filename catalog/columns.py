@@ -9,24 +9,31 @@ from typing import cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["coded", "distinct_pairs", "highest_of_each", "in_order", "whole"]
+__all__ = ["coded", "distinct_pairs", "highest_of_pairs", "in_order", "whole"]
 
 
-def highest_of_each(names: pa.ChunkedArray, numbers: pa.ChunkedArray) -> dict[str, int]:
-    """The highest of the numbers that stand beside each name. Neither column has nulls."""
-    by_name, values = coded(names), whole(numbers)
+def highest_of_pairs(
+    names: pa.ChunkedArray, others: pa.ChunkedArray, numbers: pa.ChunkedArray
+) -> dict[str, dict[str | None, int]]:
+    """By name, the highest of the numbers that stand beside it and each of the others. Only `others` may have nulls."""
+    by_name, by_other, values = coded(names), coded(others), whole(numbers)
+    width = len(by_other.dictionary) + 1
+    place = pc.fill_null(by_other.indices.cast(pa.int64()), width - 1)
+    keys = pc.add(pc.multiply(by_name.indices.cast(pa.int64()), width), place)
     order = pc.sort_indices(
-        pa.table({"name": by_name.indices, "number": values}),
-        [("name", "ascending"), ("number", "ascending")],
+        pa.table({"key": keys, "number": values}), [("key", "ascending"), ("number", "ascending")]
     )
-    sorted_names = by_name.indices.take(order)
+    sorted_keys = keys.take(order)
     count = len(order)
     if count == 0:
         return {}
-    ends = pc.indices_nonzero(pc.not_equal(sorted_names.slice(0, count - 1), sorted_names.slice(1)))
+    ends = pc.indices_nonzero(pc.not_equal(sorted_keys.slice(0, count - 1), sorted_keys.slice(1)))
     last = order.take(pa.concat_arrays([ends, pa.array([count - 1], ends.type)]))
-    found = by_name.dictionary.take(by_name.indices.take(last))
-    return dict(zip(found.to_pylist(), values.take(last).to_pylist(), strict=True))
+    told = (by_name.dictionary.take(by_name.indices.take(last)), by_other.take(last), values.take(last))
+    found: dict[str, dict[str | None, int]] = {}
+    for name, other, number in zip(*(one.to_pylist() for one in told), strict=True):
+        found.setdefault(name, {})[other] = number
+    return found
 
 
 def distinct_pairs(first: pa.ChunkedArray, second: pa.ChunkedArray) -> list[tuple[str, str]]:

@@ -163,7 +163,7 @@ class Cycle:
             checks += wants
             on_record = OnRecord(
                 schema=parts.memory.has_schema(table_id),
-                lineage=parts.memory.lineage_upto(table_id),
+                lineage=parts.memory.lineage_of(table_id),
                 undone=parts.memory.undoings.ranges,
                 may_hold_undone=parts.memory.undoings.may_hold(table_id),
             )

@@ -16,10 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewarden.catalog.clock import Clock
-from lakewarden.catalog.columns import distinct_pairs, highest_of_each, in_order
+from lakewarden.catalog.columns import distinct_pairs, highest_of_pairs, in_order
 from lakewarden.catalog.lineage.promises import LongerPromise, longer_promises
 from lakewarden.catalog.lineage.restores import RESTORE_OPERATIONS, restores_of
 from lakewarden.catalog.lineage.rows import NOT_KNOWN, NOTHING
+from lakewarden.catalog.lineage.unrecorded import Recorded, recorded_upto
 from lakewarden.catalog.model import (
     Action,
     Confidence,
@@ -60,7 +61,9 @@ _RUN_COLUMNS: Final = (
     "run_id", "table_id", "name", "action", "because", "requires_version", "outcome", "error_class", "message",
     "predicted_bytes", "payload", "queued_at", "started_at", "finished_at",
 )  # fmt: skip
-_LINEAGE_COLUMNS: Final = ("output_id", "output_version", "input_id", "confidence", "operation")
+_LINEAGE_COLUMNS: Final = (
+    "output_id", "output_version", "output_format_id", "input_id", "confidence", "operation",
+)  # fmt: skip
 _BATCH: Final = 5_000
 
 
@@ -75,7 +78,7 @@ class Memory:
         self._health: dict[str, HealthRow] = {}
         self._past: defaultdict[str, dict[Action, Past]] = defaultdict(dict)
         self._with_schema: set[str] = set()
-        self._lineage_upto: dict[str, int] = {}
+        self._recorded: dict[str, dict[str | None, int]] = {}
         self._derivations: set[tuple[str, str]] = set()
         self._held: Mapping[str, LongerPromise] = {}
         self._promises_stale = False
@@ -135,9 +138,15 @@ class Memory:
         """Whether `lakewarden.schemas` knows any version of the table."""
         return table_id in self._with_schema
 
+    def lineage_of(self, table_id: str) -> Recorded:
+        """What `lakewarden.lineage` has rows for of the table, by UUID."""
+        return self._recorded.get(table_id, {})
+
     def lineage_upto(self, table_id: str) -> int | None:
-        """The newest version of the table whose commit `lakewarden.lineage` has rows for."""
-        return self._lineage_upto.get(table_id)
+        """The newest version of the table, as it is known now, whose commit `lakewarden.lineage` has rows for."""
+        row = self._rows.get(table_id)
+        last = row.format_ids[-1] if row is not None and row.format_ids else None
+        return recorded_upto(self.lineage_of(table_id), last)
 
     def find(self, subject: str) -> str | None:
         """The `table_id` of a live table called so, or at that canonical location."""
@@ -182,7 +191,8 @@ class Memory:
         kept = tuple(rows)
         if not self._skipped(LINEAGE.name, version):
             for row in kept:
-                self._lineage_upto[row.output_id] = row.output_version
+                upto = self._recorded.setdefault(row.output_id, {})
+                upto[row.output_format_id] = max(row.output_version, upto.get(row.output_format_id, -1))
                 self._derive(row.input_id, row.output_id)
             self.undoings.add_restores(restores_of(kept))
             self.undoings.settle(self._rows, self._derivations)
@@ -227,7 +237,9 @@ class Memory:
         rows = lineage.arrow(_LINEAGE_COLUMNS)
         # What a session saw its plan read it writes down at once; the commit itself may not have been seen yet.
         harvested = rows.filter(pc.not_equal(rows["confidence"], Confidence.PLAN.value))
-        self._lineage_upto = highest_of_each(harvested["output_id"], harvested["output_version"])
+        self._recorded = highest_of_pairs(
+            harvested["output_id"], harvested["output_format_id"], harvested["output_version"]
+        )
         kinds = set(pc.unique(rows["operation"]).to_pylist())
         restores = (lineage.find(operation=one) for one in RESTORE_OPERATIONS if one in kinds)
         self.undoings.take_restores(restores_of(chain.from_iterable(restores)))

@@ -17,7 +17,7 @@ from lakewarden.catalog.health import health_of, schema_hash, with_verdict
 from lakewarden.catalog.lineage.harvest import StreamHarvest
 from lakewarden.catalog.lineage.late import undone_reads
 from lakewarden.catalog.lineage.tail import NO_STREAMS, rows_from
-from lakewarden.catalog.lineage.unrecorded import unrecorded
+from lakewarden.catalog.lineage.unrecorded import Recorded, unrecorded
 from lakewarden.catalog.model import (
     Finding,
     HealthRow,
@@ -91,18 +91,23 @@ class Look:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OnRecord:
-    """What the system tables know of a table: whether any schema version, and lineage up to which version; what was
+    """What the system tables know of a table: whether any schema version, and lineage up to which version by UUID; what was
     taken back of all tables, and whether versions on record read any of those tables."""
 
     schema: bool
-    lineage: int | None
+    lineage: Recorded = field(default_factory=dict)
     undone: Mapping[str, tuple[Undone, ...]] = field(default_factory=dict)
     may_hold_undone: bool = False
 
     @property
     def complete(self) -> bool:
         """Whether it has both."""
-        return self.schema and self.lineage is not None
+        return self.schema and bool(self.lineage)
+
+    def has_lineage_of(self, seen: Observation) -> bool:
+        """Whether this very version is on record: not one of the same number of another log."""
+        known = self.lineage
+        return known.get(seen.format_id if seen.format_id in known else None) == seen.version
 
 
 class Observer:
@@ -278,12 +283,12 @@ class Observer:
         on_record: OnRecord,
         now: datetime,
     ) -> tuple[LineageRow, ...]:
-        if isinstance(seen, LogProblem) or row.source is Source.SELF or on_record.lineage == seen.version:
+        if isinstance(seen, LogProblem) or row.source is Source.SELF or on_record.has_lineage_of(seen):
             return ()
         new = unrecorded(
             reader,
             row,
-            on_record=on_record.lineage,
+            recorded=on_record.lineage,
             head=seen.version,
             head_id=seen.format_id,
             upto=seen.version,

@@ -17,14 +17,9 @@ from lakewarden.catalog.lineage.streams import BatchKey, StreamReads, batch_key
 from lakewarden.catalog.lineage.versions import Effect, Version, history_of
 from lakewarden.catalog.model import Confidence, LineageRow
 
-__all__ = ["NO_STREAMS", "resume_after", "rows_from"]
+__all__ = ["NO_STREAMS", "rows_from"]
 
 NO_STREAMS: Final[Mapping[BatchKey, StreamReads]] = MappingProxyType({})
-
-
-def resume_after(on_record: int | None, head: int) -> int:
-    """The version after which a log has to be read. A head below what is on record is another table's: read it all."""
-    return -1 if on_record is None or on_record > head else on_record
 
 
 def rows_from(

@@ -1,54 +1,90 @@
 """The end of a log that is not on record yet, and which UUID the table had before it.
 
-A RESTORE that does not say where it went is looked into here, once: what its files tell goes on record with the rest.
+What is on record is told by UUID: a table that was dropped and made again counts its versions anew, and CREATE OR REPLACE
+goes on counting under another UUID. A RESTORE that does not say where it went is looked into here, once: what its files tell
+goes on record with the rest.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lakewarden.catalog.formats.base import Commit, TableReader
-from lakewarden.catalog.lineage.tail import resume_after
 from lakewarden.catalog.lineage.versions import is_blind_restore
 from lakewarden.catalog.model import TableRow
 
-__all__ = ["Unrecorded", "unrecorded"]
+__all__ = ["Recorded", "Unrecorded", "recorded_upto", "unrecorded"]
+
+Recorded = Mapping[str | None, int]
+"""By UUID (None: not known), the newest version of a table that `lakewarden.lineage` has rows for."""
+_EVERYTHING = -1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Unrecorded:
     """Commits in order; `format_id` is the UUID before the first of them, None if it is not known or there was none.
-    `anew`: all commits of the log, because it may be another one than that on record."""
+    `anew`: all commits of the log, although something is on record, because that may be another log's."""
 
     commits: Sequence[Commit]
     format_id: str | None = None
     anew: bool = False
 
 
+def recorded_upto(recorded: Recorded, format_id: str | None) -> int | None:
+    """The newest version on record of a table with this UUID; of whatever UUID where there is none with it."""
+    return recorded.get(format_id, max(recorded.values(), default=None))
+
+
 def unrecorded(
     reader: TableReader,
     row: TableRow,
     *,
-    on_record: int | None,
+    recorded: Recorded,
     head: int,
     head_id: str | None = None,
     upto: int | None = None,
 ) -> Unrecorded:
     """The commits up to version `upto` (None: all) of a table's log that `lakewarden.lineage` has no rows for.
 
-    `on_record` is the newest version that has rows, `head` the newest there is, `head_id` its UUID where that is known. A
-    table that was dropped and made again may have more versions by now than are on record: its version 0 has a UUID that
-    the row does not know.
+    `head` is the newest version there is, `head_id` its UUID where that is known. Commits behind a change of the UUID may be
+    among them although they are on record.
     """
     location = row.location or ""
-    after = resume_after(on_record, head)
-    if after >= 0 and row.format_ids and head_id != row.format_ids[-1]:
-        first = next(iter(reader.commits(location, after=-1, upto=0)), None)
-        if first is not None and first.format_id is not None and first.format_id not in row.format_ids:
-            after = -1
+    after, format_id = _EVERYTHING, None
+    if recorded:
+        after, format_id = _resumed(reader, row, recorded, head, head_id)
     commits = tuple(_told(reader, location, one) for one in reader.commits(location, after=after, upto=upto))
-    if after < 0:
-        return Unrecorded(commits=commits, anew=on_record is not None)
-    return Unrecorded(commits=commits, format_id=row.format_ids[-1] if row.format_ids else None)
+    return Unrecorded(commits=commits, format_id=format_id, anew=bool(recorded) and after == _EVERYTHING)
+
+
+def _resumed(
+    reader: TableReader, row: TableRow, recorded: Recorded, head: int, head_id: str | None
+) -> tuple[int, str | None]:
+    """The newest version on record that is surely of this very log, and its UUID."""
+    if head_id is not None and head_id in recorded:
+        same = {head_id}
+    else:
+        first = next(iter(reader.commits(row.location or "", after=_EVERYTHING, upto=0)), None)
+        began = None if first is None else first.format_id
+        if began is None:  # the beginning is cleaned away
+            same = {one for one in recorded if one is not None}
+        elif began in recorded:
+            same = {began, *_since(row, began)}
+        else:
+            same = set()
+        if not same and None in recorded and (began is None or began in row.format_ids):
+            return _within(recorded[None], head), row.format_ids[-1] if row.format_ids else None
+    found = [(version, one) for one, version in recorded.items() if one in same and version <= head]
+    return max(found, default=(_EVERYTHING, None), key=lambda one: one[0])
+
+
+def _since(row: TableRow, began: str) -> Sequence[str]:
+    """The UUIDs that a table was seen with since a log began with one of them."""
+    places = [place for place, one in enumerate(row.format_ids) if one == began]
+    return row.format_ids[places[-1] :] if places else ()
+
+
+def _within(version: int, head: int) -> int:
+    return version if version <= head else _EVERYTHING
 
 
 def _told(reader: TableReader, location: str, commit: Commit) -> Commit:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from lakewarden.catalog.aside import Aside
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.collecting import uncollected
-from lakewarden.catalog.columns import highest_of_each
+from lakewarden.catalog.columns import highest_of_pairs
 from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.formats.base import LogProblem, Observation, TableReader
 from lakewarden.catalog.kept import keeps
@@ -26,7 +26,7 @@ from lakewarden.catalog.lineage.marks import marked
 from lakewarden.catalog.lineage.notes import StreamNote, StreamNotes, waiting
 from lakewarden.catalog.lineage.reach import tables_reached
 from lakewarden.catalog.lineage.tail import rows_from
-from lakewarden.catalog.lineage.unrecorded import unrecorded
+from lakewarden.catalog.lineage.unrecorded import Recorded, recorded_upto, unrecorded
 from lakewarden.catalog.lineage.versions import Effect, Version, history_of, is_property_commit
 from lakewarden.catalog.model import Confidence, LineageRow, MarkVerdict, RowKind, TableRow, TableState
 from lakewarden.catalog.scopes import Governed, govern, scopes_by_name
@@ -96,10 +96,10 @@ class Gatherer:
         notes = tuple(
             waiting(self._notes())
         )  # before the rows: the daemon makes rows of notes, then forgets them
-        rows, upto = self._lineage(managed, notes)
+        rows, recorded = self._lineage(managed, notes)
         concerned = _concerned(_seeds(request, rows), rows, managed)
         logs = {
-            key: self._log(managed[key], upto.get(key))
+            key: self._log(managed[key], recorded.get(key, {}))
             for key in sorted(concerned)
             if managed[key].state not in _GONE
         }
@@ -144,38 +144,40 @@ class Gatherer:
 
     def _lineage(
         self, managed: Mapping[str, TableRow], notes: Sequence[StreamNote]
-    ) -> tuple[pa.Table, Mapping[str, int]]:
+    ) -> tuple[pa.Table, Mapping[str, Recorded]]:
         """Rows on record, those of commits that no sweep has seen yet, and what sessions noted of their streams; and by
-        table the newest version on record."""
+        table what is on record."""
         known = self.store.rows(LINEAGE).arrow(ROW_COLUMNS)
         # What a session saw its plan read is on record at once, its commit perhaps not yet.
         harvested = known.filter(pc.not_equal(known["confidence"], Confidence.PLAN.value))
-        upto = highest_of_each(harvested["output_id"], harvested["output_version"])
+        recorded = highest_of_pairs(
+            harvested["output_id"], harvested["output_format_id"], harvested["output_version"]
+        )
         fresh: list[LineageRow] = []
         for row in managed.values():
             if row.state not in _GONE:
                 noted = [note for note in notes if note.sink == row.location]
-                fresh.extend(self._fresh(row, upto.get(row.table_id), noted))
-        return pa.concat_tables([known, codec(LINEAGE).encode(fresh).select(list(ROW_COLUMNS))]), upto
+                fresh.extend(self._fresh(row, recorded.get(row.table_id, {}), noted))
+        return pa.concat_tables([known, codec(LINEAGE).encode(fresh).select(list(ROW_COLUMNS))]), recorded
 
-    def _fresh(
-        self, row: TableRow, on_record: int | None, noted: Sequence[StreamNote]
-    ) -> Sequence[LineageRow]:
+    def _fresh(self, row: TableRow, recorded: Recorded, noted: Sequence[StreamNote]) -> Sequence[LineageRow]:
         """What a table's log tells that is not on record; nothing where it cannot be read."""
         try:
-            found = list(self._unrecorded(row, on_record))
+            found = list(self._unrecorded(row, recorded))
             if noted:
                 found.extend(self._harvest().noted(noted, row, self.reader, at=self.clock.now())[0])
         except UnreadableError:
             return ()
         return found
 
-    def _unrecorded(self, row: TableRow, on_record: int | None) -> Sequence[LineageRow]:
+    def _unrecorded(self, row: TableRow, recorded: Recorded) -> Sequence[LineageRow]:
         location = row.location or ""
-        probe = self.reader.probe(location, seen=on_record)
+        # Of a UUID that nothing is on record of, the number of a version says nothing.
+        known = not row.format_ids or row.format_ids[-1] in recorded or None in recorded
+        probe = self.reader.probe(location, seen=_newest(row, recorded) if known else None)
         if not probe.exists or not probe.moved:
             return ()
-        new = unrecorded(self.reader, row, on_record=on_record, head=probe.latest or 0)
+        new = unrecorded(self.reader, row, recorded=recorded, head=probe.latest or 0)
         streams = self._harvest().reads(row, new.commits)
         return rows_from(
             row.table_id, new.commits, format_id=new.format_id, at=self.clock.now(), streams=streams
@@ -188,14 +190,14 @@ class Gatherer:
         system = self.store.location(TABLES).rpartition("/")[0]
         return StreamNotes(system, self.store.storage(), clock=self.clock)
 
-    def _log(self, row: TableRow, on_record: int | None) -> _Log:
+    def _log(self, row: TableRow, recorded: Recorded) -> _Log:
         location = row.location or ""
         seen = self.reader.observe(location)
         head_id = seen.format_id if isinstance(seen, Observation) else None
         try:
             return _Log(seen, history_of(self.reader.commits(location, after=-1), head_id=head_id))
         except UnreadableError as error:
-            latest = self.reader.probe(location, seen=None).latest
+            latest, on_record = self.reader.probe(location, seen=None).latest, _newest(row, recorded)
             hidden = latest is not None and (on_record is None or latest > on_record)
             head = Version(version=latest or 0, operation="unknown", effect=Effect.CHANGE)
             problem = LogProblem(check="log_readable", message=str(error))
@@ -258,6 +260,11 @@ class Gatherer:
             return frozenset()
         files = self.reader.files(table.location or "", version=version)
         return frozenset((file.path, file.deletion_vector) for file in files)
+
+
+def _newest(row: TableRow, recorded: Recorded) -> int | None:
+    """The newest version on record of the table as it was last seen."""
+    return recorded_upto(recorded, row.format_ids[-1] if row.format_ids else None)
 
 
 def _read_by(table_id: str, rows: pa.Table, managed: Mapping[str, TableRow]) -> frozenset[str]:

@@ -142,7 +142,7 @@ class Creek:
                 must=False,
                 checks=False,
                 on_record=OnRecord(
-                    schema=self.memory.has_schema(table_id), lineage=self.memory.lineage_upto(table_id)
+                    schema=self.memory.has_schema(table_id), lineage=self.memory.lineage_of(table_id)
                 ),
             )
             for table_id, governed in self.memory.governed().items()

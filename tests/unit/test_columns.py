@@ -4,9 +4,10 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakewarden.catalog.columns import distinct_pairs, highest_of_each, in_order
+from lakewarden.catalog.columns import distinct_pairs, highest_of_pairs, in_order
 
 NAMES = st.sampled_from(["", "a", "b", "ä", "long name"])
+OTHERS = st.none() | NAMES
 ROWS = st.lists(st.tuples(NAMES, NAMES, st.integers(-(2**62), 2**62)), max_size=40)
 
 
@@ -22,9 +23,17 @@ def test_columns_are_grouped_as_python_would(rows: list[tuple[str, str, int]]) -
     second = chunked([other for _, other, _ in rows], pa.string())
     numbers = chunked([number for *_, number in rows], pa.int64())
     assert sorted(distinct_pairs(first, second)) == sorted({(one, other) for one, other, _ in rows})
-    highest: dict[str, int] = {}
-    for name, _, number in rows:
-        highest[name] = max(number, highest.get(name, number))
-    assert highest_of_each(first, numbers) == highest
     ordered = in_order(pa.table({"name": first, "number": numbers}), "number")["number"].to_pylist()
     assert ordered == sorted(number for *_, number in rows)
+
+
+@given(st.lists(st.tuples(NAMES, OTHERS, st.integers(-(2**62), 2**62)), max_size=40))
+def test_the_highest_of_pairs_is_what_python_would_find(rows: list[tuple[str, str | None, int]]) -> None:
+    names = chunked([one for one, _, _ in rows], pa.string())
+    others = chunked([other for _, other, _ in rows], pa.string())
+    numbers = chunked([number for *_, number in rows], pa.int64())
+    highest: dict[str, dict[str | None, int]] = {}
+    for name, other, number in rows:
+        found = highest.setdefault(name, {})
+        found[other] = max(number, found.get(other, number))
+    assert highest_of_pairs(names, others, numbers) == highest
