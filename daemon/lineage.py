@@ -7,6 +7,7 @@ import pyarrow.compute as pc
 from lakewarden.catalog.lineage.neighbours import EDGE_COLUMNS, Direction, edges_around, newest
 from lakewarden.catalog.lineage.rows import NOT_KNOWN
 from lakewarden.catalog.model import RowKind, TableRow
+from lakewarden.catalog.registry.desk import GONE
 from lakewarden.catalog.system.base import LINEAGE, TABLES, SystemStore
 from lakewarden.daemon.lineage_views import UNKNOWN, NamedEdge
 
@@ -17,7 +18,8 @@ def named_edges(
     store: SystemStore, row: TableRow, direction: Direction, *, versions: bool
 ) -> tuple[NamedEdge, ...]:
     """The edges around a table; without `versions` only the newest between each two tables."""
-    found = edges_around(store.rows(LINEAGE).arrow(EDGE_COLUMNS), row.table_id, direction)
+    rows = store.rows(LINEAGE).arrow(EDGE_COLUMNS)
+    found = edges_around(rows, row.table_id, direction, places=_places(store))
     names = _names(store)
     return tuple(
         NamedEdge(
@@ -34,6 +36,13 @@ def named_edges(
         )
         for edge in (found if versions else newest(found))
     )
+
+
+def _places(store: SystemStore) -> Mapping[str, str]:
+    """The `table_id` of each location that is managed."""
+    tables = store.rows(TABLES).arrow(["table_id", "location", "kind", "state"])
+    live = [one for one in tables.to_pylist() if one["kind"] == RowKind.TABLE and one["state"] not in GONE]
+    return {one["location"]: one["table_id"] for one in live if one["location"]}
 
 
 def _names(store: SystemStore) -> Mapping[str, str]:

@@ -268,10 +268,14 @@ class Memory:
             for table_id, governed in self._governed.items()
             for one in governed.row.dependencies
         }
+        # What was read before somebody managed it is on record by its place.
+        pairs = {
+            (self._by_location.get(source, source), target) for source, target in self._derivations | declared
+        }
         self._downstream = defaultdict(set)
-        for source, target in self._derivations | declared:
-            self._downstream[self._by_location.get(source, source)].add(target)
-        before, self._held = self._held, longer_promises(own, self._derivations | declared)
+        for source, target in pairs:
+            self._downstream[source].add(target)
+        before, self._held = self._held, longer_promises(own, pairs)
         for table_id in {*before, *self._held} & self._governed.keys():
             governed, promise = self._governed[table_id], self._held.get(table_id)
             downstream = None

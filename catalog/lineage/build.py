@@ -62,7 +62,7 @@ def build_graph(
     strong = _strong(encoded, known, trusting)
     _say_heads(draft, histories)
     _say_rows(draft, encoded, output, source, strong)
-    _say_effects(draft, histories)
+    _say_effects(draft, histories, places or {})
     draft.doubt_gaps()
     _say_edges(draft, encoded, output, source, strong)
     _log_edges(draft, reads)
@@ -199,7 +199,7 @@ def _head_rows(draft: Draft, output: pa.Array) -> None:
             draft.heads[table] = node
 
 
-def _say_effects(draft: Draft, histories: Histories) -> None:
+def _say_effects(draft: Draft, histories: Histories, places: Mapping[str, str]) -> None:
     """What the logs say: they know better what was done; what was read, a row may know better."""
     for table_id, history in histories.items():
         table = draft.numbering.known.index[table_id]
@@ -207,9 +207,10 @@ def _say_effects(draft: Draft, histories: Histories) -> None:
             node = draft.node(table, one.version)
             # A row that takes a write for maintenance was made when an operation without rows was taken for that.
             told = draft.known[node] and (draft.effects[node] != Effect.ALIAS or one.effect is Effect.ALIAS)
-            if not (told and not one.known and draft.effects[node] == Effect.CHANGE):
+            known = one.known or (bool(one.once_managed) and places.keys() >= set(one.once_managed))
+            if not (told and not known and draft.effects[node] == Effect.CHANGE):
                 draft.effects[node] = one.effect
-            draft.known[node] = 1 if one.known or told else 0
+            draft.known[node] = 1 if known or told else 0
             if one.target is not None:
                 draft.targets[node] = draft.node(table, one.target)
 

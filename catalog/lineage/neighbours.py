@@ -9,6 +9,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakewarden.catalog.columns import coded
 from lakewarden.catalog.lineage.rows import ALIAS, NOT_KNOWN, NOTHING, RESTORE
 from lakewarden.catalog.model import Confidence
 
@@ -48,12 +49,16 @@ class Edge:
     from_version: int | None
 
 
-def edges_around(rows: pa.Table, table_id: str, direction: Direction) -> tuple[Edge, ...]:
+def edges_around(
+    rows: pa.Table, table_id: str, direction: Direction, *, places: Mapping[str, str] | None = None
+) -> tuple[Edge, ...]:
     """The edges between tables on any path that leads to (or from) `table_id`, newest output version first.
 
     `rows` has the columns `EDGE_COLUMNS` of `lakewarden.lineage`. Versions that read nothing and steps within a table
-    (maintenance, RESTORE) are no edges between tables; inputs that nobody knows are. Linear in rows.
+    (maintenance, RESTORE) are no edges between tables; inputs that nobody knows are. `places` gives the `table_id` of
+    locations that are managed now and were not when they were read. Linear in rows.
     """
+    rows = _placed(rows, places or {})
     between = rows.filter(
         pc.and_(
             pc.invert(pc.is_in(rows["operation"], value_set=pa.array([ALIAS, RESTORE]))),
@@ -79,6 +84,14 @@ def edges_around(rows: pa.Table, table_id: str, direction: Direction) -> tuple[E
     return tuple(
         one for one in edges if not (_is_open(one) and (one.output_id, one.output_version) in streamed)
     )
+
+
+def _placed(rows: pa.Table, places: Mapping[str, str]) -> pa.Table:
+    """The rows with the inputs by `table_id` that were read by location."""
+    inputs = coded(rows["input_id"])
+    ids = [places.get(one, one) for one in inputs.dictionary.to_pylist()]
+    column = pa.array(ids, pa.string()).take(inputs.indices)
+    return rows.set_column(rows.schema.get_field_index("input_id"), "input_id", column)
 
 
 def _is_open(edge: Edge) -> bool:

@@ -89,6 +89,10 @@ def encode_rows(
     of_itself = pc.fill_null(pc.and_(pc.equal(told, made), pc.is_null(read_id)), False)
     source = pc.if_else(of_itself, output, source)
     lost = pc.and_(pc.is_valid(told), pc.or_(pc.is_null(source), pc.is_null(versions)))
+    # A UUID beside a place is that of a table, and nobody manages it.
+    foreign = pa.array([index.get(one) is None and "://" in one for one in ids], pa.bool_())
+    outside = _spread(foreign.take(pc.index_in(inputs.dictionary, names)), inputs)
+    lost = pc.or_(lost, pc.and_(outside, pc.is_valid(read_id)))
     return replace(said, output=output, input=source, unsaid=pc.or_(said.unsaid, lost)), known
 
 

@@ -63,9 +63,15 @@ def rows_of(
     before = (table_id, version.version - 1)
     if version.reads_self and before not in [(one.table_id, one.version) for one in version.inputs]:
         rows.append(row(*before))
-    if not version.known:
+    if not version.known and not _told_by_place(version):
         rows.append(row(NOT_KNOWN, known_from=unsaid))
     if version.replaced is not None or not rows:
         sole = confidence if not rows else Confidence.HINT  # beside others it says nothing of what was read
         rows.append(row(NOTHING, format_id=version.replaced, known_from=sole))
     return tuple(rows)
+
+
+def _told_by_place(version: Version) -> bool:
+    """Whether nothing is missing but that somebody manages what was read. The rows say so themselves, by place and UUID."""
+    outside = [one for one in version.inputs if one.location in version.once_managed and one.table_id is None]
+    return bool(outside) and all(one.format_id is not None for one in outside)

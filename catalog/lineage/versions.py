@@ -63,7 +63,8 @@ class Version:
     `known`: every input of this commit is in `inputs`, but for the table itself: `reads_self`. `target` is what a RESTORE went back to, None if the log does not
     say; for removed files, the version before the first of them. `rows` and `files` are what the commit added, None where it did not say; `blind`: it added files and read
     nothing of the table. `format_id` is the table's UUID at this version, None where it is not known; `replaced` the one before it, where this version made the table anew
-    in the same log. `idle`: it neither added nor removed a file, so there is nothing of it to lose. `recorded`: it carries a
+    in the same log. `once_managed` are the places of tables that nobody managed
+    when it read them: once somebody does, everything is known (empty where more than that is missing). `idle`: it neither added nor removed a file, so there is nothing of it to lose. `recorded`: it carries a
     record of its own that was believed. `user` is who its record names; `committed_at`, `engine` and `writer`, as the commit itself has them, are
     for people: nothing is decided by them.
     """
@@ -84,6 +85,7 @@ class Version:
     format_id: str | None = None
     replaced: str | None = None
     transactions: tuple[tuple[str, int], ...] = ()
+    once_managed: tuple[str, ...] = ()
     idle: bool = False
     recorded: bool = False
     committed_at: datetime | None = None
@@ -234,18 +236,21 @@ def _governed(
     """A write with a record. Where record and commit differ in how much was overwritten, the lesser counts."""
     partial = Operation.PARTIAL_OVERWRITE in (derived, record.operation)
     operation = Operation.PARTIAL_OVERWRITE if partial else record.operation
-    outside = any(one.table_id is None and one.format in _LAKE_FORMATS for one in record.inputs)
+    lake = [one for one in record.inputs if one.table_id is not None or one.format in _LAKE_FORMATS]
+    outside = tuple(dict.fromkeys(one.location for one in lake if one.table_id is None))
     nowhere = any(one.table_id is None and not one.location for one in record.inputs)  # rows of an RDD
-    unpinned = any(one.table_id is not None and one.version is None for one in record.inputs)
-    return _version(
+    unpinned = any(one.version is None for one in lake)
+    told = commit.lineage_verdict is RecordVerdict.COMPLETE and not (nowhere or unpinned)
+    made = _version(
         commit,
         format_id,
         operation,
         Effect.FRESH if commit.version == 0 else effect_of(operation),
-        known=commit.lineage_verdict is RecordVerdict.COMPLETE and not (outside or nowhere or unpinned),
+        known=told and not outside,
         record=record,
         target=_base_of(record, commit.version) if operation == Operation.REMOVE_FILES else None,
     )
+    return replace(made, once_managed=outside) if told and outside else made
 
 
 def _base_of(record: LineageRecord, version: int) -> int | None:
