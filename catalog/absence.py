@@ -7,16 +7,18 @@ __all__ = ["is_surely_gone"]
 
 
 def is_surely_gone(location: str, options: StorageOptions) -> bool:
-    """Whether the folder is absent while the one around it answers and holds something else.
+    """Whether what was at a location is gone: the folder is absent while the one around it answers and holds something
+    else, or it holds something else itself.
 
-    An empty or absent folder around it says nothing: the place where a disk is mounted is empty while it is away.
+    An empty folder says nothing, nor does one that is absent from an empty or absent one: the place where a disk is mounted
+    is empty while it is away.
     """
     parent, _, name = location.rstrip("/").rpartition("/")
     if not name or parent.endswith((":/", "://")):
         return False
     try:
         if open_store(location, options).exists(""):
-            return False
+            return any(True for _ in open_store(location, options).list(""))
         return any(True for _ in open_store(parent, options).list(""))
     except UnavailableError:
         return False

@@ -5,8 +5,10 @@ from datetime import datetime
 
 from lakewarden.catalog.model import TableRow
 
-__all__ = ["PURGE_AFTER", "PURGE_HEAD", "PURGE_UNKNOWN", "PURGE_VERSION", "PURGING_KEYS", "Purging"]
+__all__ = ["MARKER", "PURGE_AFTER", "PURGE_HEAD", "PURGE_UNKNOWN", "PURGE_VERSION", "PURGING_KEYS", "Purging"]
 
+MARKER = "_lakewarden_purging"
+"""A file in the table's folder: its deletion has begun, and the log may be gone in parts."""
 PURGE_AFTER = "purge.after"
 """Row property: when the grace period ends (ISO 8601, UTC)."""
 PURGE_VERSION = "purge.version"

@@ -8,24 +8,31 @@ from collections.abc import Iterable, Mapping
 from os.path import commonpath
 
 from lakewarden.catalog.model import TableRow
-from lakewarden.catalog.storage import is_inside
+from lakewarden.catalog.storage import canonical, is_inside
 
-__all__ = ["READS_ELSEWHERE", "common_folders", "reads_from", "with_reach"]
+__all__ = ["READS_ELSEWHERE", "common_folders", "folder_elsewhere", "reads_from", "with_reach"]
 
 READS_ELSEWHERE = "files.elsewhere"
 """Row property: folders outside the table's own that hold files of it, one per storage, one per line."""
 
 
 def common_folders(folders: Iterable[str]) -> tuple[str, ...]:
-    """The innermost folder that holds them all, per storage (scheme and authority), sorted. Canonical URIs."""
+    """The innermost folder that holds them all, per storage (scheme and authority), sorted. Absolute paths or URIs."""
     by_storage: dict[str, str] = {}
     for folder in folders:
-        scheme, _, rest = folder.partition("://")
+        scheme, separator, rest = folder.partition("://")
         authority, _, path = rest.partition("/")
-        storage, place = f"{scheme}://{authority}", f"/{path}"
+        storage, place = (f"{scheme}://{authority}", f"/{path}") if separator else ("", folder)
         known = by_storage.get(storage)
         by_storage[storage] = place if known is None else commonpath((known, place))
     return tuple(sorted(f"{storage}{place}" for storage, place in by_storage.items()))
+
+
+def folder_elsewhere(path: str) -> str | None:
+    """The folder of a file that a log names by an absolute path or a URI (decoded); None for a relative one."""
+    if not path.startswith("/") and "://" not in path:
+        return None
+    return path.rpartition("/")[0] or "/"
 
 
 def reads_from(row: TableRow, location: str) -> bool:
@@ -36,7 +43,9 @@ def reads_from(row: TableRow, location: str) -> bool:
     )
 
 
-def with_reach(properties: Mapping[str, str], folders: tuple[str, ...]) -> dict[str, str]:
-    """A row's properties with the folders outside its own; none where it has no file elsewhere."""
+def with_reach(properties: Mapping[str, str], location: str, elsewhere: Iterable[str]) -> dict[str, str]:
+    """A row's properties with the folders outside its own that hold files of it; without, where it has none there."""
     kept = {key: value for key, value in properties.items() if key != READS_ELSEWHERE}
-    return {**kept, READS_ELSEWHERE: "\n".join(folders)} if folders else kept
+    places = (canonical(folder) for folder in elsewhere)
+    outside = sorted({place for place in places if place != location and not is_inside(place, location)})
+    return {**kept, READS_ELSEWHERE: "\n".join(outside)} if outside else kept

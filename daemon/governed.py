@@ -15,6 +15,7 @@ from lakewarden.catalog.system.query import query
 from lakewarden.catalog.system.schema import arrow_type
 from lakewarden.daemon.audit import audited
 from lakewarden.daemon.convert import ConvertRequest, convert_table
+from lakewarden.daemon.revoke import PLANNED, take_back_runs
 from lakewarden.daemon.rollback import rollbacks_of_services
 from lakewarden.daemon.rollback_request import Wanted
 from lakewarden.daemon.rollback_request import request_of as request_of_words
@@ -119,7 +120,8 @@ def _set_rows(services: Services, statement: SetRows, origin: str) -> pa.Table:
         with audited(services, Deed.POLICY, row["name"], origin=origin) as actor:
             where = row["name"] if row["name"].endswith("*") else row["table_id"]
             if statement.policy:
-                set_policy(services.desk, where, dict(statement.policy), actor=actor)
+                row = set_policy(services.desk, where, dict(statement.policy), actor=actor)
+                take_back_runs(services, row, PLANNED, f"the policy of {row.name} changed", ordered=False)
             if statement.owner is not None:
                 set_owner(services.desk, where, statement.owner, actor=actor)
     return pa.table({"name": [row["name"] for row in matched]})

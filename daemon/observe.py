@@ -29,6 +29,7 @@ from lakewarden.catalog.model import (
     TableRow,
     TableState,
 )
+from lakewarden.catalog.reach import with_reach
 from lakewarden.catalog.requests import has_new_requests, record_requests
 from lakewarden.catalog.rollbacks import Undone
 from lakewarden.catalog.schemas import next_schema
@@ -339,6 +340,9 @@ def settled(row: TableRow, look: Look, now: datetime) -> TableRow:
         changed, _ = record_requests(changed, look.seen.properties, rewound=look.rewound)
         if changed.format_ids[-1:] != (look.seen.format_id,):
             changed = replace(changed, format_ids=(*changed.format_ids, look.seen.format_id))
+        reach = with_reach(changed.properties, changed.location or "", look.seen.elsewhere)
+        if reach != changed.properties:
+            changed = replace(changed, properties=reach)
     if look.dropped is not None and row.state in (TableState.ACTIVE, TableState.QUARANTINED):
         changed = replace(changed, state=TableState.DROPPED, state_reason=look.dropped)
     else:

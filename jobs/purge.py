@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from lakewarden.catalog.absence import is_surely_gone
 from lakewarden.catalog.errors import ConflictError, RefusedError, UnavailableError
 from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.purging import MARKER
 from lakewarden.catalog.storage import FileEntry, FileStore, open_store
 from lakewarden.catalog.units import about_bytes, count_of
 from lakewarden.jobs.actions import Purge
 from lakewarden.jobs.base import JobContext, Report
 from lakewarden.jobs.deletion import Deleted, delete_files
 from lakewarden.jobs.observed import observe_at
-from lakewarden.jobs.table_folder import MARKER, TableFolder, look_into, signature, unknown_token
+from lakewarden.jobs.table_folder import TableFolder, look_into, signature, unknown_token
 from lakewarden.jobs.unneeded import inner_tables_at
 
 __all__ = ["purge"]

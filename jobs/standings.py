@@ -26,6 +26,7 @@ class StoredStandings:
     def __init__(self, store: SystemStore) -> None:
         self._store = store
         self._held: tuple[int, dict[str, str]] = (-1, {})
+        self._reaching: tuple[int, tuple[str, ...]] = (-1, ())
         self._pairs: tuple[tuple[int, int], frozenset[tuple[str, str]]] = ((-1, -1), frozenset())
 
     def of(self, table_id: str) -> Standing:
@@ -40,15 +41,12 @@ class StoredStandings:
 
     def readers_of(self, location: str) -> tuple[TableRow, ...]:
         tables = self._store.rows(TABLES)
-        columns = tables.arrow(["table_id", "kind", "properties"])
-        ids = [
-            table_id
-            for table_id, properties in zip(
-                columns["table_id"].to_pylist(), columns["properties"].to_pylist(), strict=True
-            )
-            if any(key == READS_ELSEWHERE for key, _ in properties or ())
-        ]
-        rows = (tables.get(table_id) for table_id in ids)
+        if self._reaching[0] != tables.version:
+            columns = tables.arrow(["table_id", "properties"])
+            keys = zip(columns["table_id"].to_pylist(), columns["properties"].to_pylist(), strict=True)
+            ids = tuple(one for one, pairs in keys if any(key == READS_ELSEWHERE for key, _ in pairs or ()))
+            self._reaching = (tables.version, ids)
+        rows = (tables.get(table_id) for table_id in self._reaching[1])
         return tuple(row for row in rows if row is not None and reads_from(row, location))
 
     def _holders(self) -> dict[str, str]:

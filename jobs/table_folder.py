@@ -13,14 +13,13 @@ from lakewarden.catalog.companions import companion_of
 from lakewarden.catalog.foreign_tables import inner_tables
 from lakewarden.catalog.formats.base import TableReader
 from lakewarden.catalog.formats.delta.names import FOLDER
+from lakewarden.catalog.purging import MARKER
 from lakewarden.catalog.storage import FileEntry, FileStore
 from lakewarden.jobs.placing import Places
 from lakewarden.jobs.unneeded import named_paths
 
-__all__ = ["MARKER", "TableFolder", "look_into", "signature", "unknown_token"]
+__all__ = ["TableFolder", "look_into", "signature", "unknown_token"]
 
-MARKER: Final = "_lakewarden_purging"
-"""A file in the table's folder: its deletion has begun, and the log may be gone in parts."""
 _OF_THE_FORMAT: Final = ("_change_data/", "_delta_index/", "_symlink_format_manifest/")
 _MARKS_OF_WRITERS: Final = ("_SUCCESS", "_committed_", "_started_", "_metadata", "_common_metadata")
 

@@ -16,7 +16,7 @@ from lakewarden.catalog.metastore.base import Metastore
 from lakewarden.catalog.model import Finding, HealthRow, RowKind, Source, TableRow, TableState
 from lakewarden.catalog.places import Place, name_from_location, parse_name, refuse_if_absent
 from lakewarden.catalog.policies import EffectivePolicy
-from lakewarden.catalog.scopes import govern, scopes_by_name
+from lakewarden.catalog.scopes import Governed, govern, scopes_by_name
 from lakewarden.catalog.storage import StorageOptions, canonical
 from lakewarden.catalog.system.base import HEALTH, TABLES, Rows, SystemStore
 
@@ -26,6 +26,7 @@ __all__ = [
     "Inspect",
     "Registered",
     "free_name",
+    "governed_in",
     "known",
     "refuse_taken",
     "row_of",
@@ -167,6 +168,11 @@ def row_of(rows: Rows[TableRow], table_id: str) -> TableRow:
             f"There is no managed table with the id {table_id}.", hint="It may have been removed."
         )
     return row
+
+
+def governed_in(rows: Rows[TableRow], row: TableRow) -> Governed:
+    """A table under the scopes that one version of `lakewarden.tables` has."""
+    return govern(row, scopes_by_name(rows.find(kind=RowKind.SCOPE)))
 
 
 def next_number(rows: Rows[TableRow]) -> int:

@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
+from lakewarden.catalog.absence import is_surely_gone
 from lakewarden.catalog.access import Actor, Deed, require
-from lakewarden.catalog.errors import RefusedError
+from lakewarden.catalog.errors import PreconditionError, RefusedError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.base import Observation
 from lakewarden.catalog.identity import (
@@ -16,8 +17,9 @@ from lakewarden.catalog.identity import (
     identify,
     locations_with,
 )
-from lakewarden.catalog.model import Source, TableRow
+from lakewarden.catalog.model import Source, TableRow, TableState
 from lakewarden.catalog.places import resolve
+from lakewarden.catalog.reach import with_reach
 from lakewarden.catalog.registry.desk import Desk, Registered, free_name, known, row_of, wanted_name
 from lakewarden.catalog.system.base import TABLES, Rows
 
@@ -32,11 +34,13 @@ def register(
     name: str | None = None,
     owner: str | None = None,
     copy: bool = False,
+    moved: bool = False,
     source: Source = Source.REGISTER,
 ) -> Registered:
     """Manage the table at a path or metastore name, observing only until a policy asks for more.
 
-    Repeating it changes nothing; a table whose UUID is known and whose old place is gone has moved and keeps its row.
+    Repeating it changes nothing; a table whose UUID is known and whose old place is gone has moved and keeps its row. Where
+    the old place cannot be seen at all (its disk may be away), a move is followed only if `moved` says so.
     Raises `RefusedError` for what cannot be a row: nothing there, no table, nested in or around a managed table, a
     second live location with a known UUID unless `copy`.
     """
@@ -53,7 +57,7 @@ def register(
             case Known(table_id=table_id, state=state):
                 return known(rows, table_id, state)
             case Moved(table_id=table_id) if not copy:
-                return [_moved(desk, row_of(rows, table_id), place.location, actor)]
+                return [_moved(desk, row_of(rows, table_id), place.location, actor, told=moved)]
             case Copy(name=twin, location=other) if not copy:
                 raise RefusedError(
                     f"{place.location} carries the same table UUID as {twin} at {other}.",
@@ -69,7 +73,14 @@ def register(
             actor=actor,
         )
         require(actor, Deed.REGISTER, row)
-        return [desk.judge(rows, replace(row, format=reader.format, format_ids=_ids(format_id)), seen)]
+        elsewhere = seen.elsewhere if isinstance(seen, Observation) else ()
+        row = replace(
+            row,
+            format=reader.format,
+            format_ids=_ids(format_id),
+            properties=with_reach(row.properties, place.location, elsewhere),
+        )
+        return [desk.judge(rows, row, seen)]
 
     done = desk.store.edit(TABLES, change, because=f"register {where}")
     reach("registry.row")
@@ -79,8 +90,19 @@ def register(
     return Registered(row=row, health=health, created=any(one.table_id == row.table_id for one in done.rows))
 
 
-def _moved(desk: Desk, row: TableRow, location: str, actor: Actor) -> TableRow:
+def _moved(desk: Desk, row: TableRow, location: str, actor: Actor, *, told: bool) -> TableRow:
     require(actor, Deed.REGISTER, row)
+    if row.state is TableState.PURGING:
+        raise PreconditionError(
+            f"{location} is {row.name}, which was dropped; {row.state_reason}.",
+            hint=f"`lakewarden tables undrop {row.table_id}` first, then register it here.",
+        )
+    old = row.location or ""
+    if not told and not is_surely_gone(old, desk.storage(old)):
+        raise RefusedError(
+            f"{location} carries the same table UUID as {row.name} at {old}, which cannot be seen: its disk may be away.",
+            hint="If the table has moved here for good, repeat with --moved; if it is a copy, with --copy.",
+        )
     aliases = tuple(dict.fromkeys((*row.aliases, row.location or "")))
     return desk.touched(replace(row, location=location, aliases=aliases), actor)
 

@@ -7,58 +7,95 @@ from datetime import timedelta
 from lakewarden.catalog.access import Actor, Deed, require
 from lakewarden.catalog.aside import taken_in
 from lakewarden.catalog.errors import PreconditionError, RefusedError
+from lakewarden.catalog.formats.base import Observation
+from lakewarden.catalog.heads import head_seen
 from lakewarden.catalog.identity import INDEX_COLUMNS, check_nesting
 from lakewarden.catalog.model import Source, TableRow, TableState
 from lakewarden.catalog.places import parse_name
-from lakewarden.catalog.purging import PURGE_AFTER, PURGE_VERSION
-from lakewarden.catalog.registry.desk import GONE, Desk, refuse_taken, row_of, without
+from lakewarden.catalog.purging import (
+    MARKER,
+    PURGE_AFTER,
+    PURGE_HEAD,
+    PURGE_UNKNOWN,
+    PURGE_VERSION,
+    PURGING_KEYS,
+)
+from lakewarden.catalog.registry.desk import GONE, Desk, governed_in, refuse_taken, row_of, without
+from lakewarden.catalog.storage import open_store
 from lakewarden.catalog.system.base import TABLES, Rows
 
 __all__ = ["begin_purge", "drop", "purged", "rename", "undrop"]
 
 
 def drop(desk: Desk, where: str, *, actor: Actor) -> TableRow:
-    """Stop managing a table; its data and log stay as they are."""
+    """Stop managing a table; its data and log stay as they are.
+
+    A table under legal hold leaves only by an admin: nobody else may take it where the hold does not reach.
+    """
     row = _not_ours(desk.resolve(where))
     reason = "dropped from management; files untouched"
-    return desk.change_row(
-        row,
-        actor,
-        Deed.DROP,
-        lambda current: replace(current, state=TableState.DROPPED, state_reason=reason),
-        because=f"drop {row.name}",
-    )
+
+    def dropped(rows: Rows[TableRow]) -> Iterable[TableRow]:
+        current = row_of(rows, row.table_id)
+        require(actor, Deed.DROP, current)
+        if not actor.admin:
+            _refuse_held(rows, current)
+        return [desk.touched(replace(current, state=TableState.DROPPED, state_reason=reason), actor)]
+
+    desk.store.edit(TABLES, dropped, because=f"drop {row.name}")
+    return desk.get(row.table_id)
 
 
-def begin_purge(desk: Desk, where: str, *, actor: Actor, expected_version: int, grace: timedelta) -> TableRow:
+def begin_purge(
+    desk: Desk,
+    where: str,
+    *,
+    actor: Actor,
+    expected_version: int,
+    grace: timedelta,
+    unknown: str | None = None,
+) -> TableRow:
     """Drop a table and, after a grace period in which `undrop` works, delete its files.
 
-    `expected_version` is the version the dry run showed; another head raises `PreconditionError`, as does a hold.
+    `expected_version` is the version the dry run showed, `unknown` the token of the files in the folder that the log does
+    not name and that may go along (None: there are none). Another head raises `PreconditionError`, as does a hold.
     """
     row = _not_ours(desk.resolve(where))
     location = row.location or ""
-    probe = desk.reader_at(location, row.name).probe(location, seen=expected_version)
-    if probe.moved or probe.latest != expected_version:
+    seen = desk.reader_at(location, row.name).observe(location)
+    if not isinstance(seen, Observation) or seen.version != expected_version:
         raise PreconditionError(
             f"{row.name} is no longer at version {expected_version}.",
             hint="Repeat the dry run and look again.",
         )
     due = desk.clock.now() + grace
+    marks = {
+        PURGE_AFTER: due.isoformat(),
+        PURGE_VERSION: str(expected_version),
+        PURGE_HEAD: head_seen(seen),
+        **({} if unknown is None else {PURGE_UNKNOWN: unknown}),
+    }
 
-    def purging(current: TableRow) -> TableRow:
-        if current.hold is not None:
-            raise PreconditionError(
-                f"{current.name} is under legal hold: {current.hold}.", hint="Lift it first."
-            )
-        marks = {PURGE_AFTER: due.isoformat(), PURGE_VERSION: str(expected_version)}
-        return replace(
+    def purging(rows: Rows[TableRow]) -> Iterable[TableRow]:
+        current = row_of(rows, row.table_id)
+        require(actor, Deed.DROP, current)
+        _refuse_held(rows, current)
+        going = replace(
             current,
             state=TableState.PURGING,
             state_reason=f"its files will be deleted after {due:%Y-%m-%d %H:%M} UTC",
-            properties={**current.properties, **marks},
+            properties={**_unmarked(current.properties), **marks},
         )
+        return [desk.touched(going, actor)]
 
-    return desk.change_row(row, actor, Deed.DROP, purging, because=f"purge {row.name}")
+    desk.store.edit(TABLES, purging, because=f"purge {row.name}")
+    return desk.get(row.table_id)
+
+
+def _refuse_held(rows: Rows[TableRow], row: TableRow) -> None:
+    held = governed_in(rows, row).hold
+    if held is not None:
+        raise PreconditionError(f"{row.name} is under legal hold: {held}.", hint="An admin can lift it.")
 
 
 def purged(desk: Desk, table_id: str, *, actor: Actor) -> TableRow:
@@ -82,6 +119,7 @@ def undrop(desk: Desk, where: str, *, actor: Actor) -> TableRow:
     if row.state not in GONE:
         return row
     location = row.location or ""
+    _refuse_begun(desk, row)
     seen = desk.reader_at(location, row.name).observe(location)
 
     def back(rows: Rows[TableRow]) -> Iterable[TableRow]:
@@ -98,7 +136,29 @@ def undrop(desk: Desk, where: str, *, actor: Actor) -> TableRow:
         return [desk.judge(rows, desk.touched(active, actor), seen)]
 
     desk.store.edit(TABLES, back, because=f"undrop {row.name}")
+    try:
+        # A worker puts up its mark, then asks once more whether it may, then deletes: without a mark by now, it may not.
+        _refuse_begun(desk, row)
+    except PreconditionError:
+        desk.store.edit(TABLES, lambda rows: _as_before(rows, row), because=f"{row.name} cannot be undropped")
+        raise
     return desk.get(row.table_id)
+
+
+def _refuse_begun(desk: Desk, row: TableRow) -> None:
+    if row.state is TableState.PURGING and open_store(
+        row.location or "", desk.storage(row.location or "")
+    ).exists(MARKER):
+        raise PreconditionError(
+            f"The deletion of {row.name} has begun: some of its files may be gone.",
+            hint="`lakewarden jobs list` shows how far it is; restore the rest from a backup.",
+        )
+
+
+def _as_before(rows: Rows[TableRow], row: TableRow) -> Iterable[TableRow]:
+    """The row as it was, unless somebody has changed it since it came back."""
+    current = row_of(rows, row.table_id)
+    return [row] if current.state not in GONE else []
 
 
 def rename(desk: Desk, where: str, new_name: str, *, actor: Actor) -> TableRow:
@@ -113,14 +173,23 @@ def rename(desk: Desk, where: str, new_name: str, *, actor: Actor) -> TableRow:
         require(actor, Deed.RENAME, current)
         refuse_taken(rows, wanted, except_for=row.table_id)
         aliases = tuple(dict.fromkeys((*current.aliases, current.name)))
-        return [desk.touched(replace(current, name=wanted, aliases=aliases), actor)]
+        new = replace(current, name=wanted, aliases=aliases)
+        return [desk.touched(_carried(rows, current, new), actor)]
 
     desk.store.edit(TABLES, renamed, because=f"rename {row.name} to {wanted}")
     return desk.get(row.table_id)
 
 
+def _carried(rows: Rows[TableRow], before: TableRow, after: TableRow) -> TableRow:
+    """The row under its new name with every hold and pause that it was under: a rename escapes none."""
+    old, new = governed_in(rows, before), governed_in(rows, after)
+    held = after.hold if new.hold is not None else old.hold
+    paused = after.paused if new.paused is not None else old.paused
+    return replace(after, hold=held, paused=paused)
+
+
 def _unmarked(properties: Mapping[str, str]) -> dict[str, str]:
-    return {key: value for key, value in properties.items() if key not in (PURGE_AFTER, PURGE_VERSION)}
+    return {key: value for key, value in properties.items() if key not in PURGING_KEYS}
 
 
 def _not_ours(row: TableRow) -> TableRow:

@@ -12,6 +12,7 @@ from lakewarden.catalog.scopes import is_scope
 from lakewarden.daemon.audit import audited
 from lakewarden.daemon.cli.common import Home, opened
 from lakewarden.daemon.cli.output import Format, Output, note, show, show_one
+from lakewarden.daemon.revoke import HELD, PLANNED, take_back_runs
 
 __all__ = ["add_to"]
 
@@ -66,6 +67,7 @@ def policy_set(
     services = opened(home)
     with audited(services, Deed.POLICY, where) as actor:
         row = set_policy(services.desk, where, values, actor=actor)
+    take_back_runs(services, row, PLANNED, f"the policy of {row.name} changed", ordered=False)
     note(f"Policy of {row.name} set.")
     show_one({"name": row.name, "policy": row.policy}, format=output)
 
@@ -93,4 +95,6 @@ def hold(
     services = opened(home)
     with audited(services, Deed.HOLD, where) as actor:
         row = set_hold(services.desk, where, reason, actor=actor)
+    if reason is not None:
+        take_back_runs(services, row, HELD, f"{row.name} came under legal hold ({reason})")
     show_one({"name": row.name, "hold": row.hold}, format=output)

@@ -9,6 +9,7 @@ from lakewarden.catalog.registry.govern import set_pause
 from lakewarden.daemon.audit import audited
 from lakewarden.daemon.cli.common import Home, opened
 from lakewarden.daemon.cli.output import Format, Output, show_one
+from lakewarden.daemon.revoke import EVERYTHING, take_back_runs
 
 app = typer.Typer(rich_markup_mode=None)
 Scope = Annotated[str, typer.Argument(help="A table, a namespace (db.*) or everything (*).")]
@@ -25,6 +26,7 @@ def pause(
     services = opened(home)
     with audited(services, Deed.PAUSE, where) as actor:
         row = set_pause(services.desk, where, reason, actor=actor)
+    take_back_runs(services, row, EVERYTHING, f"{row.name} was paused ({reason})")
     show_one({"name": row.name, "paused": row.paused}, format=output)
 
 

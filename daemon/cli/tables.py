@@ -21,6 +21,8 @@ from lakewarden.daemon.cli.common import DryRun, Home, Table, Yes, confirm, open
 from lakewarden.daemon.cli.output import Format, Output, note, plain, show, show_one
 from lakewarden.daemon.convert import ConvertRequest, Foreseen, convert_table, foresee_conversion
 from lakewarden.daemon.discover import candidates
+from lakewarden.daemon.purge import foresee_purge, require_consent
+from lakewarden.daemon.revoke import EVERYTHING, PLANNED, PURGES, take_back_runs
 
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Register, convert, look at and govern tables."
@@ -38,13 +40,18 @@ def register(
     name: Name = None,
     owner: Owner = None,
     copy: Annotated[bool, typer.Option("--copy", help="It is a copy that shall live its own life.")] = False,
+    moved: Annotated[
+        bool, typer.Option("--moved", help="It has moved here for good, although its old disk is away.")
+    ] = False,
     home: Home = None,
     output: Output = Format.TABLE,
 ) -> None:
     """Manage an existing Delta table, observing only until a policy asks for more."""
     services = opened(home)
     with audited(services, Deed.REGISTER, where) as actor:
-        done = register_table(services.desk, where, actor=actor, name=name, owner=owner, copy=copy)
+        done = register_table(
+            services.desk, where, actor=actor, name=name, owner=owner, copy=copy, moved=moved
+        )
     note(f"{'Registered' if done.created else 'Already managed:'} {done.row.name} ({done.row.state}).")
     show_one(_with_health(done), format=output)
 
@@ -125,6 +132,12 @@ def drop(
     at_version: Annotated[
         int | None, typer.Option("--at-version", help="With --purge: the version the dry run showed.")
     ] = None,
+    unknown_files: Annotated[
+        str | None,
+        typer.Option(
+            "--unknown-files", help="With --purge: delete these as well, by the token of the dry run."
+        ),
+    ] = None,
     dry_run: DryRun = False,
     yes: Yes = False,
     home: Home = None,
@@ -134,10 +147,12 @@ def drop(
     services = opened(home)
     row = services.desk.resolve(where)
     if dry_run:
-        seen = services.desk.reader_at(row.location or "", row.name).observe(row.location or "")
-        counts = {key: getattr(seen, key, None) for key in ("version", "files", "bytes", "tombstones")}
-        note("Nothing was changed. To delete the files: --purge --at-version VERSION --yes.")
-        show_one({"name": row.name, "location": row.location, **counts}, format=output)
+        foreseen = foresee_purge(services, row)
+        token = "" if foreseen["unknown_token"] is None else f" --unknown-files {foreseen['unknown_token']}"
+        note(
+            f"Nothing was changed. To delete the files: --purge --at-version {foreseen['version']}{token} --yes."
+        )
+        show_one(foreseen, format=output)
         return
     if purge and at_version is None:
         raise ConsentError(
@@ -148,9 +163,18 @@ def drop(
     with audited(services, Deed.DROP, row.name) as actor:
         if purge and at_version is not None:
             grace = services.settings.purge_grace
-            row = begin_purge(services.desk, where, actor=actor, expected_version=at_version, grace=grace)
+            require_consent(services, row, unknown_files)
+            row = begin_purge(
+                services.desk,
+                where,
+                actor=actor,
+                expected_version=at_version,
+                grace=grace,
+                unknown=unknown_files,
+            )
         else:
             row = drop_table(services.desk, where, actor=actor)
+    take_back_runs(services, row, EVERYTHING, f"{row.name} was dropped")
     show_one(row, format=output)
 
 
@@ -160,6 +184,7 @@ def undrop(where: Table, home: Home = None, output: Output = Format.TABLE) -> No
     services = opened(home)
     with audited(services, Deed.UNDROP, where) as actor:
         row = undrop_table(services.desk, where, actor=actor)
+    take_back_runs(services, row, PURGES, f"{row.name} was undropped")
     show_one(row, format=output)
 
 
@@ -169,6 +194,7 @@ def rename(where: Table, new_name: str, home: Home = None, output: Output = Form
     services = opened(home)
     with audited(services, Deed.RENAME, where) as actor:
         row = rename_table(services.desk, where, new_name, actor=actor)
+    take_back_runs(services, row, PLANNED, f"it is called {row.name} now", ordered=False)
     show_one(row, format=output)
 
 

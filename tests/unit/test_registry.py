@@ -1,13 +1,11 @@
 """How tables come under management and leave it: the use cases on the stores' in-memory implementations."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from lakewarden.catalog.access import Actor
-from lakewarden.catalog.clock import ManualClock
 from lakewarden.catalog.errors import (
     LakewardenError,
     NotAllowedError,
@@ -16,9 +14,8 @@ from lakewarden.catalog.errors import (
     RefusedError,
     UsageError,
 )
-from lakewarden.catalog.formats.base import LogProblem, Observation
-from lakewarden.catalog.model import Finding, Mode, OnRollback, Severity, Source, TableRow, TableState
-from lakewarden.catalog.policies import EffectivePolicy
+from lakewarden.catalog.formats.base import LogProblem
+from lakewarden.catalog.model import Mode, OnRollback, Source, TableState
 from lakewarden.catalog.registry.convert import (
     WantedConversion,
     begin_conversion,
@@ -37,22 +34,9 @@ from lakewarden.catalog.registry.govern import (
 )
 from lakewarden.catalog.registry.register import register
 from lakewarden.catalog.registry.remove import begin_purge, drop, purged, rename, undrop
-from lakewarden.catalog.storage import StorageOptions, canonical
 from lakewarden.catalog.system.base import HEALTH, TABLES
-from lakewarden.catalog.system.fake import FakeSystemStore
-from lakewarden.catalog.system.rows import system_rows
+from support.desks import ANA, BO, NOW, ROOT, folder, made_desk
 from support.tables import FakeReader, observation
-
-NOW = datetime(2026, 6, 1, tzinfo=UTC)
-ANA = Actor(name="ana", admin=False, origin="test")
-BO = Actor(name="bo", admin=False, origin="test")
-ROOT = Actor(name="root", admin=True, origin="test")
-
-
-def inspect(row: TableRow, policy: EffectivePolicy, seen: Observation | LogProblem) -> tuple[Finding, ...]:
-    if isinstance(seen, LogProblem):
-        return (Finding(check=seen.check, severity=Severity.ERROR, message=seen.message, since=NOW),)
-    return ()
 
 
 @pytest.fixture
@@ -62,21 +46,7 @@ def reader() -> FakeReader:
 
 @pytest.fixture
 def desk(reader: FakeReader) -> Desk:
-    store = FakeSystemStore()
-    store.create(system_rows(store, now=NOW, actor="root"))
-    return Desk(
-        store=store, readers=(reader,), metastore=None, clock=ManualClock(moment=NOW), inspect=inspect,
-        storage=lambda _: StorageOptions(),
-    )  # fmt: skip
-
-
-def folder(reader: FakeReader, path: Path, *, uuid: str | None = None) -> str:
-    """A table on disk as far as anybody looks: a folder that exists and that the reader knows."""
-    path.mkdir(parents=True)
-    location = canonical(str(path))
-    seen = observation(location, NOW)
-    reader.tables[location] = seen if uuid is None else replace(seen, format_id=uuid)
-    return location
+    return made_desk(reader)
 
 
 def test_a_registered_table_gets_the_next_row_its_health_and_is_only_observed(
@@ -148,6 +118,7 @@ def test_a_moved_table_keeps_its_row_and_remembers_where_it_was(
     old = folder(reader, tmp_path / "old", uuid="u")
     first = register(desk, old, actor=ANA)
     del reader.tables[old]
+    (tmp_path / "old").rmdir()
     moved = register(desk, folder(reader, tmp_path / "new", uuid="u"), actor=ANA)
     assert moved.row.table_id == first.row.table_id
     assert moved.row.aliases == (old,)
@@ -239,7 +210,7 @@ def test_a_purge_needs_the_version_of_its_dry_run_and_respects_a_hold(
     with pytest.raises(PreconditionError, match="no longer at version 0"):
         begin_purge(desk, "default.t", actor=ANA, expected_version=0, grace=timedelta(0))
     set_hold(desk, "default.t", "case 4711", actor=ROOT)
-    with pytest.raises(PreconditionError, match="legal hold: case 4711"):
+    with pytest.raises(PreconditionError, match="legal hold: default.t: case 4711"):
         begin_purge(desk, "default.t", actor=ANA, expected_version=3, grace=timedelta(0))
 
 

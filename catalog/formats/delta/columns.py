@@ -18,6 +18,7 @@ from lakewarden.catalog.formats.delta.state import (
     file_key,
     without_live,
 )
+from lakewarden.catalog.reach import common_folders, folder_elsewhere
 
 __all__ = ["field_of", "rows_of", "state_of"]
 
@@ -31,11 +32,17 @@ def state_of(batches: Iterable[FileBatch], partition_columns: Sequence[str], *, 
     `written_ms`, the checkpoint's time, stands in where a removal does not say when: no removal is thought too old.
     """
     live, dead = [LIVE.empty_table()], [DEAD.empty_table()]
+    elsewhere: tuple[str, ...] = ()
     for batch in batches:
-        live.append(_live(batch.adds, sorted(partition_columns)))
+        paths = _decoded(field_of(batch.adds, "path", pa.string()))
+        folders = (folder for path in paths if (folder := folder_elsewhere(path)) is not None)
+        elsewhere = common_folders((*elsewhere, *folders))
+        live.append(_live(batch.adds, paths, sorted(partition_columns)))
         dead.append(_dead(batch.removes, written_ms))
     alive = pa.concat_tables(live).combine_chunks()
-    return FileState(live=alive, dead=without_live(_latest(pa.concat_tables(dead)), alive))
+    return FileState(
+        live=alive, dead=without_live(_latest(pa.concat_tables(dead)), alive), elsewhere=elsewhere
+    )
 
 
 def field_of(rows: pa.StructArray, name: str, type_: pa.DataType) -> pa.Array:
@@ -59,8 +66,7 @@ def rows_of(adds: pa.StructArray) -> pa.Array:
     return found
 
 
-def _live(adds: pa.StructArray, partition_columns: Sequence[str]) -> pa.Table:
-    paths = _decoded(field_of(adds, "path", pa.string()))
+def _live(adds: pa.StructArray, paths: Sequence[str], partition_columns: Sequence[str]) -> pa.Table:
     keys = path_keys = [hash(path) for path in paths]
     deleted, has_vector = pa.repeat(pa.scalar(0), len(adds)), pa.repeat(pa.scalar(False), len(adds))
     if adds.type.get_field_index("deletionVector") >= 0:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewarden.catalog.formats.delta.actions import AddFile, RemoveFile
+from lakewarden.catalog.reach import common_folders, folder_elsewhere
 
 __all__ = ["DEAD", "LIVE", "NULL", "SEPARATOR", "Changes", "FileState", "apply", "partition_key"]
 
@@ -54,10 +55,12 @@ def partition_key(values: tuple[tuple[str, str | None], ...]) -> int:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FileState:
-    """Live files (`LIVE`, one row per key) and removed ones (`DEAD`, one row per path, none of them live)."""
+    """Live files (`LIVE`, one row per key) and removed ones (`DEAD`, one row per path, none of them live). `elsewhere` are
+    folders of files that were named by absolute paths, one per storage."""
 
     live: pa.Table
     dead: pa.Table
+    elsewhere: tuple[str, ...] = ()
 
     @classmethod
     def empty(cls) -> "FileState":
@@ -66,7 +69,11 @@ class FileState:
     def with_forgotten(self, dead: pa.Table) -> "FileState":
         """The state with the removed files (`DEAD`) that commits tell of; they know better than a checkpoint when."""
         rest = self.dead.filter(pc.invert(pc.is_in(self.dead["path"], dead["path"])))
-        return FileState(live=self.live, dead=without_live(pa.concat_tables([rest, dead]), self.live))
+        return FileState(
+            live=self.live,
+            dead=without_live(pa.concat_tables([rest, dead]), self.live),
+            elsewhere=self.elsewhere,
+        )
 
     @property
     def nbytes(self) -> int:
@@ -82,6 +89,7 @@ class Changes:
             name: array("q") for name in ("key", "path", "partition", "size", "rows", "deleted", "ms")
         }
         self._is_add, self._vector = bytearray(), bytearray()
+        self.elsewhere: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self._is_add)
@@ -89,6 +97,9 @@ class Changes:
     def add(self, action: AddFile) -> None:
         """Append an added file."""
         vector = action.vector
+        folder = folder_elsewhere(action.path)
+        if folder is not None and folder not in self.elsewhere:
+            self.elsewhere = common_folders((*self.elsewhere, folder))
         self._append(
             file_key(action.path, vector.key if vector else None),
             hash(action.path),
@@ -146,7 +157,11 @@ def apply(state: FileState, changes: Changes) -> FileState:
     removals = changes.last_per("path", adds=False)
     gone = removals.rename_columns({"ms": "removed_ms"}).select(DEAD.names).cast(DEAD)
     earlier = state.dead.filter(pc.invert(pc.is_in(state.dead["path"], gone["path"])))
-    return FileState(live=live, dead=without_live(pa.concat_tables([earlier, gone]), live))
+    return FileState(
+        live=live,
+        dead=without_live(pa.concat_tables([earlier, gone]), live),
+        elsewhere=common_folders((*state.elsewhere, *changes.elsewhere)),
+    )
 
 
 def without_live(dead: pa.Table, live: pa.Table) -> pa.Table:

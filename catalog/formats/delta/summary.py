@@ -58,6 +58,7 @@ def observation_of(location: str, replayed: Replayed, segment: Segment) -> Obser
         last_vacuum_at=history.last_vacuum_at,
         last_compaction_at=history.last_compaction_at,
         last_write_at=history.last_write_at,
+        elsewhere=replayed.files.elsewhere,
         warnings=(*segment.warnings, *replayed.warnings, *_unreadable(replayed.protocol)),
     )
 

@@ -1,0 +1,264 @@
+"""What is decided and queued, and then forbidden, changed or made anew: the worker finds out before it deletes anything."""
+
+import shutil
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from lakewarden.catalog.formats.delta.reader import DeltaReader
+from lakewarden.catalog.model import Outcome, TableState
+from lakewarden.catalog.state.base import Result
+from lakewarden.catalog.system.base import TABLES
+from lakewarden.jobs.runner import Finished
+from support.commands import caller
+from support.estate import Estate, numbers, overwritten, rows
+
+AHEAD = timedelta(days=30)
+
+
+@pytest.fixture
+def estate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> Estate:
+    made = Estate(tmp_path / "home", caller(tmp_path / "home", monkeypatch, capfdbinary), ahead=AHEAD)
+    made.must("init")
+    return made
+
+
+@pytest.fixture
+def folder(estate: Estate, tmp_path: Path) -> Path:
+    """`db.t`, managed, with files that a vacuum would delete."""
+    place = tmp_path / "lake" / "t"
+    overwritten(place)
+    (tmp_path / "lake" / "beside").mkdir()
+    estate.must("tables", "register", str(place), "--name", "db.t")
+    estate.must("tables", "policy", "set", "db.t", "mode=manage")
+    return place
+
+
+def files(folder: Path) -> set[str]:
+    return {path.name for path in folder.rglob("*.parquet")}
+
+
+def finished(done: Finished | None) -> Result:
+    assert done is not None
+    return done.result
+
+
+def dropped(estate: Estate, folder: Path, *more: str) -> None:
+    """Drop it with its files, and wait until the grace period is over."""
+    at = str(DeltaTable(str(folder)).version())
+    estate.must("tables", "drop", "db.t", "--purge", "--at-version", at, "--yes", *more)
+
+
+def test_the_counter_proof_an_allowed_vacuum_and_an_allowed_purge_delete(
+    estate: Estate, folder: Path
+) -> None:
+    estate.queue("db.t", estate.vacuum("db.t"))
+    done = finished(estate.work())
+    assert (done.outcome, done.actual_files) == (Outcome.SUCCEEDED, 3), done
+    assert len(files(folder)) == 1
+    dropped(estate, folder)
+    estate.queue("db.t", estate.purge("db.t"))
+    assert finished(estate.work()).outcome is Outcome.SUCCEEDED
+    assert not folder.exists()
+
+
+COMMANDS = {
+    "legal hold": ("tables", "hold", "db.t", "--reason", "case 4711"),
+    "legal hold of its namespace": ("tables", "hold", "db.*", "--reason", "case 4711"),
+    "a longer promise": ("tables", "policy", "set", "db.t", "rollback.promise=365 days"),
+    "a longer retention of all": ("tables", "policy", "set", "*", "vacuum.retention=365 days"),
+    "pause of all": ("pause", "*"),
+    "observe only": ("tables", "policy", "set", "db.t", "mode=observe"),
+    "vacuum switched off": ("tables", "policy", "set", "db.t", "vacuum.enabled=no"),
+    "dropped": ("tables", "drop", "db.t", "--yes"),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_a_queued_vacuum_is_taken_back_by_the_command_that_forbids_it(
+    estate: Estate, folder: Path, command: tuple[str, ...]
+) -> None:
+    before = files(folder)
+    run_id = estate.queue("db.t", estate.vacuum("db.t"))
+    estate.must(*command)
+    assert estate.result(run_id).outcome is Outcome.SKIPPED
+    assert "taken back before it began" in (estate.result(run_id).message or "")
+    assert estate.work() is None
+    assert files(folder) == before
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_what_was_forbidden_is_not_done_even_if_the_run_stayed_in_the_queue(
+    estate: Estate, folder: Path, command: tuple[str, ...]
+) -> None:
+    before, action = files(folder), estate.vacuum("db.t")
+    estate.must(*command)
+    estate.queue("db.t", action)
+    done = finished(estate.work())
+    assert (done.outcome, done.error_class) == (Outcome.FAILED, "RevokedError"), done
+    assert files(folder) == before
+
+
+def test_a_longer_promise_of_a_derived_table_counts_too(estate: Estate, folder: Path, tmp_path: Path) -> None:
+    before, action = files(folder), estate.vacuum("db.t")
+    write_deltalake(str(tmp_path / "lake" / "derived"), numbers(0))
+    estate.must("tables", "register", str(tmp_path / "lake" / "derived"), "--name", "db.derived")
+    estate.must("tables", "policy", "set", "db.derived", "rollback.promise=300 days")
+    estate.must("lineage", "declare", "db.derived", "--upstream", "db.t", "--on-rollback", "plan")
+    estate.queue("db.t", action)
+    assert "has to keep more by now" in (finished(estate.work()).message or "")
+    assert files(folder) == before
+
+
+def test_a_purge_that_is_undropped_is_taken_back(estate: Estate, folder: Path) -> None:
+    dropped(estate, folder)
+    action = estate.purge("db.t")
+    run_id = estate.queue("db.t", action)
+    estate.must("tables", "undrop", "db.t")
+    assert "was undropped" in (estate.result(run_id).message or "")
+    assert estate.work() is None
+    estate.queue("db.t", action)  # one that was left lying
+    assert "is active" in (finished(estate.work()).message or "")
+    assert rows(folder) == list(range(30, 40))
+
+
+def test_a_purge_of_a_table_made_anew_in_its_grace_period_deletes_nothing(
+    estate: Estate, folder: Path
+) -> None:
+    dropped(estate, folder)
+    version = DeltaTable(str(folder)).version()
+    shutil.rmtree(folder)
+    for number in range(version + 1):
+        write_deltalake(str(folder), numbers(number), mode="overwrite")
+    (folder / "exports").mkdir()
+    (folder / "exports" / "precious.csv").write_text("mine")
+    estate.queue("db.t", estate.purge("db.t"))
+    done = finished(estate.work())
+    assert done.outcome is Outcome.FAILED and "is another table" in (done.message or "")
+    assert (folder / "exports" / "precious.csv").read_text() == "mine"
+    assert len(rows(folder)) == 10 and len(files(folder)) == version + 1
+
+
+def test_unknown_files_in_the_folder_are_deleted_only_by_a_consent_that_names_them(
+    estate: Estate, folder: Path
+) -> None:
+    (folder / "exports").mkdir()
+    (folder / "exports" / "precious.csv").write_text("mine")
+    version = str(DeltaTable(str(folder)).version())
+    drop = ("tables", "drop", "db.t", "--purge", "--at-version", version, "--yes")
+    refused = estate.said(*drop)
+    assert refused.code == 4 and "exports/precious.csv" in refused.err
+    assert estate.is_state("db.t", TableState.ACTIVE)
+    dry = estate.must("tables", "drop", "db.t", "--purge", "--dry-run", "-o", "json").json
+    assert (dry["unknown_files"], dry["unknown_shown"]) == (1, ["exports/precious.csv"])
+    estate.must(*drop, "--unknown-files", dry["unknown_token"])
+    (folder / "exports" / "later.csv").write_text("mine, too")
+    estate.queue("db.t", estate.purge("db.t"))
+    assert "nobody agreed" in (finished(estate.work()).message or "")
+    assert (folder / "exports" / "later.csv").exists() and rows(folder)
+    (folder / "exports" / "later.csv").unlink()
+    estate.queue("db.t", estate.purge("db.t"))
+    assert finished(estate.work()).outcome is Outcome.SUCCEEDED
+    assert not folder.exists()
+
+
+def test_a_table_that_was_rescued_from_its_purge_is_not_followed_and_a_refusal_changes_nothing(
+    estate: Estate, folder: Path, tmp_path: Path
+) -> None:
+    dropped(estate, folder)
+    rescued = tmp_path / "lake" / "rescued"
+    folder.rename(rescued)
+    before = estate.services.store.rows(TABLES).version
+    refused = estate.said("tables", "register", str(rescued))
+    assert refused.code == 4 and "undrop" in refused.err
+    assert estate.row("db.t").location == f"file://{folder}"
+    assert estate.services.store.rows(TABLES).version == before
+    estate.queue("db.t", estate.purge("db.t"))
+    estate.work()
+    assert len(rows(rescued)) == 10
+
+
+def test_a_move_is_not_followed_while_the_old_place_does_not_answer(
+    estate: Estate, folder: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    (tmp_path / "lake").rename(tmp_path / "lake, away")
+    (tmp_path / "lake").mkdir()  # what a mount point looks like without its disk
+    refused = estate.said("tables", "register", str(copy))
+    assert refused.code == 5 and "its disk may be away" in refused.err
+    assert estate.row("db.t").location == f"file://{folder}"
+    estate.must("tables", "register", str(copy), "--moved")
+    assert estate.row("db.t").location == f"file://{copy}"
+
+
+def test_a_table_replaced_by_a_copy_of_the_same_version_is_another_table(
+    estate: Estate, folder: Path, tmp_path: Path
+) -> None:
+    older = tmp_path / "older"
+    shutil.copytree(folder, older)
+    action = estate.vacuum("db.t")
+    last = older / "_delta_log" / f"{action.requires:020d}.json"
+    last.unlink()
+    write_deltalake(str(older), numbers(70), mode="overwrite")  # another commit of the same number
+    shutil.rmtree(folder)
+    older.rename(folder)
+    before, estate.reader = files(folder), DeltaReader()  # a worker that has not seen it before
+    estate.queue("db.t", action)
+    assert "is another table" in (finished(estate.work()).message or "")
+    assert files(folder) == before
+
+
+def test_a_purge_with_its_disk_away_does_not_count_as_done(
+    estate: Estate, folder: Path, tmp_path: Path
+) -> None:
+    dropped(estate, folder)
+    (tmp_path / "lake").rename(tmp_path / "lake, away")
+    estate.queue("db.t", estate.purge("db.t"))
+    done = finished(estate.work())
+    assert done.outcome is Outcome.FAILED and "cannot be seen" in (done.message or "")
+    assert estate.is_state("db.t", TableState.PURGING)
+
+
+def test_a_table_with_a_clone_among_the_managed_ones_is_not_purged(
+    estate: Estate, folder: Path, tmp_path: Path
+) -> None:
+    clone = shallow_clone(folder, tmp_path / "lake" / "clone")
+    estate.must("tables", "register", str(clone), "--name", "db.clone")
+    dropped(estate, folder)
+    estate.queue("db.t", estate.purge("db.t"))
+    assert "db.clone reads files of db.t" in (finished(estate.work()).message or "")
+    assert len(rows(folder)) == 10
+
+
+def test_vacuum_keeps_what_a_registered_shallow_clone_names(
+    estate: Estate, folder: Path, tmp_path: Path
+) -> None:
+    (named,) = DeltaTable(str(folder), version=1).file_uris()
+    clone = shallow_clone(folder, tmp_path / "lake" / "clone", version=1)
+    estate.must("tables", "register", str(clone), "--name", "db.clone")
+    estate.queue("db.t", estate.vacuum("db.t"))
+    assert finished(estate.work()).actual_files == 2
+    assert Path(named.removeprefix("file://")).exists()
+
+
+def shallow_clone(source: Path, target: Path, version: int | None = None) -> Path:
+    """A table whose log names the source's files by absolute paths, as SHALLOW CLONE makes it."""
+    table = DeltaTable(str(source), version=version)
+    log = target / "_delta_log"
+    log.mkdir(parents=True)
+    first = (source / "_delta_log" / f"{0:020d}.json").read_text().splitlines()
+    kept = [line for line in first if '"protocol"' in line or '"metaData"' in line]
+    old_id = str(table.metadata().id)
+    adds = [
+        f'{{"add":{{"path":"{uri.removeprefix("file://")}","partitionValues":{{}},"size":'
+        f'{Path(uri.removeprefix("file://")).stat().st_size},"modificationTime":1,"dataChange":true}}}}'
+        for uri in table.file_uris()
+    ]
+    lines = [line.replace(old_id, "11111111-2222-3333-4444-555555555555") for line in kept]
+    (log / f"{0:020d}.json").write_text("\n".join([*lines, *adds]) + "\n")
+    return target
