@@ -68,7 +68,9 @@ def show(
     for line in lines:
         typer.echo(line)
     if not edges:
-        note("No lineage is on record; the daemon writes it down when it sees a table move.")
+        note(
+            "No lineage is on record; the daemon writes it down when it sees a table move. A plan reads the logs too."
+        )
 
 
 @app.command()

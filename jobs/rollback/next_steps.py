@@ -76,7 +76,7 @@ def _options(table: TablePlan, blocker: Blocker) -> list[_Option]:
 
 
 _MEANS: Final[Mapping[Consent, str]] = {
-    Consent.COLLATERAL: "lose the clean commits",
+    Consent.COLLATERAL: "lose the listed commits",
     Consent.KEEP_UNKNOWN: "keep what is unknown",
     Consent.LOSE_UNKNOWN: "lose what is unknown",
     Consent.SKIP_UNREACHABLE: "leave what cannot be restored as it is, tainted",

@@ -10,6 +10,7 @@ from typing import Any, Final
 from lakewarden.catalog.access import Actor
 from lakewarden.catalog.units import count_of
 from lakewarden.jobs.rollback.details import CommitDetail, Details, Role, TableDetails, TaintedRead
+from lakewarden.jobs.rollback.losses import counted
 from lakewarden.jobs.rollback.next_steps import NextStep
 from lakewarden.jobs.rollback.render import as_json, as_tree, versions_in_words
 from lakewarden.jobs.rollback.values import RollbackPlan, TablePlan
@@ -99,7 +100,7 @@ def _losses(acting: Sequence[TablePlan]) -> Iterator[tuple[str, str]]:
         if lost:
             rows = sum(commit.rows or 0 for _, commit in lost)
             tables = list({one.table_id: one for one, _ in lost}.values())
-            told = f"{count_of(len(lost), 'clean commit')}, {count_of(rows, 'row')}: {_names(tables)}"
+            told = f"{counted([commit for _, commit in lost])}, {count_of(rows, 'row')}: {_names(tables)}"
             yield what, told
 
 

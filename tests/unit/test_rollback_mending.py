@@ -114,6 +114,13 @@ def test_appends_of_others_in_between_do_not_keep_it_from_being_added_again(lake
     assert (done.head.state, lake.rows("source")) == (State.DONE, [1, 2, 4, 9])
 
 
+def test_an_append_without_rows_in_between_does_not_either(lake: Lake) -> None:
+    lost_and_added_again(lake)
+    calls = iter(range(9))
+    done = lake.go_on(still_ours=lambda: lake.append("source") if next(calls) == 2 else None)
+    assert (done.head.state, lake.rows("source")) == (State.DONE, [1, 2, 4])
+
+
 def test_where_somebody_changed_the_table_first_a_person_decides(lake: Lake) -> None:
     lost_and_added_again(lake)
     calls = iter(range(9))
