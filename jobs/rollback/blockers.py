@@ -186,7 +186,8 @@ def _collateral(case: Case, step: Step) -> Iterator[Blocker]:
 
 
 def _given_up(case: Case, step: Step) -> tuple[Lost, ...]:
-    if step in (Step.REMOVE_FILES, Step.NONE):
+    """Only a restore loses anything: a table that is set aside keeps its data and its log."""
+    if step is not Step.RESTORE:
         return ()
     return tuple(one for one in case.collateral if not one.reapplied)
 

@@ -162,7 +162,7 @@ def _planned(scene: _Scene, case: Case, step: Step, wave: int) -> TablePlan:
         trigger=case.trigger,
         waits=case.waits,
         tainted=tuple(versions[node] for node in line.tainted),
-        collateral=() if step is Step.REMOVE_FILES else case.collateral,
+        collateral=case.collateral if step is Step.RESTORE else (),
         unknown=tuple(versions[node] for node in line.unknown),
         blocked_by=blockers_of(case, step),
         upstream=tuple(scene.upstream.get(case.table_id, ())),

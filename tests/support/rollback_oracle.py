@@ -105,9 +105,9 @@ def _expected(
 def lost_between(events: list[Event], target: int | None, named: int | None) -> set[int]:
     """The versions that head holds and `target` does not, and that somebody could miss. `named` was asked for."""
     head = len(events) - 1
-    if target == head:
-        return set()
-    kept = set() if target is None else set(_way_back(events, target))
+    if target is None or target == head:
+        return set()  # what was never clean keeps its data
+    kept = set(_way_back(events, target))
     return {
         version
         for version in set(_held(events, head)) - kept

@@ -150,6 +150,13 @@ def test_a_table_that_is_left_tainted_is_not_called_clean() -> None:
     assert said == {"db.a": False, "db.b": True, "db.c": False}
 
 
+@pytest.mark.parametrize("consent", [Consent.DROP_BORN_TAINTED, Consent.QUARANTINE_BORN_TAINTED])
+def test_a_table_that_is_set_aside_loses_nothing(consent: Consent) -> None:
+    born = history("create <- a@2", "append", "append")
+    made = plan(agreeing(A_LOAD, consent), {"a": A, "b": born})
+    assert made.applicable and lost(made, "b") == []
+
+
 def test_a_dropped_table_is_not_called_clean_either() -> None:
     made = plan(A_LOAD, {"a": A, "b": history("create", "append <- a@2")}, facts("b", gone=True))
     assert "its head is tainted and stays so" in as_tree(made, owners={})

@@ -22,7 +22,7 @@ from support.rollback_oracle import Truth, expected_of, lost_between, rows_left,
 HISTORIES = int(os.environ.get("LAKEWARDEN_HISTORIES", "1600"))
 LEAST = {
     Trait.REWOUND: 70,
-    Trait.COLLATERAL: 42,
+    Trait.COLLATERAL: 28,
     Trait.HEALED: 15,
     Trait.BORN_TAINTED: 28,
     Trait.RESTORED: 30,
