@@ -41,13 +41,14 @@ class Target:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FileChange:
     """What an engine call did: the version it committed (None: no commit) and how many files and bytes it took away
-    or wrote."""
+    or wrote. `problems` are sentences about what it found damaged and therefore left alone."""
 
     version: int | None
     files_removed: int = 0
     bytes_removed: int = 0
     files_added: int = 0
     bytes_added: int = 0
+    problems: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -180,10 +181,12 @@ class Engine(Protocol):
     def checkpoint(self, location: str, *, requires: int) -> None:
         """Write a checkpoint of version `requires`; no commit. Never cleans the log."""
 
-    def clean_log(self, location: str, *, keep_from: int) -> FileChange:
-        """Delete the log entries that no version from `keep_from` on needs; no commit. Killed half-way it leaves a
-        readable table, and the next call goes on. `version` of the answer is the first version that can still be
-        rebuilt, None if nothing was deleted."""
+    def clean_log(self, location: str, *, keep_from: int, proceed: Callable[[], None]) -> FileChange:
+        """Delete the log entries that no version from `keep_from` on needs; no commit. What replaces them is compared
+        with them first; what it finds damaged is left alone and told in `problems`. Killed half-way it leaves a readable
+        table, and the next call goes on. `proceed` is called right before each bounded batch of deletions: what it raises
+        ends the call. `version` of the answer is the first version that can still be rebuilt, None if nothing was
+        deleted."""
 
     def statistics(
         self, location: str, *, version: int, columns: Sequence[str] | None, max_rows: int

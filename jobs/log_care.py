@@ -4,6 +4,7 @@ import json
 from datetime import timedelta
 from typing import Final
 
+from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.base import Observation
 from lakewarden.catalog.retention import LOG
@@ -14,6 +15,10 @@ from lakewarden.jobs.observed import log_retention, observe, protection_of, requ
 
 __all__ = ["log_care"]
 
+_DAMAGED: Final = (
+    "Compare it with a backup. Moved out of _delta_log, together with _last_checkpoint if that names it, it leaves readers "
+    "the checkpoint before it and the commits."
+)
 _UNCLEAR: Final = f"nothing leaves the log while {LOG} is not a duration"
 
 
@@ -21,7 +26,8 @@ def log_care(ctx: JobContext, action: LogCare) -> Report:
     """Write the checkpoint first, then clean; each only where there is something to do. Makes no commit.
 
     What stays is what the policy or the table's own `delta.logRetentionDuration` keeps, whichever is longer.
-    Commits that came after `requires` change nothing about either, so a moved table is no conflict.
+    Commits that came after `requires` change nothing about either, so a moved table is no conflict. Raises
+    `UnreadableError` when done if a checkpoint was found damaged: its owner has to know.
     """
     seen = observe(ctx)
     require_same_table(ctx, seen, action.requires, action.decided_on)
@@ -40,13 +46,17 @@ def log_care(ctx: JobContext, action: LogCare) -> Report:
         keep_from = _keep_from(ctx, seen, action.clean_before_version, retention)
         details["oldest_protected_version"] = keep_from
         ctx.require_allowed()
-        cleaned = ctx.engine.clean_log(ctx.target.location, keep_from=keep_from)
+        cleaned = ctx.engine.clean_log(ctx.target.location, keep_from=keep_from, proceed=ctx.require_allowed)
         reach("log.cleaned")
     if cleaned.version is not None:
         details["first_version"] = cleaned.version
         done.append(
             f"removed {count_of(cleaned.files_removed, 'log file')} ({about_bytes(cleaned.bytes_removed)}) "
             f"of versions before {cleaned.version}"
+        )
+    if cleaned.problems:
+        raise UnreadableError(
+            "; ".join([*cleaned.problems, *(done or ["nothing left the log"])]), hint=_DAMAGED
         )
     return Report(
         message="; ".join([*done, _UNCLEAR] if unclear else done) or "nothing can leave the log",

@@ -206,8 +206,8 @@ class DeltaEngine:
         if not deltars.checkpoint(location, requires=requires, storage=self._storage(location)):
             delta_maintain.checkpoint(self._spark(), self._store(location), requires=requires)
 
-    def clean_log(self, location: str, *, keep_from: int) -> FileChange:
-        return clean_log(self._store(location), keep_from=keep_from, now=self._clock.now())
+    def clean_log(self, location: str, *, keep_from: int, proceed: Callable[[], None]) -> FileChange:
+        return clean_log(self._store(location), keep_from=keep_from, now=self._clock.now(), proceed=proceed)
 
     def statistics(
         self, location: str, *, version: int, columns: Sequence[str] | None, max_rows: int

@@ -1,67 +1,91 @@
 """Cleanup of a Delta log: which entries can go once every version from some version on has to stay readable.
 
 Follows "Metadata Cleanup" of the Delta protocol, but by version instead of by age: what goes is everything before a
-sound checkpoint that is not younger than the oldest version to keep.
+checkpoint that is not younger than the oldest version to keep and that was found to hold what it replaces.
 https://github.com/delta-io/delta/blob/master/PROTOCOL.md#metadata-cleanup
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, Final
 from urllib.parse import unquote
 
 import orjson
-import pyarrow.parquet as pq
 
 from lakewarden.catalog.companions import companion_of
 from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.formats.delta.agreement import Verdict, judge
 from lakewarden.catalog.formats.delta.log import DeltaLog
 from lakewarden.catalog.formats.delta.names import FOLDER, HINT, SIDECARS, Kind, LogName, parse_name
 from lakewarden.catalog.formats.delta.segment import Checkpoint, Listing, listing_of
 from lakewarden.catalog.storage import FileEntry, FileStore
 from lakewarden.jobs.base import FileChange
 
-__all__ = ["SIDECAR_REST", "clean_log", "entries_before"]
+__all__ = ["BATCH", "SIDECAR_REST", "clean_log", "entries_before"]
 
 SIDECAR_REST: Final = timedelta(hours=24)
 """Sidecars younger than this may belong to a checkpoint that is being written (protocol, Metadata Cleanup)."""
 
-_TABLE_ACTIONS: Final = ("protocol", "metaData", "sidecar")
+BATCH: Final = 100
+"""Deletions between two questions whether they are still allowed."""
+
+JUDGED_AT_MOST: Final = 3
+"""Checkpoints that are compared with the log in one call; each costs a replay of what it would replace."""
+
 _NEVER_NAMED: Final = 2**63 - 1
 _COMMIT_LAST: Final = {Kind.COMMIT: 1}
 """Within a version its commit goes last: what is left never starts with a checkpoint whose own commit is gone."""
 
 
-def clean_log(store: FileStore, *, keep_from: int, now: datetime) -> FileChange:
-    """Delete the entries that no version from `keep_from` on needs; nothing without a sound checkpoint to start from.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Base:
+    """The checkpoint's version from which on everything stays (None: everything does), and what was found wrong."""
+
+    version: int | None
+    problems: tuple[str, ...] = ()
+
+
+def clean_log(store: FileStore, *, keep_from: int, now: datetime, proceed: Callable[[], None]) -> FileChange:
+    """Delete the entries that no version from `keep_from` on needs; nothing without a checkpoint that agrees with them.
 
     Oldest first. Killed anywhere, the newest checkpoint and every commit since stand, so the table stays readable.
-    `version` of the answer: the first version that can be rebuilt, None if nothing was to be done.
+    `proceed` is called right before each hundred of deletions and stops them by raising. `version` of the answer: the
+    first version that can be rebuilt, None if nothing was to be done; `problems`: what is wrong with a checkpoint.
     """
     listed = tuple(store.list(FOLDER))
-    base = _base(store, listing_of(listed), keep_from)
-    if base is None:
-        return FileChange(version=None)
-    old = entries_before(listed, base)
+    base = _base(store, listed, keep_from)
+    if base.version is None:
+        return FileChange(version=None, problems=base.problems)
+    old = entries_before(listed, base.version)
     companions = {entry.path for entry in listed}
-    for entry in old:
+    for entry in _allowed(old, proceed):
         store.delete(entry.path)
         if companion_of(entry.path) in companions:
             store.delete(companion_of(entry.path))
         reach("log.entry_deleted")
     loose = _loose_sidecars(store, now)
-    for entry in loose:
+    for entry in _allowed(loose, proceed):
         store.delete(entry.path)
         reach("log.sidecar_deleted")
     gone = [*old, *loose]
     return FileChange(
-        version=base if gone else None,
+        version=base.version if gone else None,
         files_removed=len(gone),
         bytes_removed=sum(entry.size_bytes for entry in gone),
+        problems=base.problems,
     )
+
+
+def _allowed(entries: Iterable[FileEntry], proceed: Callable[[], None]) -> Iterator[FileEntry]:
+    """The entries; before each `BATCH` of them `proceed` is asked, and stops the rest by raising."""
+    for place, entry in enumerate(entries):
+        if place % BATCH == 0:
+            proceed()
+        yield entry
 
 
 def entries_before(listed: Iterable[FileEntry], version: int) -> tuple[FileEntry, ...]:
@@ -78,13 +102,24 @@ def _covers(entry: FileEntry, name: LogName) -> int:
     return int(_name(entry).split(".")[1]) if name.kind is Kind.COMPACTED else name.version
 
 
-def _base(store: FileStore, listing: Listing, keep_from: int) -> int | None:
-    """The newest version up to `keep_from` that has its commit, every commit after it, and a sound checkpoint."""
+def _base(store: FileStore, listed: tuple[FileEntry, ...], keep_from: int) -> _Base:
+    """The newest version up to `keep_from` that has its commit, every commit after it, and a checkpoint to rely on.
+
+    A checkpoint is read in full and compared with what it replaces; where that is nothing, there is nothing to compare.
+    """
+    listing = listing_of(listed)
     lower = _unbroken_from(listing)
     upper = min(keep_from, _hinted(store))
-    log = DeltaLog(store)
+    log, problems = DeltaLog(store), list[str]()
     fit = (one for one in listing.checkpoints if lower <= one.version <= upper)
-    return next((one.version for one in fit if _is_sound(log, one, listing)), None)
+    for checkpoint in islice(fit, JUDGED_AT_MOST):
+        if not entries_before(listed, checkpoint.version):
+            return _Base(version=checkpoint.version, problems=tuple(problems))
+        verdict = _lost_sidecar(log, checkpoint, listing) or judge(log, listing, checkpoint)
+        if verdict.usable:
+            return _Base(version=checkpoint.version, problems=tuple(problems))
+        problems += [] if verdict.problem is None else [verdict.problem]
+    return _Base(version=None, problems=tuple(problems))
 
 
 def _unbroken_from(listing: Listing) -> int:
@@ -105,25 +140,31 @@ def _hinted(store: FileStore) -> int:
         return -1
 
 
-def _is_sound(log: DeltaLog, checkpoint: Checkpoint, listing: Listing) -> bool:
-    """Whether a checkpoint can be read, holds protocol and metadata, and every sidecar it names is there in full."""
-    found: set[str] = set()
+def _lost_sidecar(log: DeltaLog, checkpoint: Checkpoint, listing: Listing) -> Verdict | None:
+    """The verdict on a checkpoint of which a sidecar is missing or of another size than it says; None otherwise."""
     try:
-        parts = (_actions(log, file, listing, _TABLE_ACTIONS) for file in checkpoint.files)
-        for action in chain.from_iterable(parts):
-            found.update(kind for kind, value in action.items() if value is not None)
-            sidecar = action.get("sidecar")
-            if sidecar:
-                there = log.stat(_sidecar_path(sidecar))
-                if there is None or there.size_bytes != sidecar["sizeInBytes"]:
-                    return False
+        actions = chain.from_iterable(_sidecars(log, file, listing) for file in checkpoint.files)
+        lost = next((one["path"] for one in actions if not _is_whole(log, one)), None)
     except (UnreadableError, ValueError, KeyError, TypeError):
-        return False
-    return {"protocol", "metaData"} <= found
+        return None  # whoever reads all of it says what is wrong
+    if lost is None:
+        return None
+    problem = (
+        f"The checkpoint of version {checkpoint.version} cannot be read: its sidecar {lost} is not whole."
+    )
+    return Verdict(usable=False, problem=problem)
+
+
+def _is_whole(log: DeltaLog, sidecar: dict[str, Any]) -> bool:
+    there = log.stat(_sidecar_path(sidecar))
+    return there is not None and there.size_bytes == sidecar["sizeInBytes"]
 
 
 def _loose_sidecars(store: FileStore, now: datetime) -> tuple[FileEntry, ...]:
-    """Sidecars that no remaining checkpoint names, old enough not to belong to one that is being written."""
+    """Sidecars that no remaining checkpoint names, old enough not to belong to one that is being written.
+
+    None while a checkpoint cannot be read or names a sidecar that is not there: it may mean one of these.
+    """
     listed = [entry for entry in store.list(SIDECARS) if not (entry.is_dir or _name(entry).startswith("."))]
     if not listed:
         return ()
@@ -134,32 +175,28 @@ def _loose_sidecars(store: FileStore, now: datetime) -> tuple[FileEntry, ...]:
         for entry in entries:
             name = parse_name(_name(entry))
             if name is not None and name.kind in (Kind.CHECKPOINT, Kind.CHECKPOINT_V2):
-                actions = _actions(log, entry, listing, ("sidecar",))
-                named.update(_sidecar_path(action["sidecar"]) for action in actions if action.get("sidecar"))
-    except UnreadableError:
-        return ()  # what a broken checkpoint names is not known
+                named.update(_sidecar_path(sidecar) for sidecar in _sidecars(log, entry, listing))
+    except (UnreadableError, ValueError, KeyError, TypeError):
+        return ()
+    if not named <= {entry.path for entry in listed}:
+        return ()
     return tuple(one for one in listed if one.path not in named and now - one.modified_at > SIDECAR_REST)
 
 
-def _actions(
-    log: DeltaLog, file: FileEntry, listing: Listing, kinds: tuple[str, ...]
-) -> Iterator[dict[str, Any]]:
-    """The actions of some kinds in a checkpoint's file. It holds mostly files: those never become Python objects."""
+def _sidecars(log: DeltaLog, file: FileEntry, listing: Listing) -> Iterator[dict[str, Any]]:
+    """What a checkpoint's file says of its sidecars. It holds mostly files: those never become Python objects."""
     if file.path.endswith(".json"):
         for line in log.lines(file, listing):
             action = orjson.loads(line) if line.strip() else {}
-            if any(kind in action for kind in kinds):
-                yield action
+            if action.get("sidecar"):
+                yield action["sidecar"]
         return
     with log.parquet(file, listing) as parquet:
-        yield from _rows(parquet, kinds)
-
-
-def _rows(parquet: pq.ParquetFile, kinds: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-    there = [kind for kind in kinds if kind in parquet.schema_arrow.names]
-    table = parquet.read(columns=there)
-    for kind in there:
-        yield from table.filter(table[kind].is_valid()).to_pylist()
+        if "sidecar" in parquet.schema_arrow.names:
+            column = parquet.read(columns=["sidecar"])["sidecar"]
+            yield from (
+                one for one in column.filter(column.is_valid()).to_pylist() if one["path"] is not None
+            )
 
 
 def _sidecar_path(sidecar: dict[str, Any]) -> str:

@@ -5,7 +5,7 @@ as several: a compaction of many partitions. It knows no deletion vectors.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -187,8 +187,8 @@ class FakeEngine:
     def checkpoint(self, location: str, *, requires: int) -> None:
         deltars.checkpoint(location, requires=requires, storage=StorageOptions())
 
-    def clean_log(self, location: str, *, keep_from: int) -> FileChange:
-        return clean_log(_store(location), keep_from=keep_from, now=self._clock.now())
+    def clean_log(self, location: str, *, keep_from: int, proceed: Callable[[], None]) -> FileChange:
+        return clean_log(_store(location), keep_from=keep_from, now=self._clock.now(), proceed=proceed)
 
     def statistics(
         self, location: str, *, version: int, columns: Sequence[str] | None, max_rows: int

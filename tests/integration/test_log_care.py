@@ -172,7 +172,7 @@ import sys
 from datetime import UTC, datetime
 from lakewarden.catalog.storage import open_store
 from lakewarden.jobs.engine.delta_log_cleanup import clean_log
-clean_log(open_store(sys.argv[1]), keep_from=9, now=datetime.now(UTC))
+clean_log(open_store(sys.argv[1]), keep_from=9, now=datetime.now(UTC), proceed=lambda: None)
 """
 
 

@@ -69,7 +69,14 @@ _PROTOCOL = pa.struct(
     ]
 )
 _SIDECAR = pa.struct([("path", pa.string()), ("sizeInBytes", pa.int64()), ("modificationTime", pa.int64())])
-_TYPES = {"add": _ADD, "remove": _REMOVE, "metaData": _METADATA, "protocol": _PROTOCOL, "sidecar": _SIDECAR}
+_TXN = pa.struct([("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())])
+_DOMAIN = pa.struct([("domain", pa.string()), ("configuration", pa.string()), ("removed", pa.bool_())])
+_TYPES = {
+    "add": _ADD, "remove": _REMOVE, "metaData": _METADATA, "protocol": _PROTOCOL, "sidecar": _SIDECAR, "txn": _TXN,
+    "domainMetadata": _DOMAIN,
+}  # fmt: skip
+_MAPS = ("partitionValues", "configuration")
+_WHERE_USED = ("sidecar", "txn", "domainMetadata")
 
 
 def vector(name: str, deleted: int, *, offset: int | None = 1) -> Action:
@@ -138,6 +145,7 @@ class LogWriter:
     now: datetime = START
     live: dict[tuple[str, str | None], Action] = field(default_factory=dict)
     removed: dict[tuple[str, str | None], Action] = field(default_factory=dict)
+    notes: dict[tuple[str, str], Action] = field(default_factory=dict)
     table_id: str = field(default_factory=lambda: str(uuid.uuid4()))
 
     @property
@@ -186,6 +194,9 @@ class LogWriter:
         path.write_text("\n".join(json.dumps(action) for action in (commit, *actions)) + "\n")
         self._touch(path)
         for action in actions:
+            for kind, name in (("txn", "appId"), ("domainMetadata", "domain")):
+                if kind in action:
+                    self.notes[(kind, action[kind][name])] = action
             if "remove" in action:
                 key = _key(action["remove"])
                 self.live.pop(key, None)
@@ -201,7 +212,7 @@ class LogWriter:
         """A checkpoint of head: `classic`, `parts`, `v2-parquet`, `v2-json`. Removals before `forget_before` are left
         out, as writers do with those past the table's retention."""
         limit = _millis(forget_before) if forget_before else 0
-        head: list[Action] = [self.protocol(), self.metadata()]
+        head: list[Action] = [self.protocol(), self.metadata(), *self.notes.values()]
         files = [{"add": one} for one in self.live.values()]
         files += [
             {"remove": one} for one in self.removed.values() if (one.get("deletionTimestamp") or 0) >= limit
@@ -239,9 +250,9 @@ class LogWriter:
         columns = {
             name: pa.array([_row(action.get(name)) for action in actions], kind)
             for name, kind in _TYPES.items()
-            if name != "sidecar" or any("sidecar" in action for action in actions)
+            if name not in _WHERE_USED or any(name in action for action in actions)
         }
-        pq.write_table(pa.table(columns), path)
+        pq.write_table(pa.table(columns), path, compression="none")
         self._touch(path)
 
     def _touch(self, path: Path) -> None:
@@ -253,7 +264,7 @@ def _row(body: Action | None) -> Action | None:
     if body is None:
         return None
     return {
-        name: list(value.items()) if name in ("partitionValues", "configuration") else value
+        name: list(value.items()) if isinstance(value, dict) and name in _MAPS else value
         for name, value in body.items()
     }
 

@@ -1,6 +1,6 @@
 """A table made of values, and an engine that writes down what it was asked: for executors without storage or Spark."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
@@ -239,7 +239,7 @@ class AskedEngine:
     def checkpoint(self, location: str, *, requires: int) -> None:
         self.asked.append(f"checkpoint {requires}")
 
-    def clean_log(self, location: str, *, keep_from: int) -> FileChange:
+    def clean_log(self, location: str, *, keep_from: int, proceed: Callable[[], None]) -> FileChange:
         self.asked.append(f"clean {keep_from}")
         return self.change
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from lakewarden.catalog.errors import ConflictError
+from lakewarden.catalog.errors import ConflictError, UnreadableError
 from lakewarden.jobs.actions import LogCare, SetProperties
 from lakewarden.jobs.base import FileChange
 from lakewarden.jobs.log_care import log_care
@@ -79,3 +79,14 @@ def test_properties_are_not_set_on_a_table_that_moved() -> None:
     with pytest.raises(ConflictError):
         set_properties(context("/t", table(), engine), SetProperties(requires=18, properties=(("a", "1"),)))
     assert engine.asked == []
+
+
+def test_a_damaged_checkpoint_fails_the_run_in_words_after_what_could_be_done() -> None:
+    damaged = FileChange(version=4, files_removed=4, problems=("The checkpoint of version 10 is not it.",))
+    engine = AskedEngine(change=damaged)
+    action = LogCare(requires=19, retention_seconds=WEEK, checkpoint=False, clean_before_version=19)
+    with pytest.raises(
+        UnreadableError, match=r"^The checkpoint of version 10 .*; removed 4 log files"
+    ) as said:
+        log_care(context("/t", table(), engine), action)
+    assert "Moved out of _delta_log" in said.value.hint

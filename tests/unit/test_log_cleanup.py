@@ -14,6 +14,7 @@ from deltalake.exceptions import DeltaError
 from lakewarden.catalog.storage import FileStore, canonical, open_store
 from lakewarden.jobs.base import FileChange
 from lakewarden.jobs.engine.delta_log_cleanup import SIDECAR_REST, clean_log
+from support.delta_logs import LogWriter, add
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 HEAD = 17
@@ -37,7 +38,7 @@ def table(tmp_path: Path) -> Path:
 
 
 def cleaned(table: Path, keep_from: int) -> FileChange:
-    return clean_log(open_store(canonical(str(table))), keep_from=keep_from, now=NOW)
+    return clean_log(open_store(canonical(str(table))), keep_from=keep_from, now=NOW, proceed=lambda: None)
 
 
 def log(table: Path) -> list[str]:
@@ -101,7 +102,7 @@ def test_interrupted_anywhere_the_table_stays_readable_and_the_next_call_finishe
     while True:
         store = Interrupted(open_store(canonical(str(table))))
         try:
-            clean_log(cast(FileStore, store), keep_from=12, now=NOW)
+            clean_log(cast(FileStore, store), keep_from=12, now=NOW, proceed=lambda: None)
             break
         except InterruptedError:
             deletions += 1
@@ -136,7 +137,9 @@ def test_what_the_hint_names_stays(table: Path, hint: str | None, first: int) ->
 def test_a_log_with_a_hole_is_cleaned_only_behind_it(table: Path) -> None:
     (table / "_delta_log" / f"{12:020d}.json").unlink()
     assert cleaned(table, 14).version is None
-    assert cleaned(table, 16).version == 15
+    assert cleaned(table, 16).version is None, "nothing proves 15, and 0 to 11 can still be read"
+    DeltaTable(str(table)).create_checkpoint()
+    assert cleaned(table, HEAD).version == HEAD, "which 15, where readers start anyway, and 16 and 17 prove"
 
 
 def test_checksums_compacted_commits_and_hadoops_side_files_go_with_them(table: Path) -> None:
@@ -160,33 +163,30 @@ def test_checksums_compacted_commits_and_hadoops_side_files_go_with_them(table: 
     assert not set(old) & set(log(table)) and set(kept) <= set(log(table))
 
 
-def test_sidecars_go_when_no_checkpoint_names_them(table: Path) -> None:
-    folder = table / "_delta_log"
-    (folder / "_sidecars").mkdir()
-    protocol = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
-    for version, name in ((5, "old"), (10, "new")):
-        sidecar = folder / "_sidecars" / f"{name}.parquet"
-        sidecar.write_bytes(b"0123456789")
-        (folder / f"{version:020d}.checkpoint.parquet").unlink()
-        actions = [
-            protocol,
-            {"metaData": {"id": "x"}},
-            {"sidecar": {"path": sidecar.name, "sizeInBytes": 10}},
-        ]
-        unique = f"{version:08d}-0000-0000-0000-000000000000"
-        lines = "\n".join(json.dumps(action) for action in actions)
-        (folder / f"{version:020d}.checkpoint.{unique}.json").write_text(lines)
-    (folder / "_sidecars" / "being-written.parquet").write_bytes(b"0")
-    old_enough = (NOW - SIDECAR_REST - timedelta(hours=1)).timestamp()
-    for name in ("old", "new"):
-        os.utime(folder / "_sidecars" / f"{name}.parquet", (old_enough, old_enough))
-    just_now = NOW.timestamp()
-    os.utime(folder / "_sidecars" / "being-written.parquet", (just_now, just_now))
-    assert cleaned(table, 12).version == 10
-    assert sorted(path.name for path in (folder / "_sidecars").iterdir()) == [
-        "being-written.parquet",
-        "new.parquet",
-    ]
+def test_sidecars_go_when_no_checkpoint_names_them(tmp_path: Path) -> None:
+    table = LogWriter(root=tmp_path / "t", now=NOW - SIDECAR_REST - timedelta(hours=1)).create()
+    for number in range(1, 13):
+        table.commit(add(f"{number}.parquet"))
+        if number in (5, 10):
+            table.checkpoint("v2-json")
+    folder = table.log / "_sidecars"
+    new = [path for path in folder.iterdir() if path.stat().st_mtime > table.now.timestamp() - 200]
+    (folder / "being-written.parquet").write_bytes(b"0")
+    os.utime(folder / "being-written.parquet", (NOW.timestamp(), NOW.timestamp()))
+    assert cleaned(table.root, 12).version == 10
+    assert set(folder.iterdir()) == {*new, folder / "being-written.parquet"} and len(new) == 2
+
+
+def test_no_sidecar_goes_while_a_checkpoint_names_one_that_is_not_there(tmp_path: Path) -> None:
+    """The name may be what is damaged, and the sidecar the one it meant."""
+    table = LogWriter(root=tmp_path / "t", now=NOW - SIDECAR_REST - timedelta(hours=1)).create()
+    table.commit(add("a.parquet"), add("b.parquet"))
+    table.checkpoint("v2-json")
+    sidecar = next((table.log / "_sidecars").iterdir())
+    other = sidecar.with_name(f"{'0' * 8}{sidecar.name[8:]}")
+    sidecar.rename(other)
+    table.clean(1)
+    assert cleaned(table.root, 1).files_removed == 0 and other.exists()
 
 
 def test_a_checkpoint_whose_sidecar_is_not_whole_is_nothing_to_start_from(table: Path) -> None:

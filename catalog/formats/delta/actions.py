@@ -15,6 +15,7 @@ __all__ = [
     "AddFile",
     "CommitInfo",
     "DeletionVector",
+    "DomainMetadata",
     "LogAction",
     "Metadata",
     "Protocol",
@@ -36,7 +37,11 @@ class DeletionVector:
 
 @dataclass(frozen=True, slots=True)
 class AddFile:
-    """A live file. `path` decoded; times in epoch milliseconds; `rows` before deletions, None where not recorded."""
+    """A live file. `path` decoded; times in epoch milliseconds; `rows` before deletions, None where not recorded.
+
+    `stats_key` is the hash of its statistics as a commit has them, None where there are none or where it comes from a
+    checkpoint's columns.
+    """
 
     path: str
     partition: tuple[tuple[str, str | None], ...]
@@ -45,6 +50,7 @@ class AddFile:
     data_change: bool
     rows: int | None
     vector: DeletionVector | None
+    stats_key: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +95,14 @@ class Transaction:
 
 
 @dataclass(frozen=True, slots=True)
+class DomainMetadata:
+    """What one feature keeps about the table, under its name; `configuration` None where it was taken away."""
+
+    domain: str
+    configuration: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Sidecar:
     """A file of a V2 checkpoint that holds file actions; `name` within the sidecar folder."""
 
@@ -113,7 +127,7 @@ class CommitInfo:
     lineage: RecordReading = NO_RECORD
 
 
-LogAction = AddFile | RemoveFile | Metadata | Protocol | Transaction | Sidecar | CommitInfo
+LogAction = AddFile | RemoveFile | Metadata | Protocol | Transaction | DomainMetadata | Sidecar | CommitInfo
 
 Json = Mapping[str, Any]
 
@@ -146,6 +160,7 @@ def _add(body: Json) -> AddFile:
         bool(body.get("dataChange")),
         rows_in(stats) if stats else None,
         _vector(body.get("deletionVector")),
+        hash(stats) if stats else None,
     )
 
 
@@ -183,6 +198,11 @@ def _protocol(body: Json) -> Protocol:
 
 def _transaction(body: Json) -> Transaction:
     return Transaction(_text(body["appId"]), _number(body["version"]))
+
+
+def _domain(body: Json) -> DomainMetadata:
+    taken = bool(body.get("removed"))
+    return DomainMetadata(_text(body["domain"]), None if taken else _text(body.get("configuration") or ""))
 
 
 def _sidecar(body: Json) -> Sidecar:
@@ -232,6 +252,7 @@ _PARSERS: Final[Mapping[str, Callable[[Json], LogAction]]] = {
     "metaData": _metadata,
     "protocol": _protocol,
     "txn": _transaction,
+    "domainMetadata": _domain,
     "sidecar": _sidecar,
     "commitInfo": _commit_info,
 }

@@ -13,11 +13,13 @@ import pyarrow.parquet as pq
 
 from lakewarden.catalog.formats.delta.actions import (
     AddFile,
+    DomainMetadata,
     LogAction,
     Metadata,
     Protocol,
     RemoveFile,
     Sidecar,
+    Transaction,
     parse_actions,
 )
 from lakewarden.catalog.formats.delta.log import DeltaLog
@@ -26,12 +28,13 @@ from lakewarden.catalog.formats.delta.problems import LOG_READABLE, BrokenLogErr
 from lakewarden.catalog.formats.delta.segment import Checkpoint, Listing
 from lakewarden.catalog.storage import FileEntry
 
-__all__ = ["CheckpointHead", "FileBatch", "file_batches", "read_head"]
+__all__ = ["CheckpointHead", "FileBatch", "file_batches", "read_head", "read_notes"]
 
 _Action = TypeVar("_Action", Metadata, Protocol)
 
 _BATCH: Final = 65_536
 _HEAD: Final = ("metaData", "protocol", "sidecar")
+_NOTES: Final = ("txn", "domainMetadata")
 _FILES: Final = (
     "add.path",
     "add.partitionValues",
@@ -76,7 +79,7 @@ def read_head(log: DeltaLog, listing: Listing, checkpoint: Checkpoint) -> Checkp
         else:
             parquet.append(entry)
             with log.parquet(entry, listing) as file:
-                found += _head_actions(file)
+                found += _small_actions(file, _HEAD)
     where = f"the checkpoint of version {checkpoint.version}"
     parquet += [_sidecar(log, one, where) for one in found if isinstance(one, Sidecar)]
     return CheckpointHead(
@@ -88,14 +91,33 @@ def read_head(log: DeltaLog, listing: Listing, checkpoint: Checkpoint) -> Checkp
     )
 
 
-def file_batches(log: DeltaLog, listing: Listing, head: CheckpointHead) -> Iterator[FileBatch]:
-    """The checkpoint's files, at most 65,536 at a time (those kept as JSON are in `head.actions`)."""
+def read_notes(
+    log: DeltaLog, listing: Listing, checkpoint: Checkpoint
+) -> tuple[Transaction | DomainMetadata, ...]:
+    """What a checkpoint says of applications and of features. Raises `BrokenLogError` where it cannot be read."""
+    found: list[LogAction] = []
+    for entry in checkpoint.files:
+        if entry.path.endswith(".json"):
+            found += parse_actions(log.lines(entry, listing), entry.path)
+        else:
+            with log.parquet(entry, listing) as file:
+                found += _small_actions(file, _NOTES)
+    return tuple(one for one in found if isinstance(one, Transaction | DomainMetadata))
+
+
+def file_batches(
+    log: DeltaLog, listing: Listing, head: CheckpointHead, *, whole: bool = False
+) -> Iterator[FileBatch]:
+    """The checkpoint's files, at most 65,536 at a time (those kept as JSON are in `head.actions`).
+
+    `whole` reads every column of every file, also those that nobody asks for: what cannot be read shows.
+    """
     for entry in head.parquet:
         with log.parquet(entry, listing) as file:
             columns = _present(file, _FILES)
-            if not any(column.endswith(".path") for column in columns):
+            if not whole and not any(column.endswith(".path") for column in columns):
                 continue
-            for batch in file.iter_batches(batch_size=_BATCH, columns=columns):
+            for batch in file.iter_batches(batch_size=_BATCH, columns=None if whole else columns):
                 yield FileBatch(adds=_rows(batch, "add"), removes=_rows(batch, "remove"))
 
 
@@ -138,13 +160,15 @@ def _rows(batch: pa.RecordBatch, name: str) -> pa.StructArray:
     return column.filter(pc.is_valid(pc.struct_field(column, "path")))
 
 
-def _head_actions(file: pq.ParquetFile) -> Iterator[LogAction]:
-    columns = [name for name in _HEAD if name in file.schema_arrow.names]
+def _small_actions(file: pq.ParquetFile, kinds: tuple[str, ...]) -> Iterator[LogAction]:
+    columns = [name for name in kinds if name in file.schema_arrow.names]
+    if not columns:
+        return
     for batch in file.iter_batches(batch_size=_BATCH, columns=columns):
         for name in columns:
             column = batch.column(name)
             for body in column.filter(column.is_valid()).to_pylist():
-                action = _HEAD_PARSERS[name](body)
+                action = _PARSERS[name](body)
                 if action is not None:
                     yield action
 
@@ -177,4 +201,20 @@ def _sidecar_action(body: dict[str, Any]) -> Sidecar | None:
     return None if body["path"] is None else Sidecar(body["path"], body["sizeInBytes"])
 
 
-_HEAD_PARSERS: Final = {"metaData": _metadata, "protocol": _protocol, "sidecar": _sidecar_action}
+def _transaction(body: dict[str, Any]) -> Transaction | None:
+    return None if body["appId"] is None else Transaction(body["appId"], body["version"])
+
+
+def _domain(body: dict[str, Any]) -> DomainMetadata | None:
+    if body["domain"] is None:
+        return None
+    return DomainMetadata(body["domain"], None if body.get("removed") else body.get("configuration") or "")
+
+
+_PARSERS: Final = {
+    "metaData": _metadata,
+    "protocol": _protocol,
+    "sidecar": _sidecar_action,
+    "txn": _transaction,
+    "domainMetadata": _domain,
+}

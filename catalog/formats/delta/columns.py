@@ -20,7 +20,7 @@ from lakewarden.catalog.formats.delta.state import (
 )
 from lakewarden.catalog.reach import common_folders, folder_elsewhere
 
-__all__ = ["field_of", "rows_of", "state_of"]
+__all__ = ["field_of", "rows_of", "state_of", "statistics_keys"]
 
 _ROWS_FIRST: Final = r'^\s*\{\s*"numRecords"\s*:\s*(?P<rows>\d{1,18})\s*[,}]'
 _NEEDS_DECODING: Final = ("%", ":")
@@ -64,6 +64,12 @@ def rows_of(adds: pa.StructArray) -> pa.Array:
     if adds.type.get_field_index("stats_parsed") >= 0:
         found = pc.coalesce(found, pc.struct_field(pc.struct_field(adds, "stats_parsed"), "numRecords"))
     return found
+
+
+def statistics_keys(adds: pa.StructArray) -> pa.Array:
+    """The hash of each file's statistics as text, NULL where they are not kept as text."""
+    stats = field_of(adds, "stats", pa.string()).to_pylist()
+    return pa.array([hash(one) if one else None for one in stats], pa.int64())
 
 
 def _live(adds: pa.StructArray, paths: Sequence[str], partition_columns: Sequence[str]) -> pa.Table:

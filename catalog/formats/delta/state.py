@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from lakewarden.catalog.formats.delta.actions import AddFile, RemoveFile
 from lakewarden.catalog.reach import common_folders, folder_elsewhere
 
-__all__ = ["DEAD", "LIVE", "NULL", "SEPARATOR", "Changes", "FileState", "apply", "partition_key"]
+__all__ = ["DEAD", "LIVE", "NULL", "SEPARATOR", "Changes", "FileState", "apply", "key_of", "partition_key"]
 
 LIVE: Final = pa.schema(
     {
@@ -41,6 +41,11 @@ _UNKNOWN: Final = -1
 def file_key(path: str, vector: str | None) -> int:
     """The hash of a file as the log tells files apart: by path and deletion vector."""
     return hash(path) if vector is None else hash((path, vector))
+
+
+def key_of(action: AddFile | RemoveFile) -> int:
+    """The same of an action."""
+    return file_key(action.path, action.vector.key if action.vector else None)
 
 
 def partition_text(values: tuple[tuple[str, str | None], ...]) -> str:
@@ -101,7 +106,7 @@ class Changes:
         if folder is not None and folder not in self.elsewhere:
             self.elsewhere = common_folders((*self.elsewhere, folder))
         self._append(
-            file_key(action.path, vector.key if vector else None),
+            key_of(action),
             hash(action.path),
             partition_key(action.partition),
             action.size_bytes,
@@ -115,7 +120,7 @@ class Changes:
     def remove(self, action: RemoveFile, *, committed_ms: int) -> None:
         """Append a removed file; `committed_ms` stands in where the writer did not say when."""
         self._append(
-            file_key(action.path, action.vector.key if action.vector else None),
+            key_of(action),
             hash(action.path),
             0,
             _UNKNOWN if action.size_bytes is None else action.size_bytes,
