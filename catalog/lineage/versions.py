@@ -138,7 +138,8 @@ _METADATA_COMMITS: Final = frozenset(
 )
 _KEEP_ROWS: Final = _MAINTENANCE | _PROPERTY_COMMITS | _SCHEMA_COMMITS | _METADATA_COMMITS
 """Operations after which the table holds the rows it held before, whatever they counted."""
-_CREATES: Final = frozenset({"CREATE TABLE", "CREATE OR REPLACE TABLE", "REPLACE TABLE"})
+_CREATE: Final = "CREATE TABLE"
+_CREATES: Final = frozenset({_CREATE, "CREATE OR REPLACE TABLE", "REPLACE TABLE"})
 _OPERATIONS: Final[Mapping[str, Operation]] = {
     "MERGE": Operation.MERGE,
     "UPDATE": Operation.UPDATE,
@@ -326,13 +327,14 @@ def _keeps_rows(commit: Commit) -> bool:
     files = commit.added_files + commit.removed_files
     if commit.version == 0 or commit.data_change:
         return False
-    known = commit.operation in _KEEP_ROWS
+    known = commit.operation in _KEEP_ROWS or commit.operation == _CREATE  # on what is there already
     return known or (files > 0 and commit.operation in _WRITES) or (files == 0 and is_mark(commit.run_id))
 
 
 def _creates_nothing(commit: Commit) -> bool:
     """A table made or replaced without rows: its content is empty, wherever it came from."""
-    return commit.operation in _CREATES and commit.added_files == 0
+    anew = commit.version == 0 or commit.data_change or commit.operation != _CREATE
+    return anew and commit.operation in _CREATES and commit.added_files == 0
 
 
 def _restored(commit: Commit) -> int | None:

@@ -125,7 +125,7 @@ def why_refused(location: str, requires: int, storage: StorageOptions) -> Confli
     head = DeltaTable(location, storage_options=storage.as_dict() or None).version()
     if head != requires:
         return ConflictError(
-            f"{location} is at version {head}; this was decided on {requires}, so nothing was changed."
+            f"{location} is at version {head}; this was decided on {requires}, so it was not committed."
         )
     return ExecutionError(
         f"The commit on version {requires} of {location} was refused.",

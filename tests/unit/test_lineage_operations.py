@@ -1,14 +1,19 @@
 """Operations decide what a version is made of, not how many rows came of them."""
 
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from lakewarden.catalog.formats.base import Commit
+from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.lineage.build import build_graph
 from lakewarden.catalog.lineage.record import LineageInput, LineageRecord, Operation, RecordVerdict
 from lakewarden.catalog.lineage.rows import rows_of
 from lakewarden.catalog.lineage.versions import Effect, Touch, Version, history_of, version_of
+from lakewarden.catalog.storage import canonical
 from lakewarden.catalog.system.base import LINEAGE
 from lakewarden.catalog.system.codec import codec
 from lakewarden.jobs.rollback.request import BadVersions, RollbackRequest
@@ -55,6 +60,23 @@ def test_a_foreign_overwrite_by_no_rows_is_unknown_and_no_maintenance() -> None:
 def test_replacing_an_empty_table_by_an_empty_one_is_known_to_leave_nothing() -> None:
     made = version_of(commit("CREATE OR REPLACE TABLE", format_id="u2"))
     assert (made.effect, made.known) == (Effect.FRESH, True)
+
+
+def test_a_table_that_is_created_where_it_is_already_keeps_its_rows() -> None:
+    assert version_of(commit("CREATE TABLE", format_id="u")).effect is Effect.ALIAS
+    assert version_of(commit("CREATE TABLE", version=0, format_id="u")).effect is Effect.FRESH
+
+
+def test_what_delta_rs_commits_for_no_rows_is_the_operation_that_it_was(tmp_path: Path) -> None:
+    rows, none = (pa.table({"id": pa.array(ids, pa.int64())}) for ids in ([1], []))
+    for mode, data in (("append", rows), ("overwrite", none), ("overwrite", none), ("append", none)):
+        write_deltalake(tmp_path / "t", data, mode=mode)
+    found = history_of(DeltaReader().commits(canonical(str(tmp_path / "t")), after=-1))
+    assert [(one.operation, one.effect, one.idle) for one in found[1:]] == [
+        ("overwrite", Effect.FRESH, False),
+        ("overwrite", Effect.FRESH, True),
+        ("append", Effect.APPEND, True),
+    ]
 
 
 @pytest.mark.parametrize("operation", ["OPTIMIZE", "REORG", "VACUUM START", "VACUUM END", "COMPUTE STATS"])
