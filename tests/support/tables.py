@@ -82,6 +82,9 @@ class FakeReader:
     def files(self, location: str, *, version: int | None = None) -> Iterator[DataFile]:
         return iter(())
 
+    def additions(self, location: str, *, after: int) -> Iterator[tuple[Commit, tuple[DataFile, ...]]]:
+        return ((commit, ()) for commit in self.commits(location, after=after))
+
     def properties(self, location: str, *, version: int) -> Mapping[str, str]:
         return {}
 
