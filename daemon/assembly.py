@@ -32,6 +32,7 @@ from lakewarden.daemon.streams import StreamClerk
 from lakewarden.daemon.troubles import Troubles
 from lakewarden.daemon.webhook import Notifier, Silence, Webhook
 from lakewarden.daemon.wiring import Services
+from lakewarden.daemon.workers import WorkerPool
 from lakewarden.daemon.writer import Writer
 
 __all__ = ["build_daemon", "holder_name"]
@@ -64,14 +65,15 @@ def build_daemon(services: Services, *, pages: bool = True) -> Service:
         ttl=settings.lease_ttl,
         settle=settings.run_lease,
     )
-    cycle = _cycle(services, leadership, webhook or Silence(), metrics, vitals, stopping)
+    pool = services.worker_pool(settings.workers_count, on_failure=metrics.worker_restarts.inc)
+    cycle = _cycle(services, leadership, webhook or Silence(), metrics, vitals, stopping, pool)
     return Service(
         ServiceParts(
             queue=services.queue,
             cycle=cycle,
             leadership=leadership,
             ticker=Ticker({SWEEP: settings.sweep_interval, DISCOVER: settings.discovery_interval}),
-            pool=services.worker_pool(settings.workers_count, on_failure=metrics.worker_restarts.inc),
+            pool=pool,
             workers=settings.workers_count,
             drain=settings.workers_drain,
             vitals=vitals,
@@ -108,6 +110,7 @@ def _cycle(
     metrics: Metrics,
     vitals: Vitals,
     stopping: threading.Event,
+    pool: WorkerPool,
 ) -> Cycle:
     settings, store, clock = services.settings, services.store, services.clock
     memory = Memory(store, clock)
@@ -140,6 +143,7 @@ def _cycle(
                 clock=clock,
                 attempts=settings.run_attempts,
                 pause=settings.run_heartbeat,
+                silence=pool.silence,
             ),
             recorder=recorder,
             ears=_ears(services, memory),

@@ -1,8 +1,8 @@
 """Runs whose worker is gone: the table's own log says whether they happened, not anybody's memory."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from lakewarden.catalog.clock import Clock
@@ -21,13 +21,17 @@ _DOUBLINGS: Final = 10
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reaper:
-    """Settles expired runs: done if the log carries their id, queued again up to `attempts` times, else abandoned."""
+    """Settles expired runs: done if the log carries their id, queued again up to `attempts` times, else abandoned.
+
+    `silence` ends the worker of a name if it lives since before its run began: what has lost its run must not wake and go on.
+    """
 
     queue: Queue
     desk: Desk
     clock: Clock
     attempts: int
     pause: timedelta
+    silence: Callable[[str, datetime], bool] = lambda worker, began_at: False
 
     def lost(self) -> tuple[Run, ...]:
         """Runs whose lease ran out."""
@@ -36,6 +40,8 @@ class Reaper:
     def settle(self, run: Run) -> bool:
         """Settle one. False if somebody else was faster. Raises `UnavailableError` if the log cannot be asked now."""
         request = run.request
+        if run.worker is not None and run.started_at is not None:
+            self.silence(run.worker, run.started_at)
         match verdict_of(run, self._commits(run)):
             case Recovered(version=version):
                 message = f"Its worker was lost after it had committed version {version}."

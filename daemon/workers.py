@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -98,6 +98,7 @@ class _Slot:
     name: str
     process: "subprocess.Popen[bytes] | None" = None
     started_at: float = 0.0
+    since: datetime | None = None
     asked: bool = False
     failures: int = 0
     not_before: float = 0.0
@@ -122,7 +123,7 @@ class WorkerPool:
     @property
     def alive(self) -> int:
         """Processes that live now."""
-        return sum(1 for slot in self._slots if slot.process is not None and slot.process.poll() is None)
+        return sum(map(_lives, self._slots))
 
     def tend(self, wanted: int) -> None:
         """Bury the dead and start workers until `wanted` live (or all slots are taken, or have to wait)."""
@@ -133,6 +134,7 @@ class WorkerPool:
             if missing <= 0:
                 break
             if slot.process is None and self._monotonic() >= slot.not_before:
+                slot.since = datetime.now(UTC)
                 slot.process, slot.started_at, slot.asked = self._launch(slot.name), self._monotonic(), False
                 self._log.info("worker started", worker=slot.name, pid=slot.process.pid)
                 missing -= 1
@@ -169,6 +171,19 @@ class WorkerPool:
             if process is not None and process.poll() is None:
                 _signal_group(process, signal.SIGKILL)
 
+    def silence(self, name: str, began_at: datetime) -> bool:
+        """End the worker of that name at once, if it is one of ours, lives, and lived when its run began (UTC; a later one
+        has the name of its predecessor). Returns whether it did: then nothing can wake and go on."""
+        for slot in self._slots:
+            if slot.name == name and _lives(slot) and slot.since is not None and slot.since < began_at:
+                assert slot.process is not None, "it lives"
+                self._log.warning("worker killed", worker=name, because="its run had no pulse any more")
+                _signal_group(slot.process, signal.SIGKILL)
+                slot.process.wait()
+                self._bury(slot)
+                return True
+        return False
+
     def _bury(self, slot: _Slot) -> None:
         code = None if slot.process is None else slot.process.poll()
         if code is None:
@@ -182,6 +197,10 @@ class WorkerPool:
         slot.not_before = now + pause
         self._on_failure()
         self._log.warning("worker ended", worker=slot.name, code=code, restart_in=f"{pause:g} s")
+
+
+def _lives(slot: _Slot) -> bool:
+    return slot.process is not None and slot.process.poll() is None
 
 
 def _signal(process: "subprocess.Popen[bytes]", number: signal.Signals) -> None:

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from lakewarden.daemon.workers import Launch, WorkerPool, worker_launcher
@@ -55,6 +55,18 @@ def test_one_that_does_not_end_in_time_is_killed() -> None:
     pool.tend(1)
     assert not pool.drain(timedelta(seconds=0.2))
     assert pool.alive == 0
+
+
+def test_one_that_lost_its_run_is_killed_even_frozen_and_a_successor_of_its_name_is_not() -> None:
+    launch, _ = launcher(DEAF)
+    pool = WorkerPool(launch, count=2, prefix="w")
+    before = datetime.now(UTC)
+    pool.tend(2)
+    assert not pool.silence("w-0", before), "it began after that run did"
+    assert not pool.silence("another", datetime.now(UTC))
+    assert pool.silence("w-0", datetime.now(UTC)) and pool.alive == 1
+    assert not pool.silence("w-0", datetime.now(UTC))
+    pool.drain(timedelta(0))
 
 
 def test_a_failing_worker_is_started_again_with_growing_pauses() -> None:
