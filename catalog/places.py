@@ -2,13 +2,24 @@
 
 import re
 from dataclasses import dataclass
+from typing import Final
 
 from lakewarden.catalog.errors import RefusedError, UsageError
 from lakewarden.catalog.metastore.base import Entry, Metastore
 from lakewarden.catalog.storage import StorageOptions, canonical, open_store
 
-__all__ = ["Place", "name_from_location", "parse_name", "refuse_if_absent", "resolve"]
+__all__ = [
+    "SYSTEM",
+    "Place",
+    "name_from_location",
+    "parse_name",
+    "refuse_closed",
+    "refuse_if_absent",
+    "resolve",
+]
 
+SYSTEM: Final = "lakewarden"
+"""The namespace of the system tables."""
 _NAME = re.compile(r"^(?:(\w+)\.)?(\w+)$")
 
 
@@ -25,6 +36,15 @@ def parse_name(text: str) -> str | None:
     """`db.t`, or `t` in database default, as `db.t`; None if the text is no table name."""
     match = _NAME.match(text.strip().replace("`", ""))
     return f"{match[1] or 'default'}.{match[2]}".lower() if match else None
+
+
+def refuse_closed(name: str) -> None:
+    """Raise `RefusedError` for a name, or a scope, among those of the system tables: nobody else's table gets one."""
+    if name.lower().partition(".")[0] == SYSTEM:
+        raise RefusedError(
+            f"The namespace {SYSTEM} is closed: {name} would stand among the system tables.",
+            hint="Choose another name, such as with --name db.table.",
+        )
 
 
 def name_from_location(location: str) -> str:

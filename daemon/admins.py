@@ -11,6 +11,7 @@ from pathlib import Path
 from stat import S_IWGRP, S_IWOTH
 from typing import Final
 
+from lakewarden.catalog.errors import LakewardenError
 from lakewarden.catalog.model import TableRow
 from lakewarden.catalog.system.base import TABLES, SystemStore
 from lakewarden.catalog.system.rows import ADMINS, system_table_id
@@ -27,8 +28,15 @@ def real_user() -> str:
 
 
 def admins_of(store: SystemStore, settings: Settings) -> frozenset[str]:
-    """Who may do everything, by what `init` recorded and by the settings file."""
-    recorded = recorded_admins(store)
+    """Who may do everything, by what `init` recorded and by the settings file.
+
+    Where the system tables are lost or damaged, and have to be mended by somebody, it is the owner of the home folder.
+    """
+    try:
+        recorded = recorded_admins(store)
+    except LakewardenError:
+        recorded = frozenset()
+    recorded = recorded or _owner_of(settings.home)
     return recorded if distrust(settings, recorded) is not None else recorded | frozenset(settings.admins)
 
 
@@ -59,6 +67,13 @@ def _distrust(file: Path, recorded: frozenset[str]) -> str | None:
     if status.st_mode & (S_IWGRP | S_IWOTH):
         return f"others than its owner may write {file}"
     return None
+
+
+def _owner_of(folder: Path) -> frozenset[str]:
+    try:
+        return frozenset([_name_of(folder.stat().st_uid)])
+    except OSError:
+        return frozenset()
 
 
 def _of(row: TableRow) -> frozenset[str]:

@@ -9,7 +9,7 @@ import pyarrow as pa
 from lakewarden.catalog.access import Deed
 from lakewarden.catalog.errors import NotFoundError
 from lakewarden.catalog.model import Mark
-from lakewarden.catalog.registry.govern import set_owner, set_policy
+from lakewarden.catalog.registry.govern import refuse_own, set_owner, set_policy
 from lakewarden.catalog.registry.mark import mark_versions, marks_of, unmark_versions
 from lakewarden.catalog.system.query import query
 from lakewarden.catalog.system.schema import arrow_type
@@ -116,6 +116,9 @@ def _set_rows(services: Services, statement: SetRows, origin: str) -> pa.Table:
         raise NotFoundError(
             "No row matches the WHERE.", hint="SELECT name FROM lakewarden.tables shows the names."
         )
+    if statement.policy:  # all rows or none: what is refused of one changes nothing of the others
+        for row in matched:
+            refuse_own(services.desk.get(row["table_id"]))
     for row in matched:
         with audited(services, Deed.POLICY, row["name"], origin=origin) as actor:
             where = row["name"] if row["name"].endswith("*") else row["table_id"]

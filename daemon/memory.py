@@ -209,7 +209,9 @@ class Memory:
         """Fold finished runs into what is known of each table's past."""
         for run in runs:
             past = self._past[run.table_id]
-            past[run.action] = remember(past.get(run.action), run)
+            known = remember(past.get(run.action), run)
+            if known is not None:
+                past[run.action] = known
 
     def world(self, unfinished: Iterable[Run], budget: Budget, *, has_metastore: bool) -> World:
         """What the planner sees."""

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from lakewarden.catalog.access import Actor, Deed, require
-from lakewarden.catalog.errors import PreconditionError, UsageError
+from lakewarden.catalog.errors import PreconditionError, RefusedError, UsageError
 from lakewarden.catalog.formats.base import LogProblem, Observation
 from lakewarden.catalog.heads import head_seen
-from lakewarden.catalog.model import Action, TableRow, TableState
+from lakewarden.catalog.model import Action, Source, TableRow, TableState
 from lakewarden.catalog.policies import EffectivePolicy
 from lakewarden.catalog.rollbacks import Hold
 from lakewarden.catalog.scopes import Governed
@@ -43,9 +43,13 @@ class Order:
 def order_run(services: Services, row: TableRow, order: Order, *, actor: Actor) -> RunRequest:
     """The request for one action on one table at its present head.
 
-    Raises `PreconditionError` for a quarantined, paused or held table, `UsageError` for an action nobody orders.
+    Raises `RefusedError` for a system table, `PreconditionError` for a quarantined, paused or held table, `UsageError` for an action nobody orders.
     """
     require(actor, Deed.RUN, row)
+    if row.source is Source.SELF:
+        raise RefusedError(
+            f"{row.name} is a system table: the daemon alone looks after it.", hint="See `lakewarden why`."
+        )
     action = order.action
     memory = Memory(services.store, services.clock)
     memory.refresh()

@@ -11,6 +11,7 @@ from lakewarden.catalog.metastore.base import Entry, Metastore
 from lakewarden.catalog.storage import FileEntry, StorageOptions, canonical, open_store
 from lakewarden.catalog.units import count_of
 from lakewarden.jobs.actions import Convert
+from lakewarden.jobs.convert_types import refuse_columns, refuse_partition_types
 from lakewarden.jobs.parquet_folder import (
     data_files,
     folder_of,
@@ -48,17 +49,20 @@ def check_source(
 
     Raises `RefusedError` for what is no plain Parquet table, `ConflictError` while somebody writes to it.
     """
-    entries = list(open_store(action.location, storage).list("", recursive=True))
+    store = open_store(action.location, storage)
+    entries = list(store.list("", recursive=True))
     _refuse_writers(action, entries, now)
     _refuse_tables(action, entries)
     found = tuple(data_files(entries))
     files = [file.path for file in found]
+    refuse_partition_types(action.partitioned_by, {folder_of(path) for path in files})
     if action.name is None:
         _check_folder(action, files)
     else:
         entries_by_name = _configured(metastore, action)
         _check_entry(action, entries_by_name)
         _check_partitions(action, entries_by_name, files)
+    refuse_columns(store, found, shown=_shown(action))
     return found
 
 
@@ -98,6 +102,11 @@ def _check_folder(action: Convert, files: list[str]) -> None:
         raise RefusedError(
             f"{action.location} does not hold Parquet files alone: {few(foreign)}.",
             hint="Move the others away.",
+        )
+    if not files:
+        raise RefusedError(
+            f"{action.location} holds no Parquet file, so nothing tells its columns.",
+            hint="Create it as a Delta table, or convert it by its metastore name.",
         )
     folders = {folder_of(path) for path in files}
     found = partition_columns(folders)

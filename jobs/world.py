@@ -14,7 +14,7 @@ from lakewarden.catalog.model import Action, HealthRow, Outcome, RunRow
 from lakewarden.catalog.rollbacks import Hold
 from lakewarden.catalog.scopes import Governed
 from lakewarden.catalog.state.base import Run
-from lakewarden.jobs.actions import LogCare, Vacuum, decode
+from lakewarden.jobs.actions import AnyAction, Compact, LogCare, Vacuum, decode
 from lakewarden.jobs.budget import Budget
 
 __all__ = ["Budget", "Past", "TableView", "World", "remember"]
@@ -42,8 +42,14 @@ class Past:
     thorough_at: datetime | None = None
 
 
-def remember(past: Past | None, run: RunRow) -> Past:
-    """Fold one more finished run into what is known. Runs come in the order in which they finished."""
+def remember(past: Past | None, run: RunRow) -> Past | None:
+    """Fold one more finished run into what is known. Runs come in the order in which they finished.
+
+    A dry run did nothing: nothing is known after it that was not before.
+    """
+    action = _action(run.payload)
+    if isinstance(action, Vacuum | Compact) and action.dry_run:
+        return past
     undone = run.outcome in _UNDONE
     # A run that was skipped without being started made way for another one: it says nothing about the table.
     done = run.outcome is Outcome.SUCCEEDED or (run.outcome is Outcome.SKIPPED and run.started_at is not None)
@@ -57,18 +63,21 @@ def remember(past: Past | None, run: RunRow) -> Past:
         done_at=run.finished_at if done else base.done_at,
         done_version=run.requires_version if done else base.done_version,
         done_bytes=run.predicted_bytes if done else base.done_bytes,
-        thorough_at=run.finished_at if done and _is_thorough(run.payload) else base.thorough_at,
+        thorough_at=run.finished_at if done and _is_thorough(action) else base.thorough_at,
     )
 
 
-def _is_thorough(payload: str | None) -> bool:
-    if payload is None:
-        return False
+def _action(payload: str | None) -> AnyAction | None:
     try:
-        action = decode(payload)
-    except ValidationError:  # written by another version of lakewarden: then it is not known to be thorough
-        return False
-    return (isinstance(action, Vacuum) and action.full and not action.dry_run) or (
+        return None if payload is None else decode(payload)
+    except (
+        ValidationError
+    ):  # written by another version of lakewarden: then nobody knows more than its outcome
+        return None
+
+
+def _is_thorough(action: AnyAction | None) -> bool:
+    return (isinstance(action, Vacuum) and action.full) or (
         isinstance(action, LogCare) and action.clean_before_version is not None
     )
 

@@ -14,7 +14,7 @@ from lakewarden.catalog.formats.base import LogProblem, Observation, TableReader
 from lakewarden.catalog.health import health_of, with_verdict
 from lakewarden.catalog.metastore.base import Metastore
 from lakewarden.catalog.model import Finding, HealthRow, RowKind, Source, TableRow, TableState
-from lakewarden.catalog.places import Place, name_from_location, parse_name, refuse_if_absent
+from lakewarden.catalog.places import Place, name_from_location, parse_name, refuse_closed, refuse_if_absent
 from lakewarden.catalog.policies import EffectivePolicy
 from lakewarden.catalog.scopes import Governed, govern, scopes_by_name
 from lakewarden.catalog.storage import StorageOptions, canonical
@@ -117,7 +117,8 @@ class Desk:
         source: Source,
         actor: Actor,
     ) -> TableRow:
-        """A fresh row with the next number. Raises `RefusedError` if the name is taken."""
+        """A fresh row with the next number. Raises `RefusedError` if the name is taken, or a system table's."""
+        refuse_closed(name)
         refuse_taken(rows, name)
         now = self.clock.now()
         return TableRow(

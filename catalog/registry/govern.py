@@ -5,13 +5,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from lakewarden.catalog.access import Actor, Deed, require
-from lakewarden.catalog.errors import UsageError
+from lakewarden.catalog.errors import RefusedError, UsageError
 from lakewarden.catalog.lineage.checkpoints import (
     Checkpoint,
     with_checkpoint,
     without_checkpoint,
 )
 from lakewarden.catalog.model import Dependency, OnRollback, RowKind, Source, TableRow
+from lakewarden.catalog.places import SYSTEM
 from lakewarden.catalog.policies import Value, check_promise, with_values
 from lakewarden.catalog.registry.desk import Desk, next_number, row_of
 from lakewarden.catalog.scopes import Governed, govern, is_scope, scopes_by_name, with_policy_date
@@ -21,6 +22,7 @@ __all__ = [
     "declare_checkpoint",
     "declare_dependency",
     "governed",
+    "refuse_own",
     "set_hold",
     "set_owner",
     "set_pause",
@@ -37,10 +39,12 @@ def governed(desk: Desk, where: str) -> Governed:
 def set_policy(desk: Desk, where: str, values: Mapping[str, Value | None], *, actor: Actor) -> TableRow:
     """Set policy keys (None unsets) on a table or a scope.
 
-    Raises `NotAllowedError` below a floor, `UsageError` for a retention shorter than the promise in force.
+    Raises `NotAllowedError` below a floor, `UsageError` for a retention shorter than the promise in force and for a value
+    beyond bounds, `RefusedError` for the system tables: their policy keeps the audit trail and the daemon's memory.
     """
 
     def asked(rows: Rows[TableRow], current: TableRow) -> TableRow:
+        refuse_own(current)
         changed = replace(current, policy=with_values(current.policy, values, admin=actor.admin))
         if changed.kind is RowKind.TABLE:
             policy = govern(changed, scopes_by_name(rows.find(kind=RowKind.SCOPE))).policy
@@ -51,6 +55,15 @@ def set_policy(desk: Desk, where: str, values: Mapping[str, Value | None], *, ac
 
     keys = ", ".join(values)
     return _change(desk, where, actor, Deed.POLICY, asked, because=f"policy {keys} of {where}")
+
+
+def refuse_own(row: TableRow) -> None:
+    """Raise `RefusedError` for the row of a system table, and for a scope over them."""
+    if row.source is Source.SELF or row.name.lower().partition(".")[0] == SYSTEM:
+        raise RefusedError(
+            f"The policy of {row.name} is lakewarden's own.",
+            hint="It keeps the audit trail; `lakewarden pause` works for system tables, too.",
+        )
 
 
 def set_owner(desk: Desk, where: str, owner: str, *, actor: Actor) -> TableRow:

@@ -11,7 +11,7 @@ from lakewarden.catalog.formats.base import Observation
 from lakewarden.catalog.heads import head_seen
 from lakewarden.catalog.identity import INDEX_COLUMNS, check_nesting
 from lakewarden.catalog.model import Source, TableRow, TableState
-from lakewarden.catalog.places import parse_name
+from lakewarden.catalog.places import parse_name, refuse_closed
 from lakewarden.catalog.purging import (
     MARKER,
     PURGE_AFTER,
@@ -166,6 +166,7 @@ def rename(desk: Desk, where: str, new_name: str, *, actor: Actor) -> TableRow:
     wanted = parse_name(new_name)
     if wanted is None:
         raise RefusedError(f"'{new_name}' is not a table name.", hint="Write db.table.")
+    refuse_closed(wanted)
     row = _not_ours(desk.resolve(where))
 
     def renamed(rows: Rows[TableRow]) -> Iterable[TableRow]:

@@ -9,10 +9,11 @@ from lakewarden.catalog.errors import NotFoundError, PreconditionError
 from lakewarden.catalog.model import Action
 from lakewarden.catalog.state.base import Run
 from lakewarden.catalog.system.base import RUNS
-from lakewarden.daemon.audit import audited
+from lakewarden.daemon.audit import actor_of, audited
 from lakewarden.daemon.cli.common import DryRun, Home, Table, opened
 from lakewarden.daemon.cli.output import Format, Output, note, plain, show, show_one
 from lakewarden.daemon.follow import raise_for, run_and_wait
+from lakewarden.daemon.foresee import foresee_run, is_foreseen
 from lakewarden.daemon.order import Order, order_run
 from lakewarden.daemon.outlook import outlook
 from lakewarden.daemon.record import run_row
@@ -46,10 +47,19 @@ def run_(
     home: Home = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Do one thing to one table now, due or not, and wait for it. Pauses and holds are respected."""
+    """Do one thing to one table now, due or not, and wait for it. Pauses and holds are respected.
+
+    --dry-run says what properties, sync and log_care would change; of vacuum and compact it is a run that changes nothing
+    of the table and is on record; the others have none.
+    """
     services = opened(home)
     row = services.desk.resolve(where)
     order = Order(action=action, full=full, consented=consent, dry_run=dry_run)
+    if dry_run and is_foreseen(action):
+        foreseen = foresee_run(services, row, order, actor=actor_of(services, "cli"))
+        note("Nothing was changed.")
+        show(foreseen, columns=["name", "action", "version", "change", "message"], format=output)
+        return
     with audited(services, Deed.RUN, f"{action} {row.name}") as actor:
         request = order_run(services, row, order, actor=actor)
         result = run_and_wait(services, request, tell=note)

@@ -85,7 +85,7 @@ def convert(
     )
     if dry_run:
         foreseen = foresee_conversion(services, request, actor=actor_of(services, "cli"))
-        note("Every check passed; nothing was changed.")
+        note("Every check that needs no Spark passed; nothing was changed.")
         show_one(_of_conversion(foreseen), format=output)
         return
     with audited(services, Deed.CONVERT, where) as actor:

@@ -68,7 +68,9 @@ def test_a_finished_plan_is_not_planned_again() -> None:
             break
         kind = made.runs[0].due.kind
         done = run(kind, Outcome.SKIPPED, ago=timedelta(0), requires_version=10, predicted_bytes=100 * 2**27)
-        one = replace(one, past={**one.past, kind: remember(one.past.get(kind), done)})
+        known = remember(one.past.get(kind), done)
+        assert known is not None
+        one = replace(one, past={**one.past, kind: known})
     assert made.runs == ()
     assert set(one.past) == {Action.COMPACT, Action.VACUUM, Action.STATISTICS}
 

@@ -58,7 +58,8 @@ def why_not(one: TableView, action: Action, *, metastore: bool = True) -> NotDue
 def with_past(one: TableView, *runs: Any) -> TableView:
     past = one.past
     for finished in runs:
-        past = {**past, finished.action: remember(past.get(finished.action), finished)}
+        known = remember(past.get(finished.action), finished)
+        past = past if known is None else {**past, finished.action: known}
     return replace(one, past=past)
 
 
