@@ -1,7 +1,6 @@
 """What is decided and queued, and then forbidden, changed or made anew: the worker finds out before it deletes anything."""
 
 import shutil
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -13,9 +12,7 @@ from lakewarden.catalog.state.base import Result
 from lakewarden.catalog.system.base import TABLES
 from lakewarden.jobs.runner import Finished
 from support.commands import caller
-from support.estate import Estate, numbers, overwritten, rows
-
-AHEAD = timedelta(days=30)
+from support.estate import AHEAD, Estate, numbers, overwritten, rows
 
 
 @pytest.fixture
@@ -150,7 +147,7 @@ def test_unknown_files_in_the_folder_are_deleted_only_by_a_consent_that_names_th
     (folder / "exports" / "precious.csv").write_text("mine")
     version = str(DeltaTable(str(folder)).version())
     drop = ("tables", "drop", "db.t", "--purge", "--at-version", version, "--yes")
-    refused = estate.said(*drop)
+    refused = estate.says(*drop)
     assert refused.code == 4 and "exports/precious.csv" in refused.err
     assert estate.is_state("db.t", TableState.ACTIVE)
     dry = estate.must("tables", "drop", "db.t", "--purge", "--dry-run", "-o", "json").json
@@ -173,7 +170,7 @@ def test_a_table_that_was_rescued_from_its_purge_is_not_followed_and_a_refusal_c
     rescued = tmp_path / "lake" / "rescued"
     folder.rename(rescued)
     before = estate.services.store.rows(TABLES).version
-    refused = estate.said("tables", "register", str(rescued))
+    refused = estate.says("tables", "register", str(rescued))
     assert refused.code == 4 and "undrop" in refused.err
     assert estate.row("db.t").location == f"file://{folder}"
     assert estate.services.store.rows(TABLES).version == before
@@ -189,7 +186,7 @@ def test_a_move_is_not_followed_while_the_old_place_does_not_answer(
     shutil.copytree(folder, copy)
     (tmp_path / "lake").rename(tmp_path / "lake, away")
     (tmp_path / "lake").mkdir()  # what a mount point looks like without its disk
-    refused = estate.said("tables", "register", str(copy))
+    refused = estate.says("tables", "register", str(copy))
     assert refused.code == 5 and "its disk may be away" in refused.err
     assert estate.row("db.t").location == f"file://{folder}"
     estate.must("tables", "register", str(copy), "--moved")

@@ -14,6 +14,7 @@ from lakewarden.catalog.state.queue import DatabaseQueue
 from lakewarden.jobs.engine.fake import FakeEngine
 from lakewarden.jobs.rollback.run import open_rollbacks
 from lakewarden.jobs.runner import Runner
+from lakewarden.jobs.standings import open_standings
 from lakewarden.jobs.work_loop import WorkLoop
 from lakewarden.jobs.worker_config import read_config
 
@@ -39,6 +40,7 @@ def main(
         heartbeat=config.heartbeat,
         longest_run=config.longest_run,
         rollbacks=open_rollbacks(config, queue, DatabaseInbox(database)),
+        standings=open_standings(config),
     )
     worker = WorkLoop(runner, idle=config.idle, poll=config.poll, parent=config.parent)
 
