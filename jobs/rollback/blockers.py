@@ -27,7 +27,7 @@ class Case:
     """One table to decide on. `target` is None if no version is clean, `in_log` whether the log still has it, `from_start`
     whether the table's first version is known; `lost` are
     the versions that head would no longer have, as far as the log tells them. `unknown` are versions that may be tainted
-    and count as clean so far."""
+    and count as clean so far, `asks` those of them that do not depend on kept ones alone."""
 
     request: RollbackRequest
     table_id: str
@@ -42,6 +42,7 @@ class Case:
     lost: tuple[Version, ...]
     trigger: OnRollback | None
     unknown: tuple[int, ...] = ()
+    asks: frozenset[int] = frozenset()
 
     @property
     def name(self) -> str:
@@ -162,7 +163,8 @@ def _promised(case: Case) -> Iterator[Blocker]:
 
 def _unknown(case: Case) -> Iterator[Blocker]:
     either = (Consent.KEEP_UNKNOWN, Consent.LOSE_UNKNOWN)
-    asked = tuple(one for one in case.unknown if not any(case.agreed(consent, one) for consent in either))
+    open_ones = (one for one in case.unknown if one in case.asks)
+    asked = tuple(one for one in open_ones if not any(case.agreed(consent, one) for consent in either))
     if not asked:
         return
     if case.facts is not None and case.facts.unreadable is not None:

@@ -27,10 +27,10 @@ __all__ = [
 class Consent(StrEnum):
     """What a plan refuses by default and somebody may agree to, each for itself.
 
-    `collateral`: clean commits may be lost. `keep_unknown`: commits of unknown lineage count as clean. `lose_unknown`:
-    they count as seeds. `skip_unreachable`: tables that cannot be restored stay as they are. `drop_born_tainted`,
-    `quarantine_born_tainted`: what to do with a table none of whose versions is clean. `append_only`: tables that
-    promise their readers to only grow may be rewound.
+    `collateral`: commits that nobody called bad may be lost. `keep_unknown`: commits of unknown lineage count as clean.
+    `lose_unknown`: they count as seeds. `skip_unreachable`: tables that cannot be restored stay as they are.
+    `drop_born_tainted`, `quarantine_born_tainted`: what to do with a table none of whose versions is clean. `append_only`:
+    tables that promise their readers to only grow may be rewound.
     """
 
     COLLATERAL = "collateral"

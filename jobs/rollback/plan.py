@@ -132,6 +132,7 @@ def _case(scene: _Scene, table_id: str) -> Case | None:
         lost=tuple(history[graph.versions[node]] for node in line.lost if graph.versions[node] in history),
         trigger=_trigger(scene, table_id),
         unknown=tuple(graph.versions[node] for node in line.unknown if not scene.taint.counts.own(node)),
+        asks=frozenset(graph.versions[node] for node in line.unknown if scene.taint.asks.own(node)),
     )
 
 
@@ -144,7 +145,10 @@ def _losses(scene: _Scene, line: Line, history: Mapping[int, Version], fitting: 
         history=history,
         fitting=fitting,
         reapply=request.reapply,
-        keeps_unknown=lambda version: request.consents.covers(Consent.KEEP_UNKNOWN, table_id, version),
+        keeps_unknown=lambda version: (
+            request.consents.covers(Consent.KEEP_UNKNOWN, table_id, version)
+            or not scene.taint.asks.own(scene.graph.node(table_id, version))
+        ),
     )
 
 

@@ -26,7 +26,7 @@ class Taint:
     `counts` is the one that decides targets: that of the seeds and of the unknown commits that somebody agreed to lose.
     `named` has the version that somebody named for a table, `seeds` the seeds' nodes, `roots` the tables they are on.
     `spared` are nodes that would be tainted by themselves had nobody declared them clean. `doubts` are the unknown commits
-    that `wide` begins with.
+    that `wide` begins with; `asks` is what depends on a seed or on one of those that nobody agreed to keep.
     """
 
     seeds: frozenset[int]
@@ -37,6 +37,7 @@ class Taint:
     roots: frozenset[str]
     spared: frozenset[int] = frozenset()
     doubts: frozenset[int] = frozenset()
+    asks: Closure
 
 
 def taint_of(request: RollbackRequest, graph: VersionGraph, facts: Mapping[str, TableFacts]) -> Taint:
@@ -59,6 +60,27 @@ def taint_of(request: RollbackRequest, graph: VersionGraph, facts: Mapping[str, 
         roots=frozenset({*named, *(graph.table_of(node) for node in seeds)}),
         spared=frozenset(node for node in cleared if node in found or _reads(graph, wide, node)),
         doubts=doubts,
+        asks=_asking(request, graph, sure, wide, doubts, cleared),
+    )
+
+
+def _asking(
+    request: RollbackRequest,
+    graph: VersionGraph,
+    sure: Closure,
+    wide: Closure,
+    doubts: frozenset[int],
+    cleared: frozenset[int],
+) -> Closure:
+    """The closure of the seeds and of those unknown commits that nobody agreed to keep. What depends on kept ones alone is
+    as clean as these: nobody is asked about it anew."""
+    if Consent.KEEP_UNKNOWN in request.consents.whole:
+        return sure
+    named = (one for one in request.consents.named if one.consent is Consent.KEEP_UNKNOWN)
+    nodes = {graph.node(one.table_id, one.version) for one in named if one.version is not None}
+    kept = frozenset(node for node in nodes if node != NO_NODE and not sure.own(node))
+    return (
+        graph.closure(sorted(doubts - kept), weak=True, cleared=cleared | kept, onto=sure) if kept else wide
     )
 
 

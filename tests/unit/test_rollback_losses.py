@@ -6,7 +6,7 @@ import pytest
 
 from lakewarden.catalog.formats.base import Commit
 from lakewarden.catalog.lineage.versions import Touch, version_of
-from lakewarden.jobs.rollback.consents import Consent, Consents
+from lakewarden.jobs.rollback.consents import Agreement, Consent, Consents
 from lakewarden.jobs.rollback.facts import Reach, Unreachable
 from lakewarden.jobs.rollback.render import as_json, as_mermaid, as_tree
 from lakewarden.jobs.rollback.request import BadVersions, RollbackRequest, ToVersion
@@ -68,6 +68,21 @@ def test_what_was_agreed_to_as_lost_though_unknown_is_not_asked_for_again_nor_ca
 def test_an_unknown_commit_that_nobody_has_decided_on_is_asked_about_as_unknown_only() -> None:
     made = plan(A_LOAD, UNKNOWN)
     assert [one.why for _, one in made.blockers()] == [Blocked.UNKNOWN] and lost(made, "b") == []
+
+
+def test_what_was_made_from_kept_commits_alone_is_not_asked_about_anew() -> None:
+    kept = Consents(named=frozenset({Agreement(consent=Consent.KEEP_UNKNOWN, table_id="b", version=2)}))
+    request = replace(A_LOAD, consents=kept)
+    tables = {**UNKNOWN, "c": history("create", "append <- b@1..2", "append <- a@2")}
+    c = table(plan(request, tables), "c")
+    assert (c.to_version, c.unknown, [one.why for one in c.blocked_by]) == (1, (1,), [])
+    lost_too = table(
+        plan(request, {**UNKNOWN, "c": history("create", "append <- a@2", "append <- b@1..2")}), "c"
+    )
+    assert [(one.version, one.unknown) for one in lost_too.collateral] == [(2, True)]
+    both = history("create", "append <- b@1..2", "append ?")
+    doubted = table(plan(request, {**UNKNOWN, "c": both}), "c")
+    assert [one.why for one in doubted.blocked_by] == [Blocked.UNKNOWN], "who wrote version 2 nobody said"
 
 
 # what is nobody's loss
