@@ -123,6 +123,36 @@ def test_whatever_else_was_altered_is_found_and_keeps_the_log(
     assert sentence in problem and log(table.root) == before
 
 
+REWRITTEN = '{"nullCount":{},"maxValues":{"at":"2024-01-01T00:00:00.123Z","n":9},"numRecords":1e1}'
+ORIGINAL = (
+    '{"numRecords":10,"minValues":{"n":1},"maxValues":{"n":9.0,"at":"2024-01-01T00:00:00.123456+00:00"}}'
+)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "usable"), [("9}", "9}", True), ("9}", "8}", False), ("123Z", "124Z", False)]
+)
+def test_statistics_that_a_writer_spelled_anew_are_the_same(
+    tmp_path: Path, old: str, new: str, usable: bool
+) -> None:
+    table = LogWriter(root=tmp_path / "t").create()
+    one = add("a.parquet")
+    one["add"]["stats"] = ORIGINAL
+    table.commit(one, add("b.parquet"))
+    table.checkpoint()
+    (checkpoint,) = table.log.glob("*.checkpoint.parquet")
+    altered(checkpoint, "add", where="a.parquet", stats=REWRITTEN.replace(old, new).replace("1e1", "10"))
+    change = cleaned(table.root, 1)
+    assert (change.version == 1, change.problems) == (
+        usable,
+        ()
+        if usable
+        else (
+            "The checkpoint of version 1 is not what the commits before it give: 1 file with other statistics.",
+        ),
+    )
+
+
 def test_lost_and_doubled_files_are_found(tmp_path: Path) -> None:
     for name, change, sentence in (
         ("lost", lambda rows: rows[:-1], "1 removed file missing"),

@@ -17,11 +17,16 @@ from lakewarden.catalog.formats.delta.actions import Metadata, Protocol
 from lakewarden.catalog.formats.delta.log import DeltaLog
 from lakewarden.catalog.formats.delta.problems import BrokenLogError
 from lakewarden.catalog.formats.delta.segment import Checkpoint, Listing
+from lakewarden.catalog.formats.delta.statistics_texts import same_statistics, statistics_texts
 from lakewarden.catalog.formats.delta.told import Told, after_commits, by_checkpoint
 from lakewarden.catalog.retention import DURATIONS, FILES, interval_seconds
+from lakewarden.catalog.storage import FileEntry
 from lakewarden.catalog.units import count_of
 
-__all__ = ["Verdict", "differences", "judge"]
+__all__ = ["TEXTS_AT_MOST", "Verdict", "differences", "judge"]
+
+TEXTS_AT_MOST: Final = 50_000
+"""Of more statistics that were written anew than this, the rest is not looked at: texts take memory."""
 
 _EXPIRING: Final = "delta.setTransactionRetentionDuration"
 _NOT_UNDERSTOOD: Final = (BrokenLogError, ValueError, KeyError, TypeError, pa.ArrowException)
@@ -51,28 +56,27 @@ def judge(log: DeltaLog, listing: Listing, checkpoint: Checkpoint) -> Verdict:
     beginning = _beginning(log, listing, checkpoint.version)
     if beginning is None:
         return _unproved(log, listing, checkpoint, found)
-    since, expected = beginning
-    wrong = list(differences(expected, found))
+    start, expected = beginning
+    wrong = [*differences(expected, found), *_statistics(log, listing, checkpoint, start, expected, found)]
     if not wrong:
         return Verdict(usable=True)
     source = (
         "the commits before it give"
-        if since is None
-        else f"the checkpoint of version {since} and the commits since give"
+        if start is None
+        else f"the checkpoint of version {start.version} and the commits since give"
     )
     return Verdict(usable=False, problem=_sentence(checkpoint, source, wrong))
 
 
-def _beginning(log: DeltaLog, listing: Listing, version: int) -> tuple[int | None, Told] | None:
-    """The state of `version` from the oldest beginning that can be replayed: the checkpoint's version (None: commit 0)."""
+def _beginning(log: DeltaLog, listing: Listing, version: int) -> tuple[Checkpoint | None, Told] | None:
+    """The state of `version` from the oldest beginning that can be replayed: a checkpoint (None: commit 0)."""
     first = _unbroken_to(listing, version)
     older = [one for one in reversed(listing.checkpoints) if first - 1 <= one.version < version]
     for start in ([None] if first == 0 else []) + older:
-        after = -1 if start is None else start.version
-        commits = [(number, listing.commits[number]) for number in range(after + 1, version + 1)]
+        commits = _between(listing, start, version)
         try:
             told = Told.nothing() if start is None else by_checkpoint(log, listing, start)
-            return None if start is None else start.version, after_commits(log, listing, told, commits)
+            return start, after_commits(log, listing, told, commits)
         except _NOT_UNDERSTOOD:
             continue  # no version between this beginning and the next can be read either
     return None
@@ -92,6 +96,31 @@ def _unproved(log: DeltaLog, listing: Listing, checkpoint: Checkpoint, found: To
     if not wrong:
         return Verdict(usable=True)
     return Verdict(usable=False, problem=_sentence(checkpoint, "the commits before it say", wrong))
+
+
+def _between(listing: Listing, start: Checkpoint | None, version: int) -> list[tuple[int, FileEntry]]:
+    first = 0 if start is None else start.version + 1
+    return [(number, listing.commits[number]) for number in range(first, version + 1)]
+
+
+def _statistics(
+    log: DeltaLog,
+    listing: Listing,
+    checkpoint: Checkpoint,
+    start: Checkpoint | None,
+    expected: Told,
+    found: Told,
+) -> Iterator[str]:
+    """Files whose statistics are other ones. Texts that differ are read again, for they may say the same."""
+    keys = other_statistics(expected, found)
+    if not keys:
+        return
+    commits = _between(listing, start, checkpoint.version)
+    texts = statistics_texts(log, listing, start, commits, keys)
+    there = statistics_texts(log, listing, checkpoint, (), keys)
+    changed = sum(not same_statistics(texts.get(key, ""), there.get(key, "")) for key in keys)
+    if changed:
+        yield f"{count_of(changed, 'file')} with other statistics"
 
 
 def _unbroken_to(listing: Listing, version: int) -> int:
@@ -156,11 +185,6 @@ def _of_files(expected: Told, found: Told) -> Iterator[str]:
     count = pc.sum(odd).as_py() or 0
     if count:
         yield f"{count_of(count, 'file')} with another size, partition, number of rows or deletion vector"
-    stats = _aligned(expected.statistics, found.statistics)
-    same = pc.equal(stats["stats"], _aligned(found.statistics, expected.statistics)["stats"])
-    changed = stats.num_rows - (pc.sum(same).as_py() or 0)
-    if changed:
-        yield f"{count_of(changed, 'file')} with other statistics"
 
 
 def _of_the_table(expected: Told, found: Told) -> Iterator[str]:
@@ -201,6 +225,18 @@ def _removal_ms(metadata: Metadata | None) -> int:
     text = None if metadata is None else metadata.properties.get(FILES)
     seconds = None if text is None else interval_seconds(text)
     return int((DURATIONS[FILES] if seconds is None else seconds) * 1000)
+
+
+def other_statistics(expected: Told, found: Told) -> frozenset[int]:
+    """Files that both have, with another text of statistics; the first `TEXTS_AT_MOST` of them. Pure."""
+    one, other = (
+        _aligned(expected.statistics, found.statistics),
+        _aligned(found.statistics, expected.statistics),
+    )
+    if one.num_rows != other.num_rows:
+        return frozenset()  # files named twice: said already
+    changed = one["key"].filter(pc.not_equal(one["stats"], other["stats"]))
+    return frozenset(changed.slice(0, TEXTS_AT_MOST).to_pylist())
 
 
 def _without(rows: pa.Table, keys: pa.ChunkedArray) -> pa.Table:

@@ -33,6 +33,7 @@ __all__ = ["CheckpointHead", "FileBatch", "file_batches", "read_head", "read_not
 _Action = TypeVar("_Action", Metadata, Protocol)
 
 _BATCH: Final = 65_536
+_WHOLE_BATCH: Final = 16_384
 _HEAD: Final = ("metaData", "protocol", "sidecar")
 _NOTES: Final = ("txn", "domainMetadata")
 _FILES: Final = (
@@ -117,7 +118,8 @@ def file_batches(
             columns = _present(file, _FILES)
             if not whole and not any(column.endswith(".path") for column in columns):
                 continue
-            for batch in file.iter_batches(batch_size=_BATCH, columns=None if whole else columns):
+            size = _WHOLE_BATCH if whole else _BATCH
+            for batch in file.iter_batches(batch_size=size, columns=None if whole else columns):
                 yield FileBatch(adds=_rows(batch, "add"), removes=_rows(batch, "remove"))
 
 
