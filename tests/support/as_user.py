@@ -7,7 +7,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from lakewarden.daemon import wiring
+import pytest
+
 from lakewarden.daemon.cli.app import run
 
 __all__ = ["acting"]
@@ -16,12 +17,9 @@ __all__ = ["acting"]
 @contextmanager
 def acting(name: str) -> Iterator[None]:
     """Services opened in the block are used by `name`."""
-    before = wiring.real_user
-    wiring.real_user = lambda: name
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lakewarden.daemon.wiring.real_user", lambda: name)
         yield
-    finally:
-        wiring.real_user = before
 
 
 if __name__ == "__main__":

@@ -101,7 +101,7 @@ def test_a_row_that_holds_absurd_values_already_counts_as_the_nearest_bound_and_
 
 @pytest.mark.parametrize("at", ["table", "scope"])
 def test_a_plan_is_made_with_absurd_values_on_record(at: str) -> None:
-    old = {
+    old: dict[str, Any] = {
         "oldest_tombstone_at": NOW - timedelta(days=30),
         "tombstones": 3,
         "small_files": 50,
@@ -174,7 +174,8 @@ def _stored(seen: Observation) -> HealthRow:
     policy = effective(source=Source.CONVERT, table=PolicySettings())
     health = health_of(row(), policy, seen, (), now=NOW)
     (back,) = codec(HEALTH).decode(codec(HEALTH).encode([health]))
-    return back
+    stored: HealthRow = back
+    return stored
 
 
 BROKEN: list[Callable[[], dict[str, Any]]] = [

@@ -128,7 +128,7 @@ BAD_HOURS = PolicySettings(quiet_hours="from dusk till dawn")
 
 
 def test_a_plan_passes_over_a_table_that_cannot_be_judged_and_says_why() -> None:
-    due = {"oldest_tombstone_at": NOW - OLD, **GARBAGE}
+    due: dict[str, Any] = {"oldest_tombstone_at": NOW - OLD, **GARBAGE}
     seen = Planned(tables=(view("db.odd", policy=BAD_HOURS, **due), view("db.fine", **due)))
     made = plan(seen, NOW, isolated=isolated)
     assert [run.name for run in made.runs] == ["db.fine"]
