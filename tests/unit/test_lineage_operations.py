@@ -69,8 +69,10 @@ def test_a_table_that_is_created_where_it_is_already_keeps_its_rows() -> None:
 
 def test_what_delta_rs_commits_for_no_rows_is_the_operation_that_it_was(tmp_path: Path) -> None:
     rows, none = (pa.table({"id": pa.array(ids, pa.int64())}) for ids in ([1], []))
-    for mode, data in (("append", rows), ("overwrite", none), ("overwrite", none), ("append", none)):
-        write_deltalake(tmp_path / "t", data, mode=mode)
+    write_deltalake(tmp_path / "t", rows)
+    write_deltalake(tmp_path / "t", none, mode="overwrite")
+    write_deltalake(tmp_path / "t", none, mode="overwrite")
+    write_deltalake(tmp_path / "t", none, mode="append")
     found = history_of(DeltaReader().commits(canonical(str(tmp_path / "t")), after=-1))
     assert [(one.operation, one.effect, one.idle) for one in found[1:]] == [
         ("overwrite", Effect.FRESH, False),
