@@ -15,6 +15,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakewarden.catalog.before import is_leaving
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.columns import distinct_pairs, highest_of_pairs, in_order
 from lakewarden.catalog.lineage.promises import LongerPromise, longer_promises
@@ -323,7 +324,7 @@ class Memory:
         if before is not None:
             self._by_name.pop(before.row.name, None)
             self._by_location.pop(before.row.location or "", None)
-        if row.state in GONE and row.state is not TableState.PURGING:
+        if row.state in GONE and row.state is not TableState.PURGING and not is_leaving(row):
             return
         governed = govern(row, scopes)
         # Most tables of a namespace share one merged policy: keep it once.
@@ -331,6 +332,8 @@ class Memory:
         if shared.settings == governed.policy.settings:
             governed = replace(governed, policy=shared)
         self._governed[row.table_id] = governed
+        if is_leaving(row):
+            return  # its name and place may be another table's by now
         self._by_name[row.name] = row.table_id
         if row.location is not None:
             self._by_location[row.location] = row.table_id

@@ -17,6 +17,7 @@ from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.model import Action, Outcome, RunRow
 from lakewarden.catalog.registry.convert import conversion_failed, converted
 from lakewarden.catalog.registry.desk import Desk
+from lakewarden.catalog.registry.leave import given_back
 from lakewarden.catalog.registry.remove import purged
 from lakewarden.catalog.state.base import Queue, Result, Run
 from lakewarden.catalog.system.base import RUNS, Fence, SystemStore
@@ -157,6 +158,8 @@ class Recorder:
                 converted(self.desk, row.table_id)
             elif row.action is Action.CONVERT and not retry:
                 conversion_failed(self.desk, row.table_id, row.message or row.outcome)
+            elif row.action is Action.PROPERTIES and row.requires_version is None and done and not retry:
+                given_back(self.desk, row.table_id, row.message or row.outcome)
             elif row.action is Action.PURGE and row.outcome is Outcome.SUCCEEDED:
                 purged(self.desk, row.table_id, actor=DAEMON)
         except NotFoundError:

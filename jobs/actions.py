@@ -112,13 +112,15 @@ class SetProperties:
     """Set table properties in one commit on exactly version `requires`.
 
     A retention that the table has longer stands, unless its name is among `lowers`: then somebody asked for less.
+    `gives_back`: none of that, but what stood there before us is given back to a table that leaves, on whatever is head.
     """
 
     kind: Literal["properties"] = "properties"
-    requires: int
+    requires: int = 0
     decided_on: str | None = None
-    properties: tuple[tuple[str, str], ...]
+    properties: tuple[tuple[str, str], ...] = ()
     lowers: tuple[str, ...] = ()
+    gives_back: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

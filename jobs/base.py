@@ -1,9 +1,10 @@
 """What an executor gets and gives: the Engine port (Spark behind it), the context of one run, its report."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from lakewarden.catalog.before import Kept
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.formats.base import TableReader
 from lakewarden.catalog.lineage.record import LineageRecord
@@ -18,6 +19,7 @@ __all__ = [
     "FileChange",
     "Guard",
     "JobContext",
+    "Ledger",
     "Partition",
     "Report",
     "Rollbacks",
@@ -150,6 +152,9 @@ class Engine(Protocol):
     ) -> int:
         """Set table properties in one commit. Returns its version."""
 
+    def unset_properties(self, location: str, *, requires: int, names: Sequence[str], run_id: str) -> int:
+        """Take table properties away, in one commit; names that are not set do not matter. Returns its version."""
+
     def restore(self, location: str, *, requires: int, to: int, apps: Sequence[str], run_id: str) -> int:
         """Make the contents, schema and properties of version `to` the new head, in one commit. Returns its version.
 
@@ -214,6 +219,25 @@ class Guard(Protocol):
         """The other managed tables that are known to name files in this folder: shallow clones."""
 
 
+class Ledger(Protocol):
+    """What stood in tables' properties before lakewarden set them (catalog/before.py). Raises `UnavailableError`."""
+
+    def kept(self, table_id: str) -> tuple[Kept, ...]:
+        """What is remembered of a table."""
+
+    def owed(self, table_id: str) -> tuple[Kept, ...] | None:
+        """What is to be given back to a table that leaves; None if it does not, or has been given all."""
+
+    def remember(
+        self,
+        table_id: str,
+        wanted: Iterable[tuple[str, str]],
+        present: Mapping[str, str],
+        told: Iterable[Kept] = (),
+    ) -> None:
+        """Keep what is `present` before `wanted` are set; `told` is what the log says of earlier times."""
+
+
 class Rollbacks(Protocol):
     """What runs need to know of rollbacks, and the way to execute one."""
 
@@ -233,7 +257,7 @@ class JobContext:
     """Everything one run needs. `metastore` is None where none is configured. `still_ours` is called between steps:
     it raises `ConflictError` once the run was cancelled or its lease was lost, by this process' own clock. `storage` opens the
     table's folder. `rollbacks` is the journal of rollbacks and what acting on it takes, `guard` what allows the run
-    (jobs/guard.py); None where there is none to respect."""
+    (jobs/guard.py), `ledger` what stood in its properties before us; None where there is none to respect."""
 
     target: Target
     run_id: str
@@ -245,6 +269,7 @@ class JobContext:
     storage: StorageOptions = field(default_factory=StorageOptions)
     rollbacks: Rollbacks | None = None
     guard: Guard | None = None
+    ledger: Ledger | None = None
 
     def require_allowed(self) -> None:
         """Ask everything that allows the run, as it is now: before anything is deleted, rewound or committed.

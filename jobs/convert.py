@@ -14,6 +14,7 @@ from lakewarden.catalog.units import about_bytes, count_of
 from lakewarden.jobs.actions import Convert
 from lakewarden.jobs.base import JobContext, Report
 from lakewarden.jobs.convert_checks import check_source, few, refuse_foreign
+from lakewarden.jobs.ledger import keep_before
 from lakewarden.jobs.observed import observe
 from lakewarden.jobs.parquet_folder import data_files
 
@@ -54,6 +55,8 @@ def _set_properties(ctx: JobContext, action: Convert, seen: Observation) -> int:
     missing = still_to_set(seen.properties, action.properties, lowers=action.lowers)
     if not missing:
         return seen.version
+    keep_before(ctx, seen, missing, made_here=True)
+    ctx.require_allowed()
     return ctx.engine.set_properties(
         action.location, requires=seen.version, properties=missing, run_id=ctx.run_id
     )

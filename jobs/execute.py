@@ -17,6 +17,7 @@ from lakewarden.jobs.actions import (
 from lakewarden.jobs.base import JobContext, Report
 from lakewarden.jobs.compact import compact
 from lakewarden.jobs.convert import convert
+from lakewarden.jobs.give_back import give_properties_back
 from lakewarden.jobs.log_care import log_care
 from lakewarden.jobs.properties import set_properties
 from lakewarden.jobs.purge import purge
@@ -42,7 +43,7 @@ def execute(ctx: JobContext, action: AnyAction) -> Report:
         case LogCare():
             return log_care(ctx, action)
         case SetProperties():
-            return set_properties(ctx, action)
+            return give_properties_back(ctx) if action.gives_back else set_properties(ctx, action)
         case SyncMetastore():
             return sync_metastore(ctx, action)
         case Purge():

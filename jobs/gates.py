@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, time, timedelta
 
+from lakewarden.catalog.before import is_leaving
 from lakewarden.catalog.model import Action, Mode, Outcome, Source, TableState
 from lakewarden.catalog.policies import EffectivePolicy
 from lakewarden.catalog.units import count_of
@@ -40,6 +41,8 @@ def held_back(view: TableView, action: Action, budget: Budget, now: datetime) ->
 
 def _state(view: TableView, action: Action) -> NotDue | None:
     row = view.governed.row
+    if is_leaving(row) and action is Action.PROPERTIES:
+        return None
     if row.state is TableState.QUARANTINED:
         reason = row.state_reason or "its validation failed"
         return NotDue(action=action, why=WhyNot.QUARANTINED, because=f"quarantined: {reason}")
@@ -61,6 +64,9 @@ def _switches(view: TableView, action: Action) -> NotDue | None:
     if view.rollback is not None and action is not Action.ROLLBACK:
         because = f"rollback {view.rollback.rollback_id} of it is not finished"
         return NotDue(action=action, why=WhyNot.ROLLBACK, because=because)
+    if is_leaving(governed.row):
+        held = governed.hold
+        return None if held is None else NotDue(action=action, why=WhyNot.ON_HOLD, because=f"held by {held}")
     if governed.hold is not None and action in _DELETES:
         return NotDue(action=action, why=WhyNot.ON_HOLD, because=f"held by {governed.hold}")
     if action not in _ASKED_FOR and governed.policy.mode is Mode.OBSERVE:
@@ -95,7 +101,7 @@ def _unfinished(view: TableView, action: Action) -> NotDue | None:
 
 
 def _features(view: TableView, action: Action) -> NotDue | None:
-    if action in _ASKED_FOR:
+    if action in _ASKED_FOR or is_leaving(view.governed.row):
         return None
     health = view.health
     if health is None or health.version is None:
@@ -135,7 +141,8 @@ def _after(view: TableView, action: Action, past: Past, budget: Budget, now: dat
 
 def _quiet_hours(view: TableView, action: Action, now: datetime) -> NotDue | None:
     hours = view.governed.policy.settings.quiet_hours
-    end = quiet_hours_end(hours, now) if hours and action not in _ASKED_FOR else None
+    asked_for = action in _ASKED_FOR or is_leaving(view.governed.row)
+    end = quiet_hours_end(hours, now) if hours and not asked_for else None
     if end is None:
         return None
     return NotDue(action=action, why=WhyNot.QUIET_HOURS, because=f"no maintenance {hours} UTC", until=end)

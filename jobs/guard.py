@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Final, Protocol, assert_never
 
 from lakewarden.catalog.aside import Aside
+from lakewarden.catalog.before import is_leaving
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import RevokedError
 from lakewarden.catalog.model import Mode, TableRow, TableState
@@ -112,6 +113,8 @@ def _state(row: TableRow, action: AnyAction, now: datetime) -> str | None:
             ours = aside is not None and aside.rollback_id == rollback_id
             gone = row.state in GONE and not (ours and row.state is TableState.DROPPED)
             return said if gone else None
+        case SetProperties(gives_back=True):
+            return None if is_leaving(row) else said
         case Vacuum() | Compact() | RefreshStatistics() | LogCare() | SetProperties() | SyncMetastore():
             return None if row.state is TableState.ACTIVE else said
         case _:
@@ -131,7 +134,8 @@ def _switches(governed: Governed, action: AnyAction) -> str | None:
     if governed.paused is not None:
         return f"is paused ({governed.paused})"
     cleans = isinstance(action, LogCare) and action.clean_before_version is not None
-    if governed.hold is not None and (cleans or isinstance(action, _DELETES)):
+    leaves = isinstance(action, SetProperties) and action.gives_back  # and with that, its log may be cleaned
+    if governed.hold is not None and (cleans or leaves or isinstance(action, _DELETES)):
         return f"is under legal hold ({governed.hold})"
     return None
 
@@ -158,7 +162,7 @@ def _policy(governed: Governed, action: AnyAction) -> str | None:
     """What its owner has switched off since the planner decided."""
     settings = governed.policy.settings
     match action:
-        case Convert() | Purge() | RollBack():
+        case Convert() | Purge() | RollBack() | SetProperties(gives_back=True):
             return None
         case Vacuum():
             enabled = settings.vacuum_enabled

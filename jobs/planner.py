@@ -130,16 +130,10 @@ def required_version(action: AnyAction) -> int | None:
     match action:
         case Convert() | RollBack():
             return None
-        case (
-            Vacuum()
-            | Compact()
-            | RefreshStatistics()
-            | LogCare()
-            | SetProperties()
-            | SyncMetastore()
-            | Purge()
-        ):
+        case Vacuum() | Compact() | RefreshStatistics() | LogCare() | SyncMetastore() | Purge():
             return action.requires
+        case SetProperties():
+            return None if action.gives_back else action.requires
 
 
 def request_for(run: PlannedRun, *, new_id: Callable[[], str]) -> RunRequest:

@@ -4,6 +4,7 @@ from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.retention import still_to_set
 from lakewarden.jobs.actions import SetProperties
 from lakewarden.jobs.base import JobContext, Report
+from lakewarden.jobs.ledger import keep_before
 from lakewarden.jobs.observed import observe_at
 
 __all__ = ["set_properties"]
@@ -20,6 +21,9 @@ def set_properties(ctx: JobContext, action: SetProperties) -> Report:
     missing = still_to_set(seen.properties, action.properties, lowers=action.lowers)
     if not missing:
         return Report(message="the properties are set already, or longer", skipped=True)
+    keep_before(
+        ctx, seen, missing
+    )  # first: from then on, whoever drops the table knows that there is something to give back
     ctx.require_allowed()
     reach("properties.decided")
     version = ctx.engine.set_properties(

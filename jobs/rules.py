@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
+from lakewarden.catalog.before import is_leaving
 from lakewarden.catalog.conversion import Conversion
 from lakewarden.catalog.heads import head_on_record
 from lakewarden.catalog.model import Action, HealthRow, Source
@@ -102,6 +103,9 @@ def purge(view: TableView, world: World, now: datetime) -> Answer:
 
 def properties(view: TableView, world: World, now: datetime) -> Answer:
     """Retention properties that do not carry the policy are set, all together, in a quiet gap."""
+    if is_leaving(view.governed.row):
+        because = "it was dropped: its properties go back to what they were before"
+        return Due(action=SetProperties(gives_back=True), because=because)
     found = _findings(view, (RETENTION_CHECK,))
     if _is_outdated(view):
         return NotDue(action=Action.PROPERTIES, why=WhyNot.NOT_OBSERVED, because=_OUTDATED)

@@ -19,7 +19,7 @@ from lakewarden.catalog.model import Action, Outcome
 from lakewarden.catalog.state.base import Queue, Result, Run, RunRequest
 from lakewarden.catalog.storage import StorageOptions
 from lakewarden.jobs.actions import AnyAction, decode
-from lakewarden.jobs.base import Engine, JobContext, Report, Rollbacks, Target
+from lakewarden.jobs.base import Engine, JobContext, Ledger, Report, Rollbacks, Target
 from lakewarden.jobs.execute import execute
 from lakewarden.jobs.guard import RunGuard, Standings
 from lakewarden.jobs.heartbeat import Heartbeat
@@ -45,8 +45,8 @@ class Finished:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Runner:
     """Claims and executes runs for one worker, one at a time. `lease` is how long a run stays ours without a report,
-    `heartbeat` how often we report, `longest_run` when a run counts as stuck; `storage` gives a location's options, `rollbacks` is the journal of rollbacks and `standings` what the system tables say
-    of a table (None: there are none)."""
+    `heartbeat` how often we report, `longest_run` when a run counts as stuck; `storage` gives a location's options, `rollbacks` is the journal of rollbacks, `standings` what the system tables say
+    of a table and `ledger` what stood in its properties before us (None: there are none)."""
 
     worker: str
     queue: Queue
@@ -60,6 +60,7 @@ class Runner:
     longest_run: timedelta
     rollbacks: Rollbacks | None = None
     standings: Standings | None = None
+    ledger: Ledger | None = None
     monotonic: Callable[[], float] = time.monotonic
 
     def run_next(self) -> Finished | None:
@@ -178,6 +179,7 @@ class Runner:
                 clock=self.clock,
                 ordered=request.is_ordered,
             ),
+            ledger=self.ledger,
         )
         ctx.require_allowed()
         reach("run.executing")

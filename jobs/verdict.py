@@ -48,6 +48,8 @@ def verdict_of(run: Run, commits: Iterable[Commit]) -> Verdict:
     match action:
         case Action.CONVERT | Action.PURGE | Action.SYNC | Action.LOG_CARE | Action.ROLLBACK:
             return Retry()
+        case Action.PROPERTIES if run.request.requires_version is None:
+            return Retry()  # giving back may take two commits
         case Action.PROPERTIES | Action.COMPACT | Action.STATISTICS:
             return Recovered(version=last)
         case Action.VACUUM:

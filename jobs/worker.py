@@ -20,6 +20,7 @@ from lakewarden.catalog.state.inbox import DatabaseInbox
 from lakewarden.catalog.state.queue import DatabaseQueue
 from lakewarden.jobs.engine.delta import DeltaEngine
 from lakewarden.jobs.engine.session import start_session
+from lakewarden.jobs.ledger import open_ledger
 from lakewarden.jobs.rollback.run import open_rollbacks
 from lakewarden.jobs.runner import Runner
 from lakewarden.jobs.standings import open_standings
@@ -76,6 +77,7 @@ def _runner(config: WorkerConfig, engine: DeltaEngine) -> Runner:
         longest_run=config.longest_run,
         rollbacks=open_rollbacks(config, queue, DatabaseInbox(database)),
         standings=open_standings(config),
+        ledger=open_ledger(config),
     )
 
 

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from lakewarden.catalog.access import Actor, Deed, require
 from lakewarden.catalog.aside import taken_in
+from lakewarden.catalog.before import Kept, forgotten
 from lakewarden.catalog.errors import PreconditionError, RefusedError
 from lakewarden.catalog.formats.base import Observation
 from lakewarden.catalog.heads import head_seen
@@ -21,28 +22,28 @@ from lakewarden.catalog.purging import (
     PURGING_KEYS,
 )
 from lakewarden.catalog.registry.desk import GONE, Desk, governed_in, refuse_taken, row_of, without
+from lakewarden.catalog.registry.leave import dropped
 from lakewarden.catalog.storage import open_store
 from lakewarden.catalog.system.base import TABLES, Rows
 
 __all__ = ["begin_purge", "drop", "purged", "rename", "undrop"]
 
 
-def drop(desk: Desk, where: str, *, actor: Actor) -> TableRow:
-    """Stop managing a table; its data and log stay as they are.
+def drop(desk: Desk, where: str, *, actor: Actor, owed: Iterable[Kept] = ()) -> TableRow:
+    """Stop managing a table; its data and log stay as they are. What it is `owed` is given back by a run of its own.
 
     A table under legal hold leaves only by an admin: nobody else may take it where the hold does not reach.
     """
-    row = _not_ours(desk.resolve(where))
-    reason = "dropped from management; files untouched"
+    row, kept = _not_ours(desk.resolve(where)), tuple(owed)
 
-    def dropped(rows: Rows[TableRow]) -> Iterable[TableRow]:
+    def gone(rows: Rows[TableRow]) -> Iterable[TableRow]:
         current = row_of(rows, row.table_id)
         require(actor, Deed.DROP, current)
         if not actor.admin:
             _refuse_held(rows, current)
-        return [desk.touched(replace(current, state=TableState.DROPPED, state_reason=reason), actor)]
+        return [desk.touched(dropped(current, kept, desk.clock.now()), actor)]
 
-    desk.store.edit(TABLES, dropped, because=f"drop {row.name}")
+    desk.store.edit(TABLES, gone, because=f"drop {row.name}")
     return desk.get(row.table_id)
 
 
@@ -132,7 +133,7 @@ def undrop(desk: Desk, where: str, *, actor: Actor) -> TableRow:
         refuse_taken(rows, current.name, except_for=current.table_id)
         check_nesting(without(rows.arrow(INDEX_COLUMNS), current.table_id), location)
         active = replace(taken_in(current), state=TableState.ACTIVE, state_reason=None)
-        active = replace(active, properties=_unmarked(active.properties))
+        active = forgotten(replace(active, properties=_unmarked(active.properties)), pending_only=True)
         return [desk.judge(rows, desk.touched(active, actor), seen)]
 
     desk.store.edit(TABLES, back, because=f"undrop {row.name}")

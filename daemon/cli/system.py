@@ -1,21 +1,24 @@
-"""`lakewarden system backup | verify | repair`."""
+"""`lakewarden system backup | verify | repair | leave`."""
 
 from typing import Annotated
 
 import typer
 
 from lakewarden.catalog.access import Deed
-from lakewarden.catalog.errors import ConsentError, ExitCode
+from lakewarden.catalog.before import is_leaving
+from lakewarden.catalog.errors import ConsentError, ExitCode, LakewardenError
 from lakewarden.catalog.storage import canonical
 from lakewarden.catalog.system.backup import plan_backup, run_backup
 from lakewarden.catalog.system.verify import verify as verify_tables
-from lakewarden.daemon.audit import audited
+from lakewarden.daemon.audit import actor_of, audited
 from lakewarden.daemon.cli.common import DryRun, Home, Yes, confirm, opened, opened_anyhow
-from lakewarden.daemon.cli.output import Format, Output, note, show, show_one
+from lakewarden.daemon.cli.left import foreseen_as_row, tell_left
+from lakewarden.daemon.cli.output import Format, Output, note, plain, show, show_one
+from lakewarden.daemon.leaving import finish, foresee, leave, those_who_leave
 from lakewarden.daemon.mend import backup_at, mend, next_step, planned, step_tables
 
 app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Back up, verify and repair the system tables."
+    no_args_is_help=True, rich_markup_mode=None, help="Back up, verify and repair the system tables; leave."
 )
 
 FromBackup = Annotated[
@@ -113,3 +116,39 @@ def repair(
     for sentence in mend(services, plan, origin, consent=accept_loss):
         note(sentence)
     raise typer.Exit(ExitCode.PARTLY if plan.beyond else ExitCode.OK)
+
+
+@app.command("leave")
+def leave_all(
+    dry_run: DryRun = False, yes: Yes = False, home: Home = None, output: Output = Format.TABLE
+) -> None:
+    """Drop every table from management and give back the properties that were set. Files, logs and rows stay.
+
+    Exit 3 if some table could not be dropped, or has not got its properties back yet: repeat the command.
+    """
+    services = opened(home)
+    foreseen = [foresee(services, row) for row in those_who_leave(services)]
+    if dry_run or not foreseen:
+        rows = [
+            {"name": one.row.name, "location": one.row.location, **foreseen_as_row(one)} for one in foreseen
+        ]
+        show(rows, columns=["name", "sets", "unsets", "leaves", "trouble"], format=output)
+        note("Nothing was changed.")
+        return
+    confirm(f"Drop {len(foreseen)} tables from management?", yes=yes)
+    gone, refused = [], []
+    for one in foreseen:
+        try:
+            with audited(services, Deed.DROP, one.row.name) as actor:
+                if not is_leaving(one.row):
+                    leave(services, one, actor=actor)
+            gone.append(one)
+        except LakewardenError as error:
+            refused.append(one.row.name)
+            note(f"{one.row.name} was not dropped: {error}")
+    lefts = finish(services, gone, actor=actor_of(services, "cli"), tell=note)
+    for left in lefts:
+        tell_left(left)
+    show([plain(left.row) for left in lefts], columns=["name", "state", "state_reason"], format=output)
+    owed = [left for left in lefts if left.owed is not None]
+    raise typer.Exit(ExitCode.PARTLY if refused or owed else ExitCode.OK)

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from lakewarden.catalog.access import Deed
+from lakewarden.catalog.before import is_leaving
 from lakewarden.catalog.errors import ConsentError, ExitCode, LakewardenError
 from lakewarden.catalog.model import Source
 from lakewarden.catalog.places import parse_name
@@ -12,17 +13,19 @@ from lakewarden.catalog.policies import parse_value
 from lakewarden.catalog.registry.desk import Registered
 from lakewarden.catalog.registry.register import register as register_table
 from lakewarden.catalog.registry.remove import begin_purge
-from lakewarden.catalog.registry.remove import drop as drop_table
 from lakewarden.catalog.registry.remove import rename as rename_table
 from lakewarden.catalog.registry.remove import undrop as undrop_table
 from lakewarden.daemon.audit import actor_of, audited
 from lakewarden.daemon.cli import govern, look_tables
 from lakewarden.daemon.cli.common import DryRun, Home, Table, Yes, confirm, opened
+from lakewarden.daemon.cli.left import foreseen_as_row, tell_foreseen, tell_left
 from lakewarden.daemon.cli.output import Format, Output, note, plain, show, show_one
 from lakewarden.daemon.convert import ConvertRequest, Foreseen, convert_table, foresee_conversion
 from lakewarden.daemon.discover import candidates
+from lakewarden.daemon.leaving import Leaving, finish, foresee, leave
 from lakewarden.daemon.purge import foresee_purge, require_consent
 from lakewarden.daemon.revoke import EVERYTHING, PLANNED, PURGES, take_back_runs
+from lakewarden.daemon.wiring import Services
 
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Register, convert, look at and govern tables."
@@ -145,14 +148,14 @@ def drop(
 ) -> None:
     """Stop managing a table. Files stay, unless --purge repeats what a dry run showed."""
     services = opened(home)
+    row = services.desk.resolve(where, gone=True)
+    if is_leaving(row) and not (purge or dry_run):
+        _finish(services, foresee(services, row), output)
+        return
     row = services.desk.resolve(where)
+    foreseen = foresee(services, row)
     if dry_run:
-        foreseen = foresee_purge(services, row)
-        token = "" if foreseen["unknown_token"] is None else f" --unknown-files {foreseen['unknown_token']}"
-        note(
-            f"Nothing was changed. To delete the files: --purge --at-version {foreseen['version']}{token} --yes."
-        )
-        show_one(foreseen, format=output)
+        _show_drop(services, foreseen, output)
         return
     if purge and at_version is None:
         raise ConsentError(
@@ -173,9 +176,28 @@ def drop(
                 unknown=unknown_files,
             )
         else:
-            row = drop_table(services.desk, where, actor=actor)
-    take_back_runs(services, row, EVERYTHING, f"{row.name} was dropped")
-    show_one(row, format=output)
+            leave(services, foreseen, actor=actor)
+    if purge:
+        take_back_runs(services, row, EVERYTHING, f"{row.name} was dropped")
+        show_one(row, format=output)
+    else:
+        _finish(services, foreseen, output)
+
+
+def _show_drop(services: Services, foreseen: Leaving, output: Format) -> None:
+    """What a drop would give back, and a purge would delete."""
+    counted = foresee_purge(services, foreseen.row)
+    token = "" if counted["unknown_token"] is None else f" --unknown-files {counted['unknown_token']}"
+    note(f"Nothing was changed. To delete the files: --purge --at-version {counted['version']}{token} --yes.")
+    tell_foreseen(foreseen)
+    show_one({**counted, **foreseen_as_row(foreseen)}, format=output)
+
+
+def _finish(services: Services, foreseen: Leaving, output: Format) -> None:
+    """Give back what a dropped table is owed, and show its row. The drop stands, whatever comes of it."""
+    [left] = finish(services, [foreseen], actor=actor_of(services, "cli"), tell=note)
+    tell_left(left)
+    show_one(left.row, format=output)
 
 
 @app.command()

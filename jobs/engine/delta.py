@@ -156,6 +156,12 @@ class DeltaEngine:
                 spark, self._store(location), requires=requires, properties=properties, run_id=run_id
             )
 
+    def unset_properties(self, location: str, *, requires: int, names: Sequence[str], run_id: str) -> int:
+        with self._stamped(run_id, Action.PROPERTIES) as spark:  # delta-rs 1.6 cannot take one away
+            return delta_maintain.unset_properties(
+                spark, self._store(location), requires=requires, names=names, run_id=run_id
+            )
+
     def restore(self, location: str, *, requires: int, to: int, apps: Sequence[str], run_id: str) -> int:
         storage = self._storage(location)
         version = deltars_restore.restore(

@@ -107,12 +107,26 @@ def set_properties(
     """Set table properties in one commit; for tables that delta-rs must not write. Returns its version."""
     require_head(store, requires)
     pairs = ", ".join(f"{_literal(key)} = {_literal(value)}" for key, value in properties)
-    statement = f"ALTER TABLE {table_at(store.root)} SET TBLPROPERTIES ({pairs})"
-    _run(spark, statement, f"set the properties of {store.root}")
+    return _altered(spark, store, f"SET TBLPROPERTIES ({pairs})", requires=requires, run_id=run_id)
+
+
+def unset_properties(
+    spark: SparkSession, store: FileStore, *, requires: int, names: Sequence[str], run_id: str
+) -> int:
+    """Take table properties away in one commit. Returns its version."""
+    require_head(store, requires)
+    listed = ", ".join(map(_literal, names))
+    return _altered(
+        spark, store, f"UNSET TBLPROPERTIES IF EXISTS ({listed})", requires=requires, run_id=run_id
+    )
+
+
+def _altered(spark: SparkSession, store: FileStore, change: str, *, requires: int, run_id: str) -> int:
+    _run(spark, f"ALTER TABLE {table_at(store.root)} {change}", f"change the properties of {store.root}")
     commit = next(commits_of(store, run_id, after=requires), None)
     if commit is None:
         raise ExecutionError(
-            f"Spark set the properties of {store.root} without a commit.", hint="Validate the table."
+            f"Spark changed the properties of {store.root} without a commit.", hint="Validate the table."
         )
     return commit.version
 

@@ -141,6 +141,12 @@ class FakeEngine:
             raise ExecutionError(f"{location} uses features that only Spark can write.")
         return version
 
+    def unset_properties(self, location: str, *, requires: int, names: Sequence[str], run_id: str) -> int:
+        table = deltars.open_version(location, requires, StorageOptions())
+        if table is None:
+            raise ExecutionError(f"{location} uses features that only Spark can write.")
+        return self._append(location, requires, run_id, _without(table, names, run_id, self._clock))
+
     def restore(self, location: str, *, requires: int, to: int, apps: Sequence[str], run_id: str) -> int:
         version = deltars_restore.restore(
             location, requires=requires, to=to, run_id=run_id, apps=apps, storage=StorageOptions()
@@ -157,10 +163,14 @@ class FakeEngine:
             raise ExecutionError(f"{location} uses features that only Spark can write.")
         files = additions(store, versions)
         require_live(store, StorageOptions(), files, version=requires)
-        require_head(store, requires)
+        return self._append(location, requires, record.run_id, _removal(files, record, self._clock))
+
+    def _append(self, location: str, requires: int, name: str, content: bytes) -> int:
+        """Make a commit by hand, as the version after `requires`."""
+        require_head(_store(location), requires)
         log = _folder(location) / FOLDER
-        staged = log / f".{record.run_id}.tmp"
-        staged.write_bytes(_removal(files, record, self._clock))
+        staged = log / f".{name}.tmp"
+        staged.write_bytes(content)
         try:
             os.link(staged, log / f"{requires + 1:020d}.json")
         except FileExistsError as error:
@@ -285,6 +295,24 @@ def _removal(files: Sequence[Addition], record: LineageRecord, clock: Clock) -> 
         kept = {key: add[key] for key in ("path", "partitionValues", "size", "tags") if key in add}
         removal = {"deletionTimestamp": now, "dataChange": True, "extendedFileMetadata": True, **kept}
         lines.append({"remove": removal})
+    return b"\n".join(orjson.dumps(line) for line in lines) + b"\n"
+
+
+def _without(table: DeltaTable, names: Sequence[str], run_id: str, clock: Clock) -> bytes:
+    """A commit that takes properties away."""
+    now, metadata = to_millis(clock.now()), table.metadata()
+    info = {"timestamp": now, "operation": "UNSET TBLPROPERTIES", deltars.RUN_ID: run_id}
+    changed = {
+        "id": str(metadata.id),
+        "name": metadata.name,
+        "description": metadata.description,
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": table.schema().to_json(),
+        "partitionColumns": metadata.partition_columns,
+        "createdTime": metadata.created_time,
+        "configuration": {key: one for key, one in metadata.configuration.items() if key not in names},
+    }
+    lines: list[dict[str, object]] = [{"commitInfo": info}, {"metaData": changed}]
     return b"\n".join(orjson.dumps(line) for line in lines) + b"\n"
 
 

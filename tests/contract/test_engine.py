@@ -126,6 +126,23 @@ def test_properties_lose_against_a_commit_that_came_first(engine: Engine, tmp_pa
     assert observed(location).version == 1
 
 
+def test_properties_are_taken_away_in_one_commit(engine: Engine, tmp_path: Path) -> None:
+    location = delta(tmp_path / "t")
+    wanted = (
+        ("delta.logRetentionDuration", "interval 60 days"),
+        ("delta.appendOnly", "false"),
+        ("o'hara", "x"),
+    )
+    assert engine.set_properties(location, requires=0, properties=wanted, run_id=RUN) == 1
+    names = ("delta.logRetentionDuration", "o'hara", "never.set")
+    assert engine.unset_properties(location, requires=1, names=names, run_id=RUN) == 2
+    assert observed(location).properties == {"delta.appendOnly": "false"}
+    assert run_ids(location)[-1] == RUN and ids(tmp_path / "t") == list(range(10))
+    with pytest.raises(ConflictError):
+        engine.unset_properties(location, requires=1, names=("delta.appendOnly",), run_id=RUN)
+    assert observed(location).version == 2
+
+
 def test_a_restore_makes_an_old_version_head_in_one_commit(engine: Engine, tmp_path: Path) -> None:
     location = delta(tmp_path / "t", commits=3)
     assert engine.restore(location, requires=2, to=0, apps=(), run_id=RUN) == 3

@@ -7,6 +7,7 @@ __all__ = ["RUNS"]
 _DAEMON = "test_daemon_crash.py::test_killed_at_every_point_the_next_daemon_finishes_the_work"
 _STREAMS = "test_stream_crash.py::test_killed_between_rows_and_notes_the_next_cycle_adds_nothing"
 _WORKER = "test_worker_crash.py::test_killed_at_every_point_each_run_is_done_once"
+_LEAVE = "test_leaving.py::test_giving_back_killed_goes_on"
 _FENCE = "test_system_crash.py::test_a_leader_killed_while_it_fences_is_overtaken"
 _SYNC = "test_sync_crash.py::test_a_sync_killed_converges"
 _SPARK = "test_sync_crash.py::test_a_spark_worker_killed_between_two_steps_of_an_engine"
@@ -162,6 +163,20 @@ RUNS = (
         left="a converted table that nobody reported",
         then="the second attempt finds nothing left to do",
         test=_WORKER,
+    ),
+    Crash(
+        point="give_back.decided",
+        killed="worker, before it gives properties back to a table that was dropped",
+        left="a dropped table whose row says what it is owed",
+        then="the second attempt gives it back",
+        test=_LEAVE,
+    ),
+    Crash(
+        point="give_back.committed",
+        killed="worker, between two commits that give properties back, or after the last",
+        left="some properties as before, or all, and a row that still says what is owed",
+        then="the second attempt gives back what is left",
+        test=_LEAVE,
     ),
     Crash(
         point="properties.decided",

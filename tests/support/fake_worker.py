@@ -12,6 +12,7 @@ from lakewarden.catalog.state.db import open_database
 from lakewarden.catalog.state.inbox import DatabaseInbox
 from lakewarden.catalog.state.queue import DatabaseQueue
 from lakewarden.jobs.engine.fake import FakeEngine
+from lakewarden.jobs.ledger import open_ledger
 from lakewarden.jobs.rollback.run import open_rollbacks
 from lakewarden.jobs.runner import Runner
 from lakewarden.jobs.standings import open_standings
@@ -41,6 +42,7 @@ def main(
         longest_run=config.longest_run,
         rollbacks=open_rollbacks(config, queue, DatabaseInbox(database)),
         standings=open_standings(config),
+        ledger=open_ledger(config),
     )
     worker = WorkLoop(runner, idle=config.idle, poll=config.poll, parent=config.parent)
 

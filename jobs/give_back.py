@@ -1,0 +1,49 @@
+"""Give a table's properties back as they were before lakewarden set them: the last thing that is done to a table that leaves."""
+
+from typing import Final
+
+from lakewarden.catalog.before import give_back
+from lakewarden.catalog.errors import ConflictError, UnavailableError
+from lakewarden.catalog.failpoints import reach
+from lakewarden.jobs.base import JobContext, Report
+from lakewarden.jobs.observed import observe
+
+__all__ = ["give_properties_back"]
+
+_ATTEMPTS: Final = 10
+
+
+def give_properties_back(ctx: JobContext) -> Report:
+    """Unset and set, each in one commit on exactly the head that it was decided on; begun again where somebody else committed
+    first. What somebody changed after us stays. Repeating it changes nothing.
+
+    Raises `ConflictError` if writers are always faster."""
+    if ctx.ledger is None:
+        raise UnavailableError("This worker was not told where the system tables are.")
+    version, said = None, None
+    for _ in range(_ATTEMPTS):
+        owed = ctx.ledger.owed(ctx.target.table_id)
+        if owed is None:
+            return Report(message="it has not left management", skipped=True)
+        seen = observe(ctx)
+        wanted = give_back(owed, seen.properties)
+        said = said or wanted.sentence
+        if not wanted:
+            return Report(message=said, skipped=version is None, committed_version=version)
+        ctx.require_allowed()
+        reach("give_back.decided")
+        try:
+            if wanted.unsets:
+                version = ctx.engine.unset_properties(
+                    ctx.target.location, requires=seen.version, names=wanted.unsets, run_id=ctx.run_id
+                )
+            else:
+                version = ctx.engine.set_properties(
+                    ctx.target.location, requires=seen.version, properties=wanted.sets, run_id=ctx.run_id
+                )
+        except ConflictError:
+            continue
+        reach("give_back.committed")
+    raise ConflictError(
+        f"{ctx.target.name} is being written all the time; its properties were not all given back."
+    )

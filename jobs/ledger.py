@@ -1,0 +1,101 @@
+"""What stood in a table's properties before us, as executors keep and read it: rows of `lakewarden.tables`."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from lakewarden.catalog.before import Kept, is_leaving, kept_of, with_ours
+from lakewarden.catalog.errors import UnreadableError
+from lakewarden.catalog.formats.base import Observation, TableReader
+from lakewarden.catalog.model import TableRow
+from lakewarden.catalog.rollbacks import is_mark
+from lakewarden.catalog.system.base import TABLES, Rows, SystemStore
+from lakewarden.catalog.system.store import DeltaSystemStore
+from lakewarden.jobs.base import JobContext
+from lakewarden.jobs.worker_config import WorkerConfig
+
+__all__ = ["StoredLedger", "keep_before", "open_ledger", "traced"]
+
+_SETS: Final = "SET TBLPROPERTIES"
+
+
+class StoredLedger:
+    """`Ledger` on the system tables."""
+
+    def __init__(self, store: SystemStore) -> None:
+        self._store = store
+
+    def kept(self, table_id: str) -> tuple[Kept, ...]:
+        row = self._store.rows(TABLES).get(table_id)
+        return () if row is None else kept_of(row)
+
+    def owed(self, table_id: str) -> tuple[Kept, ...] | None:
+        row = self._store.rows(TABLES).get(table_id)
+        return kept_of(row) if row is not None and is_leaving(row) else None
+
+    def remember(
+        self,
+        table_id: str,
+        wanted: Iterable[tuple[str, str]],
+        present: Mapping[str, str],
+        told: Iterable[Kept] = (),
+    ) -> None:
+        pairs, earlier = tuple(wanted), tuple(told)
+
+        def changed(rows: Rows[TableRow]) -> Iterable[TableRow]:
+            row = rows.get(table_id)
+            if row is None:
+                return []
+            # Not marked as changed: nothing that the table is judged by is another.
+            kept = with_ours(row, pairs, present, earlier)
+            return [kept] if kept != row else []
+
+        self._store.edit(TABLES, changed, because="what stood in its properties before us")
+
+
+def open_ledger(config: WorkerConfig) -> StoredLedger | None:
+    """What a worker keeps it in; None where it was not told of system tables."""
+    location = config.system_location
+    if location is None:
+        return None
+    return StoredLedger(DeltaSystemStore(location, config.storage.at(location), actor=config.name))
+
+
+def keep_before(
+    ctx: JobContext, seen: Observation, wanted: Iterable[tuple[str, str]], *, made_here: bool = False
+) -> None:
+    """Keep what stands in a table's properties before `wanted` are set, where it is not kept already. Called before the
+    commit. `made_here`: this run made the table, so that its log has no earlier commit of ours."""
+    if ctx.ledger is None:
+        return
+    pairs = tuple(wanted)
+    known = {one.name for one in ctx.ledger.kept(ctx.target.table_id)}
+    unknown = [name for name, _ in pairs if name not in known and name in seen.properties]
+    told = traced(ctx.reader, ctx.target.location, unknown) if unknown and not made_here else ()
+    ctx.ledger.remember(ctx.target.table_id, pairs, seen.properties, told)
+
+
+def traced(reader: TableReader, location: str, names: Iterable[str]) -> tuple[Kept, ...]:
+    """What the log tells of properties that lakewarden set before it remembered such things: the commits that carry a run id
+    of ours, and what stood there before the first. Nothing where the log does not reach back to it."""
+    wanted = tuple(names)
+    ours = [
+        commit.version
+        for commit in reader.commits(location, after=-1)
+        if commit.operation == _SETS and commit.run_id is not None and not is_mark(commit.run_id)
+    ]
+    if not wanted or not ours or ours[0] == 0:
+        return ()
+    try:
+        before = reader.properties(location, version=ours[0] - 1)
+        after = [reader.properties(location, version=version) for version in ours]
+    except UnreadableError:
+        return ()
+    return tuple(
+        Kept(
+            name=name,
+            before=before.get(name),
+            ours=tuple(dict.fromkeys(one[name] for one in after if name in one)),
+        )
+        for name in wanted
+        if any(one.get(name) != before.get(name) for one in after)
+    )
