@@ -23,6 +23,8 @@ from lakewarden.daemon.row_diff import compare_rows
 from lakewarden.daemon.wiring import Services
 from lakewarden.jobs.rollback.consents import Consent
 from lakewarden.jobs.rollback.gather_details import details_of
+from lakewarden.jobs.rollback.next_steps import steps_from
+from lakewarden.jobs.rollback.report import commands_in_words
 from lakewarden.jobs.rollback.step import NO_VERSION
 from lakewarden.jobs.rollback.stored import OnMoved, decode_plan
 from lakewarden.jobs.row_diff import DiffRequest, RowDiff
@@ -245,7 +247,8 @@ def _compared(services: Services, asked: Sequence[DiffRequest]) -> Callable[[], 
 def _show(rollback: Rollback, output: Format) -> None:
     if output is not Format.TABLE:
         steps = [_step(rollback, number) for number in range(len(rollback.steps))]
-        show_one({**_summary(rollback), "steps": steps}, format=output)
+        choices = [{"what": one.what, "command": one.command} for one in steps_from(rollback)]
+        show_one({**_summary(rollback), "steps": steps, "next_choices": choices}, format=output)
         return
     steps = [_step(rollback, number) for number in range(len(rollback.steps))]
     show(steps, columns=STEP_COLUMNS, format=output)
@@ -258,6 +261,8 @@ def _show(rollback: Rollback, output: Format) -> None:
     )
     why = "" if rollback.head.message is None else f": {rollback.head.message}"
     note(f"Rollback {rollback.rollback_id} is {state}{why}{window}")
+    for line in commands_in_words(steps_from(rollback)):
+        note(line)
 
 
 def _summary(rollback: Rollback) -> dict[str, Any]:

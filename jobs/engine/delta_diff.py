@@ -8,6 +8,8 @@ counts one, each of target minus one, equal rows are added up.
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_
 from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
@@ -240,9 +242,7 @@ def _of_keys(different: DataFrame, keys: Sequence[str], samples: int) -> Iterato
     marks = [f"k{place}" for place in range(len(keys))]
     chosen = _by_key(different, keys).orderBy(*marks).limit(samples).select(*marks)
     same = [f.col(quoted(key)).eqNullSafe(f.col(mark)) for key, mark in zip(keys, marks, strict=True)]
-    condition = same[0]
-    for one in same[1:]:
-        condition &= one
+    condition = reduce(and_, same)
     side = Window.partitionBy(*marks, f.col(_WEIGHT) > 0).orderBy(f.abs(_WEIGHT).desc())
     rows = different.join(f.broadcast(chosen), condition).withColumn(_PLACE, f.row_number().over(side))
     found: dict[tuple[str | None, ...], tuple[list[SampleRow], list[SampleRow]]] = {}
