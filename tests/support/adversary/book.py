@@ -1,0 +1,279 @@
+"""The adversary's book: every table in the world with what each version held, and every word that was acknowledged.
+
+Written from the documentation alone: what a promise, a retention, a hold and a pause mean is said here once more.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from support.adversary.reading import (
+    FILES_FOR,
+    LOG_FOR,
+    Snapshot,
+    commits_of,
+    place_of,
+    seconds_of,
+    versions_of,
+)
+
+__all__ = ["DAY", "Book", "Facts", "Moment", "Pin", "Purging", "Scope", "Table"]
+
+DAY = 86400.0
+DEFAULTS = {"rollback.promise": 7 * DAY, "vacuum.retention": 7 * DAY, "log.retention": 30 * DAY}
+UNSET = {FILES_FOR: 7 * DAY, LOG_FOR: 30 * DAY}
+OF_PROPERTY = {FILES_FOR: "vacuum.retention", LOG_FOR: "log.retention"}
+SLACK = timedelta(seconds=5)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moment:
+    """One version: what it holds, when it was made by the world's clock, and whether it was the product's doing."""
+
+    snapshot: Snapshot
+    at: datetime
+    ours: bool
+    operation: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Purging:
+    """A deletion that was agreed to: from when on, at which version."""
+
+    due: datetime
+    version: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pin:
+    """A version that an undo was promised of, until some moment."""
+
+    version: int
+    until: datetime
+
+
+@dataclass(kw_only=True)
+class Scope:
+    """What was acknowledged for a namespace or for everything."""
+
+    policy: dict[str, float] = field(default_factory=dict)
+    hold: bool = False
+    paused: bool = False
+
+
+@dataclass(kw_only=True)
+class Facts:
+    """What was acknowledged for a managed table. `caught` are the scopes that it was ever in while they held or paused:
+    a rename does not let it out of them. `before`: its retention properties when it came under management."""
+
+    table_id: str
+    name: str
+    state: str = "active"
+    policy: dict[str, float] = field(default_factory=dict)
+    hold: bool = False
+    paused: bool = False
+    purging: Purging | None = None
+    caught: set[str] = field(default_factory=set)
+    before: Mapping[str, str] = field(default_factory=dict)
+    sure: bool = True
+    """False once a command on it was killed: then either may be true."""
+
+
+@dataclass(kw_only=True)
+class Table:
+    """A table in the world, managed or not. `gone`: files that went lawfully, or by a stranger's hand. `log_from`: below
+    it somebody else has deleted the log."""
+
+    key: int
+    folder: Path
+    moments: dict[int, Moment] = field(default_factory=dict)
+    facts: Facts | None = None
+    gone: set[str] = field(default_factory=set)
+    log_from: int = 0
+    pins: list[Pin] = field(default_factory=list)
+    asked: dict[str, float] = field(default_factory=dict)
+    clone_of: int | None = None
+    rewinding: bool = False
+    consented: int = -1
+    """While a rollback is under way: the last version that was there when somebody asked for it."""
+    spoiled: bool = False
+
+    @property
+    def head(self) -> int:
+        return max(self.moments, default=-1)
+
+    @property
+    def now(self) -> Snapshot:
+        return self.moments[self.head].snapshot if self.moments else Snapshot()
+
+
+class Book:
+    """Everything that is known, and what follows from it."""
+
+    def __init__(self) -> None:
+        self.tables: list[Table] = []
+        self.closed: list[Table] = []
+        self.scopes: dict[str, Scope] = {}
+        self.precious: set[Path] = set()
+        self._ids: dict[str, tuple[int, ...]] = {}
+
+    def open(self, folder: Path, *, clone_of: int | None = None) -> Table:
+        """A new table at a folder."""
+        made = Table(key=len(self.tables) + len(self.closed), folder=folder, clone_of=clone_of)
+        self.tables.append(made)
+        return made
+
+    def close(self, table: Table) -> None:
+        """It is gone, by a stranger's hand or by a lawful purge."""
+        if table in self.tables:
+            self.tables.remove(table)
+            self.closed.append(table)
+
+    def at(self, folder: Path) -> Table | None:
+        return next((one for one in self.tables if one.folder == folder), None)
+
+    def of_id(self, table_id: str) -> Table | None:
+        return next((one for one in self.tables if one.facts and one.facts.table_id == table_id), None)
+
+    def innermost(self, path: Path) -> Table | None:
+        """The table in whose folder a path lies."""
+        around = [one for one in self.tables if path.is_relative_to(one.folder)]
+        return max(around, key=lambda one: len(one.folder.parts), default=None)
+
+    def sync(self, table: Table, now: datetime, *, ours: bool) -> list[int]:
+        """Enter the commits that are new on disk. Returns their versions."""
+        new = []
+        for commit in commits_of(table.folder, after=table.head):
+            after = table.now.after(commit)
+            for path in commit.adds:
+                self._read(table, path)
+            table.moments[commit.version] = Moment(
+                snapshot=after, at=now, ours=ours, operation=commit.operation
+            )
+            new.append(commit.version)
+        return new
+
+    def rows(self, table: Table, version: int) -> Counter[int]:
+        """The rows of a version, by id."""
+        found: Counter[int] = Counter()
+        for path in table.moments[version].snapshot.files:
+            found.update(self._ids.get(path.rpartition("/")[2], ()))
+        return found
+
+    def added_by_strangers(self, table: Table, after: int) -> Counter[int]:
+        """Rows that others appended after a version and nobody but us has taken away."""
+        found: Counter[int] = Counter()
+        for version in sorted(one for one in table.moments if one > max(after, 0)):
+            moment, before = table.moments[version], table.moments.get(version - 1)
+            if not moment.ours and before is not None:
+                found += self.rows(table, version) - self.rows(table, version - 1)
+                found -= self.rows(table, version - 1) - self.rows(table, version)
+        return found
+
+    def held(self, table: Table) -> bool:
+        """Whether a legal hold is in force that somebody was told of."""
+        facts = table.facts
+        return facts is not None and (
+            facts.hold or any(self._scope(one).hold for one in self.scopes_of(facts))
+        )
+
+    def paused(self, table: Table) -> bool:
+        facts = table.facts
+        return facts is not None and (
+            facts.paused or any(self._scope(one).paused for one in self.scopes_of(facts))
+        )
+
+    def scopes_of(self, facts: Facts) -> set[str]:
+        return {"*", f"{facts.name.partition('.')[0]}.*"} | facts.caught
+
+    def policy(self, table: Table, key: str) -> float:
+        """The value in force, in seconds."""
+        facts = table.facts
+        levels = [] if facts is None else [facts.policy]
+        if facts is not None:
+            levels += [self._scope(one).policy for one in (f"{facts.name.partition('.')[0]}.*", "*")]
+        return next((level[key] for level in levels if key in level), DEFAULTS[key])
+
+    def asked_for(self, table: Table, key: str) -> bool:
+        """Whether anybody has set a key for this table at any level."""
+        facts = table.facts
+        if facts is None:
+            return False
+        scopes = (f"{facts.name.partition('.')[0]}.*", "*")
+        return key in facts.policy or any(key in self._scope(one).policy for one in scopes)
+
+    def window(self, table: Table, name: str) -> timedelta:
+        """How long files (or log entries) of the past have to stay: the longest of what is asked for."""
+        own = seconds_of(table.now.properties.get(name)) or UNSET[name]
+        if table.facts is None or table.facts.state != "active":
+            return timedelta(seconds=own)
+        key = OF_PROPERTY[name]
+        values = [self.policy(table, "rollback.promise"), self.policy(table, key)]
+        if not self.asked_for(table, key) and name in table.asked:
+            values.append(table.asked[name])
+        return timedelta(seconds=max(values))
+
+    def protected_from(self, table: Table, now: datetime, name: str = FILES_FOR) -> int:
+        """The oldest version that has to stay readable: the parent of the oldest young commit, or what is pinned."""
+        since = now - self.window(table, name) + SLACK
+        young = [version for version, one in table.moments.items() if one.at > since]
+        oldest = max(min(young) - 1, 0) if young else table.head
+        return min([oldest, *(pin.version for pin in table.pins if pin.until > now + SLACK)])
+
+    def protected(self, table: Table, now: datetime) -> Iterator[str]:
+        """The files (as the log names them) of all versions that have to stay, but for those that had gone before."""
+        if table.clone_of is not None and table.facts is None:
+            return  # a clone that nobody told us of cannot be protected, and the docs say so
+        first = self.protected_from(table, now)
+        seen: set[str] = set(table.gone)
+        for version in range(table.head, first - 1, -1):
+            if version in table.moments:
+                yield from table.moments[version].snapshot.files - seen
+                seen |= table.moments[version].snapshot.files
+
+    def purges(self, table: Table, now: datetime) -> bool:
+        """Whether its files may be deleted right now."""
+        facts = table.facts
+        if facts is None or facts.purging is None or facts.state != "purging":
+            return False
+        agreed = table.head == facts.purging.version and now + SLACK >= facts.purging.due
+        return agreed and not self.held(table) and not self.paused(table)
+
+    def forget_missing(self) -> None:
+        """What is not there now went lawfully, or was reported: it is not looked for again."""
+        for table in self.tables:
+            for moment in table.moments.values():
+                table.gone |= {
+                    one for one in moment.snapshot.files if not place_of(table.folder, one).exists()
+                }
+            there = versions_of(table.folder)
+            if not there:
+                self.close(table)
+
+    def missing(self, table: Table, now: datetime) -> Iterable[str]:
+        return sorted(one for one in self.protected(table, now) if not place_of(table.folder, one).exists())
+
+    def _scope(self, name: str) -> Scope:
+        return self.scopes.setdefault(name, Scope())
+
+    def scope(self, name: str) -> Scope:
+        """What was acknowledged for a scope."""
+        return self._scope(name)
+
+    def catch(self) -> None:
+        """Tables that are in a scope which holds or pauses stay caught, whatever they are called later."""
+        for table in self.tables:
+            facts = table.facts
+            if facts is not None:
+                inside = ("*", f"{facts.name.partition('.')[0]}.*")
+                facts.caught |= {one for one in inside if self._scope(one).hold or self._scope(one).paused}
+
+    def _read(self, table: Table, path: str) -> None:
+        name = path.rpartition("/")[2]
+        if name not in self._ids and place_of(table.folder, path).exists():
+            read = pq.read_table(place_of(table.folder, path), columns=["id"], partitioning=None)
+            self._ids[name] = tuple(read["id"].to_pylist())

@@ -1,0 +1,318 @@
+"""The product on a stage: its real commands, cycles and workers, each an actor that can be frozen or killed at a failpoint.
+
+Everything runs in this process, one actor at a time: a step gives one actor the word until it has ended or stands frozen at
+a failpoint. The world's clock is the machine's plus an offset; the product's clock, the database's and the workers'
+monotonic ones follow it.
+"""
+
+import io
+import json
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from sqlalchemy import event
+from sqlalchemy.pool import Pool
+
+from lakewarden.catalog import clock, failpoints
+from lakewarden.daemon import follow, rollback
+from lakewarden.daemon.assembly import build_daemon
+from lakewarden.daemon.cli import common
+from lakewarden.daemon.cli.app import run
+from lakewarden.daemon.log import configure
+from lakewarden.daemon.service import Service
+from lakewarden.daemon.settings import load_settings
+from lakewarden.daemon.setup import initialise
+from lakewarden.daemon.wiring import Services
+from lakewarden.daemon.workers import worker_config
+from lakewarden.jobs import worker
+from lakewarden.jobs.rollback import run as rollback_run
+from lakewarden.jobs.runner import Runner
+from lakewarden.jobs.worker_config import read_config
+from support.adversary.actors import Actor, Killed, Said, Words, here
+from support.adversary.engine import PlainEngine
+
+__all__ = ["Actor", "Killed", "Said", "Stage"]
+
+FLAGS: Final = {
+    "run.heartbeat": "20 s",
+    "discovery.adopt": "no",
+    "backoff.first": "1 s",
+    "backoff.longest": "2 s",
+    "log.level": "error",
+    "sweep.checks_every": "30 s",
+}
+_SOON: Final = timedelta(seconds=0.3)
+_PATIENCE: Final = 1.5
+"""Seconds after which somebody who waits at a command presses Ctrl-C."""
+
+
+class _Queue:
+    """The queue as one actor has it: dead, it does nothing any more; tired of waiting, it presses Ctrl-C."""
+
+    def __init__(self, queue: Any, actor: Actor | None) -> None:
+        self._queue, self._actor = queue, actor
+
+    def __getattr__(self, name: str) -> Any:
+        actor = self._actor
+        if actor is not None:
+            here.actor = here.actor or actor
+            if actor.dead:
+                raise Killed
+            tired = actor.interrupts or time.monotonic() - actor.since > _PATIENCE
+            if name == "get" and tired and actor.is_here and not actor.point:
+                raise KeyboardInterrupt
+        return getattr(self._queue, name)
+
+
+class _Services(Services):
+    """Services whose workers are threads with an engine that needs no Spark. `working`: there are workers."""
+
+    stage: "Stage"
+    actor: Actor | None = None
+
+    @property
+    def queue(self) -> Any:  # type: ignore[override]  # a property where the real one caches: each look is watched
+        return self._watched
+
+    @property
+    def _watched(self) -> Any:
+        made = self.__dict__.get("_made")
+        if made is None:
+            made = self.__dict__["_made"] = _Queue(Services.queue.func(self), self.actor)  # type: ignore[attr-defined]  # cached_property
+        return made
+
+    @contextmanager
+    def own_workers(self, count: int) -> Iterator[None]:
+        ended, actor = threading.Event(), here.actor
+        runner = self.stage.runner(actor)
+
+        def work() -> None:
+            here.actor = actor
+            try:
+                while not ended.wait(0.003):
+                    runner.run_next()
+            except Killed:
+                pass
+
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            if actor is None or not actor.dead:
+                thread.join(5)
+
+
+class Stage:
+    """One world: a home, a lake, a clock, and whoever acts in it. One at a time per process."""
+
+    _current: "Stage | None" = None
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.home, self.lake = folder, folder / "home", folder / "lake"
+        self.offset = timedelta(0)
+        self.on_point: Callable[[Actor, str], None] = lambda actor, point: None
+        self.frozen: list[Actor] = []
+        self.dead: list[Actor] = []
+        self.acting: Actor | None = None
+        self._service: Service | None = None
+        _prepare()
+        Stage._current = self
+
+    def begin(self) -> None:
+        """An installation as `init` leaves it, and an empty lake."""
+        template = self.folder / "template"
+        self._service = None
+        self.offset = timedelta(0)
+        for path in (self.home, self.lake):
+            shutil.rmtree(path, ignore_errors=True)
+        if not template.exists():
+            initialise(self.services())
+            shutil.copytree(self.home, template)
+        else:
+            shutil.copytree(template, self.home)
+        self.lake.mkdir(parents=True)
+
+    def end(self) -> None:
+        """End every thread that is left."""
+        for actor in (*self.frozen, *self.dead):
+            actor.end()
+        self.frozen, self.dead = [], []
+
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(time.time(), UTC) + self.offset
+
+    def services(self, actor: Actor | None = None) -> _Services:
+        services = _Services(load_settings(home=self.home, environment={}, flags=FLAGS))
+        services.stage, services.actor = self, actor
+        return services
+
+    def runner(self, actor: Actor | None) -> Runner:
+        """A worker's runner, as a worker process makes it, on our engine and clock."""
+        services = self.services(actor)
+        config = read_config(worker_config(services.settings, actor.name if actor else "worker"))
+        engine: Any = PlainEngine(services.clock)
+        made = worker._runner(config, engine)
+        rollbacks = None if made.rollbacks is None else replace(made.rollbacks, patience=_SOON)
+        return replace(made, queue=services.queue, rollbacks=rollbacks, monotonic=_monotonic)
+
+    def command(self, *words: str, name: str | None = None) -> Actor:
+        """A command, not begun yet."""
+
+        def do() -> Said:
+            here.out = io.StringIO()
+            sys.argv = ["lakewarden", *words]
+            code, waited = 0, False
+            try:
+                run()
+            except SystemExit as end:
+                code = int(end.code or 0)
+            text = here.out.getvalue()
+            waited = "Interrupted." in text
+            begin = (
+                text.find("{")
+                if text.find("[") < 0
+                else min(one for one in (text.find("{"), text.find("[")) if one >= 0)
+            )
+            return Said(code=code, out=_first_json(text, begin), err=text, waited=waited)
+
+        return Actor(name=name or " ".join(words), do=do)
+
+    def work(self) -> Actor:
+        """A worker that takes one run."""
+        actor = Actor(name="worker", do=lambda: Said(code=0))
+
+        def do() -> Said:
+            finished = self.runner(actor).run_next()
+            if finished is None:
+                return Said(code=0)
+            result = finished.result
+            return Said(
+                code=1,
+                err=f"{finished.run.request.action} of {finished.run.request.name}: "
+                f"{result.outcome}: {result.message}",
+            )
+
+        actor.do = do
+        return actor
+
+    def cycle(self) -> Actor:
+        """One cycle of the daemon."""
+        actor = Actor(name="cycle", do=lambda: Said(code=0))
+
+        def do() -> Said:
+            if self._service is None:
+                self._service = build_daemon(self.services(actor), pages=False)
+            service = self._service
+            fence = service.parts.leadership.step()
+            if fence is None:
+                return Said(code=1, err="another daemon leads")
+            report = service.parts.cycle.run(fence, may_plan=True, discover=False)
+            return Said(code=0, err=report.sentence())
+
+        actor.do = do
+        return actor
+
+    def lead(self) -> None:
+        """A daemon leads: commands leave their runs to its workers."""
+        if self._service is None:
+            self._service = build_daemon(self.services(), pages=False)
+        self._service.parts.leadership.step()
+
+    def rest(self) -> None:
+        """No daemon leads: commands start workers of their own."""
+        if self._service is not None:
+            self._service.parts.leadership.stop()
+
+    def forget_daemon(self) -> None:
+        """The daemon was killed: the next cycle is another one's."""
+        self._service = None
+
+    def take(self, actor: Actor) -> None:
+        """One actor's turn."""
+        self.acting = actor
+        kept, words = (sys.stdout, sys.stderr), sys.argv
+        sys.stdout = sys.stderr = Words()  # type: ignore[assignment]  # no file, and nobody asks for one
+        try:
+            actor.act()
+        finally:
+            self.acting = None
+            (sys.stdout, sys.stderr), sys.argv = kept, words
+        if actor.point is not None:
+            if actor not in self.frozen:
+                self.frozen.append(actor)
+            if actor.name == "cycle":
+                self.forget_daemon()  # it stands: the next cycle is another daemon's
+        else:
+            self.frozen = [one for one in self.frozen if one is not actor]
+            if actor.said is not None:
+                actor.then(actor.said)
+
+    def kill(self, actor: Actor) -> None:
+        """It never goes on."""
+        self.frozen.remove(actor)
+        self.dead.append(actor)
+
+
+def _first_json(text: str, begin: int) -> str:
+    if begin < 0:
+        return ""
+    try:
+        value, _ = json.JSONDecoder().raw_decode(text[begin:])
+    except ValueError:
+        return ""
+    return json.dumps(value)
+
+
+def _monotonic() -> float:
+    stage = Stage._current
+    return time.monotonic() + (stage.offset.total_seconds() if stage is not None else 0.0)
+
+
+def _now(self: object = None) -> datetime:
+    stage = Stage._current
+    return stage.now() if stage is not None else datetime.now(UTC)
+
+
+def _reached(point: str) -> None:
+    stage, actor = Stage._current, here.actor
+    if stage is not None and actor is not None:
+        if actor.dead:
+            raise Killed
+        stage.on_point(actor, point)
+        actor.at(point)
+
+
+_ready: list[bool] = []
+
+
+def _prepare() -> None:
+    """Once per process: clocks, failpoints, the words of commands, and waits that are as short as waits can be."""
+    if _ready:
+        return
+    _ready.append(True)
+    clock.SystemClock.now = _now  # type: ignore[method-assign,assignment]  # the world's clock is everybody's
+    failpoints.listener = _reached
+    common.open_services = lambda home=None, flags=None: Stage._current.services(here.actor)  # type: ignore[assignment,union-attr]  # there is one
+    configure(level="critical", format="json")
+    for module, name, value in (
+        (follow, "_POLL_SECONDS", 0.004),
+        (rollback, "_POLL", 0.01),
+        (rollback, "_ENDING", 0.2),
+        (rollback, "_PATIENCE", 0.3),
+        (rollback_run, "_POLL", timedelta(seconds=0.01)),
+    ):
+        setattr(module, name, value)
+
+    @event.listens_for(Pool, "connect")
+    def _clocked(connection: Any, record: Any) -> None:
+        connection.create_function("julianday", 1, lambda text: _now().timestamp() / 86400 + 2440587.5)

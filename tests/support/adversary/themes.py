@@ -1,0 +1,116 @@
+"""What histories are about: how they begin, what is decided in them, what happens meanwhile, who acts then.
+
+Few things, often, find more than everything, rarely: each history has one theme and leaves some of its moves out. A word is a
+move; `wait:2` gives its second number, `work!` makes its actor stand still, `order*3` is chosen so much more often.
+"""
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from support.adversary import deeds, happenings
+from support.adversary.moves import MOVES, Step
+
+__all__ = ["THEMES", "Theme", "chosen"]
+
+_KNOWN = (deeds, happenings)
+"""They enter their moves into the table when they are imported."""
+_LEFT_OUT = 0.3
+_FAULTY = 0.15
+"""Share of the product's steps that a fault hits, where a history has faults."""
+_ROUNDS = (1, 5)
+_MEANWHILE = (0, 4)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Theme:
+    """`begins`: the first steps. Then in rounds: one of `decides`, some moves of `meanwhile`, one of `acts`."""
+
+    begins: str
+    decides: tuple[str, ...]
+    meanwhile: str
+    acts: tuple[str, ...]
+
+
+_BORN = "make:1 register"
+_AGED = f"{_BORN} overwrite append wait:2"
+THEMES = {
+    "leaving": Theme(
+        begins=_BORN,
+        decides=("purge", "purge wait:2", "purge wait:2 cycle", "purge wait:2 cycle", "drop", "undrop purge wait:2 cycle"),
+        meanwhile="undrop*3 hold pause policy rename remake:1*3 move_folder*2 register*2 leave_file*2 make append cycle",
+        acts=("work", "cycle work", "wait:2 cycle work", "register:0 wait:2 cycle work", "work! wake", "work! undrop wake"),
+    ),
+    "cleaning": Theme(
+        begins=_AGED,
+        decides=("order:0", "order:1", "nest wait:2 order:1", "clone register wait:2 order:0", "link wait:2 order:1",
+                 "delete wait:2 order:0", "overwrite wait:2 order:0", "policy:2 wait:1 cycle work cycle"),
+        meanwhile="hold pause policy rename remake move_folder drop undrop register wait restore replace append nest clone",
+        acts=("work", "work", "cycle work", "work! wake", "wait:2 cycle work work"),
+    ),
+    "standing": Theme(
+        begins=_AGED,
+        decides=("order:0 work!", "order:1 work!", "overwrite wait:2 order:0 work!", "plan apply!", "cycle!"),
+        meanwhile="restore*4 hold*2 pause policy rename remake replace wait:0 plan apply undo append drop purge",
+        acts=("wake", "wait:0 wake", "wait:0 cycle work wake", "wait:0 cycle wake work"),
+    ),
+    "rewinding": Theme(
+        begins=f"{_BORN} append append",
+        decides=("plan", "append plan", "overwrite append plan", "plan apply", "append plan apply!"),
+        meanwhile="append*2 delete overwrite restore make register order work cycle wait:0 hold pause rename replace",
+        acts=("apply", "apply undo", "apply! wait:0 resume_rollback undo", "apply! append wake undo", "undo", "resume_rollback undo",
+              "wait:0 cycle work undo"),
+    ),
+    "keeping": Theme(
+        begins=f"{_BORN} append",
+        decides=("keep_long policy:0 cycle", "keep_long order:6", "policy:3 spoil_checkpoint append wait:2 append cycle",
+                 "policy:3 cycle work", "overwrite wait:2 policy:0 cycle"),
+        meanwhile="append delete overwrite keep_long policy spoil_checkpoint drop undrop register wait clean_log_by_hand hold",
+        acts=("work", "work cycle work", "wait:2 cycle work cycle work", "drop", "work drop"),
+    ),
+}  # fmt: skip
+THEMES["everything"] = Theme(
+    begins=_BORN,
+    decides=tuple(one for theme in THEMES.values() for one in theme.decides),
+    meanwhile=" ".join(f"{name}*{move.weight}" for name, move in MOVES.items()),
+    acts=tuple(one for theme in THEMES.values() for one in theme.acts),
+)
+
+
+def chosen(seed: int, themes: Sequence[str] = tuple(THEMES)) -> list[Step]:
+    """The steps of a seed; about one of these themes."""
+    chance = random.Random(seed)
+    theme = THEMES[chance.choice(list(themes))]
+    faulty = chance.choice((0.0, _FAULTY, 2 * _FAULTY))
+    kinds = [one for one in theme.meanwhile.split() if chance.random() > _LEFT_OUT] or ["wait"]
+    words = theme.begins.split()
+    for _ in range(chance.randint(*_ROUNDS)):
+        words += [
+            *chance.choice(theme.decides).split(),
+            *_some(kinds, chance),
+            *chance.choice(theme.acts).split(),
+        ]
+    begun = len(theme.begins.split())
+    return [_step(word, chance, faulty if number >= begun else 0.0) for number, word in enumerate(words)]
+
+
+def _some(kinds: Sequence[str], chance: random.Random) -> Iterator[str]:
+    weights = [int(one.partition("*")[2] or 1) for one in kinds]
+    for word in chance.choices(kinds, weights, k=chance.randint(*_MEANWHILE)):
+        yield word.partition("*")[0]
+
+
+def _step(word: str, chance: random.Random, faulty: float) -> Step:
+    name, _, number = word.rstrip("!").partition(":")
+    x, y = (0 if chance.random() < 0.5 else chance.randrange(60)), chance.randrange(2520)
+    fault = 0
+    if word.endswith("!"):
+        fault = chance.randint(1, 9)
+    elif MOVES[name].ours and chance.random() < faulty:
+        fault = _fault(chance)
+    return name, x, int(number) if number else y, fault
+
+
+def _fault(chance: random.Random) -> int:
+    where = chance.choice((1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 15))
+    return chance.choice((where, where, -where, 100 + where))
