@@ -7,7 +7,7 @@ from lakewarden.catalog.absence import is_surely_gone
 from lakewarden.catalog.access import Actor, Deed, require
 from lakewarden.catalog.errors import PreconditionError, RefusedError
 from lakewarden.catalog.failpoints import reach
-from lakewarden.catalog.formats.base import Observation
+from lakewarden.catalog.formats.base import LogProblem, Observation
 from lakewarden.catalog.identity import (
     INDEX_COLUMNS,
     Copy,
@@ -17,7 +17,7 @@ from lakewarden.catalog.identity import (
     identify,
     locations_with,
 )
-from lakewarden.catalog.model import Source, TableRow, TableState
+from lakewarden.catalog.model import Source, TableFormat, TableRow, TableState
 from lakewarden.catalog.places import resolve
 from lakewarden.catalog.reach import with_reach
 from lakewarden.catalog.registry.desk import Desk, Registered, free_name, known, row_of, wanted_name
@@ -73,14 +73,7 @@ def register(
             actor=actor,
         )
         require(actor, Deed.REGISTER, row)
-        elsewhere = seen.elsewhere if isinstance(seen, Observation) else ()
-        row = replace(
-            row,
-            format=reader.format,
-            format_ids=_ids(format_id),
-            properties=with_reach(row.properties, place.location, elsewhere),
-        )
-        return [desk.judge(rows, row, seen)]
+        return [desk.judge(rows, _as_read(row, reader.format, seen), seen)]
 
     done = desk.store.edit(TABLES, change, because=f"register {where}")
     reach("registry.row")
@@ -107,5 +100,9 @@ def _moved(desk: Desk, row: TableRow, location: str, actor: Actor, *, told: bool
     return desk.touched(replace(row, location=location, aliases=aliases), actor)
 
 
-def _ids(format_id: str | None) -> tuple[str, ...]:
-    return () if format_id is None else (format_id,)
+def _as_read(row: TableRow, format_: TableFormat, seen: Observation | LogProblem) -> TableRow:
+    """The row with what the table's log says of it: format, UUID, and where else its files lie."""
+    if isinstance(seen, LogProblem):
+        return replace(row, format=format_)
+    properties = with_reach(row.properties, row.location or "", seen.elsewhere)
+    return replace(row, format=format_, format_ids=(seen.format_id,), properties=properties)
