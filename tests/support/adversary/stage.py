@@ -11,7 +11,7 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -79,7 +79,7 @@ class _Services(Services):
     actor: Actor | None = None
 
     @property
-    def queue(self) -> Any:  # type: ignore[override]  # a property where the real one caches: each look is watched
+    def queue(self) -> Any:
         return self._watched
 
     @property
@@ -162,7 +162,8 @@ class Stage:
         config = read_config(worker_config(services.settings, actor.name if actor else "worker"))
         engine: Any = PlainEngine(services.clock)
         made = worker._runner(config, engine)
-        rollbacks = None if made.rollbacks is None else replace(made.rollbacks, patience=_SOON)
+        journal: Any = made.rollbacks
+        rollbacks = None if journal is None else replace(journal, patience=_SOON)
         return replace(made, queue=services.queue, rollbacks=rollbacks, monotonic=_monotonic)
 
     def command(self, *words: str, name: str | None = None) -> Actor:
@@ -241,7 +242,7 @@ class Stage:
         """One actor's turn."""
         self.acting = actor
         kept, words = (sys.stdout, sys.stderr), sys.argv
-        sys.stdout = sys.stderr = Words()  # type: ignore[assignment]  # no file, and nobody asks for one
+        sys.stdout = sys.stderr = Words()
         try:
             actor.act()
         finally:
@@ -292,6 +293,12 @@ def _reached(point: str) -> None:
         actor.at(point)
 
 
+def _opened(home: Path | None = None, flags: Mapping[str, str] | None = None) -> Services:
+    stage = Stage._current
+    assert stage is not None, "commands are run on a stage"
+    return stage.services(here.actor)
+
+
 _ready: list[bool] = []
 
 
@@ -300,9 +307,9 @@ def _prepare() -> None:
     if _ready:
         return
     _ready.append(True)
-    clock.SystemClock.now = _now  # type: ignore[method-assign,assignment]  # the world's clock is everybody's
+    clock.SystemClock.now = _now  # type: ignore[method-assign]  # the world's clock is everybody's
     failpoints.listener = _reached
-    common.open_services = lambda home=None, flags=None: Stage._current.services(here.actor)  # type: ignore[assignment,union-attr]  # there is one
+    setattr(common, "open_services", _opened)  # noqa: B010  # it comes from elsewhere, and every command asks it here
     configure(level="critical", format="json")
     for module, name, value in (
         (follow, "_POLL_SECONDS", 0.004),
