@@ -154,10 +154,11 @@ def drop(world: World, x: int, y: int, fault: int) -> object:
         facts.state = "dropped"
         world.stamp_quietly()
         left = {key for key in KEPT if _kept(table).get(key) != facts.before.get(key)}
-        if left and not table.rewinding:
+        if left and not table.rewinding and "tries again" not in said.err:
             words = f"it was dropped, and {', '.join(sorted(left))} stay as we had set them"
             world.findings.append(Finding("leaving", facts.name, words))
 
+    world.stage.rest()
     return world.command(
         "tables", "drop", facts.table_id, "--yes", "-o", "json", fault=fault, then=then, facts=facts
     )

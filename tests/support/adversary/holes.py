@@ -7,7 +7,8 @@ nothing.
 import importlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any, Final
 from unittest.mock import patch
 
@@ -46,11 +47,32 @@ def _whatever_differs(properties: Any, wanted: Any, *, lowers: Any) -> tuple[Any
     return tuple((name, value) for name, value in wanted if properties.get(name) != value)
 
 
+def _followed(desk: Any, row: Any, location: str, actor: Any, *, told: bool) -> Any:
+    return desk.touched(replace(row, location=location, aliases=(*row.aliases, row.location)), actor)
+
+
+def _as_renamed(rows: Any, before: Any, after: Any) -> Any:
+    return after
+
+
+def _sound(log: Any, listing: Any, checkpoint: Any) -> Any:
+    return SimpleNamespace(usable=True, problem=None)
+
+
+def _owing_nothing(desk: Any, where: str, *, actor: Any, owed: Any = ()) -> Any:
+    return importlib.import_module("lakewarden.catalog.registry.remove").drop(desk, where, actor=actor)
+
+
 HOLES: Final = (
     Hole(
         name="1.1",
         words="undrop, hold, pause and policy do not stop what was queued before",
-        seams=(("lakewarden.jobs.guard:refusal", _nothing),),
+        seams=(
+            ("lakewarden.jobs.guard:refusal", _nothing),
+            ("lakewarden.daemon.cli.tables:take_back_runs", _nothing),
+            ("lakewarden.daemon.cli.govern:take_back_runs", _nothing),
+            ("lakewarden.daemon.cli.switch:take_back_runs", _nothing),
+        ),
         themes=("cleaning", "leaving"),
     ),
     Hole(
@@ -68,6 +90,19 @@ HOLES: Final = (
         seams=(("lakewarden.jobs.purge:unknown_token", _nothing),),
         themes=("leaving",),
         shows="which is not the table's",
+    ),
+    Hole(
+        name="1.3",
+        words="a refused registration moves the row of a table that waits to be purged to its rescued folder",
+        seams=(("lakewarden.catalog.registry.register:_moved", _followed),),
+        themes=("leaving",),
+    ),
+    Hole(
+        name="1.5",
+        words="a rename escapes the hold or the pause of a namespace",
+        seams=(("lakewarden.catalog.registry.remove:_carried", _as_renamed),),
+        themes=("cleaning",),
+        shows="forbidden",
     ),
     Hole(
         name="1.4",
@@ -99,6 +134,20 @@ HOLES: Final = (
         words="a listing takes a live file that the log names through a symbolic link",
         seams=(("lakewarden.jobs.placing:Places.of", _as_spelled),),
         themes=("cleaning",),
+    ),
+    Hole(
+        name="2.5",
+        words="a log goes before a checkpoint of which only protocol and metadata were read",
+        seams=(("lakewarden.jobs.engine.delta_log_cleanup:judge", _sound),),
+        themes=("keeping",),
+        shows="promised",
+    ),
+    Hole(
+        name="2.7",
+        words="a table that was dropped keeps the retention that was set on it for us",
+        seams=(("lakewarden.daemon.leaving:drop", _owing_nothing),),
+        themes=("keeping",),
+        shows="leaving",
     ),
 )
 
