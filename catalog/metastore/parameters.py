@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
+from lakewarden.catalog.bounds import as_whole
+
 __all__ = [
     "LONGEST_VALUE",
     "PARTITION_COLUMN",
@@ -36,8 +38,12 @@ def long_value(parameters: Mapping[str, str], key: str) -> str | None:
     """A value stored whole or in parts; None if it is not there or a part is missing."""
     if key in parameters:
         return parameters[key]
-    count = parameters.get(f"{key}.numParts", "")
-    parts = [parameters.get(f"{key}.part.{index}") for index in range(int(count) if count.isdigit() else 0)]
+    count = as_whole(parameters.get(f"{key}.numParts", "")) or 0
+    if count > len(
+        parameters
+    ):  # more parts than there is anything: nobody counts up to what somebody wrote there
+        return None
+    parts = [parameters.get(f"{key}.part.{index}") for index in range(count)]
     return "".join(part for part in parts if part is not None) if parts and None not in parts else None
 
 

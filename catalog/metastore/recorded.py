@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Final
 
+from lakewarden.catalog.bounds import as_whole
 from lakewarden.catalog.units import about_bytes
 
 __all__ = [
@@ -96,5 +97,4 @@ def _apart(before: int, now: int) -> float:
 
 
 def _number(parameters: Mapping[str, str], key: str) -> int | None:
-    text = parameters.get(key, "")
-    return int(text) if text.isdigit() else None
+    return as_whole(parameters.get(key, ""))

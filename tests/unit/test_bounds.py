@@ -15,6 +15,7 @@ from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.formats.base import LogProblem, Observation
 from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.health import health_of
+from lakewarden.catalog.metastore.parameters import long_value
 from lakewarden.catalog.model import HealthRow, PolicySettings, Source
 from lakewarden.catalog.policies import effective, parse_value, with_values
 from lakewarden.catalog.requests import record_requests
@@ -215,3 +216,8 @@ def test_a_log_with_odd_times_and_counts_is_read_and_its_health_can_be_stored(
     stored = _stored(seen)
     assert stored.version == 1 and stored.observed_at == NOW
     assert list(DeltaReader().commits(f"file://{tmp_path}", after=-1))[-1].committed_at <= LATEST
+
+
+@pytest.mark.parametrize("count", ["999999999999", "9" * 5_000, "²"])
+def test_a_metastore_entry_that_claims_a_billion_parts_is_not_counted_through(count: str) -> None:
+    assert long_value({"k.numParts": count, "k.part.0": "x"}, "k") is None
