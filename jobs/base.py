@@ -161,6 +161,10 @@ class Engine(Protocol):
         Where the table's features allow it, the transaction numbers of `apps` go back, too; else `begin_epoch` sees to
         them. Raises `ExecutionError` if files of `to` are gone."""
 
+    def fence(self, location: str, *, requires: int, run_id: str) -> int:
+        """One commit that changes nothing, on exactly version `requires`: whoever decided on that version comes too late.
+        Returns its version."""
+
     def begin_epoch(
         self, location: str, *, restored: int, to: int, apps: Sequence[str], run_id: str
     ) -> int | None:

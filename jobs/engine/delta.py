@@ -170,9 +170,7 @@ class DeltaEngine:
         if version is not None:
             return version
         with self._stamped(run_id, Action.ROLLBACK) as spark:
-            return delta_restore.restore(
-                spark, self._store(location), requires=requires, to=to, run_id=run_id
-            )
+            return delta_restore.restore(spark, self._store(location), requires=requires, to=to)
 
     def remove_files(
         self, location: str, *, requires: int, versions: Sequence[int], record: LineageRecord
@@ -197,6 +195,13 @@ class DeltaEngine:
             return delta_files.add_again(
                 spark, store, files, requires=requires, version=version, record=record
             )
+
+    def fence(self, location: str, *, requires: int, run_id: str) -> int:
+        version = deltars.fence(location, requires=requires, run_id=run_id, storage=self._storage(location))
+        if version is not None:
+            return version
+        with self._stamped(run_id, Action.ROLLBACK) as spark:
+            return delta_restore.fence(spark, self._store(location), requires=requires)
 
     def begin_epoch(
         self, location: str, *, restored: int, to: int, apps: Sequence[str], run_id: str

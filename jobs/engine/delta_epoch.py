@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from lakewarden.catalog.errors import ConflictError
 from lakewarden.catalog.storage import FileStore
-from lakewarden.jobs.engine.delta_log import commits_of
+from lakewarden.jobs.engine.delta_log import commits_of, was_restored
 from lakewarden.jobs.engine.errors import translated
 from lakewarden.jobs.engine.names import hadoop_path
 
@@ -40,16 +40,20 @@ def begin_epoch(
         )
     for _ in range(_ATTEMPTS):
         try:
-            return _commit(jvm, log, then, since)
+            return _commit(jvm, log, store, then, since, restored)
         except ConflictError:
             continue  # an append of somebody's: the numbers still have to go back
     raise ConflictError(f"Others keep committing to {store.root}; its streams' numbers were not taken back.")
 
 
-def _commit(jvm: Any, log: Any, then: Mapping[str, int], since: Mapping[str, int]) -> int | None:
+def _commit(
+    jvm: Any, log: Any, store: FileStore, then: Mapping[str, int], since: Mapping[str, int], restored: int
+) -> int | None:
     delta, nothing = jvm.org.apache.spark.sql.delta, jvm.scala.Option.empty()
     with translated("take back the numbers of streams"):
         transaction = log.startTransaction(nothing, nothing)
+        if was_restored(store, after=restored, upto=int(transaction.readVersion())):
+            return None  # the rollback was undone while this one slept
         head = _numbers(transaction.snapshot(), tuple(then))
         actions = jvm.java.util.ArrayList()
         for app, number in then.items():

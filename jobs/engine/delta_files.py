@@ -10,13 +10,12 @@ from typing import Any, Final
 import orjson
 from pyspark.sql import SparkSession
 
-from lakewarden.catalog.errors import ConflictError
 from lakewarden.catalog.lineage.record import LineageRecord, user_metadata
 from lakewarden.catalog.storage import FileStore
+from lakewarden.jobs.engine.delta_transaction import begun, delta, java, sequence
 from lakewarden.jobs.engine.deltars_files import other_columns
 from lakewarden.jobs.engine.errors import translated
 from lakewarden.jobs.engine.exact_files import Addition
-from lakewarden.jobs.engine.names import hadoop_path
 
 __all__ = ["add_again", "remove_files"]
 
@@ -39,8 +38,8 @@ def remove_files(
     Returns the new version. Raises `ConflictError` if somebody committed first.
     """
     with translated(f"remove files of {store.root}"):
-        transaction = _begun(spark, store, requires)
-        delete = getattr(_delta(spark), "DeltaOperations$Delete")(_sequence(spark, []))
+        _, transaction = begun(spark, store, requires)
+        delete = getattr(delta(spark), "DeltaOperations$Delete")(sequence(spark, []))
         removals = [_action(spark, one).remove() for one in files]
         return _committed(spark, transaction, removals, delete, record)
 
@@ -60,22 +59,14 @@ def add_again(
     columns by now.
     """
     with translated(f"add files to {store.root} again"):
-        transaction = _begun(spark, store, requires)
-        nothing = _java(spark).scala.Option.empty()
+        _, transaction = begun(spark, store, requires)
+        nothing = java(spark).scala.Option.empty()
         before = transaction.deltaLog().getSnapshotAt(version, nothing, nothing, False)
         if _columns(before) != _columns(transaction.snapshot()):
             raise other_columns(store.root, version)
-        append = _java(spark).org.apache.spark.sql.SaveMode.Append
-        write = getattr(_delta(spark), "DeltaOperations$Write")(append, *[nothing] * _OPTIONS_OF_WRITE)
+        append = java(spark).org.apache.spark.sql.SaveMode.Append
+        write = getattr(delta(spark), "DeltaOperations$Write")(append, *[nothing] * _OPTIONS_OF_WRITE)
         return _committed(spark, transaction, [_action(spark, one) for one in files], write, record)
-
-
-def _begun(spark: SparkSession, store: FileStore, requires: int) -> Any:
-    log = _delta(spark).DeltaLog.forTable(spark._jsparkSession, hadoop_path(store.root))
-    transaction = log.startTransaction()
-    if transaction.readVersion() != requires:
-        raise ConflictError(f"The table moved past version {requires}, on which this was decided.")
-    return transaction
 
 
 def _committed(
@@ -83,7 +74,7 @@ def _committed(
 ) -> int:
     spark.conf.set(_USER_METADATA, user_metadata(record))
     spark.conf.set(_METRICS, "false")  # a DELETE looks for those of its own scan, and there was none
-    return int(transaction.commit(_sequence(spark, actions), operation))
+    return int(transaction.commit(sequence(spark, actions), operation))
 
 
 def _columns(snapshot: Any) -> tuple[Any, str]:
@@ -93,20 +84,4 @@ def _columns(snapshot: Any) -> tuple[Any, str]:
 
 
 def _action(spark: SparkSession, one: Addition) -> Any:
-    return getattr(getattr(_delta(spark).actions, "Action$"), "MODULE$").fromJson(one.line)
-
-
-def _sequence(spark: SparkSession, items: Sequence[Any]) -> Any:
-    jvm = _java(spark)
-    collected = jvm.java.util.ArrayList()
-    for item in items:
-        collected.add(item)
-    return jvm.scala.jdk.javaapi.CollectionConverters.asScala(collected).toSeq()
-
-
-def _delta(spark: SparkSession) -> Any:
-    return _java(spark).org.apache.spark.sql.delta
-
-
-def _java(spark: SparkSession) -> Any:
-    return spark._jvm
+    return getattr(getattr(delta(spark).actions, "Action$"), "MODULE$").fromJson(one.line)

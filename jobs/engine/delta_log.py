@@ -9,7 +9,7 @@ from lakewarden.catalog.errors import ConflictError
 from lakewarden.catalog.formats.delta.names import commit_path
 from lakewarden.catalog.storage import FileStore
 
-__all__ = ["OurCommit", "commits_of", "require_head"]
+__all__ = ["OurCommit", "commits_of", "require_head", "was_restored"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,6 +44,12 @@ def commits_of(store: FileStore, run_id: str, *, after: int) -> Iterator[OurComm
             metrics = {key: str(value) for key, value in (info.get("operationMetrics") or {}).items()}
             yield OurCommit(version=version, operation=info.get("operation", ""), metrics=metrics)
         version += 1
+
+
+def was_restored(store: FileStore, *, after: int, upto: int) -> bool:
+    """Whether one of the commits after version `after` and up to `upto` is a RESTORE."""
+    infos = (_commit_info(store.read(commit_path(one)).splitlines()) for one in range(after + 1, upto + 1))
+    return any(info.get("operation") == "RESTORE" for info in infos)
 
 
 def _commit_info(lines: list[bytes]) -> Mapping[str, Any]:

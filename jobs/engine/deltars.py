@@ -15,7 +15,16 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from lakewarden.catalog.errors import ConflictError, ExecutionError, NotFoundError, UnavailableError
 from lakewarden.catalog.storage import StorageOptions, local_path
 
-__all__ = ["FEATURES", "RUN_ID", "checkpoint", "open_version", "set_properties", "why_refused", "writes"]
+__all__ = [
+    "FEATURES",
+    "RUN_ID",
+    "checkpoint",
+    "fence",
+    "open_version",
+    "set_properties",
+    "why_refused",
+    "writes",
+]
 
 RUN_ID: Final = "lakewarden.run_id"
 """Key of the run id in commitInfo."""
@@ -74,6 +83,30 @@ def set_properties(
         ) from error
     version: int = table.version()
     return version
+
+
+def fence(location: str, *, requires: int, run_id: str, storage: StorageOptions) -> int | None:
+    """A commit that changes nothing, on exactly version `requires`. Returns its version, None if the table's features are
+    not ours to write. Raises `ConflictError` if somebody committed first."""
+    table = open_version(location, requires, storage)
+    if table is None:
+        return None
+    try:
+        table.create_write_transaction(
+            [],
+            mode="append",
+            schema=table.schema(),
+            partition_by=table.metadata().partition_columns,
+            commit_properties=CommitProperties(custom_metadata={RUN_ID: run_id}, max_commit_retries=0),
+            post_commithook_properties=PostCommitHookProperties(
+                create_checkpoint=False, cleanup_expired_logs=False
+            ),
+        )
+    except CommitFailedError as error:
+        raise why_refused(location, requires, storage) from error
+    except DeltaError as error:
+        raise ExecutionError(f"{location} took no empty commit.", hint="Validate the table.") from error
+    return requires + 1
 
 
 def checkpoint(location: str, *, requires: int, storage: StorageOptions) -> bool:

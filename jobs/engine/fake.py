@@ -187,6 +187,12 @@ class FakeEngine:
             raise ExecutionError(f"{location} has features or paths that only Spark can write.")
         return done
 
+    def fence(self, location: str, *, requires: int, run_id: str) -> int:
+        version = deltars.fence(location, requires=requires, run_id=run_id, storage=StorageOptions())
+        if version is None:
+            raise ExecutionError(f"{location} uses features that only Spark can write.")
+        return version
+
     def begin_epoch(
         self, location: str, *, restored: int, to: int, apps: Sequence[str], run_id: str
     ) -> int | None:

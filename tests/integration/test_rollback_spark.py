@@ -1,4 +1,4 @@
-"""Rollbacks of tables that delta-rs must not write: Spark's RESTORE, with the expected version checked afterwards."""
+"""Rollbacks of tables that delta-rs must not write: by a transaction of Delta's own, on exactly the expected version."""
 
 from pathlib import Path
 
@@ -6,14 +6,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakewarden.catalog.clock import SystemClock
-from lakewarden.catalog.errors import ConflictError
 from lakewarden.catalog.lineage.versions import is_blind_restore
 from lakewarden.catalog.model import RollbackState as State
-from lakewarden.catalog.storage import StorageOptions, open_store
-from lakewarden.jobs.engine import delta_restore, deltars_restore
+from lakewarden.catalog.storage import StorageOptions
+from lakewarden.jobs.engine import deltars_restore
 from lakewarden.jobs.engine.delta import DeltaEngine
 from lakewarden.jobs.engine.names import table_at
-from lakewarden.jobs.engine.session import stamped
 from support.rollbacks import Lake
 
 pytestmark = pytest.mark.spark
@@ -117,22 +115,3 @@ def test_where_sparks_restore_by_time_went_is_found_by_its_files(spark: SparkSes
     assert is_blind_restore(made), made.parameters
     assert lake.reader.restored(location, version=made.version) == 2
     assert rows(spark, sql) == [2]
-
-
-def test_a_commit_that_slips_in_before_sparks_restore_is_put_back(
-    spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The gap between the last look at head and Spark's own reading of it, opened by force."""
-    sql = table(spark, lake, "t")
-    head = lake.seen("t").version
-    looks: list[int] = []
-
-    def look_then_write(store: object, version: int) -> None:
-        looks.append(version)
-        if len(looks) == 1:
-            spark.sql(f"INSERT INTO {sql} VALUES (99)")
-
-    monkeypatch.setattr(delta_restore, "require_head", look_then_write)
-    with stamped(spark, "r", "rollback") as session, pytest.raises(ConflictError, match="it is head again"):
-        delta_restore.restore(session, open_store(lake.location("t")), requires=head, to=head - 1, run_id="r")
-    assert rows(spark, sql) == [1, 2, 3, 99]

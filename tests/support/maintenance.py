@@ -230,6 +230,10 @@ class AskedEngine:
         self.asked.append(f"add {version} again")
         return requires + 1
 
+    def fence(self, location: str, *, requires: int, run_id: str) -> int:
+        self.asked.append("fence")
+        return requires + 1
+
     def begin_epoch(
         self, location: str, *, restored: int, to: int, apps: Sequence[str], run_id: str
     ) -> int | None:
