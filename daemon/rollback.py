@@ -19,12 +19,14 @@ from lakewarden.daemon.rollback_wait import Wait, goes_on
 from lakewarden.daemon.wiring import Services
 from lakewarden.jobs.actions import RollBack, encode
 from lakewarden.jobs.rollback.consents import Consents
+from lakewarden.jobs.rollback.ending import end_run
 from lakewarden.jobs.rollback.extend import refuse_others
 from lakewarden.jobs.rollback.gather import Gathered, Gatherer
 from lakewarden.jobs.rollback.gather_details import details_of
 from lakewarden.jobs.rollback.journal import Journal
 from lakewarden.jobs.rollback.request import CommitsOf, RollbackRequest
 from lakewarden.jobs.rollback.rows import head_row, left_as_it_is, next_rows, superseded
+from lakewarden.jobs.rollback.settle import settled
 from lakewarden.jobs.rollback.stored import (
     OnMoved,
     StoredPlan,
@@ -45,6 +47,7 @@ _ENDING: Final = 5.0
 """Seconds that a run may take to end after the journal says how it ended."""
 _PATIENCE: Final = 120.0
 _POLL: Final = 0.2
+_ATTEMPTS: Final = 10
 
 
 def rollbacks_of_services(services: Services, *, timeout: timedelta | None = None) -> "Rollbacks":
@@ -128,7 +131,7 @@ class Rollbacks:
             found = self.gatherer.gather(frozen_request(stored.plan, consents))
             refuse_blocked(found.plan, resuming=rollback.rollback_id)
             refuse_others(found, actor.name, admin=actor.admin)
-            again = superseded(rollback, consents)
+            again = superseded(settled(rollback, self.gatherer.reader), consents)
             agreed = stored.plan.request.consents.with_more(found.plan.request.consents)
             request = replace(stored.plan.request, consents=agreed)
             kept = replace(stored, plan=replace(stored.plan, request=request), admin=actor.admin)
@@ -163,9 +166,17 @@ class Rollbacks:
         return self._undo(rollback, actor, tell)
 
     def _undo(self, rollback: Rollback, actor: Actor, tell: Callable[[str], None]) -> Rollback:
-        run_id = self._next_run(rollback)
-        undoing = rollback.with_head(RollbackState.UNDOING, undo=True, message=None)
-        self.journal.save(undoing, expects=rollback.head.state, because=f"{actor.name} undoes it")
+        for attempt in range(_ATTEMPTS):
+            run_id = self._next_run(rollback)
+            undoing = rollback.with_head(RollbackState.UNDOING, undo=True, message=None)
+            try:
+                self.journal.save(undoing, expects=rollback.head.state, because=f"{actor.name} undoes it")
+            except ConflictError:  # a worker that is at it has just written how far it is
+                rollback = self.journal.get(rollback.rollback_id)
+                if attempt + 1 == _ATTEMPTS or not rollback.can_be_undone(self.services.clock.now()):
+                    raise
+            else:
+                break
         return self._run(undoing, run_id, actor, tell)
 
     def _changeable(self, text: str, actor: Actor) -> Rollback:
@@ -271,7 +282,7 @@ class Rollbacks:
             if not others:
                 return
             for run in others:
-                self.services.queue.cancel(run.request.run_id)
+                end_run(self.services.queue, run)
             if time.monotonic() > until:
                 raise ConflictError(
                     f"The {others[0].request.action} of {request.name} does not end.",

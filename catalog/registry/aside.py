@@ -1,6 +1,6 @@
 """Tables that a rollback sets aside because no version of them is clean, and how they come back. No data is touched."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from lakewarden.catalog.access import Actor, Deed
@@ -16,14 +16,23 @@ __all__ = ["is_aside", "release", "set_aside", "take_in"]
 
 
 def set_aside(
-    store: SystemStore, clock: Clock, table_id: str, state: TableState, *, rollback_id: str, actor: str
+    store: SystemStore,
+    clock: Clock,
+    table_id: str,
+    state: TableState,
+    *,
+    rollback_id: str,
+    actor: str,
+    permit: Callable[[], None] = lambda: None,
 ) -> None:
-    """Quarantine a table, or drop it from management, for a rollback. Repeating it changes nothing.
+    """Quarantine a table, or drop it from management, for a rollback. Repeating it changes nothing. `permit` is asked on
+    every try: it raises what speaks against it by then.
 
     Raises `ConflictError` if another rollback set it aside, or it was dropped in the meantime.
     """
 
     def changed(rows: Rows[TableRow]) -> Iterable[TableRow]:
+        permit()
         row = row_of(rows, table_id)
         before = Aside.of(row)
         if before is not None and before.rollback_id == rollback_id:
@@ -43,8 +52,11 @@ def is_aside(store: SystemStore, table_id: str, *, rollback_id: str) -> bool:
     return before is not None and before.rollback_id == rollback_id
 
 
-def take_in(store: SystemStore, clock: Clock, table_id: str, *, rollback_id: str, actor: str) -> None:
-    """Undo `set_aside`: the table gets the state that it had. One that came back otherwise is left alone.
+def take_in(
+    store: SystemStore, clock: Clock, table_id: str, *, rollback_id: str, actor: str, begun: bool = False
+) -> None:
+    """Undo `set_aside`: the table gets the state that it had. One that came back otherwise is left alone. Where it may have
+    been `begun` and was not seen, the row is written all the same, so that whoever sleeps right before that finds it changed.
 
     Raises `PreconditionError` if its files are being deleted, its name is taken, or its place is.
     """
@@ -53,7 +65,7 @@ def take_in(store: SystemStore, clock: Clock, table_id: str, *, rollback_id: str
         row = row_of(rows, table_id)
         before = Aside.of(row)
         if before is None or before.rollback_id != rollback_id:
-            return []
+            return [_touched(row, clock, actor)] if begun else []
         if row.state in (TableState.PURGING, TableState.PURGED):
             raise PreconditionError(
                 f"{row.name} is {row.state}: {row.state_reason}.",

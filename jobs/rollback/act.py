@@ -13,19 +13,19 @@ from lakewarden.catalog.errors import ConflictError, PreconditionError, Unreadab
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.base import Commit, LogProblem, Observation, TableReader
 from lakewarden.catalog.lineage.versions import Effect, version_of
-from lakewarden.catalog.model import RollbackRow
+from lakewarden.catalog.model import RollbackRow, RollbackStep
 from lakewarden.catalog.rollbacks import marked_by
 from lakewarden.catalog.storage import StorageOptions, open_store
 from lakewarden.jobs.base import Engine
+from lakewarden.jobs.rollback.consents import Consent, flags_of
 from lakewarden.jobs.rollback.records import again_record, removal_record
 from lakewarden.jobs.rollback.since import since_restore
 from lakewarden.jobs.rollback.step import TableStep
 from lakewarden.jobs.rollback.verify import missing_files
 
-__all__ = ["Hands", "mark_of"]
+__all__ = ["Hands", "mark_found", "mark_of"]
 
 _ATTEMPTS: Final = 10
-_WITHOUT: Final = "`rollback resume --consent collateral` goes on without it."
 
 
 def mark_of(row: RollbackRow, *, undo: bool = False) -> str:
@@ -33,23 +33,32 @@ def mark_of(row: RollbackRow, *, undo: bool = False) -> str:
     return f"rollback-{row.rollback_id}-{row.step}{'-undo' if undo else ''}"
 
 
+def mark_found(reader: TableReader, step: TableStep, mark: str) -> int | None:
+    """The version of the first commit after the step's that carries a mark; None if the log has none."""
+    commits = reader.commits(step.location, after=step.from_version)
+    return next((commit.version for commit in commits if commit.run_id == mark), None)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Hands:
-    """What works on the tables. `storage` opens a table's folder."""
+    """What works on the tables. `storage` opens a table's folder. `permit` is asked right before each commit, after the
+    version it is made on was read: it raises what speaks against it now."""
 
     reader: TableReader
     engine: Engine
     storage: Callable[[str], StorageOptions]
+    permit: Callable[[RollbackRow, TableStep], None] = lambda row, step: None
 
     def restore(self, row: RollbackRow, step: TableStep) -> int:
         """Take the table to the step's target; the version of the commit. Raises `ConflictError` if head moved."""
-        version = self._restored(row, step)
+        version = self.done(row, step)
         if version is None:
             version = self._restore(row, step)
-        self._begin_epoch(step, restored=version, to=step.to_version, mark=mark_of(row))
+        self._begin_epoch(row, step, restored=version, to=step.to_version, mark=mark_of(row))
         return version
 
     def _restore(self, row: RollbackRow, step: TableStep) -> int:
+        self.permit(row, step)
         try:
             version = self.engine.restore(
                 step.location,
@@ -59,7 +68,7 @@ class Hands:
                 run_id=mark_of(row),
             )
         except ConflictError as error:
-            answered = self._restored(row, step)  # the answer to our own commit may have been lost
+            answered = self.done(row, step)  # the answer to our own commit may have been lost
             if answered is None:
                 raise self._moved(step) from error
             version = answered
@@ -68,17 +77,18 @@ class Hands:
 
     def remove_files(self, row: RollbackRow, step: TableStep) -> int:
         """Take the files of the step's versions out; the version of the commit. Raises `ConflictError` if head moved."""
-        done = self._restored(row, step)
+        done = self.done(row, step)
         if done is not None:
             return done
         mark = mark_of(row)
         record = removal_record(step, mark=mark, user=row.actor or mark)
+        self.permit(row, step)
         try:
             version = self.engine.remove_files(
                 step.location, requires=step.from_version, versions=step.versions, record=record
             )
         except ConflictError as error:
-            answered = self._restored(row, step)
+            answered = self.done(row, step)
             if answered is None:
                 raise self._moved(step) from error
             version = answered
@@ -97,13 +107,14 @@ class Hands:
             if done is not None:
                 return done
             self._require_only_appends(row, step, since)
+            self.permit(row, step)
             try:
                 version = self.engine.add_again(
                     step.location,
                     requires=since[-1].version,
                     version=step.to_version,
                     record=again_record(
-                        step, self._original(step), mark=mark_of(row), user=row.actor or mark_of(row)
+                        step, self._original(row, step), mark=mark_of(row), user=row.actor or mark_of(row)
                     ),
                 )
             except ConflictError:
@@ -121,26 +132,63 @@ class Hands:
 
     def keep_properties(self, row: RollbackRow, step: TableStep) -> int | None:
         """Set again those of our properties that the restore rewound; None if there were none."""
-        done = self._find(step, mark_of(row))
+        done = self.done(row, step)
         if done is not None:
-            return done.version
+            return done
         seen = self._observe(step)
         lost = [(key, value) for key, value in step.properties if seen.properties.get(key) != value]
         if not lost:
             return None
+        self.permit(row, step)
         version = self.engine.set_properties(
             step.location, requires=seen.version, properties=lost, run_id=mark_of(row)
         )
         reach("rollback.properties")
         return version
 
-    def take_back(self, row: RollbackRow, marks: Iterable[str], step: TableStep) -> int | None:
-        """Make the version before the rollback head again; None if the restore never happened.
+    def done(self, row: RollbackRow, step: TableStep) -> int | None:
+        """The version of the commit that the step made, by its mark in the log; None if it made none so far."""
+        return mark_found(self.reader, step, mark_of(row))
+
+    def is_left_over(self, row: RollbackRow, step: TableStep) -> bool:
+        """Whether the step was done and never taken back, whatever the journal thinks of it."""
+        return (
+            self.done(row, step) is not None
+            and mark_found(self.reader, step, mark_of(row, undo=True)) is None
+        )
+
+    def settle(self, row: RollbackRow, step: TableStep) -> int | None:
+        """What became of a step that an attempt may have begun which nobody has seen to end. The version of its commit; None
+        if it made none, and then it cannot make one any more: a commit of ours that changes nothing stands where its own
+        would have to be. Raises `ConflictError` if others keep committing first."""
+        for _ in range(_ATTEMPTS):
+            # Head before the log: a commit that comes between the two looks is found by the second.
+            latest = self.reader.probe(step.location, seen=None).latest
+            done = self.done(row, step)
+            if done is not None or latest is None:
+                return done
+            if row.kind is not RollbackStep.REAPPLY and latest != step.from_version:
+                return None
+            self.permit(row, step)
+            try:
+                self.engine.fence(step.location, requires=latest, run_id=mark_of(row, undo=True))
+            except ConflictError:
+                continue
+            reach("rollback.fenced")
+            return None
+        raise ConflictError(f"Others keep writing to {step.name}: it cannot be told what was done to it.")
+
+    def take_back(
+        self, row: RollbackRow, marks: Iterable[str], step: TableStep, *, begun: bool = True
+    ) -> int | None:
+        """Make the version before the rollback head again; None if the restore never happened, and then it never will,
+        if it may have been `begun`.
 
         `marks` are those of the commits that the rollback made on this table. Raises `ConflictError` if somebody wrote
         after them, `PreconditionError` if the old version cannot be restored any more.
         """
-        undo, last = mark_of(row, undo=True), self._restored(row, step)
+        undo = mark_of(row, undo=True)
+        last = self.settle(row, step) if begun and row.new_version is None else self.done(row, step)
         if last is None:
             if row.new_version is not None:
                 raise PreconditionError(
@@ -151,34 +199,37 @@ class Hands:
         commits = self.reader.commits(step.location, after=last)
         since = since_restore(last, commits, frozenset(marks), undo)
         if since.foreign is not None:
-            if len(since.undone) == 1:  # by Spark, over somebody's commit, and killed before it was put back
-                version = since.undone[0]
-                self.engine.restore(step.location, requires=version, to=version - 1, apps=(), run_id=undo)
             raise _written_since(step, since.foreign)
-        version = since.undone[0] if since.undone else self._take_back(step, undo, since.head)
-        self._begin_epoch(step, restored=version, to=step.from_version, mark=undo)
+        version = since.undone[0] if since.undone else self._take_back(row, step, since.head)
+        self._begin_epoch(row, step, restored=version, to=step.from_version, mark=undo)
         return version
 
-    def _take_back(self, step: TableStep, undo: str, head: int) -> int:
+    def _take_back(self, row: RollbackRow, step: TableStep, head: int) -> int:
         self._check_old_files(step, head)
+        self.permit(row, step)
         version = self.engine.restore(
-            step.location, requires=head, to=step.from_version, apps=step.apps, run_id=undo
+            step.location,
+            requires=head,
+            to=step.from_version,
+            apps=step.apps,
+            run_id=mark_of(row, undo=True),
         )
         reach("rollback.taken_back")
         return version
 
-    def _begin_epoch(self, step: TableStep, *, restored: int, to: int, mark: str) -> None:
+    def _begin_epoch(self, row: RollbackRow, step: TableStep, *, restored: int, to: int, mark: str) -> None:
         """Take back the numbers of streams' batches where the restore could not; again after a crash in between."""
         if step.apps:
+            self.permit(row, step)
             self.engine.begin_epoch(step.location, restored=restored, to=to, apps=step.apps, run_id=mark)
 
-    def _original(self, step: TableStep) -> Commit:
+    def _original(self, row: RollbackRow, step: TableStep) -> Commit:
         version = step.to_version
         found = next(self.reader.commits(step.location, after=version - 1, upto=version), None)
         if found is None:
             raise PreconditionError(
                 f"Version {version} of {step.name} is no longer in the log; its rows cannot be added again.",
-                hint=_WITHOUT,
+                hint=_without(row, step),
             )
         return found
 
@@ -188,7 +239,8 @@ class Hands:
         ]
         if not ours:
             raise PreconditionError(
-                f"The log of {step.name} no longer shows its restore; nothing is added to it.", hint=_WITHOUT
+                f"The log of {step.name} no longer shows its restore; nothing is added to it.",
+                hint=_without(row, step),
             )
         for commit in since:
             made = version_of(commit)
@@ -196,7 +248,7 @@ class Hands:
             if not (made.blind or idle or made.effect is Effect.ALIAS or commit in ours):
                 raise ConflictError(
                     f"Somebody changed {step.name} (version {commit.version}, {commit.operation}) before version "
-                    f"{step.to_version} was added again. {_WITHOUT}"
+                    f"{step.to_version} was added again. {_without(row, step)}"
                 )
 
     def _check_old_files(self, step: TableStep, head: int) -> None:
@@ -214,27 +266,6 @@ class Hands:
                 hint="Somebody's vacuum deleted it; put it back from a backup.",
             )
 
-    def _restored(self, row: RollbackRow, step: TableStep) -> int | None:
-        """The version of the step's restore; None if it was not made.
-
-        One that is not the version after the planned one was made by Spark over somebody's commit. Killed before it put
-        that commit back, it is put back here.
-        """
-        mark = mark_of(row)
-        commits = self.reader.commits(step.location, after=step.from_version)
-        found = [commit.version for commit in commits if commit.run_id == mark]
-        if not found:
-            return None
-        if found[0] == step.from_version + 1:
-            return found[0]
-        if len(found) == 1:
-            self.engine.restore(step.location, requires=found[0], to=found[0] - 1, apps=(), run_id=mark)
-        return None
-
-    def _find(self, step: TableStep, mark: str) -> Commit | None:
-        commits = self.reader.commits(step.location, after=step.from_version)
-        return next((commit for commit in commits if commit.run_id == mark), None)
-
     def _observe(self, step: TableStep) -> Observation:
         seen = self.reader.observe(step.location)
         if isinstance(seen, LogProblem):
@@ -248,6 +279,11 @@ class Hands:
             f"Somebody wrote to {step.name} after version {step.from_version}{what}; it was not touched.",
             hint="`lakewarden rollback resume` takes that commit into the plan, `rollback undo` takes all back.",
         )
+
+
+def _without(row: RollbackRow, step: TableStep) -> str:
+    flag = flags_of(Consent.COLLATERAL, step.name, [step.to_version])
+    return f"`lakewarden rollback resume {row.rollback_id} {flag}` goes on without it."
 
 
 def _written_since(step: TableStep, foreign: Commit) -> ConflictError:

@@ -77,10 +77,12 @@ class Journal:
             )
 
     def save(self, rollback: Rollback, *, expects: RollbackState, because: str) -> Rollback:
-        """Write what differs from the stored rows, in one commit, if the rollback is still in state `expects`.
+        """Write the head row and what differs from the stored ones, in one commit, if the rollback is still in state `expects`
+        and nobody has written to it since `rollback` was read or saved. Returns it as it is stored now.
 
-        Raises `ConflictError` if it is in another state: somebody else has moved it on.
+        Raises `ConflictError` if somebody else has moved it on.
         """
+        now = self.clock.now()
 
         def differing(rows: Rows[RollbackRow]) -> list[RollbackRow]:
             stored = _get(rows, rollback.rollback_id)
@@ -88,17 +90,22 @@ class Journal:
                 raise ConflictError(
                     f"Rollback {rollback.rollback_id} is {stored.head.state} by now, no longer {expects}."
                 )
-            known = {row.step: row for row in (stored.head, *stored.steps)}
-            now = self.clock.now()
-            return [
+            if stored.head.recorded_at != rollback.head.recorded_at:
+                raise ConflictError(
+                    f"Rollback {rollback.rollback_id} was changed by somebody else meanwhile.",
+                    hint="`lakewarden rollback show` says what it came to.",
+                )
+            known = {row.step: row for row in stored.steps}
+            changed = (
                 replace(row, recorded_at=now)
-                for row in (rollback.head, *rollback.steps)
+                for row in rollback.steps
                 if row.step not in known
                 or replace(row, recorded_at=known[row.step].recorded_at) != known[row.step]
-            ]
+            )
+            return [replace(rollback.head, recorded_at=now), *changed]
 
         self.store.edit(ROLLBACKS, differing, because=because, run_id=rollback.rollback_id)
-        return rollback
+        return replace(rollback, head=replace(rollback.head, recorded_at=now))
 
 
 def _still_planned(rows: Rows[RollbackRow], rollbacks: Iterable[Rollback]) -> list[RollbackRow]:

@@ -19,6 +19,7 @@ from lakewarden.catalog.units import count_of
 from lakewarden.jobs.actions import RollBack
 from lakewarden.jobs.base import JobContext, Report
 from lakewarden.jobs.rollback.act import Hands
+from lakewarden.jobs.rollback.ending import end_run
 from lakewarden.jobs.rollback.extend import Extender
 from lakewarden.jobs.rollback.gather import Gatherer
 from lakewarden.jobs.rollback.journal import Journal
@@ -100,7 +101,7 @@ class JournaledRollbacks:
             if not others:
                 return
             for run in others:
-                self.queue.cancel(run.request.run_id)
+                end_run(self.queue, run)
             if self.monotonic() >= until:
                 first = others[0].request
                 raise UnavailableError(

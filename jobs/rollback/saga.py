@@ -18,7 +18,9 @@ from lakewarden.catalog.rollbacks import Rollback
 from lakewarden.catalog.storage import open_store
 from lakewarden.jobs.rollback.act import Hands
 from lakewarden.jobs.rollback.journal import Journal
+from lakewarden.jobs.rollback.permit import Permit
 from lakewarden.jobs.rollback.rows import FOLLOWING, next_rows, step_of, superseded, verified_row
+from lakewarden.jobs.rollback.settle import COMMITS, settled
 from lakewarden.jobs.rollback.step import TableStep
 from lakewarden.jobs.rollback.undo import take_back
 from lakewarden.jobs.rollback.verify import verify_step
@@ -37,7 +39,8 @@ Extend = Callable[[Rollback], Sequence[TableStep]]
 class Saga:
     """Executes rollbacks. `still_ours` raises once the run was cancelled or lost; `drain` waits until no other run of
     ours works on these tables; `undo_for` is how long an undo stays possible. `extend` looks for late commits and moved heads
-    (None: nothing is added, a moved head stops it); `compensates`: a moved head takes everything back instead."""
+    (None: nothing is added, a moved head stops it); `compensates`: a moved head takes everything back instead. `inherited`
+    are steps that an earlier attempt may have begun and may still be at, asleep."""
 
     journal: Journal
     hands: Hands
@@ -46,6 +49,7 @@ class Saga:
     drain: Callable[[Collection[str]], None] = lambda tables: None
     extend: Extend | None = None
     compensates: bool = False
+    inherited: frozenset[int] = frozenset()
 
     def go_on(self, rollback_id: str) -> Rollback:
         """Do what is left to do, forwards or back. Returns the rollback in the state it came to: done, compensated or
@@ -56,6 +60,11 @@ class Saga:
             return rollback
         self.drain({row.table_id for row in rollback.steps})
         reach("rollback.drained")
+        inherited = frozenset(row.step for row in rollback.steps if row.state is RollbackState.INTENT)
+        hands = _asking(self.hands, Permit(self.journal, self.still_ours))
+        return replace(self, hands=hands, inherited=inherited)._go_on(rollback)
+
+    def _go_on(self, rollback: Rollback) -> Rollback:
         if rollback.head.undo:
             return self._back(rollback)
         for _ in range(_ROUNDS):
@@ -63,8 +72,8 @@ class Saga:
             stopped = rollback.head.state is RollbackState.CONFLICT
             if stopped and self.compensates:
                 undoing = rollback.with_head(RollbackState.UNDOING, undo=True)
-                self.journal.save(undoing, expects=RollbackState.CONFLICT, because="a head had moved")
-                return self._back(undoing)
+                because = "a head had moved"
+                return self._back(self.journal.save(undoing, expects=RollbackState.CONFLICT, because=because))
             if stopped and (self.extend is None or _needs_a_person(rollback)):
                 return rollback
             rollback, more = self._extended(rollback)
@@ -84,7 +93,7 @@ class Saga:
             rows = [row for row in rollback.steps if row.wave == wave and row.state in _TO_DO]
             rollback = rollback.with_rows(replace(row, state=RollbackState.INTENT) for row in rows)
             # One commit says that the wave before is done and that this one is about to begin.
-            self._save(rollback, f"wave {wave} of rollback {rollback.rollback_id}")
+            rollback = self._save(rollback, f"wave {wave} of rollback {rollback.rollback_id}")
             reach("rollback.intent")
             rollback, trouble = self._act(rollback, wave)
             reach("rollback.acted")
@@ -127,6 +136,7 @@ class Saga:
             except LakewardenError as error:
                 if _comes_again(error):
                     raise
+                Permit(self.journal, self.still_ours).require(row)
                 changed.append(replace(row, state=RollbackState.CONFLICT, message=str(error)))
                 return rollback.with_rows(changed), str(error)
         return rollback.with_rows(changed), None
@@ -157,8 +167,15 @@ class Saga:
         if is_aside(store, row.table_id, rollback_id=rollback_id):
             return
         self.hands.require_head(step)
-        actor = row.actor or rollback_id
-        set_aside(store, self.journal.clock, row.table_id, state, rollback_id=rollback_id, actor=actor)
+        set_aside(
+            store,
+            self.journal.clock,
+            row.table_id,
+            state,
+            rollback_id=rollback_id,
+            actor=row.actor or rollback_id,
+            permit=lambda: self.hands.permit(row, step),
+        )
         reach("rollback.set_aside")
 
     def _extended(self, rollback: Rollback) -> tuple[Rollback, bool]:
@@ -166,6 +183,7 @@ class Saga:
         if self.extend is None:
             return rollback, False
         before = rollback.head.state
+        rollback = settled(rollback, self.hands.reader)
         try:
             more = self.extend(rollback)
         except LakewardenError as error:
@@ -176,12 +194,15 @@ class Saga:
         extended = superseded(rollback)
         extended = extended.with_rows(next_rows(extended, more)).with_head(RollbackState.INTENT, message=None)
         if before is RollbackState.CONFLICT:
-            self.journal.save(extended, expects=before, because="what others wrote was taken into the plan")
+            because = "what others wrote was taken into the plan"
+            extended = self.journal.save(extended, expects=before, because=because)
         again = any(row.state is RollbackState.PLANNED for row in extended.steps)
         return extended, bool(more) or again
 
     def _stop(self, rollback: Rollback, because: str) -> Rollback:
-        """What was begun and not done goes back to being planned; a person decides."""
+        """What was begun and not done goes back to being planned; a person decides. The logs say what was done, and what an
+        earlier attempt may have begun is made impossible first."""
+        rollback = self._ended(settled(rollback, self.hands.reader))
         planned = [
             replace(row, state=RollbackState.PLANNED)
             for row in rollback.steps
@@ -190,15 +211,36 @@ class Saga:
         stopped = rollback.with_rows(planned).with_head(RollbackState.CONFLICT, message=because)
         return self._save(stopped, f"rollback {rollback.rollback_id} stopped")
 
+    def _ended(self, rollback: Rollback) -> Rollback:
+        """The rollback with the steps of earlier attempts done or out of reach, whoever of these is still asleep."""
+        ended = []
+        for row in rollback.of_kind(*COMMITS):
+            if row.step in self.inherited and row.state in (RollbackState.INTENT, RollbackState.CONFLICT):
+                begun = replace(row, state=RollbackState.INTENT)
+                version = self.hands.settle(begun, step_of(row))
+                if version is not None:
+                    ended.append(replace(row, state=RollbackState.DONE, new_version=version, message=None))
+        return rollback.with_rows(ended)
+
     def _finish(self, rollback: Rollback) -> Rollback:
         until = self.journal.clock.now() + self.undo_for
         done = rollback.with_head(RollbackState.DONE, message=_left_alone(rollback), undo_until=until)
-        self._save(done, f"rollback {rollback.rollback_id} is done")
+        done = self._save(done, f"rollback {rollback.rollback_id} is done")
         reach("rollback.finished")
         return done
 
     def _save(self, rollback: Rollback, because: str) -> Rollback:
         return self.journal.save(rollback, expects=RollbackState.INTENT, because=because)
+
+
+def _asking(hands: Hands, permit: Permit) -> Hands:
+    """The same hands, which ask for the permit of the journal first, then for what else they were told to ask."""
+
+    def both(row: RollbackRow, step: TableStep) -> None:
+        permit.require(row)
+        hands.permit(row, step)
+
+    return replace(hands, permit=both)
 
 
 def _needs_a_person(rollback: Rollback) -> bool:

@@ -1,18 +1,14 @@
 """Rollbacks killed with -9 after every step: the next attempt completes them, or their undo leaves all as before."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from lakewarden.catalog.model import RollbackState as State
 from lakewarden.catalog.model import RollbackStep as Kind
-from support import rollback_process
 from support.crashes import points_of
+from support.rollback_process import killed_at
 from support.rollbacks import Lake
 
 pytestmark = pytest.mark.crash
@@ -60,22 +56,6 @@ def lake(tmp_path: Path) -> Lake:
     lake = filled(tmp_path)
     begin(lake)
     return lake
-
-
-def killed_at(lake: Lake, point: str, engine: str = "fake") -> None:
-    """Go on in a process of its own that dies at a failpoint."""
-    process = subprocess.run(
-        [sys.executable, rollback_process.__file__, str(lake.folder), engine],
-        env={
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-            "LAKEWARDEN_FAILPOINT": point,
-        },
-        capture_output=True,
-        timeout=300,
-        check=False,
-    )
-    assert process.returncode == -signal.SIGKILL, (point, process.stderr.decode())
 
 
 def restores(lake: Lake, name: str) -> int:

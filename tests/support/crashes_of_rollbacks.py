@@ -9,6 +9,7 @@ _FORWARDS = "test_rollback_crash.py::test_killed_forwards_the_next_attempt_compl
 _BACK = "test_rollback_crash.py::test_killed_on_the_way_back_the_next_attempt_completes_it_once"
 _MENDS = "test_rollback_crash.py::test_killed_while_it_mends_the_next_attempt_completes_it_once"
 _UNMENDS = "test_rollback_crash.py::test_killed_while_a_table_is_taken_in_the_next_attempt_goes_on"
+_FENCED = "test_rollback_asleep.py::test_killed_after_its_fence_the_undo_goes_on"
 _BEGUN = "test_rollback_daemon.py::test_a_rollback_whose_command_was_killed_is_done_by_the_daemon"
 _RESTORED = "test_rollback_crash.py::test_killed_after_spark_restored_the_next_attempt_finds_its_commit"
 
@@ -123,6 +124,13 @@ ROLLBACKS = (
         left="a rollback that is done",
         then="nothing is left to do",
         test=_FORWARDS,
+    ),
+    Crash(
+        point="rollback.fenced",
+        killed="worker, after it made sure that a step of an attempt nobody saw to end cannot be done any more",
+        left="an empty commit that carries the mark of the undo",
+        then="the next attempt finds the table moved, and nothing to take back",
+        test=_FENCED,
     ),
     Crash(
         point="rollback.undoing",

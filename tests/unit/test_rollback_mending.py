@@ -109,15 +109,15 @@ def test_a_lost_append_is_added_again_with_its_rows_and_lineage_and_the_undo_tak
 def test_appends_of_others_in_between_do_not_keep_it_from_being_added_again(lake: Lake) -> None:
     lost_and_added_again(lake)
     calls = iter(range(9))
-    # one verification, the restore, then the append
-    done = lake.go_on(still_ours=lambda: lake.append("source", 9) if next(calls) == 2 else None)
+    # one verification, the restore and its permit, then the append
+    done = lake.go_on(still_ours=lambda: lake.append("source", 9) if next(calls) == 3 else None)
     assert (done.head.state, lake.rows("source")) == (State.DONE, [1, 2, 4, 9])
 
 
 def test_an_append_without_rows_in_between_does_not_either(lake: Lake) -> None:
     lost_and_added_again(lake)
     calls = iter(range(9))
-    done = lake.go_on(still_ours=lambda: lake.append("source") if next(calls) == 2 else None)
+    done = lake.go_on(still_ours=lambda: lake.append("source") if next(calls) == 3 else None)
     assert (done.head.state, lake.rows("source")) == (State.DONE, [1, 2, 4])
 
 
@@ -126,7 +126,7 @@ def test_where_somebody_changed_the_table_first_a_person_decides(lake: Lake) -> 
     calls = iter(range(9))
 
     def delete_in_between() -> None:
-        if next(calls) == 2:
+        if next(calls) == 3:
             DeltaTable(str(lake.path("source"))).delete("id = 1")
 
     stopped = lake.go_on(still_ours=delete_in_between, extend=lambda _: [])

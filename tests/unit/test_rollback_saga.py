@@ -1,6 +1,5 @@
 """A rollback done step by step on real Delta tables: forwards, stopped by others, taken back."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -88,28 +87,6 @@ def test_a_table_that_others_wrote_and_that_holds_nothing_bad_any_more_is_named_
         "db.derived: left as others wrote it meanwhile",
     )
     assert lake.contents("source", "derived") == {"source": [1, 2], "derived": [1, 2, 3, 4]}
-
-
-def test_a_restore_that_spark_made_over_somebodys_commit_before_it_was_killed_is_put_back(lake: Lake) -> None:
-    lake.begin(lake.step("source", 1))
-    lake.append("source", 4)  # slips in between the last look at head and Spark's own
-    lake.engine.restore(lake.location("source"), requires=3, to=1, apps=(), run_id="rollback-r1-1")
-    rollback = lake.journal.get("r1")
-    begun = rollback.with_rows(replace(row, state=State.INTENT) for row in rollback.steps)
-    lake.journal.save(begun, expects=State.INTENT, because="test")
-    assert lake.go_on().head.state is State.CONFLICT
-    assert lake.rows("source") == [1, 2, 3, 4]
-    assert lake.undo().head.state is State.COMPENSATED
-    assert lake.rows("source") == [1, 2, 3, 4]
-
-
-def test_an_undo_that_spark_made_over_somebodys_commit_before_it_was_killed_is_put_back(lake: Lake) -> None:
-    lake.begin(lake.step("source", 1))
-    lake.go_on()
-    lake.append("source", 4)  # slips in between the last look at head and Spark's own
-    lake.engine.restore(lake.location("source"), requires=4, to=2, apps=(), run_id="rollback-r1-1-undo")
-    assert lake.undo().head.state is State.CONFLICT
-    assert lake.rows("source") == [1, 2, 4]
 
 
 def test_a_late_commit_is_taken_in_and_the_undo_takes_back_all_of_it(lake: Lake) -> None:
