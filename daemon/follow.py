@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from datetime import datetime
 from typing import Final
 
 from lakewarden.catalog import errors
@@ -14,13 +15,15 @@ from lakewarden.catalog.errors import (
     UnfinishedError,
 )
 from lakewarden.catalog.model import Outcome, RunRow
-from lakewarden.catalog.state.base import Result, RunRequest, RunState
+from lakewarden.catalog.state.base import Result, Run, RunRequest, RunState
 from lakewarden.catalog.system.base import RUNS
+from lakewarden.daemon.reap import Reaper
 from lakewarden.daemon.wiring import Services
 
 __all__ = ["raise_for", "run_and_wait", "run_is_over"]
 
 _POLL_SECONDS: Final = 0.1
+_REAP_SECONDS: Final = 1.0
 
 
 def _nothing() -> None:
@@ -47,7 +50,7 @@ def run_and_wait(
     worker: AbstractContextManager[object] = nullcontext() if led else services.own_workers(1)
     with worker:
         try:
-            return _awaited(services, followed, look)
+            return _awaited(services, followed, look, tell)
         except (KeyboardInterrupt, UnfinishedError):
             # Without a daemon nobody goes on with it: left in the queue it would surprise the next command.
             told = not led and services.queue.cancel(followed.run_id)
@@ -56,15 +59,54 @@ def run_and_wait(
             raise
 
 
-def _awaited(services: Services, request: RunRequest, look: Callable[[], None]) -> Result:
+def _awaited(
+    services: Services, request: RunRequest, look: Callable[[], None], tell: Callable[[str], None]
+) -> Result:
+    """Whoever waits, reaps: without a daemon nobody else settles what a dead worker had claimed."""
+    holder: str | None = None
+    begun, next_reap = services.clock.now(), 0.0
     while True:
         look()
+        if time.monotonic() >= next_reap:
+            next_reap = time.monotonic() + _REAP_SECONDS
+            _reap(services, request, tell)
         run = services.queue.get(request.run_id)
         if run is None:
             return _recorded(services, request)
         if run.state is RunState.FINISHED and run.result is not None:
             return run.result
+        if run.worker != holder:
+            holder = run.worker
+            _tell_holder(run, begun, tell)
         time.sleep(_POLL_SECONDS)
+
+
+def _reap(services: Services, request: RunRequest, tell: Callable[[str], None]) -> None:
+    reaper = Reaper(
+        queue=services.queue,
+        desk=services.desk,
+        clock=services.clock,
+        attempts=services.settings.run_attempts,
+        pause=services.settings.run_heartbeat,
+    )
+    for run in reaper.lost():
+        if run.request.table_id == request.table_id and reaper.settle(run):
+            tell(f"{run.worker} is gone, which had run {run.request.run_id}; its log says how far it came.")
+
+
+def _tell_holder(run: Run, begun: datetime, tell: Callable[[str], None]) -> None:
+    """Say who has the run, if they had it before somebody began to wait."""
+    if (
+        run.worker is None
+        or run.lease_until is None
+        or (run.started_at is not None and run.started_at >= begun)
+    ):
+        return
+    since = "" if run.started_at is None else f" since {run.started_at:%H:%M:%S} UTC"
+    tell(
+        f"Waiting for {run.worker}, which has run {run.request.run_id}{since}: unless it says that it is alive, it loses it "
+        f"at {run.lease_until:%H:%M:%S} UTC."
+    )
 
 
 def run_is_over(services: Services, run_id: str) -> bool:
