@@ -80,6 +80,6 @@ def test_a_step_that_hangs_is_given_up(house: House) -> None:
         house.wait_until(lambda: "leading" in house.last_log())
         time.sleep(2)
         taken = seconds_to_end(process, 60)
-    assert taken < 2 + 5 + 3
+    assert taken < 2 + 5 + 13, "the drain, the slack, and what a busy machine adds"
     assert process.returncode == 1
     assert "the present step does not end" in house.last_log()
