@@ -37,16 +37,13 @@ class Losses:
         return tuple(self._listed())
 
     def _listed(self) -> Iterator[Lost]:
-        if not self.line.lost:
-            return
-        held = live(self.graph, self.line.head)
-        for node in self.line.lost:
+        missed = [node for node in self.line.lost if not self.taint.counts.own(node) and self._is_loss(node)]
+        held = live(self.graph, self.line.head) if missed else ()
+        for node in missed:
             version = self.graph.versions[node]
             # Of what may be tainted, that which nobody has decided on yet is asked about as such.
             doubtful = self.taint.wide.own(node)
-            if node not in held or self.taint.counts.own(node) or not self._is_loss(node):
-                continue
-            if not doubtful or self.keeps_unknown(version):
+            if node in held and (not doubtful or self.keeps_unknown(version)):
                 yield self._lost(version, unknown=doubtful)
 
     def _is_loss(self, node: int) -> bool:
