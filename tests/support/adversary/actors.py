@@ -11,7 +11,7 @@ from typing import Any, Final
 
 __all__ = ["Actor", "Killed", "Said", "Words", "here"]
 
-_LONGEST: Final = 20.0
+_LONGEST: Final = 120.0
 """Seconds after which an actor counts as hanging."""
 
 

@@ -22,6 +22,7 @@ from sqlalchemy import event
 from sqlalchemy.pool import Pool
 
 from lakewarden.catalog import clock, failpoints
+from lakewarden.catalog.errors import ConflictError, FencedError, LakewardenError, UnavailableError
 from lakewarden.daemon import follow, rollback
 from lakewarden.daemon.assembly import build_daemon
 from lakewarden.daemon.cli import common
@@ -193,7 +194,10 @@ class Stage:
         actor = Actor(name="worker", do=lambda: Said(code=0))
 
         def do() -> Said:
-            finished = self.runner(actor).run_next()
+            try:
+                finished = self.runner(actor).run_next()
+            except (ConflictError, UnavailableError) as error:
+                return Said(code=1, err=str(error))
             if finished is None:
                 return Said(code=0)
             result = finished.result
@@ -214,10 +218,17 @@ class Stage:
             if self._service is None:
                 self._service = build_daemon(self.services(actor), pages=False)
             service = self._service
-            fence = service.parts.leadership.step()
-            if fence is None:
-                return Said(code=1, err="another daemon leads")
-            report = service.parts.cycle.run(fence, may_plan=True, discover=False)
+            try:
+                fence = service.parts.leadership.step()
+                if fence is None:
+                    return Said(code=1, err="another daemon leads")
+                report = service.parts.cycle.run(fence, may_plan=True, discover=False)
+            except FencedError as error:
+                service.parts.leadership.fenced()
+                self.forget_daemon()  # it steps down for a while: the next cycle is another one's
+                return Said(code=1, err=str(error))
+            except LakewardenError as error:
+                return Said(code=1, err=str(error))
             return Said(code=0, err=report.sentence())
 
         actor.do = do

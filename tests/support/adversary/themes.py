@@ -1,7 +1,8 @@
 """What histories are about: how they begin, what is decided in them, what happens meanwhile, who acts then.
 
 Few things, often, find more than everything, rarely: each history has one theme and leaves some of its moves out. A word is a
-move; `wait:2` gives its second number, `work!` makes its actor stand still, `order*3` is chosen so much more often.
+move; `wait:2` gives its second number, `work!` makes its actor stand still, `work!6` at its sixth failpoint, `order*3` is
+chosen so much more often.
 """
 
 import random
@@ -44,13 +45,15 @@ THEMES = {
     "cleaning": Theme(
         begins=_AGED,
         decides=("order:0", "order:1", "nest wait:2 order:1", "clone register wait:2 order:0", "link wait:2 order:1",
+            "hold:1 rename:0 order:0",
                  "delete wait:2 order:0", "overwrite wait:2 order:0", "policy:2 wait:1 cycle work cycle"),
         meanwhile="hold pause policy rename remake move_folder drop undrop register wait restore replace append nest clone",
         acts=("work", "work", "cycle work", "work! wake", "wait:2 cycle work work"),
     ),
     "standing": Theme(
         begins=_AGED,
-        decides=("order:0 work!", "order:1 work!", "overwrite wait:2 order:0 work!", "plan apply!", "cycle!"),
+        decides=("order:0 work!",
+            "order:0 work!6", "order:1 work!", "overwrite wait:2 order:0 work!", "plan apply!", "cycle!"),
         meanwhile="restore*4 hold*2 pause policy rename remake replace wait:0 plan apply undo append drop purge",
         acts=("wake", "wait:0 wake", "wait:0 cycle work wake", "wait:0 cycle wake work"),
     ),
@@ -101,11 +104,12 @@ def _some(kinds: Sequence[str], chance: random.Random) -> Iterator[str]:
 
 
 def _step(word: str, chance: random.Random, faulty: float) -> Step:
-    name, _, number = word.rstrip("!").partition(":")
+    told, stands, where = word.partition("!")
+    name, _, number = told.partition(":")
     x, y = (0 if chance.random() < 0.5 else chance.randrange(60)), chance.randrange(2520)
     fault = 0
-    if word.endswith("!"):
-        fault = chance.randint(1, 9)
+    if stands:
+        fault = int(where) if where else chance.randint(1, 9)
     elif MOVES[name].ours and chance.random() < faulty:
         fault = _fault(chance)
     return name, x, int(number) if number else y, fault
