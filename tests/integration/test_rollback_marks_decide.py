@@ -44,7 +44,7 @@ def test_a_restore_that_the_journal_missed_is_neither_left_out_nor_forgotten_by_
         )
         assert (row.state is State.DONE) == restored, name
         if restored:
-            assert row.name not in (done.head.message or ""), "nobody wrote to it"
+            assert str(row.name) not in (done.head.message or ""), "nobody wrote to it"
     assert lake.rows(stranger) == written, "nothing of theirs is touched"
     undone = lake.undo()
     held = {name for name in NAMES if name != stranger}

@@ -216,6 +216,10 @@ class AskedEngine:
         self.asked.append(f"set {properties}")
         return requires + 1
 
+    def unset_properties(self, location: str, *, requires: int, names: Sequence[str], run_id: str) -> int:
+        self.asked.append(f"unset {names}")
+        return requires + 1
+
     def restore(self, location: str, *, requires: int, to: int, apps: Sequence[str], run_id: str) -> int:
         self.asked.append("restore")
         return requires + 1
