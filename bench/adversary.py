@@ -7,6 +7,7 @@ standard error, and listed in `findings`; ends with 1 if anything is. `--replay`
 """
 
 import json
+import os
 import sys
 import tempfile
 import time
@@ -131,4 +132,6 @@ def _detection(stage: Stage, hole: Hole, tries: int) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    code = main()
+    sys.stdout.flush()
+    os._exit(code)  # threads that stood still may be in a library that does not like an interpreter to end
