@@ -1,0 +1,100 @@
+"""Vacuum and purge on a real HDFS, with Spark's second opinion: deletion, companions and folders are the storage's own."""
+
+import time
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lakewarden.catalog.clock import ManualClock
+from lakewarden.catalog.errors import RefusedError
+from lakewarden.catalog.formats.base import Observation
+from lakewarden.catalog.formats.delta.reader import DeltaReader
+from lakewarden.catalog.heads import head_seen
+from lakewarden.catalog.storage import FileStore, StorageOptions, open_store
+from lakewarden.jobs.actions import AnyAction, Purge, Vacuum
+from lakewarden.jobs.base import JobContext, Report, Target
+from lakewarden.jobs.engine.delta import DeltaEngine
+from lakewarden.jobs.engine.names import table_at
+from lakewarden.jobs.execute import execute
+from lakewarden.jobs.table_folder import look_into, unknown_token
+from support.hdfs import Hdfs
+
+pytestmark = [pytest.mark.spark, pytest.mark.hdfs]
+
+READER = DeltaReader()
+
+
+@pytest.fixture
+def location(spark: SparkSession, hdfs: Hdfs) -> str:
+    """A partitioned table of two live files, with three removed ones and an old orphan."""
+    place = f"{hdfs.uri}/deletion/{time.monotonic_ns()}"
+    table = table_at(place)
+    spark.sql(
+        f"CREATE TABLE {table} (id BIGINT, p STRING) USING delta PARTITIONED BY (p) "
+        "TBLPROPERTIES ('delta.deletedFileRetentionDuration' = 'interval 1 second')"
+    )
+    for number in range(3):
+        spark.sql(f"INSERT OVERWRITE {table} VALUES ({number}, 'a b')")
+    spark.sql(f"INSERT INTO {table} VALUES (9, 'ü')")
+    spark.sql(f"INSERT INTO {table} VALUES (8, 'gone')")
+    spark.sql(f"DELETE FROM {table} WHERE p = 'gone'")
+    open_store(place).write("orphan ü.parquet", b"x")
+    time.sleep(1.1)
+    return place
+
+
+def seen(location: str) -> Observation:
+    found = READER.observe(location)
+    assert isinstance(found, Observation), found
+    return found
+
+
+def run(spark: SparkSession, location: str, action: AnyAction) -> Report:
+    clock = ManualClock(datetime.now(UTC) + timedelta(days=30))
+    ctx = JobContext(
+        target=Target(table_id="t1", name="db.t", location=location),
+        run_id="run-1",
+        reader=READER,
+        clock=clock,
+        engine=DeltaEngine(lambda: spark, storage=lambda _: StorageOptions(), clock=clock),
+        metastore=None,
+        still_ours=lambda: None,
+    )
+    return execute(ctx, action)
+
+
+def files(store: FileStore) -> set[str]:
+    return {
+        entry.path
+        for entry in store.list("", recursive=True)
+        if not entry.is_dir and not entry.path.startswith("_delta_log/")
+    }
+
+
+def test_a_vacuum_deletes_what_nobody_needs_and_a_purge_the_rest(spark: SparkSession, location: str) -> None:
+    store, head = open_store(location), seen(location)
+    rows = sorted(spark.sql(f"SELECT id FROM {table_at(location)}").collect())
+    wanted = Vacuum(
+        requires=head.version,
+        decided_on=head_seen(head),
+        retention_seconds=1,
+        full=True,
+        max_share=1.0,
+    )
+    live = {file.path for file in READER.files(location)}
+    done = run(spark, location, wanted)
+    assert done.files == 4, done
+    assert files(store) == live
+    assert sorted(spark.sql(f"SELECT id FROM {table_at(location)}").collect()) == rows
+    head = seen(location)
+    assert done.committed_version == head.version and head.last_vacuum_at is not None
+    store.write("exports/mine.csv", b"mine")
+    token = unknown_token(look_into(store, READER).unknown)
+    purge = Purge(requires=head.version, decided_on=head_seen(head), unknown=token, files=2, bytes=1)
+    store.write("beside", b"x")
+    with pytest.raises(RefusedError, match="nobody agreed"):
+        run(spark, location, purge)
+    store.delete("beside")
+    run(spark, location, purge)
+    assert list(store.list("", recursive=True)) == []
