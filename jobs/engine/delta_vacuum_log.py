@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from lakewarden.catalog.storage import FileStore
 from lakewarden.jobs.engine.delta_log import commits_of
+from lakewarden.jobs.engine.delta_transaction import delta, java, object_of, sequence
 from lakewarden.jobs.engine.errors import translated
 from lakewarden.jobs.engine.names import hadoop_path
 from lakewarden.jobs.engine.session import COMMIT_ATTEMPTS
@@ -27,13 +28,11 @@ def log_begin(
         return None
     with translated(f"vacuum {store.root}"):
         transaction = _begun(spark, store)
-        jvm: Any = spark._jvm
-        delta = jvm.org.apache.spark.sql.delta
-        retention = delta.DeltaLog.tombstoneRetentionMillis(transaction.snapshot().metadata())
-        nothing = jvm.scala.Option.empty()
-        start = getattr(delta, "DeltaOperations$VacuumStart")(True, nothing, retention)
+        retention = delta(spark).DeltaLog.tombstoneRetentionMillis(transaction.snapshot().metadata())
+        nothing = java(spark).scala.Option.empty()
+        start = getattr(delta(spark), "DeltaOperations$VacuumStart")(True, nothing, retention)
         _measure(spark, transaction, {"numFilesToDelete": files, "sizeOfDataToDelete": size_bytes})
-        transaction.commit(_no_actions(spark), start)
+        transaction.commit(sequence(spark, []), start)
     return _last_of(store, run_id, after)
 
 
@@ -41,23 +40,21 @@ def log_end(spark: SparkSession, store: FileStore, *, files: int, after: int, ru
     """Commit VACUUM END, after the start at version `after`; as `log_begin`."""
     with translated(f"vacuum {store.root}"):
         transaction = _begun(spark, store)
-        jvm: Any = spark._jvm
-        end = getattr(jvm.org.apache.spark.sql.delta, "DeltaOperations$VacuumEnd")("COMPLETED")
+        end = getattr(delta(spark), "DeltaOperations$VacuumEnd")("COMPLETED")
         _measure(spark, transaction, {"numDeletedFiles": files, "numVacuumedDirectories": 0})
-        transaction.commit(_no_actions(spark), end)
+        transaction.commit(sequence(spark, []), end)
     return _last_of(store, run_id, after)
 
 
 def _begun(spark: SparkSession, store: FileStore) -> Any:
-    jvm: Any = spark._jvm
     # The commit is empty, so a user's commit in between is none of its business.
     spark.conf.unset(COMMIT_ATTEMPTS)
-    log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, hadoop_path(store.root))
+    log = delta(spark).DeltaLog.forTable(spark._jsparkSession, hadoop_path(store.root))
     return log.startTransaction()
 
 
 def _measure(spark: SparkSession, transaction: Any, numbers: dict[str, int]) -> None:
-    jvm: Any = spark._jvm
+    jvm = java(spark)
     metrics = jvm.java.util.HashMap()
     for name, number in numbers.items():
         metric = jvm.org.apache.spark.sql.execution.metric.SQLMetrics.createMetric(
@@ -66,13 +63,8 @@ def _measure(spark: SparkSession, transaction: Any, numbers: dict[str, int]) -> 
         metric.set(number)
         metrics.put(name, metric)
     mutable = jvm.scala.jdk.javaapi.CollectionConverters.asScala(metrics)
-    maps = getattr(getattr(jvm.scala.collection.immutable, "Map$"), "MODULE$")
+    maps = object_of(jvm.scala.collection.immutable, "Map")
     transaction.registerSQLMetrics(spark._jsparkSession, getattr(maps, "from")(mutable))
-
-
-def _no_actions(spark: SparkSession) -> Any:
-    jvm: Any = spark._jvm
-    return jvm.scala.jdk.javaapi.CollectionConverters.asScala(jvm.java.util.ArrayList()).toSeq()
 
 
 def _last_of(store: FileStore, run_id: str, after: int) -> int | None:

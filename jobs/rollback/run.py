@@ -10,7 +10,7 @@ from typing import Final
 from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.errors import PreconditionError, UnavailableError
 from lakewarden.catalog.formats.delta.reader import DeltaReader
-from lakewarden.catalog.model import RollbackState
+from lakewarden.catalog.model import RollbackRow, RollbackState, RollbackStep
 from lakewarden.catalog.rollbacks import Rollback, holds, needed_versions
 from lakewarden.catalog.state.base import Hint, HintKind, HintSink, Queue
 from lakewarden.catalog.storage import StorageOptions
@@ -24,11 +24,14 @@ from lakewarden.jobs.rollback.extend import Extender
 from lakewarden.jobs.rollback.gather import Gatherer
 from lakewarden.jobs.rollback.journal import Journal
 from lakewarden.jobs.rollback.saga import Extend, Saga
+from lakewarden.jobs.rollback.step import TableStep
 from lakewarden.jobs.rollback.stored import OnMoved, decode_plan
+from lakewarden.jobs.rollback.verify import require_same_head
 from lakewarden.jobs.worker_config import WorkerConfig
 
 __all__ = ["JournaledRollbacks", "open_rollbacks", "roll_back"]
 
+_REWINDS: Final = (RollbackStep.RESTORE, RollbackStep.REMOVE_FILES)
 _POLL: Final = timedelta(milliseconds=200)
 _PATIENCE: Final = timedelta(minutes=2)
 """How long a run of ours on one of the tables may take to notice that it was cancelled."""
@@ -59,10 +62,16 @@ class JournaledRollbacks:
         def drain(tables: Collection[str]) -> None:
             self._drain(tables, ctx)
 
+        def permit(row: RollbackRow, step: TableStep) -> None:
+            if ctx.guard is not None:
+                ctx.guard.ask(step.table_id, step.name, step.location)
+            if row.state is RollbackState.INTENT and row.kind in _REWINDS:
+                require_same_head(step, ctx.reader)
+
         stored = decode_plan(self.journal.get(rollback_id).head.payload or "")
         ended = Saga(
             journal=self.journal,
-            hands=Hands(reader=ctx.reader, engine=ctx.engine, storage=self.storage),
+            hands=Hands(reader=ctx.reader, engine=ctx.engine, storage=self.storage, permit=permit),
             undo_for=self.undo_for,
             still_ours=ctx.still_ours,
             drain=drain,

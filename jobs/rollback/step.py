@@ -21,8 +21,9 @@ class TableStep:
     whose files are added again; `NO_VERSION` for a table that is set aside. `versions` are those whose files are removed
     or added again. `format_id` is the table's UUID at `from_version` (None: not known when this was planned). `wave`
     counts from the roots. `tainted` are the versions that are taken back. `apps` are the transaction ids whose numbers go
-    back with the table, so that a replayed batch is not skipped; `properties` those that a restore must not rewind. The
-    last two are found out when the step is verified.
+    back with the table, so that a replayed batch is not skipped; `properties` those that a restore must not rewind; `head` is
+    what tells `from_version` from one of the same number in another table (catalog/heads.py). The last three are found out
+    when the step is verified.
     """
 
     table_id: str
@@ -37,10 +38,13 @@ class TableStep:
     tainted: tuple[int, ...] = ()
     apps: tuple[str, ...] = ()
     properties: tuple[tuple[str, str], ...] = ()
+    head: str | None = None
 
-    def verified(self, *, apps: tuple[str, ...], properties: tuple[tuple[str, str], ...]) -> "TableStep":
+    def verified(
+        self, *, head: str, apps: tuple[str, ...] = (), properties: tuple[tuple[str, str], ...] = ()
+    ) -> "TableStep":
         """The same step with what its verification found."""
-        return replace(self, apps=apps, properties=properties)
+        return replace(self, head=head, apps=apps, properties=properties)
 
 
 _ADAPTER = TypeAdapter(TableStep)

@@ -8,6 +8,7 @@ from typing import Final
 
 from lakewarden.catalog.errors import ConflictError, PreconditionError, RefusedError, UnreadableError
 from lakewarden.catalog.formats.base import DataFile, LogProblem, Observation, TableReader
+from lakewarden.catalog.heads import format_id_of, head_seen, is_head
 from lakewarden.catalog.kept import keeps
 from lakewarden.catalog.model import RollbackStep
 from lakewarden.catalog.storage import FileStore
@@ -15,7 +16,7 @@ from lakewarden.catalog.units import count_of
 from lakewarden.jobs.rollback.step import TableStep
 from lakewarden.jobs.table_files import existing, relative_to
 
-__all__ = ["missing_files", "verify_step"]
+__all__ = ["missing_files", "require_same_head", "verify_step"]
 
 _UNTOUCHED: Final = "Nothing was changed."
 """True where these errors are raised to somebody. A rollback that finds the same when it has begun keeps the sentence of
@@ -41,9 +42,21 @@ def verify_step(step: TableStep, reader: TableReader, store: FileStore) -> Table
             hint="Its own engine has to restore it; plan without it, or agree to skip it.",
         )
     if step.kind is RollbackStep.REMOVE_FILES:
-        return step
+        return step.verified(head=head_seen(seen))
     _check_files(step, reader, store)
-    return step.verified(apps=_apps(step, reader), properties=_ours(seen))
+    return step.verified(head=head_seen(seen), apps=_apps(step, reader), properties=_ours(seen))
+
+
+def require_same_head(step: TableStep, reader: TableReader) -> None:
+    """Raise `ConflictError` if the version that the step was verified on is another table's by now: made anew, replaced."""
+    if step.head is None:
+        return
+    head = next(reader.commits(step.location, after=step.from_version - 1, upto=step.from_version), None)
+    if head is None or not is_head(step.head, format_id_of(step.head), head.version, head.committed_at):
+        raise ConflictError(
+            f"{step.name} was made anew or replaced at {step.location}; it was not touched.",
+            hint="Make a new plan; only what the new table has itself can be undone.",
+        )
 
 
 def missing_files(

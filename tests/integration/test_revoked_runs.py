@@ -1,15 +1,25 @@
 """What is decided and queued, and then forbidden, changed or made anew: the worker finds out before it deletes anything."""
 
 import shutil
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from lakewarden.catalog.errors import ConflictError
 from lakewarden.catalog.formats.delta.reader import DeltaReader
+from lakewarden.catalog.heads import head_seen
 from lakewarden.catalog.model import Outcome, TableState
 from lakewarden.catalog.state.base import Result
 from lakewarden.catalog.system.base import TABLES
+from lakewarden.daemon.audit import actor_of
+from lakewarden.daemon.rollback import rollbacks_of_services
+from lakewarden.jobs.actions import RollBack
+from lakewarden.jobs.rollback.journal import Journal
+from lakewarden.jobs.rollback.run import JournaledRollbacks
+from lakewarden.jobs.rollback.step import TableStep
+from lakewarden.jobs.rollback.verify import require_same_head
 from lakewarden.jobs.runner import Finished
 from support.commands import caller
 from support.estate import AHEAD, Estate, numbers, overwritten, rows
@@ -259,3 +269,56 @@ def shallow_clone(source: Path, target: Path, version: int | None = None) -> Pat
     lines = [line.replace(old_id, "11111111-2222-3333-4444-555555555555") for line in kept]
     (log / f"{0:020d}.json").write_text("\n".join([*lines, *adds]) + "\n")
     return target
+
+
+def rolled_back_to_one(estate: Estate, folder: Path) -> RollBack:
+    """A rollback of `db.t` to version 1 that has begun, and of which nothing is done yet."""
+    plan = estate.says(
+        "rollback", "plan", "db.t", "--to-version", "1", "--consent", "collateral", "-o", "json"
+    )
+    rollbacks = rollbacks_of_services(estate.services)
+    begun = rollbacks.begin(plan.json["hash"], actor=actor_of(estate.services, "test"))
+    return RollBack(rollback_id=begun.rollback_id)
+
+
+def rollbacks(estate: Estate) -> JournaledRollbacks:
+    services = estate.services
+    return JournaledRollbacks(
+        journal=Journal(store=services.store, clock=services.clock),
+        storage=services.storage,
+        undo_for=timedelta(days=7),
+    )
+
+
+def test_a_rollback_that_comes_under_hold_after_it_began_rewinds_nothing(
+    estate: Estate, folder: Path
+) -> None:
+    action = rolled_back_to_one(estate, folder)
+    version = DeltaTable(str(folder)).version()
+    estate.must("tables", "hold", "db.t", "--reason", "case 4711")
+    estate.queue("db.t", action)
+    done = finished(estate.work(rollbacks=rollbacks(estate)))
+    assert done.outcome is Outcome.FAILED and "legal hold" in (done.message or "")
+    assert DeltaTable(str(folder)).version() == version
+    estate.must("tables", "hold", "db.t", "--lift")
+    estate.queue("db.t", action)
+    assert finished(estate.work(rollbacks=rollbacks(estate))).outcome is Outcome.SUCCEEDED
+    assert rows(folder) == list(range(10, 20))
+
+
+def test_a_rollback_of_a_table_replaced_since_it_was_verified_touches_nothing(
+    estate: Estate, folder: Path
+) -> None:
+    seen = estate.seen("db.t")
+    step = TableStep(
+        table_id="t",
+        name="db.t",
+        location=estate.row("db.t").location or "",
+        from_version=seen.version,
+        to_version=1,
+    ).verified(head=head_seen(seen))
+    require_same_head(step, DeltaReader())
+    shutil.rmtree(folder)
+    overwritten(folder)
+    with pytest.raises(ConflictError, match="made anew or replaced"):
+        require_same_head(step, DeltaReader())
