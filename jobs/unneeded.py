@@ -5,19 +5,25 @@ table of its own inside the folder. Files are compared by where they really are 
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import chain
 from pathlib import PurePosixPath
+from typing import Final
 
 from lakewarden.catalog.errors import ConflictError, LakewardenError, PreconditionError
 from lakewarden.catalog.foreign_tables import inner_tables
 from lakewarden.catalog.formats.base import DataFile, Observation, TableReader
 from lakewarden.catalog.model import TableRow, TableState
-from lakewarden.catalog.storage import FileEntry, FileStore
+from lakewarden.catalog.storage import FileEntry, FileStore, local_path
 from lakewarden.jobs.base import JobContext
 from lakewarden.jobs.placing import Places
 
 __all__ = ["Unneeded", "inner_tables_at", "named_paths"]
+
+_AT_ONCE: Final = 8
+"""Looks at a remote storage under way at the same time."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -157,14 +163,16 @@ def named_paths(files: Iterable[DataFile]) -> Iterator[str]:
 
 def inner_tables_at(store: FileStore, paths: Iterable[str]) -> tuple[str, ...]:
     """The tables of their own that lie on the way to any of these paths (relative), by a look at each folder."""
-    folders = {str(parent) for path in paths for parent in PurePosixPath(path).parents} - {"."}
-    seen: list[str] = []
-    for folder in folders:
-        for sign in ("_delta_log", ".hoodie"):
-            if store.exists(f"{folder}/{sign}"):
-                seen.append(f"{folder}/{sign}")
-        seen.extend(entry.path for entry in store.list(f"{folder}/metadata"))
-    return inner_tables(seen)
+    folders = sorted({str(parent) for path in paths for parent in PurePosixPath(path).parents} - {"."})
+
+    def signs(folder: str) -> list[str]:
+        logs = [f"{folder}/{sign}" for sign in ("_delta_log", ".hoodie") if store.exists(f"{folder}/{sign}")]
+        return [*logs, *(entry.path for entry in store.list(f"{folder}/metadata"))]
+
+    if local_path(store.root) is not None:
+        return inner_tables(chain.from_iterable(map(signs, folders)))
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return inner_tables(chain.from_iterable(pool.map(signs, folders)))
 
 
 def _within(path: str, tables: set[str]) -> bool:

@@ -107,7 +107,11 @@ HOLES: Final = (
     Hole(
         name="1.4",
         words="a worker that stood still deletes what was restored meanwhile",
-        seams=(("lakewarden.jobs.unneeded:Unneeded.still", _all_of_it),),
+        seams=(
+            ("lakewarden.jobs.unneeded:Unneeded.still", _all_of_it),
+            ("lakewarden.jobs.heartbeat:Heartbeat.still_ours", _nothing),
+            ("lakewarden.jobs.heartbeat:Heartbeat.confirm", _nothing),
+        ),
         themes=("standing",),
     ),
     Hole(
