@@ -13,8 +13,7 @@ from deltalake import DeltaTable, write_deltalake
 from lakewarden.catalog.model import Outcome
 from lakewarden.daemon.reap import Reaper
 from support import frozen_vacuum
-from support.commands import caller
-from support.estate import AHEAD, Estate, numbers, rows
+from support.estate import AHEAD, Estate, made_estate, numbers, rows
 
 pytestmark = pytest.mark.crash
 
@@ -25,9 +24,7 @@ FILES = 40
 def estate(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> Estate:
-    made = Estate(tmp_path / "home", caller(tmp_path / "home", monkeypatch, capfdbinary), ahead=AHEAD)
-    made.must("init")
-    return made
+    return made_estate(tmp_path, monkeypatch, capfdbinary)
 
 
 @pytest.fixture

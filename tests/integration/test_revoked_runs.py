@@ -21,17 +21,14 @@ from lakewarden.jobs.rollback.run import JournaledRollbacks
 from lakewarden.jobs.rollback.step import TableStep
 from lakewarden.jobs.rollback.verify import require_same_head
 from lakewarden.jobs.runner import Finished
-from support.commands import caller
-from support.estate import AHEAD, Estate, numbers, overwritten, rows
+from support.estate import Estate, made_estate, numbers, overwritten, rows
 
 
 @pytest.fixture
 def estate(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> Estate:
-    made = Estate(tmp_path / "home", caller(tmp_path / "home", monkeypatch, capfdbinary), ahead=AHEAD)
-    made.must("init")
-    return made
+    return made_estate(tmp_path, monkeypatch, capfdbinary)
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from lakewarden.catalog.clock import ManualClock
@@ -26,9 +27,9 @@ from lakewarden.jobs.actions import AnyAction, Purge, Vacuum, encode
 from lakewarden.jobs.engine.fake import FakeEngine
 from lakewarden.jobs.runner import Finished, Runner
 from lakewarden.jobs.standings import StoredStandings
-from support.commands import Cli, Said
+from support.commands import Cli, Said, caller
 
-__all__ = ["AHEAD", "Estate", "numbers", "overwritten", "rows"]
+__all__ = ["AHEAD", "Estate", "made_estate", "numbers", "overwritten", "rows"]
 
 AHEAD = timedelta(days=30)
 """How far the clock of a worker is ahead, so that every retention has passed."""
@@ -140,3 +141,12 @@ class Estate:
 
     def is_state(self, where: str, state: TableState) -> bool:
         return self.row(where).state is state
+
+
+def made_estate(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, captured: pytest.CaptureFixture[bytes]
+) -> Estate:
+    """A new home below `folder`, on which commands are given in this process."""
+    made = Estate(folder / "home", caller(folder / "home", monkeypatch, captured), ahead=AHEAD)
+    made.must("init")
+    return made
