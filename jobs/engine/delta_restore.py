@@ -15,6 +15,7 @@ from pyspark.sql.functions import sum as sum_of
 
 from lakewarden.catalog.errors import ExecutionError
 from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.formats.delta.paths import decoded
 from lakewarden.catalog.storage import FileStore
 from lakewarden.jobs.engine.delta_transaction import actions_of, begun, delta, java, object_of, sequence
 from lakewarden.jobs.engine.errors import translated
@@ -89,7 +90,7 @@ def _without(some: DataFrame, others: DataFrame) -> DataFrame:
 
 
 def _require_on_disk(store: FileStore, added: DataFrame, to: int) -> None:
-    paths = (relative_to(store.root, row.path) for row in added.select("path").toLocalIterator())
+    paths = (relative_to(store.root, decoded(row.path)) for row in added.select("path").toLocalIterator())
     inside = [path for path in paths if path is not None]
     there = {entry.path for entry in existing(store, inside)}
     gone = [path for path in inside if path not in there]

@@ -18,6 +18,8 @@ from lakewarden.jobs.engine.session import stamped
 pytestmark = pytest.mark.spark
 
 COLUMNS = "id BIGINT, day STRING"
+VALUES = ("a/b", "ü", "50% = #?")
+"""Partition values whose folders are spelled in one way in the log and in another on disk."""
 TABLES = {
     "row tracking": f"({COLUMNS}) USING delta TBLPROPERTIES ('delta.enableRowTracking' = 'true')",
     "in-commit timestamps": f"({COLUMNS}) USING delta TBLPROPERTIES ('delta.enableInCommitTimestamps' = 'true')",
@@ -26,6 +28,8 @@ TABLES = {
     "'delta.enableRowTracking' = 'true')",
     "column mapping, partitions": f"({COLUMNS}) USING delta PARTITIONED BY (day) TBLPROPERTIES "
     "('delta.columnMapping.mode' = 'name', 'delta.enableInCommitTimestamps' = 'true')",
+    "folders by partition values": f"({COLUMNS}) USING delta PARTITIONED BY (day) "
+    "TBLPROPERTIES ('delta.enableRowTracking' = 'true')",
     "identity": f"({COLUMNS}, number BIGINT GENERATED ALWAYS AS IDENTITY) USING delta",
     "defaults": f"({COLUMNS}, note STRING DEFAULT 'none') USING delta "
     "TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')",
@@ -37,7 +41,9 @@ def filled(spark: SparkSession, folder: Path, made_by: str) -> tuple[str, int]:
     sql = table_at(canonical(str(folder)))
     spark.sql(f"CREATE TABLE {sql} {made_by}")
     for number in (1, 2, 3):
-        spark.sql(f"INSERT INTO {sql} (id, day) VALUES ({number}, 'a b'), ({number + 10}, 'ü')")
+        spark.sql(
+            f"INSERT INTO {sql} (id, day) VALUES ({number}, 'a b'), ({number + 10}, '{VALUES[number - 1]}')"
+        )
     spark.sql(f"DELETE FROM {sql} WHERE id = 11")
     spark.sql(f"ALTER TABLE {sql} SET TBLPROPERTIES ('lakewarden.note' = 'x')")
     spark.sql(f"OPTIMIZE {sql}")
