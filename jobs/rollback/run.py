@@ -68,7 +68,7 @@ class JournaledRollbacks:
             if row.state is RollbackState.INTENT and row.kind in _REWINDS:
                 require_same_head(step, ctx.reader)
 
-        stored = decode_plan(self.journal.get(rollback_id).head.payload or "")
+        head = self.journal.get(rollback_id).head
         ended = Saga(
             journal=self.journal,
             hands=Hands(reader=ctx.reader, engine=ctx.engine, storage=self.storage, permit=permit),
@@ -76,7 +76,7 @@ class JournaledRollbacks:
             still_ours=ctx.still_ours,
             drain=drain,
             extend=self.extend,
-            compensates=stored.on_moved is OnMoved.COMPENSATE,
+            compensates=not head.undo and _compensates(head),
         ).go_on(rollback_id)
         self._hint(ended)
         return ended
@@ -140,6 +140,10 @@ def open_rollbacks(
         queue=queue,
         hints=hints,
     )
+
+
+def _compensates(head: RollbackRow) -> bool:
+    return decode_plan(head.payload or "").on_moved is OnMoved.COMPENSATE
 
 
 def roll_back(ctx: JobContext, action: RollBack) -> Report:

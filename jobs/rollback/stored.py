@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
-from typing import assert_never
+from typing import Annotated, assert_never
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BeforeValidator, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from lakewarden.catalog.errors import ConsentError, UnreadableError
@@ -35,12 +35,22 @@ class OnMoved(StrEnum):
     COMPENSATE = "compensate"
 
 
+def _as_now(plan: object) -> object:
+    """What an older lakewarden wrote, in the form of today. Consents were a list of kinds without versions: what these covered
+    then cannot be told, so that they cover nothing, and whoever goes on with the plan is asked again."""
+    match plan:
+        case {"request": {"consents": [*_], **request}, **rest}:
+            return {**rest, "request": {**request, "consents": {}}}
+        case _:
+            return plan
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoredPlan:
     """A plan with the UUIDs of the heads it was made on, by `table_id`. `admin`: whoever applies it may change tables
     that are not their own. `details` are for whoever looks at it."""
 
-    plan: RollbackPlan
+    plan: Annotated[RollbackPlan, BeforeValidator(_as_now)]
     format_ids: tuple[tuple[str, str], ...] = ()
     admin: bool = False
     on_moved: OnMoved = OnMoved.EXTEND
@@ -56,7 +66,7 @@ def encode_plan(stored: StoredPlan) -> str:
 
 
 def decode_plan(payload: str) -> StoredPlan:
-    """What `encode_plan` wrote. Raises `UnreadableError` for anything else."""
+    """What `encode_plan` wrote, also that of older versions. Raises `UnreadableError` for anything else."""
     try:
         return _ADAPTER.validate_json(payload)
     except ValidationError as error:
