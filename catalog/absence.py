@@ -20,5 +20,5 @@ def is_surely_gone(location: str, options: StorageOptions) -> bool:
         if open_store(location, options).exists(""):
             return any(True for _ in open_store(location, options).list(""))
         return any(True for _ in open_store(parent, options).list(""))
-    except UnavailableError:
+    except (UnavailableError, OSError):  # a dead mount, a folder that may not be listed
         return False

@@ -6,12 +6,15 @@ where its files lie.
 
 from collections.abc import Iterable, Mapping
 from os.path import commonpath
+from urllib.parse import urlsplit
 
 from lakewarden.catalog.model import TableRow
 from lakewarden.catalog.storage import canonical, is_inside
 
 __all__ = ["READS_ELSEWHERE", "common_folders", "folder_elsewhere", "reads_from", "with_reach"]
 
+_ONE_NAME = frozenset({"file", "s3", "gs", "abfs", "az"})
+"""Storages where another authority is another place."""
 READS_ELSEWHERE = "files.elsewhere"
 """Row property: folders outside the table's own that hold files of it, one per storage, one per line."""
 
@@ -36,11 +39,10 @@ def folder_elsewhere(path: str) -> str | None:
 
 
 def reads_from(row: TableRow, location: str) -> bool:
-    """Whether some of the table's files may lie in the folder at a canonical location."""
+    """Whether some of the table's files may lie in the folder at a canonical location. On storages of which two names may
+    mean one (HDFS), only the path counts."""
     places = row.properties.get(READS_ELSEWHERE, "").splitlines()
-    return any(
-        place == location or is_inside(place, location) or is_inside(location, place) for place in places
-    )
+    return any(_overlap(place, location) for place in places)
 
 
 def with_reach(properties: Mapping[str, str], location: str, elsewhere: Iterable[str]) -> dict[str, str]:
@@ -49,3 +51,9 @@ def with_reach(properties: Mapping[str, str], location: str, elsewhere: Iterable
     places = (canonical(folder) for folder in elsewhere)
     outside = sorted({place for place in places if place != location and not is_inside(place, location)})
     return {**kept, READS_ELSEWHERE: "\n".join(outside)} if outside else kept
+
+
+def _overlap(one: str, other: str) -> bool:
+    if {one.partition("://")[0], other.partition("://")[0]}.isdisjoint(_ONE_NAME):
+        one, other = (f"any:///{urlsplit(place).path.lstrip('/')}" for place in (one, other))
+    return one == other or is_inside(one, other) or is_inside(other, one)

@@ -1,7 +1,6 @@
 """The pulse of a run: a thread that keeps its lease alive, and the word whether the run is still ours."""
 
 import threading
-import time
 from collections.abc import Callable
 from datetime import timedelta
 from types import TracebackType
@@ -9,6 +8,7 @@ from typing import Self
 
 import structlog
 
+from lakewarden.catalog.clock import seconds_since_boot
 from lakewarden.catalog.errors import ConflictError, UnavailableError
 from lakewarden.catalog.state.base import Queue, Run
 
@@ -32,7 +32,7 @@ class Heartbeat:
         interval: timedelta,
         longest: timedelta,
         on_lost: Callable[[], None],
-        monotonic: Callable[[], float] = time.monotonic,
+        monotonic: Callable[[], float] = seconds_since_boot,
     ) -> None:
         self._queue, self._run, self._worker = queue, run, worker
         self._lease, self._interval, self._monotonic = lease, interval, monotonic

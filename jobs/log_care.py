@@ -11,7 +11,13 @@ from lakewarden.catalog.retention import LOG
 from lakewarden.catalog.units import about_bytes, count_of
 from lakewarden.jobs.actions import LogCare
 from lakewarden.jobs.base import FileChange, JobContext, Report
-from lakewarden.jobs.observed import log_retention, observe, protection_of, require_same_table
+from lakewarden.jobs.observed import (
+    log_retention,
+    observe,
+    protection_of,
+    require_same_log,
+    require_same_table,
+)
 
 __all__ = ["log_care"]
 
@@ -45,8 +51,13 @@ def log_care(ctx: JobContext, action: LogCare) -> Report:
         retention = max(timedelta(seconds=action.retention_seconds), own)
         keep_from = _keep_from(ctx, seen, action.clean_before_version, retention)
         details["oldest_protected_version"] = keep_from
-        ctx.require_allowed()
-        cleaned = ctx.engine.clean_log(ctx.target.location, keep_from=keep_from, proceed=ctx.require_allowed)
+
+        def proceed() -> None:
+            ctx.require_allowed()
+            require_same_log(ctx, seen.version, seen.committed_at)
+
+        proceed()
+        cleaned = ctx.engine.clean_log(ctx.target.location, keep_from=keep_from, proceed=proceed)
         reach("log.cleaned")
     if cleaned.version is not None:
         details["first_version"] = cleaned.version

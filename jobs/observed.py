@@ -1,6 +1,6 @@
 """The table as a run finds it: observed at exactly the version that the action was decided on."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from lakewarden.catalog.bounds import as_duration
 from lakewarden.catalog.errors import ConflictError, PreconditionError, UnreadableError
@@ -17,6 +17,7 @@ __all__ = [
     "observe_at",
     "observe_since",
     "protection_of",
+    "require_same_log",
     "require_same_table",
 ]
 
@@ -58,6 +59,15 @@ def require_same_table(ctx: JobContext, seen: Observation, requires: int, decide
         raise ConflictError(
             f"{ctx.target.name} is another table than the one this was decided on: it was made anew or replaced at "
             f"{ctx.target.location}. Nothing was changed."
+        )
+
+
+def require_same_log(ctx: JobContext, version: int, committed_at: datetime) -> None:
+    """Raise `ConflictError` unless the log still has this very commit: whatever was proved was proved of that log."""
+    last = next(ctx.reader.commits(ctx.target.location, after=version - 1, upto=version), None)
+    if last is None or last.committed_at != committed_at:
+        raise ConflictError(
+            f"{ctx.target.name} was made anew or replaced meanwhile; the rest was left as it is."
         )
 
 

@@ -13,8 +13,9 @@ from lakewarden.jobs.actions import Purge
 from lakewarden.jobs.base import JobContext, Report
 from lakewarden.jobs.deletion import Deleted, delete_files
 from lakewarden.jobs.observed import observe_at
+from lakewarden.jobs.placing import Places
 from lakewarden.jobs.table_folder import TableFolder, look_into, signature, unknown_token
-from lakewarden.jobs.unneeded import inner_tables_at
+from lakewarden.jobs.unneeded import clones_of, inner_tables_at, places_named
 
 __all__ = ["purge"]
 
@@ -115,13 +116,14 @@ def _delete(ctx: JobContext, action: Purge, store: FileStore, folder: TableFolde
 
 
 def _refuse_readers(ctx: JobContext) -> None:
-    rows = () if ctx.guard is None else ctx.guard.readers_of(ctx.target.location)
-    others = [row.name for row in rows if row.table_id != ctx.target.table_id]
-    if others:
-        raise RefusedError(
-            f"{others[0]} reads files of {ctx.target.name}: it is a shallow clone of it.",
-            hint=f"Drop {others[0]}, or copy it in full, then purge again.",
-        )
+    """Tables that have files under the same parent may be known as readers and name nothing in this folder."""
+    places = Places(ctx.target.location)
+    for row in clones_of(ctx):
+        if any(places.inside(place) for place in places_named(ctx, row)):
+            raise RefusedError(
+                f"{row.name} reads files of {ctx.target.name}: it is a shallow clone of it.",
+                hint=f"Purge {row.name} first, or replace it by a copy in full.",
+            )
 
 
 def _refuse_inner(ctx: JobContext, inner: Sequence[str]) -> None:

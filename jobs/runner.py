@@ -10,7 +10,7 @@ from typing import Final, assert_never
 import structlog
 from pydantic import ValidationError
 
-from lakewarden.catalog.clock import Clock
+from lakewarden.catalog.clock import Clock, seconds_since_boot
 from lakewarden.catalog.errors import ConflictError, LakewardenError, PreconditionError, UnavailableError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.base import TableReader
@@ -61,7 +61,7 @@ class Runner:
     rollbacks: Rollbacks | None = None
     standings: Standings | None = None
     ledger: Ledger | None = None
-    monotonic: Callable[[], float] = time.monotonic
+    monotonic: Callable[[], float] = seconds_since_boot
 
     def run_next(self) -> Finished | None:
         """Take the best due run and finish it; None if there is none. Raises `UnavailableError` while the queue does

@@ -7,9 +7,10 @@ import pyarrow.compute as pc
 
 from lakewarden.catalog.columns import distinct_pairs
 from lakewarden.catalog.lineage.promises import downstream_of
-from lakewarden.catalog.model import RowKind, TableRow
+from lakewarden.catalog.model import RowKind, TableRow, TableState
 from lakewarden.catalog.policies import DownstreamPromise
 from lakewarden.catalog.reach import READS_ELSEWHERE, reads_from
+from lakewarden.catalog.registry.desk import GONE
 from lakewarden.catalog.rollbacks import holds, rollbacks_of
 from lakewarden.catalog.scopes import Governed, govern, scopes_by_name
 from lakewarden.catalog.system.base import LINEAGE, ROLLBACKS, TABLES, Rows, SystemStore
@@ -66,7 +67,7 @@ class StoredStandings:
                 seconds=govern(row, scopes).policy.settings.rollback_promise_seconds or 0, name=row.name
             )
             for row in rows
-            if row is not None
+            if row is not None and not (row.state in GONE and row.state is not TableState.PURGING)
         ]
         longest = max(promises, key=lambda promise: promise.seconds, default=None)
         own = governed.policy.settings.rollback_promise_seconds or 0
@@ -81,11 +82,20 @@ class StoredStandings:
             edges = lineage.arrow(["input_id", "output_id"])
             declared = tables.arrow(["table_id", "dependencies"])
             declared = declared.filter(pc.greater(pc.list_value_length(declared["dependencies"]), 0))
-            found = set(distinct_pairs(edges["input_id"], edges["output_id"]))
+            by_place = _ids_by_place(tables)
+            pairs = distinct_pairs(edges["input_id"], edges["output_id"])
+            found = {(by_place.get(source, source), target) for source, target in pairs}
             for row in declared.to_pylist():
                 found.update((one["upstream"], row["table_id"]) for one in row["dependencies"])
             self._pairs = (versions, frozenset(found))
         return self._pairs[1]
+
+
+def _ids_by_place(tables: Rows[TableRow]) -> dict[str, str]:
+    """What was read before anybody managed it is on record by its place."""
+    rows = tables.arrow(["table_id", "location"])
+    places = zip(rows["location"].to_pylist(), rows["table_id"].to_pylist(), strict=True)
+    return {place: table_id for place, table_id in places if place is not None}
 
 
 def open_standings(config: WorkerConfig) -> StoredStandings | None:

@@ -12,15 +12,17 @@ from itertools import chain
 from pathlib import PurePosixPath
 from typing import Final
 
+from lakewarden.catalog.absence import is_surely_gone
 from lakewarden.catalog.errors import ConflictError, LakewardenError, PreconditionError
 from lakewarden.catalog.foreign_tables import inner_tables
 from lakewarden.catalog.formats.base import DataFile, Observation, TableReader
 from lakewarden.catalog.model import TableRow, TableState
 from lakewarden.catalog.storage import FileEntry, FileStore, local_path
 from lakewarden.jobs.base import JobContext
+from lakewarden.jobs.observed import require_same_log
 from lakewarden.jobs.placing import Places
 
-__all__ = ["Unneeded", "inner_tables_at", "named_paths"]
+__all__ = ["Unneeded", "clones_of", "inner_tables_at", "named_paths", "places_named"]
 
 _AT_ONCE: Final = 8
 """Looks at a remote storage under way at the same time."""
@@ -41,12 +43,21 @@ class Unneeded:
     verified_at: datetime
     readers: tuple[str, ...] = ()
     inner: set[str] = field(default_factory=set)
+    strict: bool = False
 
     @classmethod
     def among(
-        cls, ctx: JobContext, store: FileStore, seen: Observation, files: Iterable[FileEntry], oldest: int
+        cls,
+        ctx: JobContext,
+        store: FileStore,
+        seen: Observation,
+        files: Iterable[FileEntry],
+        oldest: int,
+        *,
+        strict: bool = False,
     ) -> "Unneeded":
-        """Those of `files` that lie in the table's folder and in no other table's."""
+        """Those of `files` that lie in the table's folder and in no other table's. `strict`: they come from a listing, so
+        that a path which cannot be placed may be one of them."""
         places = Places(ctx.target.location)
         chosen = tuple(files)
         inner = set(inner_tables_at(store, (entry.path for entry in chosen)))
@@ -61,6 +72,7 @@ class Unneeded:
             verified=seen.version,
             verified_at=seen.committed_at,
             inner=inner,
+            strict=strict,
         )
 
     def keep(self, paths: Iterable[str], *, strict: bool = False) -> None:
@@ -77,15 +89,8 @@ class Unneeded:
         """What shallow clones among the managed tables name stays. Raises `PreconditionError` for one that cannot be read."""
         for row in self._clones():
             self.readers = (*self.readers, row.table_id)
-            places = Places(row.location or "")
-            try:
-                for path in _all_paths(self.ctx.reader, row.location or ""):
-                    self.candidates.pop(places.of(path), None)
-            except LakewardenError as error:
-                raise PreconditionError(
-                    f"{row.name} reads files of {self.ctx.target.name}, and which ones cannot be told: {error}",
-                    hint=f"Repair or drop {row.name} first; until then nothing is deleted here.",
-                ) from error
+            for place in places_named(self.ctx, row):
+                self.candidates.pop(place, None)
 
     def left(self) -> tuple[FileEntry, ...]:
         """What can go, in order of paths, folders last and inner ones first."""
@@ -125,32 +130,47 @@ class Unneeded:
         return self.ctx.target.table_id
 
     def _clones(self) -> tuple[TableRow, ...]:
-        if self.ctx.guard is None:
-            return ()
-        rows = self.ctx.guard.readers_of(self.ctx.target.location)
-        return tuple(
-            row
-            for row in sorted(rows, key=lambda one: one.table_id)
-            if row.table_id != self._table_id
-            and row.state is not TableState.PURGED
-            and self.ctx.reader.is_table(row.location or "")
-        )
+        return clones_of(self.ctx)
 
     def _follow(self) -> None:
         """Take in what was committed since the log was asked last."""
         location = self.ctx.target.location
-        last = next(self.ctx.reader.commits(location, after=self.verified - 1, upto=self.verified), None)
-        if last is None or last.committed_at != self.verified_at:
-            raise ConflictError(
-                f"{self.ctx.target.name} was made anew or replaced meanwhile; the vacuum stopped there."
-            )
+        require_same_log(self.ctx, self.verified, self.verified_at)
         for commit, files in self.ctx.reader.additions(location, after=self.verified):
             if commit.format_id not in (None, self.seen.format_id):
                 raise ConflictError(
                     f"{self.ctx.target.name} was made anew by version {commit.version}; the vacuum stopped there."
                 )
-            self.keep(named_paths(files))
+            self.keep(named_paths(files), strict=self.strict)
             self.verified, self.verified_at = commit.version, commit.committed_at
+
+
+def clones_of(ctx: JobContext) -> tuple[TableRow, ...]:
+    """The other managed or dropped tables that are known to name files in the table's folder, and that are not gone: one
+    that cannot be seen now, because its disk is away, counts."""
+    if ctx.guard is None:
+        return ()
+    rows = ctx.guard.readers_of(ctx.target.location)
+    return tuple(
+        row
+        for row in sorted(rows, key=lambda one: one.table_id)
+        if row.table_id != ctx.target.table_id
+        and row.state is not TableState.PURGED
+        and not is_surely_gone(row.location or "", ctx.storage)
+    )
+
+
+def places_named(ctx: JobContext, row: TableRow) -> Iterator[str]:
+    """The places of all files that a clone's log names, live or removed. Raises `PreconditionError` if it cannot be read."""
+    location, places = row.location or "", Places(row.location or "")
+    try:
+        for path in _all_paths(ctx.reader, location):
+            yield places.of(path)
+    except LakewardenError as error:
+        raise PreconditionError(
+            f"{row.name} reads files of {ctx.target.name}, and which ones cannot be told: {error}",
+            hint=f"Repair it or bring it back; until then nothing of {ctx.target.name} is deleted.",
+        ) from error
 
 
 def named_paths(files: Iterable[DataFile]) -> Iterator[str]:

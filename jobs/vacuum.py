@@ -57,7 +57,7 @@ def vacuum(ctx: JobContext, action: Vacuum) -> Report:
         _check_listing(ctx, action, seen, retention)
     verdict = _ask_log(ctx, action, seen, retention)
     entries = _list_folder(ctx, action, retention) if action.full else existing(store, verdict.garbage)
-    unneeded = Unneeded.among(ctx, store, seen, entries, verdict.oldest_version)
+    unneeded = Unneeded.among(ctx, store, seen, entries, verdict.oldest_version, strict=action.full)
     if unneeded.candidates:
         _keep_needed(ctx, action, unneeded, verdict)
     if not unneeded.candidates:
@@ -70,7 +70,7 @@ def vacuum(ctx: JobContext, action: Vacuum) -> Report:
 def _keep_needed(ctx: JobContext, action: Vacuum, unneeded: Unneeded, verdict: _Verdict) -> None:
     live = ctx.reader.files(ctx.target.location, version=unneeded.seen.version)
     # What cannot be placed may be in the folder: a listing would find it, and the log's own removals do not name it.
-    unneeded.keep(chain(named_paths(live), verdict.needed), strict=action.full)
+    unneeded.keep(chain(named_paths(live), verdict.needed), strict=unneeded.strict)
     unneeded.keep_for_clones()
 
 

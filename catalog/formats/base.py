@@ -141,8 +141,8 @@ class Observation:
     properties are in `properties` as written.
     `tombstones`, `tombstone_bytes` and `oldest_tombstone_at` count removed files that no completed vacuum has dealt
     with yet (a vacuum leaves the log's memory of what it deleted). `last_write_at` is the last commit by anyone that
-    changed data. `elsewhere` are folders that hold every file named by an absolute path (a shallow clone's source), one per
-    storage; perhaps more, as what was removed since may count. `warnings` are readable-but-odd facts (each the name of a documented check and a sentence).
+    changed data. `elsewhere` are folders that hold every file named by an absolute path (a shallow clone's source), live or
+    removed, one per storage. `warnings` are readable-but-odd facts (each the name of a documented check and a sentence).
     """
 
     format: TableFormat

@@ -157,9 +157,13 @@ def _refuse_begun(desk: Desk, row: TableRow) -> None:
 
 
 def _as_before(rows: Rows[TableRow], row: TableRow) -> Iterable[TableRow]:
-    """The row as it was, unless somebody has changed it since it came back."""
+    """The row as it was, but for what somebody else has asked for since it came back: a hold, a policy."""
     current = row_of(rows, row.table_id)
-    return [row] if current.state not in GONE else []
+    if current.state in GONE:
+        return []
+    marks = {key: value for key, value in row.properties.items() if key in PURGING_KEYS}
+    properties = {**current.properties, **marks}
+    return [replace(current, state=row.state, state_reason=row.state_reason, properties=properties)]
 
 
 def rename(desk: Desk, where: str, new_name: str, *, actor: Actor) -> TableRow:

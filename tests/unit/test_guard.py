@@ -59,6 +59,10 @@ def purging(**properties: str) -> TableRow:
     return replace(ROW, state=TableState.PURGING, properties=marks | properties)
 
 
+OF_OLD = {PURGE_AFTER: (NOW - timedelta(days=1)).isoformat(), PURGE_VERSION: "3"}
+"""What an older lakewarden wrote of a purge."""
+
+
 def standing(row: TableRow, rollback_id: str | None = None) -> Standing:
     return Standing(governed=govern(row, {}), rollback_id=rollback_id)
 
@@ -149,11 +153,12 @@ def test_a_shorter_retention_stops_nothing() -> None:
         (purging(**{PURGE_AFTER: (NOW + timedelta(days=1)).isoformat()}), "may not be deleted before"),
         (purging(**{PURGE_VERSION: "4"}), "was dropped again"),
         (purging(**{PURGE_HEAD: "v@3@1"}), "was dropped again"),
+        (replace(purging(), properties=OF_OLD), "by an older lakewarden"),
         (purging(**{PURGE_UNKNOWN: "abc"}), "was dropped again"),
         (replace(ROW, state=TableState.DROPPED), "is dropped"),
         (ROW, "is active"),
     ],
-    ids=["grace", "version", "head", "unknown files", "without purge", "undropped"],
+    ids=["grace", "version", "head", "no head", "unknown files", "without purge", "undropped"],
 )
 def test_a_purge_is_for_what_was_agreed_to_alone(row: TableRow, because: str) -> None:
     assert because in asked(PURGE, row)

@@ -196,6 +196,7 @@ def clone_row(location: str, elsewhere: str) -> TableRow:
 
 
 def test_what_a_registered_shallow_clone_names_stays(place: Place, tmp_path: Path) -> None:
+    (tmp_path / "clone").mkdir()
     place.guard.readers = (clone_row(canonical(str(tmp_path / "clone")), place.location),)
     named = [data_file(f"{place.folder}/{name}", 10) for name in TEN[:3]]
     place.reader.elsewhere = {canonical(str(tmp_path / "clone")): named}
@@ -204,6 +205,7 @@ def test_what_a_registered_shallow_clone_names_stays(place: Place, tmp_path: Pat
 
 
 def test_a_clone_that_cannot_be_read_stops_the_vacuum(place: Place, tmp_path: Path) -> None:
+    (tmp_path / "clone").mkdir()
     place.guard.readers = (clone_row(canonical(str(tmp_path / "clone")), place.location),)
     place.reader.broken = {canonical(str(tmp_path / "clone"))}
     with pytest.raises(PreconditionError, match="db.clone reads files of db.t"):
@@ -211,9 +213,25 @@ def test_a_clone_that_cannot_be_read_stops_the_vacuum(place: Place, tmp_path: Pa
     assert len(place.left) == 10
 
 
+def test_a_clone_whose_disk_is_away_stops_the_vacuum_and_one_that_is_gone_does_not(
+    place: Place, tmp_path: Path
+) -> None:
+    away = tmp_path / "mount" / "clone"
+    away.parent.mkdir()
+    place.guard.readers = (clone_row(canonical(str(away)), place.location),)
+    place.reader.broken = {canonical(str(away))}
+    with pytest.raises(PreconditionError, match="db.clone reads files of db.t"):
+        place.vacuum()
+    assert len(place.left) == 10
+    (away.parent / "another").mkdir()  # the mount answers, and the clone is not there
+    assert "deleted 10 files" in place.vacuum()
+
+
 def test_a_clone_that_is_registered_meanwhile_stops_it(place: Place, tmp_path: Path) -> None:
     def registered() -> None:
-        place.guard.readers = (clone_row(canonical(str(tmp_path / "clone")), place.location),)
+        (tmp_path / "clone").mkdir()
+
+    place.guard.readers = (clone_row(canonical(str(tmp_path / "clone")), place.location),)
 
     place.guard.at = {4: registered}
     with pytest.raises(ConflictError, match="not those of before"):

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from lakewarden.catalog.errors import ConflictError, UnreadableError
+from lakewarden.catalog.formats.base import Observation
 from lakewarden.jobs.actions import LogCare, SetProperties
 from lakewarden.jobs.base import FileChange
 from lakewarden.jobs.log_care import log_care
@@ -16,7 +17,19 @@ HISTORY = [commit(version, 20 - version) for version in range(20)]
 
 
 def table(**changes: object) -> ValueReader:
-    return ValueReader(observation=seen("file:///t", 19, **changes), history=HISTORY)
+    return ValueReader(observation=head(**changes), history=HISTORY)
+
+
+def head(**changes: object) -> Observation:
+    return seen("file:///t", 19, committed_at=HISTORY[-1].committed_at, **changes)
+
+
+def test_a_log_that_is_another_one_by_now_loses_nothing() -> None:
+    one = table()
+    one.history = [*HISTORY[:19], commit(19, 0.5)]
+    action = LogCare(requires=19, retention_seconds=WEEK, checkpoint=False, clean_before_version=19)
+    with pytest.raises(ConflictError, match="made anew or replaced"):
+        log_care(context("/t", one, AskedEngine()), action)
 
 
 def test_a_checkpoint_is_written_where_there_is_none() -> None:
@@ -52,7 +65,7 @@ def test_what_was_asked_for_limits_the_cleanup_too() -> None:
 
 def test_a_log_with_a_hole_keeps_everything() -> None:
     engine = AskedEngine()
-    one = ValueReader(observation=seen("file:///t", 19), history=[*HISTORY[:15], *HISTORY[17:]])
+    one = ValueReader(observation=head(), history=[*HISTORY[:15], *HISTORY[17:]])
     action = LogCare(requires=19, retention_seconds=WEEK, checkpoint=False, clean_before_version=19)
     log_care(context("/t", one, engine), action)
     assert engine.asked == ["clean 0"]

@@ -8,7 +8,7 @@ import pytest
 
 from lakewarden.catalog.errors import PreconditionError, RefusedError
 from lakewarden.catalog.model import TableState
-from lakewarden.catalog.purging import MARKER
+from lakewarden.catalog.purging import MARKER, Purging
 from lakewarden.catalog.registry.desk import Desk
 from lakewarden.catalog.registry.govern import governed, set_hold, set_pause
 from lakewarden.catalog.registry.register import register
@@ -84,13 +84,17 @@ def test_an_undrop_that_a_worker_is_faster_than_changes_nothing(
 
     def slow(*arguments: Any, **more: Any) -> Any:
         done: Any = edit(*arguments, **more)
-        (tmp_path / "lake" / "t" / MARKER).write_text("{}")
+        if not (tmp_path / "lake" / "t" / MARKER).exists():
+            (tmp_path / "lake" / "t" / MARKER).write_text("{}")
+            set_hold(desk, "db.t", "case 4711", actor=ROOT)
         return done
 
     monkeypatch.setattr(desk.store, "edit", slow)
     with pytest.raises(PreconditionError, match="has begun"):
         undrop(desk, "db.t", actor=ANA)
-    assert desk.resolve("db.t", gone=True).state is TableState.PURGING
+    row = desk.resolve("db.t", gone=True)
+    assert (row.state, row.hold) == (TableState.PURGING, "case 4711"), "what others asked for meanwhile stays"
+    assert Purging.of(row).version == 0
 
 
 def test_a_dropped_and_rescued_table_is_not_taken_for_moved(

@@ -35,10 +35,11 @@ def state_of(batches: Iterable[FileBatch], partition_columns: Sequence[str], *, 
     elsewhere: tuple[str, ...] = ()
     for batch in batches:
         paths = _decoded(field_of(batch.adds, "path", pa.string()))
-        folders = (folder for path in paths if (folder := folder_elsewhere(path)) is not None)
+        removed = _decoded(field_of(batch.removes, "path", pa.string()))
+        folders = (folder for path in (*paths, *removed) if (folder := folder_elsewhere(path)) is not None)
         elsewhere = common_folders((*elsewhere, *folders))
         live.append(_live(batch.adds, paths, sorted(partition_columns)))
-        dead.append(_dead(batch.removes, written_ms))
+        dead.append(_dead(batch.removes, removed, written_ms))
     alive = pa.concat_tables(live).combine_chunks()
     return FileState(
         live=alive, dead=without_live(_latest(pa.concat_tables(dead)), alive), elsewhere=elsewhere
@@ -96,8 +97,7 @@ def _live(adds: pa.StructArray, paths: Sequence[str], partition_columns: Sequenc
     ).cast(LIVE)
 
 
-def _dead(removes: pa.StructArray, written_ms: int) -> pa.Table:
-    paths = _decoded(field_of(removes, "path", pa.string()))
+def _dead(removes: pa.StructArray, paths: Sequence[str], written_ms: int) -> pa.Table:
     return pa.table(
         {
             "path": pa.array([hash(path) for path in paths], pa.int64()),

@@ -170,7 +170,8 @@ def _checkpoint_state(log: DeltaLog, listing: Listing, head: CheckpointHead, pas
             inline.add(action)
         else:
             inline.remove(action, committed_ms=written_ms)
-    return apply(state, inline).with_forgotten(apply(FileState.empty(), past).dead)
+    forgotten = apply(FileState.empty(), past)
+    return apply(state, inline).with_forgotten(forgotten.dead, forgotten.elsewhere)
 
 
 def _look_back(

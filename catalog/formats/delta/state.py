@@ -71,13 +71,13 @@ class FileState:
     def empty(cls) -> "FileState":
         return cls(live=LIVE.empty_table(), dead=DEAD.empty_table())
 
-    def with_forgotten(self, dead: pa.Table) -> "FileState":
+    def with_forgotten(self, dead: pa.Table, elsewhere: tuple[str, ...] = ()) -> "FileState":
         """The state with the removed files (`DEAD`) that commits tell of; they know better than a checkpoint when."""
         rest = self.dead.filter(pc.invert(pc.is_in(self.dead["path"], dead["path"])))
         return FileState(
             live=self.live,
             dead=without_live(pa.concat_tables([rest, dead]), self.live),
-            elsewhere=self.elsewhere,
+            elsewhere=common_folders((*self.elsewhere, *elsewhere)),
         )
 
     @property
@@ -102,9 +102,7 @@ class Changes:
     def add(self, action: AddFile) -> None:
         """Append an added file."""
         vector = action.vector
-        folder = folder_elsewhere(action.path)
-        if folder is not None and folder not in self.elsewhere:
-            self.elsewhere = common_folders((*self.elsewhere, folder))
+        self._name(action.path)
         self._append(
             key_of(action),
             hash(action.path),
@@ -119,6 +117,7 @@ class Changes:
 
     def remove(self, action: RemoveFile, *, committed_ms: int) -> None:
         """Append a removed file; `committed_ms` stands in where the writer did not say when."""
+        self._name(action.path)
         self._append(
             key_of(action),
             hash(action.path),
@@ -145,6 +144,11 @@ class Changes:
         for name, flags in (("is_add", self._is_add), ("vector", self._vector)):
             columns[name] = pa.array(memoryview(flags), pa.int8()).take(chosen).cast(pa.bool_())
         return pa.table(columns)
+
+    def _name(self, path: str) -> None:
+        folder = folder_elsewhere(path)
+        if folder is not None and folder not in self.elsewhere:
+            self.elsewhere = common_folders((*self.elsewhere, folder))
 
     def _append(self, *values: int) -> None:
         for column, value in zip(self._numbers.values(), values, strict=True):
