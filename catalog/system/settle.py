@@ -1,7 +1,7 @@
 """What a table of a restored backup must not bring back: deletions, locks and claims of the day it was made. Pure.
 
 A backup speaks of a world that has gone on. Nothing in it may act by itself again: a deletion that was agreed to then is
-called off, a conversion that waited then is forgotten, a rollback under way then waits for a person, and work is paused
+called off, a conversion that waited then is forgotten, properties that a dropped table was owed then stay as they are, a rollback under way then waits for a person, and work is paused
 until somebody has looked (a legal hold or a pause set since the backup is lost with the rest).
 """
 
@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
+from lakewarden.catalog.before import forgotten, is_leaving
 from lakewarden.catalog.model import RollbackRow, RollbackState, RowKind, Source, TableRow, TableState
-from lakewarden.catalog.purging import PURGE_AFTER, PURGE_VERSION
+from lakewarden.catalog.purging import PURGING_KEYS
 
 __all__ = ["Settled", "everything_paused", "settled_rollbacks", "settled_tables"]
 
 _EVERYTHING: Final = "*"
-_PURGE_MARKS: Final = (PURGE_AFTER, PURGE_VERSION)
 _UNDER_WAY: Final = (RollbackState.INTENT, RollbackState.UNDOING)
 
 
@@ -37,16 +37,27 @@ def settled_tables(rows: Iterable[TableRow], *, made_at: datetime, now: datetime
             row,
             state=TableState.DROPPED,
             state_reason=f"restored from the backup of {_day(made_at)}, which waited to purge it; its files were not touched",
-            properties={key: value for key, value in row.properties.items() if key not in _PURGE_MARKS},
+            properties={key: value for key, value in row.properties.items() if key not in PURGING_KEYS},
             updated_at=now,
             updated_by=actor,
         )
         for row in kept
         if row.state is TableState.PURGING
     )
+    stay = tuple(
+        replace(
+            forgotten(row, pending_only=True),
+            state_reason=f"restored from the backup of {_day(made_at)}, which waited to give its properties back; to have "
+            "that done, undrop it and drop it again",
+            updated_at=now,
+            updated_by=actor,
+        )
+        for row in kept
+        if is_leaving(row)
+    )
     pause = everything_paused(kept, made_at=made_at, now=now, actor=actor)
     waiting = tuple(row for row in kept if row.state is TableState.CONVERTING)
-    return Settled(changed=(*called_off, *pause), gone=waiting)
+    return Settled(changed=(*called_off, *stay, *pause), gone=waiting)
 
 
 def everything_paused(

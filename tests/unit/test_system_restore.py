@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
+from lakewarden.catalog.before import Kept, is_leaving, kept_of, leaving
 from lakewarden.catalog.clock import ManualClock
 from lakewarden.catalog.errors import FencedError, UnreadableError
 from lakewarden.catalog.model import RollbackState, RowKind, TableState
-from lakewarden.catalog.purging import PURGE_AFTER, PURGE_VERSION
+from lakewarden.catalog.purging import PURGE_AFTER, PURGE_HEAD, PURGE_UNKNOWN, PURGE_VERSION
 from lakewarden.catalog.storage import StorageOptions, canonical, open_store
 from lakewarden.catalog.system.backup import Backup, open_backup, plan_backup, run_backup
 from lakewarden.catalog.system.base import ROLLBACKS, RUNS, SYSTEM_TABLES, TABLES
@@ -246,6 +247,7 @@ def test_a_purge_of_then_comes_back_as_dropped_and_work_is_paused(
     store: DeltaSystemStore, home: Path, tmp_path: Path
 ) -> None:
     marks = {PURGE_AFTER: (NOW - timedelta(days=1)).isoformat(), PURGE_VERSION: "3", "kept": "yes"}
+    marks |= {PURGE_HEAD: "uuid@3@0", PURGE_UNKNOWN: "1 file"}
     waiting = replace(table_row(40), state=TableState.PURGING, properties=marks)
     asked = replace(table_row(41), state=TableState.CONVERTING)
     store.edit(TABLES, lambda _: [waiting, asked], because="purge and convert")
@@ -259,6 +261,21 @@ def test_a_purge_of_then_comes_back_as_dropped_and_work_is_paused(
     assert rows.get(asked.table_id) is None, "nobody waits for this conversion any more"
     scopes = rows.find(name="*", kind=RowKind.SCOPE)
     assert len(scopes) == 1 and "backup" in (scopes[0].paused or "")
+
+
+def test_properties_owed_then_are_not_given_back_by_themselves(
+    store: DeltaSystemStore, home: Path, tmp_path: Path
+) -> None:
+    memory = (Kept(name="delta.logRetentionDuration", before=None, ours=("interval 30 days",)),)
+    owed = leaving(replace(table_row(40), state=TableState.DROPPED), memory, NOW.isoformat())
+    store.edit(TABLES, lambda _: [owed], because="drop")
+    backed_up(store, tmp_path / "copy")
+    lost(home, "tables")
+    assert mended(home, tmp_path / "copy") == [RestoreTable]
+    back = opened_at(home).rows(TABLES).get(owed.table_id)
+    assert back is not None and back.state is TableState.DROPPED and not is_leaving(back)
+    assert kept_of(back) == memory, "undropped and dropped again, it gets them back"
+    assert "backup" in (back.state_reason or "")
 
 
 @pytest.mark.parametrize("state", [RollbackState.INTENT, RollbackState.UNDOING])
