@@ -11,7 +11,18 @@ from typing import Final
 
 from lakewarden.catalog.model import TableRow, TableState
 
-__all__ = ["GiveBack", "Kept", "forgotten", "give_back", "is_leaving", "kept_of", "leaving", "with_ours"]
+__all__ = [
+    "GiveBack",
+    "Kept",
+    "Owed",
+    "forgotten",
+    "give_back",
+    "is_leaving",
+    "kept_of",
+    "leaving",
+    "owed_to",
+    "with_ours",
+]
 
 _BEFORE: Final = "before."
 _OURS: Final = "ours."
@@ -27,6 +38,18 @@ class Kept:
     name: str
     before: str | None
     ours: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Owed:
+    """What a table that leaves is to get back. `format_id` is its UUID as we last knew it (None: never known)."""
+
+    kept: tuple[Kept, ...]
+    format_id: str | None
+
+    def is_for(self, format_id: str) -> bool:
+        """Whether the table with this UUID is the one that is owed: one made anew at its place is somebody else's."""
+        return self.format_id is None or self.format_id == format_id
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -104,6 +127,13 @@ def leaving(row: TableRow, kept: Iterable[Kept], since: str) -> TableRow:
 def is_leaving(row: TableRow) -> bool:
     """Whether a table was dropped and still waits for its properties to be given back."""
     return row.state is TableState.DROPPED and _PENDING in row.properties
+
+
+def owed_to(row: TableRow) -> Owed | None:
+    """What is to be given back to a table that leaves; None if it does not, or has been given all."""
+    if not is_leaving(row):
+        return None
+    return Owed(kept=kept_of(row), format_id=row.format_ids[-1] if row.format_ids else None)
 
 
 def forgotten(row: TableRow, *, pending_only: bool = False) -> TableRow:

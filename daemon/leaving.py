@@ -64,6 +64,8 @@ def foresee(services: Services, row: TableRow) -> Leaving:
         seen = services.desk.reader_at(row.location or "", row.name).observe(row.location or "")
         if isinstance(seen, LogProblem):
             return _unread(row, remembered, seen.message)
+        if row.format_ids and row.format_ids[-1] != seen.format_id:  # made anew at the place: theirs stands
+            return Leaving(row=row, kept=remembered, wanted=GiveBack())
         told = _told(services, row, seen, {one.name for one in remembered})
         guesses = _guessed(services, row, seen, {one.name for one in (*remembered, *told)})
     except LakewardenError as error:

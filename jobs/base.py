@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from lakewarden.catalog.before import Kept
+from lakewarden.catalog.before import Kept, Owed
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.formats.base import TableReader
 from lakewarden.catalog.lineage.record import LineageRecord
@@ -229,7 +229,7 @@ class Ledger(Protocol):
     def kept(self, table_id: str) -> tuple[Kept, ...]:
         """What is remembered of a table."""
 
-    def owed(self, table_id: str) -> tuple[Kept, ...] | None:
+    def owed(self, table_id: str) -> Owed | None:
         """What is to be given back to a table that leaves; None if it does not, or has been given all."""
 
     def remember(

@@ -11,11 +11,13 @@ from lakewarden.jobs.observed import observe
 __all__ = ["give_properties_back"]
 
 _ATTEMPTS: Final = 10
+_ANOTHER: Final = "not given back: another table was made at its place since, which keeps its own"
 
 
 def give_properties_back(ctx: JobContext) -> Report:
     """Unset and set, each in one commit on exactly the head that it was decided on; begun again where somebody else committed
-    first. What somebody changed after us stays. Repeating it changes nothing.
+    first. What somebody changed after us stays, and so does everything of a table that was made anew at the place: what is set
+    there is not ours, whatever it equals. Repeating it changes nothing.
 
     Raises `ConflictError` if writers are always faster."""
     if ctx.ledger is None:
@@ -26,7 +28,9 @@ def give_properties_back(ctx: JobContext) -> Report:
         if owed is None:
             return Report(message="it has not left management", skipped=True)
         seen = observe(ctx)
-        wanted = give_back(owed, seen.properties)
+        if not owed.is_for(seen.format_id):
+            return Report(message=_ANOTHER, skipped=version is None, committed_version=version)
+        wanted = give_back(owed.kept, seen.properties)
         said = said or wanted.sentence
         if not wanted:
             return Report(message=said, skipped=version is None, committed_version=version)

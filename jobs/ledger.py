@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from lakewarden.catalog.before import Kept, is_leaving, kept_of, with_ours
+from lakewarden.catalog.before import Kept, Owed, kept_of, owed_to, with_ours
 from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.formats.base import Observation, TableReader
 from lakewarden.catalog.model import TableRow
@@ -28,9 +28,9 @@ class StoredLedger:
         row = self._store.rows(TABLES).get(table_id)
         return () if row is None else kept_of(row)
 
-    def owed(self, table_id: str) -> tuple[Kept, ...] | None:
+    def owed(self, table_id: str) -> Owed | None:
         row = self._store.rows(TABLES).get(table_id)
-        return kept_of(row) if row is not None and is_leaving(row) else None
+        return None if row is None else owed_to(row)
 
     def remember(
         self,

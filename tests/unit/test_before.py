@@ -1,5 +1,6 @@
 """What stood in a table's properties before us: remembered when we set them, given back when the table leaves."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -102,7 +103,8 @@ class Office:
         self.location = delta_table(folder / "t")
         self.store = DeltaSystemStore(canonical(str(folder / "system")), StorageOptions(), actor="tests")
         self.store.create(system_rows(self.store, now=NOW, actor="tests"))
-        self.put(replace(row(location=self.location), table_id=f"id of {self.location}", **changes))  # type: ignore[arg-type]  # a case gives what differs
+        known = row(location=self.location, format_ids=(self.bench.seen(self.location).format_id,))
+        self.put(replace(known, table_id=f"id of {self.location}", **changes))  # type: ignore[arg-type]  # a case gives what differs
 
     def put(self, changed: TableRow) -> None:
         self.store.edit(TABLES, lambda _: [changed], because="test")
@@ -207,6 +209,18 @@ def test_a_table_that_came_back_keeps_our_properties(office: Office) -> None:
     office.we_set()
     assert execute(office.ctx, BACK).skipped
     assert office.properties == dict(WANTED)
+
+
+def test_a_table_made_anew_at_the_place_keeps_what_equals_ours(office: Office, tmp_path: Path) -> None:
+    office.we_set()
+    office.drop()
+    shutil.rmtree(tmp_path / "t")
+    delta_table(tmp_path / "t")
+    office.user_sets(**{CLEANUP: "false"})
+    version = office.head
+    report = execute(office.ctx, BACK)
+    assert report.skipped and "another table" in report.message
+    assert office.properties == {CLEANUP: "false"} and office.head == version
 
 
 def test_given_back_and_taken_under_management_again_it_is_remembered_anew(office: Office) -> None:
