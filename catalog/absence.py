@@ -7,8 +7,8 @@ __all__ = ["is_surely_gone"]
 
 
 def is_surely_gone(location: str, options: StorageOptions) -> bool:
-    """Whether what was at a location is gone: the folder is absent while the one around it answers and holds something
-    else, or it holds something else itself.
+    """Whether a table that is not found at a location is gone from there, and not only out of sight: the folder is absent
+    while the one around it answers and holds something else, or it holds something else itself.
 
     An empty folder says nothing, nor does one that is absent from an empty or absent one: the place where a disk is mounted
     is empty while it is away.

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from lakewarden.catalog.errors import ConsentError
+from lakewarden.catalog.errors import ConsentError, RefusedError
 from lakewarden.catalog.model import TableRow
 from lakewarden.catalog.storage import open_store
 from lakewarden.catalog.units import count_of
@@ -34,8 +34,15 @@ def foresee_purge(services: Services, row: TableRow) -> dict[str, Any]:
 
 
 def require_consent(services: Services, row: TableRow, token: str | None) -> None:
-    """Raise `ConsentError` unless `token` names just the unknown files that are there (None where there are none)."""
-    unknown = _look(services, row).unknown
+    """Raise `ConsentError` unless `token` names just the unknown files that are there (None where there are none),
+    `RefusedError` if a table of its own lies in the folder."""
+    folder = _look(services, row)
+    if folder.inner:
+        raise RefusedError(
+            f"Another table lies inside {row.name}: {folder.inner[0]}.",
+            hint="Move it away, then purge again.",
+        )
+    unknown = folder.unknown
     found = unknown_token(unknown)
     if found == token:
         return
@@ -46,7 +53,7 @@ def require_consent(services: Services, row: TableRow, token: str | None) -> Non
         )
     were = "" if token is None else ", and they are not those of the dry run"
     raise ConsentError(
-        f"{count_of(len(unknown), 'file')} in the folder of {row.name} are in no log{were}: {unknown[0].path}.",
+        f"{count_of(len(unknown), 'file')} in the folder of {row.name} {'is' if len(unknown) == 1 else 'are'} in no log{were}: {unknown[0].path}.",
         hint="Look at them with `--purge --dry-run`; then move them away, or add the --unknown-files TOKEN that it shows.",
     )
 

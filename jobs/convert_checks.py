@@ -19,6 +19,7 @@ from lakewarden.jobs.parquet_folder import (
     registered_folders,
     writers_at_work,
 )
+from lakewarden.jobs.placing import Places
 
 __all__ = ["WRITER_REST", "check_source", "few", "refuse_foreign"]
 
@@ -54,6 +55,7 @@ def check_source(
     _refuse_writers(action, entries, now)
     _refuse_tables(action, entries)
     found = tuple(data_files(entries))
+    _refuse_links(action, found)
     files = [file.path for file in found]
     refuse_partition_types(action.partitioned_by, {folder_of(path) for path in files})
     if action.name is None:
@@ -64,6 +66,17 @@ def check_source(
         _check_partitions(action, entries_by_name, files)
     refuse_columns(store, found, shown=_shown(action))
     return found
+
+
+def _refuse_links(action: Convert, found: Iterable[FileEntry]) -> None:
+    """What a link leads to may be another table's, and a later deletion would be one of its files."""
+    places = Places(action.location)
+    led = sorted(entry.path for entry in found if not places.inside(places.of(entry.path)))
+    if led:
+        raise RefusedError(
+            f"{_shown(action)} has files that lie outside its folder, behind a link: {few(led)}.",
+            hint="Move them inside, or leave it a Parquet table.",
+        )
 
 
 def _refuse_writers(action: Convert, entries: list[FileEntry], now: datetime) -> None:

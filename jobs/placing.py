@@ -40,6 +40,10 @@ class Places:
             return f"{parts.scheme}://{parts.netloc}{path}"
         return f"{self._location}/{path}"
 
+    def is_own(self, path: str) -> bool:
+        """Whether a path relative to the folder leads to where it says: through no link, to no other place."""
+        return self._root is None or self.of(path) == f"{self._root}/{path}"
+
     def inside(self, place: str) -> bool:
         """Whether a place is in the table's folder."""
         root = self._location if self._root is None else self._root

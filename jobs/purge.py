@@ -96,6 +96,7 @@ def _delete(ctx: JobContext, action: Purge, store: FileStore, folder: TableFolde
     data = (*folder.data, *folder.unknown)
 
     def same_table(batch: Sequence[FileEntry]) -> Sequence[FileEntry]:
+        _refuse_links(ctx, batch)
         _refuse_readers(ctx)
         _refuse_inner(ctx, inner_tables_at(store, (entry.path for entry in batch)))
         if data:
@@ -103,6 +104,7 @@ def _delete(ctx: JobContext, action: Purge, store: FileStore, folder: TableFolde
         return batch
 
     def same_log(batch: Sequence[FileEntry]) -> Sequence[FileEntry]:
+        _refuse_links(ctx, batch)
         return batch
 
     first = delete_files(ctx, store, data, same_table, on_batch=lambda: reach("purge.batch"))
@@ -124,6 +126,17 @@ def _refuse_readers(ctx: JobContext) -> None:
                 f"{row.name} reads files of {ctx.target.name}: it is a shallow clone of it.",
                 hint=f"Purge {row.name} first, or replace it by a copy in full.",
             )
+
+
+def _refuse_links(ctx: JobContext, batch: Sequence[FileEntry]) -> None:
+    """A folder that became a link since it was listed leads to somebody else's files."""
+    places = Places(ctx.target.location)
+    folders = {entry.path.rpartition("/")[0] for entry in batch} - {""}
+    led = sorted(folder for folder in folders if not places.is_own(folder))
+    if led:
+        raise ConflictError(
+            f"{led[0]} in the folder of {ctx.target.name} became a link meanwhile; the rest stays."
+        )
 
 
 def _refuse_inner(ctx: JobContext, inner: Sequence[str]) -> None:

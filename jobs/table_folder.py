@@ -4,8 +4,8 @@ Unknown files may be anybody's: a purge deletes them only with a consent that na
 """
 
 import hashlib
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Final
 
 from lakewarden.catalog.clock import to_millis
@@ -27,7 +27,8 @@ _MARKS_OF_WRITERS: Final = ("_SUCCESS", "_committed_", "_started_", "_metadata",
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TableFolder:
     """Files of one folder (paths relative to it): data that is the table's, its log, unknown ones; tables of their own
-    inside it, and all folders, inner ones first."""
+    inside it, and all folders, inner ones first. A symbolic link is an unknown file itself, and nothing behind it counts:
+    that lies elsewhere, whatever it is."""
 
     data: tuple[FileEntry, ...]
     log: tuple[FileEntry, ...]
@@ -38,13 +39,17 @@ class TableFolder:
 
 def look_into(store: FileStore, reader: TableReader | None) -> TableFolder:
     """List the whole folder. Without a `reader` (the log is gone in parts) every file outside the log is unknown."""
-    entries = tuple(store.list("", recursive=True))
+    places = Places(store.root)
+    entries = tuple(_without_links(store.list("", recursive=True), places))
     files = tuple(entry for entry in entries if not entry.is_dir and entry.path != MARKER)
     log = tuple(entry for entry in files if entry.path.startswith(f"{FOLDER}/"))
     rest = tuple(entry for entry in files if not entry.path.startswith(f"{FOLDER}/"))
     named = set[str]() if reader is None else _named(store, reader)
-    places = Places(store.root)
-    data = {entry.path for entry in rest if _is_kept(entry.path) or places.of(entry.path) in named}
+    data = {
+        entry.path
+        for entry in rest
+        if places.is_own(entry.path) and (_is_kept(entry.path) or places.of(entry.path) in named)
+    }
     data |= {companion_of(path) for path in data}
     return TableFolder(
         data=tuple(entry for entry in rest if entry.path in data),
@@ -64,6 +69,15 @@ def unknown_token(files: Iterable[FileEntry]) -> str | None:
 def signature(entry: FileEntry) -> str:
     """What tells a file from another one that takes its place."""
     return f"{entry.path}\t{entry.size_bytes}\t{to_millis(entry.modified_at)}"
+
+
+def _without_links(entries: Iterable[FileEntry], places: Places) -> Iterator[FileEntry]:
+    """The entries, of a link only the link itself, as a file. Folders come before what is in them."""
+    for entry in entries:
+        if places.is_own(entry.path):
+            yield entry
+        elif "/" not in entry.path or places.is_own(entry.path.rpartition("/")[0]):
+            yield replace(entry, is_dir=False, size_bytes=0)
 
 
 def _named(store: FileStore, reader: TableReader) -> set[str]:

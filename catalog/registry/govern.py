@@ -11,7 +11,7 @@ from lakewarden.catalog.lineage.checkpoints import (
     with_checkpoint,
     without_checkpoint,
 )
-from lakewarden.catalog.model import Dependency, OnRollback, RowKind, Source, TableRow
+from lakewarden.catalog.model import Dependency, OnRollback, RowKind, Source, TableRow, TableState
 from lakewarden.catalog.places import SYSTEM
 from lakewarden.catalog.policies import Value, check_promise, with_values
 from lakewarden.catalog.registry.desk import Desk, next_number, row_of
@@ -28,6 +28,8 @@ __all__ = [
     "set_pause",
     "set_policy",
 ]
+
+_ON_WAITING = (Deed.HOLD, Deed.PAUSE, Deed.RESUME)
 
 
 def governed(desk: Desk, where: str) -> Governed:
@@ -148,7 +150,7 @@ def _change(
     *,
     because: str,
 ) -> TableRow:
-    table_id = None if is_scope(where) else desk.resolve(where).table_id
+    table_id = None if is_scope(where) else _meant(desk, where, deed).table_id
 
     def apply(rows: Rows[TableRow]) -> Iterable[TableRow]:
         current = row_of(rows, table_id) if table_id else _scope(desk, rows, where, actor)
@@ -159,6 +161,15 @@ def _change(
     desk.store.edit(TABLES, apply, because=because)
     rows = desk.store.rows(TABLES)
     return row_of(rows, table_id) if table_id else _scope(desk, rows, where, actor)
+
+
+def _meant(desk: Desk, where: str, deed: Deed) -> TableRow:
+    """The row that is meant: a hold or a pause may be put on a table that waits to be purged, too."""
+    if deed in _ON_WAITING:
+        row = desk.resolve(where, gone=True)
+        if row.state is TableState.PURGING:
+            return row
+    return desk.resolve(where)
 
 
 def _scope(desk: Desk, rows: Rows[TableRow], name: str, actor: Actor) -> TableRow:

@@ -88,7 +88,7 @@ class ValueReader:
         return TableFormat.DELTA
 
     def is_table(self, location: str) -> bool:
-        return True
+        return location not in self.broken
 
     def probe(self, location: str, *, seen: int | None) -> ProbeResult:
         assert isinstance(self.observation, Observation)

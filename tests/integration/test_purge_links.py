@@ -1,0 +1,80 @@
+"""A purge and the links in a folder: what a link leads to is somebody else's, whatever the table's log says of it."""
+
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from lakewarden.catalog.model import Outcome, TableState
+from support.estate import Estate, made_estate, numbers, rows
+
+
+@pytest.fixture
+def estate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> Estate:
+    return made_estate(tmp_path, monkeypatch, capfdbinary)
+
+
+def table(estate: Estate, folder: Path, name: str) -> Path:
+    write_deltalake(str(folder), numbers(0))
+    estate.must("tables", "register", str(folder), "--name", name)
+    return folder
+
+
+def named_by_log(folder: Path, path: str, size: int) -> None:
+    """A commit by hand that adds a file by a relative path."""
+    version = DeltaTable(str(folder)).version() + 1
+    add = f'{{"add":{{"path":"{path}","partitionValues":{{}},"size":{size},"modificationTime":1,"dataChange":true}}}}'
+    (folder / "_delta_log" / f"{version:020d}.json").write_text(add + "\n")
+
+
+def test_live_files_of_another_table_behind_a_link_stay(estate: Estate, tmp_path: Path) -> None:
+    other = table(estate, tmp_path / "lake" / "other" / "inner", "db.other")
+    folder = table(estate, tmp_path / "lake" / "t", "db.t")
+    (folder / "sub").symlink_to(other)
+    (live,) = other.glob("*.parquet")
+    named_by_log(folder, f"sub/{live.name}", live.stat().st_size)
+    version = str(DeltaTable(str(folder)).version())
+    dry = estate.must("tables", "drop", "db.t", "--purge", "--dry-run", "-o", "json").json
+    assert (dry["unknown_files"], dry["unknown_shown"]) == (1, ["sub"]), (
+        "the link itself, and nothing behind it"
+    )
+    drop = ("tables", "drop", "db.t", "--purge", "--at-version", version, "--yes")
+    estate.must(*drop, "--unknown-files", dry["unknown_token"])
+    estate.queue("db.t", estate.purge("db.t"))
+    done = estate.work()
+    assert done is not None and done.result.outcome is Outcome.SUCCEEDED, done
+    assert not folder.exists()
+    assert rows(other) == list(range(10)) and live.exists()
+
+
+def test_a_table_inside_is_said_before_anything_is_promised(estate: Estate, tmp_path: Path) -> None:
+    folder = table(estate, tmp_path / "lake" / "t", "db.t")
+    write_deltalake(str(folder / "exports"), numbers(5))
+    refused = estate.says("tables", "drop", "db.t", "--purge", "--at-version", "0", "--yes")
+    assert refused.code == 5 and "Another table lies inside db.t: exports" in refused.err
+    assert estate.is_state("db.t", TableState.ACTIVE)
+
+
+def test_a_table_that_waits_to_be_purged_can_be_held_and_paused(estate: Estate, tmp_path: Path) -> None:
+    folder = table(estate, tmp_path / "lake" / "t", "db.t")
+    estate.must("tables", "drop", "db.t", "--purge", "--at-version", "0", "--yes")
+    run_id = estate.queue("db.t", estate.purge("db.t"))
+    estate.must("tables", "hold", "db.t", "--reason", "case 4711")
+    assert "came under legal hold" in (estate.result(run_id).message or "")
+    estate.must("pause", "db.t")
+    assert (estate.row("db.t").hold, estate.row("db.t").paused) == ("case 4711", "paused by hand")
+    estate.queue("db.t", estate.purge("db.t"))
+    done = estate.work()
+    assert done is not None and done.result.error_class == "RevokedError"
+    assert rows(folder) == list(range(10))
+
+
+def test_a_conversion_refuses_files_behind_a_link(estate: Estate, tmp_path: Path) -> None:
+    other = table(estate, tmp_path / "lake" / "other", "db.other")
+    raw = tmp_path / "lake" / "raw"
+    raw.mkdir()
+    (raw / "p=1").symlink_to(other)
+    refused = estate.says("tables", "convert", str(raw), "--partitioned-by", "p INT", "--dry-run")
+    assert refused.code == 5, refused
