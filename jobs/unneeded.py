@@ -156,9 +156,7 @@ def clones_of(ctx: JobContext) -> tuple[TableRow, ...]:
         for row in sorted(rows, key=lambda one: one.table_id)
         if row.table_id != ctx.target.table_id
         and row.state is not TableState.PURGED
-        and (
-            ctx.reader.is_table(row.location or "") or not is_surely_gone(row.location or "", ctx.storage)
-        )
+        and (ctx.reader.is_table(row.location or "") or not is_surely_gone(row.location or "", ctx.storage))
     )
 
 

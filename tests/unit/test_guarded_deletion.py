@@ -229,9 +229,7 @@ def test_a_clone_whose_disk_is_away_stops_the_vacuum_and_one_that_is_gone_does_n
 
 def test_a_clone_that_is_registered_meanwhile_stops_it(place: Place, tmp_path: Path) -> None:
     def registered() -> None:
-        (tmp_path / "clone").mkdir()
-
-    place.guard.readers = (clone_row(canonical(str(tmp_path / "clone")), place.location),)
+        place.guard.readers = (clone_row(canonical(str(tmp_path / "clone")), place.location),)
 
     place.guard.at = {4: registered}
     with pytest.raises(ConflictError, match="not those of before"):
