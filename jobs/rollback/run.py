@@ -68,7 +68,10 @@ class JournaledRollbacks:
             if row.state is RollbackState.INTENT and row.kind in _REWINDS:
                 require_same_head(step, ctx.reader)
 
-        head = self.journal.get(rollback_id).head
+        rollback = self.journal.get(rollback_id)
+        head = rollback.head
+        if not head.undo and all(row.state is RollbackState.PLANNED for row in rollback.steps):
+            ctx.require_allowed()  # nothing is begun: where that is forbidden now, it waits as it is
         ended = Saga(
             journal=self.journal,
             hands=Hands(reader=ctx.reader, engine=ctx.engine, storage=self.storage, permit=permit),
