@@ -1,7 +1,7 @@
 """Run something now and wait for it: on the daemon's workers if one leads, else on a worker of our own."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from typing import Final
@@ -20,7 +20,7 @@ from lakewarden.catalog.system.base import RUNS
 from lakewarden.daemon.reap import Reaper
 from lakewarden.daemon.wiring import Services
 
-__all__ = ["raise_for", "run_and_wait", "run_is_over"]
+__all__ = ["raise_for", "reap_lost", "run_and_wait", "run_is_over"]
 
 _POLL_SECONDS: Final = 0.1
 _REAP_SECONDS: Final = 1.0
@@ -69,7 +69,7 @@ def _awaited(
         look()
         if time.monotonic() >= next_reap:
             next_reap = time.monotonic() + _REAP_SECONDS
-            _reap(services, request, tell)
+            reap_lost(services, {request.table_id}, tell)
         run = services.queue.get(request.run_id)
         if run is None:
             return _recorded(services, request)
@@ -81,7 +81,8 @@ def _awaited(
         time.sleep(_POLL_SECONDS)
 
 
-def _reap(services: Services, request: RunRequest, tell: Callable[[str], None]) -> None:
+def reap_lost(services: Services, table_ids: Container[str], tell: Callable[[str], None]) -> None:
+    """Settle what dead workers had claimed of these tables, and say so."""
     reaper = Reaper(
         queue=services.queue,
         desk=services.desk,
@@ -90,7 +91,7 @@ def _reap(services: Services, request: RunRequest, tell: Callable[[str], None]) 
         pause=services.settings.run_heartbeat,
     )
     for run in reaper.lost():
-        if run.request.table_id == request.table_id and reaper.settle(run):
+        if run.request.table_id in table_ids and reaper.settle(run):
             tell(f"{run.worker} is gone, which had run {run.request.run_id}; its log says how far it came.")
 
 

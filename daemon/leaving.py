@@ -6,7 +6,7 @@ daemon's next cycle gives back what is owed, and so does the next `tables drop` 
 
 import time
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Final
@@ -15,7 +15,7 @@ from lakewarden.catalog.access import Actor
 from lakewarden.catalog.before import GiveBack, Kept, give_back, is_leaving, kept_of
 from lakewarden.catalog.errors import LakewardenError
 from lakewarden.catalog.formats.base import LogProblem, Observation
-from lakewarden.catalog.model import Action, Outcome, RowKind, Source, TableRow
+from lakewarden.catalog.model import Action, Outcome, RowKind, Source, TableRow, TableState
 from lakewarden.catalog.registry.desk import GONE
 from lakewarden.catalog.registry.leave import given_back, said_of
 from lakewarden.catalog.registry.remove import drop
@@ -23,6 +23,7 @@ from lakewarden.catalog.retention import retention_properties
 from lakewarden.catalog.scopes import govern, scopes_by_name
 from lakewarden.catalog.state.base import Result, RunRequest, RunState
 from lakewarden.catalog.system.base import RUNS, TABLES
+from lakewarden.daemon.follow import reap_lost
 from lakewarden.daemon.revoke import EVERYTHING, take_back_runs
 from lakewarden.daemon.wiring import Services
 from lakewarden.jobs.actions import SetProperties, encode
@@ -31,6 +32,8 @@ from lakewarden.jobs.ledger import traced
 __all__ = ["Leaving", "Left", "finish", "foresee", "leave", "those_who_leave"]
 
 _POLL: Final = 0.2
+_LOOK: Final = 1.0
+"""Seconds between two looks at rows and at runs of dead workers."""
 _PATIENCE: Final = 180.0
 """Seconds without a finished run after which a command stops waiting: what is owed stays in the row."""
 _DONE: Final = (Outcome.SUCCEEDED, Outcome.SKIPPED)
@@ -182,28 +185,58 @@ def _run(
     most = min(len(requests), max(1, services.settings.workers_count))
     workers: AbstractContextManager[object] = nullcontext() if led else services.own_workers(most)
     with workers:
-        return _awaited(services, requests, led=led)
+        return _awaited(services, requests, tell, led=led)
 
 
-def _awaited(services: Services, requests: Sequence[RunRequest], *, led: bool) -> dict[str, Result]:
+def _awaited(
+    services: Services, requests: Sequence[RunRequest], tell: Callable[[str], None], *, led: bool
+) -> dict[str, Result]:
+    """Whoever waits, reaps (daemon/follow.py). Every look costs the same few questions, however many tables wait."""
     waiting = {one.table_id: one for one in requests}
     results: dict[str, Result] = {}
-    until = time.monotonic() + _PATIENCE
+    queued: set[str] = set()
+    until, next_look = time.monotonic() + _PATIENCE, 0.0
     while waiting and time.monotonic() < until:
-        services.queue.enqueue(waiting.values())  # a known one is not queued again; one that had to wait is
-        for table_id, request in tuple(waiting.items()):
-            result = _ended(services, request)
-            if result is not None:
-                results[table_id] = result
-            if result is not None or not is_leaving(services.desk.get(table_id)):
-                del waiting[table_id]
-                until = time.monotonic() + _PATIENCE
+        ended = _round(services, waiting, queued)
+        over = set(ended)
+        if time.monotonic() >= next_look:
+            next_look = time.monotonic() + _LOOK
+            reap_lost(services, waiting, tell)
+            over |= waiting.keys() - _still_leaving(services)
+        results |= ended
+        if over:
+            waiting = {table_id: one for table_id, one in waiting.items() if table_id not in over}
+            until = time.monotonic() + _PATIENCE
         if waiting:
             time.sleep(_POLL)
     if not led:
         for request in waiting.values():
             services.queue.cancel(request.run_id)  # left in the queue it would surprise the next command
     return results
+
+
+def _round(services: Services, waiting: Mapping[str, RunRequest], queued: set[str]) -> dict[str, Result]:
+    """How those of the `queued` ended that did, by table; those whose table has no other run (any more) are queued."""
+    unfinished = services.queue.unfinished()
+    under_way = {run.request.run_id for run in unfinished}
+    busy = {run.request.table_id for run in unfinished}
+    ended = {}
+    for table_id, request in waiting.items():
+        if request.run_id in queued and request.run_id not in under_way:
+            result = _ended(services, request)
+            if result is None:
+                queued.discard(request.run_id)  # the queue lost it: its database was made anew
+            else:
+                ended[table_id] = result
+    wanted = [one for table_id, one in waiting.items() if one.run_id not in queued and table_id not in busy]
+    if wanted:
+        queued.update(services.queue.enqueue(wanted))
+    return ended
+
+
+def _still_leaving(services: Services) -> set[str]:
+    rows = services.store.rows(TABLES).find(state=TableState.DROPPED)
+    return {row.table_id for row in rows if is_leaving(row)}
 
 
 def _ended(services: Services, request: RunRequest) -> Result | None:

@@ -1,0 +1,94 @@
+"""Waiting for tables to get their properties back: dead workers are settled, and many tables cost no more than few."""
+
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from lakewarden.catalog.before import with_ours
+from lakewarden.catalog.model import Action
+from lakewarden.catalog.registry.register import register
+from lakewarden.catalog.retention import CLEANUP
+from lakewarden.catalog.state.base import Run, RunRequest
+from lakewarden.catalog.state.queue import DatabaseQueue
+from lakewarden.catalog.system.base import TABLES
+from lakewarden.daemon.leaving import Left, finish, foresee, leave, those_who_leave
+from support.house import ANA, House
+
+SHORT = timedelta(milliseconds=300)
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    made = House(tmp_path)
+    yield made
+    made.end()
+
+
+def managed(house: House, name: str) -> str:
+    """A table on which we have set a property. Returns its row's id."""
+    place = house.folder / "lake" / name
+    house.append(place)
+    row = register(house.services.desk, str(place), actor=ANA, name=f"db.{name}").row
+    kept = with_ours(row, ((CLEANUP, "false"),), {})
+    house.services.store.edit(TABLES, lambda _: [kept], because="test")
+    DeltaTable(str(place)).alter.set_table_properties({CLEANUP: "false"}, raise_if_not_exists=False)
+    return row.table_id
+
+
+def everybody_leaves(house: House, said: list[str]) -> tuple[Left, ...]:
+    services = house.services
+    foreseen = [foresee(services, row) for row in those_who_leave(services)]
+    for one in foreseen:
+        leave(services, one, actor=ANA)
+    return finish(services, foreseen, actor=ANA, tell=said.append)
+
+
+def test_what_a_dead_worker_had_claimed_keeps_no_table_from_leaving(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lakewarden.daemon.leaving._PATIENCE", 60.0)
+    row = house.services.desk.get(managed(house, "t"))
+    request = RunRequest(
+        run_id="old",
+        table_id=row.table_id,
+        name=row.name,
+        location=row.location or "",
+        action=Action.STATISTICS,
+        payload="{}",
+        because="test",
+    )
+    queue = house.services.queue
+    queue.enqueue([request])
+    run = queue.claim("worker-dead", SHORT)
+    assert run is not None and queue.start(run.request.run_id, "worker-dead", SHORT)
+    said: list[str] = []
+    [left] = everybody_leaves(house, said)
+    assert left.owed is None and CLEANUP not in DeltaTable(row.location or "").metadata().configuration
+    assert any("worker-dead is gone" in one for one in said)
+
+
+def test_many_tables_are_queued_once_and_asked_for_when_they_ended(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = [managed(house, f"t{number}") for number in range(5)]
+    enqueued: list[str] = []
+    asked: list[str] = []
+    enqueue, get = DatabaseQueue.enqueue, DatabaseQueue.get
+
+    def counted(queue: DatabaseQueue, requests: Iterable[RunRequest]) -> tuple[str, ...]:
+        kept = tuple(requests)
+        enqueued.extend(one.table_id for one in kept)
+        return enqueue(queue, kept)
+
+    def looked(queue: DatabaseQueue, run_id: str) -> Run | None:
+        asked.append(run_id)
+        return get(queue, run_id)
+
+    monkeypatch.setattr(DatabaseQueue, "enqueue", counted)
+    monkeypatch.setattr(DatabaseQueue, "get", looked)
+    lefts = everybody_leaves(house, [])
+    assert all(left.owed is None for left in lefts) and len(lefts) == 5
+    assert sorted(enqueued) == sorted(ids) and len(asked) == 5
