@@ -155,7 +155,7 @@ def drop(
     row = services.desk.resolve(where)
     foreseen = foresee(services, row)
     if dry_run:
-        _show_drop(services, foreseen, output)
+        _show_drop(services, foreseen, purge, output)
         return
     if purge and at_version is None:
         raise ConsentError(
@@ -184,9 +184,15 @@ def drop(
         _finish(services, foreseen, output)
 
 
-def _show_drop(services: Services, foreseen: Leaving, output: Format) -> None:
-    """What a drop would give back, and a purge would delete."""
-    counted = foresee_purge(services, foreseen.row)
+def _show_drop(services: Services, foreseen: Leaving, purge: bool, output: Format) -> None:
+    """What a drop would give back, or a purge would delete. Only a purge has to reach the table."""
+    row = foreseen.row
+    if not purge:
+        note("Nothing was changed. What a purge would delete: --purge --dry-run.")
+        tell_foreseen(foreseen)
+        show_one({"name": row.name, "location": row.location, **foreseen_as_row(foreseen)}, format=output)
+        return
+    counted = foresee_purge(services, row)
     token = "" if counted["unknown_token"] is None else f" --unknown-files {counted['unknown_token']}"
     note(f"Nothing was changed. To delete the files: --purge --at-version {counted['version']}{token} --yes.")
     tell_foreseen(foreseen)

@@ -1,5 +1,6 @@
-"""Waiting for tables to get their properties back: dead workers are settled, and many tables cost no more than few."""
+"""Leaving when something is away: a worker that died, or the table itself; and many tables cost no more than few."""
 
+import shutil
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -15,6 +16,7 @@ from lakewarden.catalog.state.base import Run, RunRequest
 from lakewarden.catalog.state.queue import DatabaseQueue
 from lakewarden.catalog.system.base import TABLES
 from lakewarden.daemon.leaving import Left, finish, foresee, leave, those_who_leave
+from support.commands import caller
 from support.house import ANA, House
 
 SHORT = timedelta(milliseconds=300)
@@ -92,3 +94,15 @@ def test_many_tables_are_queued_once_and_asked_for_when_they_ended(
     lefts = everybody_leaves(house, [])
     assert all(left.owed is None for left in lefts) and len(lefts) == 5
     assert sorted(enqueued) == sorted(ids) and len(asked) == 5
+
+
+def test_a_dry_run_of_a_drop_does_not_have_to_reach_the_table(
+    house: House, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    managed(house, "t")
+    shutil.move(house.folder / "lake" / "t", house.folder / "away")
+    cli = caller(house.home, monkeypatch, capfdbinary)
+    shown = cli("tables", "drop", "db.t", "--dry-run", "-o", "json")
+    assert shown.code == 0 and "Nothing was changed" in shown.err
+    assert shown.json["unsets"] == [CLEANUP] and shown.json["trouble"]
+    assert cli("tables", "drop", "db.t", "--purge", "--dry-run").code != 0
