@@ -216,6 +216,9 @@ class Engine(Protocol):
 class Guard(Protocol):
     """What allows a run, asked anew each time (jobs/guard.py)."""
 
+    def confirm(self) -> None:
+        """Return if the run is still this worker's, as the queue itself says. Raises `ConflictError`."""
+
     def ask(self, table_id: str, name: str, location: str) -> None:
         """Return if the run may go on with this table at this place. Raises `RevokedError` or `ConflictError`."""
 

@@ -68,6 +68,9 @@ class RunGuard:
     clock: Clock
     ordered: bool = True
 
+    def confirm(self) -> None:
+        self.claim()
+
     def ask(self, table_id: str, name: str, location: str) -> None:
         self.claim()
         if self.standings is None:

@@ -42,12 +42,14 @@ def mark_found(reader: TableReader, step: TableStep, mark: str) -> int | None:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Hands:
     """What works on the tables. `storage` opens a table's folder. `permit` is asked right before each commit, after the
-    version it is made on was read: it raises what speaks against it now."""
+    version it is made on was read: it raises what speaks against it now. Before a fence, which changes nothing and keeps a
+    sleeper from changing anything, only `claim` is: a hold or a pause must not keep it away."""
 
     reader: TableReader
     engine: Engine
     storage: Callable[[str], StorageOptions]
     permit: Callable[[RollbackRow, TableStep], None] = lambda row, step: None
+    claim: Callable[[RollbackRow], None] = lambda row: None
 
     def restore(self, row: RollbackRow, step: TableStep) -> int:
         """Take the table to the step's target; the version of the commit. Raises `ConflictError` if head moved."""
@@ -169,7 +171,7 @@ class Hands:
                 return done
             if row.kind is not RollbackStep.REAPPLY and latest != step.from_version:
                 return None
-            self.permit(row, step)
+            self.claim(row)
             try:
                 self.engine.fence(step.location, requires=latest, run_id=mark_of(row, undo=True))
             except ConflictError:

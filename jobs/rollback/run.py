@@ -68,13 +68,19 @@ class JournaledRollbacks:
             if row.state is RollbackState.INTENT and row.kind in _REWINDS:
                 require_same_head(step, ctx.reader)
 
+        def claim(_: RollbackRow) -> None:
+            if ctx.guard is not None:
+                ctx.guard.confirm()
+
         rollback = self.journal.get(rollback_id)
         head = rollback.head
         if not head.undo and all(row.state is RollbackState.PLANNED for row in rollback.steps):
             ctx.require_allowed()  # nothing is begun: where that is forbidden now, it waits as it is
         ended = Saga(
             journal=self.journal,
-            hands=Hands(reader=ctx.reader, engine=ctx.engine, storage=self.storage, permit=permit),
+            hands=Hands(
+                reader=ctx.reader, engine=ctx.engine, storage=self.storage, permit=permit, claim=claim
+            ),
             undo_for=self.undo_for,
             still_ours=ctx.still_ours,
             drain=drain,

@@ -236,11 +236,15 @@ class Saga:
 def _asking(hands: Hands, permit: Permit) -> Hands:
     """The same hands, which ask for the permit of the journal first, then for what else they were told to ask."""
 
-    def both(row: RollbackRow, step: TableStep) -> None:
+    def permitted(row: RollbackRow, step: TableStep) -> None:
         permit.require(row)
         hands.permit(row, step)
 
-    return replace(hands, permit=both)
+    def claimed(row: RollbackRow) -> None:
+        permit.require(row)
+        hands.claim(row)
+
+    return replace(hands, permit=permitted, claim=claimed)
 
 
 def _needs_a_person(rollback: Rollback) -> bool:

@@ -33,6 +33,9 @@ class ScriptedGuard:
     readers: tuple[TableRow, ...] = ()
     asked: int = 0
 
+    def confirm(self) -> None:
+        """The run is ours all along."""
+
     def ask(self, table_id: str, name: str, location: str) -> None:
         self.asked += 1
         self.at.get(self.asked, lambda: None)()

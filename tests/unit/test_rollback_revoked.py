@@ -8,6 +8,7 @@ from shutil import rmtree
 
 import pytest
 
+from lakewarden.catalog.errors import ConflictError
 from lakewarden.catalog.model import Outcome, TableRow, TableState
 from lakewarden.catalog.model import RollbackState as State
 from lakewarden.catalog.scopes import govern
@@ -16,6 +17,7 @@ from lakewarden.catalog.storage import StorageOptions
 from lakewarden.catalog.system.base import TABLES
 from lakewarden.jobs.actions import RollBack
 from lakewarden.jobs.guard import Standing
+from lakewarden.jobs.rollback.act import mark_of
 from lakewarden.jobs.rollback.run import JournaledRollbacks
 from support.rollbacks import Lake
 from support.runs import Bench, request_of
@@ -121,3 +123,23 @@ def test_a_rollback_that_nobody_began_with_waits_while_its_leading_table_is_paus
     assert lake.states() == {"*": [State.INTENT], "source": [State.PLANNED], "derived": [State.PLANNED]}
     changed(lake, "source", paused=None)
     assert run(lake).outcome is Outcome.SUCCEEDED
+
+
+@pytest.mark.parametrize("forbidden", ["hold", "paused"])
+def test_what_an_earlier_attempt_may_be_about_to_commit_is_kept_off_a_table_under_hold(
+    lake: Lake, forbidden: str
+) -> None:
+    """The attempt sleeps right before its restore; the next one finds the table forbidden, and stops for both."""
+    rollback = lake.journal.get("r1")
+    (row, *_) = rollback.steps
+    asleep = rollback.with_rows([replace(row, state=State.INTENT)])
+    lake.journal.save(asleep, expects=State.INTENT, because="test")
+    changed(lake, "source", **{forbidden: "case 4711"})
+    assert "case 4711" in (run(lake).message or "")
+    assert lake.states() == {"*": [State.CONFLICT], "source": [State.CONFLICT], "derived": [State.PLANNED]}
+    assert (lake.head("source"), lake.rows("source")) == (3, [1, 2, 3])
+    with pytest.raises(ConflictError):
+        lake.engine.restore(lake.location("source"), requires=2, to=1, apps=(), run_id=mark_of(row))
+    changed(lake, "source", **{forbidden: None})
+    assert lake.undo().head.state is State.COMPENSATED
+    assert lake.contents("source", "derived") == {"source": [1, 2, 3], "derived": [1, 2, 3]}
