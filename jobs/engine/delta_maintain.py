@@ -20,6 +20,7 @@ from lakewarden.catalog.errors import ExecutionError, PreconditionError
 from lakewarden.catalog.storage import FileEntry, FileStore
 from lakewarden.jobs.base import FileChange, Partition
 from lakewarden.jobs.engine.delta_log import commits_of, require_head
+from lakewarden.jobs.engine.delta_transaction import begun, delta, sequence
 from lakewarden.jobs.engine.errors import translated
 from lakewarden.jobs.engine.names import hadoop_path, quoted, table_at
 from lakewarden.jobs.engine.session import COMMIT_ATTEMPTS
@@ -113,16 +114,38 @@ def set_properties(
 def unset_properties(
     spark: SparkSession, store: FileStore, *, requires: int, names: Sequence[str], run_id: str
 ) -> int:
-    """Take table properties away in one commit. Returns its version."""
+    """Take table properties away in one commit. Returns its version.
+
+    By a transaction that has read version `requires`: somebody else's change of properties in between is a conflict, where
+    ALTER TABLE would go by whatever it finds. Raises `ConflictError`."""
     require_head(store, requires)
-    listed = ", ".join(map(_literal, names))
-    return _altered(
-        spark, store, f"UNSET TBLPROPERTIES IF EXISTS ({listed})", requires=requires, run_id=run_id
-    )
+    with translated(f"take properties of {store.root} away"):
+        _, transaction = begun(spark, store, requires)
+        before, listed = transaction.metadata(), sequence(spark, names)
+        transaction.updateMetadata(
+            before.copy(
+                before.id(),
+                before.name(),
+                before.description(),
+                before.format(),
+                before.schemaString(),
+                before.partitionColumns(),
+                before.configuration().removedAll(listed),
+                before.createdTime(),
+            ),
+            False,
+        )
+        operation = delta(spark).DeltaOperations.UnsetTableProperties(listed, True)
+        transaction.commit(sequence(spark, []), operation)
+    return _committed(store, requires=requires, run_id=run_id)
 
 
 def _altered(spark: SparkSession, store: FileStore, change: str, *, requires: int, run_id: str) -> int:
     _run(spark, f"ALTER TABLE {table_at(store.root)} {change}", f"change the properties of {store.root}")
+    return _committed(store, requires=requires, run_id=run_id)
+
+
+def _committed(store: FileStore, *, requires: int, run_id: str) -> int:
     commit = next(commits_of(store, run_id, after=requires), None)
     if commit is None:
         raise ExecutionError(
