@@ -1,19 +1,12 @@
 """Time as a value that is passed in: nothing that decides reads the machine's clock by itself."""
 
-import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 from lakewarden.catalog.bounds import as_moment
 
-__all__ = ["Clock", "ManualClock", "SystemClock", "from_millis", "seconds_since_boot", "to_millis"]
-
-
-def seconds_since_boot() -> float:
-    """Seconds that never go back and that pass, too, while the machine is suspended (where the system counts them)."""
-    boot = getattr(time, "CLOCK_BOOTTIME", None)
-    return time.monotonic() if boot is None else time.clock_gettime(boot)
+__all__ = ["Clock", "ManualClock", "SystemClock", "from_millis", "to_millis"]
 
 
 class Clock(Protocol):

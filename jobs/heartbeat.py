@@ -8,7 +8,7 @@ from typing import Self
 
 import structlog
 
-from lakewarden.catalog.clock import seconds_since_boot
+from lakewarden.catalog.boot_clock import seconds_since_boot
 from lakewarden.catalog.errors import ConflictError, UnavailableError
 from lakewarden.catalog.state.base import Queue, Run
 

@@ -10,7 +10,8 @@ from typing import Final, assert_never
 import structlog
 from pydantic import ValidationError
 
-from lakewarden.catalog.clock import Clock, seconds_since_boot
+from lakewarden.catalog.boot_clock import seconds_since_boot
+from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import ConflictError, LakewardenError, PreconditionError, UnavailableError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.base import TableReader

@@ -1,0 +1,11 @@
+"""The clock by which leases are judged in a process: it passes while the machine sleeps, too."""
+
+import time
+
+__all__ = ["seconds_since_boot"]
+
+
+def seconds_since_boot() -> float:
+    """Seconds that never go back and that pass, too, while the machine is suspended (where the system counts them)."""
+    boot = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.monotonic() if boot is None else time.clock_gettime(boot)
