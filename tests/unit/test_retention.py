@@ -131,7 +131,10 @@ def test_a_conversion_that_is_finished_later_keeps_the_retention_set_meanwhile(t
 def test_log_care_honours_the_tables_own_log_retention(own: dict[str, str], asked: list[str]) -> None:
     engine = AskedEngine()
     history = [commit(version, 18.5 - version) for version in range(19)]
-    one = ValueReader(observation=seen("file:///t", 18, properties=own), history=history)
+    one = ValueReader(
+        observation=seen("file:///t", 18, committed_at=history[-1].committed_at, properties=own),
+        history=history,
+    )
     action = LogCare(requires=18, retention_seconds=7 * DAY, checkpoint=False, clean_before_version=18)
     report = log_care(context("/t", one, engine), action)
     assert engine.asked == asked and report.skipped

@@ -13,7 +13,7 @@ AT = datetime(2026, 1, 1, tzinfo=UTC)
 OURS, THEIRS = "run-1", None
 
 
-def run(action: Action) -> Run:
+def run(action: Action, *, decided_on: int | None = 4) -> Run:
     request = RunRequest(
         run_id=OURS,
         table_id="t",
@@ -22,6 +22,7 @@ def run(action: Action) -> Run:
         action=action,
         payload="{}",
         because="due",
+        requires_version=decided_on,
     )
     return Run(request=request, state=RunState.RUNNING, queued_at=AT)
 
@@ -51,6 +52,11 @@ CASES: dict[str, tuple[Run, list[Commit], Verdict]] = {
         run(Action.PROPERTIES),
         commits(("SET TBLPROPERTIES", OURS)),
         Recovered(version=5),
+    ),
+    "properties given back, perhaps not all": (
+        run(Action.PROPERTIES, decided_on=None),
+        commits(("UNSET TBLPROPERTIES", OURS)),
+        Retry(),
     ),
     "vacuum ended": (
         run(Action.VACUUM),
