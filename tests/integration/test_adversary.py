@@ -11,7 +11,7 @@ from support.adversary.themes import chosen
 
 pytestmark = pytest.mark.heavy
 
-SEEDS = range(40)
+SEEDS = range(17)
 SECONDS = 100
 
 
