@@ -1,6 +1,6 @@
 """What the system tables say of one table at this moment: the guard's eyes. Reads them anew, parses only what moved."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import pyarrow.compute as pc
@@ -35,9 +35,11 @@ class StoredStandings:
         row = tables.get(table_id)
         if row is None:
             return Standing(governed=None)
-        governed = govern(row, scopes_by_name(tables.find(kind=RowKind.SCOPE)))
+        scopes = scopes_by_name(tables.find(kind=RowKind.SCOPE))
+        governed = govern(row, scopes)
         return Standing(
-            governed=self._with_downstream(tables, governed), rollback_id=self._holders().get(table_id)
+            governed=self._with_downstream(tables, scopes, governed),
+            rollback_id=self._holders().get(table_id),
         )
 
     def readers_of(self, location: str) -> tuple[TableRow, ...]:
@@ -57,10 +59,11 @@ class StoredStandings:
             self._held = (rows.version, {table_id: hold.rollback_id for table_id, hold in found.items()})
         return self._held[1]
 
-    def _with_downstream(self, tables: Rows[TableRow], governed: Governed) -> Governed:
+    def _with_downstream(
+        self, tables: Rows[TableRow], scopes: Mapping[str, TableRow], governed: Governed
+    ) -> Governed:
         """What the tables derived from it promise longer than it does, as the planner counts it (`longer_promises`)."""
         derived = downstream_of(governed.row.table_id, self._derivations(tables))
-        scopes = scopes_by_name(tables.find(kind=RowKind.SCOPE))
         rows = (tables.get(table_id) for table_id in derived)
         promises = [
             DownstreamPromise(
