@@ -19,7 +19,7 @@ from lakewarden.catalog.system.verify import verify
 from lakewarden.daemon.audit import actor_of
 from lakewarden.daemon.wiring import Services
 
-__all__ = ["backup_at", "mend", "next_step", "planned", "step_tables"]
+__all__ = ["backup_at", "left_over", "mend", "next_step", "planned", "step_tables"]
 
 
 def backup_at(services: Services, folder: str | None) -> BackupSource | None:
@@ -52,7 +52,8 @@ def planned(services: Services, source: BackupSource | None) -> RepairPlan:
 def mend(
     services: Services, plan: RepairPlan, source: BackupSource | None, *, consent: bool
 ) -> Iterator[str]:
-    """Carry a plan out; gives sentences about what came of it. Raises `PreconditionError` while a daemon leads."""
+    """Carry a plan out; gives sentences about what came of it, not whether all is sound now: `left_over` tells that.
+    Raises `PreconditionError` while a daemon leads."""
     actor, refused = actor_of(services, "cli"), None
     try:
         _refuse_led(services)
@@ -71,10 +72,15 @@ def mend(
     finally:
         entry = audit_row(actor, Deed.SYSTEM, "repair", services.clock.now(), refused=refused)
         trouble = _audited(services, entry)
-    yield "Repaired."
     yield from _said(plan, cancelled)
     if trouble is not None:
         yield f"The audit has no entry of this: {trouble}"
+
+
+def left_over(services: Services, source: BackupSource | None) -> tuple[Problem, ...]:
+    """What is still wrong after a repair. While a table's log is damaged nobody sees which of its files are, too, and what
+    lay in the backup may be no better."""
+    return verify(services.store, source)
 
 
 def next_step(

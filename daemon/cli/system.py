@@ -10,12 +10,13 @@ from lakewarden.catalog.errors import ConsentError, ExitCode, LakewardenError
 from lakewarden.catalog.storage import canonical
 from lakewarden.catalog.system.backup import plan_backup, run_backup
 from lakewarden.catalog.system.verify import verify as verify_tables
+from lakewarden.catalog.units import count_of
 from lakewarden.daemon.audit import actor_of, audited
 from lakewarden.daemon.cli.common import DryRun, Home, Yes, confirm, opened, opened_anyhow
 from lakewarden.daemon.cli.left import foreseen_as_row, tell_left
 from lakewarden.daemon.cli.output import Format, Output, note, plain, show, show_one
 from lakewarden.daemon.leaving import finish, foresee, leave, those_who_leave
-from lakewarden.daemon.mend import backup_at, mend, next_step, planned, step_tables
+from lakewarden.daemon.mend import backup_at, left_over, mend, next_step, planned, step_tables
 
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Back up, verify and repair the system tables; leave."
@@ -85,7 +86,8 @@ def repair(
 ) -> None:
     """Mend what `verify` finds: the plan first, then, with your consent, the repair. The daemon has to be stopped.
 
-    With --backup, damaged and lost tables come back from it, also all of them. What lay there is kept aside.
+    With --backup, damaged and lost tables come back from it, also all of them. What lay there is kept aside. Everything is
+    verified again at the end: exit 3 if something is left, which is named then.
     """
     services = opened_anyhow(home)
     origin = backup_at(services, source)
@@ -113,9 +115,16 @@ def repair(
             hint="Agree with --accept-loss." if origin else "Name a --backup, or agree with --accept-loss.",
         )
     confirm(f"Carry out {len(plan.steps)} steps?", yes=yes)
-    for sentence in mend(services, plan, origin, consent=accept_loss):
+    said = list(mend(services, plan, origin, consent=accept_loss))
+    left = left_over(services, origin)
+    note(f"Repaired in part: {count_of(len(left), 'problem')} left." if left else "Repaired.")
+    for sentence in said:
         note(sentence)
-    raise typer.Exit(ExitCode.PARTLY if plan.beyond else ExitCode.OK)
+    if left:
+        for one in left:
+            note(f"lakewarden.{one.table.name}: {one.message}")
+        note(next_step(services, left, source=source, home=home))
+        raise typer.Exit(ExitCode.PARTLY)
 
 
 @app.command("leave")

@@ -151,3 +151,21 @@ def test_nothing_is_repaired_under_a_leading_daemon(cli: Cli, home: Path, backup
 def test_a_home_without_system_tables_is_no_backup(cli: Cli, tmp_path: Path) -> None:
     said = cli("system", "repair", "--backup", str(tmp_path / "nowhere"), "--yes")
     assert said.code == 1 and "There is no backup" in said.err
+
+
+def test_a_second_damage_that_the_first_one_hid_is_named_and_not_called_repaired(
+    cli: Cli, home: Path, backup: str
+) -> None:
+    table = home / "system" / "tables"
+    [lost, *_] = DeltaTable(str(table)).file_uris()
+    Path(lost).unlink()
+    flip(home)  # while the log is damaged nobody can say which files the table has
+    shown = cli("system", "repair", "--backup", backup, "--dry-run", "-o", "json")
+    assert [row["step"] for row in shown.json] == ["RestoreFiles"]
+    done = cli("system", "repair", "--backup", backup, "--yes")
+    assert done.code == 3
+    assert "Repaired in part: " in done.err and "Repaired.\n" not in done.err
+    assert Path(lost).name in done.err and f"system repair --backup {backup} --dry-run" in done.err
+    again = cli("system", "repair", "--backup", backup, "--yes")
+    assert again.code == 0 and "Repaired.\n" in again.err
+    assert cli("system", "verify", "--backup", backup).code == 0
