@@ -1,5 +1,6 @@
 """`lakewarden rollback ...`: undo a bad write together with everything that was derived from it."""
 
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Annotated, Any, Final
 
@@ -14,13 +15,19 @@ from lakewarden.catalog.units import DAY, parse_seconds
 from lakewarden.daemon.audit import actor_of, audited
 from lakewarden.daemon.cli.common import Home, Table, opened
 from lakewarden.daemon.cli.output import Format, Output, note, show, show_one
+from lakewarden.daemon.cli.rollback_diff import diff_requests
 from lakewarden.daemon.cli.rollback_plan import Told, show_plan
 from lakewarden.daemon.rollback import rollbacks_of_services
 from lakewarden.daemon.rollback_request import Wanted, consents_of, request_of
+from lakewarden.daemon.row_diff import compare_rows
+from lakewarden.daemon.wiring import Services
 from lakewarden.jobs.rollback.consents import Consent
 from lakewarden.jobs.rollback.gather_details import details_of
+from lakewarden.jobs.rollback.next_steps import steps_from
+from lakewarden.jobs.rollback.report import commands_in_words
 from lakewarden.jobs.rollback.step import NO_VERSION
 from lakewarden.jobs.rollback.stored import OnMoved, decode_plan
+from lakewarden.jobs.row_diff import DiffRequest, RowDiff
 
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Undo a bad write and everything derived from it."
@@ -42,6 +49,28 @@ Timeout = Annotated[
         help="Stop waiting after this (30m); the rollback is not undone by it. Exit code 3.",
     ),
 ]
+Agreed = Annotated[
+    list[str] | None, typer.Option("--agreed", help="The owner of this table agrees; repeatable.")
+]
+RemoveFiles = Annotated[
+    list[str] | None,
+    typer.Option("--remove-files", help="Only take the bad files out of this table; repeatable."),
+]
+Diffs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--diff", help="Compare the rows of this table, by Spark: what goes, what comes back; repeatable."
+    ),
+]
+Keys = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--key",
+        metavar="[TABLE=]COLUMN[,COLUMN]",
+        help="With --diff: which columns tell a row from another; without, whole rows are compared. Repeatable.",
+    ),
+]
+Samples = Annotated[int, typer.Option("--samples", help="With --diff: how many rows, or keys, to show.")]
 _LONGEST: Final = 365 * DAY
 STEP_COLUMNS = ("wave", "name", "kind", "from_version", "to_version", "state", "new_version", "message")
 
@@ -67,13 +96,8 @@ def plan(
         bool, typer.Option("--cascade", help="Also tables whose dependency says `plan`.")
     ] = False,
     consent: Consents = None,
-    agreed: Annotated[
-        list[str] | None, typer.Option("--agreed", help="The owner of this table agrees; repeatable.")
-    ] = None,
-    remove_files: Annotated[
-        list[str] | None,
-        typer.Option("--remove-files", help="Only take the bad files out of this table; repeatable."),
-    ] = None,
+    agreed: Agreed = None,
+    remove_files: RemoveFiles = None,
     reapply: Annotated[
         bool, typer.Option("--reapply", help="Add lost clean appends again after the restore.")
     ] = False,
@@ -81,6 +105,9 @@ def plan(
         OnMoved, typer.Option("--on-moved", help="If somebody writes meanwhile: plan on, or take all back.")
     ] = OnMoved.EXTEND,
     mermaid: Annotated[bool, typer.Option("--mermaid", help="Print the plan as a flowchart.")] = False,
+    diff: Diffs = None,
+    key: Keys = None,
+    samples: Samples = 10,
     home: Home = None,
     output: Output = Format.TABLE,
 ) -> None:
@@ -104,7 +131,8 @@ def plan(
         request = request_of(services.desk, wanted)
         found = rollbacks_of_services(services).plan(request, actor=actor, on_moved=on_moved)
     told = Told(plan=found.plan, details=details_of(found), actor=actor, on_moved=on_moved, home=home)
-    show_plan(told, output, mermaid=mermaid)
+    asked = diff_requests(services.desk, found.plan, diff or (), key or (), samples=samples)
+    show_plan(told, output, mermaid=mermaid, diffs=_compared(services, asked))
     if not found.plan.applicable:
         raise typer.Exit(ExitCode.PRECONDITION)
 
@@ -211,10 +239,16 @@ def _seconds(timeout: str | None) -> timedelta | None:
     return timedelta(seconds=seconds)
 
 
+def _compared(services: Services, asked: Sequence[DiffRequest]) -> Callable[[], tuple[RowDiff, ...]]:
+    """What compares the rows when it is called: people read the plan while Spark starts."""
+    return lambda: compare_rows(services, asked, tell=note) if asked else ()
+
+
 def _show(rollback: Rollback, output: Format) -> None:
     if output is not Format.TABLE:
         steps = [_step(rollback, number) for number in range(len(rollback.steps))]
-        show_one({**_summary(rollback), "steps": steps}, format=output)
+        choices = [{"what": one.what, "command": one.command} for one in steps_from(rollback)]
+        show_one({**_summary(rollback), "steps": steps, "next_choices": choices}, format=output)
         return
     steps = [_step(rollback, number) for number in range(len(rollback.steps))]
     show(steps, columns=STEP_COLUMNS, format=output)
@@ -227,6 +261,8 @@ def _show(rollback: Rollback, output: Format) -> None:
     )
     why = "" if rollback.head.message is None else f": {rollback.head.message}"
     note(f"Rollback {rollback.rollback_id} is {state}{why}{window}")
+    for line in commands_in_words(steps_from(rollback)):
+        note(line)
 
 
 def _summary(rollback: Rollback) -> dict[str, Any]:

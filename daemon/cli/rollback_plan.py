@@ -1,6 +1,7 @@
 """How a rollback plan is printed: for people with everything they have to know, for programs with the same as fields."""
 
 import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from lakewarden.jobs.rollback.render import as_mermaid
 from lakewarden.jobs.rollback.report import as_text, with_details
 from lakewarden.jobs.rollback.stored import OnMoved
 from lakewarden.jobs.rollback.values import RollbackPlan
+from lakewarden.jobs.row_diff import RowDiff, as_lines, json_of
 
 __all__ = ["Told", "show_plan"]
 
@@ -37,11 +39,16 @@ class Told:
         return next_steps(self.plan, options=options)
 
 
-def show_plan(told: Told, output: Format, *, mermaid: bool) -> None:
-    """Print it on standard output."""
+def show_plan(
+    told: Told, output: Format, *, mermaid: bool, diffs: Callable[[], Sequence[RowDiff]] = tuple
+) -> None:
+    """Print it on standard output; then the rows that `diffs` finds, for programs in the same value (`diffs`)."""
     if mermaid:
         typer.echo(as_mermaid(told.plan))
     elif output is Format.TABLE:
         typer.echo(as_text(told.plan, told.details, told.steps(), told.actor))
+        for one in diffs():
+            typer.echo("\n" + "\n".join(as_lines(one)))
     else:
-        show_one(with_details(told.plan, told.details, told.steps(), told.actor), format=output)
+        plan = with_details(told.plan, told.details, told.steps(), told.actor)
+        show_one({**plan, "diffs": [json_of(one) for one in diffs()]}, format=output)

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from itertools import islice, product
 from typing import Final, assert_never
 
+from lakewarden.catalog.model import RollbackState
+from lakewarden.catalog.rollbacks import Rollback
 from lakewarden.jobs.rollback.consents import Consent, word_of
 from lakewarden.jobs.rollback.request import BadVersions, CommitsOf, RollbackRequest, ToVersion
 from lakewarden.jobs.rollback.values import Blocked, Blocker, RollbackPlan, TablePlan
 
-__all__ = ["NextStep", "lifted_by", "next_steps"]
+__all__ = ["NextStep", "lifted_by", "next_steps", "steps_from"]
 
 _MOST: Final = 4
 """Ways to go on that are shown; more choices than these are in the plan's reasons."""
@@ -41,6 +43,24 @@ def next_steps(plan: RollbackPlan, *, options: Sequence[str] = ()) -> tuple[Next
             command=_command("plan", *again, *dict.fromkeys(flag for _, flags in chosen for flag in flags)),
         )
         for chosen in islice(product(*choices), _MOST)
+    )
+
+
+def steps_from(rollback: Rollback, *, options: Sequence[str] = ()) -> tuple[NextStep, ...]:
+    """The ways to go on with a rollback that was begun and is not over; what was stopped over a missing consent says in its
+    own message which one."""
+    if not rollback.is_unsettled:
+        return ()
+    back, stopped = rollback.head.undo, rollback.head.state is RollbackState.CONFLICT
+    again = "go on with taking it back" if back else "go on with it"
+    ways: list[tuple[str, str, tuple[str, ...]]] = [(again, "resume", ())]
+    if not back:
+        ways.append(("take it back", "undo", ()))
+    elif stopped:
+        ways.append(("end here: what was written to stays rolled back", "undo", ("--leave",)))
+    return tuple(
+        NextStep(what=what, command=_command(verb, rollback.rollback_id, *flags, *options))
+        for what, verb, flags in ways
     )
 
 

@@ -130,6 +130,47 @@ def test_a_time_to_wait_that_is_none_is_refused(lake: Lake, timeout: str) -> Non
     assert said.code == ExitCode.USAGE and f"'{timeout}' is no time to wait." in said.err
 
 
+@pytest.mark.parametrize(
+    ("options", "code", "sentence"),
+    [
+        (("--diff", "db.alone"), 1, "db.alone is not in the plan."),
+        (("--diff", "db.daily", "--samples", "1001"), 2, "1,001 samples are not between 0 and 1,000."),
+        (
+            ("--diff", "db.daily", "--key", "db.odd=id"),
+            2,
+            "--key db.odd=id is about a table that is not compared.",
+        ),
+        (("--diff", "db.daily", "--key", "id,,day"), 2, "'id,,day' names no column."),
+        (
+            ("--diff", "db.source", "--remove-files", "db.source"),
+            4,
+            "db.source only loses the files of some versions",
+        ),
+    ],
+    ids=["another table", "too many samples", "key of another table", "no column", "files taken out"],
+)
+def test_a_comparison_that_cannot_be_made_is_refused_before_spark_starts(
+    lake: Lake, tmp_path: Path, options: tuple[str, ...], code: int, sentence: str
+) -> None:
+    write(tmp_path / "lake" / "alone", 1)
+    lake.register(tmp_path / "lake" / "alone")
+    said = lake.plan(*options)
+    assert said.code == code and sentence in said.err, said
+
+
+@pytest.mark.spark
+@pytest.mark.heavy
+def test_the_rows_that_go_and_come_back_are_compared_by_spark(lake: Lake) -> None:
+    said = lake.plan(
+        "--diff", "db.daily", "--diff", "db.source", "--key", "db.source=id", "--consent", "collateral"
+    )
+    assert said.code == 0, said
+    assert "Rows of db.daily: 4 rows in version 2, 1 in version 0; 3 go, 0 come back" in said.out
+    assert "  keys (id): 1 go, 0 come back, 0 change\n  - id=99" in said.out
+    told = lake.plan("--diff", "db.daily", "--samples", "1", "-o", "json").json["diffs"]
+    assert [(one["goes"], len(one["samples"][0]["goes"])) for one in told] == [(3, 1)]
+
+
 def pasted(said: Said) -> list[str]:
     """The first command that the output offers, as a shell would take it."""
     line = next(line for line in said.out.splitlines() if line.startswith("  lakewarden "))

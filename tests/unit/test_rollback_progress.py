@@ -10,6 +10,7 @@ from lakewarden.catalog.errors import ExitCode, UnfinishedError
 from lakewarden.catalog.model import RollbackRow, RollbackState, RollbackStep
 from lakewarden.catalog.rollbacks import Rollback
 from lakewarden.daemon.rollback_wait import Wait
+from lakewarden.jobs.rollback.next_steps import steps_from
 from lakewarden.jobs.rollback.progress import standing_of
 from support.rollbacks import Lake
 
@@ -122,3 +123,21 @@ def test_the_waiting_ends_in_time_and_says_how_the_rollback_goes_on(tmp_path: Pa
     assert stop.value.exit_code is ExitCode.PARTLY
     for command in ("rollback show r1", "rollback resume r1", "rollback undo r1"):
         assert f"`lakewarden {command}`" in stop.value.hint
+
+
+@pytest.mark.parametrize(
+    ("state", "undo", "commands"),
+    [
+        (INTENT, False, ["resume r1", "undo r1"]),
+        (RollbackState.CONFLICT, False, ["resume r1", "undo r1"]),
+        (UNDOING, True, ["resume r1"]),
+        (RollbackState.CONFLICT, True, ["resume r1", "undo r1 --leave"]),
+        (DONE, False, []),
+    ],
+    ids=["under way", "stopped", "being taken back", "stopped on the way back", "done"],
+)
+def test_one_that_is_not_over_says_how_it_goes_on(
+    state: RollbackState, undo: bool, commands: list[str]
+) -> None:
+    found = steps_from(Rollback(head=replace(HEAD, state=state, undo=undo)))
+    assert [one.command for one in found] == [f"lakewarden rollback {one}" for one in commands]
