@@ -53,10 +53,12 @@ def require(actor: Actor, deed: Deed, row: TableRow | None) -> None:
         return
     if deed not in _ADMIN_ONLY and row is not None and row.owner is not None and row.owner == actor.name:
         return
-    what = row.name if row is not None else "this"
+    doing = f"{deed} {row.name if row is not None else 'this'}"
+    if deed is Deed.SYSTEM:
+        doing = "change the system tables"
     owner = f" (owner: {row.owner})" if row is not None and row.owner else ""
     raise NotAllowedError(
-        f"{actor.name} may not {deed} {what}{owner}.",
+        f"{actor.name} may not {doing}{owner}.",
         hint="Only an admin may do this." if deed in _ADMIN_ONLY else "Ask the table's owner or an admin.",
     )
 

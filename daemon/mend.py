@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from lakewarden.catalog.access import Deed, audit_row
+from lakewarden.catalog.access import Deed, audit_row, require
 from lakewarden.catalog.errors import LakewardenError, PreconditionError
 from lakewarden.catalog.model import AuditRow
 from lakewarden.catalog.storage import canonical, open_store
@@ -56,6 +56,7 @@ def mend(
     Raises `PreconditionError` while a daemon leads."""
     actor, refused = actor_of(services, "cli"), None
     try:
+        require(actor, Deed.SYSTEM, None)
         _refuse_led(services)
         cancelled = _cancelled(services) if _goes_back(plan) else 0
         repair(

@@ -4,11 +4,11 @@ from typing import Annotated, Any
 
 import typer
 
-from lakewarden.catalog.access import Deed
+from lakewarden.catalog.access import Deed, require
 from lakewarden.catalog.errors import NotFoundError, PreconditionError
 from lakewarden.catalog.model import Action
 from lakewarden.catalog.state.base import Run
-from lakewarden.catalog.system.base import RUNS
+from lakewarden.catalog.system.base import RUNS, TABLES
 from lakewarden.daemon.audit import actor_of, audited
 from lakewarden.daemon.cli.common import DryRun, Home, Table, opened
 from lakewarden.daemon.cli.output import Format, Output, note, plain, show, show_one
@@ -117,7 +117,8 @@ def cancel(run_id: str, home: Home = None) -> None:
         raise NotFoundError(
             f"There is no run {run_id} in the queue.", hint="`lakewarden jobs list --unfinished`."
         )
-    with audited(services, Deed.RUN, f"cancel {run.request.action} {run.request.name}"):
+    with audited(services, Deed.RUN, f"cancel {run.request.action} {run.request.name}") as actor:
+        require(actor, Deed.RUN, services.store.rows(TABLES).get(run.request.table_id))
         if not services.queue.cancel(run_id):
             raise PreconditionError(f"Run {run_id} is finished.", hint="There is nothing left to cancel.")
     note(f"Cancelled {run.request.action} of {run.request.name}.")

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from lakewarden.catalog.access import Deed
+from lakewarden.catalog.access import Deed, require
 from lakewarden.catalog.before import is_leaving
 from lakewarden.catalog.errors import ConsentError, ExitCode, LakewardenError
 from lakewarden.catalog.storage import canonical
@@ -44,7 +44,8 @@ def backup(
         "files_already_there": len(plan.known),
     }
     if not dry_run:
-        with audited(services, Deed.SYSTEM, f"backup {place}"):
+        with audited(services, Deed.SYSTEM, f"backup {place}") as actor:
+            require(actor, Deed.SYSTEM, None)
             run_backup(services.store, plan, services.storage(place), clock=services.clock)
     note("Nothing was copied." if dry_run else "Backed up.")
     show_one(summary, format=output)

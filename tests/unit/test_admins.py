@@ -2,17 +2,22 @@
 
 import os
 import pwd
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from lakewarden.catalog.errors import UsageError
-from lakewarden.catalog.model import TableRow
-from lakewarden.catalog.system.base import TABLES
+from lakewarden.catalog.model import Action, TableRow
+from lakewarden.catalog.registry.register import register
+from lakewarden.catalog.state.base import RunRequest, RunState
+from lakewarden.catalog.system.base import AUDIT, TABLES
 from lakewarden.daemon import admins
 from lakewarden.daemon.admins import admins_of, distrust, real_user
 from lakewarden.daemon.audit import actor_of
@@ -112,6 +117,45 @@ def test_a_settings_file_that_others_may_write_makes_nobody_admin(
     opened = services(home, "bo")
     assert admins_of(opened.store, opened.settings) == {"ana"}
     assert why in (distrust(opened.settings, frozenset({"ana"})) or "")
+
+
+def test_only_an_admin_backs_up_the_system_tables(home: Path, tmp_path: Path) -> None:
+    said = command(home, "system", "backup", str(tmp_path / "copy"))
+    assert said.returncode == 5, said.stderr
+    assert f"{ME} may not change the system tables" in said.stderr
+    assert not (tmp_path / "copy").exists()
+
+
+def test_only_an_admin_mends_the_system_tables(home: Path) -> None:
+    shutil.rmtree(home / "system" / "runs")
+    said = command(home, "system", "repair", "--accept-loss", "--yes")
+    assert said.returncode == 5, said.stderr
+    assert f"{ME} may not change the system tables" in said.stderr
+    assert not (home / "system" / "runs").exists()
+
+
+def test_only_an_owner_or_an_admin_cancels_a_run(home: Path, tmp_path: Path) -> None:
+    opened = services(home, "ana")
+    write_deltalake(tmp_path / "t", pa.table({"id": [1, 2, 3]}))
+    row = register(opened.desk, str(tmp_path / "t"), actor=actor_of(opened, "cli"), owner="carl").row
+    request = RunRequest(
+        run_id="r1",
+        table_id=row.table_id,
+        name=row.name,
+        location=row.location or "",
+        action=Action.VACUUM,
+        payload="{}",
+        because="a test",
+        requires_version=0,
+        rank=1.0,
+    )
+    opened.queue.enqueue([request])
+    said = command(home, "jobs", "cancel", request.run_id)
+    assert said.returncode == 5, said.stderr
+    assert f"{ME} may not run {row.name} (owner: carl)" in said.stderr
+    (run,) = opened.queue.unfinished()
+    assert run.state is RunState.QUEUED
+    assert [one.allowed for one in opened.store.rows(AUDIT).all() if "cancel" in one.on] == [False]
 
 
 def test_tests_act_as_others_by_a_program_of_their_own(home: Path) -> None:
