@@ -1,6 +1,6 @@
 """Where a table's head comes from: its line of versions, what of it is tainted, where it goes back to. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -9,7 +9,7 @@ from lakewarden.catalog.lineage.record import Operation
 from lakewarden.catalog.lineage.versions import Effect, Touch, Version
 from lakewarden.jobs.rollback.taint import Taint
 
-__all__ = ["Line", "line_of", "live", "undoable"]
+__all__ = ["Line", "line_of", "live", "shaping", "undoable"]
 
 _ROW_WISE: Final = frozenset(
     {Operation.APPEND, Operation.UPDATE, Operation.DELETE, Operation.PARTIAL_OVERWRITE}
@@ -63,8 +63,12 @@ def _lost(graph: VersionGraph, head: int, target: int) -> tuple[int, ...]:
         if node == target:
             return tuple(sorted(lost))
         lost.extend((node, *graph.kept(node)))
-    kept = frozenset(graph.ancestors(target))  # a version somebody named, on a way that a RESTORE has left
-    return tuple(sorted(node for node in lost if node not in kept))
+    # A version somebody named, on a way that a RESTORE has left. Not all that it came from is in it still.
+    passed, kept = frozenset(graph.ancestors(target)), live(graph, target)
+    rowless = (Effect.ALIAS, Effect.RESTORE)
+    return tuple(
+        sorted(node for node in lost if node not in (passed if graph.effects[node] in rowless else kept))
+    )
 
 
 def undoable(
@@ -108,6 +112,17 @@ def live(graph: VersionGraph, node: int) -> set[int]:
     for one in graph.ancestors(node):
         found.update((one, *graph.kept(one)))
         if graph.effects[one] == Effect.FRESH and not _reads_parent(graph, one):
+            break
+    return found
+
+
+def shaping(graph: VersionGraph, node: int, history: Mapping[int, Version]) -> set[int]:
+    """The versions that a version's columns can come from: an overwrite keeps them, CREATE OR REPLACE begins anew."""
+    found = set[int]()
+    for one in graph.ancestors(node):
+        found.add(one)
+        said = history.get(graph.versions[one])
+        if said is not None and said.operation == Operation.REPLACE:
             break
     return found
 

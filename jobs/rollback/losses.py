@@ -1,9 +1,9 @@
 """What a table's head would lose that nobody has called bad: the commits that a consent is asked for. Pure.
 
-Not among them: what a later overwrite had removed from head before; a RESTORE, which makes no rows of its own (what it had
-brought back is listed commit by commit); properties, which are listed beside the commits, and maintenance; a commit that
-neither added nor removed a file; what somebody agreed to lose as unknown; and a change of columns after the very version
-that the table was asked to go back to.
+Not among them: what a later overwrite had removed from head before (but a change of columns outlives it, up to a CREATE OR
+REPLACE); a RESTORE, which makes no rows of its own (what it had brought back is listed commit by commit); properties, which
+are listed beside the commits, and maintenance; a commit that neither added nor removed a file; what somebody agreed to lose
+as unknown; and a change of columns after the very version that the table was asked to go back to.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from lakewarden.catalog.lineage.graph import VersionGraph
 from lakewarden.catalog.lineage.versions import Effect, Touch, Version
 from lakewarden.catalog.units import count_of
-from lakewarden.jobs.rollback.lines import Line, live
+from lakewarden.jobs.rollback.lines import Line, live, shaping
 from lakewarden.jobs.rollback.taint import Taint
 from lakewarden.jobs.rollback.values import Lost
 
@@ -38,12 +38,14 @@ class Losses:
 
     def _listed(self) -> Iterator[Lost]:
         missed = [node for node in self.line.lost if not self.taint.counts.own(node) and self._is_loss(node)]
-        held = live(self.graph, self.line.head) if missed else ()
+        held = live(self.graph, self.line.head) if missed else set[int]()
+        shape = shaping(self.graph, self.line.head, self.history) if missed else set[int]()
         for node in missed:
             version = self.graph.versions[node]
             # Of what may be tainted, that which nobody has decided on yet is asked about as such.
             doubtful = self.taint.wide.own(node)
-            if node in held and (not doubtful or self.keeps_unknown(version)):
+            there = node in (shape if self.graph.effects[node] == Effect.ALIAS else held)
+            if there and (not doubtful or self.keeps_unknown(version)):
                 yield self._lost(version, unknown=doubtful)
 
     def _is_loss(self, node: int) -> bool:

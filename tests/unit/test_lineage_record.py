@@ -204,6 +204,8 @@ def test_the_log_reader_hands_the_record_out_with_the_commit(tmp_path: Path) -> 
     deltars = _last_commit(tmp_path / "deltars", **info)
     assert (deltars.lineage, deltars.run_id, deltars.user_metadata) == (RECORD, "r-1", "mine")
     assert deltars.lineage_verdict is RecordVerdict.COMPLETE
+    stranger = _last_commit(tmp_path / "stranger", **custom_metadata(RECORD))
+    assert stranger.run_id == "r-1", "a record names its run, also where nothing else does"
 
 
 def test_the_log_reader_survives_garbage_and_says_so(tmp_path: Path) -> None:

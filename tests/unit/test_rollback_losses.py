@@ -107,6 +107,14 @@ def test_a_restore_in_the_range_that_was_asked_to_be_undone_needs_no_consent() -
     assert made.applicable and (table(made, "a").to_version, lost(made)) == (1, [])
 
 
+def test_what_a_restore_had_brought_back_is_lost_with_a_named_version_that_had_overwritten_it() -> None:
+    tables = {"a": history("create", "append", "overwrite", "append", "RESTORE 1")}
+    made = plan(RollbackRequest(seeds=(ToVersion(table_id="a", version=3),)), tables)
+    assert (table(made, "a").to_version, lost(made), made.applicable) == (3, [0, 1], False)
+    kept = plan(RollbackRequest(seeds=(ToVersion(table_id="a", version=1),)), tables)
+    assert kept.applicable and lost(kept) == []
+
+
 def test_a_write_that_touched_no_file_leaves_nothing_to_lose() -> None:
     idle = replace(history("create", "append", "append")[2], idle=True, blind=False, rows=0, files=0)
     assert plan(bad(1), {"a": (*A[:2], idle)}).applicable
@@ -121,6 +129,13 @@ def test_a_change_of_columns_that_somebody_made_is_lost_as_what_it_is() -> None:
     assert messages(made) == ["1 clean commit and 1 schema change of db.a (10 rows) would be lost."]
     alone = plan(bad(1), {"a": history("create", "append", "RENAME COLUMN")})
     assert messages(alone) == ["1 schema change of db.a would be lost."]
+
+
+def test_a_change_of_columns_outlives_an_overwrite_but_no_create_or_replace() -> None:
+    made = plan(bad(1), {"a": A, "b": history("create", "append <- a@1", "ADD COLUMNS", "overwrite <- a@1")})
+    assert (table(made, "b").to_version, lost(made, "b")) == (0, [2])
+    anew = plan(bad(1), {"a": A, "b": history("create", "append <- a@1", "ADD COLUMNS", "replace <- a@1")})
+    assert (table(anew, "b").to_version, lost(anew, "b")) == (0, [])
 
 
 @pytest.mark.parametrize(

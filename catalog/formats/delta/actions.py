@@ -211,6 +211,7 @@ def _sidecar(body: Json) -> Sidecar:
 
 def _commit_info(body: Json) -> CommitInfo:
     user = body.get("userMetadata")
+    lineage = read_record(body.get(RECORD_KEY), user)
     return CommitInfo(
         operation=_plain(body.get("operation") or "unknown"),
         timestamp_ms=_millis(body.get("timestamp")),
@@ -221,8 +222,8 @@ def _commit_info(body: Json) -> CommitInfo:
         engine=body.get("engineInfo"),
         user=_user(body),
         user_metadata=None if user is None else _plain(user),
-        run_id=_run_id(body.get("lakewarden.run_id"), user),
-        lineage=read_record(body.get(RECORD_KEY), user),
+        run_id=_run_id(body.get("lakewarden.run_id"), user, lineage),
+        lineage=lineage,
     )
 
 
@@ -233,10 +234,12 @@ def _user(body: Json) -> str | None:
     )
 
 
-def _run_id(own: object, user: object) -> str | None:
-    """delta-rs carries our run id as a key of its own, Spark inside `userMetadata` (JSON, anybody's)."""
+def _run_id(own: object, user: object, lineage: RecordReading) -> str | None:
+    """delta-rs carries our run id as a key of its own, Spark inside `userMetadata` (JSON, anybody's); a record names its run."""
     if isinstance(own, str):
         return own
+    if lineage.record is not None:
+        return lineage.record.run_id
     if not isinstance(user, str) or '"lakewarden"' not in user:
         return None
     try:
