@@ -77,6 +77,9 @@ def identify(index: pa.Table, location: str, format_id: str | None, *, alive: Se
     that still hold a table (the caller looked).
     """
     tables = index.filter(pc.equal(index["kind"], RowKind.TABLE.value))
+    tables = tables.filter(
+        pc.not_equal(tables["state"], TableState.PURGED.value)
+    )  # history: its place is free
     here = tables.filter(pc.equal(tables["location"], location)).to_pylist()
     here.sort(key=lambda row: row["state"] in _GONE)
     if here:

@@ -1,11 +1,24 @@
-"""A deletion that was agreed to, kept in its row until the grace period is over."""
+"""A deletion that was agreed to, kept in its row until the grace period is over; how far it is, in its folder and in its row."""
 
+import json
 from dataclasses import dataclass
 from datetime import datetime
 
 from lakewarden.catalog.model import TableRow
+from lakewarden.catalog.storage import FileStore
 
-__all__ = ["MARKER", "PURGE_AFTER", "PURGE_HEAD", "PURGE_UNKNOWN", "PURGE_VERSION", "PURGING_KEYS", "Purging"]
+__all__ = [
+    "MARKER",
+    "PURGE_AFTER",
+    "PURGE_DELETED",
+    "PURGE_HEAD",
+    "PURGE_UNKNOWN",
+    "PURGE_VERSION",
+    "PURGING_KEYS",
+    "Begun",
+    "Purging",
+    "how_to_stop",
+]
 
 MARKER = "_lakewarden_purging"
 """A file in the table's folder: its deletion has begun, and the log may be gone in parts."""
@@ -17,7 +30,9 @@ PURGE_HEAD = "purge.head"
 """Row property: that version's UUID and time (catalog/heads.py), which a table made anew at the place does not have."""
 PURGE_UNKNOWN = "purge.unknown"
 """Row property: the token of the files that the log does not name and whose deletion was agreed to as well."""
-PURGING_KEYS = (PURGE_AFTER, PURGE_VERSION, PURGE_HEAD, PURGE_UNKNOWN)
+PURGE_DELETED = "purge.deleted"
+"""Row property: since when no file of the table is left (ISO 8601, UTC). What lies at the place after that is not the table's."""
+PURGING_KEYS = (PURGE_AFTER, PURGE_VERSION, PURGE_HEAD, PURGE_UNKNOWN, PURGE_DELETED)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,3 +54,39 @@ class Purging:
             head=row.properties.get(PURGE_HEAD),
             unknown=row.properties.get(PURGE_UNKNOWN),
         )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Begun:
+    """What the mark in a folder says: whose deletion has begun, the log entries that there were then (by signature), and
+    whether all of the data is gone, so that only the log is left to delete."""
+
+    table_id: str
+    log: frozenset[str]
+    data_deleted: bool = False
+
+    @classmethod
+    def at(cls, store: FileStore, table_id: str) -> "Begun | None":
+        """The mark of this table's deletion; None if there is none, or only that of another one."""
+        if not store.exists(MARKER):
+            return None
+        try:
+            told = json.loads(store.read(MARKER))
+            begun = cls(
+                table_id=told["table_id"],
+                log=frozenset(told["log"]),
+                data_deleted=told.get("data_deleted") is True,
+            )
+        except (ValueError, KeyError, TypeError, AttributeError, FileNotFoundError):
+            return None
+        return begun if begun.table_id == table_id else None
+
+    def put(self, store: FileStore) -> None:
+        """Put the mark up."""
+        told = {"table_id": self.table_id, "log": sorted(self.log), "data_deleted": self.data_deleted}
+        store.write(MARKER, json.dumps(told).encode())
+
+
+def how_to_stop(table_id: str) -> str:
+    """The hint of everything that keeps a deletion from its end. By id: a table that came later may have the name."""
+    return f"`lakewarden tables drop {table_id}` stops the deletion and leaves what is there."

@@ -322,8 +322,12 @@ class Memory:
     def _place(self, row: TableRow, scopes: Mapping[str, TableRow]) -> None:
         before = self._governed.pop(row.table_id, None)
         if before is not None:
-            self._by_name.pop(before.row.name, None)
-            self._by_location.pop(before.row.location or "", None)
+            for known, key in (
+                (self._by_name, before.row.name),
+                (self._by_location, before.row.location or ""),
+            ):
+                if known.get(key) == row.table_id:  # else it is another table's by now
+                    del known[key]
         if row.state in GONE and row.state is not TableState.PURGING and not is_leaving(row):
             return
         governed = govern(row, scopes)

@@ -227,7 +227,8 @@ class Guard(Protocol):
 
 
 class Ledger(Protocol):
-    """What stood in tables' properties before lakewarden set them (catalog/before.py). Raises `UnavailableError`."""
+    """What runs keep in tables' rows: what stood in their properties before lakewarden set them (catalog/before.py), and that
+    nothing of them is left (catalog/purging.py). Raises `UnavailableError`."""
 
     def kept(self, table_id: str) -> tuple[Kept, ...]:
         """What is remembered of a table."""
@@ -243,6 +244,12 @@ class Ledger(Protocol):
         told: Iterable[Kept] = (),
     ) -> None:
         """Keep what is `present` before `wanted` are set; `told` is what the log says of earlier times."""
+
+    def is_deleted(self, table_id: str) -> bool:
+        """Whether an earlier attempt at purging a table has deleted the last of its files."""
+
+    def note_deleted(self, table_id: str) -> None:
+        """Keep that no file of a table is left. Raises `ConflictError` if it does not wait to be purged any more."""
 
 
 class Rollbacks(Protocol):

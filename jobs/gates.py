@@ -3,13 +3,14 @@
 from datetime import UTC, datetime, time, timedelta
 
 from lakewarden.catalog.before import is_leaving
-from lakewarden.catalog.model import Action, Mode, Outcome, Source, TableState
+from lakewarden.catalog.model import Action, Mode, Outcome, Source, TableRow, TableState
 from lakewarden.catalog.policies import EffectivePolicy
+from lakewarden.catalog.purging import how_to_stop
 from lakewarden.catalog.units import count_of
 from lakewarden.jobs.answers import NotDue, WhyNot
 from lakewarden.jobs.world import Budget, Past, TableView
 
-__all__ = ["CONSENT_RECHECK", "closed", "held_back", "quiet_hours_end"]
+__all__ = ["CONSENT_RECHECK", "closed", "held_back", "quiet_hours_end", "stuck"]
 
 CONSENT_RECHECK = timedelta(days=1)
 """How long a vacuum beyond its size breaker waits before it is counted anew."""
@@ -136,7 +137,15 @@ def _after(view: TableView, action: Action, past: Past, budget: Budget, now: dat
     conflict = past.error_class in ("ConflictError", "RevokedError")
     why = WhyNot.CONFLICT_BACKOFF if conflict else WhyNot.FAILURE_BACKOFF
     because = f"{count_of(past.failures, 'run')} in a row {'lost to writers' if conflict else 'failed'}"
+    if action is Action.PURGE:
+        because = stuck(view.governed.row, past)
     return NotDue(action=action, why=why, because=because, until=until)
+
+
+def stuck(row: TableRow, past: Past) -> str:
+    """Why a purge did not come to its end, and what ends it else."""
+    said = (past.message or past.outcome).rstrip(".")
+    return f"{count_of(past.failures, 'run')} in a row did not end it: {said}. {how_to_stop(row.table_id)}"
 
 
 def _quiet_hours(view: TableView, action: Action, now: datetime) -> NotDue | None:

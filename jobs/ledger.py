@@ -1,12 +1,17 @@
-"""What stood in a table's properties before us, as executors keep and read it: rows of `lakewarden.tables`."""
+"""What executors keep of a table in its row of `lakewarden.tables`: what stood in its properties before us, and that nothing of
+it is left."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
 from typing import Final
 
 from lakewarden.catalog.before import Kept, Owed, kept_of, owed_to, with_ours
-from lakewarden.catalog.errors import UnreadableError
+from lakewarden.catalog.clock import Clock, SystemClock
+from lakewarden.catalog.errors import ConflictError, UnreadableError
 from lakewarden.catalog.formats.base import Observation, TableReader
-from lakewarden.catalog.model import TableRow
+from lakewarden.catalog.model import TableRow, TableState
+from lakewarden.catalog.purging import PURGE_DELETED
 from lakewarden.catalog.rollbacks import is_mark
 from lakewarden.catalog.system.base import TABLES, Rows, SystemStore
 from lakewarden.catalog.system.store import DeltaSystemStore
@@ -21,8 +26,8 @@ _SETS: Final = "SET TBLPROPERTIES"
 class StoredLedger:
     """`Ledger` on the system tables."""
 
-    def __init__(self, store: SystemStore) -> None:
-        self._store = store
+    def __init__(self, store: SystemStore, clock: Clock | None = None) -> None:
+        self._store, self._clock = store, clock or SystemClock()
 
     def kept(self, table_id: str) -> tuple[Kept, ...]:
         row = self._store.rows(TABLES).get(table_id)
@@ -50,6 +55,25 @@ class StoredLedger:
             return [kept] if kept != row else []
 
         self._store.edit(TABLES, changed, because="what stood in its properties before us")
+
+    def is_deleted(self, table_id: str) -> bool:
+        row = self._store.rows(TABLES).get(table_id)
+        return row is not None and PURGE_DELETED in row.properties
+
+    def note_deleted(self, table_id: str) -> None:
+        now = self._clock.now()
+        self._store.edit(
+            TABLES, lambda rows: _deleted(rows, table_id, now), because="all of its files are deleted"
+        )
+
+
+def _deleted(rows: Rows[TableRow], table_id: str, now: datetime) -> Iterable[TableRow]:
+    row = rows.get(table_id)
+    if row is None or row.state is not TableState.PURGING:
+        raise ConflictError("The table does not wait to be purged any more.")
+    if PURGE_DELETED in row.properties:
+        return []
+    return [replace(row, properties={**row.properties, PURGE_DELETED: now.isoformat()})]
 
 
 def open_ledger(config: WorkerConfig) -> StoredLedger | None:

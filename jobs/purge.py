@@ -1,12 +1,13 @@
 """Delete a dropped table's files, after its grace period: only the head that was agreed to, and only that table."""
 
-import json
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
 
 from lakewarden.catalog.absence import is_surely_gone
 from lakewarden.catalog.errors import ConflictError, RefusedError, UnavailableError
 from lakewarden.catalog.failpoints import reach
-from lakewarden.catalog.purging import MARKER
+from lakewarden.catalog.purging import MARKER, Begun, how_to_stop
 from lakewarden.catalog.storage import FileEntry, FileStore, open_store
 from lakewarden.catalog.units import about_bytes, count_of
 from lakewarden.jobs.actions import Purge
@@ -20,23 +21,36 @@ from lakewarden.jobs.unneeded import clones_of, inner_tables_at, places_named
 __all__ = ["purge"]
 
 
+_CAME_LATER: Final = "its files are deleted; what lies in its folder came later and stays"
+
+
 def purge(ctx: JobContext, action: Purge) -> Report:
     """Delete the whole folder: data, then the log, then the marker that says whose deletion has begun.
 
-    Killed anywhere, the next attempt goes on by the marker. Raises `ConflictError` if the table was written to or made anew
-    after its dry run, `RefusedError` if another table, or files that nobody agreed to delete, lie in it or are read from it.
+    Killed anywhere, the next attempt goes on by the marker and by the table's row, which knows when nothing is left. Raises
+    `ConflictError` if the table was written to or made anew after its dry run, `RefusedError` if another table, or files that
+    nobody agreed to delete, lie in it or are read from it.
     """
     store = open_store(ctx.target.location, ctx.storage)
+    if ctx.ledger is not None and ctx.ledger.is_deleted(ctx.target.table_id):
+        return _tidied(ctx, store)
     if not store.exists(""):
         return _gone_already(ctx)
-    begun = _marked_log(store, ctx.target.table_id)
-    folder = _agreed_folder(ctx, action, store) if begun is None else _rest_of(ctx, action, store, begun)
+    begun = Begun.at(store, ctx.target.table_id)
+    if begun is not None and _is_succeeded(store, begun):
+        return _tidied(ctx, store)
+    try:
+        folder = _agreed_folder(ctx, action, store) if begun is None else _rest_of(ctx, action, store, begun)
+    except (ConflictError, RefusedError) as error:
+        error.hint = f"{error.hint} {how_to_stop(ctx.target.table_id)}".strip()
+        raise
     if begun is None:
-        log = [signature(entry) for entry in folder.log]
-        store.write(MARKER, json.dumps({"table_id": ctx.target.table_id, "log": log}).encode())
+        log = frozenset(signature(entry) for entry in folder.log)
+        begun = Begun(table_id=ctx.target.table_id, log=log)
+        begun.put(store)
         reach("purge.marked")
     try:
-        deleted = _delete(ctx, action, store, folder)
+        deleted = _delete(ctx, action, store, folder, begun)
     except (ConflictError, RefusedError):
         _unmark(ctx, store, folder)
         raise
@@ -45,6 +59,30 @@ def purge(ctx: JobContext, action: Purge) -> Report:
         files=deleted.files,
         bytes=deleted.bytes,
     )
+
+
+def _is_succeeded(store: FileStore, begun: Begun) -> bool:
+    """Whether nothing of the table is left and something else lies there: its data was all deleted before its log, and of that
+    log no entry is there any more."""
+    folder = look_into(store, None)
+    left = begun.log.intersection(signature(entry) for entry in folder.log)
+    return begun.data_deleted and not left and bool(folder.log or folder.unknown)
+
+
+def _tidied(ctx: JobContext, store: FileStore) -> Report:
+    """Nothing of the table is left to delete: only the marker goes, and the folders if there is no file in them."""
+    ctx.require_allowed()
+    if ctx.ledger is not None:
+        ctx.ledger.note_deleted(ctx.target.table_id)
+    if not store.exists(""):
+        return Report(message="its folder is gone already")
+    if Begun.at(store, ctx.target.table_id) is not None:
+        store.delete(MARKER)
+    folder = look_into(store, None)
+    if folder.log or folder.unknown:
+        return Report(message=_CAME_LATER)
+    ctx.engine.delete_empty_folders(ctx.target.location, (*folder.folders, ""))
+    return Report(message="its files are deleted")
 
 
 def _gone_already(ctx: JobContext) -> Report:
@@ -76,23 +114,23 @@ def _agreed_folder(ctx: JobContext, action: Purge, store: FileStore) -> TableFol
     return folder
 
 
-def _rest_of(ctx: JobContext, action: Purge, store: FileStore, begun: frozenset[str]) -> TableFolder:
+def _rest_of(ctx: JobContext, action: Purge, store: FileStore, begun: Begun) -> TableFolder:
     """What a deletion that was interrupted left. The log goes last, so without it there is no data of the table any more."""
-    whole = frozenset(signature(entry) for entry in look_into(store, None).log) >= begun
+    whole = frozenset(signature(entry) for entry in look_into(store, None).log) >= begun.log
     if whole and ctx.reader.is_table(ctx.target.location):
         return _agreed_folder(ctx, action, store)
     folder = look_into(store, None)
     _refuse_inner(ctx, folder.inner)
-    strangers = [entry for entry in folder.log if signature(entry) not in begun] or list(folder.unknown)
+    strangers = [entry for entry in folder.log if signature(entry) not in begun.log] or list(folder.unknown)
     if strangers:
         raise RefusedError(
             f"{strangers[0].path} came into the folder of {ctx.target.name} while it was deleted; the rest stays.",
-            hint="Move it away, or delete the rest by hand.",
+            hint="Move it away.",
         )
     return folder
 
 
-def _delete(ctx: JobContext, action: Purge, store: FileStore, folder: TableFolder) -> Deleted:
+def _delete(ctx: JobContext, action: Purge, store: FileStore, folder: TableFolder, begun: Begun) -> Deleted:
     data = (*folder.data, *folder.unknown)
 
     def same_table(batch: Sequence[FileEntry]) -> Sequence[FileEntry]:
@@ -108,10 +146,16 @@ def _delete(ctx: JobContext, action: Purge, store: FileStore, folder: TableFolde
         return batch
 
     first = delete_files(ctx, store, data, same_table, on_batch=lambda: reach("purge.batch"))
+    ctx.require_allowed()
+    replace(begun, data_deleted=True).put(store)
     reach("purge.data_deleted")
     second = delete_files(ctx, store, folder.log, same_log, on_batch=lambda: reach("purge.log_batch"))
     ctx.require_allowed()
+    if ctx.ledger is not None:
+        ctx.ledger.note_deleted(ctx.target.table_id)
+    reach("purge.log_deleted")
     store.delete(MARKER)
+    reach("purge.unmarked")
     ctx.engine.delete_empty_folders(ctx.target.location, (*folder.folders, ""))
     reach("purge.deleted")
     return Deleted(files=first.files + second.files, bytes=first.bytes + second.bytes)
@@ -145,17 +189,6 @@ def _refuse_inner(ctx: JobContext, inner: Sequence[str]) -> None:
             f"Another table lies inside {ctx.target.name}: {inner[0]}.",
             hint="Move it away, then purge again.",
         )
-
-
-def _marked_log(store: FileStore, table_id: str) -> frozenset[str] | None:
-    """The log entries that were there when the deletion of this table began; None if it has not."""
-    if not store.exists(MARKER):
-        return None
-    try:
-        marker = json.loads(store.read(MARKER))
-        return frozenset(marker["log"]) if marker["table_id"] == table_id else None
-    except (ValueError, KeyError, TypeError):
-        return None
 
 
 def _unmark(ctx: JobContext, store: FileStore, folder: TableFolder) -> None:

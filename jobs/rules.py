@@ -29,6 +29,7 @@ from lakewarden.jobs.actions import (
 )
 from lakewarden.jobs.answers import Answer, Due, NotDue, WhyNot
 from lakewarden.jobs.estimate import WORTHWHILE
+from lakewarden.jobs.gates import stuck
 from lakewarden.jobs.world import TableView, World
 
 __all__ = ["RULES", "Rule", "conversion_action", "properties_action"]
@@ -98,7 +99,11 @@ def purge(view: TableView, world: World, now: datetime) -> Answer:
     action = Purge(
         requires=wanted.version, decided_on=wanted.head, unknown=wanted.unknown, files=files, bytes=size
     )
-    return Due(action=action, because=f"its grace period ended {_about(now - wanted.after)} ago")
+    because = f"its grace period ended {_about(now - wanted.after)} ago"
+    past = view.past.get(Action.PURGE)
+    if past is not None and past.failures:
+        because += f"; {stuck(view.governed.row, past)}"
+    return Due(action=action, because=because)
 
 
 def properties(view: TableView, world: World, now: datetime) -> Answer:

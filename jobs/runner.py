@@ -28,9 +28,9 @@ from lakewarden.jobs.verdict import GiveUp, Recovered, Retry, verdict_of
 
 __all__ = ["Finished", "Runner"]
 
-_ANY_VERSION: Final = (Action.COMPACT, Action.CONVERT, Action.LOG_CARE, Action.ROLLBACK)
+_ANY_VERSION: Final = (Action.COMPACT, Action.CONVERT, Action.LOG_CARE, Action.PURGE, Action.ROLLBACK)
 """A compaction decides on the head that it finds; a conversion has no version to be decided on; what came after its version
-changes nothing about log care; a rollback's journal has the versions of all its tables."""
+changes nothing about log care; a purge that was interrupted has no log to ask and looks by itself; a rollback's journal has the versions of all its tables."""
 _PAUSE: Final = timedelta(seconds=1)
 
 

@@ -96,7 +96,10 @@ class StoredStandings:
 
 def _ids_by_place(tables: Rows[TableRow]) -> dict[str, str]:
     """What was read before anybody managed it is on record by its place."""
-    rows = tables.arrow(["table_id", "location"])
+    rows = tables.arrow(["table_id", "location", "state"])
+    rows = rows.filter(
+        pc.not_equal(rows["state"], TableState.PURGED.value)
+    )  # its place may be another table's
     places = zip(rows["location"].to_pylist(), rows["table_id"].to_pylist(), strict=True)
     return {place: table_id for place, table_id in places if place is not None}
 

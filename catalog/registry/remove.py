@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
+from typing import Final
 
 from lakewarden.catalog.access import Actor, Deed, require
 from lakewarden.catalog.aside import taken_in
@@ -16,17 +17,22 @@ from lakewarden.catalog.places import parse_name, refuse_closed
 from lakewarden.catalog.purging import (
     MARKER,
     PURGE_AFTER,
+    PURGE_DELETED,
     PURGE_HEAD,
     PURGE_UNKNOWN,
     PURGE_VERSION,
     PURGING_KEYS,
+    Begun,
+    how_to_stop,
 )
 from lakewarden.catalog.registry.desk import GONE, Desk, governed_in, refuse_taken, row_of, without
 from lakewarden.catalog.registry.leave import dropped
 from lakewarden.catalog.storage import open_store
 from lakewarden.catalog.system.base import TABLES, Rows
 
-__all__ = ["begin_purge", "drop", "purged", "rename", "undrop"]
+__all__ = ["begin_purge", "drop", "purged", "rename", "stop_purge", "undrop"]
+
+_PURGED: Final = "its files were deleted"
 
 
 def drop(desk: Desk, where: str, *, actor: Actor, owed: Iterable[Kept] = ()) -> TableRow:
@@ -105,15 +111,39 @@ def purged(desk: Desk, table_id: str, *, actor: Actor) -> TableRow:
     def gone(current: TableRow) -> TableRow:
         if current.state is not TableState.PURGING:
             return current
-        return replace(current, state=TableState.PURGED, state_reason="its files were deleted")
+        return replace(current, state=TableState.PURGED, state_reason=_PURGED)
 
     return desk.change_row(desk.get(table_id), actor, Deed.DROP, gone, because="purged")
+
+
+def stop_purge(desk: Desk, table_id: str, *, actor: Actor) -> TableRow:
+    """Take back that a table's files are to be deleted, however far that is: it stays dropped, and what is left of it stays.
+    Where an attempt has deleted the last of them, it is purged. A worker that is at it stops before its next batch."""
+
+    def stopped(row: TableRow) -> TableRow:
+        if row.state is not TableState.PURGING:
+            raise PreconditionError(f"{row.name} does not wait to be purged any more: it is {row.state}.")
+        if PURGE_DELETED in row.properties:
+            return replace(row, state=TableState.PURGED, state_reason=_PURGED)
+        return replace(
+            row,
+            state=TableState.DROPPED,
+            state_reason="dropped from management; its deletion was stopped, what is left of its files stays",
+            properties=_unmarked(row.properties),
+        )
+
+    done = desk.change_row(desk.get(table_id), actor, Deed.DROP, stopped, because="purge stopped")
+    location = done.location or ""
+    store = open_store(location, desk.storage(location))
+    if Begun.at(store, table_id) is not None:
+        store.delete(MARKER)
+    return done
 
 
 def undrop(desk: Desk, where: str, *, actor: Actor) -> TableRow:
     """Take a dropped table back, as long as its files have not been purged."""
     row = desk.resolve(where, gone=True)
-    if row.state is TableState.PURGED:
+    if row.state is TableState.PURGED or PURGE_DELETED in row.properties:
         raise PreconditionError(
             f"{row.name} was purged: its files are gone.", hint="Restore them from a backup."
         )
@@ -126,7 +156,7 @@ def undrop(desk: Desk, where: str, *, actor: Actor) -> TableRow:
     def back(rows: Rows[TableRow]) -> Iterable[TableRow]:
         current = row_of(rows, row.table_id)
         require(actor, Deed.UNDROP, current)
-        if current.state is TableState.PURGED:
+        if current.state is TableState.PURGED or PURGE_DELETED in current.properties:
             raise PreconditionError(
                 f"{row.name} was purged just now.", hint="Restore its files from a backup."
             )
@@ -152,7 +182,8 @@ def _refuse_begun(desk: Desk, row: TableRow) -> None:
     ).exists(MARKER):
         raise PreconditionError(
             f"The deletion of {row.name} has begun: some of its files may be gone.",
-            hint="`lakewarden jobs list` shows how far it is; restore the rest from a backup.",
+            hint="`lakewarden jobs list` shows how far it is; restore the rest from a backup. "
+            + how_to_stop(row.table_id),
         )
 
 

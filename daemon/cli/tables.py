@@ -7,12 +7,12 @@ import typer
 from lakewarden.catalog.access import Deed
 from lakewarden.catalog.before import is_leaving
 from lakewarden.catalog.errors import ConsentError, ExitCode, LakewardenError
-from lakewarden.catalog.model import Source
+from lakewarden.catalog.model import Source, TableRow, TableState
 from lakewarden.catalog.places import parse_name
 from lakewarden.catalog.policies import parse_value
 from lakewarden.catalog.registry.desk import Registered
 from lakewarden.catalog.registry.register import register as register_table
-from lakewarden.catalog.registry.remove import begin_purge
+from lakewarden.catalog.registry.remove import begin_purge, stop_purge
 from lakewarden.catalog.registry.remove import rename as rename_table
 from lakewarden.catalog.registry.remove import undrop as undrop_table
 from lakewarden.daemon.audit import actor_of, audited
@@ -146,11 +146,18 @@ def drop(
     home: Home = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Stop managing a table. Files stay, unless --purge repeats what a dry run showed."""
+    """Stop managing a table. Files stay, unless --purge repeats what a dry run showed.
+
+    Given again without --purge while the table waits to be purged, or its purge cannot go on: the deletion is stopped, what
+    is left of the files stays, and the table stays dropped.
+    """
     services = opened(home)
     row = services.desk.resolve(where, gone=True)
     if is_leaving(row) and not (purge or dry_run):
         _finish(services, foresee(services, row), output)
+        return
+    if row.state is TableState.PURGING and not purge:
+        _stop_purge(services, row, output, dry_run=dry_run, yes=yes)
         return
     row = services.desk.resolve(where)
     foreseen = foresee(services, row)
@@ -182,6 +189,17 @@ def drop(
         show_one(row, format=output)
     else:
         _finish(services, foreseen, output)
+
+
+def _stop_purge(services: Services, row: TableRow, output: Format, *, dry_run: bool, yes: bool) -> None:
+    if dry_run:
+        note("Nothing was changed. Its deletion would be stopped; what is left of its files stays.")
+    else:
+        confirm(f"Stop the deletion of {row.name} at {row.location}?", yes=yes)
+        with audited(services, Deed.DROP, row.name) as actor:
+            row = stop_purge(services.desk, row.table_id, actor=actor)
+        take_back_runs(services, row, PURGES, "its deletion was stopped")
+    show_one(row, format=output)
 
 
 def _show_drop(services: Services, foreseen: Leaving, purge: bool, output: Format) -> None:
