@@ -30,7 +30,7 @@ from lakewarden.catalog.registry.leave import dropped
 from lakewarden.catalog.storage import open_store
 from lakewarden.catalog.system.base import TABLES, Rows
 
-__all__ = ["begin_purge", "drop", "purged", "rename", "stop_purge", "undrop"]
+__all__ = ["begin_purge", "check_drop", "drop", "purged", "rename", "stop_purge", "undrop"]
 
 _PURGED: Final = "its files were deleted"
 
@@ -51,6 +51,15 @@ def drop(desk: Desk, where: str, *, actor: Actor, owed: Iterable[Kept] = ()) -> 
 
     desk.store.edit(TABLES, gone, because=f"drop {row.name}")
     return desk.get(row.table_id)
+
+
+def check_drop(desk: Desk, row: TableRow, *, actor: Actor, purge: bool) -> None:
+    """Raise what `drop` (`begin_purge`) would raise now, whatever the table itself is like: for dry runs. Changes nothing."""
+    rows = desk.store.rows(TABLES)
+    current = _not_ours(row_of(rows, row.table_id))
+    require(actor, Deed.DROP, current)
+    if purge or not actor.admin:
+        _refuse_held(rows, current)
 
 
 def begin_purge(

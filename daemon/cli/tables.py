@@ -12,7 +12,7 @@ from lakewarden.catalog.places import parse_name
 from lakewarden.catalog.policies import parse_value
 from lakewarden.catalog.registry.desk import Registered
 from lakewarden.catalog.registry.register import register as register_table
-from lakewarden.catalog.registry.remove import begin_purge, stop_purge
+from lakewarden.catalog.registry.remove import begin_purge, check_drop, stop_purge
 from lakewarden.catalog.registry.remove import rename as rename_table
 from lakewarden.catalog.registry.remove import undrop as undrop_table
 from lakewarden.daemon.audit import actor_of, audited
@@ -23,7 +23,7 @@ from lakewarden.daemon.cli.output import Format, Output, note, plain, show, show
 from lakewarden.daemon.convert import ConvertRequest, Foreseen, convert_table, foresee_conversion
 from lakewarden.daemon.discover import candidates
 from lakewarden.daemon.leaving import Leaving, finish, foresee, leave
-from lakewarden.daemon.purge import foresee_purge, require_consent
+from lakewarden.daemon.purge import foresee_purge, inner_table, require_consent
 from lakewarden.daemon.revoke import EVERYTHING, PLANNED, PURGES, take_back_runs
 from lakewarden.daemon.wiring import Services
 
@@ -154,16 +154,14 @@ def drop(
     services = opened(home)
     row = services.desk.resolve(where, gone=True)
     if is_leaving(row) and not (purge or dry_run):
-        _finish(services, foresee(services, row), output)
-        return
+        return _finish(services, foresee(services, row), output)
     if row.state is TableState.PURGING and not purge:
-        _stop_purge(services, row, output, dry_run=dry_run, yes=yes)
-        return
+        return _stop_purge(services, row, output, dry_run=dry_run, yes=yes)
     row = services.desk.resolve(where)
     foreseen = foresee(services, row)
     if dry_run:
-        _show_drop(services, foreseen, purge, output)
-        return
+        check_drop(services.desk, row, actor=actor_of(services, "cli"), purge=purge)
+        return _show_drop(services, foreseen, purge, output)
     if purge and at_version is None:
         raise ConsentError(
             "A purge needs the version that its dry run showed.",
@@ -172,23 +170,21 @@ def drop(
     confirm(f"{'Purge' if purge else 'Drop'} {row.name} at {row.location}?", yes=yes)
     with audited(services, Deed.DROP, row.name) as actor:
         if purge and at_version is not None:
-            grace = services.settings.purge_grace
             require_consent(services, row, unknown_files)
             row = begin_purge(
                 services.desk,
-                where,
+                row.table_id,
                 actor=actor,
                 expected_version=at_version,
-                grace=grace,
+                grace=services.settings.purge_grace,
                 unknown=unknown_files,
             )
         else:
             leave(services, foreseen, actor=actor)
     if purge:
         take_back_runs(services, row, EVERYTHING, f"{row.name} was dropped")
-        show_one(row, format=output)
-    else:
-        _finish(services, foreseen, output)
+        return show_one(row, format=output)
+    return _finish(services, foreseen, output)
 
 
 def _stop_purge(services: Services, row: TableRow, output: Format, *, dry_run: bool, yes: bool) -> None:
@@ -211,10 +207,14 @@ def _show_drop(services: Services, foreseen: Leaving, purge: bool, output: Forma
         show_one({"name": row.name, "location": row.location, **foreseen_as_row(foreseen)}, format=output)
         return
     counted = foresee_purge(services, row)
+    shown = {**counted, **foreseen_as_row(foreseen)}
+    if counted["inner_tables"]:
+        show_one(shown, format=output)
+        raise inner_table(row, counted["inner_tables"][0])
     token = "" if counted["unknown_token"] is None else f" --unknown-files {counted['unknown_token']}"
     note(f"Nothing was changed. To delete the files: --purge --at-version {counted['version']}{token} --yes.")
     tell_foreseen(foreseen)
-    show_one({**counted, **foreseen_as_row(foreseen)}, format=output)
+    show_one(shown, format=output)
 
 
 def _finish(services: Services, foreseen: Leaving, output: Format) -> None:

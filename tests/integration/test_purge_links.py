@@ -54,6 +54,9 @@ def test_a_table_inside_is_said_before_anything_is_promised(estate: Estate, tmp_
     write_deltalake(str(folder / "exports"), numbers(5))
     refused = estate.says("tables", "drop", "db.t", "--purge", "--at-version", "0", "--yes")
     assert refused.code == 5 and "Another table lies inside db.t: exports" in refused.err
+    dry = estate.says("tables", "drop", "db.t", "--purge", "--dry-run", "-o", "json")
+    assert (dry.code, dry.err) == (refused.code, refused.err), "it offers no command that will be refused"
+    assert dry.json["inner_tables"] == ["exports"]
     assert estate.is_state("db.t", TableState.ACTIVE)
 
 
@@ -78,3 +81,22 @@ def test_a_conversion_refuses_files_behind_a_link(estate: Estate, tmp_path: Path
     (raw / "p=1").symlink_to(other)
     refused = estate.says("tables", "convert", str(raw), "--partitioned-by", "p INT", "--dry-run")
     assert refused.code == 5, refused
+
+
+@pytest.mark.parametrize("more", [(), ("--purge", "--at-version", "0")], ids=["drop", "purge"])
+def test_a_dry_run_says_of_system_tables_and_held_ones_what_the_command_would_say(
+    estate: Estate, tmp_path: Path, more: tuple[str, ...]
+) -> None:
+    def said(name: str, *last: str) -> tuple[int, str]:
+        done = estate.says("tables", "drop", name, *more, *last)
+        return done.code, done.err
+
+    refused = said("lakewarden.tables", "--dry-run")
+    assert refused == said("lakewarden.tables", "--yes")
+    assert refused[0] == 5 and "lakewarden.tables is a system table." in refused[1]
+    if more:
+        table(estate, tmp_path / "lake" / "t", "db.t")
+        estate.must("tables", "hold", "db.t", "--reason", "case 4711")
+        held = said("db.t", "--dry-run")
+        assert held == said("db.t", "--yes")
+        assert held[0] == 4 and "under legal hold" in held[1]
