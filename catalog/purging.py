@@ -1,11 +1,9 @@
-"""A deletion that was agreed to, kept in its row until the grace period is over; how far it is, in its folder and in its row."""
+"""A deletion that was agreed to, and how far it is, as the table's row keeps it. Pure."""
 
-import json
 from dataclasses import dataclass
 from datetime import datetime
 
 from lakewarden.catalog.model import TableRow
-from lakewarden.catalog.storage import FileStore
 
 __all__ = [
     "MARKER",
@@ -15,7 +13,6 @@ __all__ = [
     "PURGE_UNKNOWN",
     "PURGE_VERSION",
     "PURGING_KEYS",
-    "Begun",
     "Purging",
     "how_to_stop",
 ]
@@ -54,37 +51,6 @@ class Purging:
             head=row.properties.get(PURGE_HEAD),
             unknown=row.properties.get(PURGE_UNKNOWN),
         )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Begun:
-    """What the mark in a folder says: whose deletion has begun, the log entries that there were then (by signature), and
-    whether all of the data is gone, so that only the log is left to delete."""
-
-    table_id: str
-    log: frozenset[str]
-    data_deleted: bool = False
-
-    @classmethod
-    def at(cls, store: FileStore, table_id: str) -> "Begun | None":
-        """The mark of this table's deletion; None if there is none, or only that of another one."""
-        if not store.exists(MARKER):
-            return None
-        try:
-            told = json.loads(store.read(MARKER))
-            begun = cls(
-                table_id=told["table_id"],
-                log=frozenset(told["log"]),
-                data_deleted=told.get("data_deleted") is True,
-            )
-        except (ValueError, KeyError, TypeError, AttributeError, FileNotFoundError):
-            return None
-        return begun if begun.table_id == table_id else None
-
-    def put(self, store: FileStore) -> None:
-        """Put the mark up."""
-        told = {"table_id": self.table_id, "log": sorted(self.log), "data_deleted": self.data_deleted}
-        store.write(MARKER, json.dumps(told).encode())
 
 
 def how_to_stop(table_id: str) -> str:

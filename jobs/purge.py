@@ -7,7 +7,8 @@ from typing import Final
 from lakewarden.catalog.absence import is_surely_gone
 from lakewarden.catalog.errors import ConflictError, RefusedError, UnavailableError
 from lakewarden.catalog.failpoints import reach
-from lakewarden.catalog.purging import MARKER, Begun, how_to_stop
+from lakewarden.catalog.purge_mark import Begun
+from lakewarden.catalog.purging import MARKER, how_to_stop
 from lakewarden.catalog.storage import FileEntry, FileStore, open_store
 from lakewarden.catalog.units import about_bytes, count_of
 from lakewarden.jobs.actions import Purge

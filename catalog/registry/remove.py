@@ -14,6 +14,7 @@ from lakewarden.catalog.heads import head_seen
 from lakewarden.catalog.identity import INDEX_COLUMNS, check_nesting
 from lakewarden.catalog.model import Source, TableRow, TableState
 from lakewarden.catalog.places import parse_name, refuse_closed
+from lakewarden.catalog.purge_mark import Begun
 from lakewarden.catalog.purging import (
     MARKER,
     PURGE_AFTER,
@@ -22,7 +23,6 @@ from lakewarden.catalog.purging import (
     PURGE_UNKNOWN,
     PURGE_VERSION,
     PURGING_KEYS,
-    Begun,
     how_to_stop,
 )
 from lakewarden.catalog.registry.desk import GONE, Desk, governed_in, refuse_taken, row_of, without

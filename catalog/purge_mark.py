@@ -1,0 +1,40 @@
+"""The mark in the folder of a table whose deletion has begun: whose it is, and how far it came."""
+
+import json
+from dataclasses import dataclass
+
+from lakewarden.catalog.purging import MARKER
+from lakewarden.catalog.storage import FileStore
+
+__all__ = ["Begun"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Begun:
+    """What the mark in a folder says: whose deletion has begun, the log entries that there were then (by signature), and
+    whether all of the data is gone, so that only the log is left to delete."""
+
+    table_id: str
+    log: frozenset[str]
+    data_deleted: bool = False
+
+    @classmethod
+    def at(cls, store: FileStore, table_id: str) -> "Begun | None":
+        """The mark of this table's deletion; None if there is none, or only that of another one."""
+        if not store.exists(MARKER):
+            return None
+        try:
+            told = json.loads(store.read(MARKER))
+            begun = cls(
+                table_id=told["table_id"],
+                log=frozenset(told["log"]),
+                data_deleted=told.get("data_deleted") is True,
+            )
+        except (ValueError, KeyError, TypeError, AttributeError, FileNotFoundError):
+            return None
+        return begun if begun.table_id == table_id else None
+
+    def put(self, store: FileStore) -> None:
+        """Put the mark up."""
+        told = {"table_id": self.table_id, "log": sorted(self.log), "data_deleted": self.data_deleted}
+        store.write(MARKER, json.dumps(told).encode())
