@@ -34,6 +34,7 @@ from lakewarden.daemon.webhook import Notifier, Silence, Webhook
 from lakewarden.daemon.wiring import Services
 from lakewarden.daemon.workers import WorkerPool
 from lakewarden.daemon.writer import Writer
+from lakewarden.jobs.standings import StoredStandings
 
 __all__ = ["build_daemon", "holder_name"]
 
@@ -147,7 +148,9 @@ def _cycle(
             ),
             recorder=recorder,
             ears=_ears(services, memory),
-            caretaker=Caretaker(store=store, memory=memory, recorder=recorder, clock=clock),
+            caretaker=Caretaker(
+                store=store, memory=memory, recorder=recorder, clock=clock, standings=StoredStandings(store)
+            ),
             desk=services.desk,
             metrics=metrics,
             budget=services.budget,

@@ -1,13 +1,14 @@
 """System tables are managed like any table: the same rules plan for them. Their runs are done here, by delta-rs and
-under the fence, because no worker may write them."""
+under the fence, because no worker may write them. What may be done is asked anew right before it, as of any run."""
 
 import uuid
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final
 
 from lakewarden.catalog.clock import Clock
-from lakewarden.catalog.errors import FencedError, LakewardenError
+from lakewarden.catalog.errors import FencedError, LakewardenError, RevokedError
 from lakewarden.catalog.model import Action, Outcome, RunRow, Source
 from lakewarden.catalog.state.base import Result, Run, RunRequest, RunState
 from lakewarden.catalog.system.base import SYSTEM_TABLES, Fence, SystemStore, SystemTable
@@ -17,6 +18,7 @@ from lakewarden.catalog.units import about_bytes, count_of
 from lakewarden.daemon.memory import Memory
 from lakewarden.daemon.record import DAEMON, Recorder, run_row
 from lakewarden.jobs.actions import AnyAction, Compact, LogCare, Vacuum
+from lakewarden.jobs.guard import Standings, refusal
 from lakewarden.jobs.planner import PlannedRun, request_for
 
 __all__ = ["Caretaker"]
@@ -35,6 +37,7 @@ class Caretaker:
     memory: Memory
     recorder: Recorder
     clock: Clock
+    standings: Standings
 
     def takes(self, run: PlannedRun) -> bool:
         """Whether a planned run is done here and not by a worker."""
@@ -70,18 +73,23 @@ class Caretaker:
         return row
 
     def _tend(self, action: AnyAction, request: RunRequest, fence: Fence) -> Cared:
-        table = self._table(request.location)
+        table, proceed = self._table(request.location), partial(self._require_allowed, request, action)
+        proceed()
         note = Note(actor=DAEMON.name, because=request.because, run_id=request.run_id, fence=fence)
         match action:
             case Compact():
                 target = action.target_bytes
                 return compact(
-                    self.store, table, target_bytes=target, min_small_files=_LEAST_PER_BUCKET, note=note
+                    self.store,
+                    table,
+                    target_bytes=target,
+                    min_small_files=_LEAST_PER_BUCKET,
+                    note=note,
+                    proceed=proceed,
                 )
             case Vacuum():
-                return vacuum(
-                    self.store, table, retention=timedelta(seconds=action.retention_seconds), note=note
-                )
+                keep = timedelta(seconds=action.retention_seconds)
+                return vacuum(self.store, table, retention=keep, note=note, proceed=proceed)
             case LogCare():
                 return tend_log(
                     self.store,
@@ -90,9 +98,19 @@ class Caretaker:
                     keep=timedelta(seconds=action.retention_seconds),
                     now=self.clock.now(),
                     note=note,
+                    proceed=proceed,
                 )
             case _:
                 raise AssertionError(f"takes() lets no {request.action} through")
+
+    def _require_allowed(self, request: RunRequest, action: AnyAction) -> None:
+        """Raise `RevokedError` if a hold, a pause or a policy forbids it by now. That nobody else leads the fence tells."""
+        standing = self.standings.of(request.table_id)
+        because = refusal(
+            standing, action, location=request.location, now=self.clock.now(), ordered=request.is_ordered
+        )
+        if because is not None:
+            raise RevokedError(f"{request.name} {because}; the {action.kind} stopped there.")
 
     def _table(self, location: str) -> SystemTable[Any]:
         return next(table for table in SYSTEM_TABLES if self.store.location(table) == location)

@@ -2,12 +2,13 @@
 
 Spark never writes a system table: Spark and delta-rs together can lose commits on a `file://` table. Each function does
 nothing, and commits nothing, when there is nothing to gain; a conflict with a writer is a `ConflictError` and the
-next cycle tries again.
+next cycle tries again. Right before anything is deleted or committed the table is opened anew, so that it is the same one and
+its leader still the same, and `proceed` is called, which raises if it may not be any more.
 """
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -30,6 +31,8 @@ __all__ = ["Cared", "compact", "tend_log", "vacuum"]
 SHORTEST_RETENTION = timedelta(hours=1)
 """Files younger than this may belong to a commit that is still being made."""
 
+_BATCH = 100
+"""Log entries between two askings."""
 _AFTERWARDS = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
 _COMMIT = re.compile(r"_delta_log/(\d{20})\.json$")
 _CHECKPOINT = re.compile(r"_delta_log/(\d{20})\.checkpoint(?:\..+)?\.parquet$")
@@ -47,7 +50,13 @@ class Cared:
 
 
 def compact(
-    store: SystemStore, table: SystemTable[Any], *, target_bytes: int, min_small_files: int, note: Note
+    store: SystemStore,
+    table: SystemTable[Any],
+    *,
+    target_bytes: int,
+    min_small_files: int,
+    note: Note,
+    proceed: Callable[[], None] = lambda: None,
 ) -> Cared:
     """Join the small files of every bucket that has at least `min_small_files` of them, in one commit.
 
@@ -64,6 +73,7 @@ def compact(
     removed = [piece for group in groups for piece in group]
     reach("system.compact")
     try:
+        proceed()
         gone = [removal(piece, data_change=False) for piece in removed]
         version = commit(handle, snapshot, files, table.name, [*gone, *added], note)
     except ConflictError:
@@ -99,7 +109,13 @@ def _joinable(pieces: Sequence[Piece], target_bytes: int, min_small_files: int) 
 
 
 def vacuum(
-    store: SystemStore, table: SystemTable[Any], *, retention: timedelta, note: Note, dry_run: bool = False
+    store: SystemStore,
+    table: SystemTable[Any],
+    *,
+    retention: timedelta,
+    note: Note,
+    dry_run: bool = False,
+    proceed: Callable[[], None] = lambda: None,
 ) -> Cared:
     """Delete files that no version of the last `retention` needs, and what killed writers left behind.
 
@@ -119,6 +135,8 @@ def vacuum(
     if dry_run or not found:
         return planned
     reach("system.vacuum")
+    _confirm(store, table, snapshot, note)
+    proceed()
     try:
         with answering(table.name):
             handle.vacuum(
@@ -146,20 +164,24 @@ def tend_log(
     keep: timedelta,
     now: datetime,
     note: Note,
+    proceed: Callable[[], None] = lambda: None,
 ) -> Cared:
     """Write a checkpoint if asked, and remove log entries that no version of the last `keep` needs.
 
     Every version that was current at `now - keep` or later stays readable. Entries go oldest first, so that a log
     whose cleanup was killed is still a log. Makes no commit. Raises `FencedError`.
     """
-    handle, _ = _opened(store, table, note)
+    handle, snapshot = _opened(store, table, note)
     if checkpoint:
         with answering(table.name):
             handle.create_checkpoint()
         reach("system.checkpointed")
     files = open_store(store.location(table), store.storage())
     removed = _expendable(list(files.list("_delta_log")), oldest=now - keep)
-    for entry in removed:
+    for number, entry in enumerate(removed):
+        if number % _BATCH == 0:
+            _confirm(store, table, snapshot, note)
+            proceed()
         files.delete(entry.path)
         reach("system.log.deleted")
     return Cared(files_removed=len(removed), bytes_removed=sum(entry.size_bytes for entry in removed))
@@ -200,6 +222,15 @@ def _opened(store: SystemStore, table: SystemTable[Any], note: Note) -> tuple[De
     snapshot = take_snapshot(handle, table.name)
     admit(handle, snapshot, table.name, note.fence)
     return handle, snapshot
+
+
+def _confirm(store: SystemStore, table: SystemTable[Any], seen: Snapshot, note: Note) -> None:
+    """Raise `ConflictError` unless this is still the table that was looked at, `FencedError` if another leader has it."""
+    _, now = _opened(store, table, note)
+    if now.format_id != seen.format_id or now.version < seen.version:
+        raise ConflictError(
+            f"lakewarden.{table.name} was replaced meanwhile; the rest of it was left as it is."
+        )
 
 
 def _size(files: FileStore, paths: Sequence[str]) -> int:

@@ -29,6 +29,7 @@ from lakewarden.daemon.report import CycleReport
 from lakewarden.daemon.restored import OpenRestores
 from lakewarden.daemon.webhook import Event
 from lakewarden.daemon.writer import Writer
+from lakewarden.jobs.standings import StoredStandings
 from lakewarden.jobs.world import Budget
 from support.tables import FakeInspector, FakeReader, observation
 
@@ -110,7 +111,13 @@ class World:
                 ),
                 recorder=recorder,
                 ears=Ears(inbox=self.inbox, memory=memory, drain=lambda: 0, metastore=None),
-                caretaker=Caretaker(store=self.store, memory=memory, recorder=recorder, clock=self.clock),
+                caretaker=Caretaker(
+                    store=self.store,
+                    memory=memory,
+                    recorder=recorder,
+                    clock=self.clock,
+                    standings=StoredStandings(self.store),
+                ),
                 desk=desk,
                 metrics=self.metrics,
                 budget=Budget(),

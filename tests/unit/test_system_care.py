@@ -168,7 +168,14 @@ def test_a_leader_frozen_in_a_vacuum_does_not_lower_the_token(
     (tmp_path / "runs" / "bucket=0").mkdir(exist_ok=True)
     (tmp_path / "runs" / "bucket=0" / "orphan.parquet").touch()
     os.utime(tmp_path / "runs" / "bucket=0" / "orphan.parquet", (AGES_AGO, AGES_AGO))
-    monkeypatch.setattr(care, "admit", lambda *_: store.raise_fence("daemon-2", at_least=0))
+    looks: list[object] = []
+
+    def last_look(*_: object) -> None:
+        looks.append(_)
+        if len(looks) == 2:  # between it and the deletion nothing can be asked
+            store.raise_fence("daemon-2", at_least=0)
+
+    monkeypatch.setattr(care, "admit", last_look)
     with suppress(ConflictError):
         vacuum(store, RUNS, retention=timedelta(days=2), note=old)
     assert store.raise_fence("daemon-3", at_least=0).token == 3
