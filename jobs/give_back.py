@@ -3,7 +3,7 @@
 from typing import Final
 
 from lakewarden.catalog.before import give_back
-from lakewarden.catalog.errors import ConflictError, UnavailableError
+from lakewarden.catalog.errors import ConflictError, ExecutionError, UnavailableError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.jobs.base import JobContext, Report
 from lakewarden.jobs.observed import observe
@@ -17,7 +17,8 @@ _ANOTHER: Final = "not given back: another table was made at its place since, wh
 def give_properties_back(ctx: JobContext) -> Report:
     """Unset and set, each in one commit on exactly the head that it was decided on; begun again where somebody else committed
     first. What somebody changed after us stays, and so does everything of a table that was made anew at the place: what is set
-    there is not ours, whatever it equals. Repeating it changes nothing.
+    there is not ours, whatever it equals. Repeating it changes nothing. Where the engine fails the log tells whether it had committed
+    before: what Spark does after a commit ends with an error if an interval of the table's is none.
 
     Raises `ConflictError` if writers are always faster."""
     if ctx.ledger is None:
@@ -47,7 +48,18 @@ def give_properties_back(ctx: JobContext) -> Report:
                 )
         except ConflictError:
             continue
+        except ExecutionError:
+            done = _committed(ctx, after=seen.version)
+            if done is None:
+                raise
+            version = done
         reach("give_back.committed")
     raise ConflictError(
         f"{ctx.target.name} is being written all the time; its properties were not all given back."
     )
+
+
+def _committed(ctx: JobContext, *, after: int) -> int | None:
+    """The version that this run has committed right after `after`; None if it has not."""
+    commits = ctx.reader.commits(ctx.target.location, after=after, upto=after + 1)
+    return next((one.version for one in commits if one.run_id == ctx.run_id), None)

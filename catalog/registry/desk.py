@@ -41,11 +41,13 @@ Inspect = Callable[[TableRow, EffectivePolicy, Observation | LogProblem], tuple[
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Registered:
-    """A row with the health it was registered with (None while converting) and whether the row was written now."""
+    """A row with the health it was registered with (None while converting), whether the row was written now, and whether it
+    was known before, at another place."""
 
     row: TableRow
     health: HealthRow | None
     created: bool
+    moved: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

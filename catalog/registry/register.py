@@ -75,12 +75,14 @@ def register(
         require(actor, Deed.REGISTER, row)
         return [desk.judge(rows, _as_read(row, reader.format, seen), seen)]
 
+    before = desk.store.rows(TABLES)
     done = desk.store.edit(TABLES, change, because=f"register {where}")
     reach("registry.row")
     row = desk.resolve(place.location)
     health = desk.record_health(row, seen)
     reach("registry.health")
-    return Registered(row=row, health=health, created=any(one.table_id == row.table_id for one in done.rows))
+    written, known_as = any(one.table_id == row.table_id for one in done.rows), before.get(row.table_id)
+    return Registered(row=row, health=health, created=written, moved=written and known_as is not None)
 
 
 def _moved(desk: Desk, row: TableRow, location: str, actor: Actor, *, told: bool) -> TableRow:

@@ -55,6 +55,8 @@ def register(
         done = register_table(
             services.desk, where, actor=actor, name=name, owner=owner, copy=copy, moved=moved
         )
+    if done.moved:
+        take_back_runs(services, done.row, EVERYTHING, f"{done.row.name} has moved to {done.row.location}")
     note(f"{'Registered' if done.created else 'Already managed:'} {done.row.name} ({done.row.state}).")
     show_one(_with_health(done), format=output)
 

@@ -319,3 +319,17 @@ def test_a_rollback_of_a_table_replaced_since_it_was_verified_touches_nothing(
     overwritten(folder)
     with pytest.raises(ConflictError, match="made anew or replaced"):
         require_same_head(step, DeltaReader())
+
+
+def test_what_was_queued_for_the_old_place_of_a_moved_table_is_taken_back(
+    estate: Estate, folder: Path
+) -> None:
+    run_id = estate.queue("db.t", estate.vacuum("db.t"))
+    moved = folder.with_name("moved")
+    folder.rename(moved)
+    estate.must("tables", "register", str(moved), "--moved")
+    assert f"has moved to file://{moved}" in (estate.result(run_id).message or "")
+    assert estate.work() is None
+    later = estate.queue("db.t", estate.vacuum("db.t"))
+    estate.must("tables", "register", str(moved))
+    assert estate.services.queue.get(later) in estate.services.queue.unfinished(), "nothing has moved"

@@ -1,6 +1,7 @@
 """What stood in a table's properties before us: remembered when we set them, given back when the table leaves."""
 
 import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +18,8 @@ from lakewarden.catalog.before import (
     leaving,
     with_ours,
 )
-from lakewarden.catalog.errors import ConflictError
+from lakewarden.catalog.clock import ManualClock
+from lakewarden.catalog.errors import ConflictError, ExecutionError
 from lakewarden.catalog.model import TableRow, TableState
 from lakewarden.catalog.retention import CLEANUP, FILES, LOG
 from lakewarden.catalog.storage import StorageOptions, canonical
@@ -27,6 +29,7 @@ from lakewarden.catalog.system.store import DeltaSystemStore
 from lakewarden.jobs.actions import SetProperties
 from lakewarden.jobs.base import JobContext
 from lakewarden.jobs.engine import deltars
+from lakewarden.jobs.engine.fake import FakeEngine
 from lakewarden.jobs.execute import execute
 from lakewarden.jobs.ledger import StoredLedger, traced
 from support.runs import Bench, delta_table
@@ -203,6 +206,36 @@ def test_writers_that_are_always_faster_win(office: Office, monkeypatch: pytest.
     monkeypatch.setattr("lakewarden.jobs.give_back.reach", lambda _: office.user_sets(n=str(office.head)))
     with pytest.raises(ConflictError, match="written all the time"):
         execute(office.ctx, BACK)
+
+
+class FailsAfterwards(FakeEngine):
+    """Like Spark on a table with an interval that is none: the commit is made, what comes after it fails."""
+
+    commits = True
+
+    def unset_properties(self, location: str, *, requires: int, names: Sequence[str], run_id: str) -> int:
+        if self.commits:
+            super().unset_properties(location, requires=requires, names=names, run_id=run_id)
+        raise ExecutionError("'soon' is no interval.")
+
+
+def test_what_was_committed_counts_although_the_engine_failed_after_it(office: Office) -> None:
+    office.we_set()
+    office.drop()
+    engine = FailsAfterwards(ManualClock(NOW))
+    report = execute(replace(office.ctx, engine=engine), BACK)
+    assert office.properties == {}
+    assert report.committed_version == office.head and "given back" in report.message
+
+
+def test_what_was_not_committed_is_a_failure(office: Office) -> None:
+    office.we_set()
+    office.drop()
+    engine = FailsAfterwards(ManualClock(NOW))
+    engine.commits = False
+    with pytest.raises(ExecutionError):
+        execute(replace(office.ctx, engine=engine), BACK)
+    assert office.properties == dict(WANTED)
 
 
 def test_a_table_that_came_back_keeps_our_properties(office: Office) -> None:
