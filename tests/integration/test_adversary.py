@@ -7,7 +7,7 @@ import pytest
 
 from support.adversary.game import played, shrunk, told
 from support.adversary.stage import Stage
-from support.adversary.themes import chosen
+from support.adversary.themes import PLAYED, chosen
 
 pytestmark = pytest.mark.heavy
 
@@ -23,7 +23,7 @@ def test_nothing_that_is_needed_is_lost_whatever_happens_in_whatever_order(tmp_p
 
 
 def _nothing_is_wrong(stage: Stage, seed: int) -> None:
-    history = played(stage, chosen(seed))
+    history = played(stage, chosen(seed, PLAYED))
     if history.findings:
         lines = told(shrunk(stage, history.steps, history.findings[0], seconds=30))
         pytest.fail("\n".join([f"python -m bench.adversary --replay {seed}", *lines]))

@@ -49,6 +49,8 @@ class Actor:
     hangs: bool = False
     reached: list[str] = field(default_factory=list)
     since: float = 0.0
+    looks: int = 0
+    """How often it has looked in this turn whether what it waits for has ended."""
     _turn: threading.Event = field(default_factory=threading.Event)
     _rest: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
@@ -56,7 +58,7 @@ class Actor:
     def act(self) -> None:
         """Give it the word until it ends or freezes."""
         self._rest.clear()
-        self.point, self.since = None, time.monotonic()
+        self.point, self.since, self.looks = None, time.monotonic(), 0
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
             self._thread.start()

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from support.adversary.reading import (
     FILES_FOR,
     LOG_FOR,
+    Commit,
     Snapshot,
     commits_of,
     place_of,
@@ -32,12 +33,14 @@ SLACK = timedelta(seconds=5)
 
 @dataclass(frozen=True, kw_only=True)
 class Moment:
-    """One version: what it holds, when it was made by the world's clock, and whether it was the product's doing."""
+    """One version: what it holds, when it was made by the world's clock, and whether it was the product's doing. `theirs`:
+    the properties as they would stand without what the product has set."""
 
     snapshot: Snapshot
     at: datetime
     ours: bool
     operation: str = ""
+    theirs: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +71,7 @@ class Scope:
 @dataclass(kw_only=True)
 class Facts:
     """What was acknowledged for a managed table. `caught` are the scopes that it was ever in while they held or paused:
-    a rename does not let it out of them. `before`: its retention properties when it came under management."""
+    a rename does not let it out of them."""
 
     table_id: str
     name: str
@@ -78,7 +81,6 @@ class Facts:
     paused: bool = False
     purging: Purging | None = None
     caught: set[str] = field(default_factory=set)
-    before: Mapping[str, str] = field(default_factory=dict)
     sure: bool = True
     """False once a command on it was killed: then either may be true."""
 
@@ -151,8 +153,9 @@ class Book:
             after = table.now.after(commit)
             for path in commit.adds:
                 self._read(table, path)
+            theirs = _theirs(table, commit, after.properties, ours=ours)
             table.moments[commit.version] = Moment(
-                snapshot=after, at=now, ours=ours, operation=commit.operation
+                snapshot=after, at=now, ours=ours, operation=commit.operation, theirs=theirs
             )
             new.append(commit.version)
         return new
@@ -277,3 +280,21 @@ class Book:
         if name not in self._ids and place_of(table.folder, path).exists():
             read = pq.read_table(place_of(table.folder, path), columns=["id"], partitioning=None)
             self._ids[name] = tuple(read["id"].to_pylist())
+
+
+def _theirs(table: Table, commit: Commit, after: Mapping[str, str], *, ours: bool) -> dict[str, str]:
+    """The properties of a version without what the product has set: whoever restores one restores these, too."""
+    last = table.moments.get(commit.version - 1)
+    if last is None:
+        return dict(after)
+    if ours:
+        return dict(last.theirs)
+    if commit.restored in table.moments:
+        return dict(table.moments[commit.restored].theirs)
+    changed = {
+        name
+        for name in {*last.snapshot.properties, *after}
+        if last.snapshot.properties.get(name) != after.get(name)
+    }
+    kept = {name: value for name, value in last.theirs.items() if name not in changed}
+    return kept | {name: after[name] for name in changed if name in after}

@@ -25,7 +25,7 @@ def register(world: World, x: int, y: int, fault: int) -> object:
     def then(said: Said) -> None:
         known = world.book.of_id(said.json["table_id"])
         if known is None:
-            table.facts = Facts(table_id=said.json["table_id"], name=said.json["name"], before=_kept(table))
+            table.facts = Facts(table_id=said.json["table_id"], name=said.json["name"])
 
     named = ("--name", f"db.{table.folder.name.replace('-', '_')}{table.key}") if table.facts is None else ()
     return world.command(
@@ -153,7 +153,8 @@ def drop(world: World, x: int, y: int, fault: int) -> object:
     def then(said: Said) -> None:
         facts.state = "dropped"
         world.stamp_quietly()
-        left = {key for key in KEPT if _kept(table).get(key) != facts.before.get(key)}
+        theirs = table.moments[table.head].theirs
+        left = {key for key in KEPT if table.now.properties.get(key) != theirs.get(key)}
         if left and not table.rewinding and "tries again" not in said.err:
             words = f"it was dropped, and {', '.join(sorted(left))} stay as we had set them"
             world.findings.append(Finding("leaving", facts.name, words))
@@ -172,9 +173,15 @@ def purge(world: World, x: int, y: int, fault: int) -> object:
     table, facts = found
     version = str(table.head)
 
+    def agreed() -> None:
+        facts.purging = Purging(due=world.stage.now() + GRACE - timedelta(minutes=1), version=int(version))
+
     def then(said: Said) -> None:
         facts.state = "purging"
-        facts.purging = Purging(due=world.stage.now() + GRACE - timedelta(minutes=1), version=int(version))
+        agreed()
+
+    if fault:
+        agreed()  # who is killed may have said so before
 
     return world.command(
         "tables", "drop", facts.table_id, "--purge", "--at-version", version, "--yes", "-o", "json",
@@ -325,7 +332,3 @@ def wake(world: World, x: int, y: int, fault: int) -> object:
     world.after()
     world.said = f"{actor.name}{'' if actor.said is None else ': ' + actor.said.err.strip()[-200:]}"
     return True
-
-
-def _kept(table: Table) -> dict[str, str]:
-    return {key: value for key, value in table.now.properties.items() if key in KEPT}

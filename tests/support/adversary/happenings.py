@@ -70,8 +70,6 @@ def keep_long(world: World, x: int, y: int, fault: int) -> object:
         wanted = {name: value for number, (name, value) in enumerate(chosen.items()) if number != y % 4}
         world.stranger.properties(table.folder, wanted)
         table.asked.update({name: 365 * DAY for name in wanted if name != CLEANUP})
-        if table.facts is not None:
-            table.facts.before = {**table.facts.before, **wanted}
 
     return _written(world, x, write)
 

@@ -59,8 +59,12 @@ def _sound(log: Any, listing: Any, checkpoint: Any) -> Any:
     return SimpleNamespace(usable=True, problem=None)
 
 
-def _owing_nothing(desk: Any, where: str, *, actor: Any, owed: Any = ()) -> Any:
-    return importlib.import_module("lakewarden.catalog.registry.remove").drop(desk, where, actor=actor)
+def _just_dropped(row: Any, owed: Any, now: Any) -> Any:
+    return replace(row, state="dropped", state_reason="dropped from management")
+
+
+def _at_head(location: str, version: int, storage: Any) -> Any:
+    return importlib.import_module("deltalake").DeltaTable(location)
 
 
 HOLES: Final = (
@@ -101,7 +105,7 @@ HOLES: Final = (
         name="1.5",
         words="a rename escapes the hold or the pause of a namespace",
         seams=(("lakewarden.catalog.registry.remove:_carried", _as_renamed),),
-        themes=("cleaning",),
+        themes=("escaping",),
         shows="forbidden",
     ),
     Hole(
@@ -112,7 +116,14 @@ HOLES: Final = (
             ("lakewarden.jobs.heartbeat:Heartbeat.still_ours", _nothing),
             ("lakewarden.jobs.heartbeat:Heartbeat.confirm", _nothing),
         ),
-        themes=("standing",),
+        themes=("sleeping",),
+    ),
+    Hole(
+        name="1.6",
+        words="a restore goes over what was appended after its version was looked at",
+        seams=(("lakewarden.jobs.engine.deltars_restore:open_version", _at_head),),
+        themes=("overtaking",),
+        shows="rows",
     ),
     Hole(
         name="2.1",
@@ -131,26 +142,26 @@ HOLES: Final = (
         name="2.3",
         words="the source's vacuum takes the files of a shallow clone that is managed",
         seams=(("lakewarden.jobs.unneeded:Unneeded._clones", _none),),
-        themes=("cleaning",),
+        themes=("sharing",),
     ),
     Hole(
         name="2.4",
         words="a listing takes a live file that the log names through a symbolic link",
         seams=(("lakewarden.jobs.placing:Places.of", _as_spelled),),
-        themes=("cleaning",),
+        themes=("sharing",),
     ),
     Hole(
         name="2.5",
         words="a log goes before a checkpoint of which only protocol and metadata were read",
         seams=(("lakewarden.jobs.engine.delta_log_cleanup:judge", _sound),),
-        themes=("keeping",),
+        themes=("rotting",),
         shows="promised",
     ),
     Hole(
         name="2.7",
         words="a table that was dropped keeps the retention that was set on it for us",
-        seams=(("lakewarden.daemon.leaving:drop", _owing_nothing),),
-        themes=("keeping",),
+        seams=(("lakewarden.catalog.registry.remove:dropped", _just_dropped),),
+        themes=("parting",),
         shows="leaving",
     ),
 )

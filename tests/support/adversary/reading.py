@@ -46,6 +46,8 @@ class Commit:
     properties: Mapping[str, str] | None = None
     operation: str = ""
     run_id: str | None = None
+    restored: int | None = None
+    """The version that a RESTORE went back to."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,6 +142,8 @@ def _commit(folder: Path, version: int) -> Commit:
             info = action["commitInfo"]
             values["operation"] = str(info.get("operation", ""))
             values["run_id"] = info.get("lakewarden.run_id")
+            back = (info.get("operationParameters") or {}).get("version")
+            values["restored"] = int(back) if back is not None and values["operation"] == "RESTORE" else None
     values["adds"], values["removes"] = tuple(values["adds"]), tuple(values["removes"])
     return Commit(version=version, **values)
 

@@ -52,7 +52,8 @@ FLAGS: Final = {
 }
 _SOON: Final = timedelta(seconds=0.3)
 _PATIENCE: Final = 1.5
-"""Seconds after which somebody who waits at a command presses Ctrl-C."""
+_LOOKS: Final = 30
+"""Seconds and looks after which somebody who waits at a command presses Ctrl-C: on a machine that is busy looks take long."""
 
 
 class _Queue:
@@ -67,7 +68,9 @@ class _Queue:
             here.actor = here.actor or actor
             if actor.dead:
                 raise Killed
-            tired = actor.interrupts or time.monotonic() - actor.since > _PATIENCE
+            actor.looks += name == "get"
+            waits = actor.looks > _LOOKS and time.monotonic() - actor.since > _PATIENCE
+            tired = actor.interrupts or waits
             if name == "get" and tired and actor.is_here and not actor.point:
                 raise KeyboardInterrupt
         return getattr(self._queue, name)

@@ -1,8 +1,8 @@
 """What histories are about: how they begin, what is decided in them, what happens meanwhile, who acts then.
 
 Few things, often, find more than everything, rarely: each history has one theme and leaves some of its moves out. A word is a
-move; `wait:2` gives its second number, `work!` makes its actor stand still, `work!6` at its sixth failpoint, `order*3` is
-chosen so much more often.
+move; `wait:2` gives its second number, `order@0:1` both, `work!` makes its actor stand still, `work!6` at its sixth
+failpoint, `order*3` is chosen so much more often.
 """
 
 import random
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from support.adversary import deeds, happenings
 from support.adversary.moves import MOVES, Step
 
-__all__ = ["THEMES", "Theme", "chosen"]
+__all__ = ["PLAYED", "THEMES", "Theme", "chosen"]
 
 _KNOWN = (deeds, happenings)
 """They enter their moves into the table when they are imported."""
@@ -78,6 +78,47 @@ THEMES["everything"] = Theme(
     meanwhile=" ".join(f"{name}*{move.weight}" for name, move in MOVES.items()),
     acts=tuple(one for theme in THEMES.values() for one in theme.acts),
 )
+PLAYED = tuple(THEMES)
+"""What CI plays."""
+THEMES |= {
+    "escaping": Theme(
+        begins=_AGED,
+        decides=("hold:1 rename order:0", "pause:1 rename order:0", "hold:2 rename order:1", "rename hold:1", "hold:1 policy:2"),
+        meanwhile="rename*4 rename:0*3 hold pause append wait:2 register drop undrop move_folder cycle order:0",
+        acts=("work", "wait:2 order:0 work", "cycle work", "rename wait:2 order:0 work"),
+    ),
+    "sharing": Theme(
+        begins=f"{_BORN} append",
+        decides=("nest", "clone", "clone register:1", "clone register:1 overwrite@0", "link", "link append"),
+        meanwhile="append delete overwrite*3 restore register:1*3 link nest clone move_folder wait:2*2 drop policy:2 cycle",
+        acts=("wait:2 order:0 work", "wait:2 order@0:0 work", "wait:2 order:1 work", "wait:2 order@0:1 work", "wait:2 cycle work"),
+    ),
+    "sleeping": Theme(
+        begins=_AGED,
+        decides=("order:0 work!5", "order:0 work!6", "order:1 work!6", "overwrite wait:2 order:0 work!6"),
+        meanwhile="restore*8 wait:0*2 append nest hold rename plan apply undo",
+        acts=("wake", "restore wake", "wait:0 cycle wake", "wait:0 cycle work wake"),
+    ),
+    "parting": Theme(
+        begins=f"{_BORN} append",
+        decides=("keep_long policy:0 cycle", "keep_long order:6", "order:6 work", "policy order:6 work", "policy:0 cycle work"),
+        meanwhile="append delete overwrite restore*2 keep_long policy spoil_checkpoint drop undrop register wait clean_log_by_hand hold",
+        acts=("work", "work cycle work", "drop", "work drop", "drop undrop drop"),
+    ),
+    "overtaking": Theme(
+        begins=f"{_BORN} append append",
+        decides=("plan apply!12", "plan apply!11", "overwrite plan apply!12", "append plan apply!12", "plan apply!10", "plan apply!"),
+        meanwhile="append*4 wait:0 make hold cycle",
+        acts=("wake", "append wake", "append wake undo"),
+    ),
+    "rotting": Theme(
+        begins=f"{_BORN} append overwrite policy@1:3",
+        decides=("wait:2 spoil_checkpoint", "wait:1 spoil_checkpoint", "wait:2 spoil_checkpoint append", "spoil_checkpoint wait:2",
+                 "append wait:2 order:5"),
+        meanwhile="append*2 delete overwrite restore wait:0 policy keep_long hold pause clean_log_by_hand work",
+        acts=("cycle work", "wait:0 cycle work cycle work", "cycle work! wake", "order:5 work"),
+    ),
+}  # fmt: skip
 
 
 def chosen(seed: int, themes: Sequence[str] = tuple(THEMES)) -> list[Step]:
@@ -105,14 +146,15 @@ def _some(kinds: Sequence[str], chance: random.Random) -> Iterator[str]:
 
 def _step(word: str, chance: random.Random, faulty: float) -> Step:
     told, stands, where = word.partition("!")
-    name, _, number = told.partition(":")
+    told, _, second = told.partition(":")
+    name, _, first = told.partition("@")
     x, y = (0 if chance.random() < 0.5 else chance.randrange(60)), chance.randrange(2520)
     fault = 0
     if stands:
         fault = int(where) if where else chance.randint(1, 9)
     elif MOVES[name].ours and chance.random() < faulty:
         fault = _fault(chance)
-    return name, x, int(number) if number else y, fault
+    return name, int(first) if first else x, int(second) if second else y, fault
 
 
 def _fault(chance: random.Random) -> int:

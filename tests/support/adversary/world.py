@@ -117,12 +117,14 @@ class World:
         def ended(said: Said) -> None:
             if said.code == 0 and then is not None:
                 then(said)
+            if said.waited and facts is not None:
+                facts.sure = False  # interrupted while it waited for a worker: what it has done stands
 
         actor.then = ended
         if facts is not None and fault != 0:
             facts.sure = False
         said = self.act(actor, fault)
-        if said is not None and said.code != 0 and fault == 0:
+        if said is not None and said.code != 0 and fault == 0 and not said.waited:
             after = self._digest()
             what = [name for name, one in after.items() if before.get(name) != one and name != but]
             if what:
