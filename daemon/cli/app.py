@@ -11,6 +11,7 @@ import typer
 from lakewarden import __version__
 from lakewarden.catalog.errors import ExitCode, LakewardenError, UnavailableError, UsageError
 from lakewarden.daemon.cli.lazy import Lazily, LazyGroup
+from lakewarden.daemon.cli.terminal import printable
 
 __all__ = ["COMMANDS", "app", "run"]
 
@@ -86,9 +87,9 @@ def run() -> None:
 
 
 def _told(error: LakewardenError) -> ExitCode:
-    typer.echo(f"Error: {error}", err=True)
+    typer.echo(printable(f"Error: {error}"), err=True)
     if error.hint:
-        typer.echo(f"Hint: {error.hint}", err=True)
+        typer.echo(printable(f"Hint: {error.hint}"), err=True)
     return error.exit_code
 
 

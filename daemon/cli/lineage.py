@@ -18,6 +18,7 @@ from lakewarden.daemon.cli import marks
 from lakewarden.daemon.cli.common import Home, Table, opened
 from lakewarden.daemon.cli.output import Format, Output, note, show_one
 from lakewarden.daemon.cli.output import show as show_rows
+from lakewarden.daemon.cli.terminal import printable
 from lakewarden.daemon.events import events_on_record
 from lakewarden.daemon.lineage import named_edges
 from lakewarden.daemon.lineage_views import as_dot, as_mermaid, as_tree
@@ -66,7 +67,7 @@ def show(
             show_one({"table_id": row.table_id, "name": row.name, "edges": edges}, format=Format.JSON)
             return
     for line in lines:
-        typer.echo(line)
+        typer.echo(printable(line))
     if not edges:
         note(
             "No lineage is on record; the daemon writes it down when it sees a table move. A plan reads the logs too."

@@ -14,6 +14,8 @@ from typing import Annotated, Any
 import typer
 import yaml
 
+from lakewarden.daemon.cli.terminal import printable
+
 __all__ = ["Format", "Output", "human_bytes", "human_time", "note", "plain", "show", "show_one"]
 
 
@@ -76,7 +78,7 @@ def show_one(row: Any, *, format: Format) -> None:
 
 def note(text: str) -> None:
     """A remark for people, on stderr."""
-    typer.echo(text, err=True)
+    typer.echo(printable(text), err=True)
 
 
 def human_bytes(size: int | None) -> str:
@@ -97,6 +99,10 @@ def human_time(text: str | None) -> str:
 
 
 def _cell(column: str, value: Any) -> str:
+    return printable(_text(column, value), keep="")
+
+
+def _text(column: str, value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, bool):

@@ -9,6 +9,7 @@ import typer
 
 from lakewarden.catalog.access import Actor
 from lakewarden.daemon.cli.output import Format, show_one
+from lakewarden.daemon.cli.terminal import printable
 from lakewarden.jobs.rollback.details import Details
 from lakewarden.jobs.rollback.next_steps import NextStep, next_steps
 from lakewarden.jobs.rollback.render import as_mermaid
@@ -46,9 +47,9 @@ def show_plan(
     if mermaid:
         typer.echo(as_mermaid(told.plan))
     elif output is Format.TABLE:
-        typer.echo(as_text(told.plan, told.details, told.steps(), told.actor))
+        typer.echo(printable(as_text(told.plan, told.details, told.steps(), told.actor)))
         for one in diffs():
-            typer.echo("\n" + "\n".join(as_lines(one)))
+            typer.echo(printable("\n" + "\n".join(as_lines(one))))
     else:
         plan = with_details(told.plan, told.details, told.steps(), told.actor)
         show_one({**plan, "diffs": [json_of(one) for one in diffs()]}, format=output)
