@@ -40,7 +40,8 @@ def _set(bits: pa.Array) -> pa.Array:
 def waves_of(upstream: Mapping[str, Sequence[str]]) -> Mapping[str, int]:
     """The wave of each table: 0 for those without upstream among them, else one after the last of these.
 
-    Tables that read one another share what is left of the order: the one with the fewest open inputs goes first.
+    Tables that read one another share what is left of the order: the one with the fewest open inputs goes first. What was
+    only derived from such a circle still comes after it.
     """
     readers: dict[str, list[str]] = defaultdict(list)
     for table, of in upstream.items():
@@ -56,8 +57,10 @@ def waves_of(upstream: Mapping[str, Sequence[str]]) -> Mapping[str, int]:
     number = 0
     while len(waves) < len(upstream):
         if not ready:
-            left = (table for table in upstream if table not in waves)
-            ready = [min(left, key=lambda table: (open_inputs[table], table))]
+            left = upstream.keys() - waves.keys()
+            ready = [
+                min(_first_circle(upstream, readers, left), key=lambda table: (open_inputs[table], table))
+            ]
         waves.update(dict.fromkeys(ready, number))
         following = set()
         for table in ready:
@@ -67,3 +70,24 @@ def waves_of(upstream: Mapping[str, Sequence[str]]) -> Mapping[str, int]:
                     following.add(reader)
         ready, number = sorted(following), number + 1
     return waves
+
+
+def _first_circle(
+    upstream: Mapping[str, Sequence[str]], readers: Mapping[str, Sequence[str]], left: set[str]
+) -> set[str]:
+    """Tables of those left that read one another and nothing else that is left."""
+    one = min(left)
+    while True:
+        before, after = _reached(one, upstream, left), _reached(one, readers, left)
+        if before <= after:
+            return before
+        one = min(before - after)
+
+
+def _reached(start: str, edges: Mapping[str, Sequence[str]], within: set[str]) -> set[str]:
+    found, todo = {start}, [start]
+    while todo:
+        new = {one for one in edges.get(todo.pop(), ()) if one in within} - found
+        found |= new
+        todo += new
+    return found
