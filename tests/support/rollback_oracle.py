@@ -107,11 +107,13 @@ def lost_between(events: list[Event], target: int | None, named: int | None) -> 
     head = len(events) - 1
     if target is None or target == head:
         return set()  # what was never clean keeps its data
-    kept = set(_way_back(events, target))
+    rows = set(_held(events, head)) - set(_held(events, target))
+    columns = set(_shaping(events, head)) - set(_way_back(events, target))
     return {
         version
-        for version in set(_held(events, head)) - kept
-        if _can_be_missed(events[version], asked=named is not None and version > named)
+        for version in _way_back(events, head)
+        if version in (columns if events[version].kind is Kind.SCHEMA else rows)
+        and _can_be_missed(events[version], asked=named is not None and version > named)
     }
 
 
@@ -128,6 +130,16 @@ def _held(events: list[Event], version: int) -> list[int]:
     for one in _way_back(events, version):
         way.append(one)
         if events[one].kind in FRESH and not _read_what_was_there(events[one]):
+            break
+    return way
+
+
+def _shaping(events: list[Event], version: int) -> list[int]:
+    """The way back as far as columns may have come along it: to a table made anew."""
+    way = []
+    for one in _way_back(events, version):
+        way.append(one)
+        if events[one].kind is Kind.REPLACE:
             break
     return way
 
