@@ -20,6 +20,7 @@ __all__ = [
     "parse_bytes",
     "parse_seconds",
     "parse_share",
+    "sentence",
 ]
 
 MINUTE: Final = 60
@@ -94,6 +95,11 @@ def about_bytes(size: float) -> str:
 def count_of(count: int, noun: str) -> str:
     """`1 file`, `412 files`, `1,200 files`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def sentence(text: str) -> str:
+    """The text with a full stop, which a message of somebody else's may have already."""
+    return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
 def _scaled(text: str, units: Mapping[str, float]) -> float | None:

@@ -14,6 +14,7 @@ from lakewarden.catalog.rollbacks import Hold
 from lakewarden.catalog.scopes import Governed
 from lakewarden.catalog.state.base import RunRequest
 from lakewarden.catalog.storage import is_inside
+from lakewarden.catalog.units import sentence
 from lakewarden.daemon.memory import Memory
 from lakewarden.daemon.wiring import Services
 from lakewarden.jobs.actions import (
@@ -81,7 +82,7 @@ def order_run(services: Services, row: TableRow, order: Order, *, actor: Actor) 
 def _refuse(row: TableRow, governed: Governed, rollback: Hold | None, action: Action) -> None:
     if row.state is not TableState.ACTIVE and action is not Action.CONVERT:
         raise PreconditionError(
-            f"{row.name} is {row.state}: {row.state_reason}.", hint="See `lakewarden why`."
+            sentence(f"{row.name} is {row.state}: {row.state_reason}"), hint="See `lakewarden why`."
         )
     if governed.paused is not None:
         raise PreconditionError(

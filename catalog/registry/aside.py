@@ -11,6 +11,7 @@ from lakewarden.catalog.identity import INDEX_COLUMNS, check_nesting
 from lakewarden.catalog.model import TableRow, TableState
 from lakewarden.catalog.registry.desk import GONE, Desk, refuse_taken, row_of, without
 from lakewarden.catalog.system.base import TABLES, Rows, SystemStore
+from lakewarden.catalog.units import sentence
 
 __all__ = ["is_aside", "release", "set_aside", "take_in"]
 
@@ -68,7 +69,7 @@ def take_in(
             return [_touched(row, clock, actor)] if begun else []
         if row.state in (TableState.PURGING, TableState.PURGED):
             raise PreconditionError(
-                f"{row.name} is {row.state}: {row.state_reason}.",
+                sentence(f"{row.name} is {row.state}: {row.state_reason}"),
                 hint="`lakewarden tables undrop` stops that.",
             )
         back = taken_in(row)

@@ -22,6 +22,7 @@ from lakewarden.catalog.places import resolve
 from lakewarden.catalog.reach import with_reach
 from lakewarden.catalog.registry.desk import Desk, Registered, free_name, known, row_of, wanted_name
 from lakewarden.catalog.system.base import TABLES, Rows
+from lakewarden.catalog.units import sentence
 
 __all__ = ["register"]
 
@@ -89,7 +90,7 @@ def _moved(desk: Desk, row: TableRow, location: str, actor: Actor, *, told: bool
     require(actor, Deed.REGISTER, row)
     if row.state is TableState.PURGING:
         raise PreconditionError(
-            f"{location} is {row.name}, which was dropped; {row.state_reason}.",
+            sentence(f"{location} is {row.name}, which was dropped; {row.state_reason}"),
             hint=f"`lakewarden tables undrop {row.table_id}` first, then register it here.",
         )
     old = row.location or ""

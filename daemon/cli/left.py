@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from lakewarden.catalog.units import sentence
 from lakewarden.daemon.cli.output import note
 from lakewarden.daemon.leaving import Leaving, Left
 
@@ -35,6 +36,6 @@ def tell_foreseen(one: Leaving) -> None:
 def tell_left(left: Left) -> None:
     """What became of the properties of a table that was dropped."""
     if left.sentence is not None:
-        note(f"{left.row.name}: properties {left.sentence}.")
+        note(sentence(f"{left.row.name}: properties {left.sentence}"))
     if left.owed is not None:
         note(f"{left.row.name} was dropped, but its properties are not given back yet: {left.owed}")
