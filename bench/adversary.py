@@ -1,4 +1,4 @@
-"""`python -m bench.adversary [--quick] [--minutes N] [--seed S] [--replay SEED] -o json`: an adversary at work.
+"""`python -m bench.adversary [--quick] [--minutes N] [--seed S] [--replay SEED] [--themes A,B] -o json`: an adversary at work.
 
 Random histories of commands, cycles, workers, strangers and accidents on real tables, judged after every step
 (docs/development.md, "The adversary"). Then each known hole is opened again by taking its fix out, and the adversary has to
@@ -11,7 +11,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -21,8 +21,9 @@ from typing import Any, Final
 from bench.measure import parser_of
 from support.adversary.game import played, shrunk, told
 from support.adversary.holes import HOLES, Hole, opened
+from support.adversary.rollback_holes import ROLLBACK_HOLES
 from support.adversary.stage import Stage
-from support.adversary.themes import chosen
+from support.adversary.themes import THEMES, chosen
 
 __all__ = ["Tally", "detect", "hunt"]
 
@@ -45,13 +46,15 @@ class Tally:
     findings: list[dict[str, Any]] = field(default_factory=list)
 
 
-def hunt(stage: Stage, seeds: Iterator[int], *, seconds: float) -> Tally:
+def hunt(
+    stage: Stage, seeds: Iterator[int], themes: Sequence[str] = tuple(THEMES), *, seconds: float
+) -> Tally:
     """Play seeds for so long. What is found is shrunk."""
     tally, until = Tally(), time.monotonic() + seconds
     for seed in seeds:
         if time.monotonic() > until:
             break
-        history = played(stage, chosen(seed))
+        history = played(stage, chosen(seed, themes))
         tally.histories += 1
         tally.steps += len(history.steps)
         tally.faults += history.faults
@@ -85,21 +88,26 @@ def main() -> int:
     parser.add_argument(
         "--replay", type=int, metavar="SEED", help="play one seed, shrink what is found, tell it"
     )
+    parser.add_argument(
+        "--themes", default=",".join(THEMES), help="what histories are about, separated by commas"
+    )
     chosen_ = parser.parse_args()
+    themes = tuple(chosen_.themes.split(","))
     with tempfile.TemporaryDirectory(prefix="lakewarden-adversary-") as folder:
         stage = Stage(Path(folder))
         if chosen_.replay is not None:
-            return _replay(stage, chosen_.replay)
+            return _replay(stage, chosen_.replay, themes)
         minutes = chosen_.minutes or (QUICK_MINUTES if chosen_.quick else MINUTES)
-        tally = hunt(stage, count(chosen_.seed), seconds=60 * minutes)
+        tally = hunt(stage, count(chosen_.seed), themes, seconds=60 * minutes)
         tries = QUICK_TRIES if chosen_.quick else TRIES
-        table = [_detection(stage, hole, tries) for hole in HOLES]
+        every = (*HOLES, *ROLLBACK_HOLES)
+        table = [_detection(stage, hole, tries) for hole in every]
     figures = {
         "histories": tally.histories,
         "steps": tally.steps,
         "faults": tally.faults,
         "findings": tally.findings,
-        "holes": len(HOLES),
+        "holes": len(every),
         "detected": sum(one["steps"] is not None for one in table),
         "detection": table,
     }
@@ -108,8 +116,8 @@ def main() -> int:
     return 1 if tally.findings or figures["detected"] != figures["holes"] else 0
 
 
-def _replay(stage: Stage, seed: int) -> int:
-    history = played(stage, chosen(seed))
+def _replay(stage: Stage, seed: int, themes: Sequence[str]) -> int:
+    history = played(stage, chosen(seed, themes))
     print(*told(history), sep="\n", file=sys.stderr)
     if history.findings:
         print(

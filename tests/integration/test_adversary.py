@@ -26,4 +26,5 @@ def _nothing_is_wrong(stage: Stage, seed: int) -> None:
     history = played(stage, chosen(seed, PLAYED))
     if history.findings:
         lines = told(shrunk(stage, history.steps, history.findings[0], seconds=30))
-        pytest.fail("\n".join([f"python -m bench.adversary --replay {seed}", *lines]))
+        command = f"python -m bench.adversary --replay {seed} --themes {','.join(PLAYED)}"
+        pytest.fail("\n".join([command, *lines]))

@@ -4,7 +4,7 @@ import ast
 from pathlib import Path
 
 FOLDER = Path(__file__).parents[1] / "support" / "adversary"
-APART = ("reading", "book", "deletions", "invariants", "stranger")
+APART = ("reading", "book", "deletions", "invariants", "stranger", "rollback_book", "rollback_writes")
 
 
 def test_what_judges_imports_nothing_of_the_product() -> None:

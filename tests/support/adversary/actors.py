@@ -35,11 +35,13 @@ class Said:
 
 @dataclass
 class Actor:
-    """Somebody who does one thing, in a thread: `stop` at that many failpoints. `point` is where it stands."""
+    """Somebody who does one thing, in a thread: `stop` at that many failpoints, of those whose names begin with `of`. `point`
+    is where it stands."""
 
     name: str
     do: Callable[[], Said]
     stop: int = 0
+    of: str = ""
     then: Callable[[Said], None] = lambda said: None
     full_after: int | None = None
     point: str | None = None
@@ -50,7 +52,7 @@ class Actor:
     reached: list[str] = field(default_factory=list)
     since: float = 0.0
     looks: int = 0
-    """How often it has looked in this turn whether what it waits for has ended."""
+    """How often it has looked in this turn at a run that nobody works on."""
     _turn: threading.Event = field(default_factory=threading.Event)
     _rest: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
@@ -81,8 +83,9 @@ class Actor:
 
     def at(self, point: str) -> None:
         """It has come to a failpoint."""
-        self.reached.append(point)
-        if self.stop and len(self.reached) == self.stop:
+        if point.startswith(self.of):
+            self.reached.append(point)
+        if point.startswith(self.of) and self.stop and len(self.reached) == self.stop:
             self.point = point
             self._turn.clear()
             self._rest.set()

@@ -28,6 +28,8 @@ DAY = 86400.0
 DEFAULTS = {"rollback.promise": 7 * DAY, "vacuum.retention": 7 * DAY, "log.retention": 30 * DAY}
 UNSET = {FILES_FOR: 7 * DAY, LOG_FOR: 30 * DAY}
 OF_PROPERTY = {FILES_FOR: "vacuum.retention", LOG_FOR: "log.retention"}
+LONGEST = 36_500 * DAY
+"""No retention counts as longer."""
 SLACK = timedelta(seconds=5)
 
 
@@ -211,7 +213,7 @@ class Book:
 
     def window(self, table: Table, name: str) -> timedelta:
         """How long files (or log entries) of the past have to stay: the longest of what is asked for."""
-        own = seconds_of(table.now.properties.get(name)) or UNSET[name]
+        own = min(seconds_of(table.now.properties.get(name)) or UNSET[name], LONGEST)
         if table.facts is None or table.facts.state != "active":
             return timedelta(seconds=own)
         key = OF_PROPERTY[name]

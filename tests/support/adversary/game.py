@@ -60,6 +60,7 @@ def _unfinished(world: World) -> Iterator[Finding]:
     for run in world.stage.services().queue.unfinished():
         if run.state != "queued":
             yield Finding("ends", run.request.name, f"its {run.request.action} is {run.state} for ever")
+    yield from world.rewinds.unfinished()
 
 
 def shrunk(stage: Stage, steps: Sequence[Step], finding: Finding, *, seconds: float = 60.0) -> History:
@@ -96,11 +97,13 @@ def told(history: History) -> list[str]:
 
 def _words(step: Step) -> str:
     name, x, y, fault = step
-    struck = (
-        ""
-        if not fault
-        else f" [full disk at write {fault - 100}]"
-        if fault > 100
-        else (f" [stands still at point {fault}]" if fault > 0 else f" [killed at point {-fault}]")
-    )
-    return f"{name}({x}, {y}){struck}"
+    return f"{name}({x}, {y}){_struck(fault)}"
+
+
+def _struck(fault: int) -> str:
+    if not fault:
+        return ""
+    if 100 < fault <= 200:
+        return f" [full disk at write {fault - 100}]"
+    of = " of its rollback" if abs(fault) > 200 else ""
+    return f" [{'stands still' if fault > 0 else 'killed'} at point {abs(fault) % 200}{of}]"

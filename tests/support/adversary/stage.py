@@ -51,29 +51,47 @@ FLAGS: Final = {
     "sweep.checks_every": "30 s",
 }
 _SOON: Final = timedelta(seconds=0.3)
-_PATIENCE: Final = 1.5
-_LOOKS: Final = 30
-"""Seconds and looks after which somebody who waits at a command presses Ctrl-C: on a machine that is busy looks take long."""
+_STEP: Final = timedelta(seconds=5)
+"""What goes by in the world at each look of somebody who waits for a lease to end."""
+_PATIENCE: Final = 300
+"""Looks at a run that nobody works on after which somebody who waits presses Ctrl-C."""
 
 
 class _Queue:
-    """The queue as one actor has it: dead, it does nothing any more; tired of waiting, it presses Ctrl-C."""
+    """The queue as one actor has it: dead, it does nothing any more; standing, neither does what waits in it; tired of
+    waiting, it presses Ctrl-C. While somebody waits for a run, time goes by in the world, not in the test."""
 
-    def __init__(self, queue: Any, actor: Actor | None) -> None:
-        self._queue, self._actor = queue, actor
+    def __init__(self, stage: "Stage", queue: Any, actor: Actor | None) -> None:
+        self._stage, self._queue, self._actor = stage, queue, actor
 
     def __getattr__(self, name: str) -> Any:
         actor = self._actor
         if actor is not None:
             here.actor = here.actor or actor
+            while (actor.is_here or name == "heartbeat") and actor.point and not actor.dead:
+                time.sleep(0.02)
             if actor.dead:
                 raise Killed
-            actor.looks += name == "get"
-            waits = actor.looks > _LOOKS and time.monotonic() - actor.since > _PATIENCE
-            tired = actor.interrupts or waits
+            tired = actor.interrupts or actor.looks > _PATIENCE
             if name == "get" and tired and actor.is_here and not actor.point:
                 raise KeyboardInterrupt
+            if name == "get" and actor.is_here:
+                return self._awaited
+            if name == "unfinished" and actor.name.startswith("rollback"):
+                return self._in_the_way
         return getattr(self._queue, name)
+
+    def _in_the_way(self) -> Any:
+        runs = self._queue.unfinished()
+        for one in runs:
+            self._stage.wait_for(one, self._actor)
+        return runs
+
+    def _awaited(self, run_id: str) -> Any:
+        run = self._queue.get(run_id)
+        if run is not None and run.state != "finished":
+            self._stage.wait_for(run, self._actor)
+        return run
 
 
 class _Services(Services):
@@ -90,7 +108,11 @@ class _Services(Services):
     def _watched(self) -> Any:
         made = self.__dict__.get("_made")
         if made is None:
-            made = self.__dict__["_made"] = _Queue(Services.queue.func(self), self.actor)  # type: ignore[attr-defined]  # cached_property
+            made = self.__dict__["_made"] = _Queue(
+                self.stage,
+                Services.queue.func(self),  # type: ignore[attr-defined]  # cached_property
+                self.actor,
+            )
         return made
 
     @contextmanager
@@ -128,6 +150,7 @@ class Stage:
         self.frozen: list[Actor] = []
         self.dead: list[Actor] = []
         self.acting: Actor | None = None
+        self.hired: dict[str, Actor] = {}
         self._service: Service | None = None
         _prepare()
         Stage._current = self
@@ -137,6 +160,7 @@ class Stage:
         template = self.folder / "template"
         self._service = None
         self.offset = timedelta(0)
+        self.hired = {}
         for path in (self.home, self.lake):
             shutil.rmtree(path, ignore_errors=True)
         if not template.exists():
@@ -163,12 +187,26 @@ class Stage:
     def runner(self, actor: Actor | None) -> Runner:
         """A worker's runner, as a worker process makes it, on our engine and clock."""
         services = self.services(actor)
-        config = read_config(worker_config(services.settings, actor.name if actor else "worker"))
+        name = f"{actor.name if actor else 'worker'} {len(self.hired)}"
+        if actor is not None:
+            self.hired[name] = actor
+        config = read_config(worker_config(services.settings, name))
         engine: Any = PlainEngine(services.clock)
         made = worker._runner(config, engine)
         journal: Any = made.rollbacks
         rollbacks = None if journal is None else replace(journal, patience=_SOON)
         return replace(made, queue=services.queue, rollbacks=rollbacks, monotonic=_monotonic)
+
+    def wait_for(self, run: Any, actor: Actor | None) -> None:
+        """Whoever has the word waits for a run: if nobody works on it now, for a lease or a pause to end, time goes by."""
+        if actor is None or self.acting is not actor:
+            return
+        holder = self.hired.get(run.worker or "")
+        gone = holder is not None and (holder.dead or holder.point is not None)
+        actor.looks = 0 if holder is actor else actor.looks + 1
+        pausing = run.state == "queued" and (run.request.not_before or self.now()) > self.now()
+        if gone or pausing:
+            self.offset += _STEP
 
     def command(self, *words: str, name: str | None = None) -> Actor:
         """A command, not begun yet."""
@@ -327,6 +365,7 @@ def _prepare() -> None:
     configure(level="critical", format="json")
     for module, name, value in (
         (follow, "_POLL_SECONDS", 0.004),
+        (follow, "_REAP_SECONDS", 0.02),
         (rollback, "_POLL", 0.01),
         (rollback, "_ENDING", 0.2),
         (rollback, "_PATIENCE", 0.3),

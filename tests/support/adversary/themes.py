@@ -9,12 +9,12 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from support.adversary import deeds, happenings
+from support.adversary import deeds, happenings, rollback_moves
 from support.adversary.moves import MOVES, Step
 
-__all__ = ["PLAYED", "THEMES", "Theme", "chosen"]
+__all__ = ["PLAYED", "ROLLBACKS", "THEMES", "Theme", "chosen"]
 
-_KNOWN = (deeds, happenings)
+_KNOWN = (deeds, happenings, rollback_moves)
 """They enter their moves into the table when they are imported."""
 _LEFT_OUT = 0.3
 _FAULTY = 0.15
@@ -75,7 +75,7 @@ THEMES = {
 THEMES["everything"] = Theme(
     begins=_BORN,
     decides=tuple(one for theme in THEMES.values() for one in theme.decides),
-    meanwhile=" ".join(f"{name}*{move.weight}" for name, move in MOVES.items()),
+    meanwhile=" ".join(f"{name}*{move.weight}" for name, move in MOVES.items() if move.weight),
     acts=tuple(one for theme in THEMES.values() for one in theme.acts),
 )
 PLAYED = tuple(THEMES)
@@ -119,6 +119,41 @@ THEMES |= {
         acts=("cycle work", "wait:0 cycle work cycle work", "cycle work! wake", "order:5 work"),
     ),
 }  # fmt: skip
+_OTHERS = tuple(THEMES)
+THEMES |= {
+    "agreeing": Theme(
+        begins="found:0 found:0 load",
+        decides=("load cascade", "load make_from cascade", "load make_from append cascade", "load make_from note cascade",
+                 "make_from mark make_from cascade", "load make_from restore cascade"),
+        meanwhile="make_from*4 load*3 note*2 append*2 delete overwrite restore replace optimize recreate found hold pause",
+        acts=("apply_cascade", "apply_cascade", "apply_cascade undo_cascade", "work apply_cascade undo_cascade"),
+    ),
+    "interrupted": Theme(
+        begins="found:0 found:0 load make_from",
+        decides=("load make_from cascade apply_cascade!205", "load make_from cascade apply_cascade!206",
+                 "load make_from cascade apply_cascade!204", "load make_from load cascade apply_cascade!207",
+                 "load make_from cascade apply_cascade!", "load make_from cascade apply_cascade!208"),
+        meanwhile="load*4 make_from*6 append note restore recreate wait:0 cycle work hold pause",
+        acts=("resume_cascade undo_cascade", "resume_cascade undo_cascade", "resume_cascade wake undo_cascade",
+              "wake undo_cascade", "undo_cascade wake", "wake resume_cascade undo_cascade",
+              "wait:0 cycle work undo_cascade", "undo_cascade!203 load wake resume_cascade"),
+    ),
+    "emptying": Theme(
+        begins="found:0 found:0 load make_from",
+        decides=("load make_from empty empty cascade", "load empty empty cascade",
+                 "load make_from empty:1 empty cascade", "load make_from load empty make_from cascade"),
+        meanwhile="load*2 make_from empty*3 note optimize",
+        acts=("apply_cascade", "apply_cascade", "apply_cascade undo_cascade"),
+    ),
+    "recording": Theme(
+        begins="found:0 load",
+        decides=("replace", "recreate", "spoil", "spoil_policy", "replace sweep load", "recreate sweep replace", "load sweep spoil"),
+        meanwhile="load*3 found:0 make_from*2 replace*2 recreate*2 note append restore wait:0 ask trespass spoil spoil_policy",
+        acts=("sweep", "sweep", "sweep ask", "cycle! sweep", "sweep work sweep", "trespass sweep"),
+    ),
+}  # fmt: skip
+ROLLBACKS = tuple(one for one in THEMES if one not in _OTHERS)
+"""About what is rewound, and about bad values."""
 
 
 def chosen(seed: int, themes: Sequence[str] = tuple(THEMES)) -> list[Step]:

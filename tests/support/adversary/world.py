@@ -11,6 +11,7 @@ from support.adversary import deletions
 from support.adversary.book import Book, Facts, Table
 from support.adversary.invariants import Finding, Judge
 from support.adversary.reading import versions_of
+from support.adversary.rollback_book import RollbackBook
 from support.adversary.stage import Actor, Said, Stage
 from support.adversary.stranger import Stranger
 
@@ -25,6 +26,7 @@ class World:
     def __init__(self, stage: Stage) -> None:
         self.stage, self.book, self.stranger = stage, Book(), Stranger()
         self.judge = Judge(self.book)
+        self.rewinds = RollbackBook(self.book, stage.home / "system")
         self.findings: list[Finding] = []
         self.faults = 0
         self.plans: list[tuple[str, Table, int, int]] = []
@@ -72,12 +74,15 @@ class World:
     def settle_strange(self) -> None:
         """After a stranger's step: what is missing now is his doing."""
         self.findings += self.judge.world(self.stage.now(), ours=False)
+        self.findings += self.rewinds.catch_up()
 
     def act(self, actor: Actor, fault: int = 0) -> Said | None:
         """An actor's turn. `fault`: 0 none; n stands still at the n-th failpoint; -n is killed there; 100 + n finds the disk
-        full at its n-th write. Returns what it said; None if it did not come to its end."""
-        self._full = fault - 100 if fault > 100 else 0
-        actor.stop = 0 if fault > 100 else abs(fault)
+        full at its n-th write; 200 + n and -200 - n count a rollback's failpoints alone. Returns what it said; None if it did
+        not come to its end."""
+        full = 100 < fault <= 200
+        self._full = fault - 100 if full else 0
+        actor.stop, actor.of = (0 if full else abs(fault) % 200), ("rollback." if abs(fault) > 200 else "")
         self.stage.take(actor)
         self._full = 0
         if actor.point is not None:
@@ -87,7 +92,7 @@ class World:
         self.after()
         if actor.hangs:
             self.findings.append(Finding("ends", "world", f"{actor.name} hangs after {actor.reached[-1:]}"))
-        if actor.said is not None and actor.said.code == 70 and fault <= 100:
+        if actor.said is not None and actor.said.code == 70 and not full:
             self.findings.append(Finding("crash", "world", f"{actor.name} ends with {actor.said.err[-900:]}"))
         self.said = f"{actor.name} at {actor.point}" if actor.point else f"{actor.name}"
         if actor.point is None and actor.said is not None:
@@ -99,6 +104,7 @@ class World:
         """After a step of the product's: judge."""
         self.stamp()
         self.findings += self.judge.world(self.stage.now(), ours=True)
+        self.findings += self.rewinds.look()
         self.catalogue()
 
     def command(
