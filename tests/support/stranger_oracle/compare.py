@@ -29,7 +29,7 @@ def differences(
     for name in sorted(set(tables) & set(said)):
         one, mine = tables[name], said[name]
         yield from _versions(name, one, mine, question)
-        yield from _lost(name, one, mine, agreed)
+        yield from _lost(name, one, mine)
         yield from _reads(name, one, mine)
         waits = _waits(world, question, name, mine) and not cascade
         if bool(one["waits"]) != waits:
@@ -47,7 +47,7 @@ def differences(
 def blockers(name: str, mine: Answer, agreed: frozenset[str]) -> set[str]:
     """What keeps a table from going back that nobody has agreed to."""
     found = set()
-    if any(not {f"keep_unknown={name}@{one}", f"lose_unknown={name}@{one}"} & agreed for one in mine.unknown):
+    if mine.asked:
         found.add("unknown")
     if mine.to is None:
         return found | (
@@ -56,8 +56,7 @@ def blockers(name: str, mine: Answer, agreed: frozenset[str]) -> set[str]:
             else {"born_tainted"}
         )
     again = set(mine.reapplied) if "reapply" in agreed else set()
-    unknown = {one for one in mine.unknown_lost if f"keep_unknown={name}@{one}" in agreed}
-    lost = (set(mine.clean_lost) | set(mine.columns_lost) | unknown) - again
+    lost = {*mine.clean_lost, *mine.columns_lost, *mine.unknown_lost} - again
     if any(f"collateral={name}@{one}" not in agreed for one in lost):
         found.add("collateral")
     return found
@@ -75,15 +74,14 @@ def _versions(name: str, one: dict[str, Any], mine: Answer, question: Question) 
         yield f"{name} unknown: {one['unknown']}, not {list(mine.unknown)}"
 
 
-def _lost(name: str, one: dict[str, Any], mine: Answer, agreed: frozenset[str]) -> Iterator[str]:
+def _lost(name: str, one: dict[str, Any], mine: Answer) -> Iterator[str]:
     content = [lost for lost in one["collateral"] if lost["touch"] == "content"]
     clean = sorted(lost["version"] for lost in content if not lost["unknown"])
     if mine.to is not None and clean != sorted(mine.clean_lost):
         yield f"{name} clean and lost: {clean}, not {list(mine.clean_lost)}"
     unknown = sorted(lost["version"] for lost in content if lost["unknown"])
-    kept = [version for version in mine.unknown_lost if f"keep_unknown={name}@{version}" in agreed]
-    if mine.to is not None and unknown != sorted(kept):
-        yield f"{name} unknown, kept and lost: {unknown}, not {kept}"
+    if mine.to is not None and unknown != sorted(mine.unknown_lost):
+        yield f"{name} unknown, kept and lost: {unknown}, not {list(mine.unknown_lost)}"
     columns = sorted(lost["version"] for lost in one["collateral"] if lost["touch"] == "schema")
     if mine.to is not None and columns != sorted(mine.columns_lost):
         yield f"{name} columns lost: {columns}, not {list(mine.columns_lost)}"

@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -179,7 +179,8 @@ def _consents(
         name = names.get(table, table)
         found |= {f"{kind}={name}@{one}" for one in _spread(versions)} if at else {f"{kind}={name}"}
     lost = frozenset(_place(one) for one in found if one.startswith("lose_unknown="))
-    return Question(seeds=question.seeds, named=question.named, to=question.to, lost=lost), frozenset(found)
+    kept = frozenset(_place(one) for one in found if one.startswith("keep_unknown="))
+    return replace(question, lost=lost, kept=kept), frozenset(found)
 
 
 def _place(consent: str) -> Place:

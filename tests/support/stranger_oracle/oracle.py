@@ -22,6 +22,7 @@ class Question:
     named: str | None = None  # the table that was asked to go to `to`
     to: int | None = None
     lost: frozenset[Place] = frozenset()  # --consent lose_unknown=...
+    kept: frozenset[Place] = frozenset()  # --consent keep_unknown=...
     lose_all: bool = False  # --consent lose_unknown
 
 
@@ -33,6 +34,7 @@ class Answer:
     to: int | None
     tainted: tuple[int, ...]
     unknown: tuple[int, ...]
+    asked: tuple[int, ...]  # of unknown, what nobody has agreed to
     clean_lost: tuple[int, ...]
     unknown_lost: tuple[int, ...]
     columns_lost: tuple[int, ...]
@@ -50,7 +52,7 @@ def answer(world: World, question: Question) -> dict[str, Answer]:
     while True:
         judge = _Judge(world, question, seeds)
         said = judge.answers()
-        more = {(name, version) for name, one in said.items() for version in one.unknown}
+        more = {(name, version) for name, one in said.items() for version in one.asked}
         if not question.lose_all or not more:
             return said
         seeds |= more
@@ -72,19 +74,32 @@ class _Judge:
         self.columns = cache(self._columns)
 
     def answers(self) -> dict[str, Answer]:
-        touched = {name for name in self.world.tables if self.tainted(name)}
         named = {self.question.named} if self.question.named is not None else set()
-        asked = touched | named | {name for name, on in self.world.depends.items() if touched & set(on)}
-        said = {name: self.about(name) for name in sorted(asked)}
-        return {name: one for name, one in said.items() if name in touched | named or one.unknown}
+        wide, left = self.doubted(frozenset()), self.doubted(self.question.kept)
+        said = {name: self.about(name, wide, left) for name in sorted(self.world.tables)}
+        return {name: one for name, one in said.items() if one.tainted or name in named or one.unknown}
 
-    def about(self, name: str) -> Answer:
+    def doubted(self, kept: frozenset[Place]) -> "_Judge":
+        """The same if every commit is a seed that may be tainted though nobody knows: the unknown ones of tables that the taint
+        touches and of those that declare to depend on one; what they taint touches further tables, until nothing is added."""
+        wide = self
+        while True:
+            touched = {name for name in self.world.tables if wide.tainted(name)}
+            touched |= {name for name, on in self.world.depends.items() if touched & set(on)}
+            unknown = {(name, one) for name in touched for one, _ in enumerate(self.world.tables[name])}
+            more = {one for one in unknown - kept if self.nobody_knows(*one)} - wide.seeds
+            if not more:
+                return wide
+            wide = _Judge(self.world, self.question, wide.seeds | more)
+
+    def about(self, name: str, wide: "_Judge", left: "_Judge") -> Answer:
         head = len(self.world.tables[name]) - 1
         to = self.target(name, head)
         gone = self.held(name, head) - (self.held(name, to) if to is not None else self.held(name, head))
         lost = [one for one in sorted(gone) if not self.bad(name, one) and self.at(name, one).moved]
         kept = self.held(name, head) | (self.held(name, to) if to is not None else frozenset())
-        unknown = [one for one in sorted(kept) if self.nobody_knows(name, one)]
+        unknown = [one for one in sorted(kept) if wide.bad(name, one) and not self.bad(name, one)]
+        asked = [one for one in unknown if left.bad(name, one)]
         columns = self.columns(name, head) - (
             self.columns(name, to) if to is not None else self.columns(name, head)
         )
@@ -93,8 +108,9 @@ class _Judge:
             to=to,
             tainted=tuple(self.tainted(name)),
             unknown=tuple(unknown),
-            clean_lost=tuple(one for one in lost if self.known(name, one)),
-            unknown_lost=tuple(one for one in lost if not self.known(name, one)),
+            asked=tuple(asked),
+            clean_lost=tuple(one for one in lost if one not in unknown),
+            unknown_lost=tuple(one for one in lost if one in unknown and one not in asked),
             columns_lost=()
             if name == self.question.named and to == self.question.to
             else tuple(sorted(columns)),
@@ -115,9 +131,11 @@ class _Judge:
         return self.at(name, version).makes_rows and bool(self.sources(name, version))
 
     def _changes(self, name: str, version: int) -> bool:
-        """Whether the rows that a commit put there are tainted: those of a merge are made from what was there."""
-        made_over = self.at(name, version).kind is Kind.CHANGE
-        return self.bad(name, version) or (made_over and self.content(name, version - 1))
+        """Whether what a commit changed is tainted. Anything but an append says by its changes what was there before, too."""
+        commit = self.at(name, version)
+        if commit.kind in (Kind.CHANGE, Kind.OVERWRITE, Kind.RESTORE):
+            return self.content(name, version) or self.content(name, version - 1)
+        return self.bad(name, version)
 
     def _content(self, name: str, version: int) -> bool:
         """Whether what the table holds at this version is tainted."""
@@ -184,7 +202,7 @@ class _Judge:
     def comes_again(self, name: str, version: int, to: int, head: int) -> bool:
         """Whether a lost commit is an append of which head has all files, written with the target's columns."""
         commit = self.at(name, version)
-        blind = commit.kind is Kind.APPEND and not commit.own and self.known(name, version)
+        blind = commit.kind is Kind.APPEND
         whole = commit.paths <= self.at(name, head).live
         return blind and whole and self.columns(name, version) == self.columns(name, to)
 
