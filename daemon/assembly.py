@@ -6,9 +6,11 @@ import threading
 import uuid
 from functools import partial
 
+from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.lineage.harvest import StreamHarvest
 from lakewarden.catalog.lineage.notes import StreamNotes
 from lakewarden.catalog.spool import Spool, drain
+from lakewarden.catalog.system.base import SystemStore
 from lakewarden.daemon.care import Caretaker
 from lakewarden.daemon.cycle import Cycle, CycleParts, go_on
 from lakewarden.daemon.discover import candidates
@@ -148,9 +150,7 @@ def _cycle(
             ),
             recorder=recorder,
             ears=_ears(services, memory),
-            caretaker=Caretaker(
-                store=store, memory=memory, recorder=recorder, clock=clock, standings=StoredStandings(store)
-            ),
+            caretaker=_caretaker(store, memory, recorder, clock),
             desk=services.desk,
             metrics=metrics,
             budget=services.budget,
@@ -189,3 +189,8 @@ def _clerk(services: Services, memory: Memory, harvest: StreamHarvest) -> Stream
         readers=services.readers,
         clock=services.clock,
     )
+
+
+def _caretaker(store: SystemStore, memory: Memory, recorder: Recorder, clock: Clock) -> Caretaker:
+    standings = StoredStandings(store)
+    return Caretaker(store=store, memory=memory, recorder=recorder, clock=clock, standings=standings)
