@@ -10,8 +10,8 @@ import typer
 
 from lakewarden import __version__
 from lakewarden.catalog.errors import ExitCode, LakewardenError, UnavailableError, UsageError
+from lakewarden.daemon.cli.format import for_people, tell_error
 from lakewarden.daemon.cli.lazy import Lazily, LazyGroup
-from lakewarden.daemon.cli.terminal import printable
 
 __all__ = ["COMMANDS", "app", "run"]
 
@@ -67,6 +67,7 @@ def run() -> None:
     """Run the command line; every `LakewardenError` becomes one sentence, a hint and its exit code. So does what the
     operating system refuses: a full disk, a folder that cannot be written."""
     _print_what_can_be_printed()
+    for_people()
     try:
         _check_arguments(sys.argv[1:])
         app()
@@ -87,9 +88,7 @@ def run() -> None:
 
 
 def _told(error: LakewardenError) -> ExitCode:
-    typer.echo(printable(f"Error: {error}"), err=True)
-    if error.hint:
-        typer.echo(printable(f"Hint: {error.hint}"), err=True)
+    tell_error(error)
     return error.exit_code
 
 

@@ -9,26 +9,15 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 import yaml
 
+from lakewarden.daemon.cli.format import Format, Output
 from lakewarden.daemon.cli.terminal import printable
 
 __all__ = ["Format", "Output", "human_bytes", "human_time", "note", "plain", "show", "show_one"]
-
-
-class Format(StrEnum):
-    """How results are printed."""
-
-    TABLE = "table"
-    JSON = "json"
-    YAML = "yaml"
-    CSV = "csv"
-
-
-Output = Annotated[Format, typer.Option("--output", "-o", help="How to print the result.")]
 
 
 def plain(value: Any) -> Any:

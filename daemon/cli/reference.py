@@ -49,7 +49,8 @@ def _cli() -> str:
         "`-o table|json|yaml|csv` chooses the output; JSON stands alone on stdout, remarks go to stderr. Keys are"
     )
     lines.append(
-        "the column names of the system tables. `lakewarden --install-completion` sets up the shell.\n"
+        "the column names of the system tables. With `-o json` an error is one JSON object on stderr: `error`, `hint`\n"
+        "(or null), `exit_code`. `lakewarden --install-completion` sets up the shell.\n"
     )
     lines += [
         "| exit code | meaning |",

@@ -1,5 +1,6 @@
 """The script where its surroundings are hostile: one sentence and a hint, the right exit code, never a traceback."""
 
+import json
 import os
 import signal
 import subprocess
@@ -52,13 +53,22 @@ def sentences(said: "subprocess.CompletedProcess[bytes]") -> list[str]:
 )
 def test_a_full_disk_behind_standard_output(home: Path, arguments: tuple[str, ...]) -> None:
     said = called(home, *arguments, to="/dev/full")
-    assert (said.returncode, sentences(said)) == (
-        1,
-        [
-            "Error: No space left on device.",
-            "Hint: Check disk and permissions, then repeat the command.",
-        ],
-    )
+    problem, hint = "No space left on device.", "Check disk and permissions, then repeat the command."
+    assert said.returncode == 1
+    if "json" in arguments:
+        assert json.loads(said.stderr) == {"error": problem, "hint": hint, "exit_code": 1}
+    else:
+        assert sentences(said) == [f"Error: {problem}", f"Hint: {hint}"]
+
+
+def test_a_program_that_asked_for_json_gets_errors_as_json(home: Path) -> None:
+    said = called(home, "tables", "show", "db.nowhere", "-o", "json")
+    assert said.returncode == 1
+    assert said.stdout == b""
+    told = json.loads(said.stderr)
+    assert told["exit_code"] == 1
+    assert "db.nowhere" in told["error"]
+    assert told["hint"]
 
 
 def test_an_argument_that_is_not_text(home: Path) -> None:
