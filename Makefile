@@ -19,8 +19,8 @@ $(READY): requirements/dev.txt requirements/bootstrap.txt requirements/build.txt
 	@touch $@
 
 jars: $(READY) ## fetch the jars for Spark and for the tests' servers into the user's cache
-	@$(PY) -m lakewarden.jobs.engine.jars
-	@cd tests && ../$(PY) -m support.jars
+	@$(PY) -m lakewarden.jobs.engines.spark.jars
+	@cd tests && ../$(PY) -m support.servers.jars
 
 check: $(READY) ## lint, format, types and the import contracts
 	.venv/bin/ruff check
@@ -48,13 +48,13 @@ bench: $(READY) jars ## run every benchmark and print its figures as JSON
 
 docs: $(READY) ## write the generated pages under docs/reference anew
 	@$(PY) -m lakewarden.daemon.cli.reference docs/reference
-	@$(PY) -m lakewarden.catalog.validation.reference > docs/reference/checks.md
-	@cd tests && ../$(PY) -m support.crash_page > ../docs/reference/crashes.md
+	@$(PY) -m lakewarden.catalog.validation.reference_page > docs/reference/checks.md
+	@cd tests && ../$(PY) -m support.crashes.crash_page > ../docs/reference/crashes.md
 
 lock: $(READY) ## renew the lock files and the hashes of the jars
 	@requirements/lock.sh
-	@$(PY) -m lakewarden.jobs.engine.jars --lock
-	@cd tests && ../$(PY) -m support.jars --lock
+	@$(PY) -m lakewarden.jobs.engines.spark.jars --lock
+	@cd tests && ../$(PY) -m support.servers.jars --lock
 
 clean: ## remove caches, build results and the demo's folder; keep .venv and the jars
 	rm -rf .demo .cache build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from bench.measure import options, report
-from support.soak import Soak
+from support.crashes.soak import Soak
 
 KILLS, QUICK_KILLS = 220, 24
 SEED = 20_261_121

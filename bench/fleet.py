@@ -3,7 +3,7 @@
 import uuid
 from datetime import UTC, datetime, timedelta
 
-from lakewarden.catalog.model import (
+from lakewarden.catalog.model.rows import (
     Dependency,
     PolicySettings,
     Source,

@@ -18,9 +18,9 @@ from typing import Final
 from bench.histories_spark import SparkHistories
 from bench.measure import parser_of, report
 from lakewarden.catalog.errors import LakewardenError
-from lakewarden.daemon.log import configure
-from support.history_runs import Case, Company, local_case
-from support.oracle_cases import Trait, cases, disagreements, traits_of
+from lakewarden.daemon.telemetry.log import configure
+from support.histories.history_runs import Case, Company, local_case
+from support.histories.oracle_cases import Trait, cases, disagreements, traits_of
 
 COUNT, QUICK_COUNT = 300, 40
 PLANS, QUICK_PLANS = 20_000, 2_000

@@ -9,14 +9,14 @@ from typing import Self
 from pyspark.sql import SparkSession
 
 from lakewarden.catalog.clock import SystemClock
-from lakewarden.catalog.storage import StorageOptions
-from lakewarden.daemon.settings import Settings
-from lakewarden.jobs.engine.delta import DeltaEngine
-from support.hdfs import Hdfs, running_hdfs
-from support.history_runs import Case, distant_case
-from support.jars import hdfs_jars
-from support.spark import start_spark
-from support.spark_scribe import GovernedSpark, attached
+from lakewarden.catalog.storage.file_store import StorageOptions
+from lakewarden.daemon.settings.settings import Settings
+from lakewarden.jobs.engines.delta.engine import DeltaEngine
+from support.histories.history_runs import Case, distant_case
+from support.histories.spark_scribe import GovernedSpark, attached
+from support.servers.hdfs import Hdfs, running_hdfs
+from support.servers.jars import hdfs_jars
+from support.servers.spark import start_spark
 
 __all__ = ["SparkHistories"]
 

@@ -20,12 +20,12 @@ from pyspark.sql import SparkSession
 
 import lakewarden
 from bench.measure import Figures, Options, options, report
-from lakewarden.catalog.access import Actor
+from lakewarden.catalog.policy.access import Actor
 from lakewarden.catalog.registry.register import register
-from lakewarden.daemon.setup import initialise
-from lakewarden.daemon.wiring import Services, open_services
-from lakewarden.jobs.engine.session import start_session
-from lakewarden.jobs.engine.settings import SparkSettings
+from lakewarden.daemon.installation.services import Services, open_services
+from lakewarden.daemon.usecases.init import initialise
+from lakewarden.jobs.engines.spark.session import start_session
+from lakewarden.jobs.runs.spark_settings import SparkSettings
 
 __all__ = ["append_overheads", "main"]
 

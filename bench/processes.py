@@ -16,10 +16,10 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from bench.measure import Figures, Options
-from lakewarden.catalog.access import Actor
+from lakewarden.catalog.policy.access import Actor
 from lakewarden.catalog.registry.register import register
-from lakewarden.catalog.system.rows import system_rows
-from lakewarden.daemon.wiring import Services, open_services
+from lakewarden.catalog.system.own_rows import system_rows
+from lakewarden.daemon.installation.services import Services, open_services
 
 __all__ = ["LAKEWARDEN", "commands", "daemon", "environment"]
 

@@ -26,19 +26,19 @@ import pyarrow.compute as pc
 
 from bench.measure import Figures, Options, options, report
 from bench.rollback_apply import SIZES, apply_figures
-from lakewarden.catalog.collecting import uncollected
-from lakewarden.catalog.lineage.build import ROW_COLUMNS, build_graph
-from lakewarden.catalog.lineage.incarnations import Histories
-from lakewarden.catalog.lineage.record import Operation
+from lakewarden.catalog.garbage_collection import uncollected
+from lakewarden.catalog.lineage.graph.build import ROW_COLUMNS, build_graph
+from lakewarden.catalog.lineage.graph.incarnations import Histories
 from lakewarden.catalog.lineage.versions import Effect, Version
-from lakewarden.catalog.model import Confidence, LineageRow
-from lakewarden.catalog.storage import StorageOptions, canonical
-from lakewarden.catalog.system.base import LINEAGE
+from lakewarden.catalog.model.lineage_record import Operation
+from lakewarden.catalog.model.rows import Confidence, LineageRow
+from lakewarden.catalog.storage.file_store import StorageOptions, canonical
+from lakewarden.catalog.system.port import LINEAGE
 from lakewarden.catalog.system.store import DeltaSystemStore
-from lakewarden.jobs.rollback.facts import TableFacts
-from lakewarden.jobs.rollback.plan import plan_rollback
-from lakewarden.jobs.rollback.request import RollbackRequest, ToVersion
-from lakewarden.jobs.rollback.values import RollbackPlan
+from lakewarden.jobs.rollback.plan.facts import TableFacts
+from lakewarden.jobs.rollback.plan.model import RollbackPlan
+from lakewarden.jobs.rollback.plan.planner import plan_rollback
+from lakewarden.jobs.rollback.plan.request import RollbackRequest, ToVersion
 
 EDGES: Final = 1_000_000
 CURVE: Final = (10_000, 100_000)
@@ -48,7 +48,7 @@ REACH: Final = 50
 AT_ONCE: Final = 100_000
 """Rows written in one commit."""
 _AS_A_COMMAND: Final = (
-    "from lakewarden.daemon.sparing import spare_unused_libraries; spare_unused_libraries();"
+    "from lakewarden.daemon.process.spared_libraries import spare_unused_libraries; spare_unused_libraries();"
     "from bench.rollback import main; main()"
 )
 """What the script `lakewarden` does first, too."""
@@ -165,7 +165,7 @@ def table_id(number: int) -> str:
 def planned(home: Path) -> dict[str, float]:
     """One plan from stored rows, with what the logs of all tables said; how much it rewinds, how long what took."""
     begin = time.perf_counter()
-    with uncollected():  # as `jobs/rollback/gather.py` does
+    with uncollected():  # as `jobs/rollback/planning_service.py` does
         rows, plan, built = _plan(home)
     return {
         "plan_edges": rows,

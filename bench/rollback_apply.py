@@ -17,20 +17,20 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.formats.delta.reader import DeltaReader
-from lakewarden.catalog.model import RollbackRow, RollbackState
-from lakewarden.catalog.rollbacks import Rollback
-from lakewarden.catalog.storage import StorageOptions, canonical
-from lakewarden.catalog.system.rows import system_rows
+from lakewarden.catalog.model.rollbacks import Rollback
+from lakewarden.catalog.model.rows import RollbackRow, RollbackState
+from lakewarden.catalog.storage.file_store import StorageOptions, canonical
+from lakewarden.catalog.system.own_rows import system_rows
 from lakewarden.catalog.system.store import DeltaSystemStore
-from lakewarden.jobs.engine.fake import FakeEngine
-from lakewarden.jobs.rollback.act import Hands
-from lakewarden.jobs.rollback.journal import Journal
-from lakewarden.jobs.rollback.request import RollbackRequest
-from lakewarden.jobs.rollback.rows import head_row, next_rows
-from lakewarden.jobs.rollback.saga import Saga
-from lakewarden.jobs.rollback.step import TableStep
-from lakewarden.jobs.rollback.stored import StoredPlan, encode_plan
-from lakewarden.jobs.rollback.values import RollbackPlan
+from lakewarden.jobs.rollback.execute.saga import Saga
+from lakewarden.jobs.rollback.execute.table_steps import Hands
+from lakewarden.jobs.rollback.journal.journal import Journal
+from lakewarden.jobs.rollback.journal.step_rows import head_row, next_rows
+from lakewarden.jobs.rollback.journal.steps import TableStep
+from lakewarden.jobs.rollback.journal.stored_plan import StoredPlan, encode_plan
+from lakewarden.jobs.rollback.plan.model import RollbackPlan
+from lakewarden.jobs.rollback.plan.request import RollbackRequest
+from support.fakes.engine import FakeEngine
 
 __all__ = ["SIZES", "apply_figures"]
 

@@ -18,11 +18,11 @@ from bench.fleet import fleet
 from bench.measure import Figures, Options, median_ms, parser_of, report
 from bench.processes import commands, daemon
 from bench.vacuum import ratios
-from lakewarden.catalog.model import TableRow
-from lakewarden.catalog.storage import StorageOptions, canonical
-from lakewarden.catalog.system.base import TABLES
+from lakewarden.catalog.model.rows import TableRow
+from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.catalog.system.codec import codec
-from lakewarden.catalog.system.rows import system_rows
+from lakewarden.catalog.system.own_rows import system_rows
+from lakewarden.catalog.system.port import TABLES
 from lakewarden.catalog.system.schema import stored_schema
 from lakewarden.catalog.system.store import DeltaSystemStore
 

@@ -28,17 +28,17 @@ from pyspark.sql import SparkSession
 
 from bench.measure import Figures, Options, median_ms, options, report
 from lakewarden.catalog.clock import SystemClock
-from lakewarden.catalog.formats.base import Observation
 from lakewarden.catalog.formats.delta.reader import DeltaReader
-from lakewarden.catalog.storage import StorageOptions, canonical
-from lakewarden.jobs.actions import AnyAction, Compact, Vacuum
-from lakewarden.jobs.base import JobContext, Target
-from lakewarden.jobs.engine.delta import DeltaEngine
-from lakewarden.jobs.engine.jars import default_cache, resolve_jars
-from lakewarden.jobs.engine.names import table_at
-from lakewarden.jobs.engine.session import start_session
-from lakewarden.jobs.engine.settings import SparkSettings, session_conf
-from lakewarden.jobs.execute import execute
+from lakewarden.catalog.formats.port import Observation
+from lakewarden.catalog.storage.file_store import StorageOptions, canonical
+from lakewarden.jobs.actions.values import AnyAction, Compact, Vacuum
+from lakewarden.jobs.engines.delta.engine import DeltaEngine
+from lakewarden.jobs.engines.spark.jars import default_cache, resolve_jars
+from lakewarden.jobs.engines.spark.names import table_at
+from lakewarden.jobs.engines.spark.session import start_session
+from lakewarden.jobs.runs.port import JobContext, Target
+from lakewarden.jobs.runs.spark_settings import SparkSettings, session_conf
+from lakewarden.jobs.worker.dispatch import execute
 
 FILES: Final = 10
 RETENTION: Final = timedelta(seconds=1)

@@ -45,17 +45,17 @@ from pyspark.sql import SparkSession
 
 from bench.measure import Figures, Options, options, report
 from bench.processes import LAKEWARDEN, environment
-from lakewarden.catalog.access import Actor
 from lakewarden.catalog.formats.delta.reader import DeltaReader
-from lakewarden.catalog.model import Source
-from lakewarden.catalog.policies import parse_value
-from lakewarden.catalog.registry.govern import set_policy
+from lakewarden.catalog.model.rows import Source
+from lakewarden.catalog.policy.access import Actor
+from lakewarden.catalog.policy.effective import parse_value
+from lakewarden.catalog.registry.governance import set_policy
 from lakewarden.catalog.registry.register import register
-from lakewarden.catalog.system.rows import system_rows
-from lakewarden.daemon.wiring import Services, open_services
-from lakewarden.jobs.engine.jars import default_cache, resolve_jars
-from support.hdfs import running_hdfs
-from support.jars import hdfs_jars
+from lakewarden.catalog.system.own_rows import system_rows
+from lakewarden.daemon.installation.services import Services, open_services
+from lakewarden.jobs.engines.spark.jars import default_cache, resolve_jars
+from support.servers.hdfs import running_hdfs
+from support.servers.jars import hdfs_jars
 
 SECONDS: Final = 180.0
 WARM_UP: Final = 45.0

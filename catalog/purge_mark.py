@@ -3,8 +3,8 @@
 import json
 from dataclasses import dataclass
 
-from lakewarden.catalog.purging import MARKER
-from lakewarden.catalog.storage import FileStore
+from lakewarden.catalog.model.pending_purge import MARKER
+from lakewarden.catalog.storage.file_store import FileStore
 
 __all__ = ["Begun"]
 

@@ -1,7 +1,7 @@
 """`python -m lakewarden.daemon` and the `lakewarden` script."""
 
 from lakewarden.daemon.cli.app import run
-from lakewarden.daemon.sparing import spare_unused_libraries
+from lakewarden.daemon.process.spared_libraries import spare_unused_libraries
 
 __all__ = ["main"]
 

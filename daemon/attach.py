@@ -5,22 +5,22 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from lakewarden.catalog.lineage.directory import TableDirectory
-from lakewarden.catalog.lineage.notes import StreamNotes
-from lakewarden.catalog.spool import Spool
-from lakewarden.catalog.state.base import HintSink
-from lakewarden.daemon.governed import execute
-from lakewarden.daemon.wiring import Services, open_services
-from lakewarden.daemon.written import record_unrecorded
-from lakewarden.jobs.attach import Attached
-from lakewarden.jobs.engine.frames import DataFrame, frame_of, refresh_table, run_sql
-from lakewarden.jobs.engine.governed import SparkWriter
-from lakewarden.jobs.engine.listener import CatalogListener, SparkSession
-from lakewarden.jobs.engine.stream_listener import StreamListener
-from lakewarden.jobs.sql.grammar import parse
+from lakewarden.catalog.lineage.streams.session_notes import StreamNotes
+from lakewarden.catalog.lineage.table_index import TableDirectory
+from lakewarden.catalog.state.hint_spool import Spool
+from lakewarden.catalog.state.port import HintSink
+from lakewarden.daemon.installation.services import Services, open_services
+from lakewarden.daemon.usecases.lineage.unrecorded_writes import record_unrecorded
+from lakewarden.daemon.usecases.sql import execute
+from lakewarden.jobs.session.attached import Attached
+from lakewarden.jobs.session.catalog_listener import CatalogListener, SparkSession
+from lakewarden.jobs.session.frames import DataFrame, frame_of, refresh_table, run_sql
+from lakewarden.jobs.session.spark_writer import SparkWriter
+from lakewarden.jobs.session.stream_carrier import StreamCarrier
+from lakewarden.jobs.session.stream_listener import StreamListener
+from lakewarden.jobs.session.writes import Request, Sql, Written
+from lakewarden.jobs.sql.parser import parse
 from lakewarden.jobs.sql.statements import ConvertToDelta
-from lakewarden.jobs.stream_notes import StreamCarrier
-from lakewarden.jobs.writes import Request, Sql, Written
 
 __all__ = ["attach"]
 

@@ -21,9 +21,9 @@ from pyspark.sql import SparkSession
 
 import lakewarden
 from examples.flights import write_parquet
-from lakewarden.daemon.embedded import EmbeddedMetastore
-from lakewarden.jobs.engine.session import start_session
-from lakewarden.jobs.engine.settings import SparkSettings
+from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
+from lakewarden.jobs.engines.spark.session import start_session
+from lakewarden.jobs.runs.spark_settings import SparkSettings
 
 ROOT = Path(__file__).resolve().parents[1]
 LAKEWARDEN = Path(sys.executable).with_name("lakewarden")

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import settings
 from pyspark.sql import SparkSession
 
-from lakewarden.daemon.embedded import EmbeddedMetastore
-from support.hdfs import Hdfs, running_hdfs
-from support.jars import hdfs_jars, notification_jars
-from support.postgres import PostgresServer, running_postgres
-from support.spark import start_spark
+from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
+from support.servers.hdfs import Hdfs, running_hdfs
+from support.servers.jars import hdfs_jars, notification_jars
+from support.servers.postgres import PostgresServer, running_postgres
+from support.servers.spark import start_spark
 
 # Cheap tests first, so that a mistake shows early; the greedy ones last.
 _ORDER: Final = ("postgres", "metastore", "hdfs", "spark", "crash", "heavy")

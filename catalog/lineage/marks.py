@@ -8,7 +8,7 @@ keep their marks, and no later version has one.
 from collections.abc import Iterable, Sequence
 
 from lakewarden.catalog.lineage.versions import Version
-from lakewarden.catalog.model import Mark, MarkVerdict
+from lakewarden.catalog.model.rows import Mark, MarkVerdict
 
 __all__ = ["marked", "standing_marks"]
 

@@ -8,11 +8,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from lakewarden.catalog.lineage.incarnations import may_be_same
-from lakewarden.catalog.lineage.rows import RESTORE
+from lakewarden.catalog.lineage.edges import RESTORE
+from lakewarden.catalog.lineage.graph.incarnations import may_be_same
 from lakewarden.catalog.lineage.versions import Effect, Version
-from lakewarden.catalog.model import LineageRow
-from lakewarden.catalog.rollbacks import Undone, is_mark
+from lakewarden.catalog.model.rollbacks import Undone, is_mark
+from lakewarden.catalog.model.rows import LineageRow
 
 __all__ = [
     "RESTORE_OPERATIONS",

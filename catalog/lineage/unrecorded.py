@@ -8,9 +8,9 @@ goes on record with the rest.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from lakewarden.catalog.formats.base import Commit, TableReader
+from lakewarden.catalog.formats.port import Commit, TableReader
 from lakewarden.catalog.lineage.versions import is_blind_restore
-from lakewarden.catalog.model import TableRow
+from lakewarden.catalog.model.rows import TableRow
 
 __all__ = ["Recorded", "Unrecorded", "recorded_upto", "unrecorded"]
 

@@ -15,11 +15,11 @@ from typing import Final
 import orjson
 
 from lakewarden.catalog.bounds import as_whole
-from lakewarden.catalog.formats.base import Commit
-from lakewarden.catalog.kept import keeps
-from lakewarden.catalog.lineage.record import LineageInput, LineageRecord, Operation, RecordVerdict
-from lakewarden.catalog.model import TableFormat
-from lakewarden.catalog.rollbacks import is_mark
+from lakewarden.catalog.formats.port import Commit
+from lakewarden.catalog.model.lineage_record import LineageInput, LineageRecord, Operation, RecordVerdict
+from lakewarden.catalog.model.rollbacks import is_mark
+from lakewarden.catalog.model.rows import TableFormat
+from lakewarden.catalog.policy.kept_properties import keeps
 
 __all__ = [
     "Effect",

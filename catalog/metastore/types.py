@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, assert_never
 
-from lakewarden.catalog.model import Column
+from lakewarden.catalog.model.rows import Column
 
 __all__ = ["LONGEST_HIVE_TYPE", "UnknownTypeError", "hive_type", "same_schema", "spark_schema", "top_level"]
 

@@ -3,16 +3,16 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from lakewarden.catalog.access import Actor, Deed, require
-from lakewarden.catalog.conversion import Conversion
 from lakewarden.catalog.errors import RefusedError
 from lakewarden.catalog.failpoints import reach
-from lakewarden.catalog.formats.base import Observation
-from lakewarden.catalog.identity import INDEX_COLUMNS, Known, check_nesting, identify
-from lakewarden.catalog.model import PolicySettings, Source, TableRow, TableState
-from lakewarden.catalog.places import Place, refuse_if_absent, resolve
-from lakewarden.catalog.registry.desk import Desk, Registered, free_name, known, row_of, wanted_name
-from lakewarden.catalog.system.base import TABLES, Rows
+from lakewarden.catalog.formats.port import Observation
+from lakewarden.catalog.metastore.lookup import Place, refuse_if_absent, resolve
+from lakewarden.catalog.model.identity import INDEX_COLUMNS, Known, check_nesting, identify
+from lakewarden.catalog.model.pending_conversion import Conversion
+from lakewarden.catalog.model.rows import PolicySettings, Source, TableRow, TableState
+from lakewarden.catalog.policy.access import Actor, Deed, require
+from lakewarden.catalog.registry.service import Desk, Registered, free_name, known, row_of, wanted_name
+from lakewarden.catalog.system.port import TABLES, Rows
 
 __all__ = ["WantedConversion", "begin_conversion", "conversion_failed", "converted", "foreseen_conversion"]
 

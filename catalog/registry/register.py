@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from lakewarden.catalog.absence import is_surely_gone
-from lakewarden.catalog.access import Actor, Deed, require
 from lakewarden.catalog.errors import PreconditionError, RefusedError
 from lakewarden.catalog.failpoints import reach
-from lakewarden.catalog.formats.base import LogProblem, Observation
-from lakewarden.catalog.identity import (
+from lakewarden.catalog.formats.files_elsewhere import with_reach
+from lakewarden.catalog.formats.port import LogProblem, Observation
+from lakewarden.catalog.metastore.lookup import resolve
+from lakewarden.catalog.model.identity import (
     INDEX_COLUMNS,
     Copy,
     Known,
@@ -17,11 +17,11 @@ from lakewarden.catalog.identity import (
     identify,
     locations_with,
 )
-from lakewarden.catalog.model import Source, TableFormat, TableRow, TableState
-from lakewarden.catalog.places import resolve
-from lakewarden.catalog.reach import with_reach
-from lakewarden.catalog.registry.desk import Desk, Registered, free_name, known, row_of, wanted_name
-from lakewarden.catalog.system.base import TABLES, Rows
+from lakewarden.catalog.model.rows import Source, TableFormat, TableRow, TableState
+from lakewarden.catalog.policy.access import Actor, Deed, require
+from lakewarden.catalog.registry.service import Desk, Registered, free_name, known, row_of, wanted_name
+from lakewarden.catalog.storage.absence import is_surely_gone
+from lakewarden.catalog.system.port import TABLES, Rows
 from lakewarden.catalog.units import sentence
 
 __all__ = ["register"]

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from sqlalchemy import delete, select
 
 from lakewarden.catalog.clock import from_millis, to_millis
-from lakewarden.catalog.state.base import Hint, HintKind
 from lakewarden.catalog.state.db import Database, insert_or
 from lakewarden.catalog.state.models import HINT
+from lakewarden.catalog.state.port import Hint, HintKind
 
 __all__ = ["DatabaseInbox"]
 

@@ -10,9 +10,9 @@ from typing import Any
 from sqlalchemy import Row, case, or_, select, update
 
 from lakewarden.catalog.clock import from_millis
-from lakewarden.catalog.state.base import Lease
 from lakewarden.catalog.state.db import Database, insert_or, milliseconds
 from lakewarden.catalog.state.models import LEASE, now_ms
+from lakewarden.catalog.state.port import Lease
 
 __all__ = ["DatabaseLeases"]
 

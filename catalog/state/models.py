@@ -24,7 +24,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable, DDLElement
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
-from lakewarden.catalog.state.base import RunState
+from lakewarden.catalog.state.port import RunState
 
 __all__ = ["BOOKMARK", "FORGOTTEN", "HINT", "LEASE", "META", "RUN", "STEPS", "Steps", "now_ms"]
 

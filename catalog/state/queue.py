@@ -11,11 +11,11 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Connection, and_, delete, insert, or_, select, update
 
 from lakewarden.catalog.clock import to_millis
-from lakewarden.catalog.model import Action
-from lakewarden.catalog.state.base import CANCELLED, SUPERSEDED, Result, Run, RunRequest, RunState
+from lakewarden.catalog.model.rows import Action
 from lakewarden.catalog.state.db import Database, insert_or, milliseconds
 from lakewarden.catalog.state.models import FORGOTTEN, RUN, now_ms
-from lakewarden.catalog.state.rows import anew, ended, from_row, to_columns
+from lakewarden.catalog.state.port import CANCELLED, SUPERSEDED, Result, Run, RunRequest, RunState
+from lakewarden.catalog.state.run_rows import anew, ended, from_row, to_columns
 
 __all__ = ["DatabaseQueue"]
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewarden.catalog.errors import UnreadableError
-from lakewarden.catalog.system.base import R, SystemTable
+from lakewarden.catalog.system.port import R, SystemTable
 from lakewarden.catalog.system.schema import arrow_type, row_schema, unwrap
 
 __all__ = ["Codec", "Key", "aligned", "codec", "keys_of"]

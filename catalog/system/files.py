@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from deltalake.transaction import AddAction
 
 from lakewarden.catalog.errors import UnreadableError
-from lakewarden.catalog.storage import FileStore, local_path
+from lakewarden.catalog.storage.file_store import FileStore, local_path
 from lakewarden.catalog.system.codec import aligned
 from lakewarden.catalog.system.schema import BUCKET
 from lakewarden.catalog.system.snapshot import Piece

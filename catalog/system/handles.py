@@ -19,8 +19,8 @@ from lakewarden.catalog.errors import (
     UnavailableError,
     UnreadableError,
 )
-from lakewarden.catalog.storage import FileStore, StorageOptions, open_store
-from lakewarden.catalog.system.base import SystemTable, SystemTableName
+from lakewarden.catalog.storage.file_store import FileStore, StorageOptions, open_store
+from lakewarden.catalog.system.port import SystemTable, SystemTableName
 from lakewarden.catalog.system.snapshot import Snapshot, take_snapshot
 
 __all__ = ["Handles", "answering", "commit_path", "open_at"]

@@ -13,10 +13,10 @@ from deltalake import DeltaTable, Schema
 
 from lakewarden.catalog.errors import ConflictError
 from lakewarden.catalog.failpoints import reach
-from lakewarden.catalog.storage import StorageOptions, local_path, open_store
-from lakewarden.catalog.system.base import SystemTable
+from lakewarden.catalog.storage.file_store import StorageOptions, local_path, open_store
 from lakewarden.catalog.system.commits import Note, properties
 from lakewarden.catalog.system.handles import answering, commit_path, open_at
+from lakewarden.catalog.system.port import SystemTable
 from lakewarden.catalog.system.schema import (
     BUCKET,
     SCHEMA_VERSION,

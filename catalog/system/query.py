@@ -19,9 +19,9 @@ from sqlglot.optimizer.normalize_identifiers import normalize_identifiers
 
 from lakewarden.catalog.clock import from_millis
 from lakewarden.catalog.errors import NotAllowedError, NotFoundError, UsageError
-from lakewarden.catalog.system.base import SYSTEM_TABLES, SystemStore
 from lakewarden.catalog.system.codec import aligned
 from lakewarden.catalog.system.handles import answering, open_at
+from lakewarden.catalog.system.port import SYSTEM_TABLES, SystemStore
 from lakewarden.catalog.system.schema import BUCKET, row_schema
 
 __all__ = ["query"]

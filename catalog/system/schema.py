@@ -1,6 +1,6 @@
 """How the system tables are stored: Arrow schemas derived from the row types, buckets, properties, schema version.
 
-Nothing is listed twice: a column exists because a field of a row type in `catalog/model.py` exists. Every stored column
+Nothing is listed twice: a column exists because a field of a row type in `catalog/model/rows.py` exists. Every stored column
 is nullable, so that a column can be added at any time; a null in a column whose field is not optional stands for
 the field's default.
 """
@@ -17,7 +17,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import pyarrow as pa
 
-from lakewarden.catalog.system.base import SYSTEM_TABLES, SystemTable, SystemTableName
+from lakewarden.catalog.system.port import SYSTEM_TABLES, SystemTable, SystemTableName
 
 __all__ = [
     "BUCKET",
@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 SCHEMA_VERSION = 5
-"""Raise it with every change of a row type; `tests/unit/test_system_schema.py` says when."""
+"""Raise it with every change of a row type; `tests/unit/catalog/system/test_system_schema.py` says when."""
 
 BUCKET = "bucket"
 BUCKETS_PROPERTY = "lakewarden.buckets"

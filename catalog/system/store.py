@@ -15,9 +15,15 @@ from deltalake.transaction import AddAction
 
 from lakewarden.catalog.errors import ConflictError, FencedError, NotFoundError
 from lakewarden.catalog.failpoints import reach
-from lakewarden.catalog.model import TableRow
-from lakewarden.catalog.storage import StorageOptions
-from lakewarden.catalog.system.base import (
+from lakewarden.catalog.model.rows import TableRow
+from lakewarden.catalog.storage.file_store import StorageOptions
+from lakewarden.catalog.system.codec import codec, keys_of
+from lakewarden.catalog.system.commits import Note, admit, commit, leader_token, removal
+from lakewarden.catalog.system.files import ColumnCache, DataFiles
+from lakewarden.catalog.system.handles import Handles, answering
+from lakewarden.catalog.system.migrate import create_table, upgrade
+from lakewarden.catalog.system.patch import Patch, Rewrite, patch, rewrites
+from lakewarden.catalog.system.port import (
     SYSTEM_TABLES,
     TABLES,
     Committed,
@@ -27,12 +33,6 @@ from lakewarden.catalog.system.base import (
     SystemTable,
     SystemTableName,
 )
-from lakewarden.catalog.system.codec import codec, keys_of
-from lakewarden.catalog.system.commits import Note, admit, commit, leader_token, removal
-from lakewarden.catalog.system.files import ColumnCache, DataFiles
-from lakewarden.catalog.system.handles import Handles, answering
-from lakewarden.catalog.system.migrate import create_table, upgrade
-from lakewarden.catalog.system.patch import Patch, Rewrite, patch, rewrites
 from lakewarden.catalog.system.schema import statistics_columns
 from lakewarden.catalog.system.snapshot import Snapshot
 from lakewarden.catalog.system.view import DeltaRows, key_of, sortable

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from lakewarden.catalog.model import Severity
+from lakewarden.catalog.model.rows import Severity
 
 __all__ = ["CHECKS", "CHECK_BY_NAME", "Check", "Tier"]
 

@@ -3,16 +3,16 @@
 from collections.abc import Iterator
 
 from lakewarden.catalog.errors import UnreadableError
-from lakewarden.catalog.formats.base import Observation, TableReader
-from lakewarden.catalog.model import Finding
-from lakewarden.catalog.storage import StorageOptions
-from lakewarden.catalog.validation.clocks import LATEST, clock_findings
+from lakewarden.catalog.formats.port import Observation, TableReader
+from lakewarden.catalog.model.rows import Finding
+from lakewarden.catalog.storage.file_store import StorageOptions
+from lakewarden.catalog.validation.commit_times import LATEST, clock_findings
+from lakewarden.catalog.validation.context import Subject
 from lakewarden.catalog.validation.files import files_findings, look_at_files
 from lakewarden.catalog.validation.metastore import Answer
-from lakewarden.catalog.validation.neighbours import Neighbours, location_findings
+from lakewarden.catalog.validation.nesting import Neighbours, location_findings
 from lakewarden.catalog.validation.on_change import log_findings
 from lakewarden.catalog.validation.partitions import partition_findings, unknown_partitions
-from lakewarden.catalog.validation.subject import Subject
 
 __all__ = ["daily_findings"]
 

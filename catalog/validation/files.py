@@ -5,11 +5,17 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from lakewarden.catalog.errors import UnavailableError
-from lakewarden.catalog.formats.base import DataFile, TableReader
-from lakewarden.catalog.model import Finding
-from lakewarden.catalog.storage import FileStore, StorageOptions, local_path, open_store, root_and_path
-from lakewarden.catalog.validation.contents import Content, ends_of, whole_of
-from lakewarden.catalog.validation.subject import Subject
+from lakewarden.catalog.formats.port import DataFile, TableReader
+from lakewarden.catalog.model.rows import Finding
+from lakewarden.catalog.storage.file_store import (
+    FileStore,
+    StorageOptions,
+    local_path,
+    open_store,
+    root_and_path,
+)
+from lakewarden.catalog.validation.context import Subject
+from lakewarden.catalog.validation.parquet_contents import Content, ends_of, whole_of
 
 __all__ = ["FilesReport", "files_findings", "look_at_files"]
 

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from lakewarden.catalog.formats.base import Observation
-from lakewarden.catalog.metastore.base import Entry
-from lakewarden.catalog.metastore.diff import Aspect, plan_sync
-from lakewarden.catalog.model import Finding, Mode, Severity
-from lakewarden.catalog.validation.subject import Subject
+from lakewarden.catalog.formats.port import Observation
+from lakewarden.catalog.metastore.port import Entry
+from lakewarden.catalog.metastore.sync_plan import Aspect, plan_sync
+from lakewarden.catalog.model.rows import Finding, Mode, Severity
+from lakewarden.catalog.validation.context import Subject
 
 __all__ = ["METASTORE_CHECKS", "Answer", "Known", "Silent", "Unknown", "metastore_findings"]
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from lakewarden.catalog.formats.base import LogProblem, Observation
-from lakewarden.catalog.model import Finding
-from lakewarden.catalog.policy_keys import POLICY_BY_KEY, format_value
+from lakewarden.catalog.formats.port import LogProblem, Observation
+from lakewarden.catalog.model.rows import Finding
+from lakewarden.catalog.policy.keys import POLICY_BY_KEY, format_value
 from lakewarden.catalog.validation.checks import Tier
+from lakewarden.catalog.validation.context import Subject
 from lakewarden.catalog.validation.metastore import METASTORE_CHECKS, Answer, metastore_findings
 from lakewarden.catalog.validation.retention import retention_findings
-from lakewarden.catalog.validation.subject import Subject
 
 __all__ = ["gone_findings", "log_findings", "on_change_findings"]
 

@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from lakewarden.catalog.formats.base import Observation, TableReader
-from lakewarden.catalog.model import Finding
-from lakewarden.catalog.storage import FileEntry, StorageOptions, open_store
-from lakewarden.catalog.validation.subject import Subject
+from lakewarden.catalog.formats.port import Observation, TableReader
+from lakewarden.catalog.model.rows import Finding
+from lakewarden.catalog.storage.file_store import FileEntry, StorageOptions, open_store
+from lakewarden.catalog.validation.context import Subject
 
 __all__ = ["partition_findings", "unknown_partitions"]
 

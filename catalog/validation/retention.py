@@ -3,11 +3,19 @@
 from collections.abc import Iterator
 from typing import Final
 
-from lakewarden.catalog.formats.base import Observation
-from lakewarden.catalog.model import Finding, Mode
-from lakewarden.catalog.retention import CLEANUP, DURATIONS, FILES, LOG, interval_seconds, lowered, unreadable
+from lakewarden.catalog.formats.port import Observation
+from lakewarden.catalog.model.rows import Finding, Mode
+from lakewarden.catalog.policy.retention_properties import (
+    CLEANUP,
+    DURATIONS,
+    FILES,
+    LOG,
+    interval_seconds,
+    lowered,
+    unreadable,
+)
 from lakewarden.catalog.units import format_seconds
-from lakewarden.catalog.validation.subject import Subject
+from lakewarden.catalog.validation.context import Subject
 
 __all__ = ["retention_findings"]
 

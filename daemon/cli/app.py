@@ -16,14 +16,14 @@ from lakewarden.daemon.cli.lazy import Lazily, LazyGroup
 __all__ = ["COMMANDS", "app", "run"]
 
 COMMANDS = {
-    "init": Lazily(module="setup", help="Create the system tables of a new lakewarden home."),
-    "status": Lazily(module="look", help="Who leads, what is managed, what needs attention."),
+    "init": Lazily(module="init", help="Create the system tables of a new lakewarden home."),
+    "status": Lazily(module="status", help="Who leads, what is managed, what needs attention."),
     "doctor": Lazily(module="doctor", help="Check everything a newcomer gets wrong, with the fix."),
-    "daemon": Lazily(module="run", help="Look after the managed tables until told to stop."),
+    "daemon": Lazily(module="daemon", help="Look after the managed tables until told to stop."),
     "sql": Lazily(module="sql", help="Ask the system tables, set policies, convert, by SQL."),
-    "why": Lazily(module="look", help="Why a table is, or is not, being worked on."),
-    "pause": Lazily(module="switch", help="Stop all work on a table, a namespace (db.*) or everything (*)."),
-    "resume": Lazily(module="switch", help="Let work go on again."),
+    "why": Lazily(module="status", help="Why a table is, or is not, being worked on."),
+    "pause": Lazily(module="pause", help="Stop all work on a table, a namespace (db.*) or everything (*)."),
+    "resume": Lazily(module="pause", help="Let work go on again."),
     "tables": Lazily(module="tables", help="Register, convert, look at and govern tables."),
     "rollback": Lazily(module="rollback", help="Undo a bad write and everything derived from it."),
     "jobs": Lazily(module="jobs", help="Plan, run, list and cancel maintenance."),

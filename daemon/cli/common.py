@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from lakewarden.daemon.log import configure
-from lakewarden.daemon.wiring import Services, open_services
+from lakewarden.daemon.installation.services import Services, open_services
+from lakewarden.daemon.telemetry.log import configure
 
 __all__ = ["DryRun", "Home", "Table", "Yes", "confirm", "opened", "opened_anyhow"]
 

@@ -7,14 +7,14 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from lakewarden.daemon.lazily import load
+from lakewarden.daemon.installation.lazily import load
 
 __all__ = ["Lazily", "LazyCommand", "LazyGroup"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Lazily:
-    """Where a command is: a module of this package with a Typer `app`, and the sentence that help shows for it."""
+    """Where a command is: a module of `commands` with a Typer `app`, and the sentence that help shows for it."""
 
     module: str
     help: str
@@ -29,7 +29,7 @@ class LazyCommand(TyperCommand):
 
     def load(self) -> Any:
         """The real command: the module's whole app for a group, the one command of that name otherwise."""
-        command = typer.main.get_command(load(f"{__package__}.{self._where.module}").app)
+        command = typer.main.get_command(load(f"{__package__}.commands.{self._where.module}").app)
         if isinstance(command, TyperGroup) and self.name is not None and self.name in command.commands:
             return command.commands[self.name]
         command.name = self.name

@@ -12,11 +12,11 @@ import typer
 
 from lakewarden.catalog.bounds import EARLIEST, LATEST
 from lakewarden.catalog.errors import ExitCode
-from lakewarden.catalog.policies import POLICY_KEYS, format_value
-from lakewarden.catalog.policy_keys import POLICY_BY_KEY
+from lakewarden.catalog.policy.effective import POLICY_KEYS, format_value
+from lakewarden.catalog.policy.keys import POLICY_BY_KEY
 from lakewarden.daemon.cli.app import COMMANDS
-from lakewarden.daemon.knobs import KNOBS, Knob
-from lakewarden.daemon.lazily import load
+from lakewarden.daemon.installation.lazily import load
+from lakewarden.daemon.settings.keys import KNOBS, Knob
 
 __all__ = ["pages", "write_pages"]
 
@@ -60,7 +60,7 @@ def _cli() -> str:
         "",
     ]
     for name, where in COMMANDS.items():
-        app = load(f"lakewarden.daemon.cli.{where.module}").app
+        app = load(f"lakewarden.daemon.cli.commands.{where.module}").app
         command = typer.main.get_command(app)
         children: dict[str, Any] = getattr(command, "commands", {})
         lines += _command(name, children[name]) if name in children else _group(name, command)

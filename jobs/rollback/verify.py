@@ -7,14 +7,14 @@ because the others are in use today.
 from typing import Final
 
 from lakewarden.catalog.errors import ConflictError, PreconditionError, RefusedError, UnreadableError
-from lakewarden.catalog.formats.base import DataFile, LogProblem, Observation, TableReader
-from lakewarden.catalog.heads import format_id_of, head_seen, is_head
-from lakewarden.catalog.kept import keeps
-from lakewarden.catalog.model import RollbackStep
-from lakewarden.catalog.storage import FileStore
+from lakewarden.catalog.formats.heads import format_id_of, head_seen, is_head
+from lakewarden.catalog.formats.port import DataFile, LogProblem, Observation, TableReader
+from lakewarden.catalog.model.rows import RollbackStep
+from lakewarden.catalog.policy.kept_properties import keeps
+from lakewarden.catalog.storage.file_store import FileStore
 from lakewarden.catalog.units import count_of
-from lakewarden.jobs.rollback.step import TableStep
-from lakewarden.jobs.table_files import existing, relative_to
+from lakewarden.jobs.rollback.journal.steps import TableStep
+from lakewarden.jobs.runs.table_files import existing, relative_to
 
 __all__ = ["missing_files", "require_same_head", "verify_step"]
 

@@ -4,8 +4,8 @@ from typing import Final
 
 from lakewarden.catalog.bounds import as_whole
 from lakewarden.catalog.errors import UsageError
-from lakewarden.jobs.sql.reading import Words
 from lakewarden.jobs.sql.statements import ConvertToDelta
+from lakewarden.jobs.sql.token_reader import Words
 
 __all__ = ["CONVERT_SYNTAX", "parse_convert"]
 

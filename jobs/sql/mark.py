@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from lakewarden.catalog.model import MarkVerdict
-from lakewarden.jobs.sql.reading import Words
+from lakewarden.catalog.model.rows import MarkVerdict
 from lakewarden.jobs.sql.statements import MarkTable
+from lakewarden.jobs.sql.token_reader import Words
 
 __all__ = ["MARK_SYNTAX", "UNMARK_SYNTAX", "parse_mark", "parse_unmark"]
 

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from lakewarden.jobs.sql.reading import Words
 from lakewarden.jobs.sql.statements import RollbackTable
+from lakewarden.jobs.sql.token_reader import Words
 
 __all__ = ["ROLLBACK_SYNTAX", "parse_rollback"]
 

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from lakewarden.catalog.model import MarkVerdict
-from lakewarden.catalog.policies import Value
+from lakewarden.catalog.model.rows import MarkVerdict
+from lakewarden.catalog.policy.effective import Value
 
 __all__ = ["ConvertToDelta", "MarkTable", "Query", "RollbackTable", "SetRows", "Statement", "Unmanaged"]
 

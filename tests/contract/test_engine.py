@@ -11,13 +11,13 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.errors import ConflictError, PreconditionError, RefusedError
-from lakewarden.catalog.formats.base import Observation
 from lakewarden.catalog.formats.delta.reader import DeltaReader
-from lakewarden.catalog.lineage.record import LineageInput, LineageRecord, Operation
-from lakewarden.catalog.storage import StorageOptions, canonical, open_store
-from lakewarden.jobs.base import Engine
-from lakewarden.jobs.engine.delta import DeltaEngine
-from lakewarden.jobs.engine.fake import FakeEngine
+from lakewarden.catalog.formats.port import Observation
+from lakewarden.catalog.model.lineage_record import LineageInput, LineageRecord, Operation
+from lakewarden.catalog.storage.file_store import StorageOptions, canonical, open_store
+from lakewarden.jobs.engines.delta.engine import DeltaEngine
+from lakewarden.jobs.runs.port import Engine
+from support.fakes.engine import FakeEngine
 
 RUN = "0123456789abcdef"
 READER = DeltaReader()

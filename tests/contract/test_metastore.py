@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from lakewarden.catalog.errors import ConflictError, NotFoundError, UsageError
-from lakewarden.catalog.metastore.base import DDL_TIME, Entry, EntryColumn, Metastore
-from lakewarden.catalog.metastore.fake import FakeMetastore
 from lakewarden.catalog.metastore.hive import HiveMetastore
+from lakewarden.catalog.metastore.port import DDL_TIME, Entry, EntryColumn, Metastore
+from support.fakes.metastore import FakeMetastore
 
 _NAMES = count()
 _SERDE = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"

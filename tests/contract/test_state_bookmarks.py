@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from lakewarden.catalog.state.base import Bookmarks
-from support.states import database_state, fake_state, own_schema, sqlite_url
+from lakewarden.catalog.state.port import Bookmarks
+from support.builders.states import database_state, fake_state, own_schema, sqlite_url
 
 
 @pytest.fixture(params=["fake", "sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])

@@ -19,7 +19,7 @@ from lakewarden.catalog.errors import (
 )
 from lakewarden.catalog.state.db import Database, open_database
 from lakewarden.catalog.state.models import META, STEPS
-from support.states import own_schema, sqlite_url
+from support.builders.states import own_schema, sqlite_url
 
 MOON = Table("lakewarden_moon", MetaData(), Column("phase", Integer, primary_key=True))
 NEWER = (*STEPS, (CreateTable(MOON),))

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lakewarden.catalog.state.base import Hint, HintKind, Inbox
-from support.states import database_state, fake_state, own_schema, sqlite_url
+from lakewarden.catalog.state.port import Hint, HintKind, Inbox
+from support.builders.states import database_state, fake_state, own_schema, sqlite_url
 
 NOW = datetime(2026, 6, 1, 12, 0, 0, 123_000, tzinfo=UTC)
 

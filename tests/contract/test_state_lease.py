@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from support.states import LONG, SHORT, State, database_state, fake_state, own_schema, sqlite_url
+from support.builders.states import LONG, SHORT, State, database_state, fake_state, own_schema, sqlite_url
 
 A_MOMENT = timedelta(milliseconds=60)
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from lakewarden.catalog.state.base import RunState
-from support import state_process
-from support.states import database_state, own_schema, request, sqlite_url
+from lakewarden.catalog.state.port import RunState
+from support.builders.states import database_state, own_schema, request, sqlite_url
+from support.processes import state_process
 
 TTL_SECONDS = 1.0
 FAILOVER_SECONDS = 3.0
@@ -35,7 +35,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 
 class Child:
-    """One process of tests/support/state_process.py."""
+    """One process of tests/support/processes/state_process.py."""
 
     def __init__(self, role: str, url: str, *arguments: str) -> None:
         self.name = arguments[0]

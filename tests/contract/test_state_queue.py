@@ -7,9 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from lakewarden.catalog.model import Action, Outcome
-from lakewarden.catalog.state.base import CANCELLED, SUPERSEDED, Queue, Result, Run, RunState
-from support.states import LONG, SHORT, State, database_state, fake_state, own_schema, request, sqlite_url
+from lakewarden.catalog.model.rows import Action, Outcome
+from lakewarden.catalog.state.port import CANCELLED, SUPERSEDED, Queue, Result, Run, RunState
+from support.builders.states import (
+    LONG,
+    SHORT,
+    State,
+    database_state,
+    fake_state,
+    own_schema,
+    request,
+    sqlite_url,
+)
 
 OK = Result(
     outcome=Outcome.SUCCEEDED,

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from lakewarden.catalog.errors import ConflictError, FencedError, NotFoundError, PreconditionError, UsageError
-from lakewarden.catalog.model import TableRow
-from lakewarden.catalog.storage import StorageOptions, canonical
-from lakewarden.catalog.system.base import (
+from lakewarden.catalog.model.rows import TableRow
+from lakewarden.catalog.storage.file_store import StorageOptions, canonical
+from lakewarden.catalog.system.own_rows import system_rows
+from lakewarden.catalog.system.port import (
     AUDIT,
     HEALTH,
     LINEAGE,
@@ -24,10 +25,9 @@ from lakewarden.catalog.system.base import (
     SystemStore,
     SystemTable,
 )
-from lakewarden.catalog.system.fake import FakeSystemStore
-from lakewarden.catalog.system.rows import system_rows
 from lakewarden.catalog.system.store import DeltaSystemStore
-from support.system_samples import NOW, health_row, sample, table_row
+from support.builders.system_samples import NOW, health_row, sample, table_row
+from support.fakes.system_store import FakeSystemStore
 
 Open = Callable[[], SystemStore]
 every_table = pytest.mark.parametrize("table", SYSTEM_TABLES, ids=lambda table: table.name)

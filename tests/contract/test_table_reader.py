@@ -8,11 +8,11 @@ from typing import Protocol
 import pytest
 
 from lakewarden.catalog.errors import UnreadableError
-from lakewarden.catalog.formats.base import DataFile, LogProblem, Observation, TableReader
 from lakewarden.catalog.formats.delta.reader import DeltaReader
-from lakewarden.catalog.formats.fake import FakeReader, FakeTable
-from lakewarden.catalog.storage import canonical
-from support.delta_logs import START, LogWriter, add, remove
+from lakewarden.catalog.formats.port import DataFile, LogProblem, Observation, TableReader
+from lakewarden.catalog.storage.file_store import canonical
+from support.builders.delta_logs import START, LogWriter, add, remove
+from support.fakes.table_reader import FakeReader, FakeTable
 
 
 class Maker(Protocol):

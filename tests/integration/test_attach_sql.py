@@ -7,9 +7,9 @@ from pyspark.sql import SparkSession
 
 import lakewarden
 from lakewarden.catalog.errors import NotAllowedError
-from lakewarden.daemon.embedded import EmbeddedMetastore
-from lakewarden.daemon.setup import initialise
-from lakewarden.daemon.wiring import open_services
+from lakewarden.daemon.installation.services import open_services
+from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
+from lakewarden.daemon.usecases.init import initialise
 
 pytestmark = [pytest.mark.spark, pytest.mark.metastore]
 

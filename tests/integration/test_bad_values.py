@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from lakewarden.catalog.model import PolicySettings, RowKind, TableRow
-from lakewarden.catalog.system.base import TABLES
-from lakewarden.daemon.cli import run as command_module
-from lakewarden.daemon.settings import load_settings
-from lakewarden.daemon.troubles import Troubles
-from lakewarden.daemon.wiring import Services
-from support.commands import Cli, Said, caller
+from lakewarden.catalog.model.rows import PolicySettings, RowKind, TableRow
+from lakewarden.catalog.system.port import TABLES
+from lakewarden.daemon.cli.commands import daemon as command_module
+from lakewarden.daemon.installation.services import Services
+from lakewarden.daemon.settings.settings import load_settings
+from lakewarden.daemon.telemetry.failed_cycles import Troubles
+from support.processes.commands import Cli, Said, caller
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def test_failing_cycles_show_in_status_and_doctor_until_one_goes_through(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("lakewarden.daemon.memory.Memory.refresh", _broken)
+        patch.setattr("lakewarden.daemon.fleet.cache.Memory.refresh", _broken)
         for _ in range(2):
             assert swept(cli).code == 1
     status = cli("status", "-o", "json").json

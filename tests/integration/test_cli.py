@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
-from lakewarden.catalog.lineage.record import LineageInput, LineageRecord, Operation, custom_metadata
-from lakewarden.daemon.cli import run as command_module
-from support.commands import Cli, caller
+from lakewarden.catalog.model.lineage_record import LineageInput, LineageRecord, Operation, custom_metadata
+from lakewarden.daemon.cli.commands import daemon as command_module
+from support.processes.commands import Cli, caller
 
 
 @pytest.fixture

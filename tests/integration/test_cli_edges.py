@@ -12,11 +12,11 @@ from threading import Timer
 
 import pytest
 
-from lakewarden.catalog.model import Outcome
-from lakewarden.daemon.follow import run_and_wait
-from support.daemon_process import FakeWorkerServices
-from support.house import House
-from support.states import request
+from lakewarden.catalog.model.rows import Outcome
+from lakewarden.daemon.usecases.runs.waiting import run_and_wait
+from support.builders.states import request
+from support.processes.daemon_process import FakeWorkerServices
+from support.processes.house import House
 
 LAKEWARDEN = str(Path(sys.executable).with_name("lakewarden"))
 

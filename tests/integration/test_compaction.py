@@ -13,11 +13,11 @@ from deltalake import DeltaTable, PostCommitHookProperties, write_deltalake
 from pyspark.sql import SparkSession
 
 from lakewarden.catalog.errors import ConflictError
-from lakewarden.catalog.formats.base import DataFile
 from lakewarden.catalog.formats.delta.reader import DeltaReader
+from lakewarden.catalog.formats.port import DataFile
 from lakewarden.catalog.units import MIB
-from lakewarden.jobs.actions import Compact
-from support.delta_runs import DeltaTableOnDisk
+from lakewarden.jobs.actions.values import Compact
+from support.builders.delta_runs import DeltaTableOnDisk
 
 pytestmark = pytest.mark.spark
 

@@ -9,15 +9,15 @@ from pyspark.sql import SparkSession
 
 from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.errors import ConflictError, RefusedError
-from lakewarden.catalog.formats.base import Observation
 from lakewarden.catalog.formats.delta.reader import DeltaReader
+from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.metastore.hive import HiveMetastore
-from lakewarden.catalog.storage import StorageOptions, canonical
-from lakewarden.daemon.embedded import EmbeddedMetastore
-from lakewarden.jobs.actions import Convert
-from lakewarden.jobs.base import JobContext, Report, Target
-from lakewarden.jobs.convert import convert
-from lakewarden.jobs.engine.delta import DeltaEngine
+from lakewarden.catalog.storage.file_store import StorageOptions, canonical
+from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
+from lakewarden.jobs.actions.values import Convert
+from lakewarden.jobs.engines.delta.engine import DeltaEngine
+from lakewarden.jobs.executors.convert import convert
+from lakewarden.jobs.runs.port import JobContext, Report, Target
 
 pytestmark = [pytest.mark.spark, pytest.mark.metastore]
 

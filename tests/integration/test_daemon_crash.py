@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from lakewarden.catalog.model import Action, Outcome, TableState
-from support import slow_worker
-from support.crashes import points_of
-from support.house import House
+from lakewarden.catalog.model.rows import Action, Outcome, TableState
+from support.crashes.crashes import points_of
+from support.processes import slow_worker
+from support.processes.house import House
 
 pytestmark = pytest.mark.crash
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from lakewarden.catalog.model import Action, Outcome
-from support import failing_worker
-from support.house import House
+from lakewarden.catalog.model.rows import Action, Outcome
+from support.processes import failing_worker
+from support.processes.house import House
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from lakewarden.catalog.system.base import TABLES
-from support.house import House
+from lakewarden.catalog.system.port import TABLES
+from support.processes.house import House
 
 TABLES_FOUND = 400
 

@@ -8,17 +8,17 @@ from pyspark.sql import SparkSession
 
 from lakewarden.catalog.clock import ManualClock
 from lakewarden.catalog.errors import RefusedError
-from lakewarden.catalog.formats.base import Observation
 from lakewarden.catalog.formats.delta.reader import DeltaReader
-from lakewarden.catalog.heads import head_seen
-from lakewarden.catalog.storage import FileStore, StorageOptions, open_store
-from lakewarden.jobs.actions import AnyAction, Purge, Vacuum
-from lakewarden.jobs.base import JobContext, Report, Target
-from lakewarden.jobs.engine.delta import DeltaEngine
-from lakewarden.jobs.engine.names import table_at
-from lakewarden.jobs.execute import execute
-from lakewarden.jobs.table_folder import look_into, unknown_token
-from support.hdfs import Hdfs
+from lakewarden.catalog.formats.heads import head_seen
+from lakewarden.catalog.formats.port import Observation
+from lakewarden.catalog.storage.file_store import FileStore, StorageOptions, open_store
+from lakewarden.jobs.actions.values import AnyAction, Purge, Vacuum
+from lakewarden.jobs.deletion.table_folder import look_into, unknown_token
+from lakewarden.jobs.engines.delta.engine import DeltaEngine
+from lakewarden.jobs.engines.spark.names import table_at
+from lakewarden.jobs.runs.port import JobContext, Report, Target
+from lakewarden.jobs.worker.dispatch import execute
+from support.servers.hdfs import Hdfs
 
 pytestmark = [pytest.mark.spark, pytest.mark.hdfs]
 

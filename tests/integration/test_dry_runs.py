@@ -13,14 +13,14 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from lakewarden.catalog.errors import RefusedError
-from lakewarden.catalog.model import Action, Outcome
-from lakewarden.daemon.settings import load_settings
-from lakewarden.jobs.actions import Compact, Vacuum, encode
-from lakewarden.jobs.convert_types import refuse_partition_types
-from lakewarden.jobs.world import remember
-from support.commands import Cli, caller
-from support.daemon_process import FakeWorkerServices
-from support.worlds import run
+from lakewarden.catalog.model.rows import Action, Outcome
+from lakewarden.daemon.settings.settings import load_settings
+from lakewarden.jobs.actions.values import Compact, Vacuum, encode
+from lakewarden.jobs.executors.convert_types import refuse_partition_types
+from lakewarden.jobs.planning.world import remember
+from support.builders.worlds import run
+from support.processes.commands import Cli, caller
+from support.processes.daemon_process import FakeWorkerServices
 
 
 @pytest.fixture

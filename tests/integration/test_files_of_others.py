@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from deltalake import write_deltalake
 
-from lakewarden.catalog.model import Outcome
-from support.estate import Estate, made_estate, numbers, rows
-from support.runs import parquet_file
+from lakewarden.catalog.model.rows import Outcome
+from support.builders.estate import Estate, made_estate, numbers, rows
+from support.builders.runs import parquet_file
 
 
 @pytest.fixture

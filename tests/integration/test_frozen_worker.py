@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from lakewarden.catalog.model import Outcome
-from lakewarden.daemon.reap import Reaper
-from support import frozen_vacuum
-from support.estate import AHEAD, Estate, made_estate, numbers, rows
+from lakewarden.catalog.model.rows import Outcome
+from lakewarden.daemon.workers.lost_runs import Reaper
+from support.builders.estate import AHEAD, Estate, made_estate, numbers, rows
+from support.processes import frozen_vacuum
 
 pytestmark = pytest.mark.crash
 

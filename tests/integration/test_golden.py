@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from lakewarden.catalog.formats.base import Observation
 from lakewarden.catalog.formats.delta.reader import DeltaReader
-from lakewarden.catalog.storage import canonical
-from support.verdicts import Verdict, expected_verdicts, findings_of, verdict_of
+from lakewarden.catalog.formats.port import Observation
+from lakewarden.catalog.storage.file_store import canonical
+from support.builders.verdicts import Verdict, expected_verdicts, findings_of, verdict_of
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT.parent / "shared" / "golden"

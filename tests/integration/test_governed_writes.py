@@ -21,17 +21,17 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import col, udf
 
 import lakewarden
-from lakewarden.catalog.access import Actor
 from lakewarden.catalog.errors import NotAllowedError, UsageError
-from lakewarden.catalog.formats.base import Commit
-from lakewarden.catalog.lineage.record import LineageRecord, Operation
+from lakewarden.catalog.formats.port import Commit
+from lakewarden.catalog.model.lineage_record import LineageRecord, Operation
+from lakewarden.catalog.policy.access import Actor
 from lakewarden.catalog.registry.register import register
-from lakewarden.catalog.system.base import TABLES
-from lakewarden.daemon.setup import initialise
-from lakewarden.daemon.wiring import Services, open_services
-from lakewarden.jobs.attach import Attached
-from lakewarden.jobs.engine.governed import SparkWriter
-from lakewarden.jobs.writes import Observed, Sql
+from lakewarden.catalog.system.port import TABLES
+from lakewarden.daemon.installation.services import Services, open_services
+from lakewarden.daemon.usecases.init import initialise
+from lakewarden.jobs.session.attached import Attached
+from lakewarden.jobs.session.spark_writer import SparkWriter
+from lakewarden.jobs.session.writes import Observed, Sql
 
 pytestmark = pytest.mark.spark
 

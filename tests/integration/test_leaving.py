@@ -10,24 +10,24 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
-from lakewarden.catalog.before import is_leaving, kept_of
-from lakewarden.catalog.model import Action, Source, TableRow, TableState
-from lakewarden.catalog.registry.govern import set_hold
+from lakewarden.catalog.model.rows import Action, Source, TableRow, TableState
+from lakewarden.catalog.policy.original_properties import is_leaving, kept_of
+from lakewarden.catalog.policy.retention_properties import CLEANUP, FILES, LOG
+from lakewarden.catalog.registry.governance import set_hold
 from lakewarden.catalog.registry.register import register
-from lakewarden.catalog.registry.remove import undrop
-from lakewarden.catalog.retention import CLEANUP, FILES, LOG
-from lakewarden.catalog.system.base import TABLES
-from lakewarden.daemon.follow import raise_for, run_and_wait
-from lakewarden.daemon.leaving import Left, finish, foresee, leave, those_who_leave
-from lakewarden.daemon.memory import Memory
-from lakewarden.daemon.order import Order, order_run
-from lakewarden.jobs.actions import SetProperties, encode
-from lakewarden.jobs.budget import Budget
-from lakewarden.jobs.engine import deltars
-from lakewarden.jobs.planner import plan
-from support.commands import Cli, caller
-from support.crashes import points_of
-from support.house import ANA, CARE, QUICK, House
+from lakewarden.catalog.registry.removal import undrop
+from lakewarden.catalog.system.port import TABLES
+from lakewarden.daemon.fleet.cache import Memory
+from lakewarden.daemon.usecases.runs.leaving import Left, finish, foresee, leave, those_who_leave
+from lakewarden.daemon.usecases.runs.orders import Order, order_run
+from lakewarden.daemon.usecases.runs.waiting import raise_for, run_and_wait
+from lakewarden.jobs.actions.values import SetProperties, encode
+from lakewarden.jobs.engines.delta import rs_metadata
+from lakewarden.jobs.planning.budget import Budget
+from lakewarden.jobs.planning.planner import plan
+from support.crashes.crashes import points_of
+from support.processes.commands import Cli, caller
+from support.processes.house import ANA, CARE, QUICK, House
 
 OURS = {FILES: "interval 7 days", LOG: "interval 30 days", CLEANUP: "false"}
 
@@ -178,7 +178,7 @@ def legacy(house: House, name: str, **users: str) -> str:
     house.services.store.edit(TABLES, lambda _: [row], because="test")
     DeltaTable(place).alter.set_table_properties(
         OURS,
-        commit_properties=CommitProperties(custom_metadata={deltars.RUN_ID: "run-of-old"}),
+        commit_properties=CommitProperties(custom_metadata={rs_metadata.RUN_ID: "run-of-old"}),
         raise_if_not_exists=False,
     )
     return place

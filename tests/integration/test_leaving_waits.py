@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from lakewarden.catalog.before import with_ours
-from lakewarden.catalog.model import Action
+from lakewarden.catalog.model.rows import Action
+from lakewarden.catalog.policy.original_properties import with_ours
+from lakewarden.catalog.policy.retention_properties import CLEANUP
 from lakewarden.catalog.registry.register import register
-from lakewarden.catalog.retention import CLEANUP
-from lakewarden.catalog.state.base import Run, RunRequest
+from lakewarden.catalog.state.port import Run, RunRequest
 from lakewarden.catalog.state.queue import DatabaseQueue
-from lakewarden.catalog.system.base import TABLES
-from lakewarden.daemon.leaving import Left, finish, foresee, leave, those_who_leave
-from support.commands import caller
-from support.house import ANA, House
+from lakewarden.catalog.system.port import TABLES
+from lakewarden.daemon.usecases.runs.leaving import Left, finish, foresee, leave, those_who_leave
+from support.processes.commands import caller
+from support.processes.house import ANA, House
 
 SHORT = timedelta(milliseconds=300)
 
@@ -51,7 +51,7 @@ def everybody_leaves(house: House, said: list[str]) -> tuple[Left, ...]:
 def test_what_a_dead_worker_had_claimed_keeps_no_table_from_leaving(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lakewarden.daemon.leaving._PATIENCE", 60.0)
+    monkeypatch.setattr("lakewarden.daemon.usecases.runs.leaving._PATIENCE", 60.0)
     row = house.services.desk.get(managed(house, "t"))
     request = RunRequest(
         run_id="old",

@@ -15,14 +15,14 @@ from pyspark.sql import SparkSession
 
 import lakewarden
 from lakewarden.catalog.errors import UsageError
-from lakewarden.catalog.spool import Spool, drain
-from lakewarden.catalog.state.base import HintKind
 from lakewarden.catalog.state.db import open_database
-from lakewarden.catalog.state.fake import FakeInbox
+from lakewarden.catalog.state.hint_spool import Spool, drain
 from lakewarden.catalog.state.inbox import DatabaseInbox
-from lakewarden.catalog.storage import StorageOptions, canonical
-from lakewarden.jobs.attach import Attached
-from support.states import sqlite_url
+from lakewarden.catalog.state.port import HintKind
+from lakewarden.catalog.storage.file_store import StorageOptions, canonical
+from lakewarden.jobs.session.attached import Attached
+from support.builders.states import sqlite_url
+from support.fakes.state import FakeInbox
 
 pytestmark = pytest.mark.spark
 
@@ -156,7 +156,7 @@ JOB = """
     import atexit, sys, time
     from pathlib import Path
     import lakewarden
-    from support.spark import start_spark
+    from support.servers.spark import start_spark
 
     spark = start_spark(Path(sys.argv[1]))
     # Registered before, so it runs after lakewarden's own: in between is what attaching adds to the end of a job.

@@ -15,10 +15,10 @@ from pyspark.sql import SparkSession
 
 from lakewarden.catalog.errors import ConflictError, PreconditionError
 from lakewarden.catalog.formats.delta.reader import DeltaReader
-from lakewarden.catalog.storage import StorageOptions
-from lakewarden.jobs.actions import LogCare, SetProperties
-from lakewarden.jobs.engine import deltars
-from support.delta_runs import DeltaTableOnDisk, forget_delta_logs
+from lakewarden.catalog.storage.file_store import StorageOptions
+from lakewarden.jobs.actions.values import LogCare, SetProperties
+from lakewarden.jobs.engines.delta import rs_metadata
+from support.builders.delta_runs import DeltaTableOnDisk, forget_delta_logs
 
 pytestmark = pytest.mark.spark
 
@@ -111,7 +111,7 @@ def test_delta_rs_never_retries_on_a_later_version(table: DeltaTableOnDisk) -> N
             str(table.folder), pa.table({"id": [2]}), mode="append", post_commithook_properties=HOOKS
         )
     with pytest.raises(ConflictError, match="at version 2; this was decided on 1"):
-        deltars.set_properties(
+        rs_metadata.set_properties(
             table.location, requires=1, properties=OURS, run_id="r", storage=StorageOptions()
         )
     assert DeltaTable(str(table.folder)).version() == 2
@@ -170,8 +170,8 @@ def test_behind_the_promise_the_log_goes_and_every_promised_version_restores(
 KILLED = """
 import sys
 from datetime import UTC, datetime
-from lakewarden.catalog.storage import open_store
-from lakewarden.jobs.engine.delta_log_cleanup import clean_log
+from lakewarden.catalog.storage.file_store import open_store
+from lakewarden.jobs.engines.delta.log_cleanup import clean_log
 clean_log(open_store(sys.argv[1]), keep_from=9, now=datetime.now(UTC), proceed=lambda: None)
 """
 

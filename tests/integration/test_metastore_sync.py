@@ -10,17 +10,17 @@ from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
 from lakewarden.catalog.errors import ConflictError, RefusedError, UnavailableError
-from lakewarden.catalog.formats.base import Observation
-from lakewarden.catalog.metastore.base import EntryColumn
-from lakewarden.catalog.metastore.diff import INPUT_FORMAT, Aspect
-from lakewarden.catalog.metastore.enlist import enlist
+from lakewarden.catalog.formats.port import Observation
+from lakewarden.catalog.metastore.entries import enlist
 from lakewarden.catalog.metastore.hive import HiveMetastore
-from lakewarden.catalog.storage import canonical
-from lakewarden.daemon.embedded import EmbeddedMetastore
-from lakewarden.jobs.actions import SyncMetastore
-from lakewarden.jobs.sync import sync_metastore
-from support.hive import hive
-from support.named_tables import NamedTable
+from lakewarden.catalog.metastore.port import EntryColumn
+from lakewarden.catalog.metastore.sync_plan import INPUT_FORMAT, Aspect
+from lakewarden.catalog.storage.file_store import canonical
+from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
+from lakewarden.jobs.actions.values import SyncMetastore
+from lakewarden.jobs.executors.sync import sync_metastore
+from support.builders.named_tables import NamedTable
+from support.servers.hive import hive
 
 pytestmark = [pytest.mark.spark, pytest.mark.metastore]
 

@@ -9,14 +9,14 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from lakewarden.catalog import failpoints
-from lakewarden.catalog.model import Outcome, RunRow, TableState
-from lakewarden.catalog.purging import MARKER
-from lakewarden.catalog.registry.remove import purged
-from lakewarden.catalog.state.base import Result
-from lakewarden.catalog.system.base import RUNS
-from lakewarden.daemon.record import DAEMON, run_row
-from lakewarden.jobs.ledger import StoredLedger
-from support.estate import Estate, made_estate, numbers, rows
+from lakewarden.catalog.model.pending_purge import MARKER
+from lakewarden.catalog.model.rows import Outcome, RunRow, TableState
+from lakewarden.catalog.registry.removal import purged
+from lakewarden.catalog.state.port import Result
+from lakewarden.catalog.system.port import RUNS
+from lakewarden.daemon.control.run_recorder import DAEMON, run_row
+from lakewarden.jobs.runs.properties_ledger import StoredLedger
+from support.builders.estate import Estate, made_estate, numbers, rows
 
 
 class Killed(BaseException):

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from lakewarden.catalog.model import Outcome, TableState
-from support.estate import Estate, made_estate, numbers, rows
+from lakewarden.catalog.model.rows import Outcome, TableState
+from support.builders.estate import Estate, made_estate, numbers, rows
 
 
 @pytest.fixture

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from lakewarden.catalog.model import Action, Outcome, TableState
-from lakewarden.catalog.system.base import HEALTH, TABLES
-from lakewarden.catalog.system.verify import verify
-from support.commands import command
-from support.crashes import points_of
-from support.house import House
-from support.runs import delta_table, parquet_file
+from lakewarden.catalog.model.rows import Action, Outcome, TableState
+from lakewarden.catalog.system.port import HEALTH, TABLES
+from lakewarden.catalog.system.recovery.verify import verify
+from support.builders.runs import delta_table, parquet_file
+from support.crashes.crashes import points_of
+from support.processes.commands import command
+from support.processes.house import House
 
 pytestmark = pytest.mark.crash
 

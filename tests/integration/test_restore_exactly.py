@@ -9,11 +9,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakewarden.catalog.errors import ConflictError, ExecutionError
-from lakewarden.catalog.storage import canonical, open_store
-from lakewarden.jobs.engine import delta_restore, delta_transaction
-from lakewarden.jobs.engine.delta_log import OurCommit, commits_of
-from lakewarden.jobs.engine.names import table_at
-from lakewarden.jobs.engine.session import stamped
+from lakewarden.catalog.storage.file_store import canonical, open_store
+from lakewarden.jobs.engines.delta import restore, transaction
+from lakewarden.jobs.engines.delta.own_commits import OurCommit, commits_of
+from lakewarden.jobs.engines.spark.names import table_at
+from lakewarden.jobs.engines.spark.session import stamped
 
 pytestmark = pytest.mark.spark
 
@@ -76,7 +76,7 @@ def test_it_commits_what_sparks_own_restore_commits(
     store = open_store(canonical(str(ours)))
     sql, other = table_at(canonical(str(ours))), table_at(canonical(str(theirs)))
     with stamped(spark, "r", "rollback") as session:
-        assert delta_restore.restore(session, store, requires=head, to=2) == head + 1
+        assert restore.restore(session, store, requires=head, to=2) == head + 1
     spark.sql(f"RESTORE TABLE {other} TO VERSION AS OF 2")
     assert actions(ours, head + 1) == actions(theirs, head + 1)
     assert content(spark, sql) == content(spark, other)
@@ -84,7 +84,7 @@ def test_it_commits_what_sparks_own_restore_commits(
     (made,) = commits_of(store, "r", after=head)
     assert isinstance(made, OurCommit) and made.operation == "RESTORE"
     with stamped(spark, "back", "rollback") as session:
-        assert delta_restore.restore(session, store, requires=head + 1, to=head) == head + 2
+        assert restore.restore(session, store, requires=head + 1, to=head) == head + 2
     assert [row[0] for row in content(spark, sql)] == [1, 2, 3, 12, 13]
     spark.sql(f"INSERT INTO {sql} (id, day) VALUES (99, 'c')")
     assert content(spark, sql)[-1][0] == 99
@@ -96,25 +96,25 @@ def test_a_commit_that_slips_in_is_never_restored_over(
     """Between the transaction's beginning and its commit, opened by force: the restore fails, the append is head."""
     sql, head = filled(spark, tmp_path / "t", TABLES["row tracking"])
     store = open_store(canonical(str(tmp_path / "t")))
-    made = delta_transaction.begun
+    made = transaction.begun
 
     def begun_then_written(session: SparkSession, *args: Any) -> Any:
         found = made(session, *args)
         spark.sql(f"INSERT INTO {sql} (id, day) VALUES (99, 'c')")
         return found
 
-    monkeypatch.setattr(delta_restore, "begun", begun_then_written)
+    monkeypatch.setattr(restore, "begun", begun_then_written)
     with stamped(spark, "r", "rollback") as session, pytest.raises(ConflictError):
-        delta_restore.restore(session, store, requires=head, to=2)
+        restore.restore(session, store, requires=head, to=2)
     with stamped(spark, "r", "rollback") as session, pytest.raises(ConflictError):
-        delta_restore.fence(session, store, requires=head + 1)
+        restore.fence(session, store, requires=head + 1)
     monkeypatch.undo()
     assert len(list(commits_of(store, "r", after=0))) == 0
     assert content(spark, sql)[-1][0] == 99
     with stamped(spark, "r", "rollback") as session:
         with pytest.raises(ConflictError):
-            delta_restore.restore(session, store, requires=head, to=2)
-        assert delta_restore.fence(session, store, requires=head + 2) == head + 3
+            restore.restore(session, store, requires=head, to=2)
+        assert restore.fence(session, store, requires=head + 2) == head + 3
 
 
 def test_a_file_that_is_gone_is_named_and_nothing_is_changed(spark: SparkSession, tmp_path: Path) -> None:
@@ -123,5 +123,5 @@ def test_a_file_that_is_gone_is_named_and_nothing_is_changed(spark: SparkSession
     for file in (tmp_path / "t").glob("*.parquet"):
         file.unlink()
     with stamped(spark, "r", "rollback") as session, pytest.raises(ExecutionError, match="is gone"):
-        delta_restore.restore(session, store, requires=head, to=2)
+        restore.restore(session, store, requires=head, to=2)
     assert len(list((tmp_path / "t" / "_delta_log").glob("*.json"))) == head + 1

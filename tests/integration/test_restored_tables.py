@@ -17,27 +17,27 @@ from deltalake import DeltaTable, write_deltalake
 
 from lakewarden.catalog.errors import ConsentError
 from lakewarden.catalog.formats.delta.reader import DeltaReader
-from lakewarden.catalog.model import Confidence, LineageRow, OnRollback, RollbackState, TableState
-from lakewarden.catalog.registry.govern import declare_dependency, set_pause, set_policy
+from lakewarden.catalog.model.rollbacks import Rollback
+from lakewarden.catalog.model.rows import Confidence, LineageRow, OnRollback, RollbackState, TableState
+from lakewarden.catalog.registry.governance import declare_dependency, set_pause, set_policy
 from lakewarden.catalog.registry.register import register
-from lakewarden.catalog.rollbacks import Rollback
-from lakewarden.catalog.storage import StorageOptions
-from lakewarden.catalog.system.base import AUDIT, HEALTH, LINEAGE, Fence
-from lakewarden.daemon.assembly import build_daemon
-from lakewarden.daemon.cycle import Cycle
-from lakewarden.daemon.restored import RestoreCarrier
-from lakewarden.daemon.rollback import rollbacks_of_services
-from lakewarden.daemon.rollback_request import Wanted, request_of
-from lakewarden.daemon.status import status_of
-from lakewarden.daemon.webhook import Event, EventKind
-from lakewarden.jobs.engine.fake import FakeEngine
-from lakewarden.jobs.rollback.act import Hands
-from lakewarden.jobs.rollback.saga import Saga
-from lakewarden.jobs.rollback.stored import decode_plan
-from support.crashes import points_of
-from support.derived import head, ids, reading, write
-from support.house import ANA, House
-from support.rollback_messages import SAYS
+from lakewarden.catalog.storage.file_store import StorageOptions
+from lakewarden.catalog.system.port import AUDIT, HEALTH, LINEAGE, Fence
+from lakewarden.daemon.control.assembly import build_daemon
+from lakewarden.daemon.control.cycle import Cycle
+from lakewarden.daemon.control.restore_cascade import RestoreCarrier
+from lakewarden.daemon.telemetry.webhook import Event, EventKind
+from lakewarden.daemon.usecases.rollbacks.request import Wanted, request_of
+from lakewarden.daemon.usecases.rollbacks.rollback import rollbacks_of_services
+from lakewarden.daemon.usecases.status import status_of
+from lakewarden.jobs.rollback.execute.saga import Saga
+from lakewarden.jobs.rollback.execute.table_steps import Hands
+from lakewarden.jobs.rollback.journal.stored_plan import decode_plan
+from support.builders.derived import head, ids, reading, write
+from support.builders.rollback_messages import SAYS
+from support.crashes.crashes import points_of
+from support.fakes.engine import FakeEngine
+from support.processes.house import ANA, House
 
 FOLLOWS, WAITS, ASKS = OnRollback.CASCADE, OnRollback.PLAN, OnRollback.BLOCK
 

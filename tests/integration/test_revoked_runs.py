@@ -9,19 +9,19 @@ from deltalake import DeltaTable, write_deltalake
 
 from lakewarden.catalog.errors import ConflictError
 from lakewarden.catalog.formats.delta.reader import DeltaReader
-from lakewarden.catalog.heads import head_seen
-from lakewarden.catalog.model import Outcome, TableState
-from lakewarden.catalog.state.base import Result
-from lakewarden.catalog.system.base import TABLES
-from lakewarden.daemon.audit import actor_of
-from lakewarden.daemon.rollback import rollbacks_of_services
-from lakewarden.jobs.actions import RollBack
-from lakewarden.jobs.rollback.journal import Journal
-from lakewarden.jobs.rollback.run import JournaledRollbacks
-from lakewarden.jobs.rollback.step import TableStep
+from lakewarden.catalog.formats.heads import head_seen
+from lakewarden.catalog.model.rows import Outcome, TableState
+from lakewarden.catalog.state.port import Result
+from lakewarden.catalog.system.port import TABLES
+from lakewarden.daemon.usecases.audit import actor_of
+from lakewarden.daemon.usecases.rollbacks.rollback import rollbacks_of_services
+from lakewarden.jobs.actions.values import RollBack
+from lakewarden.jobs.rollback.execute.run import JournaledRollbacks
+from lakewarden.jobs.rollback.journal.journal import Journal
+from lakewarden.jobs.rollback.journal.steps import TableStep
 from lakewarden.jobs.rollback.verify import require_same_head
-from lakewarden.jobs.runner import Finished
-from support.estate import Estate, made_estate, numbers, overwritten, rows
+from lakewarden.jobs.worker.runner import Finished
+from support.builders.estate import Estate, made_estate, numbers, overwritten, rows
 
 
 @pytest.fixture

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from lakewarden.catalog.model import RollbackState as State
-from lakewarden.catalog.model import RollbackStep as Kind
-from lakewarden.catalog.model import TableState
-from support import rollback_process
-from support.crashes import points_of
-from support.rollback_process import killed_at
-from support.rollbacks import Lake
+from lakewarden.catalog.model.rows import RollbackState as State
+from lakewarden.catalog.model.rows import RollbackStep as Kind
+from lakewarden.catalog.model.rows import TableState
+from support.builders.rollbacks import Lake
+from support.crashes.crashes import points_of
+from support.processes import rollback_process
+from support.processes.rollback_process import killed_at
 
 NAMES = ("source", "derived")
 BEFORE = {"source": [1, 2, 3], "derived": [1, 2, 3]}

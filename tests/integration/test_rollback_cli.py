@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from lakewarden.catalog.model import Finding, HealthRow, Severity, TableRow
-from lakewarden.catalog.system.base import AUDIT, HEALTH, TABLES, Rows
-from lakewarden.daemon.admins import real_user
-from lakewarden.daemon.settings import load_settings
-from support import beside_worker
-from support.commands import Cli, Said, caller
-from support.daemon_process import FakeWorkerServices
-from support.derived import ids, overwrite, write
-from support.rollback_messages import SAYS
-from support.writer_beside import finished
+from lakewarden.catalog.model.rows import Finding, HealthRow, Severity, TableRow
+from lakewarden.catalog.system.port import AUDIT, HEALTH, TABLES, Rows
+from lakewarden.daemon.installation.admins import real_user
+from lakewarden.daemon.settings.settings import load_settings
+from support.builders.derived import ids, overwrite, write
+from support.builders.rollback_messages import SAYS
+from support.processes import beside_worker
+from support.processes.commands import Cli, Said, caller
+from support.processes.daemon_process import FakeWorkerServices
+from support.processes.writer_beside import finished
 
 
 class Desk:

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from lakewarden.catalog.model import RollbackState as State
-from lakewarden.catalog.model import RollbackStep as Kind
-from support.crashes import points_of
-from support.rollback_process import killed_at
-from support.rollbacks import Lake
+from lakewarden.catalog.model.rows import RollbackState as State
+from lakewarden.catalog.model.rows import RollbackStep as Kind
+from support.builders.rollbacks import Lake
+from support.crashes.crashes import points_of
+from support.processes.rollback_process import killed_at
 
 pytestmark = pytest.mark.crash
 

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from lakewarden.catalog.access import Actor
-from lakewarden.catalog.model import Action, Outcome, RollbackState, RunRow
+from lakewarden.catalog.model.rollbacks import Rollback
+from lakewarden.catalog.model.rows import Action, Outcome, RollbackState, RunRow
+from lakewarden.catalog.policy.access import Actor
 from lakewarden.catalog.registry.register import register
-from lakewarden.catalog.rollbacks import Rollback
-from lakewarden.catalog.system.base import ROLLBACKS
-from lakewarden.daemon.rollback import Rollbacks, rollbacks_of_services
-from lakewarden.daemon.rollback_request import Wanted, request_of
-from support.commands import command
-from support.crashes import points_of
-from support.derived import ids, write
-from support.house import ANA, House
+from lakewarden.catalog.system.port import ROLLBACKS
+from lakewarden.daemon.usecases.rollbacks.request import Wanted, request_of
+from lakewarden.daemon.usecases.rollbacks.rollback import Rollbacks, rollbacks_of_services
+from support.builders.derived import ids, write
+from support.crashes.crashes import points_of
+from support.processes.commands import command
+from support.processes.house import ANA, House
 
 pytestmark = pytest.mark.crash
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from support.history_runs import Company, local_case
+from support.histories.history_runs import Company, local_case
 
 pytestmark = [pytest.mark.heavy, pytest.mark.together]
 

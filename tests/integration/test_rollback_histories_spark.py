@@ -13,16 +13,16 @@ from pyspark.sql import SparkSession
 
 from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.errors import ConflictError
-from lakewarden.catalog.lineage.record import LineageRecord, Operation
-from lakewarden.catalog.lineage.streams import Began
-from lakewarden.catalog.storage import StorageOptions
-from lakewarden.daemon.settings import Settings
-from lakewarden.jobs.attach import Attached
-from lakewarden.jobs.engine.delta import DeltaEngine
-from support.hdfs import Hdfs
-from support.history_runs import Company, distant_case
-from support.live_streams import Sea
-from support.spark_scribe import GovernedSpark, attached
+from lakewarden.catalog.lineage.streams.offsets import Began
+from lakewarden.catalog.model.lineage_record import LineageRecord, Operation
+from lakewarden.catalog.storage.file_store import StorageOptions
+from lakewarden.daemon.settings.settings import Settings
+from lakewarden.jobs.engines.delta.engine import DeltaEngine
+from lakewarden.jobs.session.attached import Attached
+from support.builders.live_streams import Sea
+from support.histories.history_runs import Company, distant_case
+from support.histories.spark_scribe import GovernedSpark, attached
+from support.servers.hdfs import Hdfs
 
 pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.heavy, pytest.mark.together]
 

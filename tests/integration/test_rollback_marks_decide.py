@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from lakewarden.catalog.errors import ConflictError
-from lakewarden.catalog.model import RollbackState as State
-from support.rollback_process import killed_at
-from support.rollbacks import Lake
+from lakewarden.catalog.model.rows import RollbackState as State
+from support.builders.rollbacks import Lake
+from support.processes.rollback_process import killed_at
 
 NAMES = ("source", "derived", "leaf")
 

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from lakewarden.catalog.clock import SystemClock
-from lakewarden.catalog.model import RollbackState, TableState
-from lakewarden.daemon.rollback import Rollbacks, rollbacks_of_services
-from lakewarden.jobs.rollback.consents import Consent, Consents
-from lakewarden.jobs.rollback.request import BadVersions, RollbackRequest
-from lakewarden.jobs.rollback.values import RollbackPlan, Step, TablePlan
-from support.history_runs import Meddler, services_at
-from support.real_histories import ANA, History
-from support.scribes import Content, Kind
+from lakewarden.catalog.model.rows import RollbackState, TableState
+from lakewarden.daemon.usecases.rollbacks.rollback import Rollbacks, rollbacks_of_services
+from lakewarden.jobs.rollback.plan.consents import Consent, Consents
+from lakewarden.jobs.rollback.plan.model import RollbackPlan, Step, TablePlan
+from lakewarden.jobs.rollback.plan.request import BadVersions, RollbackRequest
+from support.histories.history_runs import Meddler, services_at
+from support.histories.real_histories import ANA, History
+from support.histories.scribes import Content, Kind
 
 pytestmark = [pytest.mark.heavy, pytest.mark.together]
 

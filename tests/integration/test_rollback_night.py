@@ -9,11 +9,11 @@ import pytest
 from deltalake import write_deltalake
 
 from lakewarden.catalog.errors import ExitCode
-from lakewarden.daemon.settings import load_settings
-from support import slow_worker
-from support.commands import Cli, Said, caller
-from support.daemon_process import FakeWorkerServices
-from support.derived import ids, write
+from lakewarden.daemon.settings.settings import load_settings
+from support.builders.derived import ids, write
+from support.processes import slow_worker
+from support.processes.commands import Cli, Said, caller
+from support.processes.daemon_process import FakeWorkerServices
 
 DATA = pa.table({"id": pa.array([7], pa.int64())})
 

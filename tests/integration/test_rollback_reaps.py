@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from lakewarden.catalog.access import Actor
-from lakewarden.catalog.model import Action, Outcome
-from lakewarden.catalog.state.base import RunRequest
-from lakewarden.daemon.rollback import Rollbacks, rollbacks_of_services
-from lakewarden.daemon.settings import load_settings
-from lakewarden.jobs.actions import RollBack, encode
-from support.commands import Cli, caller
-from support.daemon_process import FakeWorkerServices
-from support.derived import ids, write
+from lakewarden.catalog.model.rows import Action, Outcome
+from lakewarden.catalog.policy.access import Actor
+from lakewarden.catalog.state.port import RunRequest
+from lakewarden.daemon.settings.settings import load_settings
+from lakewarden.daemon.usecases.rollbacks.rollback import Rollbacks, rollbacks_of_services
+from lakewarden.jobs.actions.values import RollBack, encode
+from support.builders.derived import ids, write
+from support.processes.commands import Cli, caller
+from support.processes.daemon_process import FakeWorkerServices
 
 SHORT = timedelta(milliseconds=300)
 

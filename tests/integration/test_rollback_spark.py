@@ -7,12 +7,12 @@ from pyspark.sql import SparkSession
 
 from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.lineage.versions import is_blind_restore
-from lakewarden.catalog.model import RollbackState as State
-from lakewarden.catalog.storage import StorageOptions
-from lakewarden.jobs.engine import deltars_restore
-from lakewarden.jobs.engine.delta import DeltaEngine
-from lakewarden.jobs.engine.names import table_at
-from support.rollbacks import Lake
+from lakewarden.catalog.model.rows import RollbackState as State
+from lakewarden.catalog.storage.file_store import StorageOptions
+from lakewarden.jobs.engines.delta import rs_restore
+from lakewarden.jobs.engines.delta.engine import DeltaEngine
+from lakewarden.jobs.engines.spark.names import table_at
+from support.builders.rollbacks import Lake
 
 pytestmark = pytest.mark.spark
 
@@ -51,7 +51,7 @@ def test_spark_restores_what_delta_rs_must_not_and_the_undo_brings_it_again(
     sql = table(spark, lake, "t", feature)
     location, head = lake.location("t"), lake.seen("t").version
     assert (
-        deltars_restore.restore(
+        rs_restore.restore(
             location, requires=head, to=head - 1, run_id="r", apps=(), storage=StorageOptions()
         )
         is None

@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from lakewarden.daemon.settings import load_settings
-from support.commands import Cli, Said, caller
-from support.daemon_process import FakeWorkerServices
-from support.derived import ids, write
+from lakewarden.daemon.settings.settings import load_settings
+from support.builders.derived import ids, write
+from support.processes.commands import Cli, Said, caller
+from support.processes.daemon_process import FakeWorkerServices
 
 RETENTION = "delta.logRetentionDuration"
 

@@ -15,9 +15,9 @@ from pymetastore.metastore import HMS
 from pyspark.sql import SparkSession
 
 from lakewarden.catalog.errors import PreconditionError
-from lakewarden.daemon.embedded import EmbeddedMetastore
-from support.hdfs import Hdfs
-from support.postgres import PostgresServer
+from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
+from support.servers.hdfs import Hdfs
+from support.servers.postgres import PostgresServer
 
 THREE = pa.table({"id": pa.array([1, 2, 3], pa.int64())})
 
@@ -59,7 +59,7 @@ def test_a_killed_metastore_starts_again_with_its_data_and_without_manners(tmp_p
 @pytest.mark.metastore
 def test_a_metastore_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
     starter = subprocess.Popen(
-        [sys.executable, "-m", "lakewarden.daemon.embedded", tmp_path, "--port", "0"],
+        [sys.executable, "-m", "lakewarden.daemon.process.embedded_metastore", tmp_path, "--port", "0"],
         stdout=subprocess.PIPE,
         text=True,
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.soak import Soak
+from support.crashes.soak import Soak
 
 pytestmark = [pytest.mark.crash, pytest.mark.heavy]
 KILLS = int(os.environ.get("LAKEWARDEN_KILLS", "14"))

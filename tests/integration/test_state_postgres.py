@@ -10,7 +10,7 @@ from sqlalchemy.engine import make_url
 from lakewarden.catalog.state.db import Database, open_database
 from lakewarden.catalog.state.models import RUN
 from lakewarden.catalog.state.queue import DatabaseQueue
-from support.states import LONG, own_schema, request
+from support.builders.states import LONG, own_schema, request
 
 pytestmark = pytest.mark.postgres
 

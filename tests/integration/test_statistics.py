@@ -12,14 +12,14 @@ from pyspark.sql import SparkSession
 
 from lakewarden.catalog.errors import ConflictError
 from lakewarden.catalog.formats.delta.reader import DeltaReader
-from lakewarden.catalog.metastore.diff import Aspect
+from lakewarden.catalog.metastore.entry_statistics import recorded_in
 from lakewarden.catalog.metastore.hive import HiveMetastore
-from lakewarden.catalog.metastore.recorded import recorded_in
-from lakewarden.catalog.storage import StorageOptions, canonical, open_store
-from lakewarden.daemon.embedded import EmbeddedMetastore
-from lakewarden.jobs.engine.delta_statistics import table_statistics
-from lakewarden.jobs.engine.file_statistics import fill_file_statistics
-from support.named_tables import NamedTable
+from lakewarden.catalog.metastore.sync_plan import Aspect
+from lakewarden.catalog.storage.file_store import StorageOptions, canonical, open_store
+from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
+from lakewarden.jobs.engines.delta.file_statistics import fill_file_statistics
+from lakewarden.jobs.engines.delta.statistics import table_statistics
+from support.builders.named_tables import NamedTable
 
 pytestmark = [pytest.mark.spark, pytest.mark.metastore]
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from lakewarden.catalog.storage import FileStore, StorageOptions, open_store
-from support.hdfs import Hdfs
+from lakewarden.catalog.storage.file_store import FileStore, StorageOptions, open_store
+from support.servers.hdfs import Hdfs
 
 pytestmark = pytest.mark.hdfs
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from lakewarden.catalog.system.base import LINEAGE
-from support import stream_process
-from support.crashes import points_of
-from support.stream_files import Creek
+from lakewarden.catalog.system.port import LINEAGE
+from support.builders.stream_files import Creek
+from support.crashes.crashes import points_of
+from support.processes import stream_process
 
 pytestmark = pytest.mark.crash
 

@@ -10,11 +10,11 @@ from pyspark.sql import DataFrame, SparkSession
 import lakewarden
 from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.errors import UnavailableError
-from lakewarden.catalog.lineage.streams import Began
+from lakewarden.catalog.lineage.streams.offsets import Began
 from lakewarden.catalog.lineage.versions import version_of
-from lakewarden.catalog.storage import StorageOptions
-from lakewarden.jobs.engine.delta import DeltaEngine
-from support.live_streams import Sea
+from lakewarden.catalog.storage.file_store import StorageOptions
+from lakewarden.jobs.engines.delta.engine import DeltaEngine
+from support.builders.live_streams import Sea
 
 pytestmark = pytest.mark.spark
 

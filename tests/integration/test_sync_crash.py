@@ -10,22 +10,22 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, convert_to_deltalake, write_deltalake
 
-from lakewarden.catalog.formats.base import Observation
 from lakewarden.catalog.formats.delta.reader import DeltaReader
-from lakewarden.catalog.metastore.base import Entry, EntryColumn
-from lakewarden.catalog.metastore.enlist import new_entry
+from lakewarden.catalog.formats.port import Observation
+from lakewarden.catalog.metastore.entries import new_entry
+from lakewarden.catalog.metastore.entry_statistics import recorded_in
 from lakewarden.catalog.metastore.hive import HiveMetastore
-from lakewarden.catalog.metastore.recorded import recorded_in
-from lakewarden.catalog.model import Outcome
-from lakewarden.catalog.storage import canonical
-from lakewarden.daemon.embedded import EmbeddedMetastore
-from lakewarden.jobs.actions import AnyAction, Compact, Convert, RefreshStatistics, SyncMetastore
-from lakewarden.jobs.engine.settings import SparkSettings
-from support import metastore_worker
-from support.commands import command
-from support.crashes import points_of
-from support.runs import parquet_file, request_of
-from support.workers import SPARK, Hall
+from lakewarden.catalog.metastore.port import Entry, EntryColumn
+from lakewarden.catalog.model.rows import Outcome
+from lakewarden.catalog.storage.file_store import canonical
+from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
+from lakewarden.jobs.actions.values import AnyAction, Compact, Convert, RefreshStatistics, SyncMetastore
+from lakewarden.jobs.runs.spark_settings import SparkSettings
+from support.builders.runs import parquet_file, request_of
+from support.crashes.crashes import points_of
+from support.processes import metastore_worker
+from support.processes.commands import command
+from support.processes.workers import SPARK, Hall
 
 pytestmark = [pytest.mark.crash, pytest.mark.metastore]
 

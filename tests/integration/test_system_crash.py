@@ -13,17 +13,17 @@ from typing import Any
 import pytest
 
 from lakewarden.catalog.errors import PreconditionError
-from lakewarden.catalog.model import TableState
-from lakewarden.catalog.purging import PURGE_AFTER
-from lakewarden.catalog.storage import StorageOptions, canonical
-from lakewarden.catalog.system.backup import read_backup
-from lakewarden.catalog.system.base import HEALTH, RUNS, SYSTEM_TABLES, TABLES, SystemTable
-from lakewarden.catalog.system.rows import system_rows
+from lakewarden.catalog.model.pending_purge import PURGE_AFTER
+from lakewarden.catalog.model.rows import TableState
+from lakewarden.catalog.storage.file_store import StorageOptions, canonical
+from lakewarden.catalog.system.own_rows import system_rows
+from lakewarden.catalog.system.port import HEALTH, RUNS, SYSTEM_TABLES, TABLES, SystemTable
+from lakewarden.catalog.system.recovery.backup import read_backup
+from lakewarden.catalog.system.recovery.verify import verify
 from lakewarden.catalog.system.store import DeltaSystemStore
-from lakewarden.catalog.system.verify import verify
-from support import system_process
-from support.crashes import points_of
-from support.system_samples import NOW, make_older, sample
+from support.builders.system_samples import NOW, make_older, sample
+from support.crashes.crashes import points_of
+from support.processes import system_process
 
 pytestmark = pytest.mark.crash
 AGES_AGO = time.time() - timedelta(days=3).total_seconds()

@@ -17,15 +17,15 @@ from pathlib import Path
 
 import pytest
 
-from lakewarden.catalog.storage import StorageOptions, canonical
-from lakewarden.catalog.system.base import RUNS, TABLES
-from lakewarden.catalog.system.rows import system_rows
+from lakewarden.catalog.storage.file_store import StorageOptions, canonical
+from lakewarden.catalog.system.own_rows import system_rows
+from lakewarden.catalog.system.port import RUNS, TABLES
+from lakewarden.catalog.system.recovery.verify import verify
 from lakewarden.catalog.system.store import DeltaSystemStore
-from lakewarden.catalog.system.verify import verify
-from support import system_process
-from support.hdfs import Hdfs
-from support.system_process import SHARED_ROWS
-from support.system_samples import NOW, table_row
+from support.builders.system_samples import NOW, table_row
+from support.processes import system_process
+from support.processes.system_process import SHARED_ROWS
+from support.servers.hdfs import Hdfs
 
 pytestmark = pytest.mark.heavy
 WRITERS = 5

@@ -10,8 +10,8 @@ from deltalake import DeltaTable, write_deltalake
 
 from lakewarden.catalog.state.db import open_database
 from lakewarden.catalog.state.lease import DatabaseLeases
-from lakewarden.daemon.settings import load_settings
-from support.commands import Cli, caller
+from lakewarden.daemon.settings.settings import load_settings
+from support.processes.commands import Cli, caller
 
 Harm = Callable[[Path], None]
 

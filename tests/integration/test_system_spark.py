@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from lakewarden.catalog.storage import StorageOptions, canonical
-from lakewarden.catalog.system.base import AUDIT, HEALTH, RUNS, SYSTEM_TABLES, TABLES, SystemTable
-from lakewarden.catalog.system.care import compact
+from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.catalog.system.commits import Note
-from lakewarden.catalog.system.rows import system_rows
+from lakewarden.catalog.system.maintenance import compact
+from lakewarden.catalog.system.own_rows import system_rows
+from lakewarden.catalog.system.port import AUDIT, HEALTH, RUNS, SYSTEM_TABLES, TABLES, SystemTable
 from lakewarden.catalog.system.schema import row_schema
 from lakewarden.catalog.system.store import DeltaSystemStore
-from support.system_samples import NOW, sample, table_row
+from support.builders.system_samples import NOW, sample, table_row
 
 pytestmark = pytest.mark.spark
 

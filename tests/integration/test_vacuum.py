@@ -14,13 +14,13 @@ from deltalake import DeltaTable, PostCommitHookProperties, write_deltalake
 from pyspark.sql import SparkSession
 
 from lakewarden.catalog.errors import ConflictError
-from lakewarden.catalog.formats.delta.files import live_files
 from lakewarden.catalog.formats.delta.log import DeltaLog
+from lakewarden.catalog.formats.delta.proof.files import live_files
 from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.formats.delta.segment import segment_of
-from lakewarden.catalog.storage import open_store
-from lakewarden.jobs.actions import Vacuum
-from support.delta_runs import DeltaTableOnDisk, forget_delta_logs
+from lakewarden.catalog.storage.file_store import open_store
+from lakewarden.jobs.actions.values import Vacuum
+from support.builders.delta_runs import DeltaTableOnDisk, forget_delta_logs
 
 pytestmark = pytest.mark.spark
 

@@ -11,23 +11,23 @@ from pathlib import Path
 import psutil
 import pytest
 
-from lakewarden.catalog.model import Outcome
-from lakewarden.catalog.state.base import Result
-from lakewarden.catalog.storage import canonical
-from lakewarden.jobs.actions import Compact, Convert, LogCare, SetProperties
-from lakewarden.jobs.engine.settings import SparkSettings
-from support.runs import delta_table, parquet_file, request_of
-from support.workers import SPARK, Hall, is_gone
+from lakewarden.catalog.model.rows import Outcome
+from lakewarden.catalog.state.port import Result
+from lakewarden.catalog.storage.file_store import canonical
+from lakewarden.jobs.actions.values import Compact, Convert, LogCare, SetProperties
+from lakewarden.jobs.runs.spark_settings import SparkSettings
+from support.builders.runs import delta_table, parquet_file, request_of
+from support.processes.workers import SPARK, Hall, is_gone
 
 KEEP = (("delta.deletedFileRetentionDuration", "interval 30 days"),)
 
 DAEMON = """
 import os, subprocess, sys
 from datetime import timedelta
-from lakewarden.jobs.worker_config import WorkerConfig, write_config
+from lakewarden.jobs.runs.worker_config import WorkerConfig, write_config
 
 config = WorkerConfig(name="w", database_url=sys.argv[1], parent=os.getpid(), idle=timedelta(hours=1))
-worker = subprocess.Popen([sys.executable, "-m", "lakewarden.jobs.worker"], stdin=subprocess.PIPE)
+worker = subprocess.Popen([sys.executable, "-m", "lakewarden.jobs.worker.process"], stdin=subprocess.PIPE)
 worker.stdin.write(write_config(config).encode())
 worker.stdin.close()
 print(worker.pid, flush=True)
@@ -105,7 +105,7 @@ def test_a_worker_whose_daemon_is_gone_ends(tmp_path: Path) -> None:
 
 def test_a_worker_without_a_configuration_says_so_in_one_sentence() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "lakewarden.jobs.worker"],
+        [sys.executable, "-m", "lakewarden.jobs.worker.process"],
         input="{}",
         capture_output=True,
         text=True,

@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from lakewarden.catalog.model import Outcome
-from lakewarden.catalog.state.base import RunState
-from lakewarden.catalog.storage import canonical
-from lakewarden.jobs.actions import AnyAction, Compact, Convert, LogCare, Purge, SetProperties, Vacuum
-from support import dawdling_worker
-from support.crashes import points_of
-from support.runs import delta_table, parquet_file, request_of
-from support.workers import Hall
+from lakewarden.catalog.model.rows import Outcome
+from lakewarden.catalog.state.port import RunState
+from lakewarden.catalog.storage.file_store import canonical
+from lakewarden.jobs.actions.values import AnyAction, Compact, Convert, LogCare, Purge, SetProperties, Vacuum
+from support.builders.runs import delta_table, parquet_file, request_of
+from support.crashes.crashes import points_of
+from support.processes import dawdling_worker
+from support.processes.workers import Hall
 
 pytestmark = pytest.mark.crash
 

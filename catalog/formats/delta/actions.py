@@ -7,9 +7,9 @@ from typing import Any, Final
 import orjson
 
 from lakewarden.catalog.bounds import LARGEST_FILE, fits
-from lakewarden.catalog.formats.delta.paths import decoded, deletion_vector_path
-from lakewarden.catalog.formats.delta.problems import LOG_READABLE, BrokenLogError
-from lakewarden.catalog.lineage.record import NO_RECORD, RECORD_KEY, RecordReading, read_record
+from lakewarden.catalog.formats.delta.errors import LOG_READABLE, BrokenLogError
+from lakewarden.catalog.formats.delta.file_paths import decoded, deletion_vector_path
+from lakewarden.catalog.model.lineage_record import NO_RECORD, RECORD_KEY, RecordReading, read_record
 
 __all__ = [
     "AddFile",

@@ -22,11 +22,11 @@ from lakewarden.catalog.formats.delta.actions import (
     Transaction,
     parse_actions,
 )
+from lakewarden.catalog.formats.delta.errors import LOG_READABLE, BrokenLogError
 from lakewarden.catalog.formats.delta.log import DeltaLog
-from lakewarden.catalog.formats.delta.names import SIDECARS
-from lakewarden.catalog.formats.delta.problems import LOG_READABLE, BrokenLogError
+from lakewarden.catalog.formats.delta.log_names import SIDECARS
 from lakewarden.catalog.formats.delta.segment import Checkpoint, Listing
-from lakewarden.catalog.storage import FileEntry
+from lakewarden.catalog.storage.file_store import FileEntry
 
 __all__ = ["CheckpointHead", "FileBatch", "file_batches", "read_head", "read_notes"]
 

@@ -8,12 +8,12 @@ from typing import Final, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lakewarden.catalog.companions import agrees_with_companion, companion_of
 from lakewarden.catalog.errors import UnavailableError
-from lakewarden.catalog.formats.delta.names import FOLDER
-from lakewarden.catalog.formats.delta.problems import LOG_READABLE, BrokenLogError, VanishedError
+from lakewarden.catalog.formats.delta.errors import LOG_READABLE, BrokenLogError, VanishedError
+from lakewarden.catalog.formats.delta.log_names import FOLDER
 from lakewarden.catalog.formats.delta.segment import Listing, listing_of
-from lakewarden.catalog.storage import FileEntry, FileStore, local_path
+from lakewarden.catalog.storage.file_store import FileEntry, FileStore, local_path
+from lakewarden.catalog.storage.hadoop_crc import agrees_with_companion, companion_of
 
 __all__ = ["DeltaLog"]
 

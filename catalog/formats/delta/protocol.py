@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from lakewarden.catalog.formats.base import Capabilities
 from lakewarden.catalog.formats.delta.actions import Protocol
+from lakewarden.catalog.formats.port import Capabilities
 
 __all__ = ["MAX_READER", "MAX_WRITER", "capabilities_of", "features_of", "unknown_reader_features"]
 

@@ -5,21 +5,21 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from lakewarden.catalog.formats.base import Commit, DataFile, LogProblem, Observation, ProbeResult, Tombstone
 from lakewarden.catalog.formats.delta.actions import AddFile
-from lakewarden.catalog.formats.delta.checksums import parse_version_checksum
-from lakewarden.catalog.formats.delta.files import data_file, live_files, tombstones
-from lakewarden.catalog.formats.delta.history import read_commit
+from lakewarden.catalog.formats.delta.cache import Memory, remember
+from lakewarden.catalog.formats.delta.commit_info import read_commit
+from lakewarden.catalog.formats.delta.errors import CHECKSUM, BrokenLogError, VanishedError
 from lakewarden.catalog.formats.delta.log import DeltaLog
-from lakewarden.catalog.formats.delta.memory import Memory, remember
-from lakewarden.catalog.formats.delta.names import FOLDER, HINT, commit_path
-from lakewarden.catalog.formats.delta.problems import CHECKSUM, BrokenLogError, VanishedError
+from lakewarden.catalog.formats.delta.log_names import FOLDER, HINT, commit_path
+from lakewarden.catalog.formats.delta.observation import observation_of
+from lakewarden.catalog.formats.delta.proof.files import data_file, live_files, tombstones
 from lakewarden.catalog.formats.delta.replay import Replayed, metadata_of, replay, replay_on, version_actions
-from lakewarden.catalog.formats.delta.restored import restored_version
+from lakewarden.catalog.formats.delta.restore_target import restored_version
 from lakewarden.catalog.formats.delta.segment import Listing, Segment, segment_of
-from lakewarden.catalog.formats.delta.summary import observation_of
-from lakewarden.catalog.model import TableFormat
-from lakewarden.catalog.storage import StorageOptions, open_store
+from lakewarden.catalog.formats.delta.version_checksum import parse_version_checksum
+from lakewarden.catalog.formats.port import Commit, DataFile, LogProblem, Observation, ProbeResult, Tombstone
+from lakewarden.catalog.model.rows import TableFormat
+from lakewarden.catalog.storage.file_store import StorageOptions, open_store
 
 __all__ = ["DeltaReader"]
 

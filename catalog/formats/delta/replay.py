@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Final
 
 from lakewarden.catalog.clock import from_millis, to_millis
-from lakewarden.catalog.formats.base import LogProblem
 from lakewarden.catalog.formats.delta.actions import (
     AddFile,
     LogAction,
@@ -16,15 +15,16 @@ from lakewarden.catalog.formats.delta.actions import (
     parse_actions,
 )
 from lakewarden.catalog.formats.delta.checkpoint import CheckpointHead, file_batches, read_head
-from lakewarden.catalog.formats.delta.columns import state_of
-from lakewarden.catalog.formats.delta.history import History, ReadCommit, extended, read_commit
+from lakewarden.catalog.formats.delta.checkpoint_columns import state_of
+from lakewarden.catalog.formats.delta.commit_info import History, ReadCommit, extended, read_commit
+from lakewarden.catalog.formats.delta.errors import HISTORY, LOG_READABLE, PROTOCOL, BrokenLogError
+from lakewarden.catalog.formats.delta.file_state import Changes, FileState, apply
 from lakewarden.catalog.formats.delta.log import DeltaLog
-from lakewarden.catalog.formats.delta.problems import HISTORY, LOG_READABLE, PROTOCOL, BrokenLogError
 from lakewarden.catalog.formats.delta.protocol import MAX_READER
 from lakewarden.catalog.formats.delta.schema import physical_names
 from lakewarden.catalog.formats.delta.segment import Listing, Segment
-from lakewarden.catalog.formats.delta.state import Changes, FileState, apply
-from lakewarden.catalog.storage import FileEntry
+from lakewarden.catalog.formats.port import LogProblem
+from lakewarden.catalog.storage.file_store import FileEntry
 
 __all__ = [
     "Replayed",

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import orjson
 
-from lakewarden.catalog.formats.delta.problems import LOG_READABLE, BrokenLogError
-from lakewarden.catalog.model import Column
+from lakewarden.catalog.formats.delta.errors import LOG_READABLE, BrokenLogError
+from lakewarden.catalog.model.rows import Column
 
 __all__ = ["columns_of", "physical_names"]
 

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from lakewarden.catalog.formats.base import LogProblem
-from lakewarden.catalog.formats.delta.names import Kind, parse_name
-from lakewarden.catalog.formats.delta.problems import EXISTS, HISTORY, LOG_CONTIGUOUS, BrokenLogError
-from lakewarden.catalog.storage import FileEntry
+from lakewarden.catalog.formats.delta.errors import EXISTS, HISTORY, LOG_CONTIGUOUS, BrokenLogError
+from lakewarden.catalog.formats.delta.log_names import Kind, parse_name
+from lakewarden.catalog.formats.port import LogProblem
+from lakewarden.catalog.storage.file_store import FileEntry
 
 __all__ = ["Checkpoint", "Listing", "Segment", "listing_of", "segment_of"]
 

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lakewarden.catalog.clock import Clock
-from lakewarden.catalog.storage import FileEntry, local_path
-from lakewarden.jobs.engine.fake import FakeEngine
+from lakewarden.catalog.storage.file_store import FileEntry, local_path
 from support.adversary.reading import rebuilt, versions_of
+from support.fakes.engine import FakeEngine
 
 __all__ = ["PlainEngine"]
 

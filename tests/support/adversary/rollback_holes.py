@@ -3,12 +3,12 @@
 from dataclasses import replace
 from typing import Any, Final
 
-from lakewarden.jobs.rollback import plan
+from lakewarden.jobs.rollback.plan import planner
 from support.adversary.holes import Hole
 
 __all__ = ["ROLLBACK_HOLES"]
 
-_losses = plan._losses
+_losses = planner._losses
 """As it is in the product, whatever is open."""
 
 
@@ -63,10 +63,10 @@ ROLLBACK_HOLES: Final = (
         name="3.1",
         words="what a killed worker had restored is told by the journal, not by the mark in the commit",
         seams=(
-            ("lakewarden.jobs.rollback.saga:settled", _as_the_journal_has_it),
-            ("lakewarden.daemon.rollback:settled", _as_the_journal_has_it),
-            ("lakewarden.jobs.rollback.saga:Saga._ended", _ended),
-            ("lakewarden.jobs.rollback.undo:_to_take_back", _by_state),
+            ("lakewarden.jobs.rollback.execute.saga:settled", _as_the_journal_has_it),
+            ("lakewarden.daemon.usecases.rollbacks.rollback:settled", _as_the_journal_has_it),
+            ("lakewarden.jobs.rollback.execute.saga:Saga._ended", _ended),
+            ("lakewarden.jobs.rollback.execute.undo:_to_take_back", _by_state),
         ),
         themes=("interrupted",),
         shows="is undone, and head",
@@ -75,9 +75,9 @@ ROLLBACK_HOLES: Final = (
         name="3.2",
         words="whoever waits for the run of a dead worker waits for ever",
         seams=(
-            ("lakewarden.daemon.follow:reap_lost", _not_reaped),
-            ("lakewarden.daemon.rollback:end_run", _only_told),
-            ("lakewarden.jobs.rollback.run:end_run", _only_told),
+            ("lakewarden.daemon.usecases.runs.waiting:reap_lost", _not_reaped),
+            ("lakewarden.daemon.usecases.rollbacks.rollback:end_run", _only_told),
+            ("lakewarden.jobs.rollback.execute.run:end_run", _only_told),
         ),
         themes=("interrupted",),
         shows="waits for ever",
@@ -85,21 +85,21 @@ ROLLBACK_HOLES: Final = (
     Hole(
         name="3.3",
         words="unknown commits that were kept are lost unlisted",
-        seams=(("lakewarden.jobs.rollback.plan:_losses", _without_unknown),),
+        seams=(("lakewarden.jobs.rollback.plan.planner:_losses", _without_unknown),),
         themes=("agreeing",),
         shows="nobody called bad or agreed to lose",
     ),
     Hole(
         name="3.4",
         words="a consent covers what comes later as well",
-        seams=(("lakewarden.jobs.rollback.consents:Consents.settled", _whatever_comes),),
+        seams=(("lakewarden.jobs.rollback.plan.consents:Consents.settled", _whatever_comes),),
         themes=("interrupted",),
         shows="nobody called bad or agreed to lose",
     ),
     Hole(
         name="3.5",
         words="commits of properties and RESTOREs ask for consent",
-        seams=(("lakewarden.jobs.rollback.losses:Losses._is_loss", _every_commit),),
+        seams=(("lakewarden.jobs.rollback.plan.losses:Losses._is_loss", _every_commit),),
         themes=("agreeing",),
         shows="in which nobody loses a row",
     ),
@@ -120,8 +120,8 @@ ROLLBACK_HOLES: Final = (
         name="4 door",
         words="an absurd policy is accepted",
         seams=(
-            ("lakewarden.catalog.policies:check_bounds", _accepted),
-            ("lakewarden.catalog.policy_keys:check_bounds", _accepted),
+            ("lakewarden.catalog.policy.effective:check_bounds", _accepted),
+            ("lakewarden.catalog.policy.keys:check_bounds", _accepted),
         ),
         themes=("recording",),
         shows="was accepted",
@@ -130,8 +130,8 @@ ROLLBACK_HOLES: Final = (
         name="4 names",
         words="a table may be called like a system table",
         seams=(
-            ("lakewarden.catalog.registry.desk:refuse_closed", _accepted),
-            ("lakewarden.catalog.registry.remove:refuse_closed", _accepted),
+            ("lakewarden.catalog.registry.service:refuse_closed", _accepted),
+            ("lakewarden.catalog.registry.removal:refuse_closed", _accepted),
         ),
         themes=("recording",),
         shows="called like a system table",

@@ -23,20 +23,21 @@ from sqlalchemy.pool import Pool
 
 from lakewarden.catalog import clock, failpoints
 from lakewarden.catalog.errors import ConflictError, FencedError, LakewardenError, UnavailableError
-from lakewarden.daemon import follow, rollback
-from lakewarden.daemon.assembly import build_daemon
 from lakewarden.daemon.cli import common
 from lakewarden.daemon.cli.app import run
-from lakewarden.daemon.log import configure
-from lakewarden.daemon.service import Service
-from lakewarden.daemon.settings import load_settings
-from lakewarden.daemon.setup import initialise
-from lakewarden.daemon.wiring import Services
-from lakewarden.daemon.workers import worker_config
-from lakewarden.jobs import worker
-from lakewarden.jobs.rollback import run as rollback_run
-from lakewarden.jobs.runner import Runner
-from lakewarden.jobs.worker_config import read_config
+from lakewarden.daemon.control.assembly import build_daemon
+from lakewarden.daemon.control.main_loop import Service
+from lakewarden.daemon.installation.services import Services
+from lakewarden.daemon.settings.settings import load_settings
+from lakewarden.daemon.telemetry.log import configure
+from lakewarden.daemon.usecases.init import initialise
+from lakewarden.daemon.usecases.rollbacks import rollback
+from lakewarden.daemon.usecases.runs import waiting
+from lakewarden.daemon.workers.pool import worker_config
+from lakewarden.jobs.rollback.execute import run as rollback_run
+from lakewarden.jobs.runs.worker_config import read_config
+from lakewarden.jobs.worker import process
+from lakewarden.jobs.worker.runner import Runner
 from support.adversary.actors import Actor, Killed, Said, Words, here
 from support.adversary.engine import PlainEngine
 
@@ -192,7 +193,7 @@ class Stage:
             self.hired[name] = actor
         config = read_config(worker_config(services.settings, name))
         engine: Any = PlainEngine(services.clock)
-        made = worker._runner(config, engine)
+        made = process._runner(config, engine)
         journal: Any = made.rollbacks
         rollbacks = None if journal is None else replace(journal, patience=_SOON)
         return replace(made, queue=services.queue, rollbacks=rollbacks, monotonic=_monotonic)
@@ -364,8 +365,8 @@ def _prepare() -> None:
     setattr(common, "open_services", _opened)  # noqa: B010  # it comes from elsewhere, and every command asks it here
     configure(level="critical", format="json")
     for module, name, value in (
-        (follow, "_POLL_SECONDS", 0.004),
-        (follow, "_REAP_SECONDS", 0.02),
+        (waiting, "_POLL_SECONDS", 0.004),
+        (waiting, "_REAP_SECONDS", 0.02),
         (rollback, "_POLL", 0.01),
         (rollback, "_ENDING", 0.2),
         (rollback, "_PATIENCE", 0.3),

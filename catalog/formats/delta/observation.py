@@ -1,0 +1,123 @@
+"""From a replayed version to the `Observation` everybody reads. Pure."""
+
+from datetime import datetime
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakewarden.catalog.bounds import LARGEST_FILE
+from lakewarden.catalog.clock import from_millis
+from lakewarden.catalog.formats.delta.actions import Protocol
+from lakewarden.catalog.formats.delta.errors import LOG_READABLE, PROTOCOL, BrokenLogError
+from lakewarden.catalog.formats.delta.protocol import capabilities_of, features_of, unknown_reader_features
+from lakewarden.catalog.formats.delta.replay import Replayed
+from lakewarden.catalog.formats.delta.schema import columns_of
+from lakewarden.catalog.formats.delta.segment import Segment
+from lakewarden.catalog.formats.port import LogProblem, Observation, SizeHistogram
+from lakewarden.catalog.model.rows import TableFormat
+
+__all__ = ["observation_of"]
+
+
+def observation_of(location: str, replayed: Replayed, segment: Segment) -> Observation:
+    """Everything the log says about the version, as counts. Raises `BrokenLogError` for a schema that makes no sense."""
+    live, metadata, history = replayed.files.live, replayed.metadata, replayed.history
+    for column in ("size", "deleted"):
+        _refuse_absurd(live[column])
+    dead, rows = _left_to_vacuum(replayed), _sensible(live["rows"])
+    unrecorded, deleted = rows.null_count, _sum(live["deleted"])
+    return Observation(
+        format=TableFormat.DELTA,
+        location=location,
+        version=replayed.version,
+        committed_at=history.committed_at,
+        format_id=metadata.id,
+        name=metadata.name,
+        description=metadata.description,
+        schema=columns_of(
+            metadata.schema_json, mapped=_is_mapped(metadata.properties.get("delta.columnMapping.mode"))
+        ),
+        partition_columns=metadata.partition_columns,
+        properties=metadata.properties,
+        protocol=(replayed.protocol.reader, replayed.protocol.writer),
+        features=features_of(replayed.protocol),
+        capabilities=capabilities_of(replayed.protocol),
+        files=live.num_rows,
+        bytes=_sum(live["size"]),
+        sizes=_histogram(live["size"]),
+        rows=_sum(rows) - deleted if unrecorded == 0 else None,
+        deleted_rows=deleted,
+        deletion_vectors=_sum(live["vector"]),
+        partitions=pc.count_distinct(live["partition"]).as_py(),
+        files_without_statistics=unrecorded,
+        tombstones=dead.num_rows,
+        tombstone_bytes=_sum(_sensible(dead["size"])),
+        oldest_tombstone_at=_oldest(dead["removed_ms"]),
+        checkpoint_version=segment.checkpoint.version if segment.checkpoint else None,
+        first_version=segment.first_version,
+        last_vacuum_at=history.last_vacuum_at,
+        last_compaction_at=history.last_compaction_at,
+        last_write_at=history.last_write_at,
+        elsewhere=replayed.files.elsewhere,
+        warnings=(*segment.warnings, *replayed.warnings, *_unreadable(replayed.protocol)),
+    )
+
+
+def _unreadable(protocol: Protocol) -> tuple[LogProblem, ...]:
+    """The log can be replayed, but what it means to the rows is unknown."""
+    unknown = unknown_reader_features(protocol)
+    if not unknown:
+        return ()
+    message = (
+        f"Reading the table takes {', '.join(unknown)}, which this lakewarden and its engine do not know."
+    )
+    return (LogProblem(check=PROTOCOL, message=message),)
+
+
+def _left_to_vacuum(replayed: Replayed) -> pa.Table:
+    """Removed files that no completed vacuum has dealt with."""
+    dead, limit = replayed.files.dead, replayed.history.vacuumed_ms
+    return dead if limit is None else dead.filter(pc.greater_equal(dead["removed_ms"], limit))
+
+
+def _histogram(sizes: pa.ChunkedArray) -> SizeHistogram:
+    """Bins by powers of two; exact below 2**48 bytes, where doubles still tell 2**n - 1 from 2**n by logarithm."""
+    if len(sizes) == 0:
+        return SizeHistogram()
+    bins = pc.floor(pc.log2(pc.max_element_wise(sizes, 1))).cast(pa.int64())
+    length = pc.max(bins).as_py() + 1
+    counts, totals = [0] * length, [0] * length
+    for found in pc.value_counts(bins).to_pylist():
+        place = found["values"]
+        counts[place], totals[place] = found["counts"], _sum(sizes.filter(pc.equal(bins, place)))
+    return SizeHistogram(counts=tuple(counts), bytes=tuple(totals))
+
+
+def _refuse_absurd(values: pa.ChunkedArray) -> None:
+    """Sizes are added up: one beyond all sense would make a sum that means nothing."""
+    extent = pc.min_max(values).as_py()
+    least, most = extent["min"] or 0, extent["max"] or 0
+    if least < 0 or most > LARGEST_FILE:
+        message = (
+            f"A file cannot have {least if least < 0 else most} bytes or deleted rows: the log is damaged."
+        )
+        raise BrokenLogError(LOG_READABLE, message)
+
+
+def _sensible(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """What writers need not record counts as not recorded where it makes no sense."""
+    sound = pc.and_(pc.greater_equal(values, 0), pc.less_equal(values, LARGEST_FILE))
+    return pc.if_else(sound, values, None)
+
+
+def _sum(values: pa.ChunkedArray) -> int:
+    return int(pc.sum(values).as_py() or 0)
+
+
+def _oldest(removed_ms: pa.ChunkedArray) -> datetime | None:
+    oldest = pc.min(removed_ms).as_py()
+    return None if oldest is None else from_millis(oldest)
+
+
+def _is_mapped(mode: str | None) -> bool:
+    return mode in ("id", "name")

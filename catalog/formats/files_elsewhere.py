@@ -1,0 +1,59 @@
+"""Tables whose files lie in other tables' folders: shallow clones, and whoever else names files by absolute paths. Pure.
+
+What the source's vacuum must not take away is told by the clone's log, if lakewarden knows the clone: its row remembers
+where its files lie.
+"""
+
+from collections.abc import Iterable, Mapping
+from os.path import commonpath
+from urllib.parse import urlsplit
+
+from lakewarden.catalog.model.rows import TableRow
+from lakewarden.catalog.storage.file_store import canonical, is_inside
+
+__all__ = ["READS_ELSEWHERE", "common_folders", "folder_elsewhere", "reads_from", "with_reach"]
+
+_ONE_NAME = frozenset({"file", "s3", "gs", "abfs", "az"})
+"""Storages where another authority is another place."""
+READS_ELSEWHERE = "files.elsewhere"
+"""Row property: folders outside the table's own that hold files of it, one per storage, one per line."""
+
+
+def common_folders(folders: Iterable[str]) -> tuple[str, ...]:
+    """The innermost folder that holds them all, per storage (scheme and authority), sorted. Absolute paths or URIs."""
+    by_storage: dict[str, str] = {}
+    for folder in folders:
+        scheme, separator, rest = folder.partition("://")
+        authority, _, path = rest.partition("/")
+        storage, place = (f"{scheme}://{authority}", f"/{path}") if separator else ("", folder)
+        known = by_storage.get(storage)
+        by_storage[storage] = place if known is None else commonpath((known, place))
+    return tuple(sorted(f"{storage}{place}" for storage, place in by_storage.items()))
+
+
+def folder_elsewhere(path: str) -> str | None:
+    """The folder of a file that a log names by an absolute path or a URI (decoded); None for a relative one."""
+    if not path.startswith("/") and "://" not in path:
+        return None
+    return path.rpartition("/")[0] or "/"
+
+
+def reads_from(row: TableRow, location: str) -> bool:
+    """Whether some of the table's files may lie in the folder at a canonical location. On storages of which two names may
+    mean one (HDFS), only the path counts."""
+    places = row.properties.get(READS_ELSEWHERE, "").splitlines()
+    return any(_overlap(place, location) for place in places)
+
+
+def with_reach(properties: Mapping[str, str], location: str, elsewhere: Iterable[str]) -> dict[str, str]:
+    """A row's properties with the folders outside its own that hold files of it; without, where it has none there."""
+    kept = {key: value for key, value in properties.items() if key != READS_ELSEWHERE}
+    places = (canonical(folder) for folder in elsewhere)
+    outside = sorted({place for place in places if place != location and not is_inside(place, location)})
+    return {**kept, READS_ELSEWHERE: "\n".join(outside)} if outside else kept
+
+
+def _overlap(one: str, other: str) -> bool:
+    if {one.partition("://")[0], other.partition("://")[0]}.isdisjoint(_ONE_NAME):
+        one, other = (f"any:///{urlsplit(place).path.lstrip('/')}" for place in (one, other))
+    return one == other or is_inside(one, other) or is_inside(other, one)

@@ -1,0 +1,220 @@
+"""The TableReader port: what every table format must answer from its log, and the values it answers with."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from lakewarden.catalog.model.lineage_record import LineageRecord, RecordVerdict
+from lakewarden.catalog.model.rows import Column, TableFormat
+
+__all__ = [
+    "Capabilities",
+    "Commit",
+    "DataFile",
+    "LogProblem",
+    "Observation",
+    "ProbeResult",
+    "SizeHistogram",
+    "TableReader",
+    "Tombstone",
+]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Capabilities:
+    """What lakewarden may do to tables of one format with one set of protocol features.
+
+    `unsupported` names the features that keep us from acting; such a table is observed only.
+    """
+
+    restore: bool
+    vacuum: bool
+    compact: bool
+    file_statistics: bool
+    unsupported: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProbeResult:
+    """Whether the table is there and whether its version moved past the one last seen.
+
+    `latest` is the highest version known to exist: exact when `moved` is False, a lower bound otherwise.
+    """
+
+    exists: bool
+    moved: bool
+    latest: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SizeHistogram:
+    """Head files counted by size: bin i holds files of 2**i <= bytes < 2**(i+1); bin 0 also holds empty files."""
+
+    counts: tuple[int, ...] = ()
+    bytes: tuple[int, ...] = ()
+
+    def below(self, limit_bytes: int) -> int:
+        """Number of files surely smaller than `limit_bytes` (bins that straddle the limit are not counted)."""
+        return sum(count for i, count in enumerate(self.counts) if 2 ** (i + 1) <= limit_bytes)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DataFile:
+    """One file of a version. `path` is as the log has it (decoded); sizes in bytes; `rows` before deletions.
+
+    `deletion_vector` is the path of the file that holds its deletion vector, None if there is none or it is inline.
+    """
+
+    path: str
+    size_bytes: int
+    modified_at: datetime
+    partition: tuple[tuple[str, str | None], ...] = ()
+    rows: int | None = None
+    deleted_rows: int = 0
+    has_deletion_vector: bool = False
+    deletion_vector: str | None = None
+    has_statistics: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tombstone:
+    """One file that a commit removed and that no later commit added back.
+
+    `removed_in` is the version that removed it, None when only a checkpoint remembers it.
+    `deletion_vector` is the path of the deletion-vector file that went with it, if it lives in a file.
+    """
+
+    path: str
+    removed_at: datetime
+    removed_in: int | None
+    size_bytes: int | None
+    deletion_vector: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Commit:
+    """One version as its commit tells it. `operation` as the writer named it (WRITE, MERGE, OPTIMIZE, VACUUM END...).
+
+    `committed_at` is the youngest of the commit's own clocks (in-commit timestamp, commitInfo timestamp, file time):
+    age is never overestimated. `stamped_at` is the writer's clock alone, the one that also stamps removed files.
+    `user` is who wrote it, where the engine says so. `user_metadata` and `run_id` are what writers (we, in `run_id`) put into commitInfo. `lineage` is what a governed
+    write recorded there; `lineage_verdict` says whether that can be relied on. `format_id` is the table's UUID if the
+    commit set it (the first commit and CREATE OR REPLACE do, so do changes of schema and properties). `restored` is what
+    a RESTORE went back to, where not the commit but the files tell (`TableReader.restored`).
+    """
+
+    version: int
+    committed_at: datetime
+    stamped_at: datetime | None = None
+    operation: str
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    metrics: Mapping[str, str] = field(default_factory=dict)
+    data_change: bool = False
+    added_files: int = 0
+    removed_files: int = 0
+    blind_append: bool | None = None
+    engine: str | None = None
+    user: str | None = None
+    user_metadata: str | None = None
+    run_id: str | None = None
+    lineage: LineageRecord | None = None
+    lineage_verdict: RecordVerdict = RecordVerdict.ABSENT
+    format_id: str | None = None
+    restored: int | None = None
+    transactions: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LogProblem:
+    """Why a log cannot be used: the name of the documented check it fails, and one sentence of our own."""
+
+    check: str
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Observation:
+    """Everything the log says about one version of a table. Sizes in bytes, times UTC.
+
+    `rows` is what a scan returns (deleted rows not counted), None where some head file has no row count. `retention_*`
+    properties are in `properties` as written.
+    `tombstones`, `tombstone_bytes` and `oldest_tombstone_at` count removed files that no completed vacuum has dealt
+    with yet (a vacuum leaves the log's memory of what it deleted). `last_write_at` is the last commit by anyone that
+    changed data. `elsewhere` are folders that hold every file named by an absolute path (a shallow clone's source), live or
+    removed, one per storage. `warnings` are readable-but-odd facts (each the name of a documented check and a sentence).
+    """
+
+    format: TableFormat
+    location: str
+    version: int
+    committed_at: datetime
+    format_id: str
+    name: str | None = None
+    description: str | None = None
+    schema: tuple[Column, ...] = ()
+    partition_columns: tuple[str, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    protocol: tuple[int, int] = (1, 2)
+    features: tuple[str, ...] = ()
+    capabilities: Capabilities
+    files: int = 0
+    bytes: int = 0
+    sizes: SizeHistogram = field(default_factory=SizeHistogram)
+    rows: int | None = None
+    deleted_rows: int = 0
+    deletion_vectors: int = 0
+    partitions: int = 0
+    files_without_statistics: int = 0
+    tombstones: int = 0
+    tombstone_bytes: int = 0
+    oldest_tombstone_at: datetime | None = None
+    checkpoint_version: int | None = None
+    first_version: int = 0
+    last_vacuum_at: datetime | None = None
+    last_compaction_at: datetime | None = None
+    last_write_at: datetime | None = None
+    warnings: tuple[LogProblem, ...] = ()
+    elsewhere: tuple[str, ...] = field(default=(), compare=False)
+
+
+class TableReader(Protocol):
+    """Reads table state from one format's log. Thread-safe; holds no open files between calls.
+
+    Every method raises `UnavailableError` when the storage does not answer (nothing is concluded from that).
+    """
+
+    @property
+    def format(self) -> TableFormat:
+        """The format this reader understands."""
+
+    def is_table(self, location: str) -> bool:
+        """Whether there is a table of this format at `location` at all (even a broken one)."""
+
+    def probe(self, location: str, *, seen: int | None) -> ProbeResult:
+        """Does the table exist, and is there a version after `seen`? One or two small reads."""
+
+    def observe(self, location: str, *, since: Observation | None = None) -> Observation | LogProblem:
+        """The head version's state; incremental from `since` where that is possible and right.
+
+        A log that cannot be used is a `LogProblem`, not an exception.
+        """
+
+    def commits(self, location: str, *, after: int, upto: int | None = None) -> Iterator[Commit]:
+        """Commits with `after` < version <= `upto`, in order; those whose log entry is gone are left out."""
+
+    def additions(self, location: str, *, after: int) -> Iterator[tuple[Commit, tuple[DataFile, ...]]]:
+        """The commits after version `after`, in order, each with the files that it added (again, or anew)."""
+
+    def files(self, location: str, *, version: int | None = None) -> Iterator[DataFile]:
+        """The live files of a version (head when None). Raises `UnreadableError` if it cannot be rebuilt."""
+
+    def properties(self, location: str, *, version: int) -> Mapping[str, str]:
+        """The table properties of a version. Raises `UnreadableError` if its log cannot tell them any more."""
+
+    def restored(self, location: str, *, version: int) -> int | None:
+        """What the RESTORE that made `version` went back to, where its commit does not say: the newest version before it
+        with the same files; None where the log has none. It takes reading the log, and all files of a version."""
+
+    def tombstones(self, location: str) -> Iterator[Tombstone]:
+        """Files that head no longer has but the log still remembers."""

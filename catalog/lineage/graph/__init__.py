@@ -1,0 +1,1 @@
+"""Which version's content depends on which others? A compact graph of versions. Pure."""

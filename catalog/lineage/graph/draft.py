@@ -1,0 +1,145 @@
+"""The version graph while it is made: numbered nodes, what is known of each, and edges found so far. Pure."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakewarden.catalog.lineage.graph.graph import NO_NODE, EdgeArrays, VersionGraph
+from lakewarden.catalog.lineage.graph.numbering import Numbering, packed
+from lakewarden.catalog.lineage.versions import Effect
+from lakewarden.catalog.model.arrow_columns import whole
+
+__all__ = ["Draft", "draft_of", "finished"]
+
+
+@dataclass(kw_only=True, slots=True)
+class Draft:
+    """Lists by node (`versions`, `owners`, `effects`, `known`) or by table (`first`, `heads`), and edges.
+
+    `known` is 1 where every input is known. `told` are edges as Arrow columns `input`, `output`, `flags`; `inputs`,
+    `outputs`, `flags` those found one by one.
+    """
+
+    numbering: Numbering
+    first: list[int]
+    versions: list[int]
+    owners: list[int]
+    effects: bytearray
+    known: bytearray
+    heads: list[int]
+    targets: dict[int, int] = field(default_factory=dict)
+    runs: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    told: list[pa.Table] = field(default_factory=list)
+    inputs: list[int] = field(default_factory=list)
+    outputs: list[int] = field(default_factory=list)
+    flags: list[int] = field(default_factory=list)
+
+    def node(self, table: int, version: int) -> int:
+        """The node of a version, `NO_NODE` if nobody speaks of it."""
+        begin, end = self.first[table], self.first[table + 1]
+        place = bisect_left(self.versions, version, begin, end)
+        return place if place < end and self.versions[place] == version else NO_NODE
+
+    def edge(self, source: int, reader: int, flags: int = 0) -> None:
+        """One edge."""
+        self.inputs.append(source)
+        self.outputs.append(reader)
+        self.flags.append(flags)
+
+    def changes(self, table: int, after: int, upto: int, reader: int, flags: int) -> None:
+        """Edges to the changes after one version up to another; to the content too where one of them is missing, and if
+        that has begun anew since, nobody knows what the missing one did."""
+        begin, end = self.first[table], self.first[table + 1]
+        low = bisect_right(self.versions, after, begin, end)
+        high = bisect_right(self.versions, upto, begin, end)
+        for source in range(low, high):
+            self.edge(source, reader, flags | EdgeArrays.DELTA)
+        last = self.node(table, upto)
+        if high - low < upto - after and last != NO_NODE:
+            self.edge(last, reader, flags & ~EdgeArrays.OWN)
+            begun = (Effect.FRESH, Effect.RESTORE)
+            if not flags & EdgeArrays.WEAK and any(self.effects[one] in begun for one in range(low, high)):
+                self.known[reader] = 0
+
+    def restored(self, pairs: Iterable[tuple[int | None, int | None]]) -> None:
+        """What RESTOREs went back to; only an earlier version of the same table is believed."""
+        for node, target in pairs:
+            if node is not None and target is not None and self.first[self.owners[node]] <= target < node:
+                self.targets[node] = target
+
+    def doubt_gaps(self) -> None:
+        """Where the version before is missing, what came in between is not known; nor what a RESTORE to nowhere is."""
+        before_owner, before = -1, -1
+        for node, (owner, version) in enumerate(zip(self.owners, self.versions, strict=True)):
+            expected = before + 1 if owner == before_owner else 0
+            if version != expected and self.effects[node] not in (Effect.FRESH, Effect.RESTORE):
+                self.known[node] = 0
+            if self.effects[node] == Effect.RESTORE and node not in self.targets:
+                self.known[node] = 0
+            before_owner, before = owner, version
+
+
+def draft_of(numbering: Numbering) -> Draft:
+    """A draft in which nothing is known yet: every version is a change with unknown inputs."""
+    first = [0] * (len(numbering.known.tables) + 1)
+    for pair in pc.value_counts(numbering.owners()).to_pylist():
+        first[pair["values"] + 1] = pair["counts"]
+    for place in range(1, len(first)):
+        first[place] += first[place - 1]
+    size = len(numbering.keys)
+    return Draft(
+        numbering=numbering,
+        first=first,
+        versions=numbering.values().to_pylist(),
+        owners=numbering.owners().to_pylist(),
+        effects=bytearray([Effect.CHANGE]) * size,
+        known=bytearray(size),
+        heads=[NO_NODE] * len(numbering.known.tables),
+    )
+
+
+def finished(draft: Draft) -> VersionGraph:
+    """The graph, with its edges sorted both ways."""
+    single = pa.table(
+        {
+            "input": pa.array(draft.inputs, pa.int32()),
+            "output": pa.array(draft.outputs, pa.int32()),
+            "flags": pa.array(draft.flags, pa.uint8()),
+        }
+    )
+    edges = pa.concat_tables([*draft.told, single]).combine_chunks()
+    numbering = draft.numbering
+    return VersionGraph(
+        tables=tuple(numbering.known.tables),
+        index=numbering.known.index,
+        first=packed(pa.array(draft.first, pa.int64()), "q"),
+        versions=packed(numbering.values(), "q"),
+        effects=draft.effects,
+        known=draft.known,
+        owners=packed(numbering.owners(), "i"),
+        heads=packed(pa.array(draft.heads, pa.int64()), "i"),
+        targets=draft.targets,
+        runs=draft.runs,
+        restores=_inverted(draft.targets.items()),
+        readers=_sorted(edges, "input", "output"),
+        inputs=_sorted(edges, "output", "input"),
+    )
+
+
+def _sorted(edges: pa.Table, key: str, other: str) -> EdgeArrays:
+    order = pc.sort_indices(edges.column(key))
+    return EdgeArrays(
+        key=packed(whole(edges.column(key)).take(order), "i"),
+        other=packed(whole(edges.column(other)).take(order), "i"),
+        flags=packed(whole(edges.column("flags")).take(order), "B").tobytes(),
+    )
+
+
+def _inverted(pairs: Iterable[tuple[int, int]]) -> Mapping[int, tuple[int, ...]]:
+    found: dict[int, list[int]] = {}
+    for restore, target in pairs:
+        found.setdefault(target, []).append(restore)
+    return {target: tuple(restores) for target, restores in found.items()}

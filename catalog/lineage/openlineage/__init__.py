@@ -1,0 +1,1 @@
+"""How do other tools read our lineage? Versions as OpenLineage events. Pure."""

@@ -1,0 +1,1 @@
+"""What did a stream's batches read? Offsets, checkpoints, and what sessions noted."""

@@ -1,0 +1,85 @@
+"""What a user pointed at: a path, a URI, or a metastore name; resolved to one canonical location."""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from lakewarden.catalog.errors import RefusedError, UsageError
+from lakewarden.catalog.metastore.port import Entry, Metastore
+from lakewarden.catalog.storage.file_store import StorageOptions, canonical, open_store
+
+__all__ = [
+    "SYSTEM",
+    "Place",
+    "name_from_location",
+    "parse_name",
+    "refuse_closed",
+    "refuse_if_absent",
+    "resolve",
+]
+
+SYSTEM: Final = "lakewarden"
+"""The namespace of the system tables."""
+_NAME = re.compile(r"^(?:(\w+)\.)?(\w+)$")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Place:
+    """A canonical location, and the metastore entry it was found by (None for a path)."""
+
+    location: str
+    name: str | None = None
+    entry: Entry | None = None
+
+
+def parse_name(text: str) -> str | None:
+    """`db.t`, or `t` in database default, as `db.t`; None if the text is no table name."""
+    match = _NAME.match(text.strip().replace("`", ""))
+    return f"{match[1] or 'default'}.{match[2]}".lower() if match else None
+
+
+def refuse_closed(name: str) -> None:
+    """Raise `RefusedError` for a name, or a scope, among those of the system tables: nobody else's table gets one."""
+    if name.lower().partition(".")[0] == SYSTEM:
+        raise RefusedError(
+            f"The namespace {SYSTEM} is closed: {name} would stand among the system tables.",
+            hint="Choose another name, such as with --name db.table.",
+        )
+
+
+def name_from_location(location: str) -> str:
+    """A name for a table known only by its place: `default.<last folder>`, made a legal identifier."""
+    last = location.rstrip("/").rsplit("/", 1)[-1]
+    return "default." + (re.sub(r"\W+", "_", last).strip("_").lower() or "table")
+
+
+def resolve(where: str, metastore: Metastore | None) -> Place:
+    """Find the place. Raises `RefusedError` if there is no such metastore table, `UsageError` for an odd name."""
+    if "/" in where or ":" in where or where.startswith((".", "~")):
+        return Place(location=canonical(where))
+    name = parse_name(where)
+    if name is None:
+        raise UsageError(
+            f"'{where}' is neither a table name nor a path.", hint="Write db.table, a path or a URI."
+        )
+    if metastore is None:
+        raise RefusedError(
+            f"{name} cannot be looked up: no metastore is configured.",
+            hint="Set metastore.uri, or give the table's path (./name for a folder here).",
+        )
+    entry = metastore.get(*name.split(".", 1))
+    if entry is None:
+        raise RefusedError(
+            f"The metastore has no table {name}.", hint="Check the name, or give the table's path."
+        )
+    if entry.location is None:
+        raise RefusedError(
+            f"{name} has no location (it is a {entry.table_type.lower()}).", hint="Give a table."
+        )
+    return Place(location=canonical(entry.location), name=name, entry=entry)
+
+
+def refuse_if_absent(location: str, options: StorageOptions) -> None:
+    """Raise `RefusedError` if there is nothing at a location."""
+    if not open_store(location, options).exists(""):
+        raise RefusedError(f"There is nothing at {location}.", hint="Check the path and the permissions.")

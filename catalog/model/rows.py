@@ -1,0 +1,331 @@
+"""The words of docs/concepts.md as frozen values: rows of the system tables and what they are made of.
+
+Each row type below is one system table; its fields are that table's columns, in order. `catalog/system/schema.py`
+derives the stored schema from these declarations, so a column is added here and nowhere else. The enumerations are in
+catalog/model/enums.py and offered here too.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from lakewarden.catalog.model.enums import (
+    Action,
+    Change,
+    Confidence,
+    MarkVerdict,
+    Mode,
+    OnRollback,
+    Outcome,
+    RollbackState,
+    RollbackStep,
+    RowKind,
+    Severity,
+    Source,
+    TableFormat,
+    TableState,
+    Trigger,
+)
+
+__all__ = [
+    "Action",
+    "AuditRow",
+    "Change",
+    "Column",
+    "ColumnChange",
+    "Confidence",
+    "Dependency",
+    "Finding",
+    "HealthRow",
+    "LineageRow",
+    "Mark",
+    "MarkVerdict",
+    "Mode",
+    "OnRollback",
+    "Outcome",
+    "PolicySettings",
+    "RollbackRow",
+    "RollbackState",
+    "RollbackStep",
+    "RowKind",
+    "RunRow",
+    "SchemaRow",
+    "Severity",
+    "Source",
+    "SystemRow",
+    "TableFormat",
+    "TableRow",
+    "TableState",
+    "Trigger",
+]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Dependency:
+    """A declared table-level edge to an upstream table (by `table_id`)."""
+
+    upstream: str
+    trigger: Trigger = Trigger.NONE
+    on_rollback: OnRollback = OnRollback.PLAN
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Mark:
+    """What an owner says of one version, with a note of why. `format_id` is the table's UUID at that version (None: not
+    known): it tells the version from one of the same number in a table made anew at the same place."""
+
+    version: int
+    verdict: MarkVerdict
+    by: str
+    at: datetime
+    format_id: str | None = None
+    note: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """One thing a check found: the check's documented name, a sentence, and since when it holds (UTC)."""
+
+    check: str
+    severity: Severity
+    message: str
+    since: datetime
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Column:
+    """One column, leaf or struct field, of a table's schema.
+
+    `path` is the dotted name; `id` is stable across renames: the format's own field id where it has one
+    (column mapping), else one that lakewarden assigns and keeps in `lakewarden.schemas`.
+    """
+
+    id: int
+    path: str
+    type: str
+    nullable: bool = True
+    comment: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ColumnChange:
+    """One change of one column between two schema versions; `before` and `after` are readable values."""
+
+    column_id: int
+    change: Change
+    before: str | None = None
+    after: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PolicySettings:
+    """What somebody asked for at one level (defaults, namespace or table). None means: not asked at this level.
+
+    Keys users write (`vacuum.retention`) map to these fields; see catalog/policy/effective.py for units, defaults, floors.
+    Durations are whole seconds, sizes bytes, shares fractions of 1.
+    """
+
+    mode: Mode | None = None
+    rollback_promise_seconds: int | None = None
+    rollback_trust_plans: bool | None = None
+    vacuum_enabled: bool | None = None
+    vacuum_retention_seconds: int | None = None
+    vacuum_full_every_seconds: int | None = None
+    vacuum_max_share: float | None = None
+    compaction_enabled: bool | None = None
+    compaction_target_bytes: int | None = None
+    compaction_min_small_files: int | None = None
+    compaction_quiet_seconds: int | None = None
+    compaction_beside_writers: bool | None = None
+    statistics_enabled: bool | None = None
+    statistics_stale_share: float | None = None
+    log_enabled: bool | None = None
+    log_checkpoint_commits: int | None = None
+    log_retention_seconds: int | None = None
+    metastore_sync: bool | None = None
+    quiet_hours: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TableRow:
+    """One row of `lakewarden.tables`: a managed table, or a scope carrying a pause, a hold or a policy.
+
+    Row 0 is `lakewarden.tables` itself. `format_ids` is the history of format UUIDs, newest last; `aliases` former
+    names and locations. `paused` and `hold` carry the reason; None means neither. `marks` by version, at most one each.
+    """
+
+    row: int
+    table_id: str
+    kind: RowKind = RowKind.TABLE
+    name: str
+    format: TableFormat | None = None
+    location: str | None = None
+    owner: str | None = None
+    state: TableState = TableState.ACTIVE
+    state_reason: str | None = None
+    source: Source
+    registered_at: datetime
+    registered_by: str
+    updated_at: datetime
+    updated_by: str
+    policy: PolicySettings = field(default_factory=PolicySettings)
+    dependencies: tuple[Dependency, ...] = ()
+    properties: dict[str, str] = field(default_factory=dict)
+    format_ids: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    paused: str | None = None
+    hold: str | None = None
+    marks: tuple[Mark, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HealthRow:
+    """One row of `lakewarden.health`: what the last sweep that saw a change found. Sizes in bytes, times UTC.
+
+    `rows` is None where the log does not carry the counts; `schema_hash` changes exactly when the schema does.
+    `last_*` are the newest times anyone did it, read from the log, not from our own memory (`last_statistics_at`
+    is ours). `oldest_tombstone_at` is the oldest removed file that no vacuum has dealt with yet. `unsupported` names
+    protocol features that keep us from acting. `checked_at` is the last daily check, `observed_at` the last read.
+    """
+
+    table_id: str
+    name: str
+    version: int | None = None
+    committed_at: datetime | None = None
+    files: int | None = None
+    bytes: int | None = None
+    small_files: int | None = None
+    rows: int | None = None
+    deletion_vectors: int | None = None
+    deleted_rows: int | None = None
+    partitions: int | None = None
+    files_without_statistics: int | None = None
+    tombstones: int | None = None
+    tombstone_bytes: int | None = None
+    oldest_tombstone_at: datetime | None = None
+    commits_since_checkpoint: int | None = None
+    schema_hash: str | None = None
+    first_version: int | None = None
+    last_write_at: datetime | None = None
+    last_vacuum_at: datetime | None = None
+    last_compaction_at: datetime | None = None
+    last_statistics_at: datetime | None = None
+    unsupported: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    checked_at: datetime | None = None
+    observed_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LineageRow:
+    """One version edge: (input table, input version) -> (output table, output version).
+
+    `input_id` is a `table_id`, or the location of what is not managed; catalog/lineage/edges.py has two more values, for
+    "nothing was read" and "not known". `from_version`: only the changes after it were read. The two UUIDs tell versions
+    of a recreated table from those of its predecessor; None where the writer did not say. With confidence `stream`,
+    `run_id` is the query's id.
+    """
+
+    output_id: str
+    output_version: int
+    input_id: str
+    input_version: int | None = None
+    operation: str
+    run_id: str | None = None
+    confidence: Confidence
+    recorded_at: datetime
+    from_version: int | None = None
+    output_format_id: str | None = None
+    input_format_id: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SchemaRow:
+    """One schema version of a table, with its columns by stable id and what changed since the one before."""
+
+    table_id: str
+    version: int
+    schema_id: int
+    columns: tuple[Column, ...]
+    changes: tuple[ColumnChange, ...] = ()
+    changed_by: str | None = None
+    changed_at: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunRow:
+    """One finished run. Predicted and actual cost in files, bytes and seconds.
+
+    `payload` is the action as it was decided (jobs/actions/values.py, JSON); `details` what its executor adds (JSON).
+    """
+
+    run_id: str
+    table_id: str
+    name: str
+    action: Action
+    because: str
+    requires_version: int | None = None
+    committed_version: int | None = None
+    outcome: Outcome
+    error_class: str | None = None
+    message: str | None = None
+    attempt: int = 1
+    predicted_files: int | None = None
+    predicted_bytes: int | None = None
+    predicted_seconds: float | None = None
+    actual_files: int | None = None
+    actual_bytes: int | None = None
+    actual_seconds: float | None = None
+    payload: str | None = None
+    details: str | None = None
+    worker: str | None = None
+    queued_at: datetime
+    started_at: datetime | None = None
+    finished_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RollbackRow:
+    """One step of a rollback's journal. Step 0 is the rollback as a whole: its state, its plan, who asked for it.
+
+    `payload` is JSON: the whole plan in step 0, what the step needs in the others, so that resuming and undoing need
+    nothing else. `wave` counts from the roots; `new_version` is what the step committed (None: nothing). `undo` says
+    that the steps are being taken back, `undo_until` until when that is possible. `message`: what stopped it.
+    `format_id` is the table's UUID at `from_version`, None where it is not known.
+    """
+
+    rollback_id: str
+    plan_hash: str
+    step: int
+    table_id: str
+    from_version: int
+    to_version: int
+    state: RollbackState
+    new_version: int | None = None
+    recorded_at: datetime
+    kind: RollbackStep = RollbackStep.RESTORE
+    wave: int = 0
+    name: str | None = None
+    location: str | None = None
+    payload: str | None = None
+    message: str | None = None
+    actor: str | None = None
+    undo: bool = False
+    undo_until: datetime | None = None
+    format_id: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AuditRow:
+    """One governed call: who did what to what, from where, and whether it was allowed (with why not)."""
+
+    audit_id: str
+    at: datetime
+    actor: str
+    what: str
+    on: str
+    origin: str
+    allowed: bool
+    why: str | None = None
+
+
+SystemRow = TableRow | HealthRow | LineageRow | SchemaRow | RunRow | RollbackRow | AuditRow

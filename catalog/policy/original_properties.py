@@ -1,0 +1,167 @@
+"""What stood in a table's properties before lakewarden set them: kept in the table's row, given back when it leaves. Pure.
+
+`before.NAME` holds the value that stood there (JSON; null: it was not set), `ours.NAME` the values that we have set since. A
+property that has any other value now was changed by somebody after us, and theirs stands.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from lakewarden.catalog.model.rows import TableRow, TableState
+
+__all__ = [
+    "GiveBack",
+    "Kept",
+    "Owed",
+    "forgotten",
+    "give_back",
+    "is_leaving",
+    "kept_of",
+    "leaving",
+    "owed_to",
+    "with_ours",
+]
+
+_BEFORE: Final = "before."
+_OURS: Final = "ours."
+_PENDING: Final = "leave.pending"
+"""Row property of a dropped table whose properties have not been given back yet: since when (ISO 8601, UTC)."""
+_MOST: Final = 20
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Kept:
+    """One property: what stood there before us (None: nothing), and what we have set, newest last."""
+
+    name: str
+    before: str | None
+    ours: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Owed:
+    """What a table that leaves is to get back. `format_id` is its UUID as we last knew it (None: never known)."""
+
+    kept: tuple[Kept, ...]
+    format_id: str | None
+
+    def is_for(self, format_id: str) -> bool:
+        """Whether the table with this UUID is the one that is owed: one made anew at its place is somebody else's."""
+        return self.format_id is None or self.format_id == format_id
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GiveBack:
+    """What giving back means for a table as it is: properties to set, to unset, and those that somebody changed since."""
+
+    sets: tuple[tuple[str, str], ...] = ()
+    unsets: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.sets or self.unsets)
+
+    @property
+    def sentence(self) -> str:
+        """What it does, for people."""
+        parts = [f"{name} = {value}" for name, value in self.sets]
+        parts += [f"{name} unset" for name in self.unsets]
+        said = "given back: " + ", ".join(parts) if parts else "no property of ours was left to give back"
+        return f"{said}; changed by others since, left alone: {', '.join(self.left)}" if self.left else said
+
+    def by_hand(self, name: str) -> str:
+        """The statements that do the same."""
+        unset = ", ".join(f"'{one}'" for one in self.unsets)
+        pairs = ", ".join(f"'{key}' = '{value}'" for key, value in self.sets)
+        said = [f"ALTER TABLE {name} UNSET TBLPROPERTIES ({unset});"] if unset else []
+        return " ".join([*said, f"ALTER TABLE {name} SET TBLPROPERTIES ({pairs});"] if pairs else said)
+
+
+def kept_of(row: TableRow) -> tuple[Kept, ...]:
+    """What a row remembers, by name."""
+    names = sorted(
+        key.removeprefix(_BEFORE)
+        for key in row.properties
+        if key.startswith(_BEFORE) and f"{_OURS}{key.removeprefix(_BEFORE)}" in row.properties
+    )
+    return tuple(
+        Kept(
+            name=name,
+            before=json.loads(row.properties[f"{_BEFORE}{name}"]),
+            ours=tuple(json.loads(row.properties[f"{_OURS}{name}"])),
+        )
+        for name in names
+    )
+
+
+def with_ours(
+    row: TableRow,
+    wanted: Iterable[tuple[str, str]],
+    present: Mapping[str, str],
+    traced: Iterable[Kept] = (),
+) -> TableRow:
+    """The row of a table with properties `present` on which we are about to set `wanted`.
+
+    What is remembered stays unless somebody has changed the property since: then that is what stood there before
+    us. `traced`: what the table's log tells of earlier times, for properties that the row knows nothing of.
+    """
+    known = {one.name: one for one in (*traced, *kept_of(row))}
+    kept = []
+    for name, value in wanted:
+        now, before = present.get(name), known.get(name)
+        if before is None or (now != before.before and now not in before.ours):
+            before = Kept(name=name, before=now, ours=() if before is None else before.ours)
+        ours = tuple(dict.fromkeys((*(one for one in before.ours if one != value), value)))
+        kept.append(replace(before, ours=ours[-_MOST:]))
+    return _with(row, kept)
+
+
+def leaving(row: TableRow, kept: Iterable[Kept], since: str) -> TableRow:
+    """The row of a table that is dropped while something is to be given back."""
+    marked = _with(row, kept)
+    return replace(marked, properties={**marked.properties, _PENDING: since})
+
+
+def is_leaving(row: TableRow) -> bool:
+    """Whether a table was dropped and still waits for its properties to be given back."""
+    return row.state is TableState.DROPPED and _PENDING in row.properties
+
+
+def owed_to(row: TableRow) -> Owed | None:
+    """What is to be given back to a table that leaves; None if it does not, or has been given all."""
+    if not is_leaving(row):
+        return None
+    return Owed(kept=kept_of(row), format_id=row.format_ids[-1] if row.format_ids else None)
+
+
+def forgotten(row: TableRow, *, pending_only: bool = False) -> TableRow:
+    """The row without its memory: everything was given back. `pending_only`: the table stays, and so does its memory."""
+    prefixes = (_PENDING,) if pending_only else (_PENDING, _BEFORE, _OURS)
+    kept = {key: value for key, value in row.properties.items() if not key.startswith(prefixes)}
+    return replace(row, properties=kept)
+
+
+def give_back(kept: Iterable[Kept], present: Mapping[str, str]) -> GiveBack:
+    """What has to be done to a table with properties `present` so that it has again what it had before us."""
+    sets, unsets, left = [], [], []
+    for one in kept:
+        now = present.get(one.name)
+        if now == one.before:
+            continue
+        if now not in one.ours:
+            left.append(one.name)
+        elif one.before is None:
+            unsets.append(one.name)
+        else:
+            sets.append((one.name, one.before))
+    return GiveBack(sets=tuple(sets), unsets=tuple(unsets), left=tuple(left))
+
+
+def _with(row: TableRow, kept: Iterable[Kept]) -> TableRow:
+    entries = {}
+    for one in kept:
+        entries[f"{_BEFORE}{one.name}"] = json.dumps(one.before)
+        entries[f"{_OURS}{one.name}"] = json.dumps(one.ours)
+    return replace(row, properties={**row.properties, **entries})

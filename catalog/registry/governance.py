@@ -1,0 +1,190 @@
+"""Policy, owner, pause and hold: what somebody asked for, written into the row of the table or of its scope."""
+
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from lakewarden.catalog.errors import RefusedError, UsageError
+from lakewarden.catalog.lineage.streams.checkpoints import (
+    Checkpoint,
+    with_checkpoint,
+    without_checkpoint,
+)
+from lakewarden.catalog.metastore.lookup import SYSTEM
+from lakewarden.catalog.model.rows import Dependency, OnRollback, RowKind, Source, TableRow, TableState
+from lakewarden.catalog.policy.access import Actor, Deed, require
+from lakewarden.catalog.policy.effective import Value, check_promise, with_values
+from lakewarden.catalog.policy.scopes import Governed, govern, is_scope, scopes_by_name, with_policy_date
+from lakewarden.catalog.registry.service import Desk, next_number, row_of
+from lakewarden.catalog.system.port import TABLES, Rows
+
+__all__ = [
+    "declare_checkpoint",
+    "declare_dependency",
+    "governed",
+    "refuse_own",
+    "set_hold",
+    "set_owner",
+    "set_pause",
+    "set_policy",
+]
+
+_ON_WAITING = (Deed.HOLD, Deed.PAUSE, Deed.RESUME)
+
+
+def governed(desk: Desk, where: str) -> Governed:
+    """A table with its merged policy, and what pauses or holds it."""
+    rows = desk.store.rows(TABLES)
+    return govern(desk.resolve(where), scopes_by_name(rows.find(kind=RowKind.SCOPE)))
+
+
+def set_policy(desk: Desk, where: str, values: Mapping[str, Value | None], *, actor: Actor) -> TableRow:
+    """Set policy keys (None unsets) on a table or a scope.
+
+    Raises `NotAllowedError` below a floor, `UsageError` for a retention shorter than the promise in force and for a value
+    beyond bounds, `RefusedError` for the system tables: their policy keeps the audit trail and the daemon's memory.
+    """
+
+    def asked(rows: Rows[TableRow], current: TableRow) -> TableRow:
+        refuse_own(current)
+        changed = replace(current, policy=with_values(current.policy, values, admin=actor.admin))
+        if changed.kind is RowKind.TABLE:
+            policy = govern(changed, scopes_by_name(rows.find(kind=RowKind.SCOPE))).policy
+            check_promise(policy, asked=frozenset(values))
+        elif changed != current:
+            changed = with_policy_date(changed, desk.clock.now())
+        return changed
+
+    keys = ", ".join(values)
+    return _change(desk, where, actor, Deed.POLICY, asked, because=f"policy {keys} of {where}")
+
+
+def refuse_own(row: TableRow) -> None:
+    """Raise `RefusedError` for the row of a system table, and for a scope over them."""
+    if row.source is Source.SELF or row.name.lower().partition(".")[0] == SYSTEM:
+        raise RefusedError(
+            f"The policy of {row.name} is lakewarden's own.",
+            hint="It keeps the audit trail; `lakewarden pause` works for system tables, too.",
+        )
+
+
+def set_owner(desk: Desk, where: str, owner: str, *, actor: Actor) -> TableRow:
+    """Make somebody else responsible."""
+    if not owner.strip():
+        raise UsageError("An owner cannot be empty.", hint="Name a person or a group.")
+    return _change(
+        desk,
+        where,
+        actor,
+        Deed.OWNER,
+        lambda _, row: replace(row, owner=owner.strip()),
+        because=f"owner of {where}",
+    )
+
+
+def declare_dependency(
+    desk: Desk, where: str, upstream: str, on_rollback: OnRollback | None, *, actor: Actor
+) -> TableRow:
+    """Declare what a rollback of `upstream` does to the table; None takes the declaration back.
+
+    Raises `UsageError` for a scope, and for a table that would depend on itself.
+    """
+    if is_scope(where):
+        raise UsageError(f"{where} is not a table.", hint="Declare dependencies table by table.")
+    source = desk.resolve(upstream)
+
+    def declared(_: Rows[TableRow], row: TableRow) -> TableRow:
+        if row.table_id == source.table_id:
+            raise UsageError(
+                f"{row.name} cannot depend on itself.", hint="Name the table it is derived from."
+            )
+        others = tuple(one for one in row.dependencies if one.upstream != source.table_id)
+        if on_rollback is None:
+            return replace(row, dependencies=others)
+        before = next((one for one in row.dependencies if one.upstream == source.table_id), None)
+        kept = before or Dependency(upstream=source.table_id)
+        return replace(row, dependencies=(*others, replace(kept, on_rollback=on_rollback)))
+
+    because = f"dependency of {where} on {upstream}"
+    return _change(desk, where, actor, Deed.POLICY, declared, because=because)
+
+
+def declare_checkpoint(
+    desk: Desk, where: str, checkpoint: Checkpoint, *, remove: bool, actor: Actor
+) -> TableRow:
+    """Declare that a streaming query with this checkpoint writes the table, or take that back.
+
+    Raises `UsageError` for a scope, and for a checkpoint to remove that was never declared.
+    """
+    if is_scope(where):
+        raise UsageError(f"{where} is not a table.", hint="Declare checkpoints table by table.")
+
+    def declared(_: Rows[TableRow], row: TableRow) -> TableRow:
+        return without_checkpoint(row, checkpoint.location) if remove else with_checkpoint(row, checkpoint)
+
+    because = f"a stream that writes {where}"
+    return _change(desk, where, actor, Deed.POLICY, declared, because=because)
+
+
+def set_pause(desk: Desk, where: str, reason: str | None, *, actor: Actor) -> TableRow:
+    """Pause (with a reason) or resume (None) a table, a namespace (`db.*`) or everything (`*`)."""
+    deed = Deed.RESUME if reason is None else Deed.PAUSE
+    return _change(
+        desk, where, actor, deed, lambda _, row: replace(row, paused=reason), because=f"{deed} {where}"
+    )
+
+
+def set_hold(desk: Desk, where: str, reason: str | None, *, actor: Actor) -> TableRow:
+    """Put a table or scope under legal hold (no deletion, no rewind) or lift it (None)."""
+    return _change(
+        desk, where, actor, Deed.HOLD, lambda _, row: replace(row, hold=reason), because=f"hold on {where}"
+    )
+
+
+def _change(
+    desk: Desk,
+    where: str,
+    actor: Actor,
+    deed: Deed,
+    change: Callable[[Rows[TableRow], TableRow], TableRow],
+    *,
+    because: str,
+) -> TableRow:
+    table_id = None if is_scope(where) else _meant(desk, where, deed).table_id
+
+    def apply(rows: Rows[TableRow]) -> Iterable[TableRow]:
+        current = row_of(rows, table_id) if table_id else _scope(desk, rows, where, actor)
+        require(actor, deed, current)
+        changed = change(rows, current)
+        return [desk.touched(changed, actor)] if changed != current else []
+
+    desk.store.edit(TABLES, apply, because=because)
+    rows = desk.store.rows(TABLES)
+    return row_of(rows, table_id) if table_id else _scope(desk, rows, where, actor)
+
+
+def _meant(desk: Desk, where: str, deed: Deed) -> TableRow:
+    """The row that is meant: a hold or a pause may be put on a table that waits to be purged, too."""
+    if deed in _ON_WAITING:
+        row = desk.resolve(where, gone=True)
+        if row.state is TableState.PURGING:
+            return row
+    return desk.resolve(where)
+
+
+def _scope(desk: Desk, rows: Rows[TableRow], name: str, actor: Actor) -> TableRow:
+    found = rows.find(name=name, kind=RowKind.SCOPE)
+    if found:
+        return found[0]
+    now = desk.clock.now()
+    return TableRow(
+        row=next_number(rows),
+        table_id=uuid.uuid5(uuid.NAMESPACE_URL, f"lakewarden:scope:{name}").hex,
+        kind=RowKind.SCOPE,
+        name=name,
+        source=Source.REGISTER,
+        registered_at=now,
+        registered_by=actor.name,
+        updated_at=now,
+        updated_by=actor.name,
+    )

@@ -1,0 +1,111 @@
+"""What an owner says of single versions, written into the row of the table."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+
+from lakewarden.catalog.errors import NotFoundError
+from lakewarden.catalog.formats.port import Observation
+from lakewarden.catalog.lineage.marks import standing_marks
+from lakewarden.catalog.lineage.versions import Version, history_of
+from lakewarden.catalog.model.rows import Mark, MarkVerdict, TableRow
+from lakewarden.catalog.policy.access import Actor, Deed
+from lakewarden.catalog.registry.service import Desk
+from lakewarden.catalog.system.port import LINEAGE
+
+__all__ = ["log_of", "mark_versions", "marks_of", "unmark_versions"]
+
+
+def mark_versions(
+    desk: Desk,
+    where: str,
+    versions: Collection[int],
+    verdict: MarkVerdict,
+    *,
+    note: str | None = None,
+    actor: Actor,
+) -> TableRow:
+    """Say of versions that they are bad or clean; a mark that a version has already is replaced.
+
+    Raises `NotFoundError` for a version that the table does not have.
+    """
+    row, now = desk.resolve(where), desk.clock.now()
+    history, head_id = log_of(desk, row)
+    said = {
+        version: Mark(
+            version=version,
+            verdict=verdict,
+            by=actor.name,
+            at=now,
+            format_id=_format_id(desk, row, version, history, head_id),
+            note=note,
+        )
+        for version in versions
+    }
+    return _change(desk, row, actor, lambda kept: {**kept, **said}, f"{verdict}: {_listed(versions)}")
+
+
+def unmark_versions(desk: Desk, where: str, versions: Collection[int], *, actor: Actor) -> TableRow:
+    """Take marks back. Raises `NotFoundError` for a version that has none."""
+    row = desk.resolve(where)
+
+    def without(kept: Mapping[int, Mark]) -> Mapping[int, Mark]:
+        missing = sorted(set(versions) - set(kept))
+        if missing:
+            raise NotFoundError(
+                f"Version {missing[0]} of {row.name} has no mark.",
+                hint=f"`lakewarden lineage marks {row.name}` lists them.",
+            )
+        return {version: mark for version, mark in kept.items() if version not in versions}
+
+    return _change(desk, row, actor, without, f"no marks: {_listed(versions)}")
+
+
+def marks_of(desk: Desk, row: TableRow) -> tuple[tuple[Mark, bool], ...]:
+    """A table's marks in the order of versions, each with whether it speaks of the table as it is now."""
+    if not row.marks:
+        return ()
+    history, head_id = log_of(desk, row)
+    standing = standing_marks(row.marks, history, head_id)
+    return tuple((mark, mark in standing) for mark in row.marks)
+
+
+def log_of(desk: Desk, row: TableRow) -> tuple[Sequence[Version], str | None]:
+    """The versions that a table's log still tells, and the UUID of its head (None where the log cannot be used)."""
+    location = row.location or ""
+    reader = desk.reader_at(location, row.name)
+    history = history_of(reader.commits(location, after=-1))
+    seen = reader.observe(location)
+    return history, seen.format_id if isinstance(seen, Observation) else None
+
+
+def _format_id(
+    desk: Desk, row: TableRow, version: int, history: Sequence[Version], head_id: str | None
+) -> str | None:
+    """The UUID a version has, by the log or, where the log was cleaned, by what the sweep wrote down."""
+    told = {one.version: one.format_id for one in history}
+    if version in told:
+        return told[version] or (None if any(told.values()) else head_id)
+    recorded = desk.store.rows(LINEAGE).find(output_id=row.table_id, output_version=version)
+    if not recorded or not history or version > history[-1].version:
+        raise NotFoundError(
+            f"{row.name} has no version {version}.", hint="`lakewarden tables history` shows those it has."
+        )
+    return recorded[-1].output_format_id
+
+
+def _change(
+    desk: Desk,
+    row: TableRow,
+    actor: Actor,
+    change: Callable[[Mapping[int, Mark]], Mapping[int, Mark]],
+    because: str,
+) -> TableRow:
+    def marked(current: TableRow) -> TableRow:
+        marks = change({mark.version: mark for mark in current.marks})
+        return replace(current, marks=tuple(marks[version] for version in sorted(marks)))
+
+    return desk.change_row(row, actor, Deed.ROLLBACK, marked, because=f"{row.name}: {because}")
+
+
+def _listed(versions: Collection[int]) -> str:
+    return ", ".join(str(version) for version in sorted(set(versions)))

@@ -1,0 +1,46 @@
+"""How a row says that a dropped table is still owed its properties, and that it has got them back."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+from lakewarden.catalog.model.rows import TableRow, TableState
+from lakewarden.catalog.policy.original_properties import Kept, forgotten, is_leaving, kept_of, leaving
+from lakewarden.catalog.registry.service import Desk, row_of
+from lakewarden.catalog.system.port import TABLES, Rows
+
+__all__ = ["dropped", "given_back", "said_of"]
+
+_DROPPED: Final = "dropped from management; files untouched"
+_PROPERTIES: Final = "; properties "
+
+
+def dropped(row: TableRow, owed: Iterable[Kept], now: datetime) -> TableRow:
+    """The row of a table that leaves. `owed`: what was found out about its properties besides what the row remembers.
+
+    Whatever is remembered makes it wait for a run that gives it back: a run of ours may be about to set it again.
+    """
+    gone = replace(row, state=TableState.DROPPED, state_reason=_DROPPED)
+    known = {one.name: one for one in (*owed, *kept_of(row))}
+    return leaving(gone, known.values(), now.isoformat()) if known else gone
+
+
+def given_back(desk: Desk, table_id: str, sentence: str) -> TableRow:
+    """A dropped table has its properties back: its row forgets about them. Repeating it changes nothing."""
+
+    def settled(rows: Rows[TableRow]) -> Iterable[TableRow]:
+        row = row_of(rows, table_id)
+        if not is_leaving(row):
+            return []
+        reason = f"{_DROPPED}{_PROPERTIES}{sentence}"
+        return [replace(forgotten(row), state_reason=reason, updated_at=desk.clock.now())]
+
+    desk.store.edit(TABLES, settled, because="properties given back")
+    return desk.get(table_id)
+
+
+def said_of(row: TableRow) -> str | None:
+    """What a dropped table's row says of the properties that it got back; None if it says nothing."""
+    _, found, sentence = (row.state_reason or "").partition(_PROPERTIES)
+    return sentence if found else None

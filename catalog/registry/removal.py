@@ -1,0 +1,246 @@
+"""Drop, purge, undrop, rename: how a table leaves management, and how it comes back."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Final
+
+from lakewarden.catalog.errors import PreconditionError, RefusedError
+from lakewarden.catalog.formats.heads import head_seen
+from lakewarden.catalog.formats.port import Observation
+from lakewarden.catalog.metastore.lookup import parse_name, refuse_closed
+from lakewarden.catalog.model.identity import INDEX_COLUMNS, check_nesting
+from lakewarden.catalog.model.pending_purge import (
+    MARKER,
+    PURGE_AFTER,
+    PURGE_DELETED,
+    PURGE_HEAD,
+    PURGE_UNKNOWN,
+    PURGE_VERSION,
+    PURGING_KEYS,
+    how_to_stop,
+)
+from lakewarden.catalog.model.pending_quarantine import taken_in
+from lakewarden.catalog.model.rows import Source, TableRow, TableState
+from lakewarden.catalog.policy.access import Actor, Deed, require
+from lakewarden.catalog.policy.original_properties import Kept, forgotten
+from lakewarden.catalog.purge_mark import Begun
+from lakewarden.catalog.registry.owed_properties import dropped
+from lakewarden.catalog.registry.service import GONE, Desk, governed_in, refuse_taken, row_of, without
+from lakewarden.catalog.storage.file_store import open_store
+from lakewarden.catalog.system.port import TABLES, Rows
+
+__all__ = ["begin_purge", "check_drop", "drop", "purged", "rename", "stop_purge", "undrop"]
+
+_PURGED: Final = "its files were deleted"
+
+
+def drop(desk: Desk, where: str, *, actor: Actor, owed: Iterable[Kept] = ()) -> TableRow:
+    """Stop managing a table; its data and log stay as they are. What it is `owed` is given back by a run of its own.
+
+    A table under legal hold leaves only by an admin: nobody else may take it where the hold does not reach.
+    """
+    row, kept = _not_ours(desk.resolve(where)), tuple(owed)
+
+    def gone(rows: Rows[TableRow]) -> Iterable[TableRow]:
+        current = row_of(rows, row.table_id)
+        require(actor, Deed.DROP, current)
+        if not actor.admin:
+            _refuse_held(rows, current)
+        return [desk.touched(dropped(current, kept, desk.clock.now()), actor)]
+
+    desk.store.edit(TABLES, gone, because=f"drop {row.name}")
+    return desk.get(row.table_id)
+
+
+def check_drop(desk: Desk, row: TableRow, *, actor: Actor, purge: bool) -> None:
+    """Raise what `drop` (`begin_purge`) would raise now, whatever the table itself is like: for dry runs. Changes nothing."""
+    rows = desk.store.rows(TABLES)
+    current = _not_ours(row_of(rows, row.table_id))
+    require(actor, Deed.DROP, current)
+    if purge or not actor.admin:
+        _refuse_held(rows, current)
+
+
+def begin_purge(
+    desk: Desk,
+    where: str,
+    *,
+    actor: Actor,
+    expected_version: int,
+    grace: timedelta,
+    unknown: str | None = None,
+) -> TableRow:
+    """Drop a table and, after a grace period in which `undrop` works, delete its files.
+
+    `expected_version` is the version the dry run showed, `unknown` the token of the files in the folder that the log does
+    not name and that may go along (None: there are none). Another head raises `PreconditionError`, as does a hold.
+    """
+    row = _not_ours(desk.resolve(where))
+    location = row.location or ""
+    seen = desk.reader_at(location, row.name).observe(location)
+    if not isinstance(seen, Observation) or seen.version != expected_version:
+        raise PreconditionError(
+            f"{row.name} is no longer at version {expected_version}.",
+            hint="Repeat the dry run and look again.",
+        )
+    due = desk.clock.now() + grace
+    marks = {
+        PURGE_AFTER: due.isoformat(),
+        PURGE_VERSION: str(expected_version),
+        PURGE_HEAD: head_seen(seen),
+        **({} if unknown is None else {PURGE_UNKNOWN: unknown}),
+    }
+
+    def purging(rows: Rows[TableRow]) -> Iterable[TableRow]:
+        current = row_of(rows, row.table_id)
+        require(actor, Deed.DROP, current)
+        _refuse_held(rows, current)
+        going = replace(
+            current,
+            state=TableState.PURGING,
+            state_reason=f"its files will be deleted after {due:%Y-%m-%d %H:%M} UTC",
+            properties={**_unmarked(current.properties), **marks},
+        )
+        return [desk.touched(going, actor)]
+
+    desk.store.edit(TABLES, purging, because=f"purge {row.name}")
+    return desk.get(row.table_id)
+
+
+def _refuse_held(rows: Rows[TableRow], row: TableRow) -> None:
+    held = governed_in(rows, row).hold
+    if held is not None:
+        raise PreconditionError(f"{row.name} is under legal hold: {held}.", hint="An admin can lift it.")
+
+
+def purged(desk: Desk, table_id: str, *, actor: Actor) -> TableRow:
+    """The files are gone: keep the row as history. Repeating it changes nothing."""
+
+    def gone(current: TableRow) -> TableRow:
+        if current.state is not TableState.PURGING:
+            return current
+        return replace(current, state=TableState.PURGED, state_reason=_PURGED)
+
+    return desk.change_row(desk.get(table_id), actor, Deed.DROP, gone, because="purged")
+
+
+def stop_purge(desk: Desk, table_id: str, *, actor: Actor) -> TableRow:
+    """Take back that a table's files are to be deleted, however far that is: it stays dropped, and what is left of it stays.
+    Where an attempt has deleted the last of them, it is purged. A worker that is at it stops before its next batch."""
+
+    def stopped(row: TableRow) -> TableRow:
+        if row.state is not TableState.PURGING:
+            raise PreconditionError(f"{row.name} does not wait to be purged any more: it is {row.state}.")
+        if PURGE_DELETED in row.properties:
+            return replace(row, state=TableState.PURGED, state_reason=_PURGED)
+        return replace(
+            row,
+            state=TableState.DROPPED,
+            state_reason="dropped from management; its deletion was stopped, what is left of its files stays",
+            properties=_unmarked(row.properties),
+        )
+
+    done = desk.change_row(desk.get(table_id), actor, Deed.DROP, stopped, because="purge stopped")
+    location = done.location or ""
+    store = open_store(location, desk.storage(location))
+    if Begun.at(store, table_id) is not None:
+        store.delete(MARKER)
+    return done
+
+
+def undrop(desk: Desk, where: str, *, actor: Actor) -> TableRow:
+    """Take a dropped table back, as long as its files have not been purged."""
+    row = desk.resolve(where, gone=True)
+    if row.state is TableState.PURGED or PURGE_DELETED in row.properties:
+        raise PreconditionError(
+            f"{row.name} was purged: its files are gone.", hint="Restore them from a backup."
+        )
+    if row.state not in GONE:
+        return row
+    location = row.location or ""
+    _refuse_begun(desk, row)
+    seen = desk.reader_at(location, row.name).observe(location)
+
+    def back(rows: Rows[TableRow]) -> Iterable[TableRow]:
+        current = row_of(rows, row.table_id)
+        require(actor, Deed.UNDROP, current)
+        if current.state is TableState.PURGED or PURGE_DELETED in current.properties:
+            raise PreconditionError(
+                f"{row.name} was purged just now.", hint="Restore its files from a backup."
+            )
+        refuse_taken(rows, current.name, except_for=current.table_id)
+        check_nesting(without(rows.arrow(INDEX_COLUMNS), current.table_id), location)
+        active = replace(taken_in(current), state=TableState.ACTIVE, state_reason=None)
+        active = forgotten(replace(active, properties=_unmarked(active.properties)), pending_only=True)
+        return [desk.judge(rows, desk.touched(active, actor), seen)]
+
+    desk.store.edit(TABLES, back, because=f"undrop {row.name}")
+    try:
+        # A worker puts up its mark, then asks once more whether it may, then deletes: without a mark by now, it may not.
+        _refuse_begun(desk, row)
+    except PreconditionError:
+        desk.store.edit(TABLES, lambda rows: _as_before(rows, row), because=f"{row.name} cannot be undropped")
+        raise
+    return desk.get(row.table_id)
+
+
+def _refuse_begun(desk: Desk, row: TableRow) -> None:
+    if row.state is TableState.PURGING and open_store(
+        row.location or "", desk.storage(row.location or "")
+    ).exists(MARKER):
+        raise PreconditionError(
+            f"The deletion of {row.name} has begun: some of its files may be gone.",
+            hint="`lakewarden jobs list` shows how far it is; restore the rest from a backup. "
+            + how_to_stop(row.table_id),
+        )
+
+
+def _as_before(rows: Rows[TableRow], row: TableRow) -> Iterable[TableRow]:
+    """The row as it was, but for what somebody else has asked for since it came back: a hold, a policy."""
+    current = row_of(rows, row.table_id)
+    if current.state in GONE:
+        return []
+    marks = {key: value for key, value in row.properties.items() if key in PURGING_KEYS}
+    properties = {**current.properties, **marks}
+    return [replace(current, state=row.state, state_reason=row.state_reason, properties=properties)]
+
+
+def rename(desk: Desk, where: str, new_name: str, *, actor: Actor) -> TableRow:
+    """Give a managed table another name; the old one is remembered as an alias."""
+    wanted = parse_name(new_name)
+    if wanted is None:
+        raise RefusedError(f"'{new_name}' is not a table name.", hint="Write db.table.")
+    refuse_closed(wanted)
+    row = _not_ours(desk.resolve(where))
+
+    def renamed(rows: Rows[TableRow]) -> Iterable[TableRow]:
+        current = row_of(rows, row.table_id)
+        require(actor, Deed.RENAME, current)
+        refuse_taken(rows, wanted, except_for=row.table_id)
+        aliases = tuple(dict.fromkeys((*current.aliases, current.name)))
+        new = replace(current, name=wanted, aliases=aliases)
+        return [desk.touched(_carried(rows, current, new), actor)]
+
+    desk.store.edit(TABLES, renamed, because=f"rename {row.name} to {wanted}")
+    return desk.get(row.table_id)
+
+
+def _carried(rows: Rows[TableRow], before: TableRow, after: TableRow) -> TableRow:
+    """The row under its new name with every hold and pause that it was under: a rename escapes none."""
+    old, new = governed_in(rows, before), governed_in(rows, after)
+    held = after.hold if new.hold is not None else old.hold
+    paused = after.paused if new.paused is not None else old.paused
+    return replace(after, hold=held, paused=paused)
+
+
+def _unmarked(properties: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in properties.items() if key not in PURGING_KEYS}
+
+
+def _not_ours(row: TableRow) -> TableRow:
+    if row.source is Source.SELF:
+        raise RefusedError(
+            f"{row.name} is a system table.", hint="System tables stay managed under their names."
+        )
+    return row

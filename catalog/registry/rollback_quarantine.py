@@ -1,0 +1,97 @@
+"""Tables that a rollback sets aside because no version of them is clean, and how they come back. No data is touched."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from lakewarden.catalog.clock import Clock
+from lakewarden.catalog.errors import ConflictError, PreconditionError
+from lakewarden.catalog.model.identity import INDEX_COLUMNS, check_nesting
+from lakewarden.catalog.model.pending_quarantine import Aside, beside, taken_in
+from lakewarden.catalog.model.rows import TableRow, TableState
+from lakewarden.catalog.policy.access import Actor, Deed
+from lakewarden.catalog.registry.service import GONE, Desk, refuse_taken, row_of, without
+from lakewarden.catalog.system.port import TABLES, Rows, SystemStore
+from lakewarden.catalog.units import sentence
+
+__all__ = ["is_aside", "release", "set_aside", "take_in"]
+
+
+def set_aside(
+    store: SystemStore,
+    clock: Clock,
+    table_id: str,
+    state: TableState,
+    *,
+    rollback_id: str,
+    actor: str,
+    permit: Callable[[], None] = lambda: None,
+) -> None:
+    """Quarantine a table, or drop it from management, for a rollback. Repeating it changes nothing. `permit` is asked on
+    every try: it raises what speaks against it by then.
+
+    Raises `ConflictError` if another rollback set it aside, or it was dropped in the meantime.
+    """
+
+    def changed(rows: Rows[TableRow]) -> Iterable[TableRow]:
+        permit()
+        row = row_of(rows, table_id)
+        before = Aside.of(row)
+        if before is not None and before.rollback_id == rollback_id:
+            return []
+        if before is not None or row.state in GONE:
+            raise ConflictError(
+                f"{row.name} is {row.state} by now: {row.state_reason}", hint="Look at it, then plan again."
+            )
+        return [_touched(beside(row, rollback_id, state), clock, actor)]
+
+    store.edit(TABLES, changed, because=f"{state} by rollback {rollback_id}", run_id=rollback_id)
+
+
+def is_aside(store: SystemStore, table_id: str, *, rollback_id: str) -> bool:
+    """Whether this rollback has set the table aside."""
+    before = Aside.of(row_of(store.rows(TABLES), table_id))
+    return before is not None and before.rollback_id == rollback_id
+
+
+def take_in(
+    store: SystemStore, clock: Clock, table_id: str, *, rollback_id: str, actor: str, begun: bool = False
+) -> None:
+    """Undo `set_aside`: the table gets the state that it had. One that came back otherwise is left alone. Where it may have
+    been `begun` and was not seen, the row is written all the same, so that whoever sleeps right before that finds it changed.
+
+    Raises `PreconditionError` if its files are being deleted, its name is taken, or its place is.
+    """
+
+    def changed(rows: Rows[TableRow]) -> Iterable[TableRow]:
+        row = row_of(rows, table_id)
+        before = Aside.of(row)
+        if before is None or before.rollback_id != rollback_id:
+            return [_touched(row, clock, actor)] if begun else []
+        if row.state in (TableState.PURGING, TableState.PURGED):
+            raise PreconditionError(
+                sentence(f"{row.name} is {row.state}: {row.state_reason}"),
+                hint="`lakewarden tables undrop` stops that.",
+            )
+        back = taken_in(row)
+        if row.state in GONE and back.state not in GONE:
+            refuse_taken(rows, row.name, except_for=table_id)
+            check_nesting(without(rows.arrow(INDEX_COLUMNS), table_id), row.location or "")
+        return [_touched(back, clock, actor)]
+
+    store.edit(TABLES, changed, because=f"undo of rollback {rollback_id}", run_id=rollback_id)
+
+
+def release(desk: Desk, where: str, *, actor: Actor) -> TableRow:
+    """An owner says that a table is good again that a rollback had quarantined; validation judges it from now on."""
+    row = desk.resolve(where)
+    if Aside.of(row) is None:
+        raise PreconditionError(
+            f"{row.name} was not quarantined by a rollback.",
+            hint="`lakewarden tables show` says what is the matter.",
+        )
+    because = f"{actor.name} says {row.name} is good"
+    return desk.change_row(row, actor, Deed.ROLLBACK, taken_in, because=because)
+
+
+def _touched(row: TableRow, clock: Clock, actor: str) -> TableRow:
+    return replace(row, updated_at=clock.now(), updated_by=actor)

@@ -1,0 +1,233 @@
+"""What every use case of the registry shares: its ports, finding rows, judging what was read."""
+
+import uuid
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakewarden.catalog.clock import Clock
+from lakewarden.catalog.errors import NotFoundError, PreconditionError, RefusedError
+from lakewarden.catalog.formats.port import LogProblem, Observation, TableReader
+from lakewarden.catalog.metastore.lookup import (
+    Place,
+    name_from_location,
+    parse_name,
+    refuse_closed,
+    refuse_if_absent,
+)
+from lakewarden.catalog.metastore.port import Metastore
+from lakewarden.catalog.model.rows import Finding, HealthRow, RowKind, Source, TableRow, TableState
+from lakewarden.catalog.observation.health import health_of, with_verdict
+from lakewarden.catalog.policy.access import Actor, Deed, require
+from lakewarden.catalog.policy.effective import EffectivePolicy
+from lakewarden.catalog.policy.scopes import Governed, govern, scopes_by_name
+from lakewarden.catalog.storage.file_store import StorageOptions, canonical
+from lakewarden.catalog.system.port import HEALTH, TABLES, Rows, SystemStore
+
+__all__ = [
+    "GONE",
+    "Desk",
+    "Inspect",
+    "Registered",
+    "free_name",
+    "governed_in",
+    "known",
+    "refuse_taken",
+    "row_of",
+    "wanted_name",
+    "without",
+]
+
+GONE = (TableState.DROPPED, TableState.PURGING, TableState.PURGED)
+Inspect = Callable[[TableRow, EffectivePolicy, Observation | LogProblem], tuple[Finding, ...]]
+"""On-change validation: findings for a table that was just read."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Registered:
+    """A row with the health it was registered with (None while converting), whether the row was written now, and whether it
+    was known before, at another place."""
+
+    row: TableRow
+    health: HealthRow | None
+    created: bool
+    moved: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Desk:
+    """The registry's ports. `readers` are tried in order; `metastore` is None where none is configured."""
+
+    store: SystemStore
+    readers: tuple[TableReader, ...]
+    metastore: Metastore | None
+    clock: Clock
+    inspect: Inspect
+    storage: Callable[[str], StorageOptions]
+
+    def resolve(self, where: str, *, gone: bool = False) -> TableRow:
+        """The row that a name, path or table_id means; `gone` includes dropped ones. Raises `NotFoundError`."""
+        matches = self._matches(self.store.rows(TABLES), where)
+        live = [row for row in matches if gone or row.state not in GONE]
+        if live:
+            return max(live, key=lambda row: (row.state not in GONE, row.row))
+        if matches:
+            name = matches[0].name
+            raise NotFoundError(
+                f"{name} was dropped.", hint=f"`lakewarden tables undrop {name}` takes it back."
+            )
+        raise NotFoundError(
+            f"{where} is not a managed table.", hint="`lakewarden tables list` shows those that are."
+        )
+
+    def get(self, table_id: str) -> TableRow:
+        """The row with this `table_id`. Raises `NotFoundError`."""
+        return row_of(self.store.rows(TABLES), table_id)
+
+    def reader_at(self, location: str, name: str | None = None) -> TableReader:
+        """The reader of the table at a location. Raises `RefusedError` where there is none."""
+        for reader in self.readers:
+            if reader.is_table(location):
+                return reader
+        refuse_if_absent(location, self.storage(location))
+        raise RefusedError(
+            f"{name or location} is not a table of a format that lakewarden knows.",
+            hint="A Parquet table becomes one with `lakewarden tables convert`.",
+        )
+
+    def is_table(self, location: str) -> bool:
+        """Whether any format knows a table at this location."""
+        return any(reader.is_table(location) for reader in self.readers)
+
+    def judge(self, rows: Rows[TableRow], row: TableRow, seen: Observation | LogProblem) -> TableRow:
+        """The row with the state that validation gives it: active or quarantined."""
+        policy = govern(row, scopes_by_name(rows.find(kind=RowKind.SCOPE))).policy
+        return with_verdict(row, self.inspect(row, policy, seen))
+
+    def record_health(self, row: TableRow, seen: Observation | LogProblem) -> HealthRow:
+        """Judge what was read and store it as the table's health."""
+        policy = govern(row, scopes_by_name(self.store.rows(TABLES).find(kind=RowKind.SCOPE))).policy
+        before = self.store.rows(HEALTH).get(row.table_id)
+        findings = self.inspect(row, policy, seen)
+        health = health_of(row, policy, seen, findings, now=self.clock.now(), before=before)
+        self.store.edit(HEALTH, lambda _: [health], because=f"observed {row.name}")
+        return health
+
+    def new_row(
+        self,
+        rows: Rows[TableRow],
+        *,
+        name: str,
+        location: str,
+        owner: str | None,
+        source: Source,
+        actor: Actor,
+    ) -> TableRow:
+        """A fresh row with the next number. Raises `RefusedError` if the name is taken, or a system table's."""
+        refuse_closed(name)
+        refuse_taken(rows, name)
+        now = self.clock.now()
+        return TableRow(
+            row=next_number(rows),
+            table_id=uuid.uuid4().hex,
+            name=name,
+            location=location,
+            owner=owner or actor.name,
+            source=source,
+            registered_at=now,
+            registered_by=actor.name,
+            updated_at=now,
+            updated_by=actor.name,
+        )
+
+    def change_row(
+        self, row: TableRow, actor: Actor, deed: Deed, change: Callable[[TableRow], TableRow], *, because: str
+    ) -> TableRow:
+        """Change one row by compare-and-set if `actor` may; `change` is pure and may raise."""
+
+        def apply(rows: Rows[TableRow]) -> Iterable[TableRow]:
+            current = row_of(rows, row.table_id)
+            require(actor, deed, current)
+            changed = change(current)
+            return [self.touched(changed, actor)] if changed != current else []
+
+        self.store.edit(TABLES, apply, because=because)
+        return self.get(row.table_id)
+
+    def touched(self, row: TableRow, actor: Actor) -> TableRow:
+        """The row, marked as changed now by `actor`."""
+        return replace(row, updated_at=self.clock.now(), updated_by=actor.name)
+
+    def _matches(self, rows: Rows[TableRow], where: str) -> list[TableRow]:
+        by_id = rows.get(where)
+        if by_id is not None:
+            return [by_id]
+        name = parse_name(where)
+        found = rows.find(name=name) if name is not None else rows.find(location=canonical(where))
+        return [row for row in found if row.kind is RowKind.TABLE]
+
+
+def row_of(rows: Rows[TableRow], table_id: str) -> TableRow:
+    """The row with this id. Raises `NotFoundError`."""
+    row = rows.get(table_id)
+    if row is None:
+        raise NotFoundError(
+            f"There is no managed table with the id {table_id}.", hint="It may have been removed."
+        )
+    return row
+
+
+def governed_in(rows: Rows[TableRow], row: TableRow) -> Governed:
+    """A table under the scopes that one version of `lakewarden.tables` has."""
+    return govern(row, scopes_by_name(rows.find(kind=RowKind.SCOPE)))
+
+
+def next_number(rows: Rows[TableRow]) -> int:
+    """The next value of column `row`, assigned in order."""
+    highest = rows.highest("row")
+    return 0 if highest is None else highest + 1
+
+
+def known(rows: Rows[TableRow], table_id: str, state: TableState) -> tuple[TableRow, ...]:
+    """No change for a table that is managed already. Raises `PreconditionError` if it was dropped."""
+    if state in GONE:
+        name = row_of(rows, table_id).name
+        raise PreconditionError(
+            f"{name} was dropped from management.", hint=f"`lakewarden tables undrop {name}` takes it back."
+        )
+    return ()
+
+
+def refuse_taken(rows: Rows[TableRow], name: str, *, except_for: str | None = None) -> None:
+    """Raise `RefusedError` if another live table has this name."""
+    for row in rows.find(name=name):
+        if row.state not in GONE and row.table_id != except_for:
+            raise RefusedError(
+                f"The name {name} is taken by the table at {row.location}.",
+                hint="Choose another with --name.",
+            )
+
+
+def wanted_name(name: str | None, place: Place) -> str | None:
+    """The name asked for, else the metastore's, else None. Raises `RefusedError` if it is no table name."""
+    if name is None:
+        return place.name
+    parsed = parse_name(name)
+    if parsed is None:
+        raise RefusedError(f"'{name}' is not a table name.", hint="Write db.table.")
+    return parsed
+
+
+def free_name(rows: Rows[TableRow], location: str) -> str:
+    """A name made of the location that no live table has yet."""
+    base = name_from_location(location)
+    taken = set(rows.arrow(["name"]).column("name").to_pylist())
+    candidates = (base, *(f"{base}_{number}" for number in range(2, len(taken) + 3)))
+    return next(name for name in candidates if name not in taken)
+
+
+def without(index: pa.Table, table_id: str) -> pa.Table:
+    """The index less one table."""
+    return index.filter(pc.not_equal(index["table_id"], table_id))

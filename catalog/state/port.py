@@ -1,0 +1,232 @@
+"""Ports of the operational database: who leads, what to look at, what is to be run, how far something was read."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from math import inf
+from typing import Final, Protocol
+
+from lakewarden.catalog.model.rows import Action, Outcome
+
+__all__ = [
+    "CANCELLED",
+    "SUPERSEDED",
+    "Bookmarks",
+    "Hint",
+    "HintKind",
+    "HintSink",
+    "Inbox",
+    "Lease",
+    "Leases",
+    "Queue",
+    "Result",
+    "Run",
+    "RunRequest",
+    "RunState",
+]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Lease:
+    """A held lease: `token` grows with every change of holder and never comes back."""
+
+    name: str
+    holder: str
+    token: int
+    expires_at: datetime
+
+
+class Leases(Protocol):
+    """Leader election on one row. Expiry is judged by the database's clock alone."""
+
+    def acquire(self, name: str, holder: str, ttl: timedelta) -> Lease | None:
+        """Take or renew the lease; None while someone else holds it. Raises `UnavailableError`."""
+
+    def advance(self, name: str, holder: str, token: int) -> Lease | None:
+        """Lift the token to at least `token` if `holder` still holds the lease; None if not. Never lowers it."""
+
+    def release(self, name: str, holder: str) -> None:
+        """Give it up at once (the row and its token stay)."""
+
+    def current(self, name: str) -> Lease | None:
+        """Whoever holds it now, None if it expired or never was."""
+
+    def incarnation(self) -> str:
+        """An id that this database was given when it was created; a new database has a new one."""
+
+
+class Bookmarks(Protocol):
+    """How far something has been read, by name. Whoever loses a bookmark starts anew: see where it is used."""
+
+    def get(self, name: str) -> int | None:
+        """Where it stands, None if it was never put. Raises `UnavailableError`."""
+
+    def put(self, name: str, value: int) -> None:
+        """Move it, forward or back. Raises `UnavailableError`."""
+
+
+class HintKind(StrEnum):
+    """Where a hint came from."""
+
+    CONVERTED = "converted"
+    CREATED = "created"
+    DROPPED = "dropped"
+    ALTERED = "altered"
+    METASTORE = "metastore"
+    REQUESTED = "requested"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Hint:
+    """A nudge to look at a table again: never a fact. `subject` is a table name (`db.t`), all tables of a database
+    (`db.*`) or a location."""
+
+    hint_id: str
+    subject: str
+    kind: HintKind
+    at: datetime
+
+
+class HintSink(Protocol):
+    """Where hints can be put: the inbox, or a spool folder where the database is out of reach."""
+
+    def put(self, hints: Iterable[Hint]) -> None:
+        """Store hints. Raises `UnavailableError`; some of them may have been stored then."""
+
+
+class Inbox(HintSink, Protocol):
+    """Hints waiting for the next cycle. Delivery is at least once; duplicates are harmless. One with a known id is
+    stored once."""
+
+    def claim(self, limit: int) -> tuple[Hint, ...]:
+        """The hints that arrived first, left in place until `done`."""
+
+    def done(self, hint_ids: Iterable[str]) -> None:
+        """Forget these hints."""
+
+
+class RunState(StrEnum):
+    """queued -> claimed -> running -> finished (with an `Outcome`) -> recorded in `lakewarden.runs`, then forgotten."""
+
+    QUEUED = "queued"
+    CLAIMED = "claimed"
+    RUNNING = "running"
+    FINISHED = "finished"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunRequest:
+    """A run to be queued. `payload` is the action as JSON (jobs/actions/values.py); `rank` higher first.
+
+    `predicted_*`: estimate made by the planner, None when unknown.
+    """
+
+    run_id: str
+    table_id: str
+    name: str
+    location: str
+    action: Action
+    payload: str
+    because: str
+    requires_version: int | None = None
+    rank: float = 0.0
+    attempt: int = 1
+    not_before: datetime | None = None
+    predicted_files: int | None = None
+    predicted_bytes: int | None = None
+    predicted_seconds: float | None = None
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether a person asked for it: that outranks whatever is planned."""
+        return self.rank == inf
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Result:
+    """How a run ended. `error_class` is the LakewardenError subclass's name; `retry` whether trying again helps."""
+
+    outcome: Outcome
+    message: str | None = None
+    error_class: str | None = None
+    retry: bool = False
+    committed_version: int | None = None
+    actual_files: int | None = None
+    actual_bytes: int | None = None
+    actual_seconds: float | None = None
+    details: str | None = None
+
+
+CANCELLED: Final = Result(outcome=Outcome.CANCELLED, message="It was cancelled.")
+"""How a run ends that was cancelled while nobody worked on it."""
+
+SUPERSEDED: Final = Result(
+    outcome=Outcome.SKIPPED, message="Another run of this table was under way already.", retry=True
+)
+"""How a queued run ends whose table turns out to have a run under way: see `Queue.heartbeat`."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Run:
+    """A run in the queue with everything known about it."""
+
+    request: RunRequest
+    state: RunState
+    queued_at: datetime
+    worker: str | None = None
+    lease_until: datetime | None = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    result: Result | None = None
+    cancel_requested: bool = False
+
+
+class Queue(Protocol):
+    """Runs between plan and record. At most one unfinished run per table: the database holds that, not memory."""
+
+    def enqueue(self, requests: Iterable[RunRequest]) -> tuple[str, ...]:
+        """Queue runs; a table that has an unfinished run keeps that one, and a run that the queue has, or had and was told
+        to forget, is not queued again. Returns the run ids really queued."""
+
+    def claim(self, worker: str, lease: timedelta, *, actions: Sequence[Action] = ()) -> Run | None:
+        """Take the highest-ranked due run (of these actions, any when empty); no two workers get the same one."""
+
+    def start(self, run_id: str, worker: str, lease: timedelta) -> bool:
+        """claimed -> running; False if the run is no longer this worker's, or was cancelled."""
+
+    def heartbeat(self, run: Run, worker: str, lease: timedelta) -> bool:
+        """Extend the lease. False: stop, it was cancelled or taken away (also: given to the same worker again). A run
+        the database does not know (it was deleted and made anew) is put back as running, so that nobody starts it
+        twice, and a run queued for its table meanwhile is finished as skipped; False if that one was begun."""
+
+    def finish(self, run: Run, worker: str, result: Result) -> bool:
+        """claimed or running -> finished; a run the database does not know is stored as finished. False if it is no
+        longer ours: closed, given away, or recorded and forgotten long ago."""
+
+    def expired(self) -> tuple[Run, ...]:
+        """Claimed or running runs whose lease ran out by the database's clock: their worker is gone."""
+
+    def requeue(self, run_id: str, *, attempt: int, not_before: datetime | None = None) -> bool:
+        """Put an expired run back as queued, as attempt `attempt`. False if it is not expired (any more); one that was
+        asked to stop is finished as cancelled instead."""
+
+    def close(self, run_id: str, result: Result) -> bool:
+        """Finish an expired or queued run from outside, with what the table's log says about it. False if a worker
+        holds it, or it is finished or unknown."""
+
+    def cancel(self, run_id: str) -> bool:
+        """Cancel: a queued or claimed run is finished as cancelled at once, a running one is asked to stop (its next
+        heartbeat is False). False if it is finished or unknown."""
+
+    def finished(self, limit: int) -> tuple[Run, ...]:
+        """Finished runs not yet recorded in `lakewarden.runs`, oldest first."""
+
+    def forget(self, run_ids: Iterable[str]) -> None:
+        """Remove finished runs after they were recorded. Their ids are kept for a week, for workers that come late."""
+
+    def unfinished(self) -> tuple[Run, ...]:
+        """Everything queued, claimed or running."""
+
+    def get(self, run_id: str) -> Run | None:
+        """One run, finished or not, None if unknown here."""

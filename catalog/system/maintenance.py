@@ -1,0 +1,243 @@
+"""Care of the system tables themselves, by delta-rs alone: compaction, vacuum and log behind the audit window.
+
+Spark never writes a system table: Spark and delta-rs together can lose commits on a `file://` table. Each function does
+nothing, and commits nothing, when there is nothing to gain; a conflict with a writer is a `ConflictError` and the
+next cycle tries again. Right before anything is deleted or committed the table is opened anew, so that it is the same one and
+its leader still the same, and `proceed` is called, which raises if it may not be any more.
+"""
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from deltalake import DeltaTable, PostCommitHookProperties
+
+from lakewarden.catalog.errors import ConflictError, UsageError
+from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.storage.file_store import FileEntry, FileStore, open_store
+from lakewarden.catalog.system.codec import codec
+from lakewarden.catalog.system.commits import Note, admit, commit, properties, removal
+from lakewarden.catalog.system.files import ColumnCache, DataFiles
+from lakewarden.catalog.system.handles import answering, open_at
+from lakewarden.catalog.system.port import SystemStore, SystemTable
+from lakewarden.catalog.system.schema import statistics_columns
+from lakewarden.catalog.system.snapshot import Piece, Snapshot, take_snapshot
+
+__all__ = ["Cared", "compact", "tend_log", "vacuum"]
+
+SHORTEST_RETENTION = timedelta(hours=1)
+"""Files younger than this may belong to a commit that is still being made."""
+
+_BATCH = 100
+"""Log entries between two askings."""
+_AFTERWARDS = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
+_COMMIT = re.compile(r"_delta_log/(\d{20})\.json$")
+_CHECKPOINT = re.compile(r"_delta_log/(\d{20})\.checkpoint(?:\..+)?\.parquet$")
+_LEFT_OVER = re.compile(r"_delta_log/_commit_.+\.json\.tmp$")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cared:
+    """What was done: the version committed (None: no commit), files and bytes that went, files that came."""
+
+    version: int | None = None
+    files_removed: int = 0
+    bytes_removed: int = 0
+    files_added: int = 0
+
+
+def compact(
+    store: SystemStore,
+    table: SystemTable[Any],
+    *,
+    target_bytes: int,
+    min_small_files: int,
+    note: Note,
+    proceed: Callable[[], None] = lambda: None,
+) -> Cared:
+    """Join the small files of every bucket that has at least `min_small_files` of them, in one commit.
+
+    Small is less than half of `target_bytes`. The commit is a compare-and-set like any other: delta-rs' own OPTIMIZE
+    would let a frozen leader's commit pass. Raises `FencedError`, `ConflictError` (nothing was changed).
+    """
+    handle, snapshot = _opened(store, table, note)
+    groups = _joinable(snapshot.pieces, target_bytes, min_small_files)
+    if not groups:
+        return Cared()
+    files = open_store(store.location(table), store.storage())
+    data = DataFiles(files, codec(table).schema, statistics_columns(table), ColumnCache())
+    added = [data.write(data.read_all(group), group[0].bucket, data_change=False) for group in groups]
+    removed = [piece for group in groups for piece in group]
+    reach("system.compact")
+    try:
+        proceed()
+        gone = [removal(piece, data_change=False) for piece in removed]
+        version = commit(handle, snapshot, files, table.name, [*gone, *added], note)
+    except ConflictError:
+        for action in added:
+            data.discard(action.path)
+        raise
+    return Cared(
+        version=version,
+        files_removed=len(removed),
+        bytes_removed=sum(piece.size_bytes for piece in removed),
+        files_added=len(added),
+    )
+
+
+def _joinable(pieces: Sequence[Piece], target_bytes: int, min_small_files: int) -> list[list[Piece]]:
+    """Small files of one bucket each, oldest first, in groups of about the target size; pure."""
+    by_bucket: dict[int, list[Piece]] = {}
+    for piece in sorted(pieces, key=lambda one: one.added_ms):
+        if piece.size_bytes < target_bytes // 2:
+            by_bucket.setdefault(piece.bucket, []).append(piece)
+    groups: list[list[Piece]] = []
+    for small in by_bucket.values():
+        if len(small) < max(2, min_small_files):
+            continue
+        group: list[Piece] = []
+        for piece in small:
+            if group and sum(one.size_bytes for one in group) + piece.size_bytes > target_bytes:
+                groups.append(group)
+                group = []
+            group.append(piece)
+        groups.append(group)
+    return [group for group in groups if len(group) > 1]
+
+
+def vacuum(
+    store: SystemStore,
+    table: SystemTable[Any],
+    *,
+    retention: timedelta,
+    note: Note,
+    dry_run: bool = False,
+    proceed: Callable[[], None] = lambda: None,
+) -> Cared:
+    """Delete files that no version of the last `retention` needs, and what killed writers left behind.
+
+    Raises `UsageError` for a retention below an hour, `FencedError`, `ConflictError` (nothing was deleted).
+    """
+    if retention < SHORTEST_RETENTION:
+        raise UsageError(
+            f"A retention of {retention} is too short for lakewarden.{table.name}.",
+            hint="Keep at least an hour: younger files may belong to a commit that is being made.",
+        )
+    handle, snapshot = _opened(store, table, note)
+    hours = math.ceil(retention / timedelta(hours=1))
+    with answering(table.name):
+        found = handle.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=True)
+    files = open_store(store.location(table), store.storage())
+    planned = Cared(files_removed=len(found), bytes_removed=_size(files, found))
+    if dry_run or not found:
+        return planned
+    reach("system.vacuum")
+    _confirm(store, table, snapshot, note)
+    proceed()
+    try:
+        with answering(table.name):
+            handle.vacuum(
+                hours,
+                dry_run=False,
+                enforce_retention_duration=False,
+                full=True,
+                # Without the leader's token: delta-rs lets this commit pass on a stale handle, and it would lower it.
+                commit_properties=properties(replace(note, fence=None)),
+                post_commithook_properties=_AFTERWARDS,
+            )
+    except ConflictError:
+        if all(files.exists(path) for path in found):
+            raise
+        # The files are gone and only the closing entry in the log was overtaken: it says nothing that readers need.
+    version = max(handle.version(), snapshot.version + 1)
+    return Cared(version=version, files_removed=planned.files_removed, bytes_removed=planned.bytes_removed)
+
+
+def tend_log(
+    store: SystemStore,
+    table: SystemTable[Any],
+    *,
+    checkpoint: bool,
+    keep: timedelta,
+    now: datetime,
+    note: Note,
+    proceed: Callable[[], None] = lambda: None,
+) -> Cared:
+    """Write a checkpoint if asked, and remove log entries that no version of the last `keep` needs.
+
+    Every version that was current at `now - keep` or later stays readable. Entries go oldest first, so that a log
+    whose cleanup was killed is still a log. Makes no commit. Raises `FencedError`.
+    """
+    handle, snapshot = _opened(store, table, note)
+    if checkpoint:
+        with answering(table.name):
+            handle.create_checkpoint()
+        reach("system.checkpointed")
+    files = open_store(store.location(table), store.storage())
+    removed = _expendable(list(files.list("_delta_log")), oldest=now - keep)
+    for number, entry in enumerate(removed):
+        if number % _BATCH == 0:
+            _confirm(store, table, snapshot, note)
+            proceed()
+        files.delete(entry.path)
+        reach("system.log.deleted")
+    return Cared(files_removed=len(removed), bytes_removed=sum(entry.size_bytes for entry in removed))
+
+
+def _expendable(log: Sequence[FileEntry], *, oldest: datetime) -> list[FileEntry]:
+    """Log entries below the newest checkpoint that is not younger than the version current at `oldest`; pure.
+
+    A commit's time is its file's, made monotonic: no version is taken for older than one before it.
+    """
+    commits = _numbered(log, _COMMIT)
+    current = None
+    youngest = None
+    for version, entry in sorted(commits.items()):
+        youngest = entry.modified_at if youngest is None else max(youngest, entry.modified_at)
+        if youngest <= oldest:
+            current = version
+    checkpoints = _numbered(log, _CHECKPOINT)
+    anchor = max((one for one in checkpoints if current is not None and one <= current), default=None)
+    left_over = [entry for entry in log if _LEFT_OVER.search(entry.path) and entry.modified_at < oldest]
+    if anchor is None:
+        return left_over
+    old = [
+        (version, entry)
+        for one in (commits, checkpoints)
+        for version, entry in one.items()
+        if version < anchor
+    ]
+    return [*left_over, *(entry for _, entry in sorted(old, key=lambda one: one[0]))]
+
+
+def _numbered(log: Sequence[FileEntry], pattern: re.Pattern[str]) -> dict[int, FileEntry]:
+    return {int(match[1]): entry for entry in log if (match := pattern.search(entry.path))}
+
+
+def _opened(store: SystemStore, table: SystemTable[Any], note: Note) -> tuple[DeltaTable, Snapshot]:
+    handle = open_at(store.location(table), store.storage(), name=table.name)
+    snapshot = take_snapshot(handle, table.name)
+    admit(handle, snapshot, table.name, note.fence)
+    return handle, snapshot
+
+
+def _confirm(store: SystemStore, table: SystemTable[Any], seen: Snapshot, note: Note) -> None:
+    """Raise `ConflictError` unless this is still the table that was looked at, `FencedError` if another leader has it."""
+    _, now = _opened(store, table, note)
+    if now.format_id != seen.format_id or now.version < seen.version:
+        raise ConflictError(
+            f"lakewarden.{table.name} was replaced meanwhile; the rest of it was left as it is."
+        )
+
+
+def _size(files: FileStore, paths: Sequence[str]) -> int:
+    total = 0
+    for path in paths:
+        try:
+            total += files.stat(path).size_bytes
+        except FileNotFoundError:
+            continue  # a tombstone whose file an earlier vacuum has deleted already
+    return total

@@ -1,0 +1,1 @@
+"""How do the system tables survive damage? Backup, verification, repair, each by content."""

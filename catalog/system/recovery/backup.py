@@ -1,0 +1,333 @@
+"""A second copy of the seven system tables, all as of one moment, with their whole history. First a plan, then the copy.
+
+A backup is a store like any other (`lakewarden system verify` and `sql` read it). Repeating a backup to the same place copies
+only what is new: data files never change under their name, log files are compared by content (after a repair the
+same version may be another commit of the very same size). What is there already is looked at again, not believed.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from hashlib import sha256
+from typing import Any
+
+from lakewarden.catalog.clock import Clock
+from lakewarden.catalog.errors import ConflictError, NotFoundError, RefusedError, UnreadableError
+from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.storage.file_store import FileEntry, FileStore, StorageOptions, is_inside, open_store
+from lakewarden.catalog.system.handles import open_at
+from lakewarden.catalog.system.port import SYSTEM_TABLES, SystemStore, SystemTable, SystemTableName
+from lakewarden.catalog.system.schema import BUCKET
+from lakewarden.catalog.system.snapshot import Snapshot, take_snapshot
+
+__all__ = [
+    "MANIFEST",
+    "BackedUp",
+    "Backup",
+    "BackupPlan",
+    "BackupSource",
+    "Copied",
+    "check_files",
+    "is_log_file",
+    "log_version",
+    "open_backup",
+    "plan_backup",
+    "read_backup",
+    "run_backup",
+]
+
+MANIFEST = "lakewarden-backup.json"
+_STARTED = "lakewarden-backup.started.json"
+_ATTEMPTS = 20
+_LOG_FILE = re.compile(r"^_delta_log/(\d{20})\.(?:json|checkpoint(?:\..+)?\.parquet)$")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Copied:
+    """One file of a backup: its path below the store, size in bytes and SHA-256 (None: a data file, while only planned)."""
+
+    path: str
+    size_bytes: int
+    digest: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BackedUp:
+    """One table of a backup: the version copied and the table's Delta id."""
+
+    table: SystemTableName
+    version: int
+    format_id: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BackupPlan:
+    """What a backup would copy. `known` files are at the destination already."""
+
+    source: str
+    destination: str
+    tables: tuple[BackedUp, ...]
+    files: tuple[Copied, ...]
+    known: tuple[Copied, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that are to be copied."""
+        return sum(one.size_bytes for one in self.files)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Backup:
+    """A finished backup, as its manifest tells."""
+
+    source: str
+    made_at: datetime
+    tables: tuple[BackedUp, ...]
+    files: tuple[Copied, ...]
+
+    def version_of(self, name: SystemTableName) -> int:
+        """The version of a table that the backup holds."""
+        return next(one.version for one in self.tables if one.table is name)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BackupSource:
+    """A backup to take files from: where it is (canonical), how it is opened, its manifest."""
+
+    location: str
+    options: StorageOptions
+    backup: Backup
+
+    def files_of(self, table: SystemTable[Any]) -> tuple[Copied, ...]:
+        """The files of one table."""
+        return tuple(one for one in self.backup.files if one.path.startswith(f"{table.name}/"))
+
+    def check(self, files: Iterable[Copied]) -> None:
+        """Raise `UnreadableError` unless the backup has all these files as its manifest says."""
+        check_files(open_store(self.location, self.options), files)
+
+
+def open_backup(location: str, options: StorageOptions) -> BackupSource:
+    """The backup at a canonical location. Raises `NotFoundError` where there is none, `UnreadableError`."""
+    found = read_backup(location, options)
+    if found is None:
+        raise NotFoundError(
+            f"There is no backup at {location}.",
+            hint="Give the folder that `lakewarden system backup` wrote.",
+        )
+    return BackupSource(location=location, options=options, backup=found)
+
+
+def plan_backup(store: SystemStore, destination: str, options: StorageOptions) -> BackupPlan:
+    """Look what is to be copied to a canonical location. Raises `RefusedError` if something else lives there."""
+    source = _root(store)
+    if destination == source or is_inside(destination, source) or is_inside(source, destination):
+        raise RefusedError("A backup inside its own source is none.", hint="Choose a folder elsewhere.")
+    target = open_store(destination, options)
+    before = read_backup(destination, options)
+    snapshots = _one_moment(store)
+    tables = tuple(
+        BackedUp(table=table.name, version=snapshot.version, format_id=snapshot.format_id)
+        for table, snapshot in snapshots
+    )
+    _refuse_other(target, before, tables)
+    held = {one.path: one for one in before.files} if before is not None else {}
+    wanted = [file for table, snapshot in snapshots for file in _files_of(store, table, snapshot)]
+    known = {file.path: held[file.path] for file in wanted if _is_known(held, file, target)}
+    return BackupPlan(
+        source=source,
+        destination=destination,
+        tables=tables,
+        files=tuple(file for file in wanted if file.path not in known),
+        known=tuple(known.values()),
+    )
+
+
+def run_backup(store: SystemStore, plan: BackupPlan, options: StorageOptions, *, clock: Clock) -> Backup:
+    """Copy what the plan names: data first, each log in order, the manifest last. May be killed and repeated.
+
+    Raises `UnreadableError` if a file that a live version needs is gone at the source.
+    """
+    source = open_store(plan.source, store.storage())
+    target = open_store(plan.destination, options)
+    target.write(_STARTED, json.dumps([asdict(one) for one in plan.tables]).encode())
+    copied: list[Copied] = []
+    for file in sorted(plan.files, key=lambda one: ("/_delta_log/" in one.path, one.path)):
+        try:
+            content = source.read(file.path)
+        except FileNotFoundError:
+            continue  # an old version's file that the audit window has just passed; checked below
+        target.write(file.path, content)
+        copied.append(Copied(path=file.path, size_bytes=len(content), digest=sha256(content).hexdigest()))
+        reach("system.backup.file")
+    backup = Backup(source=plan.source, made_at=clock.now(), tables=plan.tables, files=(*plan.known, *copied))
+    for one in plan.tables:
+        _check_complete(one, plan.destination, options, {file.path for file in backup.files})
+    check_files(target, [file for file in backup.files if is_log_file(file.path)])
+    reach("system.backup.manifest")
+    manifest = json.loads(json.dumps(asdict(backup), default=_as_json))
+    target.write(MANIFEST, json.dumps({**manifest, "seal": _seal(manifest)}, indent=1).encode())
+    target.delete(_STARTED)
+    return backup
+
+
+def read_backup(location: str, options: StorageOptions) -> Backup | None:
+    """The backup at a location, None if there is none. Raises `UnreadableError` for a manifest that cannot be read."""
+    try:
+        content = open_store(location, options).read(MANIFEST)
+    except FileNotFoundError:
+        return None
+    try:
+        manifest = json.loads(content)
+        if manifest.pop("seal", None) not in (None, _seal(manifest)):
+            raise ValueError("the seal is broken")
+        return Backup(
+            source=manifest["source"],
+            made_at=datetime.fromisoformat(manifest["made_at"]),
+            tables=tuple(_backed_up(one) for one in manifest["tables"]),
+            files=tuple(Copied(**one) for one in manifest["files"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise UnreadableError(
+            f"The manifest of the backup at {location} cannot be read.", hint="Use another backup."
+        ) from error
+
+
+def check_files(place: FileStore, files: Iterable[Copied]) -> None:
+    """Whether a place holds these files as its manifest has them. Raises `UnreadableError` for the first that differs."""
+    for file in files:
+        try:
+            content = place.read(file.path)
+        except FileNotFoundError:
+            content = b""
+        if len(content) != file.size_bytes or sha256(content).hexdigest() != file.digest:
+            renewed = place.exists(_STARTED)
+            raise UnreadableError(
+                f"{file.path} of the backup at {place.root} is not what its manifest says.",
+                hint="It was being renewed: run `lakewarden system backup` again, or use another."
+                if renewed
+                else "Use another backup.",
+            )
+
+
+def log_version(path: str) -> int | None:
+    """The version of a log file (commit or checkpoint), by its path relative to the table; None for any other file."""
+    match = _LOG_FILE.match(path)
+    return int(match[1]) if match else None
+
+
+def is_log_file(path: str) -> bool:
+    """Whether a path of a backup is that of a log file."""
+    return log_version(path.partition("/")[2]) is not None
+
+
+def _seal(manifest: Mapping[str, Any]) -> str:
+    """A digest of everything else that a manifest says."""
+    return sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
+
+
+def _one_moment(store: SystemStore) -> list[tuple[SystemTable[Any], Snapshot]]:
+    """Versions that all were the head at one and the same moment.
+
+    Two readings with the same result: between the end of the first and the start of the second nothing changed (the
+    "double collect" of Afek et al., Atomic Snapshots of Shared Memory, 1993). Raises `ConflictError` if the store
+    does not hold still.
+    """
+    before: list[int] = []
+    for _ in range(_ATTEMPTS):
+        found = []
+        for table in SYSTEM_TABLES:
+            handle = open_at(store.location(table), store.storage(), name=table.name)
+            found.append((table, take_snapshot(handle, table.name)))
+        versions = [snapshot.version for _, snapshot in found]
+        if versions == before:
+            return found
+        before = versions
+    raise ConflictError(
+        "The system tables are being changed all the time.",
+        hint="`lakewarden pause`, back up, `lakewarden resume`.",
+    )
+
+
+def _files_of(store: SystemStore, table: SystemTable[Any], snapshot: Snapshot) -> Iterator[Copied]:
+    files = open_store(store.location(table), store.storage())
+    for entry in files.list("", recursive=True):
+        if entry.is_dir or not _belongs(entry, snapshot.version):
+            continue
+        digest = None
+        if log_version(entry.path) is not None:
+            try:
+                digest = sha256(files.read(entry.path)).hexdigest()
+            except FileNotFoundError:
+                continue  # cleaned up just now
+        yield Copied(path=f"{table.name}/{entry.path}", size_bytes=entry.size_bytes, digest=digest)
+
+
+def _belongs(entry: FileEntry, version: int) -> bool:
+    """Data files, and log files up to the version. `_last_checkpoint` is a hint that may point further: left out."""
+    number = log_version(entry.path)
+    return number <= version if number is not None else entry.path.startswith(f"{BUCKET}=")
+
+
+def _is_known(held: Mapping[str, Copied], file: Copied, target: FileStore) -> bool:
+    """Whether an earlier backup has the very file, and still has it."""
+    before = held.get(file.path)
+    if before is None or before.size_bytes != file.size_bytes:
+        return False
+    try:
+        if file.digest is None:
+            return target.stat(file.path).size_bytes == file.size_bytes
+        return before.digest == file.digest == sha256(target.read(file.path)).hexdigest()
+    except FileNotFoundError:
+        return False
+
+
+def _refuse_other(target: FileStore, before: Backup | None, tables: tuple[BackedUp, ...]) -> None:
+    if before is not None:
+        older = before.tables
+    elif target.exists(
+        _STARTED
+    ):  # killed before it was finished: going on is right if it was one of this store
+        older = tuple(_backed_up(one) for one in json.loads(target.read(_STARTED)))
+    elif any(target.exists(f"{one.table}/_delta_log") for one in tables):
+        raise RefusedError(f"{target.root} holds tables that are no backup.", hint="Choose an empty folder.")
+    else:
+        return
+    for old, new in zip(older, tables, strict=True):
+        if old.format_id != new.format_id or old.version > new.version:
+            raise RefusedError(
+                f"{target.root} holds a backup of another or a newer lakewarden.{old.table}.",
+                hint="Choose an empty folder.",
+            )
+
+
+def _check_complete(one: BackedUp, destination: str, options: StorageOptions, copied: set[str]) -> None:
+    try:
+        handle = open_at(f"{destination}/{one.table}", options, name=one.table)
+        snapshot = take_snapshot(handle, one.table)
+    except NotFoundError as error:
+        raise UnreadableError(f"The copy of lakewarden.{one.table} has no log.") from error
+    missing = [piece.path for piece in snapshot.pieces if f"{one.table}/{piece.path}" not in copied]
+    if snapshot.version != one.version or missing:
+        raise UnreadableError(
+            f"The copy of lakewarden.{one.table} is not complete.",
+            hint="`lakewarden system verify` tells what the source lacks; the older backup was left as it was.",
+        )
+
+
+def _backed_up(value: Mapping[str, Any]) -> BackedUp:
+    return BackedUp(
+        table=SystemTableName(value["table"]), version=value["version"], format_id=value["format_id"]
+    )
+
+
+def _root(store: SystemStore) -> str:
+    return store.location(SYSTEM_TABLES[0]).removesuffix(f"/{SYSTEM_TABLES[0].name}")
+
+
+def _as_json(value: object) -> str:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    raise TypeError(f"{value!r} has no JSON form")

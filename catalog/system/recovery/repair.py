@@ -1,0 +1,179 @@
+"""Repair of the system tables: carries out what catalog/system/recovery/repair_plan.py has planned.
+
+What can be put back is put back from the backup, file by file, or as a whole table where its log is lost
+(catalog/system/recovery/restore.py). What lay there is kept aside in `_broken-...`, never deleted. Only what no backup holds is
+given up, and that needs consent: each step says what it loses. Repair with the daemon stopped.
+"""
+
+import re
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, assert_never
+
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from lakewarden.catalog.errors import ConsentError, UnreadableError
+from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.storage.file_store import FileStore, open_store
+from lakewarden.catalog.system.codec import codec
+from lakewarden.catalog.system.commits import Note, commit, properties, removal
+from lakewarden.catalog.system.handles import answering, open_at
+from lakewarden.catalog.system.own_rows import system_rows
+from lakewarden.catalog.system.port import ROLLBACKS, TABLES, SystemStore, SystemTable
+from lakewarden.catalog.system.recovery.backup import BackupSource
+from lakewarden.catalog.system.recovery.repair_plan import (
+    CreateAgain,
+    CutHistory,
+    CutLog,
+    DropFiles,
+    RepairPlan,
+    RestoreFiles,
+    RestoreTable,
+    RewriteRows,
+    SetAside,
+    SetProperties,
+    Step,
+)
+from lakewarden.catalog.system.recovery.restore import move_aside, pause_everything, put_back, put_files
+from lakewarden.catalog.system.recovery.verify import FaultyRows, data_files, faulty_rows
+from lakewarden.catalog.system.schema import bucket_of, kept_properties
+from lakewarden.catalog.system.snapshot import Piece, Snapshot, take_snapshot
+
+__all__ = ["repair"]
+
+_VERSION = re.compile(r"/(\d{20})\.")
+_POINTER = "_delta_log/_last_checkpoint"
+
+
+def repair(
+    store: SystemStore,
+    plan: RepairPlan,
+    *,
+    source: BackupSource | None,
+    consent: bool,
+    now: datetime,
+    note: Note,
+) -> None:
+    """Carry a plan out. Raises, before anything is changed, `ConsentError` if it loses something and nobody agreed, and
+    `UnreadableError` if the backup lacks a file, or has another one than its manifest says."""
+    if plan.losses and not consent:
+        raise ConsentError(
+            "The repair gives something up: " + " ".join(plan.losses),
+            hint="Repeat with --accept-loss to agree.",
+        )
+    taken = [
+        file for step in plan.steps if isinstance(step, RestoreFiles | RestoreTable) for file in step.files
+    ]
+    if taken:
+        _needed(source).check(taken)
+    whole = {step.table for step in plan.steps if isinstance(step, RestoreTable)}
+    if ROLLBACKS in whole and TABLES not in whole:
+        pause_everything(store, _needed(source), now=now, actor=note.actor)
+    for step in plan.steps:
+        _carry_out(store, step, source, now=now, note=note)
+        reach("system.repaired")
+
+
+def _carry_out(
+    store: SystemStore, step: Step, source: BackupSource | None, *, now: datetime, note: Note
+) -> None:
+    match step:
+        case RestoreFiles():
+            put_files(store, step.table, step.files, _needed(source), now=now)
+        case RestoreTable():
+            put_back(store, step.table, step.files, _needed(source), now=now, note=note)
+        case CutLog():
+            _cut_log(store, step, now)
+        case CutHistory():
+            _cut_history(store, step, now)
+        case SetAside():
+            files = open_store(store.location(step.table), store.storage())
+            pointer = [_POINTER] if files.exists(_POINTER) else []
+            move_aside(files, [*pointer, *step.paths], now)
+        case DropFiles():
+            _drop_files(store, step, note)
+        case RewriteRows():
+            _rewrite_rows(store, step.table, note)
+        case CreateAgain():
+            store.create(system_rows(store, now=now, actor=note.actor))
+        case SetProperties():
+            _set_properties(store, step.table, note)
+        case _:
+            assert_never(step)
+
+
+def _needed(source: BackupSource | None) -> BackupSource:
+    if source is None:
+        raise UnreadableError("The plan needs the backup it was made with.", hint="Name it with --backup.")
+    return source
+
+
+def _cut_log(store: SystemStore, step: CutLog, now: datetime) -> None:
+    """Newest first: until the damaged entry itself is gone, the log is known to be damaged."""
+    files = open_store(store.location(step.table), store.storage())
+    paths = [entry.path for entry in files.list("_delta_log") if not entry.is_dir]
+    late = [path for path in paths if (match := _VERSION.search(path)) and int(match[1]) >= step.version]
+    move_aside(files, [one for one in paths if one == _POINTER], now)
+    move_aside(files, late, now, newest_first=True)
+
+
+def _cut_history(store: SystemStore, step: CutHistory, now: datetime) -> None:
+    files = open_store(store.location(step.table), store.storage())
+    paths = [entry.path for entry in files.list("_delta_log") if not entry.is_dir]
+    old = [path for path in paths if (match := _VERSION.search(path)) and int(match[1]) < step.version]
+    move_aside(files, old, now)
+
+
+def _drop_files(store: SystemStore, step: DropFiles, note: Note) -> None:
+    handle, snapshot, files = _opened(store, step.table)
+    gone = [removal(piece) for piece in snapshot.pieces if piece.path in step.paths]
+    commit(handle, snapshot, files, step.table.name, gone, replace(note, because="repair: files given up"))
+
+
+def _rewrite_rows(store: SystemStore, table: SystemTable[Any], note: Note) -> None:
+    handle, snapshot, files = _opened(store, table)
+    data = data_files(store, table)
+    faulty = faulty_rows(table, snapshot, data, snapshot.pieces)
+    added = []
+    for bucket, rows in _rehomed(
+        table, snapshot, {piece: data.read(piece) for piece in faulty}, faulty
+    ).items():
+        if len(rows):
+            added.append(data.write(rows, bucket))
+    gone = [removal(piece) for piece in faulty]
+    commit(handle, snapshot, files, table.name, [*gone, *added], replace(note, because="repair: rows"))
+
+
+def _rehomed(
+    table: SystemTable[Any],
+    snapshot: Snapshot,
+    contents: dict[Piece, pa.Table],
+    faulty: dict[Piece, FaultyRows],
+) -> dict[int, pa.Table]:
+    """The rows that stay, by the bucket they belong to; pure."""
+    homes: dict[int, list[pa.Table]] = {}
+    for piece, rows in contents.items():
+        out = {*faulty[piece].duplicate, *faulty[piece].unreadable}
+        by_bucket: dict[int, list[int]] = {}
+        for index, value in enumerate(rows.column(table.bucket_by).to_pylist()):
+            if index not in out:
+                by_bucket.setdefault(bucket_of(str(value), snapshot.buckets), []).append(index)
+        for bucket, indices in by_bucket.items():
+            homes.setdefault(bucket, []).append(rows.take(pa.array(indices, pa.int64())))
+    return {bucket: pa.concat_tables(parts).cast(codec(table).schema) for bucket, parts in homes.items()}
+
+
+def _set_properties(store: SystemStore, table: SystemTable[Any], note: Note) -> None:
+    handle, _, _ = _opened(store, table)
+    with answering(table.name):
+        handle.alter.set_table_properties(
+            kept_properties(table),
+            raise_if_not_exists=False,
+            commit_properties=properties(replace(note, because="repair: properties")),
+        )
+
+
+def _opened(store: SystemStore, table: SystemTable[Any]) -> tuple[DeltaTable, Snapshot, FileStore]:
+    handle = open_at(store.location(table), store.storage(), name=table.name)
+    return handle, take_snapshot(handle, table.name), open_store(store.location(table), store.storage())

@@ -1,0 +1,189 @@
+"""Putting whole system tables back from a backup, so that a kill at any step leaves either the damage or the whole table.
+
+The copy is made beside the store, checked against the manifest, settled there (catalog/system/recovery/settlement.py) and given a leader's
+token above any that a frozen daemon could still hold. Only then it takes the damaged table's place: data files first,
+the log last and from its newest entry down, so that the table cannot be opened before it is complete. What lay there
+is moved into `_broken-...`, the log's oldest entries first, so that it never looks like a sound older version.
+"""
+
+import re
+import uuid
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from hashlib import sha256
+from typing import Any, Final
+
+import orjson
+
+from lakewarden.catalog.errors import ConflictError
+from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.storage.file_store import FileStore, open_store
+from lakewarden.catalog.system.commits import Note, leader_token
+from lakewarden.catalog.system.handles import open_at
+from lakewarden.catalog.system.migrate import upgrade
+from lakewarden.catalog.system.port import ROLLBACKS, TABLES, Fence, SystemStore, SystemTable
+from lakewarden.catalog.system.recovery.backup import BackupSource, Copied, log_version
+from lakewarden.catalog.system.recovery.settlement import everything_paused, settled_rollbacks, settled_tables
+from lakewarden.catalog.system.schema import LEADER
+from lakewarden.catalog.system.store import DeltaSystemStore
+
+__all__ = ["move_aside", "pause_everything", "put_back", "put_files"]
+
+_LOG: Final = "_delta_log"
+_ATTEMPTS: Final = 1_000
+_ENTRY = re.compile(r"_delta_log/(\d{20})\.")
+
+
+def put_back(
+    store: SystemStore,
+    table: SystemTable[Any],
+    files: Sequence[Copied],
+    source: BackupSource,
+    *,
+    now: datetime,
+    note: Note,
+) -> None:
+    """Put a whole table back as the backup has it. The files were checked before (`BackupSource.check`)."""
+    home = open_store(store.location(table), store.storage())
+    staged = _staged(store, table, files, source, now=now, note=note)
+    reach("system.restore.staged")
+    move_aside(home, _log_of(home), now)
+    reach("system.restore.aside")
+    for path in sorted(_paths(staged), key=_in_order):
+        if log_version(path) is None and path.startswith(_LOG):
+            continue  # a pointer to the newest checkpoint is a hint, nothing more
+        _install(home, path, staged.read(path), now)
+        reach("system.restore.file")
+    _clear(staged)
+
+
+def put_files(
+    store: SystemStore,
+    table: SystemTable[Any],
+    files: Sequence[Copied],
+    source: BackupSource,
+    *,
+    now: datetime,
+) -> None:
+    """Copy single files back: data first, then the log in order. What lies in their place is kept aside."""
+    origin = open_store(source.location, source.options)
+    home = open_store(store.location(table), store.storage())
+    for file in sorted(files, key=lambda one: (f"/{_LOG}/" in one.path, one.path)):
+        _install(home, file.path.removeprefix(f"{table.name}/"), origin.read(file.path), now)
+        reach("system.restore.single")
+
+
+def move_aside(files: FileStore, paths: Sequence[str], now: datetime, *, newest_first: bool = False) -> None:
+    """Move files of a table into its folder `_broken-...`. A log goes oldest entry first: what is left of it cannot be
+    opened, or only at its newest version. `newest_first` is for cutting a log's end off."""
+    for path in sorted(paths, key=_age, reverse=newest_first):
+        _keep_aside(files, path, files.read(path), now)
+        files.delete(path)
+        reach("system.aside")
+
+
+def _staged(
+    store: SystemStore,
+    table: SystemTable[Any],
+    files: Sequence[Copied],
+    source: BackupSource,
+    *,
+    now: datetime,
+    note: Note,
+) -> FileStore:
+    """The table, copied, brought to today's schema, settled and fenced, in a folder beside the store's tables."""
+    root = f"{store.location(table).removesuffix(f'/{table.name}')}/_restoring"
+    copy = open_store(f"{root}/{table.name}", store.storage())
+    _clear(copy)  # what a killed attempt had copied
+    origin = open_store(source.location, source.options)
+    for file in sorted(files, key=lambda one: (f"/{_LOG}/" in one.path, one.path)):
+        copy.write(file.path.removeprefix(f"{table.name}/"), origin.read(file.path))
+    upgrade(table, copy.root, store.storage(), note)
+    made_at, aside = source.backup.made_at, DeltaSystemStore(root, store.storage(), actor=note.actor)
+    because = f"restored from the backup of {made_at:%Y-%m-%d %H:%M} UTC"
+    if table is TABLES:
+        settled = settled_tables(aside.rows(TABLES).all(), made_at=made_at, now=now, actor=note.actor)
+        aside.edit(TABLES, lambda _: settled.changed, delete=lambda _: settled.gone, because=because)
+    elif table is ROLLBACKS:
+        rollbacks = settled_rollbacks(aside.rows(ROLLBACKS).all(), made_at=made_at, now=now)
+        aside.edit(ROLLBACKS, lambda _: rollbacks, because=because)
+    home = open_store(store.location(table), store.storage())
+    seen = max(
+        (*_tokens(home), leader_token(open_at(copy.root, store.storage(), name=table.name))), default=0
+    )
+    # Leaders' tokens count up from 1: a time in seconds is above all that were ever given, known or forgotten.
+    fence = Fence(token=max(seen + 1, int(now.timestamp())), incarnation=f"restore-{uuid.uuid4().hex}")
+    if not aside.fence_off(table, fence):
+        raise ConflictError(f"The copy of lakewarden.{table.name} was changed while it was put back.")
+    return copy
+
+
+def pause_everything(store: SystemStore, source: BackupSource, *, now: datetime, actor: str) -> None:
+    """Pause all work in a store whose `lakewarden.tables` is sound, before another of its tables goes back in time."""
+    made_at = source.backup.made_at
+    store.edit(
+        TABLES,
+        lambda rows: everything_paused(rows.all(), made_at=made_at, now=now, actor=actor),
+        because=f"restore from the backup of {made_at:%Y-%m-%d %H:%M} UTC",
+    )
+
+
+def _tokens(files: FileStore) -> Iterator[int]:
+    """Leaders' tokens that the readable lines of a damaged log speak of."""
+    for path in _log_of(files):
+        if not path.endswith(".json"):
+            continue
+        for line in files.read(path).splitlines():
+            try:
+                action = orjson.loads(line)
+            except ValueError:
+                continue
+            entry = action.get("txn") if isinstance(action, dict) else None
+            if (
+                isinstance(entry, dict)
+                and entry.get("appId") == LEADER
+                and isinstance(entry.get("version"), int)
+            ):
+                yield entry["version"]
+
+
+def _install(home: FileStore, path: str, content: bytes, now: datetime) -> None:
+    if home.exists(path):
+        there = home.read(path)
+        if sha256(there).digest() == sha256(content).digest():
+            return
+        _keep_aside(home, path, there, now)
+    home.write(path, content)
+
+
+def _keep_aside(files: FileStore, path: str, content: bytes, now: datetime) -> None:
+    """Never over something else that an earlier attempt has put there."""
+    folder, name = f"_broken-{now:%Y%m%dT%H%M%S}", path.rpartition("/")[2]
+    places = (f"{folder}/{name}", *(f"{folder}/{name}.{number}" for number in range(2, _ATTEMPTS)))
+    files.write(next(one for one in places if not files.exists(one) or files.read(one) == content), content)
+
+
+def _log_of(files: FileStore) -> list[str]:
+    return [entry.path for entry in files.list(_LOG) if not entry.is_dir]
+
+
+def _paths(files: FileStore) -> list[str]:
+    return [entry.path for entry in files.list("", recursive=True) if not entry.is_dir]
+
+
+def _clear(files: FileStore) -> None:
+    """Delete a copy of our own, its log first."""
+    for path in sorted(_paths(files), key=lambda one: (not one.startswith(_LOG), one)):
+        files.delete(path)
+
+
+def _in_order(path: str) -> tuple[bool, int, bool, str]:
+    """Data files, then the log from its newest version down, each checkpoint after the commit of its version."""
+    number = log_version(path)
+    return (number is not None, -(number or 0), ".checkpoint" in path, path)
+
+
+def _age(path: str) -> tuple[int, bool, str]:
+    """Log entries by version, a checkpoint before the commit of its version; pointers and the like first."""
+    match = _ENTRY.search(path)
+    return (int(match[1]) if match else -1, ".checkpoint" not in path, path)

@@ -1,0 +1,104 @@
+"""What a table of a restored backup must not bring back: deletions, locks and claims of the day it was made. Pure.
+
+A backup speaks of a world that has gone on. Nothing in it may act by itself again: a deletion that was agreed to then is
+called off, a conversion that waited then is forgotten, properties that a dropped table was owed then stay as they are, a rollback under way then waits for a person, and work is paused
+until somebody has looked (a legal hold or a pause set since the backup is lost with the rest).
+"""
+
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from lakewarden.catalog.model.pending_purge import PURGING_KEYS
+from lakewarden.catalog.model.rows import RollbackRow, RollbackState, RowKind, Source, TableRow, TableState
+from lakewarden.catalog.policy.original_properties import forgotten, is_leaving
+
+__all__ = ["Settled", "everything_paused", "settled_rollbacks", "settled_tables"]
+
+_EVERYTHING: Final = "*"
+_UNDER_WAY: Final = (RollbackState.INTENT, RollbackState.UNDOING)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settled:
+    """Rows of `lakewarden.tables` as they come back: those that change, and those that do not come back at all."""
+
+    changed: tuple[TableRow, ...]
+    gone: tuple[TableRow, ...]
+
+
+def settled_tables(rows: Iterable[TableRow], *, made_at: datetime, now: datetime, actor: str) -> Settled:
+    """The rows of a backup made at `made_at` that cannot come back as they were."""
+    kept = tuple(rows)
+    called_off = tuple(
+        replace(
+            row,
+            state=TableState.DROPPED,
+            state_reason=f"restored from the backup of {_day(made_at)}, which waited to purge it; its files were not touched",
+            properties={key: value for key, value in row.properties.items() if key not in PURGING_KEYS},
+            updated_at=now,
+            updated_by=actor,
+        )
+        for row in kept
+        if row.state is TableState.PURGING
+    )
+    stay = tuple(
+        replace(
+            forgotten(row, pending_only=True),
+            state_reason=f"restored from the backup of {_day(made_at)}, which waited to give its properties back; to have "
+            "that done, undrop it and drop it again",
+            updated_at=now,
+            updated_by=actor,
+        )
+        for row in kept
+        if is_leaving(row)
+    )
+    pause = everything_paused(kept, made_at=made_at, now=now, actor=actor)
+    waiting = tuple(row for row in kept if row.state is TableState.CONVERTING)
+    return Settled(changed=(*called_off, *stay, *pause), gone=waiting)
+
+
+def everything_paused(
+    rows: Iterable[TableRow], *, made_at: datetime, now: datetime, actor: str
+) -> tuple[TableRow, ...]:
+    """The scope row that pauses everything; none where it is paused already."""
+    kept = tuple(rows)
+    reason = f"restored from the backup of {_day(made_at)}: look at holds, pauses and policies, then `lakewarden resume`"
+    scope = next((row for row in kept if row.kind is RowKind.SCOPE and row.name == _EVERYTHING), None)
+    if scope is not None:
+        held = scope.paused is not None
+        return () if held else (replace(scope, paused=reason, updated_at=now, updated_by=actor),)
+    made = TableRow(
+        row=max((row.row for row in kept), default=-1) + 1,
+        table_id=uuid.uuid5(uuid.NAMESPACE_URL, f"lakewarden:scope:{_EVERYTHING}").hex,
+        kind=RowKind.SCOPE,
+        name=_EVERYTHING,
+        source=Source.REGISTER,
+        registered_at=now,
+        registered_by=actor,
+        updated_at=now,
+        updated_by=actor,
+        paused=reason,
+    )
+    return (made,)
+
+
+def settled_rollbacks(
+    rows: Iterable[RollbackRow], *, made_at: datetime, now: datetime
+) -> tuple[RollbackRow, ...]:
+    """The head rows of rollbacks that were under way then: they wait for a person, whatever has become of them since."""
+    message = (
+        f"It was under way in the backup of {_day(made_at)} that was restored. Look at its tables' histories, then resume "
+        "or undo it."
+    )
+    return tuple(
+        replace(row, state=RollbackState.CONFLICT, message=message, recorded_at=now)
+        for row in rows
+        if row.step == 0 and row.state in _UNDER_WAY
+    )
+
+
+def _day(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M} UTC"

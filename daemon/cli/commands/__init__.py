@@ -1,0 +1,1 @@
+"""Which commands are there? One module per group, loaded when it is called."""

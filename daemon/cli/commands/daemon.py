@@ -1,0 +1,52 @@
+"""`lakewarden daemon`."""
+
+from typing import Annotated
+
+import typer
+
+from lakewarden.catalog.errors import UsageError
+from lakewarden.daemon.cli.common import Home
+from lakewarden.daemon.control.assembly import build_daemon
+from lakewarden.daemon.control.main_loop import Until
+from lakewarden.daemon.installation.services import open_services
+from lakewarden.daemon.process.allocator import keep_small
+from lakewarden.daemon.telemetry.log import configure
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+@app.command("daemon")
+def daemon(
+    once: Annotated[bool, typer.Option("--once", help="One cycle, then end; wait for no run.")] = False,
+    until_idle: Annotated[
+        bool, typer.Option("--until-idle", help="Cycles until nothing is left to do.")
+    ] = False,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="A setting for this process, such as sweep.interval='5 s'."),
+    ] = None,
+    home: Home = None,
+) -> None:
+    """Look after the managed tables until told to stop (Ctrl-C, SIGTERM).
+
+    Exit 3 if a run failed (--until-idle), 4 if another daemon leads (--once, --until-idle).
+    """
+    if once and until_idle:
+        raise UsageError("--once and --until-idle exclude each other.", hint="Choose one.")
+    flags: dict[str, str] = {}
+    for setting in settings or ():
+        key, equals, value = setting.partition("=")
+        if not equals:
+            raise UsageError(f"'{setting}' is not key=value.", hint="Write --set sweep.interval='5 s'.")
+        flags[key.strip()] = value.strip()
+    keep_small()
+    services = open_services(home=home, flags=flags)
+    services.require_initialised()
+    configure(level=services.settings.log_level, format=services.settings.log_format)
+    service = build_daemon(services)
+    raise typer.Exit(service.run(Until.ONCE if once else Until.IDLE if until_idle else Until.STOPPED))
+
+
+@app.callback()
+def _commands() -> None:
+    """The daemon."""

@@ -1,0 +1,100 @@
+"""`lakewarden tables policy | owner | hold`: what is asked for, and by whom."""
+
+from typing import Annotated
+
+import typer
+
+from lakewarden.catalog.errors import UsageError
+from lakewarden.catalog.policy.access import Deed
+from lakewarden.catalog.policy.effective import POLICY_KEYS, Value, format_value, parse_value
+from lakewarden.catalog.policy.scopes import is_scope
+from lakewarden.catalog.registry.governance import governed, set_hold, set_owner, set_policy
+from lakewarden.daemon.cli.common import Home, opened
+from lakewarden.daemon.cli.output import Format, Output, note, show, show_one
+from lakewarden.daemon.usecases.audit import audited
+from lakewarden.daemon.usecases.runs.revocation import HELD, PLANNED, take_back_runs
+
+__all__ = ["add_to"]
+
+Scope = Annotated[str, typer.Argument(help="A table, a namespace (db.*) or everything (*).")]
+policy = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Show and set the policy of a table or scope."
+)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add these commands to the group."""
+    app.add_typer(policy, name="policy")
+    app.command("owner")(owner)
+    app.command("hold")(hold)
+
+
+@policy.command("show")
+def policy_show(where: Scope, home: Home = None, output: Output = Format.TABLE) -> None:
+    """Every policy key with its value and the level it comes from."""
+    services = opened(home)
+    if is_scope(where):
+        raise UsageError(
+            "A scope has no merged policy.", hint="Show a table of it; `origin` names the scope."
+        )
+    merged = governed(services.desk, where).policy
+    rows = [
+        {
+            "key": key.key,
+            "value": format_value(key.key, getattr(merged.settings, key.field)),
+            "origin": merged.origins.get(key.key, "default"),
+            "doc": key.doc,
+        }
+        for key in POLICY_KEYS
+    ]
+    show(rows, columns=["key", "value", "origin", "doc"], format=output)
+
+
+@policy.command("set")
+def policy_set(
+    where: Scope,
+    assignments: Annotated[list[str], typer.Argument(help="key=value, such as vacuum.retention='30 days'.")],
+    home: Home = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Set policy keys; an empty value (key=) goes back to the level above."""
+    values: dict[str, Value | None] = {}
+    for assignment in assignments:
+        key, equals, text = assignment.partition("=")
+        if not equals:
+            raise UsageError(f"'{assignment}' is not key=value.", hint="Write vacuum.retention='30 days'.")
+        values[key.strip()] = parse_value(key.strip(), text) if text.strip() else None
+    services = opened(home)
+    with audited(services, Deed.POLICY, where) as actor:
+        row = set_policy(services.desk, where, values, actor=actor)
+    take_back_runs(services, row, PLANNED, f"the policy of {row.name} changed", ordered=False)
+    note(f"Policy of {row.name} set.")
+    show_one({"name": row.name, "policy": row.policy}, format=output)
+
+
+def owner(where: Scope, new_owner: str, home: Home = None, output: Output = Format.TABLE) -> None:
+    """Make somebody else responsible for a table."""
+    services = opened(home)
+    with audited(services, Deed.OWNER, where) as actor:
+        row = set_owner(services.desk, where, new_owner, actor=actor)
+    show_one({"name": row.name, "owner": row.owner}, format=output)
+
+
+def hold(
+    where: Scope,
+    reason: Annotated[
+        str | None, typer.Option("--reason", help="Why nothing may be deleted or rewound.")
+    ] = None,
+    lift: Annotated[bool, typer.Option("--lift", help="End the hold.")] = False,
+    home: Home = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Put a table or scope under legal hold, or lift it. Admins only."""
+    if lift == (reason is not None):
+        raise UsageError("A hold takes either --reason or --lift.", hint="--reason 'case 4711', or --lift.")
+    services = opened(home)
+    with audited(services, Deed.HOLD, where) as actor:
+        row = set_hold(services.desk, where, reason, actor=actor)
+    if reason is not None:
+        take_back_runs(services, row, HELD, f"{row.name} came under legal hold ({reason})")
+    show_one({"name": row.name, "hold": row.hold}, format=output)

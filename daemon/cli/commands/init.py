@@ -1,0 +1,30 @@
+"""`lakewarden init`."""
+
+import typer
+
+from lakewarden.catalog.model.rows import Source
+from lakewarden.catalog.system.port import TABLES
+from lakewarden.daemon.cli.common import Home
+from lakewarden.daemon.cli.output import Format, Output, note, show
+from lakewarden.daemon.installation.services import open_services
+from lakewarden.daemon.usecases.init import initialise
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+@app.command("init")
+def init(home: Home = None, output: Output = Format.TABLE) -> None:
+    """Create the system tables. Needs no metastore and no JVM; running it again changes nothing."""
+    services = open_services(home=home)
+    done = initialise(services)
+    note(f"{'Created' if done.created else 'Found'} the system tables of {services.settings.home}.")
+    if done.metastore_note:
+        note(done.metastore_note)
+    own = (row for row in services.store.rows(TABLES).all() if row.source is Source.SELF)
+    rows = sorted(own, key=lambda row: row.row)
+    show(rows, columns=["row", "name", "format", "state", "owner", "location"], format=output)
+
+
+@app.callback()
+def _commands() -> None:
+    """Set-up."""

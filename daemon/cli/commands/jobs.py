@@ -1,0 +1,131 @@
+"""`lakewarden jobs ...`: what would be done, what is being done, what was done."""
+
+from typing import Annotated, Any
+
+import typer
+
+from lakewarden.catalog.errors import NotFoundError, PreconditionError
+from lakewarden.catalog.model.rows import Action
+from lakewarden.catalog.policy.access import Deed, require
+from lakewarden.catalog.state.port import Run
+from lakewarden.catalog.system.port import RUNS, TABLES
+from lakewarden.daemon.cli.common import DryRun, Home, Table, opened
+from lakewarden.daemon.cli.output import Format, Output, note, plain, show, show_one
+from lakewarden.daemon.control.plan_preview import outlook
+from lakewarden.daemon.control.run_recorder import run_row
+from lakewarden.daemon.usecases.audit import actor_of, audited
+from lakewarden.daemon.usecases.runs.dry_runs import foresee_run, is_foreseen
+from lakewarden.daemon.usecases.runs.orders import Order, order_run
+from lakewarden.daemon.usecases.runs.waiting import raise_for, run_and_wait
+from lakewarden.jobs.planning.explain import explain
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Plan, run, list and cancel maintenance.")
+
+RUN_COLUMNS = ("finished_at", "name", "action", "outcome", "actual_seconds", "because", "message")
+
+
+@app.command("plan")
+def plan_(
+    explained: Annotated[
+        bool, typer.Option("--explain", help="Also everything not due, with the reason.")
+    ] = False,
+    home: Home = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """What the daemon would start now. Nothing is changed."""
+    answers = [one for one in explain(outlook(opened(home))) if explained or one.verdict == "due"]
+    show(answers, columns=["name", "action", "verdict", "until", "because"], format=output)
+
+
+@app.command("run")
+def run_(
+    where: Table,
+    action: Annotated[Action, typer.Argument(help="What to do.")],
+    full: Annotated[bool, typer.Option("--full", help="Vacuum: list the folder, too.")] = False,
+    consent: Annotated[bool, typer.Option("--consent", help="Agree to go beyond the size breaker.")] = False,
+    dry_run: DryRun = False,
+    home: Home = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Do one thing to one table now, due or not, and wait for it. Pauses and holds are respected.
+
+    --dry-run says what properties, sync and log_care would change; of vacuum and compact it is a run that changes nothing
+    of the table and is on record; the others have none.
+    """
+    services = opened(home)
+    row = services.desk.resolve(where)
+    order = Order(action=action, full=full, consented=consent, dry_run=dry_run)
+    if dry_run and is_foreseen(action):
+        foreseen = foresee_run(services, row, order, actor=actor_of(services, "cli"))
+        note("Nothing was changed.")
+        show(foreseen, columns=["name", "action", "version", "change", "message"], format=output)
+        return
+    with audited(services, Deed.RUN, f"{action} {row.name}") as actor:
+        request = order_run(services, row, order, actor=actor)
+        result = run_and_wait(services, request, tell=note)
+        raise_for(result)
+    show_one({"run_id": request.run_id, "name": row.name, "action": action, **plain(result)}, format=output)
+
+
+@app.command("list")
+def list_(
+    where: Annotated[str | None, typer.Argument(help="Only this table.")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="How many, newest first.")] = 50,
+    unfinished: Annotated[bool, typer.Option("--unfinished", help="Only what is queued or running.")] = False,
+    home: Home = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Runs: queued and running ones, then finished ones, newest first."""
+    services = opened(home)
+    table_id = services.desk.resolve(where, gone=True).table_id if where else None
+    now = services.clock.now()
+    rows: list[Any] = [_queued(run) for run in services.queue.unfinished()]
+    if not unfinished:
+        recorded = services.store.rows(RUNS)
+        found = recorded.find(table_id=table_id) if table_id else recorded.all()
+        waiting = [run_row(run, now=now) for run in services.queue.finished(1000)]
+        known = {run.run_id for run in found}
+        done = [*found, *(run for run in waiting if run.run_id not in known)]
+        rows += sorted(done, key=lambda run: run.finished_at, reverse=True)
+    items = [item for item in map(plain, rows) if table_id in (None, item["table_id"])]
+    show(items[:limit], columns=RUN_COLUMNS, format=output)
+
+
+@app.command("show")
+def show_(run_id: str, home: Home = None, output: Output = Format.TABLE) -> None:
+    """Everything about one run (a unique beginning of its id is enough)."""
+    services = opened(home)
+    queued = services.queue.get(run_id)
+    if queued is not None:
+        show_one(queued, format=output)
+        return
+    rows = services.store.rows(RUNS)
+    recorded = rows.get(run_id)
+    found = [row for row in rows.all() if row.run_id.startswith(run_id)] if recorded is None else [recorded]
+    if len(found) != 1:
+        count = f"{len(found)} runs begin" if found else "No run begins"
+        raise NotFoundError(f"{count} with {run_id}.", hint="`lakewarden jobs list` shows them.")
+    show_one(found[0], format=output)
+
+
+@app.command("cancel")
+def cancel(run_id: str, home: Home = None) -> None:
+    """Cancel a run: a queued one at once, a running one at its next safe point."""
+    services = opened(home)
+    run = services.queue.get(run_id)
+    if run is None:
+        raise NotFoundError(
+            f"There is no run {run_id} in the queue.", hint="`lakewarden jobs list --unfinished`."
+        )
+    with audited(services, Deed.RUN, f"cancel {run.request.action} {run.request.name}") as actor:
+        require(actor, Deed.RUN, services.store.rows(TABLES).get(run.request.table_id))
+        if not services.queue.cancel(run_id):
+            raise PreconditionError(f"Run {run_id} is finished.", hint="There is nothing left to cancel.")
+    note(f"Cancelled {run.request.action} of {run.request.name}.")
+
+
+def _queued(run: Run) -> dict[str, Any]:
+    """An unfinished run under the column names of `lakewarden.runs`; `outcome` is the state it is in."""
+    names = ("run_id", "table_id", "name", "action", "because", "requires_version", "attempt")
+    request = {name: plain(getattr(run.request, name)) for name in names}
+    return {**request, "outcome": run.state.value, "worker": run.worker, "queued_at": plain(run.queued_at)}

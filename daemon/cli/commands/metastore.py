@@ -1,0 +1,55 @@
+"""`lakewarden metastore diff | sync`."""
+
+from typing import Annotated
+
+import typer
+
+from lakewarden.catalog.errors import ExitCode, LakewardenError
+from lakewarden.catalog.model.rows import Action
+from lakewarden.catalog.policy.access import Deed
+from lakewarden.daemon.cli.common import DryRun, Home, opened
+from lakewarden.daemon.cli.output import Format, Output, note, show
+from lakewarden.daemon.usecases.audit import audited
+from lakewarden.daemon.usecases.metastore import drifts
+from lakewarden.daemon.usecases.runs.orders import Order, order_run
+from lakewarden.daemon.usecases.runs.waiting import raise_for, run_and_wait
+
+app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Compare tables with the Hive metastore and sync them."
+)
+Where = Annotated[str | None, typer.Argument(help="One table; all of them when left out.")]
+COLUMNS = ("name", "aspect", "message")
+
+
+@app.command()
+def diff(where: Where = None, home: Home = None, output: Output = Format.TABLE) -> None:
+    """How the metastore's entries differ from what the tables' logs say. Nothing is changed."""
+    found = list(drifts(opened(home), where))
+    show(found, columns=COLUMNS, format=output)
+    if not found:
+        note("The metastore agrees.")
+
+
+@app.command()
+def sync(
+    where: Where = None, dry_run: DryRun = False, home: Home = None, output: Output = Format.TABLE
+) -> None:
+    """Make the entries agree with the tables, by compare-and-set. Exit 3 if some could not be."""
+    services = opened(home)
+    found = list(drifts(services, where))
+    show(found, columns=COLUMNS, format=output)
+    if dry_run:
+        note("Nothing was changed.")
+        return
+    failed = 0
+    for table_id in dict.fromkeys(one.table_id for one in found if one.aspect not in ("entry", "obstacle")):
+        row = services.desk.get(table_id)
+        try:
+            with audited(services, Deed.SYNC, row.name) as actor:
+                request = order_run(services, row, Order(action=Action.SYNC), actor=actor)
+                raise_for(run_and_wait(services, request, tell=note))
+        except LakewardenError as error:
+            failed += 1
+            note(f"{row.name}: {error}")
+    if failed:
+        raise typer.Exit(ExitCode.PARTLY)

@@ -1,0 +1,289 @@
+"""`lakewarden rollback ...`: undo a bad write together with everything that was derived from it."""
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Annotated, Any, Final
+
+import typer
+
+from lakewarden.catalog.errors import ExitCode, UsageError
+from lakewarden.catalog.model.rollbacks import Rollback
+from lakewarden.catalog.model.rows import RollbackState
+from lakewarden.catalog.policy.access import Deed
+from lakewarden.catalog.registry.rollback_quarantine import release as release_table
+from lakewarden.catalog.units import DAY, parse_seconds
+from lakewarden.daemon.cli.commands.rollback_diff import diff_requests
+from lakewarden.daemon.cli.commands.rollback_plan import Told, show_plan
+from lakewarden.daemon.cli.common import Home, Table, opened
+from lakewarden.daemon.cli.output import Format, Output, note, show, show_one
+from lakewarden.daemon.installation.services import Services
+from lakewarden.daemon.usecases.audit import actor_of, audited
+from lakewarden.daemon.usecases.rollbacks.request import Wanted, consents_of, request_of
+from lakewarden.daemon.usecases.rollbacks.rollback import rollbacks_of_services
+from lakewarden.daemon.usecases.rollbacks.row_diff import compare_rows
+from lakewarden.jobs.engines.row_diff import DiffRequest, RowDiff
+from lakewarden.jobs.rollback.details_service import details_of
+from lakewarden.jobs.rollback.journal.steps import NO_VERSION
+from lakewarden.jobs.rollback.journal.stored_plan import OnMoved, decode_plan
+from lakewarden.jobs.rollback.plan.consents import Consent
+from lakewarden.jobs.rollback.report.next_steps import steps_from
+from lakewarden.jobs.rollback.report.text import commands_in_words
+
+app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Undo a bad write and everything derived from it."
+)
+Which = Annotated[str, typer.Argument(help="The rollback: its id or hash, or a unique beginning of one.")]
+Consents = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--consent",
+        metavar="KIND[=TABLE[@VERSIONS]]",
+        help=f"Agree to what the plan lists of this kind, or to exactly this (collateral=db.t@7-9); repeatable. Kinds: {', '.join(Consent)}.",
+    ),
+]
+Timeout = Annotated[
+    str | None,
+    typer.Option(
+        "--timeout",
+        metavar="DURATION",
+        help="Stop waiting after this (30m); the rollback is not undone by it. Exit code 3.",
+    ),
+]
+Agreed = Annotated[
+    list[str] | None, typer.Option("--agreed", help="The owner of this table agrees; repeatable.")
+]
+RemoveFiles = Annotated[
+    list[str] | None,
+    typer.Option("--remove-files", help="Only take the bad files out of this table; repeatable."),
+]
+Diffs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--diff", help="Compare the rows of this table, by Spark: what goes, what comes back; repeatable."
+    ),
+]
+Keys = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--key",
+        metavar="[TABLE=]COLUMN[,COLUMN]",
+        help="With --diff: which columns tell a row from another; without, whole rows are compared. Repeatable.",
+    ),
+]
+Samples = Annotated[int, typer.Option("--samples", help="With --diff: how many rows, or keys, to show.")]
+_LONGEST: Final = 365 * DAY
+STEP_COLUMNS = ("wave", "name", "kind", "from_version", "to_version", "state", "new_version", "message")
+
+
+@app.command("plan")
+def plan(
+    where: Annotated[
+        str | None, typer.Argument(help="db.table, a path, a URI or a table_id; not with --all-marked.")
+    ] = None,
+    to_version: Annotated[int | None, typer.Option("--to-version", min=0, help="Keep this version.")] = None,
+    to_timestamp: Annotated[
+        str | None, typer.Option("--to-timestamp", help="Keep what was head at this time (ISO 8601, UTC).")
+    ] = None,
+    bad: Annotated[
+        list[int] | None, typer.Option("--bad", min=0, help="Undo only this version; repeatable.")
+    ] = None,
+    run: Annotated[str | None, typer.Option("--run", help="Undo only the commits of this run.")] = None,
+    marked: Annotated[bool, typer.Option("--marked", help="Undo what is marked bad on this table.")] = False,
+    all_marked: Annotated[
+        bool, typer.Option("--all-marked", help="Undo what is marked bad on any table.")
+    ] = False,
+    cascade: Annotated[
+        bool, typer.Option("--cascade", help="Also tables whose dependency says `plan`.")
+    ] = False,
+    consent: Consents = None,
+    agreed: Agreed = None,
+    remove_files: RemoveFiles = None,
+    reapply: Annotated[
+        bool, typer.Option("--reapply", help="Add lost clean appends again after the restore.")
+    ] = False,
+    on_moved: Annotated[
+        OnMoved, typer.Option("--on-moved", help="If somebody writes meanwhile: plan on, or take all back.")
+    ] = OnMoved.EXTEND,
+    mermaid: Annotated[bool, typer.Option("--mermaid", help="Print the plan as a flowchart.")] = False,
+    diff: Diffs = None,
+    key: Keys = None,
+    samples: Samples = 10,
+    home: Home = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """What would be undone, and to which versions. Changes no table. Exit code 4: not without consent."""
+    services = opened(home)
+    wanted = Wanted(
+        where=where,
+        version=to_version,
+        timestamp=to_timestamp,
+        bad=tuple(bad or ()),
+        run=run,
+        marked=marked,
+        all_marked=all_marked,
+        cascade=cascade,
+        consents=tuple(consent or ()),
+        agreed=tuple(agreed or ()),
+        remove_files=tuple(remove_files or ()),
+        reapply=reapply,
+    )
+    with audited(services, Deed.ROLLBACK, f"plan {where or 'what is marked bad'}") as actor:
+        request = request_of(services.desk, wanted)
+        found = rollbacks_of_services(services).plan(request, actor=actor, on_moved=on_moved)
+    told = Told(plan=found.plan, details=details_of(found), actor=actor, on_moved=on_moved, home=home)
+    asked = diff_requests(services.desk, found.plan, diff or (), key or (), samples=samples)
+    show_plan(told, output, mermaid=mermaid, diffs=_compared(services, asked))
+    if not found.plan.applicable:
+        raise typer.Exit(ExitCode.PRECONDITION)
+
+
+@app.command("apply")
+def apply_(
+    plan_hash: Annotated[str, typer.Argument(metavar="HASH", help="The hash that `plan` printed.")],
+    timeout: Timeout = None,
+    home: Home = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Do what was planned, if it still is what would be planned. Waits until it is done. Exit code 3: not within --timeout."""
+    seconds = _seconds(timeout)
+    services = opened(home)
+    with audited(services, Deed.ROLLBACK, f"apply {plan_hash}") as actor:
+        done = rollbacks_of_services(services, timeout=seconds).apply(plan_hash, actor=actor, tell=note)
+    _show(done, output)
+
+
+@app.command("resume")
+def resume(
+    which: Which,
+    consent: Consents = None,
+    timeout: Timeout = None,
+    home: Home = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Go on with a rollback that was interrupted, or stopped because somebody wrote meanwhile."""
+    seconds = _seconds(timeout)
+    services = opened(home)
+    with audited(services, Deed.ROLLBACK, f"resume {which}") as actor:
+        agreed = consents_of(services.desk, consent or ())
+        done = rollbacks_of_services(services, timeout=seconds).resume(which, agreed, actor=actor, tell=note)
+    _show(done, output)
+
+
+@app.command("undo")
+def undo(
+    which: Which,
+    leave: Annotated[
+        bool, typer.Option("--leave", help="End an undo that stopped: what was written to stays as it is.")
+    ] = False,
+    timeout: Timeout = None,
+    home: Home = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Make the old heads head again, while the old versions are kept. Exit code 3: not finished within --timeout."""
+    seconds = _seconds(timeout)
+    services = opened(home)
+    with audited(services, Deed.ROLLBACK, f"undo {which}") as actor:
+        done = rollbacks_of_services(services, timeout=seconds).undo(
+            which, leave=leave, actor=actor, tell=note
+        )
+    _show(done, output)
+
+
+@app.command("release")
+def release(where: Table, home: Home = None, output: Output = Format.TABLE) -> None:
+    """Say that a table is good again that a rollback had quarantined."""
+    services = opened(home)
+    with audited(services, Deed.ROLLBACK, f"release {where}") as actor:
+        row = release_table(services.desk, where, actor=actor)
+    show_one({"name": row.name, "state": row.state, "state_reason": row.state_reason}, format=output)
+
+
+@app.command("list")
+def list_(home: Home = None, output: Output = Format.TABLE) -> None:
+    """Every plan and rollback on record, newest first."""
+    every = reversed(rollbacks_of_services(opened(home)).journal.all())
+    columns = ["rollback_id", "name", "state", "tables", "actor", "recorded_at", "undo_until", "message"]
+    show([_summary(one) for one in every], columns=columns, format=output)
+
+
+@app.command("show")
+def show_(
+    which: Which,
+    mermaid: Annotated[bool, typer.Option("--mermaid", help="Print its plan as a flowchart.")] = False,
+    home: Home = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """One rollback: its plan, how far each step has come, and until when it can be undone."""
+    services = opened(home)
+    found = rollbacks_of_services(services).journal.find(which)
+    if mermaid or (output is Format.TABLE and found.head.state is RollbackState.PLANNED):
+        stored = decode_plan(found.head.payload or "")
+        told = Told(
+            plan=stored.plan,
+            details=stored.details,
+            actor=actor_of(services, "cli"),
+            on_moved=stored.on_moved,
+            home=home,
+        )
+        show_plan(told, output, mermaid=mermaid)
+        return
+    _show(found, output)
+
+
+def _seconds(timeout: str | None) -> timedelta | None:
+    if timeout is None:
+        return None
+    seconds = parse_seconds(timeout)
+    if seconds is None or not 0 < seconds <= _LONGEST:
+        raise UsageError(f"'{timeout}' is no time to wait.", hint="Write 90 s, 30m or 2 hours.")
+    return timedelta(seconds=seconds)
+
+
+def _compared(services: Services, asked: Sequence[DiffRequest]) -> Callable[[], tuple[RowDiff, ...]]:
+    """What compares the rows when it is called: people read the plan while Spark starts."""
+    return lambda: compare_rows(services, asked, tell=note) if asked else ()
+
+
+def _show(rollback: Rollback, output: Format) -> None:
+    if output is not Format.TABLE:
+        steps = [_step(rollback, number) for number in range(len(rollback.steps))]
+        choices = [{"what": one.what, "command": one.command} for one in steps_from(rollback)]
+        show_one({**_summary(rollback), "steps": steps, "next_choices": choices}, format=output)
+        return
+    steps = [_step(rollback, number) for number in range(len(rollback.steps))]
+    show(steps, columns=STEP_COLUMNS, format=output)
+    until = rollback.head.undo_until if rollback.head.state is RollbackState.DONE else None
+    window = "" if until is None else f"; it can be undone until {until:%Y-%m-%d %H:%M} UTC"
+    state = (
+        "undone"
+        if rollback.head.state is RollbackState.COMPENSATED and rollback.head.undo
+        else rollback.head.state
+    )
+    why = "" if rollback.head.message is None else f": {rollback.head.message}"
+    note(f"Rollback {rollback.rollback_id} is {state}{why}{window}")
+    for line in commands_in_words(steps_from(rollback)):
+        note(line)
+
+
+def _summary(rollback: Rollback) -> dict[str, Any]:
+    head = rollback.head
+    return {
+        "rollback_id": head.rollback_id,
+        "hash": head.plan_hash,
+        "name": head.name,
+        "state": head.state,
+        "undo": head.undo,
+        "tables": rollback.tables,
+        "actor": head.actor,
+        "recorded_at": head.recorded_at,
+        "undo_until": head.undo_until,
+        "message": head.message,
+    }
+
+
+def _step(rollback: Rollback, number: int) -> dict[str, Any]:
+    row = rollback.steps[number]
+    names = ("step", "wave", "table_id", "name", "kind", "from_version", "to_version", "state", "new_version")
+    told = {name: getattr(row, name) for name in names}
+    to_version = None if row.to_version == NO_VERSION else row.to_version
+    return {**told, "to_version": to_version, "message": row.message}

@@ -1,0 +1,55 @@
+"""How a rollback plan is printed: for people with everything they have to know, for programs with the same as fields."""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from lakewarden.catalog.policy.access import Actor
+from lakewarden.daemon.cli.output import Format, show_one
+from lakewarden.daemon.cli.terminal import printable
+from lakewarden.jobs.engines.row_diff import RowDiff, as_lines, json_of
+from lakewarden.jobs.rollback.journal.stored_plan import OnMoved
+from lakewarden.jobs.rollback.plan.model import RollbackPlan
+from lakewarden.jobs.rollback.report.details import Details
+from lakewarden.jobs.rollback.report.next_steps import NextStep, next_steps
+from lakewarden.jobs.rollback.report.render import as_mermaid
+from lakewarden.jobs.rollback.report.text import as_text, with_details
+
+__all__ = ["Told", "show_plan"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Told:
+    """A plan and who looks at it. `home` as it was given on the command line or in the environment."""
+
+    plan: RollbackPlan
+    details: Details
+    actor: Actor
+    on_moved: OnMoved
+    home: Path | None
+
+    def steps(self) -> tuple[NextStep, ...]:
+        """The commands that come next, with the options that they need to mean the same installation and plan."""
+        given = self.home is not None and str(self.home) != os.environ.get("LAKEWARDEN_HOME")
+        options = [f"--home={self.home}"] if given else []
+        if not self.plan.applicable and self.on_moved is not OnMoved.EXTEND:
+            options.append(f"--on-moved={self.on_moved}")
+        return next_steps(self.plan, options=options)
+
+
+def show_plan(
+    told: Told, output: Format, *, mermaid: bool, diffs: Callable[[], Sequence[RowDiff]] = tuple
+) -> None:
+    """Print it on standard output; then the rows that `diffs` finds, for programs in the same value (`diffs`)."""
+    if mermaid:
+        typer.echo(as_mermaid(told.plan))
+    elif output is Format.TABLE:
+        typer.echo(printable(as_text(told.plan, told.details, told.steps(), told.actor)))
+        for one in diffs():
+            typer.echo(printable("\n" + "\n".join(as_lines(one))))
+    else:
+        plan = with_details(told.plan, told.details, told.steps(), told.actor)
+        show_one({**plan, "diffs": [json_of(one) for one in diffs()]}, format=output)

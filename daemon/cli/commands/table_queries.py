@@ -1,0 +1,105 @@
+"""`lakewarden tables list | show | validate | history`: looking, without a JVM."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from lakewarden.catalog.errors import ExitCode
+from lakewarden.catalog.model.rows import Severity
+from lakewarden.catalog.system.export import write_json
+from lakewarden.catalog.system.port import HEALTH, SCHEMAS
+from lakewarden.daemon.cli.common import Home, Table, opened
+from lakewarden.daemon.cli.output import Format, Output, note, plain, show, show_one
+from lakewarden.daemon.usecases.tables import fleet
+from lakewarden.daemon.usecases.validation import validate_table
+
+__all__ = ["add_to"]
+
+LIST_COLUMNS = (
+    "row",
+    "name",
+    "state",
+    "owner",
+    "version",
+    "files",
+    "small_files",
+    "bytes",
+    "rows",
+    "findings",
+)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add these commands to the group."""
+    for command in (list_tables, show_table, validate, history):
+        app.command(_NAMES.get(command.__name__, command.__name__))(command)
+
+
+def list_tables(
+    namespace: Annotated[
+        str | None, typer.Option("--namespace", "-n", help="Only tables of this database.")
+    ] = None,
+    state: Annotated[str | None, typer.Option("--state", help="Only tables in this state.")] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Dropped and purged ones too.")] = False,
+    home: Home = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Every managed table with its health."""
+    found = fleet(opened(home).store, namespace=namespace, state=state, gone=all_)
+    if output is Format.JSON:
+        write_json(found, sys.stdout.buffer)
+        return
+    show(found.to_pylist(), columns=LIST_COLUMNS, format=output)
+
+
+def show_table(where: Table, home: Home = None, output: Output = Format.TABLE) -> None:
+    """One table: its row, its health, its findings."""
+    services = opened(home)
+    row = services.desk.resolve(where, gone=True)
+    health = services.store.rows(HEALTH).get(row.table_id)
+    extra = (
+        {} if health is None else {key: value for key, value in plain(health).items() if key != "table_id"}
+    )
+    show_one({**plain(row), **extra, "name": row.name}, format=output)
+
+
+def validate(where: Table, home: Home = None, output: Output = Format.TABLE) -> None:
+    """Run every check on one table now, the daily ones too. Exit 3 if a check found an error."""
+    findings = validate_table(opened(home), where)
+    show(findings, columns=["check", "severity", "since", "message"], format=output)
+    if not findings:
+        note("Every check passed.")
+    if any(finding.severity is Severity.ERROR for finding in findings):
+        raise typer.Exit(ExitCode.PARTLY)
+
+
+def history(
+    where: Table,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="How many of the newest versions.")] = 20,
+    schema: Annotated[bool, typer.Option("--schema", help="Schema versions instead of commits.")] = False,
+    home: Home = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """The newest versions of a table as its log tells them, or its schema versions."""
+    services = opened(home)
+    row = services.desk.resolve(where)
+    if schema:
+        versions = sorted(
+            services.store.rows(SCHEMAS).find(table_id=row.table_id), key=lambda one: -one.version
+        )
+        show(
+            versions[:limit],
+            columns=["version", "schema_id", "changed_at", "changed_by", "changes"],
+            format=output,
+        )
+        return
+    location = row.location or ""
+    reader = services.desk.reader_at(location, row.name)
+    head = reader.probe(location, seen=None).latest or 0
+    commits = list(reader.commits(location, after=max(head - limit, -1)))
+    columns = ["version", "committed_at", "operation", "added_files", "removed_files", "run_id", "engine"]
+    show(reversed(commits), columns=columns, format=output)
+
+
+_NAMES = {"list_tables": "list", "show_table": "show"}

@@ -1,0 +1,279 @@
+"""`lakewarden tables ...`: come under management, look, leave."""
+
+from typing import Annotated, Any
+
+import typer
+
+from lakewarden.catalog.errors import ConsentError, ExitCode, LakewardenError
+from lakewarden.catalog.metastore.lookup import parse_name
+from lakewarden.catalog.model.rows import Source, TableRow, TableState
+from lakewarden.catalog.policy.access import Deed
+from lakewarden.catalog.policy.effective import parse_value
+from lakewarden.catalog.policy.original_properties import is_leaving
+from lakewarden.catalog.registry.register import register as register_table
+from lakewarden.catalog.registry.removal import begin_purge, check_drop, stop_purge
+from lakewarden.catalog.registry.removal import rename as rename_table
+from lakewarden.catalog.registry.removal import undrop as undrop_table
+from lakewarden.catalog.registry.service import Registered
+from lakewarden.daemon.cli.commands import governance, table_queries
+from lakewarden.daemon.cli.commands.left import foreseen_as_row, tell_foreseen, tell_left
+from lakewarden.daemon.cli.common import DryRun, Home, Table, Yes, confirm, opened
+from lakewarden.daemon.cli.output import Format, Output, note, plain, show, show_one
+from lakewarden.daemon.installation.services import Services
+from lakewarden.daemon.usecases.audit import actor_of, audited
+from lakewarden.daemon.usecases.discovery import candidates
+from lakewarden.daemon.usecases.runs.convert import (
+    ConvertRequest,
+    Foreseen,
+    convert_table,
+    foresee_conversion,
+)
+from lakewarden.daemon.usecases.runs.leaving import Leaving, finish, foresee, leave
+from lakewarden.daemon.usecases.runs.purge import foresee_purge, inner_table, require_consent
+from lakewarden.daemon.usecases.runs.revocation import EVERYTHING, PLANNED, PURGES, take_back_runs
+
+app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Register, convert, look at and govern tables."
+)
+table_queries.add_to(app)
+governance.add_to(app)
+
+Name = Annotated[str | None, typer.Option("--name", help="Name to manage it under (db.table).")]
+Owner = Annotated[str | None, typer.Option("--owner", help="Who is responsible. Default: you.")]
+
+
+@app.command()
+def register(
+    where: Table,
+    name: Name = None,
+    owner: Owner = None,
+    copy: Annotated[bool, typer.Option("--copy", help="It is a copy that shall live its own life.")] = False,
+    moved: Annotated[
+        bool, typer.Option("--moved", help="It has moved here for good, although its old disk is away.")
+    ] = False,
+    home: Home = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Manage an existing Delta table, observing only until a policy asks for more."""
+    services = opened(home)
+    with audited(services, Deed.REGISTER, where) as actor:
+        done = register_table(
+            services.desk, where, actor=actor, name=name, owner=owner, copy=copy, moved=moved
+        )
+    if done.moved:
+        take_back_runs(services, done.row, EVERYTHING, f"{done.row.name} has moved to {done.row.location}")
+    note(f"{'Registered' if done.created else 'Already managed:'} {done.row.name} ({done.row.state}).")
+    show_one(_with_health(done), format=output)
+
+
+@app.command()
+def convert(
+    where: Table,
+    name: Name = None,
+    owner: Owner = None,
+    partitioned_by: Annotated[
+        str | None,
+        typer.Option("--partitioned-by", help="Partition columns of a bare directory: 'year INT, m INT'."),
+    ] = None,
+    statistics: Annotated[bool, typer.Option(help="Collect file statistics while converting.")] = True,
+    retain: Annotated[
+        str | None, typer.Option("--vacuum-retain", help="Retention, such as '30 days'.")
+    ] = None,
+    dry_run: DryRun = False,
+    home: Home = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Turn a Parquet directory or table into a managed Delta table, in place."""
+    services = opened(home)
+    request = ConvertRequest(
+        where=where,
+        name=name,
+        owner=owner,
+        partitioned_by=_columns(partitioned_by),
+        statistics=statistics,
+        retain_seconds=None if retain is None else int(parse_value("vacuum.retention", retain)),
+    )
+    if dry_run:
+        foreseen = foresee_conversion(services, request, actor=actor_of(services, "cli"))
+        note("Every check that needs no Spark passed; nothing was changed.")
+        show_one(_of_conversion(foreseen), format=output)
+        return
+    with audited(services, Deed.CONVERT, where) as actor:
+        done = convert_table(services, request, actor=actor, tell=note)
+    show_one(_with_health(done), format=output)
+
+
+@app.command()
+def adopt(
+    where: Annotated[
+        str | None, typer.Argument(help="A table; all that discovery finds when left out.")
+    ] = None,
+    owner: Owner = None,
+    dry_run: DryRun = False,
+    home: Home = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Manage tables found in the metastore or under the discovery roots, observing only."""
+    services = opened(home)
+    found = [where] if where else [one.where for one in candidates(services)]
+    if dry_run:
+        show([{"where": one} for one in found], columns=["where"], format=output)
+        return
+    done: list[dict[str, Any]] = []
+    for one in found:
+        try:
+            with audited(services, Deed.ADOPT, one) as actor:
+                adopted = register_table(services.desk, one, actor=actor, owner=owner, source=Source.DISCOVER)
+            done.append(_with_health(adopted))
+        except LakewardenError as error:
+            if where:
+                raise
+            note(f"{one}: {error}")
+    show(done, columns=["name", "state", "version", "files", "bytes", "findings", "location"], format=output)
+    raise typer.Exit(ExitCode.OK if len(done) == len(found) else ExitCode.PARTLY)
+
+
+@app.command()
+def drop(
+    where: Table,
+    purge: Annotated[
+        bool, typer.Option("--purge", help="Delete the files too, after a grace period.")
+    ] = False,
+    at_version: Annotated[
+        int | None, typer.Option("--at-version", help="With --purge: the version the dry run showed.")
+    ] = None,
+    unknown_files: Annotated[
+        str | None,
+        typer.Option(
+            "--unknown-files", help="With --purge: delete these as well, by the token of the dry run."
+        ),
+    ] = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    home: Home = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Stop managing a table. Files stay, unless --purge repeats what a dry run showed.
+
+    Given again without --purge while the table waits to be purged, or its purge cannot go on: the deletion is stopped, what
+    is left of the files stays, and the table stays dropped.
+    """
+    services = opened(home)
+    row = services.desk.resolve(where, gone=True)
+    if is_leaving(row) and not (purge or dry_run):
+        return _finish(services, foresee(services, row), output)
+    if row.state is TableState.PURGING and not purge:
+        return _stop_purge(services, row, output, dry_run=dry_run, yes=yes)
+    row = services.desk.resolve(where)
+    foreseen = foresee(services, row)
+    if dry_run:
+        check_drop(services.desk, row, actor=actor_of(services, "cli"), purge=purge)
+        return _show_drop(services, foreseen, purge, output)
+    if purge and at_version is None:
+        raise ConsentError(
+            "A purge needs the version that its dry run showed.",
+            hint=f"Run `lakewarden tables drop {where} --purge --dry-run` first, then add --at-version.",
+        )
+    confirm(f"{'Purge' if purge else 'Drop'} {row.name} at {row.location}?", yes=yes)
+    with audited(services, Deed.DROP, row.name) as actor:
+        if purge and at_version is not None:
+            require_consent(services, row, unknown_files)
+            row = begin_purge(
+                services.desk,
+                row.table_id,
+                actor=actor,
+                expected_version=at_version,
+                grace=services.settings.purge_grace,
+                unknown=unknown_files,
+            )
+        else:
+            leave(services, foreseen, actor=actor)
+    if purge:
+        take_back_runs(services, row, EVERYTHING, f"{row.name} was dropped")
+        return show_one(row, format=output)
+    return _finish(services, foreseen, output)
+
+
+def _stop_purge(services: Services, row: TableRow, output: Format, *, dry_run: bool, yes: bool) -> None:
+    if dry_run:
+        note("Nothing was changed. Its deletion would be stopped; what is left of its files stays.")
+    else:
+        confirm(f"Stop the deletion of {row.name} at {row.location}?", yes=yes)
+        with audited(services, Deed.DROP, row.name) as actor:
+            row = stop_purge(services.desk, row.table_id, actor=actor)
+        take_back_runs(services, row, PURGES, "its deletion was stopped")
+    show_one(row, format=output)
+
+
+def _show_drop(services: Services, foreseen: Leaving, purge: bool, output: Format) -> None:
+    """What a drop would give back, or a purge would delete. Only a purge has to reach the table."""
+    row = foreseen.row
+    if not purge:
+        note("Nothing was changed. What a purge would delete: --purge --dry-run.")
+        tell_foreseen(foreseen)
+        show_one({"name": row.name, "location": row.location, **foreseen_as_row(foreseen)}, format=output)
+        return
+    counted = foresee_purge(services, row)
+    shown = {**counted, **foreseen_as_row(foreseen)}
+    if counted["inner_tables"]:
+        show_one(shown, format=output)
+        raise inner_table(row, counted["inner_tables"][0])
+    token = "" if counted["unknown_token"] is None else f" --unknown-files {counted['unknown_token']}"
+    note(f"Nothing was changed. To delete the files: --purge --at-version {counted['version']}{token} --yes.")
+    tell_foreseen(foreseen)
+    show_one(shown, format=output)
+
+
+def _finish(services: Services, foreseen: Leaving, output: Format) -> None:
+    """Give back what a dropped table is owed, and show its row. The drop stands, whatever comes of it."""
+    [left] = finish(services, [foreseen], actor=actor_of(services, "cli"), tell=note)
+    tell_left(left)
+    show_one(left.row, format=output)
+
+
+@app.command()
+def undrop(where: Table, home: Home = None, output: Output = Format.TABLE) -> None:
+    """Take a dropped table back."""
+    services = opened(home)
+    with audited(services, Deed.UNDROP, where) as actor:
+        row = undrop_table(services.desk, where, actor=actor)
+    take_back_runs(services, row, PURGES, f"{row.name} was undropped")
+    show_one(row, format=output)
+
+
+@app.command()
+def rename(where: Table, new_name: str, home: Home = None, output: Output = Format.TABLE) -> None:
+    """Give a managed table another name here; the metastore is not touched."""
+    services = opened(home)
+    with audited(services, Deed.RENAME, where) as actor:
+        row = rename_table(services.desk, where, new_name, actor=actor)
+    take_back_runs(services, row, PLANNED, f"it is called {row.name} now", ordered=False)
+    show_one(row, format=output)
+
+
+def _columns(text: str | None) -> tuple[tuple[str, str], ...]:
+    if text is None:
+        return ()
+    pairs = [part.strip().split(None, 1) for part in text.split(",")]
+    if any(len(pair) != 2 or parse_name(pair[0]) is None for pair in pairs):
+        raise typer.BadParameter("write it like 'year INT, month INT'", param_hint="--partitioned-by")
+    return tuple((name, type_.upper()) for name, type_ in pairs)
+
+
+def _of_conversion(foreseen: Foreseen) -> dict[str, Any]:
+    return {
+        "name": foreseen.row.name,
+        "location": foreseen.row.location,
+        "owner": foreseen.row.owner,
+        "files": foreseen.files,
+        "bytes": foreseen.bytes,
+        "properties": dict(foreseen.properties),
+    }
+
+
+def _with_health(done: Registered) -> dict[str, Any]:
+    health = plain(done.health) if done.health else {"findings": []}
+    return {
+        **plain(done.row),
+        **{key: value for key, value in health.items() if key not in ("table_id", "name")},
+    }

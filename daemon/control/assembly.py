@@ -1,0 +1,196 @@
+"""The daemon put together from an installation's services: the second half of the composition root."""
+
+import os
+import socket
+import threading
+import uuid
+from functools import partial
+
+from lakewarden.catalog.clock import Clock
+from lakewarden.catalog.lineage.stream_batches import StreamHarvest
+from lakewarden.catalog.lineage.streams.session_notes import StreamNotes
+from lakewarden.catalog.state.hint_spool import Spool, drain
+from lakewarden.catalog.system.port import SystemStore
+from lakewarden.daemon.control.cycle import Cycle, CycleParts, go_on
+from lakewarden.daemon.control.hints import Ears
+from lakewarden.daemon.control.leadership import Leadership
+from lakewarden.daemon.control.main_loop import DISCOVER, PATIENCE, SWEEP, Service, ServiceParts
+from lakewarden.daemon.control.restore_cascade import RestoreCarrier
+from lakewarden.daemon.control.run_recorder import Recorder
+from lakewarden.daemon.control.stream_recorder import StreamClerk
+from lakewarden.daemon.control.sweep_writer import Writer
+from lakewarden.daemon.control.system_maintenance import Caretaker
+from lakewarden.daemon.control.ticker import Ticker
+from lakewarden.daemon.fleet.cache import Memory
+from lakewarden.daemon.fleet.observer import Observer
+from lakewarden.daemon.installation.services import Services
+from lakewarden.daemon.telemetry.failed_cycles import Troubles
+from lakewarden.daemon.telemetry.liveness import Vitals
+from lakewarden.daemon.telemetry.metrics import Metrics
+from lakewarden.daemon.telemetry.openlineage_events import MakerSource
+from lakewarden.daemon.telemetry.openlineage_sender import EventTail
+from lakewarden.daemon.telemetry.openlineage_sinks import sinks_of
+from lakewarden.daemon.telemetry.probes import Pages
+from lakewarden.daemon.telemetry.webhook import Notifier, Silence, Webhook
+from lakewarden.daemon.usecases.discovery import candidates
+from lakewarden.daemon.usecases.rollbacks.rollback import rollbacks_of_services
+from lakewarden.daemon.workers.lost_runs import Reaper
+from lakewarden.daemon.workers.pool import WorkerPool
+from lakewarden.jobs.runs.standings import StoredStandings
+
+__all__ = ["build_daemon", "holder_name"]
+
+
+def holder_name() -> str:
+    """Who holds the lease: machine, process, and a part that makes a restarted process another holder."""
+    return f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+
+
+def build_daemon(services: Services, *, pages: bool = True) -> Service:
+    """One daemon, not yet running. `pages`: serve /livez, /readyz and /metrics."""
+    settings, metrics, holder, stopping = services.settings, Metrics(), holder_name(), threading.Event()
+    vitals = Vitals(patience=PATIENCE)
+    webhook = (
+        Webhook(
+            settings.webhook_url,
+            timeout=settings.webhook_timeout,
+            attempts=settings.webhook_attempts,
+            metrics=metrics,
+        )
+        if settings.webhook_url is not None
+        else None
+    )
+    leadership = Leadership(
+        leases=services.leases,
+        store=services.store,
+        name=settings.lease_name,
+        holder=holder,
+        ttl=settings.lease_ttl,
+        settle=settings.run_lease,
+    )
+    pool = services.worker_pool(settings.workers_count, on_failure=metrics.worker_restarts.inc)
+    cycle = _cycle(services, leadership, webhook or Silence(), metrics, vitals, stopping, pool)
+    return Service(
+        ServiceParts(
+            queue=services.queue,
+            cycle=cycle,
+            leadership=leadership,
+            ticker=Ticker({SWEEP: settings.sweep_interval, DISCOVER: settings.discovery_interval}),
+            pool=pool,
+            workers=settings.workers_count,
+            drain=settings.workers_drain,
+            vitals=vitals,
+            metrics=metrics,
+            pages=Pages(port=settings.http_port, vitals=vitals, metrics=metrics) if pages else None,
+            webhook=webhook,
+            tails=_tails(services, metrics),
+            troubles=Troubles(settings.home),
+            clock=services.clock,
+        ),
+        stopping,
+    )
+
+
+def _tails(services: Services, metrics: Metrics) -> tuple[EventTail, ...]:
+    """What sends lineage events: one per sink that the settings name."""
+    settings, store = services.settings, services.store
+    return tuple(
+        EventTail(
+            store=store,
+            bookmarks=services.bookmarks,
+            sink=sink,
+            maker=MakerSource(store, settings),
+            metrics=metrics,
+        )
+        for sink in sinks_of(settings)
+    )
+
+
+def _cycle(
+    services: Services,
+    leadership: Leadership,
+    notifier: Notifier,
+    metrics: Metrics,
+    vitals: Vitals,
+    stopping: threading.Event,
+    pool: WorkerPool,
+) -> Cycle:
+    settings, store, clock = services.settings, services.store, services.clock
+    memory = Memory(store, clock)
+    recorder = Recorder(
+        store=store,
+        queue=services.queue,
+        memory=memory,
+        desk=services.desk,
+        notifier=notifier,
+        metrics=metrics,
+    )
+    harvest = StreamHarvest(store=store, storage=services.storage)
+    observer = Observer(
+        readers=services.readers,
+        inspector=services.inspection,
+        store=store,
+        clock=clock,
+        checks_every=settings.sweep_checks_every,
+        streams=harvest,
+    )
+    return Cycle(
+        CycleParts(
+            queue=services.queue,
+            memory=memory,
+            observer=observer,
+            writer=Writer(store=store, memory=memory, notifier=notifier, clock=clock),
+            reaper=Reaper(
+                queue=services.queue,
+                desk=services.desk,
+                clock=clock,
+                attempts=settings.run_attempts,
+                pause=settings.run_heartbeat,
+                silence=pool.silence,
+            ),
+            recorder=recorder,
+            ears=_ears(services, memory),
+            caretaker=_caretaker(store, memory, recorder, clock),
+            desk=services.desk,
+            metrics=metrics,
+            budget=services.budget,
+            checks_per_cycle=settings.sweep_checks_per_cycle,
+            adopt=settings.discovery_adopt,
+            carrier=RestoreCarrier(
+                rollbacks=rollbacks_of_services(services), memory=memory, notifier=notifier
+            ),
+            discover=partial(candidates, services, go_on=partial(go_on, vitals.beat, stopping.is_set)),
+            require=leadership.require,
+            beat=vitals.beat,
+            stopping=stopping.is_set,
+            streams=_clerk(services, memory, harvest).record,
+        )
+    )
+
+
+def _ears(services: Services, memory: Memory) -> Ears:
+    store = services.store
+    spool = Spool(services.settings.system_location, store.storage(), clock=services.clock)
+    return Ears(
+        inbox=services.inbox,
+        memory=memory,
+        drain=partial(drain, spool, services.inbox),
+        metastore=services.metastore,
+    )
+
+
+def _clerk(services: Services, memory: Memory, harvest: StreamHarvest) -> StreamClerk:
+    location = services.settings.system_location
+    return StreamClerk(
+        store=services.store,
+        notes=StreamNotes(location, services.store.storage(), clock=services.clock),
+        harvest=harvest,
+        memory=memory,
+        readers=services.readers,
+        clock=services.clock,
+    )
+
+
+def _caretaker(store: SystemStore, memory: Memory, recorder: Recorder, clock: Clock) -> Caretaker:
+    standings = StoredStandings(store)
+    return Caretaker(store=store, memory=memory, recorder=recorder, clock=clock, standings=standings)

@@ -1,0 +1,376 @@
+"""One cycle: reap and record runs, claim hints, observe, write what changed, plan, enqueue. One sentence at its end.
+
+The order is what makes a crash at any point harmless: runs are recorded before they are forgotten, hints are forgotten
+last, and what finishes meanwhile still counts as under way. Whatever goes wrong with one table is that table's affair
+and never stops the cycle: this is one of two modules that catch every exception.
+"""
+
+import time
+import traceback
+import uuid
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Final, TypeVar
+
+from lakewarden.catalog.errors import FencedError, LakewardenError, RefusedError, UnreadableError
+from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.model.rollbacks import next_run_id
+from lakewarden.catalog.model.rows import Action, HealthRow, RunRow, Source, TableState
+from lakewarden.catalog.policy.scopes import Governed
+from lakewarden.catalog.registry.discovery import Candidate
+from lakewarden.catalog.registry.register import register
+from lakewarden.catalog.registry.service import Desk
+from lakewarden.catalog.state.port import Queue, Run, RunRequest
+from lakewarden.catalog.system.port import RUNS, Fence
+from lakewarden.daemon.control.cycle_report import CycleReport
+from lakewarden.daemon.control.hints import Ears, Heard
+from lakewarden.daemon.control.restore_cascade import Carrier
+from lakewarden.daemon.control.run_recorder import DAEMON, Ended, Recorder
+from lakewarden.daemon.control.sweep_writer import Writer
+from lakewarden.daemon.control.system_maintenance import Caretaker
+from lakewarden.daemon.fleet.cache import Memory
+from lakewarden.daemon.fleet.observer import Look, Observer, OnRecord
+from lakewarden.daemon.telemetry.log import get_log
+from lakewarden.daemon.telemetry.metrics import Metrics
+from lakewarden.daemon.workers.lost_runs import Reaper
+from lakewarden.jobs.actions.values import RollBack
+from lakewarden.jobs.planning.answers import NotDue, Unforeseen, WhyNot
+from lakewarden.jobs.planning.explain import summary
+from lakewarden.jobs.planning.planner import Plan, PlannedRun, plan, request_for
+from lakewarden.jobs.planning.world import Budget
+
+__all__ = ["Cycle", "CycleParts", "Stopped", "go_on", "isolated"]
+
+T = TypeVar("T")
+_LOOKED_AT: Final = (TableState.ACTIVE, TableState.QUARANTINED)
+_SAID: Final = 200
+"""So many characters of an error that nobody foresaw are kept."""
+_LINES: Final = 5
+"""So many tables that had to be skipped get a line each; the rest is counted."""
+
+
+class Stopped(Exception):
+    """The daemon is to end: the cycle stops where it is. Any point will do, as for a crash."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CycleParts:
+    """What a cycle works with. `carrier` follows plain RESTOREs into derived tables; `discover` finds tables without a
+    row; `require` raises `FencedError` once the lease is lost; `beat` says that the cycle goes on; `stopping` whether it shall end at the next table; `streams` records what
+    sessions noted of their streams; at most `checks_per_cycle` tables get the daily checks in one cycle."""
+
+    queue: Queue
+    memory: Memory
+    observer: Observer
+    writer: Writer
+    reaper: Reaper
+    recorder: Recorder
+    ears: Ears
+    caretaker: Caretaker
+    desk: Desk
+    metrics: Metrics
+    budget: Budget
+    checks_per_cycle: int
+    adopt: bool
+    carrier: Carrier
+    discover: Callable[[], Iterator[Candidate]]
+    require: Callable[[Fence], None]
+    beat: Callable[[], None]
+    stopping: Callable[[], bool] = lambda: False
+    streams: Callable[[Fence], object] = lambda fence: None
+
+
+@dataclass(slots=True)
+class Cycle:
+    """Runs cycles. Keeps nothing that the system tables could not give back."""
+
+    parts: CycleParts
+    _again: set[str] = field(default_factory=set)
+    _skipped: set[str] = field(default_factory=set)
+
+    def run(self, fence: Fence, *, may_plan: bool, discover: bool = False) -> CycleReport:
+        """One cycle under the fence. Raises only `FencedError`: then this daemon leads no more."""
+        began = time.monotonic()
+        self._skipped.clear()
+        try:
+            report = self._run(fence, may_plan=may_plan, discover=discover)
+        except FencedError:
+            raise
+        except Stopped:
+            report = CycleReport(stopped=True)
+        except LakewardenError as error:
+            report = CycleReport(trouble=str(error))
+        except Exception as error:  # noqa: BLE001  # whatever it is: it is logged, and the daemon goes on
+            get_log("cycle").exception("unexpected error")
+            trouble = f"An unexpected error ({in_one_line(error)}); its trace is in the log."
+            report = CycleReport(trouble=trouble)
+        report = replace(report, seconds=time.monotonic() - began, skipped=len(self._skipped))
+        self._measure(report)
+        return report
+
+    def _run(self, fence: Fence, *, may_plan: bool, discover: bool) -> CycleReport:
+        parts = self.parts
+        parts.memory.refresh()
+        # Before finished runs are recorded: one that finishes in between still counts as under way, so nothing is
+        # planned from health that does not know of it yet.
+        unfinished = parts.queue.unfinished()
+        reaped = sum(
+            bool(self._guarded(run.request.name, partial(parts.reaper.settle, run)))
+            for run in parts.reaper.lost()
+        )
+        recorded = parts.recorder.record(fence, self._attempt)
+        heard = self._guarded("hints", parts.ears.listen) or Heard()
+        adopted = self._adopt(heard.unknown, discover=discover)
+        parts.memory.refresh()
+        doubted = parts.memory.undoings.doubted()
+        must = heard.look | {row.table_id for row in recorded} | self._again | doubted
+        self._again.clear()
+        looks = self._observe(must)
+        reach("cycle.observed")
+        parts.require(fence)
+        # Before writing: what is written down now may give reason to look at the same tables again.
+        parts.memory.undoings.looked_at(look.table_id for look in looks)
+        self._again.update(doubted)
+        changed = self._write(looks, recorded, fence)
+        self._guarded("streams", partial(parts.streams, fence))
+        self._again.clear()
+        if may_plan:
+            self._carry(fence)
+        made = self._plan(unfinished) if may_plan else None
+        queued = self._start(made, fence) if made is not None else 0
+        parts.ears.done(heard)
+        return CycleReport(
+            looked=len(parts.memory.governed()),
+            changed=changed,
+            adopted=adopted,
+            reaped=reaped,
+            recorded=recorded,
+            planned="planning waits until workers had time to report" if made is None else summary(made),
+            queued=queued,
+            unfinished=len(unfinished),
+            idle=made is not None and not (unfinished or recorded or _has_work(made)),
+        )
+
+    def _observe(self, must: Collection[str]) -> list[Look]:
+        parts, looks, checks = self.parts, [], 0
+        for table_id, governed in parts.memory.governed().items():
+            if governed.row.state not in _LOOKED_AT:
+                continue
+            before = parts.memory.health(table_id)
+            wants = checks < parts.checks_per_cycle and parts.observer.wants_checks(before)
+            checks += wants
+            on_record = OnRecord(
+                schema=parts.memory.has_schema(table_id),
+                lineage=parts.memory.lineage_of(table_id),
+                undone=parts.memory.undoings.ranges,
+                may_hold_undone=parts.memory.undoings.may_hold(table_id),
+            )
+            look = partial(
+                parts.observer.look,
+                governed,
+                before,
+                must=table_id in must,
+                checks=wants,
+                on_record=on_record,
+            )
+            seen = self._judged(governed, before, look)
+            if seen is not None:
+                looks.append(seen)
+        return looks
+
+    def _judged(
+        self, governed: Governed, before: HealthRow | None, look: Callable[[], Look | None]
+    ) -> Look | None:
+        """A look at one table. One that ends in what nobody foresaw is a finding on that table, which quarantines it."""
+        name = governed.row.name
+        found = self._guarded(name, partial(isolated, look))
+        if not isinstance(found, Unforeseen):
+            return found
+        self._skipped.add(name)
+        seen = self.parts.observer.unjudged(governed, before, found.problem)
+        if seen.health is not None:
+            self._say(found, name)
+        return seen
+
+    def _write(self, looks: Sequence[Look], recorded: Sequence[RunRow], fence: Fence) -> int:
+        """Write what was found. Where it cannot be written as a whole, the tables to blame are told apart from the others."""
+        parts = self.parts
+        written = isolated(partial(parts.writer.write, looks, recorded, fence))
+        if not isinstance(written, Unforeseen):
+            return written
+        self._say(written, "what this sweep found")
+        sound = [self._provable(look) for look in looks]
+        return parts.writer.write(sound, recorded, fence)
+
+    def _provable(self, look: Look) -> Look:
+        parts, governed = self.parts, self.parts.memory.governed().get(look.table_id)
+        found = isolated(partial(parts.writer.prove, look))
+        if not isinstance(found, Unforeseen) or governed is None:
+            return look
+        self._skipped.add(governed.row.name)
+        self._say(found, governed.row.name)
+        return parts.observer.unjudged(governed, parts.memory.health(look.table_id), found.problem)
+
+    def _carry(self, fence: Fence) -> None:
+        """What plain RESTOREs took back is followed into derived tables. A rollback that begins is planned for at once."""
+        parts, begun = self.parts, False
+        for one in self._guarded("restored tables", parts.carrier.open) or ():
+            parts.require(fence)
+            begun |= bool(self._guarded(one.row.name, partial(parts.carrier.carry, one, fence)))
+        if begun:
+            parts.memory.refresh()
+
+    def _plan(self, unfinished: Collection[Run]) -> Plan:
+        parts = self.parts
+        has_metastore = parts.desk.metastore is not None
+        world = parts.memory.world(unfinished, parts.budget, has_metastore=has_metastore)
+        made = plan(world, parts.desk.clock.now(), isolated=isolated)
+        reach("cycle.planned")
+        return made
+
+    def _start(self, made: Plan, fence: Fence) -> int:
+        """Queue what is planned for workers; what concerns system tables is done here and now."""
+        parts = self.parts
+        ours = [run for run in made.runs if parts.caretaker.takes(run)]
+        theirs = [run for run in made.runs if not parts.caretaker.takes(run)]
+        parts.require(fence)
+        asked = [
+            self._guarded(run.name, partial(request_for, run, new_id=partial(self._id_of, run)))
+            for run in theirs
+        ]
+        queued = self._enqueue([one for one in asked if one is not None])
+        reach("cycle.enqueued")
+        for run in ours:
+            self._guarded(run.name, partial(parts.caretaker.take, run, fence))
+            self._again.add(run.table_id)
+        return queued
+
+    def _enqueue(self, requests: Sequence[RunRequest]) -> int:
+        """Queue runs: together, or each by itself where one of them cannot be stored."""
+        queue = self.parts.queue
+        together = isolated(partial(queue.enqueue, requests))
+        if not isinstance(together, Unforeseen):
+            return len(together)
+        self._say(together, "what is planned")
+        return sum(len(self._guarded(one.name, partial(queue.enqueue, [one])) or ()) for one in requests)
+
+    def _id_of(self, run: PlannedRun) -> str:
+        """A new id; for a rollback, the one that the command which began it comes to as well."""
+        action = run.due.action
+        if not isinstance(action, RollBack):
+            return uuid.uuid4().hex
+        recorded = self.parts.recorder.store.rows(RUNS)
+        return next_run_id(action.rollback_id, lambda one: recorded.get(one) is not None)
+
+    def _adopt(self, subjects: Iterable[str], *, discover: bool) -> int:
+        """Register what hints and discovery found, observing only. What is no table is passed over."""
+        if not self.parts.adopt:
+            return 0
+        places = list(subjects)
+        if discover:
+            places.extend(self._guarded("discovery", self._discovered) or ())
+        return sum(bool(self._guarded(place, partial(self._register, place))) for place in places)
+
+    def _discovered(self) -> list[str]:
+        places: list[str] = []
+        for found in self.parts.discover():
+            self._go_on()
+            places.append(found.where)
+        return places
+
+    def _register(self, place: str) -> bool:
+        try:
+            return register(self.parts.desk, place, actor=DAEMON, source=Source.DISCOVER).created
+        except RefusedError as error:
+            get_log("cycle").debug("not adopted", place=place, because=str(error))
+            return False
+
+    def _guarded(self, what: str, do: Callable[[], T]) -> T | None:
+        """Do something that concerns one table. If it fails, that table is left out of this cycle."""
+        done: list[T] = []
+        self._attempt(what, lambda: done.append(do()))
+        return done[0] if done else None
+
+    def _attempt(self, what: str, do: Callable[[], object]) -> Ended:
+        """Do something that concerns one table, and say how it ended. Between two such things a stopping daemon ends."""
+        self._go_on()
+        ended = Ended.NEVER
+        try:
+            do()
+            return Ended.DONE
+        except (FencedError, Stopped):
+            raise
+        except LakewardenError as error:
+            ended = Ended.LATER if error.retry else Ended.NEVER
+            if len(self._skipped) < _LINES:
+                get_log("cycle").warning("skipped", table=what, problem=str(error))
+        except Exception:  # noqa: BLE001  # whatever it is: it is logged, and the daemon goes on
+            get_log("cycle").exception("unexpected error", table=what)
+        self._skipped.add(what)
+        return ended
+
+    def _say(self, found: Unforeseen, what: str) -> None:
+        get_log("cycle").error("unforeseen", table=what, problem=found.problem, trace=found.trace)
+
+    def _go_on(self) -> None:
+        go_on(self.parts.beat, self.parts.stopping)
+
+    def _measure(self, report: CycleReport) -> None:
+        metrics, memory = self.parts.metrics, self.parts.memory
+        if report.stopped:
+            return
+        metrics.cycles.labels("failed" if report.trouble else "done").inc()
+        metrics.cycle_seconds.observe(report.seconds)
+        if report.trouble is not None:
+            return
+        metrics.last_cycle.set(self.parts.desk.clock.now().timestamp())
+        metrics.observed.inc(report.changed)
+        metrics.unfinished.set(report.unfinished + report.queued)
+        metrics.set_counts(metrics.tables, Counter(one.row.state.value for one in memory.governed().values()))
+        severities = Counter(found.severity.value for row in memory.healths() for found in row.findings)
+        metrics.set_counts(metrics.findings, severities)
+
+
+def go_on(beat: Callable[[], None], stopping: Callable[[], bool]) -> None:
+    """Between two tables: say that the cycle goes on, or raise `Stopped` where it shall not."""
+    beat()
+    if stopping():
+        raise Stopped
+
+
+def isolated(do: Callable[[], T]) -> T | Unforeseen:
+    """Do what concerns one table; what nobody foresaw becomes a value, in words.
+
+    Bytes that do not describe a table count as unforeseen: what reads them should have said so itself. Every other
+    `LakewardenError` passes: whoever called knows what it means.
+    """
+    try:
+        return do()
+    except UnreadableError as error:
+        return Unforeseen(problem=str(error).rstrip("."), trace=traceback.format_exc())
+    except (LakewardenError, Stopped):
+        raise
+    except Exception as error:  # noqa: BLE001  # whatever it is: one table's data never stops another's work
+        return Unforeseen(problem=in_one_line(error), trace=traceback.format_exc())
+
+
+def in_one_line(error: Exception) -> str:
+    """An unforeseen error in words that can be stored and shown."""
+    said = " ".join(str(error).split()).encode("utf-8", "replace").decode()
+    said = said if len(said) <= _SAID else f"{said[:_SAID]}..."
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+
+
+def _has_work(made: Plan) -> bool:
+    """Whether another cycle would find something to do: runs are due, the budget keeps some back, or somebody has asked
+    for a conversion and is about to queue it."""
+    return bool(made.runs) or any(
+        one.answer.why in (WhyNot.BUDGET, WhyNot.AFTER_OTHER) or _is_asked_for(one.answer)
+        for one in made.waiting
+    )
+
+
+def _is_asked_for(answer: NotDue) -> bool:
+    return answer.action is Action.CONVERT and answer.why is WhyNot.QUEUED

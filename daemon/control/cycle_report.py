@@ -1,0 +1,65 @@
+"""What a cycle did, as a value and as the one sentence of its log line."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from lakewarden.catalog.model.rows import Outcome, RunRow
+from lakewarden.catalog.units import count_of
+
+__all__ = ["CycleReport"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CycleReport:
+    """Counts of one cycle. `planned` is the plan in half a sentence, `trouble` a sentence if it did not get through.
+
+    `stopped`: the daemon was asked to end meanwhile. `idle`: there was nothing to do and nothing is under way.
+    """
+
+    looked: int = 0
+    changed: int = 0
+    skipped: int = 0
+    adopted: int = 0
+    reaped: int = 0
+    recorded: tuple[RunRow, ...] = ()
+    planned: str = "nothing planned"
+    queued: int = 0
+    unfinished: int = 0
+    idle: bool = False
+    seconds: float = 0.0
+    trouble: str | None = None
+    stopped: bool = False
+
+    @property
+    def failed_runs(self) -> int:
+        """Runs recorded in this cycle that did not work out."""
+        return sum(row.outcome in (Outcome.FAILED, Outcome.ABANDONED) for row in self.recorded)
+
+    @property
+    def eventful(self) -> bool:
+        """Whether anything happened that was not so before."""
+        return bool(
+            self.changed or self.skipped or self.adopted or self.reaped or self.recorded or self.queued
+        )
+
+    def sentence(self) -> str:
+        """The cycle in one sentence, naming only what there was."""
+        if self.stopped:
+            return "The cycle ended half-way: the daemon is stopping."
+        if self.trouble is not None:
+            return f"The cycle stopped: {self.trouble}"
+        parts = [f"Looked at {count_of(self.looked, 'table')}, {self.changed or 'none'} changed"]
+        for count, what in (
+            (self.skipped, "skipped"),
+            (self.adopted, "adopted"),
+            (self.reaped, "lost runs settled"),
+        ):
+            if count:
+                parts.append(f"{count} {what}")
+        if self.recorded:
+            outcomes = Counter(row.outcome.value for row in self.recorded)
+            parts.append(", ".join(f"{count} {name}" for name, count in sorted(outcomes.items())))
+        parts.append(self.planned)
+        if self.queued or self.unfinished:
+            parts.append(f"{self.queued} queued, {self.unfinished} under way before")
+        return f"{'; '.join(parts)}; took {self.seconds * 1000:.0f} ms."

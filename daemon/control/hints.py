@@ -1,0 +1,100 @@
+"""Hints: from the inbox, the spool folder and the metastore, sorted into tables to look at and places not known yet.
+
+A hint is never a fact. It is claimed, acted on, and only then forgotten, so a crash in between repeats it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from lakewarden.catalog.errors import UnavailableError, UsageError
+from lakewarden.catalog.metastore.lookup import parse_name
+from lakewarden.catalog.metastore.port import Metastore
+from lakewarden.catalog.state.port import Hint, HintKind, Inbox
+from lakewarden.catalog.storage.file_store import canonical
+from lakewarden.daemon.fleet.cache import Memory
+from lakewarden.daemon.telemetry.log import get_log
+
+__all__ = ["Ears", "Heard"]
+
+_BATCH: Final = 1_000
+_NEWS: Final = frozenset({"CREATE_TABLE", "ALTER_TABLE", "DROP_TABLE", "ADD_PARTITION", "DROP_PARTITION"})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Heard:
+    """What the hints of one cycle come to: tables to look at, subjects that are no managed table, hints to forget."""
+
+    look: frozenset[str] = frozenset()
+    unknown: tuple[str, ...] = ()
+    hint_ids: tuple[str, ...] = field(default=())
+
+
+class Ears:
+    """Listens to everything that hints. `drain` moves hints from the spool folder into the inbox."""
+
+    def __init__(
+        self, *, inbox: Inbox, memory: Memory, drain: Callable[[], int], metastore: Metastore | None
+    ) -> None:
+        self._inbox, self._memory, self._drain, self._metastore = inbox, memory, drain, metastore
+        self._last_event = 0
+        self._deaf = False
+        self._log = get_log("hints")
+
+    def listen(self) -> Heard:
+        """What is to be looked at because somebody said so. Raises `UnavailableError` if the database is away."""
+        try:
+            self._drain()
+        except UnavailableError as error:  # the sweep finds by itself what those hints speak of
+            self._log.warning("the spool folder was not read", problem=str(error))
+        hints = self._inbox.claim(_BATCH)
+        subjects = {hint.subject for hint in hints if hint.kind is not HintKind.DROPPED}
+        dropped = {hint.subject for hint in hints if hint.kind is HintKind.DROPPED}
+        news = self._news()
+        look: set[str] = set()
+        unknown: list[str] = []
+        for subject in sorted(subjects | news):
+            known = self._find(subject)
+            if known is not None:
+                look.add(known)
+            else:
+                unknown.append(subject)
+        look.update(filter(None, map(self._find, dropped)))
+        return Heard(look=frozenset(look), unknown=tuple(unknown), hint_ids=_ids(hints))
+
+    def done(self, heard: Heard) -> None:
+        """Forget hints that were acted on."""
+        if heard.hint_ids:
+            self._inbox.done(heard.hint_ids)
+
+    def _find(self, subject: str) -> str | None:
+        name = parse_name(subject)
+        if name is not None:
+            return self._memory.find(name)
+        try:
+            return self._memory.find(canonical(subject))
+        except UsageError:
+            return None
+
+    def _news(self) -> set[str]:
+        """Names of tables that changed in the metastore since the last time, as far as it tells."""
+        if self._metastore is None:
+            return set()
+        try:
+            events = self._metastore.notifications(after=self._last_event, limit=_BATCH)
+        except UnavailableError as error:
+            if not self._deaf:
+                self._log.warning(
+                    "the metastore does not answer; its drift is found later", problem=str(error)
+                )
+            self._deaf = True
+            return set()
+        if self._deaf:
+            self._log.info("the metastore answers again")
+            self._deaf = False
+        self._last_event = max((event for event, _, _, _ in events), default=self._last_event)
+        return {f"{database}.{table}" for _, kind, database, table in events if kind in _NEWS and table}
+
+
+def _ids(hints: tuple[Hint, ...]) -> tuple[str, ...]:
+    return tuple(hint.hint_id for hint in hints)

@@ -1,0 +1,23 @@
+"""The plan as it would be made now, without changing anything: for `jobs plan`, `why` and every dry look."""
+
+from lakewarden.daemon.control.cycle import isolated
+from lakewarden.daemon.fleet.cache import Memory
+from lakewarden.daemon.installation.services import Services
+from lakewarden.jobs.planning.planner import Plan, plan
+from lakewarden.jobs.planning.world import World
+
+__all__ = ["outlook", "world_now"]
+
+
+def world_now(services: Services) -> World:
+    """What the planner would see now: rows of the system tables and the queue, as they are stored."""
+    memory = Memory(services.store, services.clock)
+    memory.refresh()
+    return memory.world(
+        services.queue.unfinished(), services.budget, has_metastore=services.metastore is not None
+    )
+
+
+def outlook(services: Services) -> Plan:
+    """Everything due with its reason, everything else with the reason why not."""
+    return plan(world_now(services), services.clock.now(), isolated=isolated)

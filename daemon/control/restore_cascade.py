@@ -1,0 +1,292 @@
+"""Plain RESTOREs, carried on to what was derived from the versions that they took back.
+
+Level-triggered: a RESTORE is open as long as it is in `lakewarden.lineage` and `lakewarden.audit` has no entry that says
+what came of it. The entry is written last, so a daemon that dies anywhere does the rest again: a plan's hash is its id, a
+rollback that was begun is in the journal and goes on by itself. Neither needs the operational database.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, Protocol
+
+import pyarrow.compute as pc
+
+from lakewarden.catalog.errors import LakewardenError, UnreadableError
+from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.lineage.restores import (
+    RestoreCommit,
+    informed,
+    is_foreign_restore,
+    taken_back,
+)
+from lakewarden.catalog.lineage.versions import Version
+from lakewarden.catalog.model.rollbacks import Rollback, holds
+from lakewarden.catalog.model.rows import RollbackState, Source, TableRow, TableState
+from lakewarden.catalog.policy.access import Deed, audit_row
+from lakewarden.catalog.registry.marks import log_of
+from lakewarden.catalog.system.port import AUDIT, Fence
+from lakewarden.daemon.control.run_recorder import DAEMON
+from lakewarden.daemon.fleet.cache import Memory
+from lakewarden.daemon.telemetry.log import get_log
+from lakewarden.daemon.telemetry.webhook import Event, EventKind, Notifier
+from lakewarden.daemon.usecases.rollbacks.rollback import Rollbacks
+from lakewarden.jobs.rollback.journal.stored_plan import decode_plan
+from lakewarden.jobs.rollback.plan.cascade import (
+    Reaction,
+    concerned,
+    reaction,
+    request_after,
+    whole_request,
+)
+from lakewarden.jobs.rollback.plan.request import BadVersions
+from lakewarden.jobs.rollback.planning_service import Gathered
+
+__all__ = ["Carrier", "OpenRestores", "RestoreCarrier"]
+
+_ENTRY: Final = "restored-"
+"""How the id of the audit entry of a RESTORE begins."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OpenRestores:
+    """The RESTOREs of one table of which nothing is on record yet, and what could be derived from it."""
+
+    row: TableRow
+    restores: tuple[RestoreCommit, ...]
+    downstream: frozenset[str]
+
+
+class Carrier(Protocol):
+    """What a cycle does about plain RESTOREs, table by table."""
+
+    def open(self) -> Sequence[OpenRestores]:
+        """The tables whose RESTOREs are to be looked at. Costs next to nothing where there are none."""
+
+    def carry(self, one: OpenRestores, fence: Fence) -> bool:
+        """Look at one; whether a rollback was begun."""
+
+
+@dataclass(kw_only=True, slots=True)
+class RestoreCarrier:
+    """`Carrier` on an installation's rollbacks. Keeps nothing that the system tables could not give back."""
+
+    rollbacks: Rollbacks
+    memory: Memory
+    notifier: Notifier
+    _settled: set[str] = field(default_factory=set)
+    _settled_as_of: int = -1
+
+    def open(self) -> Sequence[OpenRestores]:
+        governed = self.memory.governed()
+        found: dict[str, list[RestoreCommit]] = {}
+        for one in self.memory.undoings.plain_restores():
+            known = governed.get(one.table_id)
+            if known is not None and _is_looked_at(known.row) and _entry(one) not in self._settled:
+                found.setdefault(one.table_id, []).append(one)
+        if not found:
+            return ()
+        readers = self.memory.downstream()
+        found = {table_id: restores for table_id, restores in found.items() if readers.get(table_id)}
+        if not found:
+            return ()
+        self._look_up()
+        return tuple(
+            OpenRestores(
+                row=governed[table_id].row, restores=restores, downstream=_reached(table_id, readers)
+            )
+            for table_id, every in sorted(found.items())
+            if (restores := tuple(one for one in every if _entry(one) not in self._settled))
+        )
+
+    def carry(self, one: OpenRestores, fence: Fence) -> bool:
+        journal = self.rollbacks.journal.all()
+        held = holds(journal)
+        if not held.keys().isdisjoint({one.row.table_id, *one.downstream}):
+            return False  # what is under way there has to come to its end first
+        log, _ = log_of(self.rollbacks.services.desk, one.row)
+        history = informed(log, self._on_record(one.row))
+        planned = [_seeds(each, one.row) for each in journal if _waits_for(each, one.row)]
+        restores = {each.version for each in one.restores}
+        versions = taken_back(history, restores, frozenset().union(*planned))
+        if not versions:
+            self._forget(one.row)
+            self._settle(one, self._nothing(one, history), fence)
+            return False
+        request = request_after(one.row.table_id, versions)
+        narrow = self.rollbacks.gatherer.gather(request)
+        tried = any(_was_tried(each, one.row, versions) for each in journal)
+        match reaction(narrow.plan, able=_able(narrow), tried=tried):
+            case Reaction.NOTHING:
+                self._forget(one.row)
+                self._settle(one, "nothing derived holds what it took back", fence)
+            case Reaction.APPLY:
+                if self._apply(one, narrow, fence):
+                    return True
+                self._keep(one, versions, fence)
+            case Reaction.KEEP:
+                self._keep(one, versions, fence)
+        return False
+
+    def _apply(self, one: OpenRestores, found: Gathered, fence: Fence) -> bool:
+        """Begin the rollback. False if it cannot be done as it is: then somebody has to look at it."""
+        name, plan_hash = one.row.name, found.plan.hash
+        self.rollbacks.keep(found, actor=DAEMON)
+        self._forget(one.row, but=plan_hash)
+        reach("restored.kept")
+        refused: str | None = None
+        try:
+            self.rollbacks.begin(plan_hash, actor=DAEMON)
+        except LakewardenError as error:
+            refused = str(error)
+            if error.retry:
+                raise
+        finally:
+            now, said = self.rollbacks.services.clock.now(), f"apply {plan_hash} after a RESTORE of {name}"
+            entry = audit_row(DAEMON, Deed.ROLLBACK, said, now, refused=refused)
+            self.rollbacks.services.store.append(AUDIT, [entry], fence=fence, because=said)
+        reach("restored.begun")
+        if refused is None:
+            told = (
+                f"is rolled back (rollback {plan_hash}): it was made from what a RESTORE of {name} took back."
+            )
+            acting = (table for table in concerned(found.plan) if table.acts)
+            self._tell(EventKind.ROLLED_BACK, [(found.rows.get(each.table_id), told) for each in acting])
+        return refused is None
+
+    def _keep(self, one: OpenRestores, versions: tuple[int, ...], fence: Fence) -> None:
+        """Keep the plan for everything that is concerned, tell the owners, and leave the rest to them."""
+        found = self.rollbacks.gatherer.gather(whole_request(request_after(one.row.table_id, versions)))
+        self.rollbacks.keep(found, actor=DAEMON)
+        self._forget(one.row, but=found.plan.hash)
+        told = f"holds, or may hold, what a RESTORE of {one.row.name} took back. {_what_waits(found)}"
+        rows = (found.rows.get(each.table_id) for each in concerned(found.plan))
+        self._tell(EventKind.PLAN_WAITS, [(row, told) for row in rows])
+        reach("restored.told")
+        self._settle(one, f"plan {found.plan.hash} waits", fence)
+
+    def _forget(self, row: TableRow, *, but: str | None = None) -> None:
+        """Take plans about the table's RESTOREs back that nobody has applied and that are out of date now."""
+        journal = self.rollbacks.journal
+        old = [each for each in journal.all() if _waits_for(each, row) and each.rollback_id != but]
+        journal.forget_plans(old, because=f"a RESTORE of {row.name} made them stale")
+
+    def _on_record(self, row: TableRow) -> Iterator[RestoreCommit]:
+        """The RESTOREs of a table that are on record, those of its predecessors included."""
+        return (each for each in self.memory.undoings.plain_restores() if each.table_id == row.table_id)
+
+    def _nothing(self, one: OpenRestores, history: Sequence[Version]) -> str:
+        """Why RESTOREs took nothing back. One that does not say where it went is told: somebody has to find out."""
+        told = {each.version: each for each in history if is_foreign_restore(each)}
+        if any(each.version not in told for each in one.restores):
+            return "the log does not have it"
+        since = min(each.version for each in one.restores)
+        blind = [version for version, each in told.items() if each.target is None and version >= since]
+        if not blind:
+            return "it took back nothing that is not in head again"
+        why = "the log no longer tells to which version it went, so nobody knows what it took back"
+        message = f"was restored in version {blind[-1]}: {why}. Tables derived from it stay as they are."
+        self._tell(EventKind.PLAN_WAITS, [(one.row, message)])
+        return why
+
+    def _tell(self, kind: EventKind, messages: Iterable[tuple[TableRow | None, str]]) -> None:
+        """Tell owners, each of their table."""
+        now = self.rollbacks.services.clock.now()
+        for row, message in messages:
+            if row is not None:
+                get_log("rollback").info(kind.value, table=row.name, because=message)
+                self.notifier.tell(
+                    Event(
+                        kind=kind,
+                        table_id=row.table_id,
+                        name=row.name,
+                        owner=row.owner,
+                        message=f"{row.name} {message}",
+                        at=now,
+                    )
+                )
+
+    def _settle(self, one: OpenRestores, what: str, fence: Fence) -> None:
+        """Put on record what came of the RESTOREs: they are open no longer."""
+        now = self.rollbacks.services.clock.now()
+        entries = [
+            replace(
+                audit_row(
+                    DAEMON, Deed.ROLLBACK, f"RESTORE of {one.row.name} in version {each.version}: {what}", now
+                ),
+                audit_id=_entry(each),
+            )
+            for each in one.restores
+        ]
+        store = self.rollbacks.services.store
+        store.append(AUDIT, entries, fence=fence, because=f"RESTORE of {one.row.name}: {what}")
+        self._settled.update(entry.audit_id for entry in entries)
+
+    def _look_up(self) -> None:
+        """Learn which RESTOREs have an entry. Asked only while one seems open."""
+        rows = self.rollbacks.services.store.rows(AUDIT)
+        if rows.version != self._settled_as_of:
+            ids = rows.arrow(["audit_id"]).column("audit_id")
+            self._settled.update(ids.filter(pc.starts_with(ids, _ENTRY)).to_pylist())
+            self._settled_as_of = rows.version
+
+
+def _is_looked_at(row: TableRow) -> bool:
+    """A table that is quarantined waits until it is healed; system tables are nobody's source."""
+    return row.source is not Source.SELF and row.state is TableState.ACTIVE
+
+
+def _entry(one: RestoreCommit) -> str:
+    return f"{_ENTRY}{one.table_id}-{one.version}-{one.format_id}"
+
+
+def _reached(table_id: str, readers: Mapping[str, Iterable[str]]) -> frozenset[str]:
+    found: set[str] = set()
+    ends = [table_id]
+    while ends:
+        for reader in readers.get(ends.pop(), ()):
+            if reader not in found:
+                found.add(reader)
+                ends.append(reader)
+    return frozenset(found)
+
+
+def _seeds(rollback: Rollback, row: TableRow) -> frozenset[int]:
+    """The versions of the table that a rollback of the daemon's is about; none if it is about something else."""
+    if rollback.head.actor != DAEMON.name:
+        return frozenset()
+    try:
+        seeds = decode_plan(rollback.head.payload or "").plan.request.seeds
+    except UnreadableError:  # made by another version of lakewarden: it is made anew
+        return frozenset()
+    return frozenset(
+        version
+        for seed in seeds
+        if isinstance(seed, BadVersions) and seed.table_id == row.table_id
+        for version in seed.versions
+    )
+
+
+def _waits_for(rollback: Rollback, row: TableRow) -> bool:
+    """Whether it is a plan of the daemon's about this table's RESTOREs that nobody has applied."""
+    return rollback.head.state is RollbackState.PLANNED and bool(_seeds(rollback, row))
+
+
+def _was_tried(rollback: Rollback, row: TableRow, versions: tuple[int, ...]) -> bool:
+    """Whether the daemon began the same before, whatever has become of it."""
+    return rollback.head.state is not RollbackState.PLANNED and _seeds(rollback, row) == set(versions)
+
+
+def _able(found: Gathered) -> bool:
+    """Whether the daemon may work on every table that would change."""
+    rows = [found.rows.get(table.table_id) for table in found.plan.tables if table.acts]
+    return all(row is not None and row.state is TableState.ACTIVE for row in rows)
+
+
+def _what_waits(found: Gathered) -> str:
+    plan = found.plan
+    blockers = [blocker.message for _, blocker in plan.blockers()]
+    if not found.steps():
+        return " ".join(["No plan mends that by itself.", *blockers[:1]])
+    if blockers:
+        return f"Plan {plan.hash} waits, and cannot be applied yet: {blockers[0]}"
+    return f"Plan {plan.hash} waits: `lakewarden rollback show {plan.hash}`, then apply it."

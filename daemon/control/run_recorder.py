@@ -1,0 +1,187 @@
+"""Finished runs become rows of `lakewarden.runs`, and what follows from them happens, before the queue forgets them.
+
+Every step can be repeated: an append leaves known keys alone, what follows is a compare-and-set, a message may be sent
+twice. So a crash between any two steps costs nothing.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import Enum
+from functools import partial
+from typing import Final
+
+from lakewarden.catalog.errors import NotFoundError
+from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.model.rows import Action, Outcome, RunRow
+from lakewarden.catalog.policy.access import Actor
+from lakewarden.catalog.registry.convert import conversion_failed, converted
+from lakewarden.catalog.registry.owed_properties import given_back
+from lakewarden.catalog.registry.removal import purged
+from lakewarden.catalog.registry.service import Desk
+from lakewarden.catalog.state.port import Queue, Result, Run
+from lakewarden.catalog.system.codec import codec
+from lakewarden.catalog.system.port import RUNS, Fence, SystemStore
+from lakewarden.catalog.units import count_of
+from lakewarden.daemon.fleet.cache import Memory
+from lakewarden.daemon.telemetry.metrics import Metrics
+from lakewarden.daemon.telemetry.webhook import Event, EventKind, Notifier
+
+__all__ = ["DAEMON", "Attempt", "Ended", "Recorder", "run_row"]
+
+DAEMON: Final = Actor(name="lakewarden", admin=True, origin="daemon")
+"""Who acts when nobody else does."""
+_BATCH: Final = 500
+
+
+def run_row(run: Run, *, now: datetime) -> RunRow:
+    """The row of a finished run."""
+    request, result = (
+        run.request,
+        run.result or Result(outcome=Outcome.ABANDONED, message="It left no result."),
+    )
+    return RunRow(
+        run_id=request.run_id,
+        table_id=request.table_id,
+        name=request.name,
+        action=request.action,
+        because=request.because,
+        requires_version=request.requires_version,
+        committed_version=result.committed_version,
+        outcome=result.outcome,
+        error_class=result.error_class,
+        message=result.message,
+        attempt=request.attempt,
+        predicted_files=request.predicted_files,
+        predicted_bytes=request.predicted_bytes,
+        predicted_seconds=request.predicted_seconds,
+        actual_files=result.actual_files,
+        actual_bytes=result.actual_bytes,
+        actual_seconds=result.actual_seconds,
+        payload=request.payload,
+        details=result.details,
+        worker=run.worker,
+        queued_at=run.queued_at,
+        started_at=run.started_at,
+        finished_at=run.finished_at or now,
+    )
+
+
+class Ended(Enum):
+    """How an attempt ended: it got through, it may another time, it never will."""
+
+    DONE = "done"
+    LATER = "later"
+    NEVER = "never"
+
+
+Attempt = Callable[[str, Callable[[], object]], Ended]
+"""Does what concerns one table, in the way of the cycle: whatever goes wrong is logged under its name and stops no other."""
+
+
+def _storable(rows: list[RunRow], attempt: Attempt) -> list[RunRow]:
+    """The rows, each of them without what cannot be stored."""
+    if attempt("finished runs", partial(codec(RUNS).encode, rows)) is Ended.DONE:
+        return rows
+    return [
+        row if attempt(row.name, partial(codec(RUNS).encode, [row])) is Ended.DONE else _bare(row)
+        for row in rows
+    ]
+
+
+def _bare(row: RunRow) -> RunRow:
+    """A run's row without anything that its worker or its planner wrote."""
+    return replace(
+        row,
+        because="not recorded: it could not be stored",
+        requires_version=None,
+        committed_version=None,
+        error_class=None,
+        message="What it came to could not be stored; the daemon's log has more.",
+        predicted_files=None,
+        predicted_bytes=None,
+        predicted_seconds=None,
+        actual_files=None,
+        actual_bytes=None,
+        actual_seconds=None,
+        payload=None,
+        details=None,
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recorder:
+    """Empties the queue of finished runs."""
+
+    store: SystemStore
+    queue: Queue
+    memory: Memory
+    desk: Desk
+    notifier: Notifier
+    metrics: Metrics
+
+    def record(self, fence: Fence, attempt: Attempt) -> tuple[RunRow, ...]:
+        """Record every finished run. Returns their rows.
+
+        A run that cannot be stored as it is, is stored without what it says of itself; what follows from one run stops
+        no other: it is tried again in the next cycle where that may help.
+        """
+        recorded: list[RunRow] = []
+        while finished := self.queue.finished(_BATCH):
+            rows = _storable([run_row(run, now=self.desk.clock.now()) for run in finished], attempt)
+            self.append(rows, fence)
+            reach("cycle.recorded")
+            settled: list[str] = []
+            for run, row in zip(finished, rows, strict=True):
+                follow = partial(self._follow, row, retry=run.result is not None and run.result.retry)
+                if attempt(row.name, follow) is not Ended.LATER:
+                    settled.append(row.run_id)
+            self.queue.forget(settled)
+            reach("cycle.forgotten")
+            recorded.extend(rows)
+            if len(settled) < len(rows):
+                break
+        return tuple(recorded)
+
+    def append(self, rows: Iterable[RunRow], fence: Fence) -> None:
+        """Append rows to `lakewarden.runs` and remember them."""
+        kept = tuple(rows)
+        names = sorted({row.action.value for row in kept})
+        because = f"{count_of(len(kept), 'finished run')} ({', '.join(names)})"
+        self.memory.recorded(kept, self.store.append(RUNS, kept, fence=fence, because=because))
+
+    def _follow(self, row: RunRow, *, retry: bool) -> None:
+        self.metrics.count_run(row.action, row.outcome)
+        done = row.outcome in (Outcome.SUCCEEDED, Outcome.SKIPPED)
+        try:
+            if row.action is Action.CONVERT and done:
+                converted(self.desk, row.table_id)
+            elif row.action is Action.CONVERT and not retry:
+                conversion_failed(self.desk, row.table_id, row.message or row.outcome)
+            elif row.action is Action.PROPERTIES and row.requires_version is None and done and not retry:
+                given_back(self.desk, row.table_id, row.message or row.outcome)
+            elif row.action is Action.PURGE and row.outcome is Outcome.SUCCEEDED:
+                purged(self.desk, row.table_id, actor=DAEMON)
+        except NotFoundError:
+            pass  # its row is gone: there is nothing left to settle
+        self._tell(row, retry=retry)
+
+    def _tell(self, row: RunRow, *, retry: bool) -> None:
+        if row.error_class == "ConsentError":
+            kind = EventKind.CONSENT_NEEDED
+        elif row.outcome in (Outcome.FAILED, Outcome.ABANDONED) and not retry:
+            kind = EventKind.RUN_FAILED
+        else:
+            return
+        known = self.memory.row(row.table_id)
+        self.notifier.tell(
+            Event(
+                kind=kind,
+                table_id=row.table_id,
+                name=row.name,
+                owner=known.owner if known is not None else None,
+                message=f"{row.action} of {row.name}: {row.message or row.outcome}",
+                at=row.finished_at,
+                run_id=row.run_id,
+            )
+        )

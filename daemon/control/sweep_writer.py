@@ -1,0 +1,131 @@
+"""What a sweep found, written down: at most one commit per system table, in an order that survives a crash.
+
+A row's state, a schema version and lineage come before the health that says "seen": after a crash in between, the next sweep
+looks again and writes what is missing.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from lakewarden.catalog.clock import Clock
+from lakewarden.catalog.model.rows import Action, Finding, HealthRow, Outcome, RunRow, TableRow, TableState
+from lakewarden.catalog.system.codec import codec
+from lakewarden.catalog.system.port import HEALTH, LINEAGE, SCHEMAS, TABLES, Fence, Rows, SystemStore
+from lakewarden.catalog.units import count_of
+from lakewarden.catalog.validation.reverted_reads import READS_UNDONE
+from lakewarden.daemon.fleet.cache import Memory
+from lakewarden.daemon.fleet.observer import Look, settled
+from lakewarden.daemon.telemetry.log import get_log
+from lakewarden.daemon.telemetry.webhook import Event, EventKind, Notifier
+
+__all__ = ["Writer"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Writer:
+    """Writes looks. Every edit is a compare-and-set on the rows as they are by then."""
+
+    store: SystemStore
+    memory: Memory
+    notifier: Notifier
+    clock: Clock
+
+    def write(self, looks: Sequence[Look], recorded: Iterable[RunRow], fence: Fence) -> int:
+        """Write what changed. Returns the number of tables whose health did."""
+        because = f"sweep: {count_of(len(looks), 'table')} looked at"
+        self._write_rows(looks, fence, because)
+        schemas = [look.schema for look in looks if look.schema is not None]
+        if schemas:
+            version = self.store.append(SCHEMAS, schemas, fence=fence, because=because)
+            self.memory.wrote_schemas((row.table_id for row in schemas), version)
+        lineage = [row for look in looks for row in look.lineage]
+        if lineage:
+            version = self.store.append(LINEAGE, lineage, fence=fence, because=because)
+            self.memory.wrote_lineage(lineage, version)
+        health = list(self._health({look.table_id: look for look in looks}, recorded))
+        late = list(_late(looks, self.memory))
+        if health:
+            done = self.store.edit(HEALTH, lambda _: health, fence=fence, because=because)
+            self.memory.wrote_health(done)
+        for look, finding in late:
+            self._tell_late(look, finding)
+        return len(health)
+
+    def prove(self, look: Look) -> None:
+        """Raise whatever writing this look would raise because of what is in it; nothing is written."""
+        row = self.memory.row(look.table_id)
+        if row is not None:
+            codec(TABLES).encode([settled(row, look, self.clock.now())])
+        codec(SCHEMAS).encode([] if look.schema is None else [look.schema])
+        codec(LINEAGE).encode(look.lineage)
+        codec(HEALTH).encode([] if look.health is None else [look.health])
+
+    def _write_rows(self, looks: Sequence[Look], fence: Fence, because: str) -> None:
+        now = self.clock.now()
+        before = {look.table_id: self.memory.row(look.table_id) for look in looks}
+        changing = [look for look in looks if _changes(before[look.table_id], look, now)]
+        if not changing:
+            return
+
+        def settle(rows: Rows[TableRow]) -> Iterable[TableRow]:
+            held = ((rows.get(look.table_id), look) for look in changing)
+            return [settled(row, look, now) for row, look in held if row is not None]
+
+        done = self.store.edit(TABLES, settle, fence=fence, because=because)
+        self.memory.wrote_tables(done)
+        for row in done.rows:
+            self._tell(before.get(row.table_id), row)
+
+    def _health(self, looks: Mapping[str, Look], recorded: Iterable[RunRow]) -> Iterator[HealthRow]:
+        """Changed health. When statistics were refreshed no log tells: that comes from the recorded runs."""
+        refreshed = {
+            row.table_id: row.finished_at
+            for row in recorded
+            if row.action is Action.STATISTICS and row.outcome is Outcome.SUCCEEDED
+        }
+        for table_id in {**looks, **refreshed}:
+            look = looks.get(table_id)
+            health = look.health if look is not None else None
+            if table_id in refreshed:
+                known = health or self.memory.health(table_id)
+                health = replace(known, last_statistics_at=refreshed[table_id]) if known is not None else None
+            if health is not None:
+                yield health
+
+    def _tell_late(self, look: Look, finding: Finding) -> None:
+        """Say so when a table holds what was made from versions that were taken back."""
+        row = self.memory.row(look.table_id)
+        if row is None:
+            return
+        get_log("sweep").warning("reads what was undone", table=row.name, because=finding.message)
+        self._announce(EventKind.READS_UNDONE, row, f"{row.name}: {finding.message}", look.at)
+
+    def _tell(self, before: TableRow | None, row: TableRow) -> None:
+        """Say so when a table has just been quarantined."""
+        if row.state is not TableState.QUARANTINED or (before is not None and before.state is row.state):
+            return
+        get_log("sweep").warning("quarantined", table=row.name, because=row.state_reason)
+        message = f"{row.name} is quarantined: {row.state_reason}"
+        self._announce(EventKind.QUARANTINED, row, message, row.updated_at)
+
+    def _announce(self, kind: EventKind, row: TableRow, message: str, at: datetime) -> None:
+        self.notifier.tell(
+            Event(kind=kind, table_id=row.table_id, name=row.name, owner=row.owner, message=message, at=at)
+        )
+
+
+def _late(looks: Iterable[Look], memory: Memory) -> Iterator[tuple[Look, Finding]]:
+    """Findings of late taint that say something new, on tables that no rollback is at work on."""
+    for look in looks:
+        if memory.rollback_of(look.table_id) is not None:
+            continue
+        before = memory.health(look.table_id)
+        known = {one.message for one in before.findings} if before is not None else set()
+        for finding in look.findings:
+            if finding.check == READS_UNDONE and finding.message not in known:
+                yield look, finding
+
+
+def _changes(row: TableRow | None, look: Look, now: datetime) -> bool:
+    return row is not None and settled(row, look, now) != row

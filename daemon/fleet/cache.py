@@ -1,0 +1,349 @@
+"""What the daemon keeps in mind between sweeps: rows of the system tables, read again only when their version moved.
+
+Nothing here is truth: a daemon without memory reads it all again. Our own commits are folded in as they are made, so a
+fleet that does not change costs one look at each system table's log per sweep.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from datetime import timedelta
+from itertools import chain
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakewarden.catalog.clock import Clock
+from lakewarden.catalog.lineage.edges import NOT_KNOWN, NOTHING
+from lakewarden.catalog.lineage.inherited_retention import LongerPromise, longer_promises
+from lakewarden.catalog.lineage.restores import RESTORE_OPERATIONS, restores_of
+from lakewarden.catalog.lineage.unrecorded import Recorded, recorded_upto
+from lakewarden.catalog.model.arrow_columns import distinct_pairs, highest_of_pairs, in_order
+from lakewarden.catalog.model.rollbacks import Hold, holds, rollbacks_of
+from lakewarden.catalog.model.rows import (
+    Action,
+    Confidence,
+    HealthRow,
+    LineageRow,
+    PolicySettings,
+    RowKind,
+    RunRow,
+    Source,
+    TableRow,
+    TableState,
+)
+from lakewarden.catalog.policy.effective import DownstreamPromise, EffectivePolicy
+from lakewarden.catalog.policy.original_properties import is_leaving
+from lakewarden.catalog.policy.scopes import Governed, govern, scope_names, scopes_by_name
+from lakewarden.catalog.registry.service import GONE
+from lakewarden.catalog.state.port import Run
+from lakewarden.catalog.system.codec import codec
+from lakewarden.catalog.system.port import (
+    HEALTH,
+    LINEAGE,
+    ROLLBACKS,
+    RUNS,
+    SCHEMAS,
+    TABLES,
+    Committed,
+    Rows,
+    SystemStore,
+)
+from lakewarden.daemon.fleet.reverted_ranges import Undoings
+from lakewarden.jobs.planning.world import Budget, Past, TableView, World, remember
+
+__all__ = ["Memory"]
+
+_RUNS_WINDOW: Final = timedelta(days=60)
+"""Runs older than this decide nothing any more: no interval in the rules is longer."""
+_RUN_COLUMNS: Final = (
+    "run_id", "table_id", "name", "action", "because", "requires_version", "outcome", "error_class", "message",
+    "predicted_bytes", "payload", "queued_at", "started_at", "finished_at",
+)  # fmt: skip
+_LINEAGE_COLUMNS: Final = (
+    "output_id", "output_version", "output_format_id", "input_id", "confidence", "operation",
+)  # fmt: skip
+_BATCH: Final = 5_000
+
+
+class Memory:
+    """Tables under their scopes, their health, what their runs came to, and which have a schema on record; `undoings` is
+    what was taken back of them."""
+
+    def __init__(self, store: SystemStore, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+        self._rows: dict[str, TableRow] = {}
+        self._governed: dict[str, Governed] = {}
+        self._health: dict[str, HealthRow] = {}
+        self._past: defaultdict[str, dict[Action, Past]] = defaultdict(dict)
+        self._with_schema: set[str] = set()
+        self._recorded: dict[str, dict[str | None, int]] = {}
+        self._derivations: set[tuple[str, str]] = set()
+        self._held: Mapping[str, LongerPromise] = {}
+        self._promises_stale = False
+        self._downstream: defaultdict[str, set[str]] = defaultdict(set)
+        self._holds: Mapping[str, Hold] = {}
+        self.undoings = Undoings()
+        self._versions: dict[str, int] = {}
+        self._by_name: dict[str, str] = {}
+        self._by_location: dict[str, str] = {}
+        self._locations: tuple[str, ...] = ()
+        self._policies: dict[tuple[Source, PolicySettings, tuple[str, ...]], EffectivePolicy] = {}
+
+    def refresh(self) -> None:
+        """Read again what others have written. Raises `UnavailableError` when the storage does not answer."""
+        tables = self._store.rows(TABLES)
+        if self._moved(TABLES.name, tables.version):
+            self._forget_tables()
+            self._take(tables.all())
+        health = self._store.rows(HEALTH)
+        if self._moved(HEALTH.name, health.version):
+            self._health = {row.table_id: row for row in health.all()}
+        schemas = self._store.rows(SCHEMAS)
+        if self._moved(SCHEMAS.name, schemas.version):
+            self._with_schema = set(schemas.arrow(["table_id"]).column(0).to_pylist())
+        lineage = self._store.rows(LINEAGE)
+        if self._moved(LINEAGE.name, lineage.version):
+            self._take_lineage(lineage)
+        rollbacks = self._store.rows(ROLLBACKS)
+        if self._moved(ROLLBACKS.name, rollbacks.version):
+            journal = rollbacks_of(rollbacks.all())
+            self._holds = holds(journal)
+            self.undoings.take_rollbacks(journal)
+        self.undoings.settle(self._rows, self._derivations)
+        runs = self._store.rows(RUNS)
+        if self._moved(RUNS.name, runs.version):
+            self._past.clear()
+            self.remember_runs(self._recent_runs(runs.arrow(_RUN_COLUMNS)))
+        self._hold_for_downstream()
+
+    def governed(self) -> Mapping[str, Governed]:
+        """Every managed table that is not gone, by `table_id`, under its scopes."""
+        return self._governed
+
+    def row(self, table_id: str) -> TableRow | None:
+        """One row of `lakewarden.tables`, gone ones and scopes included."""
+        return self._rows.get(table_id)
+
+    def health(self, table_id: str) -> HealthRow | None:
+        """The last health on record."""
+        return self._health.get(table_id)
+
+    def healths(self) -> Iterable[HealthRow]:
+        """All health on record."""
+        return self._health.values()
+
+    def has_schema(self, table_id: str) -> bool:
+        """Whether `lakewarden.schemas` knows any version of the table."""
+        return table_id in self._with_schema
+
+    def lineage_of(self, table_id: str) -> Recorded:
+        """What `lakewarden.lineage` has rows for of the table, by UUID."""
+        return self._recorded.get(table_id, {})
+
+    def lineage_upto(self, table_id: str) -> int | None:
+        """The newest version of the table, as it is known now, whose commit `lakewarden.lineage` has rows for."""
+        row = self._rows.get(table_id)
+        last = row.format_ids[-1] if row is not None and row.format_ids else None
+        return recorded_upto(self.lineage_of(table_id), last)
+
+    def find(self, subject: str) -> str | None:
+        """The `table_id` of a live table called so, or at that canonical location."""
+        return self._by_name.get(subject) or self._by_location.get(subject)
+
+    def rollback_of(self, table_id: str) -> Hold | None:
+        """The rollback that holds a table, if one does."""
+        return self._holds.get(table_id)
+
+    def downstream(self) -> Mapping[str, AbstractSet[str]]:
+        """By `table_id`, the tables that read it, or declare to depend on it."""
+        return self._downstream
+
+    def locations(self) -> tuple[str, ...]:
+        """Locations of all managed tables, dropped ones included, sorted: nobody may vacuum across them."""
+        return self._locations
+
+    def wrote_tables(self, done: Committed[TableRow]) -> None:
+        """Fold in our own edit of `lakewarden.tables`."""
+        if not done.rows or self._skipped(TABLES.name, done.version):
+            return
+        self._take(done.rows)
+        self._hold_for_downstream()
+
+    def wrote_health(self, done: Committed[HealthRow]) -> None:
+        """Fold in our own edit of `lakewarden.health`."""
+        if done.rows and not self._skipped(HEALTH.name, done.version):
+            self._health.update({row.table_id: row for row in done.rows})
+
+    def recorded(self, runs: Iterable[RunRow], version: int) -> None:
+        """Fold in runs that we have just appended to `lakewarden.runs`."""
+        if not self._skipped(RUNS.name, version):
+            self.remember_runs(runs)
+
+    def wrote_schemas(self, table_ids: Iterable[str], version: int) -> None:
+        """Fold in schema versions that we have just appended."""
+        if not self._skipped(SCHEMAS.name, version):
+            self._with_schema.update(table_ids)
+
+    def wrote_lineage(self, rows: Iterable[LineageRow], version: int) -> None:
+        """Fold in lineage that we have just appended, in the order of versions."""
+        kept = tuple(rows)
+        if not self._skipped(LINEAGE.name, version):
+            for row in kept:
+                upto = self._recorded.setdefault(row.output_id, {})
+                upto[row.output_format_id] = max(row.output_version, upto.get(row.output_format_id, -1))
+                self._derive(row.input_id, row.output_id)
+            self.undoings.add_restores(restores_of(kept))
+            self.undoings.settle(self._rows, self._derivations)
+            self._hold_for_downstream()
+
+    def learned(self, rows: Iterable[LineageRow], version: int) -> None:
+        """Fold in what has turned out about versions that are on record already."""
+        if not self._skipped(LINEAGE.name, version):
+            for row in rows:
+                self._derive(row.input_id, row.output_id)
+            self._hold_for_downstream()
+
+    def remember_runs(self, runs: Iterable[RunRow]) -> None:
+        """Fold finished runs into what is known of each table's past."""
+        for run in runs:
+            past = self._past[run.table_id]
+            known = remember(past.get(run.action), run)
+            if known is not None:
+                past[run.action] = known
+
+    def world(self, unfinished: Iterable[Run], budget: Budget, *, has_metastore: bool) -> World:
+        """What the planner sees."""
+        busy = {run.request.table_id: run for run in unfinished}
+        views = tuple(
+            TableView(
+                governed=one,
+                health=self._health.get(table_id),
+                past=self._past.get(table_id, {}),
+                unfinished=busy.get(table_id),
+                rollback=self._holds.get(table_id),
+                taken_back=tuple((one.first, one.last) for one in self.undoings.ranges.get(table_id, ())),
+            )
+            for table_id, one in self._governed.items()
+        )
+        return World(
+            tables=views,
+            locations=self.locations(),
+            unfinished=len(busy),
+            budget=budget,
+            has_metastore=has_metastore,
+        )
+
+    def _take_lineage(self, lineage: Rows[LineageRow]) -> None:
+        rows = lineage.arrow(_LINEAGE_COLUMNS)
+        # What a session saw its plan read it writes down at once; the commit itself may not have been seen yet.
+        harvested = rows.filter(pc.not_equal(rows["confidence"], Confidence.PLAN.value))
+        self._recorded = highest_of_pairs(
+            harvested["output_id"], harvested["output_format_id"], harvested["output_version"]
+        )
+        kinds = set(pc.unique(rows["operation"]).to_pylist())
+        restores = (lineage.find(operation=one) for one in RESTORE_OPERATIONS if one in kinds)
+        self.undoings.take_restores(restores_of(chain.from_iterable(restores)))
+        self._derivations.clear()
+        for source, target in distinct_pairs(rows["input_id"], rows["output_id"]):
+            self._derive(source, target)
+
+    def _derive(self, source: str, target: str) -> None:
+        if source not in (target, NOTHING, NOT_KNOWN) and (source, target) not in self._derivations:
+            self._derivations.add((source, target))
+            self.undoings.derived(source, target)
+            self._promises_stale = True
+
+    def _hold_for_downstream(self) -> None:
+        """Know what is derived from what, and let tables keep what tables derived from them promise. Costs nothing while
+        no table or derivation changed."""
+        if not self._promises_stale:
+            return
+        self._promises_stale = False
+        own = {
+            table_id: one.policy.settings.rollback_promise_seconds or 0
+            for table_id, one in self._governed.items()
+        }
+        declared = {
+            (one.upstream, table_id)
+            for table_id, governed in self._governed.items()
+            for one in governed.row.dependencies
+        }
+        # What was read before somebody managed it is on record by its place.
+        pairs = {
+            (self._by_location.get(source, source), target) for source, target in self._derivations | declared
+        }
+        self._downstream = defaultdict(set)
+        for source, target in pairs:
+            self._downstream[source].add(target)
+        before, self._held = self._held, longer_promises(own, pairs)
+        for table_id in {*before, *self._held} & self._governed.keys():
+            governed, promise = self._governed[table_id], self._held.get(table_id)
+            downstream = None
+            if promise is not None:
+                name = self._rows[promise.table_id].name
+                downstream = DownstreamPromise(seconds=promise.seconds, name=name)
+            policy = replace(governed.policy, downstream=downstream)
+            self._governed[table_id] = replace(governed, policy=policy)
+
+    def _moved(self, table: str, version: int) -> bool:
+        moved = self._versions.get(table) != version
+        self._versions[table] = version
+        return moved
+
+    def _skipped(self, table: str, version: int) -> bool:
+        """Whether somebody else committed between what we know and our own commit: then `refresh` reads it all."""
+        if version == self._versions.get(table, -2) + 1:
+            self._versions[table] = version
+            return False
+        return version != self._versions.get(table)
+
+    def _forget_tables(self) -> None:
+        for kept in (self._rows, self._governed, self._by_name, self._by_location, self._policies):
+            kept.clear()
+
+    def _take(self, rows: Iterable[TableRow]) -> None:
+        """Govern rows that are new or changed; all of them when a scope is among them."""
+        changed = list(rows)
+        self._promises_stale = self._promises_stale or bool(changed)
+        self._rows.update({row.table_id: row for row in changed})
+        if any(row.kind is RowKind.SCOPE for row in changed):
+            changed = list(self._rows.values())
+        scopes = scopes_by_name(self._rows.values())
+        for row in changed:
+            if row.kind is RowKind.TABLE:
+                self._place(row, scopes)
+        self._locations = tuple(
+            sorted(row.location for row in self._rows.values() if row.location is not None)
+        )
+
+    def _place(self, row: TableRow, scopes: Mapping[str, TableRow]) -> None:
+        before = self._governed.pop(row.table_id, None)
+        if before is not None:
+            for known, key in (
+                (self._by_name, before.row.name),
+                (self._by_location, before.row.location or ""),
+            ):
+                if known.get(key) == row.table_id:  # else it is another table's by now
+                    del known[key]
+        if row.state in GONE and row.state is not TableState.PURGING and not is_leaving(row):
+            return
+        governed = govern(row, scopes)
+        # Most tables of a namespace share one merged policy: keep it once.
+        shared = self._policies.setdefault((row.source, row.policy, scope_names(row.name)), governed.policy)
+        if shared.settings == governed.policy.settings:
+            governed = replace(governed, policy=shared)
+        self._governed[row.table_id] = governed
+        if is_leaving(row):
+            return  # its name and place may be another table's by now
+        self._by_name[row.name] = row.table_id
+        if row.location is not None:
+            self._by_location[row.location] = row.table_id
+
+    def _recent_runs(self, table: pa.Table) -> Iterator[RunRow]:
+        since = self._clock.now() - _RUNS_WINDOW
+        recent = in_order(table.filter(pc.greater_equal(table["finished_at"], since)), "finished_at")
+        for start in range(0, recent.num_rows, _BATCH):
+            yield from codec(RUNS).decode(recent.slice(start, _BATCH))

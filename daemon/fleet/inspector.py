@@ -1,0 +1,102 @@
+"""Validation with this installation's readers, metastore and storage: the sweep's and the registry's inspector."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from lakewarden.catalog.clock import Clock
+from lakewarden.catalog.errors import UnavailableError
+from lakewarden.catalog.formats.port import LogProblem, Observation, TableReader
+from lakewarden.catalog.metastore.port import Metastore
+from lakewarden.catalog.model.rows import Finding, HealthRow, TableFormat, TableRow
+from lakewarden.catalog.policy.effective import EffectivePolicy
+from lakewarden.catalog.policy.scopes import Governed
+from lakewarden.catalog.storage.file_store import StorageOptions
+from lakewarden.catalog.system.port import TABLES, SystemStore
+from lakewarden.catalog.validation.context import Subject
+from lakewarden.catalog.validation.daily import daily_findings
+from lakewarden.catalog.validation.metastore import Answer, Known, Silent, Unknown
+from lakewarden.catalog.validation.nesting import Neighbours
+from lakewarden.catalog.validation.on_change import gone_findings, on_change_findings
+
+__all__ = ["Inspection"]
+
+
+@dataclass(kw_only=True, slots=True)
+class Inspection:
+    """Runs the checks of each tier. `metastore` is called for when a table is judged: None where none is configured;
+    one that does not answer leaves its earlier findings standing."""
+
+    clock: Clock
+    store: SystemStore
+    readers: tuple[TableReader, ...]
+    metastore: Callable[[], Metastore | None]
+    storage: Callable[[str], StorageOptions]
+    _neighbours: tuple[int, Neighbours] | None = field(default=None, init=False)
+
+    def on_register(
+        self, row: TableRow, policy: EffectivePolicy, seen: Observation | LogProblem
+    ) -> tuple[Finding, ...]:
+        """Findings of every check for a table that comes under management: nothing is known of it yet."""
+        return self.daily(
+            Governed(row=row, policy=policy, changed_at=row.updated_at), seen, None, self.clock.now()
+        )
+
+    def gone(self, governed: Governed, before: HealthRow | None, now: datetime) -> tuple[Finding, ...]:
+        """Its log is not there."""
+        location = governed.row.location
+        lost = LogProblem(check="exists", message=f"There is no table at {location} any more.")
+        return gone_findings(_subject(governed, lost, before, now))
+
+    def dropped(self, governed: Governed) -> str | None:
+        """A table that is gone counts as dropped once the metastore does not know it either."""
+        if self.metastore() is None or not isinstance(self._answer(governed.row), Unknown):
+            return None
+        return "dropped by its users: neither its files nor its metastore entry are left"
+
+    def changed(
+        self, governed: Governed, seen: Observation | LogProblem, before: HealthRow | None, now: datetime
+    ) -> tuple[Finding, ...]:
+        """On-change checks, with the daily ones' last findings."""
+        return on_change_findings(_subject(governed, seen, before, now), self._answer(governed.row))
+
+    def daily(
+        self, governed: Governed, seen: Observation | LogProblem, before: HealthRow | None, now: datetime
+    ) -> tuple[Finding, ...]:
+        """All checks. Raises `UnavailableError` while the table's storage does not answer."""
+        row = governed.row
+        return daily_findings(
+            _subject(governed, seen, before, now),
+            self._answer(row),
+            reader=self._reader(row),
+            options=self.storage(row.location or ""),
+            neighbours=self._around(),
+        )
+
+    def _answer(self, row: TableRow) -> Answer:
+        metastore = self.metastore()
+        database, dot, table = row.name.partition(".")
+        if metastore is None or not dot:
+            return Unknown()
+        try:
+            entry = metastore.get(database, table)
+            return Unknown() if entry is None else Known(entry=entry, strict=metastore.strict_columns())
+        except UnavailableError:
+            return Silent()
+
+    def _reader(self, row: TableRow) -> TableReader:
+        wanted = row.format or TableFormat.DELTA
+        return next(reader for reader in self.readers if reader.format is wanted)
+
+    def _around(self) -> Neighbours:
+        """All managed tables by place; made again only when `lakewarden.tables` moved."""
+        rows = self.store.rows(TABLES)
+        if self._neighbours is None or self._neighbours[0] != rows.version:
+            self._neighbours = (rows.version, Neighbours.of(rows.all()))
+        return self._neighbours[1]
+
+
+def _subject(
+    governed: Governed, seen: Observation | LogProblem, before: HealthRow | None, now: datetime
+) -> Subject:
+    return Subject(row=governed.row, policy=governed.policy, seen=seen, before=before, now=now)

@@ -1,0 +1,397 @@
+"""Looking at tables without Spark: which have moved, what their logs say now, what that makes of their rows.
+
+A table that did not move costs one look for the next version. Only what changed is written: a look that finds the same
+as before leaves no trace, so that idle sweeps make no commit.
+"""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Final, Protocol
+
+from lakewarden.catalog.clock import Clock
+from lakewarden.catalog.errors import UnreadableError
+from lakewarden.catalog.formats.files_elsewhere import with_reach
+from lakewarden.catalog.formats.port import LogProblem, Observation, ProbeResult, TableReader
+from lakewarden.catalog.lineage.recording import NO_STREAMS, rows_from
+from lakewarden.catalog.lineage.reverted_reads import undone_reads
+from lakewarden.catalog.lineage.stream_batches import StreamHarvest
+from lakewarden.catalog.lineage.unrecorded import Recorded, unrecorded
+from lakewarden.catalog.model.rollbacks import Undone
+from lakewarden.catalog.model.rows import (
+    Finding,
+    HealthRow,
+    LineageRow,
+    SchemaRow,
+    Severity,
+    Source,
+    TableFormat,
+    TableRow,
+    TableState,
+)
+from lakewarden.catalog.observation.health import health_of, schema_hash, with_verdict
+from lakewarden.catalog.observation.schemas import next_schema
+from lakewarden.catalog.policy.property_requests import has_new_requests, record_requests
+from lakewarden.catalog.policy.scopes import Governed
+from lakewarden.catalog.system.port import LINEAGE, SCHEMAS, SYSTEM_TABLES, SystemStore
+from lakewarden.catalog.validation.checks import Tier
+from lakewarden.catalog.validation.context import Subject
+from lakewarden.catalog.validation.reverted_reads import READS_UNDONE, undone_findings
+
+__all__ = ["BY", "Inspector", "Look", "Observer", "OnRecord", "settled"]
+
+SELF_STRIDE: Final = 20
+"""Commits after which a system table is looked at again. Every sweep that changes anything writes to some of them: to
+look each time would make each sweep the cause of the next one's commit."""
+BY: Final = "lakewarden"
+"""Who changed a row, where the sweep did."""
+_EXISTS: Final = "exists"
+_JUDGED: Final = "judged"
+_REQUESTS: Final = "policy_requests"
+_REMEMBERED: Final = 200
+"""Observations kept for reading only what came after; the least recently used goes."""
+
+
+class Inspector(Protocol):
+    """Validation, with whatever it has to ask for (metastore entries, files)."""
+
+    def gone(self, governed: Governed, before: HealthRow | None, now: datetime) -> tuple[Finding, ...]:
+        """Findings for a table whose log is not there."""
+
+    def dropped(self, governed: Governed) -> str | None:
+        """Why a table that is gone counts as dropped by its users; None if that cannot be said."""
+
+    def changed(
+        self, governed: Governed, seen: Observation | LogProblem, before: HealthRow | None, now: datetime
+    ) -> tuple[Finding, ...]:
+        """The checks that run whenever a table changed, with the findings of the daily ones still standing."""
+
+    def daily(
+        self, governed: Governed, seen: Observation | LogProblem, before: HealthRow | None, now: datetime
+    ) -> tuple[Finding, ...]:
+        """All checks, the dear ones too."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Look:
+    """What looking at one table came to. `health` is new health to write (None: as before), `schema` a new schema
+    version, `lineage` the rows of versions that had none; `seen` is None where the table is gone or could not be judged, and `dropped` then says why it counts as dropped, not as lost;
+    `rewound`: it was restored since the last look."""
+
+    table_id: str
+    at: datetime
+    findings: tuple[Finding, ...]
+    seen: Observation | LogProblem | None
+    health: HealthRow | None
+    schema: SchemaRow | None = None
+    lineage: tuple[LineageRow, ...] = ()
+    rewound: bool = False
+    dropped: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OnRecord:
+    """What the system tables know of a table: whether any schema version, and lineage up to which version by UUID; what was
+    taken back of all tables, and whether versions on record read any of those tables."""
+
+    schema: bool
+    lineage: Recorded = field(default_factory=dict)
+    undone: Mapping[str, tuple[Undone, ...]] = field(default_factory=dict)
+    may_hold_undone: bool = False
+
+    @property
+    def complete(self) -> bool:
+        """Whether it has both."""
+        return self.schema and bool(self.lineage)
+
+    def has_lineage_of(self, seen: Observation) -> bool:
+        """Whether this very version is on record: not one of the same number of another log."""
+        known = self.lineage
+        return known.get(seen.format_id if seen.format_id in known else None) == seen.version
+
+
+class Observer:
+    """Looks at one table at a time and remembers when it did. Nothing is written here."""
+
+    def __init__(
+        self,
+        *,
+        readers: tuple[TableReader, ...],
+        inspector: Inspector,
+        store: SystemStore,
+        clock: Clock,
+        checks_every: timedelta,
+        streams: StreamHarvest | None = None,
+    ) -> None:
+        self._streams = streams
+        self._readers: Mapping[TableFormat, TableReader] = {reader.format: reader for reader in readers}
+        self._inspector, self._store, self._clock, self._checks_every = inspector, store, clock, checks_every
+        self._observations: OrderedDict[str, Observation] = OrderedDict()
+        self._looked_at: dict[str, datetime] = {}
+        self._failed: dict[str, ProbeResult] = {}
+
+    def wants_checks(self, before: HealthRow | None) -> bool:
+        """Whether the daily checks of a table are due."""
+        checked = before.checked_at if before is not None else None
+        return checked is None or self._clock.now() - checked >= self._checks_every
+
+    def look(
+        self, governed: Governed, before: HealthRow | None, *, must: bool, checks: bool, on_record: OnRecord
+    ) -> Look | None:
+        """Look at one table; None if it did not move and nothing asks for more.
+
+        `must`: look even so (a hint, a finished run). `checks`: run the daily checks as well. Raises
+        `UnavailableError` when its storage does not answer: nothing is concluded from that.
+        """
+        row, now = governed.row, self._clock.now()
+        reader, location = self._readers[row.format or TableFormat.DELTA], row.location or ""
+        probe = reader.probe(location, seen=before.version if before is not None else None)
+        was_gone = before is not None and _is_gone(before)
+        if not probe.exists:
+            return self._gone(governed, before, now) if must or checks or not was_gone else None
+        moved = self._self_moved(row, before) if row.source is Source.SELF else self._moved(row, probe)
+        unjudged = before is not None and any(one.check == _JUDGED for one in before.findings)
+        if not (
+            must or checks or moved or was_gone or unjudged or self._never_judged(governed, before, on_record)
+        ):
+            return None
+        seen = self._read(row.table_id, reader, location)
+        if isinstance(seen, LogProblem):
+            self._failed[row.table_id] = probe
+        judge = self._inspector.daily if checks else self._inspector.changed
+        rewound = self._rewound(row, seen, before, reader)
+        lineage = self._lineage(row, seen, reader, on_record, now)
+        findings = (
+            *judge(governed, seen, before, now),
+            *_requests(row, seen, before, now, rewound=rewound),
+            *self._undone(
+                Subject(row=row, policy=governed.policy, seen=seen, before=before, now=now),
+                lineage,
+                on_record,
+            ),
+        )
+        health = health_of(row, governed.policy, seen, findings, now=now, before=before)
+        if checks:
+            health = replace(health, checked_at=now)
+        self._looked_at[row.table_id] = now
+        return Look(
+            table_id=row.table_id,
+            at=now,
+            findings=findings,
+            seen=seen,
+            health=health if checks or _is_news(health, before, governed) else None,
+            schema=self._schema(row, seen, before, has_schema=on_record.schema),
+            lineage=lineage,
+            rewound=rewound,
+        )
+
+    def forget(self, table_id: str) -> None:
+        """Read this table's log from scratch next time."""
+        self._observations.pop(table_id, None)
+
+    def unjudged(self, governed: Governed, before: HealthRow | None, problem: str) -> Look:
+        """What is said of a table whose look ended in what nobody foresaw: it is quarantined until one gets through."""
+        row, now = governed.row, self._clock.now()
+        self.forget(row.table_id)
+        self._looked_at[row.table_id] = now
+        lost = LogProblem(check=_JUDGED, message=problem)
+        subject = Subject(row=row, policy=governed.policy, seen=lost, before=before, now=now)
+        findings = (subject.say(_JUDGED, "unforeseen", problem=problem), *subject.standing(tier=Tier.DAILY))
+        base = before or HealthRow(table_id=row.table_id, name=row.name, observed_at=now)
+        health = replace(base, name=row.name, findings=findings, observed_at=now)
+        return Look(
+            table_id=row.table_id,
+            at=now,
+            findings=findings,
+            seen=None,
+            health=None if _same(health, before) else health,
+        )
+
+    def _gone(self, governed: Governed, before: HealthRow | None, now: datetime) -> Look:
+        row = governed.row
+        self.forget(row.table_id)
+        self._looked_at[row.table_id] = now
+        findings = self._inspector.gone(governed, before, now)
+        base = before or HealthRow(table_id=row.table_id, name=row.name, observed_at=now)
+        health = replace(base, name=row.name, findings=findings, observed_at=now)
+        return Look(
+            table_id=row.table_id,
+            at=now,
+            findings=findings,
+            seen=None,
+            health=None if _same(health, before) else health,
+            dropped=self._inspector.dropped(governed),
+        )
+
+    def _read(self, table_id: str, reader: TableReader, location: str) -> Observation | LogProblem:
+        try:
+            seen = reader.observe(location, since=self._observations.get(table_id))
+        except UnreadableError as error:
+            seen = LogProblem(check="log_readable", message=str(error))
+        if isinstance(seen, Observation):
+            self._observations[table_id] = seen
+            self._observations.move_to_end(table_id)
+            if len(self._observations) > _REMEMBERED:
+                self._observations.popitem(last=False)
+        else:
+            self.forget(table_id)
+        return seen
+
+    def _never_judged(self, governed: Governed, before: HealthRow | None, on_record: OnRecord) -> bool:
+        """Whether the table was never judged by its row as it is now (policy, name, location) and the policies of its
+        scopes, or its schema or its lineage is not on record, or it was taken for late taint by an earlier process: that
+        may have been lifted since. Looks of this process that left no trace count."""
+        row = governed.row
+        looked = self._looked_at.get(row.table_id)
+        if before is None or (looked is None and not on_record.complete and row.source is not Source.SELF):
+            return True
+        if looked is None and any(one.check == READS_UNDONE for one in before.findings):
+            return True
+        return governed.changed_at > (max(looked, before.observed_at) if looked else before.observed_at)
+
+    def _moved(self, row: TableRow, probe: ProbeResult) -> bool:
+        """Whether the table moved. One that could not be read moved only if it looks different from then: a broken
+        log is not read again by every sweep."""
+        failed = self._failed.pop(row.table_id, None)
+        if failed is not None and probe == failed:
+            self._failed[row.table_id] = failed
+            return False
+        unseen = row.state is TableState.QUARANTINED and row.table_id not in self._looked_at
+        return probe.moved or failed is not None or unseen
+
+    def _self_moved(self, row: TableRow, before: HealthRow | None) -> bool:
+        if before is None or before.version is None:
+            return True
+        table = next(one for one in SYSTEM_TABLES if self._store.location(one) == row.location)
+        return self._store.rows(table).version - before.version >= SELF_STRIDE
+
+    def _schema(
+        self, row: TableRow, seen: Observation | LogProblem, before: HealthRow | None, *, has_schema: bool
+    ) -> SchemaRow | None:
+        if isinstance(seen, LogProblem) or row.source is Source.SELF:
+            return None  # the schemas of system tables are versioned with lakewarden itself
+        unchanged = before is not None and before.schema_hash == schema_hash(seen.schema)
+        if unchanged and has_schema:
+            return None
+        return next_schema(row.table_id, seen, self._store.rows(SCHEMAS).find(table_id=row.table_id))
+
+    def _lineage(
+        self,
+        row: TableRow,
+        seen: Observation | LogProblem,
+        reader: TableReader,
+        on_record: OnRecord,
+        now: datetime,
+    ) -> tuple[LineageRow, ...]:
+        if isinstance(seen, LogProblem) or row.source is Source.SELF or on_record.has_lineage_of(seen):
+            return ()
+        new = unrecorded(
+            reader,
+            row,
+            recorded=on_record.lineage,
+            head=seen.version,
+            head_id=seen.format_id,
+            upto=seen.version,
+        )
+        streams = NO_STREAMS if self._streams is None else self._streams.reads(row, new.commits)
+        rows = rows_from(row.table_id, new.commits, format_id=new.format_id, at=now, streams=streams)
+        if new.anew:  # made anew, and perhaps seen by an earlier process
+            known = {_edge(one) for one in self._store.rows(LINEAGE).find(output_id=row.table_id)}
+            rows = tuple(one for one in rows if _edge(one) not in known)
+        return rows
+
+    def _undone(
+        self, subject: Subject, fresh: tuple[LineageRow, ...], on_record: OnRecord
+    ) -> tuple[Finding, ...]:
+        """What head holds of versions that were taken back. Lineage is read only where there can be anything."""
+        table_id, undone = subject.row.table_id, on_record.undone
+        may = on_record.may_hold_undone or table_id in undone or any(row.input_id in undone for row in fresh)
+        if isinstance(subject.seen, LogProblem) or not may:
+            return ()
+        rows = self._store.rows(LINEAGE).find(output_id=table_id)
+        found = undone_reads(
+            (*rows, *fresh),
+            subject.seen.version,
+            undone,
+            format_id=subject.seen.format_id,
+            marks=subject.row.marks,
+        )
+        return undone_findings(subject, found)
+
+    def _rewound(
+        self, row: TableRow, seen: Observation | LogProblem, before: HealthRow | None, reader: TableReader
+    ) -> bool:
+        if isinstance(seen, LogProblem) or before is None or before.version is None:
+            return False
+        if not has_new_requests(row, seen.properties):
+            return False
+        commits = reader.commits(seen.location, after=before.version, upto=seen.version)
+        return any(commit.operation == "RESTORE" for commit in commits)
+
+
+def settled(row: TableRow, look: Look, now: datetime) -> TableRow:
+    """The row as a look leaves it: its verdict, the table's UUIDs so far, the requests in its properties.
+
+    Pure; equal to `row` where nothing changed.
+    """
+    changed = row
+    if isinstance(look.seen, Observation):
+        changed, _ = record_requests(changed, look.seen.properties, rewound=look.rewound)
+        if changed.format_ids[-1:] != (look.seen.format_id,):
+            changed = replace(changed, format_ids=(*changed.format_ids, look.seen.format_id))
+        reach = with_reach(changed.properties, changed.location or "", look.seen.elsewhere)
+        if reach != changed.properties:
+            changed = replace(changed, properties=reach)
+    if look.dropped is not None and row.state in (TableState.ACTIVE, TableState.QUARANTINED):
+        changed = replace(changed, state=TableState.DROPPED, state_reason=look.dropped)
+    else:
+        changed = with_verdict(changed, look.findings)
+    if changed == row:
+        return row
+    # A new verdict dates from the look. A new policy is younger: the table is judged by it at the next look.
+    at = now if changed.policy != row.policy else look.at
+    return replace(changed, updated_at=max(at, row.updated_at), updated_by=BY)
+
+
+def _edge(row: LineageRow) -> LineageRow:
+    """What makes two rows the same, whenever they were recorded."""
+    return replace(row, recorded_at=datetime.min.replace(tzinfo=UTC))
+
+
+def _requests(
+    row: TableRow,
+    seen: Observation | LogProblem,
+    before: HealthRow | None,
+    now: datetime,
+    *,
+    rewound: bool,
+) -> tuple[Finding, ...]:
+    """What the table's properties ask for and cannot have. It stands until they ask for something else."""
+    if isinstance(seen, LogProblem):
+        return ()
+    if not has_new_requests(row, seen.properties):
+        return tuple(one for one in before.findings if one.check == _REQUESTS) if before is not None else ()
+    _, problems = record_requests(row, seen.properties, rewound=rewound)
+    return tuple(
+        Finding(check=_REQUESTS, severity=Severity.WARNING, message=problem, since=now)
+        for problem in problems
+    )
+
+
+def _is_gone(health: HealthRow) -> bool:
+    return any(one.check == _EXISTS and one.severity is Severity.ERROR for one in health.findings)
+
+
+def _is_news(health: HealthRow, before: HealthRow | None, governed: Governed) -> bool:
+    """Whether there is anything to write: it says something else, or it was found by rules that came after what is on
+    record. A row from the future (some machine's clock is ahead) is no reason to write in every sweep."""
+    newly_judged = before is not None and before.observed_at < governed.changed_at <= health.observed_at
+    return newly_judged or not _same(health, before)
+
+
+def _same(health: HealthRow, before: HealthRow | None) -> bool:
+    """Whether two rows say the same, whenever they were written."""
+    if before is None:
+        return False
+    return replace(health, observed_at=before.observed_at, checked_at=before.checked_at) == before

@@ -1,0 +1,96 @@
+"""What was taken back, by rollbacks and by plain RESTOREs, as the daemon keeps it in mind: ranges of versions, and readers.
+
+Made of what the journal and the lineage on record say; nothing here is truth.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from itertools import chain
+
+from lakewarden.catalog.lineage.restores import RestoreCommit, restored_away, still_undone
+from lakewarden.catalog.model.rollbacks import Rollback, Undone, tainted_versions
+from lakewarden.catalog.model.rows import TableRow
+
+__all__ = ["Undoings"]
+
+
+class Undoings:
+    """Ranges of versions by `table_id` and by location, and the tables that may hold something of them."""
+
+    def __init__(self) -> None:
+        self.ranges: Mapping[str, tuple[Undone, ...]] = {}
+        self._restores: set[RestoreCommit] = set()
+        self._by_rollbacks: Mapping[str, tuple[Undone, ...]] = {}
+        self._readers: set[str] = set()
+        self._doubted: set[str] = set()
+        self._stale = False
+
+    def plain_restores(self) -> Iterable[RestoreCommit]:
+        """RESTOREs on record that no rollback of ours made, those of tables that are gone included."""
+        return (one for one in self._restores if not one.ours)
+
+    def may_hold(self, table_id: str) -> bool:
+        """Whether any version on record read a table of which something was taken back."""
+        return table_id in self._readers
+
+    def doubted(self) -> frozenset[str]:
+        """Tables to be looked at although they did not move: what they had read was taken back, or brought back."""
+        return frozenset(self._doubted)
+
+    def looked_at(self, table_ids: Iterable[str]) -> None:
+        """Fold in that these tables have been looked at."""
+        self._doubted.difference_update(table_ids)
+
+    def take_restores(self, restores: Iterable[RestoreCommit]) -> None:
+        """All RESTOREs on record."""
+        self._restores, self._stale = set(restores), True
+
+    def add_restores(self, restores: Iterable[RestoreCommit]) -> None:
+        """Further RESTOREs."""
+        before = len(self._restores)
+        self._restores.update(restores)
+        self._stale = self._stale or len(self._restores) > before
+
+    def take_rollbacks(self, rollbacks: Collection[Rollback]) -> None:
+        """All rollbacks on record."""
+        self._by_rollbacks, self._stale = tainted_versions(rollbacks), True
+
+    def derived(self, source: str, target: str) -> None:
+        """Fold in that a table was read."""
+        if source in self.ranges:
+            self._readers.add(target)
+
+    def settle(self, rows: Mapping[str, TableRow], derivations: Collection[tuple[str, str]]) -> None:
+        """Work out the ranges after something was taken in; `derivations` are pairs (source, target). Costs nothing else."""
+        if not self._stale:
+            return
+        self._stale = False
+        before, self.ranges = self.ranges, self._worked_out(rows)
+        changed = {key for key in {*before, *self.ranges} if before.get(key) != self.ranges.get(key)}
+        self._doubted.update(target for source, target in derivations if source in changed)
+        self._readers = {target for source, target in derivations if source in self.ranges}
+
+    def _worked_out(self, rows: Mapping[str, TableRow]) -> Mapping[str, tuple[Undone, ...]]:
+        logs: dict[str, dict[str | None, list[RestoreCommit]]] = defaultdict(lambda: defaultdict(list))
+        for one in self._restores:
+            logs[one.table_id][one.format_id].append(one)
+        found: dict[str, list[Undone]] = {
+            key: [
+                left
+                for one in ranges
+                for left in still_undone(one, chain.from_iterable(logs[one.table_id].values()))
+            ]
+            for key, ranges in self._by_rollbacks.items()
+        }
+        for table_id, by_uuid in logs.items():
+            row = rows.get(table_id)
+            if row is None:
+                continue
+            away = [one for restores in by_uuid.values() for one in restored_away(restores, row.name)]
+            for key in filter(None, (table_id, row.location)):
+                found.setdefault(key, []).extend(away)
+        return {
+            key: tuple(sorted(ranges, key=lambda one: (one.first, one.last, one.by)))
+            for key, ranges in found.items()
+            if ranges
+        }

@@ -1,0 +1,1 @@
+"""How is everything put together? The one place that constructs, lazily."""

@@ -1,0 +1,175 @@
+"""The one place that constructs: settings in, everything else out. Lazily, so that each command opens only its own."""
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from lakewarden.catalog.clock import Clock, SystemClock
+from lakewarden.catalog.errors import PreconditionError
+from lakewarden.catalog.formats.port import TableReader
+from lakewarden.catalog.metastore.port import Metastore
+from lakewarden.catalog.registry.service import Desk
+from lakewarden.catalog.state.port import Bookmarks, Inbox, Leases, Queue
+from lakewarden.catalog.storage.file_store import StorageOptions
+from lakewarden.catalog.system.port import SystemStore
+from lakewarden.catalog.system.store import DeltaSystemStore
+from lakewarden.daemon.fleet.inspector import Inspection
+from lakewarden.daemon.installation.admins import real_user
+from lakewarden.daemon.installation.lazily import load
+from lakewarden.daemon.settings.settings import Settings, load_settings
+from lakewarden.jobs.planning.budget import Budget
+
+if TYPE_CHECKING:
+    from lakewarden.catalog.state.db import Database
+    from lakewarden.daemon.workers.pool import WorkerPool
+
+__all__ = ["Services", "open_services"]
+
+_TEND_SECONDS: Final = 1.0
+_READER_BYTES: Final = 8 * 1024 * 1024
+"""What the reader may keep of tables it has read. Enough for the few that move between two sweeps."""
+
+
+class Services:
+    """Everything an installation has, opened when it is first asked for; `caller` is who uses it, by default the user
+    whose process this is."""
+
+    def __init__(self, settings: Settings, *, clock: Clock | None = None, caller: str | None = None) -> None:
+        self.settings = settings
+        self.clock: Clock = clock or SystemClock()
+        self.caller = caller or real_user()
+
+    def storage(self, location: str) -> StorageOptions:
+        """Credentials and endpoints for a location."""
+        return self.settings.storage_for(location)
+
+    @cached_property
+    def store(self) -> SystemStore:
+        """The system tables."""
+        location = self.settings.system_location
+        return DeltaSystemStore(location, self.storage(location), actor=self.caller)
+
+    @cached_property
+    def leases(self) -> Leases:
+        """Who leads."""
+        made: Leases = load("lakewarden.catalog.state.lease").DatabaseLeases(self._database)
+        return made
+
+    @cached_property
+    def inbox(self) -> Inbox:
+        """Hints."""
+        made: Inbox = load("lakewarden.catalog.state.inbox").DatabaseInbox(self._database)
+        return made
+
+    @cached_property
+    def queue(self) -> Queue:
+        """Runs between plan and record."""
+        made: Queue = load("lakewarden.catalog.state.queue").DatabaseQueue(self._database)
+        return made
+
+    @cached_property
+    def bookmarks(self) -> Bookmarks:
+        """How far something has been read."""
+        made: Bookmarks = load("lakewarden.catalog.state.bookmarks").DatabaseBookmarks(self._database)
+        return made
+
+    @cached_property
+    def readers(self) -> tuple[TableReader, ...]:
+        """One reader per table format."""
+        memory = load("lakewarden.catalog.formats.delta.cache").Memory(_READER_BYTES)
+        return (load("lakewarden.catalog.formats.delta.reader").DeltaReader(self.storage, memory=memory),)
+
+    @cached_property
+    def metastore(self) -> Metastore | None:
+        """The Hive metastore, None where none is configured."""
+        uri = self.settings.metastore_uri
+        return load("lakewarden.catalog.metastore.hive").HiveMetastore(uri) if uri is not None else None
+
+    @cached_property
+    def inspection(self) -> Inspection:
+        """Validation."""
+        return Inspection(
+            clock=self.clock,
+            store=self.store,
+            readers=self.readers,
+            metastore=lambda: self.metastore,
+            storage=self.storage,
+        )
+
+    @cached_property
+    def desk(self) -> Desk:
+        """The registry's ports."""
+        return Desk(
+            store=self.store,
+            readers=self.readers,
+            metastore=self.metastore,
+            clock=self.clock,
+            inspect=self.inspection.on_register,
+            storage=self.storage,
+        )
+
+    @property
+    def budget(self) -> Budget:
+        """How much one cycle may start."""
+        settings = self.settings
+        return Budget(
+            runs_per_cycle=settings.budget_runs_per_cycle,
+            unfinished=settings.budget_unfinished,
+            backoff=settings.backoff_first,
+            backoff_cap=settings.backoff_longest,
+        )
+
+    def worker_pool(self, count: int, *, on_failure: Callable[[], None] = lambda: None) -> "WorkerPool":
+        """Worker processes of this installation; none runs before `tend`."""
+        workers = load("lakewarden.daemon.workers.pool")
+        launch = workers.worker_launcher(
+            config=partial(workers.worker_config, self.settings),
+            logs=self.settings.home / "logs",
+            environment={},
+        )
+        pool: WorkerPool = workers.WorkerPool(
+            launch, count=count, prefix=f"worker-{os.getpid()}", on_failure=on_failure
+        )
+        return pool
+
+    @contextmanager
+    def own_workers(self, count: int) -> Iterator[None]:
+        """Workers for one command where no daemon leads: kept alive in the block, drained after it."""
+        pool, ended = self.worker_pool(count), threading.Event()
+
+        def tend() -> None:
+            pool.tend(count)
+            while not ended.wait(_TEND_SECONDS):
+                pool.tend(count)
+
+        tender = threading.Thread(target=tend, name="workers", daemon=True)
+        tender.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            tender.join()
+            pool.drain(self.settings.workers_drain)
+
+    def require_initialised(self) -> None:
+        """Raise `PreconditionError` unless `lakewarden init` was run here."""
+        if not self.store.exists():
+            raise PreconditionError(
+                f"There are no system tables at {self.settings.system_location}.",
+                hint="`lakewarden init` makes them; --home says where. If they were lost: `lakewarden system repair "
+                "--backup FOLDER`.",
+            )
+
+    @cached_property
+    def _database(self) -> "Database":
+        made: Database = load("lakewarden.catalog.state.db").open_database(self.settings.database_url)
+        return made
+
+
+def open_services(*, home: Path | None = None, flags: Mapping[str, str] | None = None) -> Services:
+    """Services by settings: file, environment, then `home` and `flags`. Opens nothing yet."""
+    return Services(load_settings(home=home, flags=flags))

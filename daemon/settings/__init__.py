@@ -1,0 +1,1 @@
+"""What can be set, to what, and where from?"""

@@ -1,0 +1,300 @@
+"""Settings: file < environment < flags. Each value keeps where it came from; secrets are never printed.
+
+The file is `lakewarden.toml` in the home folder (or the one `LAKEWARDEN_CONFIG` names): `[sweep]` `interval = "10 s"`.
+"""
+
+import difflib
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from lakewarden.catalog.errors import UsageError
+from lakewarden.catalog.storage.file_store import StorageOptions, canonical
+from lakewarden.catalog.storage.options import StorageMap
+from lakewarden.catalog.units import format_bytes, format_seconds
+from lakewarden.daemon.settings.keys import KNOB_BY_KEY, KNOBS, Knob, KnobKind, KnobValue, parse_knob
+
+__all__ = ["Setting", "Settings", "load_settings"]
+
+_SECRET_WORDS: Final = ("secret", "password", "token", "access_key", "account_key", "sas")
+_FROM_ENVIRONMENT: Final = "env:"
+_SPARK_CONF: Final = "spark.conf."
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Setting:
+    """One line of `config show`."""
+
+    key: str
+    value: str
+    unit: str
+    origin: str
+    doc: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settings:
+    """All settings, parsed. One field per knob (`sweep.interval` is `sweep_interval`); `origins` by key.
+
+    An unset text or path is None. `file` is the settings file that was read (None: there is none). `spark_conf` goes to Spark as it is, `storage` to every reader and engine.
+    """
+
+    home: Path
+    system_location: str
+    database_url: str
+    metastore_uri: str | None
+    discovery_roots: tuple[str, ...]
+    discovery_interval: timedelta
+    discovery_adopt: bool
+    sweep_interval: timedelta
+    sweep_checks_every: timedelta
+    sweep_checks_per_cycle: int
+    lease_name: str
+    lease_ttl: timedelta
+    run_lease: timedelta
+    run_heartbeat: timedelta
+    run_attempts: int
+    run_longest: timedelta
+    rollback_undo: timedelta
+    workers_count: int
+    workers_idle: timedelta
+    workers_drain: timedelta
+    budget_runs_per_cycle: int
+    budget_unfinished: int
+    backoff_first: timedelta
+    backoff_longest: timedelta
+    purge_grace: timedelta
+    spark_master: str
+    spark_driver_memory: int
+    spark_jars: str
+    jars_cache: Path | None
+    http_port: int
+    webhook_url: str | None
+    webhook_timeout: timedelta
+    webhook_attempts: int
+    openlineage_file: Path | None
+    openlineage_url: str | None
+    openlineage_token: str | None
+    openlineage_timeout: timedelta
+    openlineage_namespace: str
+    openlineage_maintenance: bool
+    log_level: str
+    log_format: str
+    admins: tuple[str, ...]
+    spark_conf: tuple[tuple[str, str], ...] = ()
+    storage: StorageMap = field(default_factory=StorageMap)
+    file: Path | None = None
+    origins: Mapping[str, str]
+
+    def storage_for(self, location: str) -> StorageOptions:
+        """The options of the longest configured prefix that a location lies at or below; none otherwise."""
+        return self.storage.at(canonical(location))
+
+    def explain(self) -> tuple[Setting, ...]:
+        """Every setting with value, unit, origin and why it exists, for `config show`."""
+        known = [
+            Setting(
+                key=knob.key,
+                value=_shown(knob, getattr(self, knob.field)),
+                unit=knob.kind,
+                origin=self.origins[knob.key],
+                doc=knob.doc,
+            )
+            for knob in KNOBS
+        ]
+        conf = [
+            Setting(
+                key=f"{_SPARK_CONF}{key}", value=value, unit="text", origin=self.origins[f"{_SPARK_CONF}{key}"],
+                doc="Passed to Spark.",
+            )
+            for key, value in self.spark_conf
+        ]  # fmt: skip
+        storage = [
+            Setting(
+                key=f"storage {prefix}", value=", ".join(key for key, _ in options.pairs), unit="options",
+                origin="file", doc="Storage options by name; values are never printed.",
+            )
+            for prefix, options in self.storage.prefixes
+        ]  # fmt: skip
+        return (*known, *conf, *storage)
+
+
+def load_settings(
+    *,
+    home: Path | None = None,
+    flags: Mapping[str, str] | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Settings:
+    """Merge defaults < file < environment < flags. `flags` are key -> text, as in `--set sweep.interval=10s`.
+
+    Raises `UsageError` for an unknown key, a value that cannot be read, a secret written into the file, or settings
+    that do not fit together.
+    """
+    env = os.environ if environment is None else environment
+    given = dict(flags or {})
+    named = env.get(KNOB_BY_KEY["home"].variable)
+    # The command line hands on what it read in the environment itself: that is no flag.
+    if home is not None and (named is None or Path(named) != home):
+        given["home"] = str(home)
+    path = _config_path(given, env)
+    raw, storage = _read_file(path, env)
+    _refuse_outside_file(given, env)
+    texts: dict[str, tuple[str, str]] = {key: (text, "file") for key, text in raw.items()}
+    texts.update({knob.key: (env[knob.variable], "environment") for knob in KNOBS if knob.variable in env})
+    texts.update({key: (text, "flag") for key, text in given.items()})
+    settings = _settings(texts, storage, path[0] if path[0].is_file() else None)
+    _check_together(settings)
+    return settings
+
+
+def _refuse_outside_file(flags: Mapping[str, str], env: Mapping[str, str]) -> None:
+    for knob in KNOBS:
+        if knob.file_only and (knob.key in flags or knob.variable in env):
+            raise UsageError(
+                f"The setting {knob.key} counts in the settings file only.",
+                hint=f"Write it there, and unset {knob.variable}.",
+            )
+
+
+def _settings(texts: Mapping[str, tuple[str, str]], storage: StorageMap, file: Path | None) -> Settings:
+    for key in texts:
+        if key not in KNOB_BY_KEY and not key.startswith(_SPARK_CONF):
+            close = difflib.get_close_matches(key, KNOB_BY_KEY, n=1)
+            hint = f"Did you mean {close[0]}?" if close else "`lakewarden config show` lists them all."
+            raise UsageError(f"There is no setting '{key}'.", hint=hint)
+    values: dict[str, KnobValue] = {}
+    origins: dict[str, str] = {}
+    for knob in KNOBS:
+        text, origin = texts.get(knob.key, (knob.default, "default"))
+        filled = text.replace("{home}", str(values.get("home", "")))
+        value = parse_knob(knob, filled)
+        if value is None and knob.default:  # written as empty: back to the default
+            value, origin = (
+                parse_knob(knob, knob.default.replace("{home}", str(values.get("home", "")))),
+                "default",
+            )
+        values[knob.field], origins[knob.key] = value, origin
+    conf = {key: text for key, text in texts.items() if key.startswith(_SPARK_CONF)}
+    origins.update({key: origin for key, (_, origin) in conf.items()})
+    spark_conf = tuple(sorted((key.removeprefix(_SPARK_CONF), text) for key, (text, _) in conf.items()))
+    return Settings(**values, spark_conf=spark_conf, storage=storage, file=file, origins=origins)  # type: ignore[arg-type]  # parse_knob made each value for its own field
+
+
+def _check_together(settings: Settings) -> None:
+    if settings.run_heartbeat * 2 > settings.run_lease:
+        raise UsageError(
+            "run.heartbeat has to be at most half of run.lease.",
+            hint="Otherwise one late report costs a worker its run.",
+        )
+    if settings.lease_ttl < timedelta(seconds=1):
+        raise UsageError(
+            "lease.ttl has to be at least 1 s.", hint="Shorter leases are lost to ordinary pauses."
+        )
+    url = settings.openlineage_url
+    if url is not None and not url.startswith(("http://", "https://")):
+        raise UsageError(
+            "openlineage.url has to be a web address.",
+            hint="Write http://host:port/api/v1/lineage, or https.",
+        )
+
+
+def _config_path(flags: Mapping[str, str], env: Mapping[str, str]) -> tuple[Path, bool]:
+    """The file to read, and whether it was named (then it has to exist)."""
+    if "LAKEWARDEN_CONFIG" in env:
+        return Path(env["LAKEWARDEN_CONFIG"]).expanduser(), True
+    home = flags.get("home") or env.get("LAKEWARDEN_HOME") or KNOB_BY_KEY["home"].default
+    return Path(home).expanduser() / "lakewarden.toml", False
+
+
+def _read_file(path: tuple[Path, bool], env: Mapping[str, str]) -> tuple[Mapping[str, str], StorageMap]:
+    file, named = path
+    try:
+        tree = tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        if named:
+            raise UsageError(f"There is no settings file {file}.", hint="Check LAKEWARDEN_CONFIG.") from None
+        return {}, StorageMap()
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file} is not valid TOML.", hint=f"{error}".capitalize() + ".") from error
+    prefixes = tree.pop("storage", [])
+    if not isinstance(prefixes, list):
+        raise UsageError("Storage options are a list in the settings file.", hint="Write [[storage]].")
+    return _flat(tree), StorageMap(prefixes=tuple(_prefix(one, env) for one in prefixes))
+
+
+def _flat(tree: Mapping[str, Any], above: str = "") -> dict[str, str]:
+    found: dict[str, str] = {}
+    for key, value in tree.items():
+        path = f"{above}{key}"
+        if isinstance(value, Mapping):
+            found.update(_flat(value, f"{path}."))
+        elif isinstance(value, list):
+            found[path] = ", ".join(str(one) for one in value)
+        elif isinstance(value, bool):
+            found[path] = "yes" if value else "no"
+        else:
+            found[path] = str(value)
+    return found
+
+
+def _prefix(table: Mapping[str, Any], env: Mapping[str, str]) -> tuple[str, StorageOptions]:
+    if not isinstance(table.get("prefix"), str) or not isinstance(table.get("options"), Mapping):
+        raise UsageError(
+            "A [[storage]] entry needs a prefix and options.",
+            hint='prefix = "s3://bucket", [storage.options] below it.',
+        )
+    options: dict[str, str] = {}
+    for name, text in table["options"].items():
+        value = str(text)
+        if value.startswith(_FROM_ENVIRONMENT):
+            variable = value.removeprefix(_FROM_ENVIRONMENT)
+            if variable not in env:
+                raise UsageError(
+                    f"{variable} is not set, but storage option {name} asks for it.", hint="Set it."
+                )
+            value = env[variable]
+        elif any(word in name.lower() for word in _SECRET_WORDS):
+            raise UsageError(
+                f"The storage option {name} is a secret and does not belong into the settings file.",
+                hint=f'Write {name} = "env:VARIABLE" and set the variable.',
+            )
+        options[name] = value
+    return canonical(table["prefix"]), StorageOptions.of(options)
+
+
+def _shown(knob: Knob, value: KnobValue) -> str:
+    if value is None:
+        return ""
+    if knob.secret:
+        return _without_password(str(value))
+    if isinstance(value, timedelta):
+        seconds = value.total_seconds()
+        return format_seconds(int(seconds)) if seconds.is_integer() else f"{seconds:g} s"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, tuple):
+        return ", ".join(value)
+    return format_bytes(value) if knob.kind is KnobKind.SIZE and isinstance(value, int) else str(value)
+
+
+def _without_password(url: str) -> str:
+    """What of a URL may be shown: of a database its scheme, host and path, of a web address only the host."""
+    scheme, mark, rest = url.partition("://")
+    if not mark:
+        return "set"
+    place, _, _ = rest.partition("?")
+    _, at, host = place.rpartition("@")
+    shown = host.partition("/")[0] if scheme.startswith("http") else host
+    return f"{scheme}://{'***@' if at else ''}{shown}"
+
+
+assert {knob.field for knob in KNOBS} == {field.name for field in fields(Settings)} - {
+    "spark_conf",
+    "storage",
+    "file",
+    "origins",
+}

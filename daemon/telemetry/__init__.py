@@ -1,0 +1,1 @@
+"""How does the daemon tell what it does? Logs, metrics, probes, webhooks, lineage events."""

@@ -1,0 +1,95 @@
+"""What `/metrics` tells, in the text format of Prometheus. Names are a contract: docs/reference/metrics.md."""
+
+from collections.abc import Mapping
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    PlatformCollector,
+    ProcessCollector,
+    generate_latest,
+)
+
+from lakewarden.catalog.model.rows import Action, Outcome
+
+__all__ = ["CONTENT_TYPE", "Metrics"]
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Metrics:
+    """The daemon's figures, in a registry of their own (so that tests and embedded daemons do not share them)."""
+
+    def __init__(self) -> None:
+        registry = self._registry = CollectorRegistry()
+        ProcessCollector(registry=registry)
+        PlatformCollector(registry=registry)
+        self.leader = Gauge("lakewarden_leader", "1 while this daemon leads.", registry=registry)
+        self.cycles = Counter(
+            "lakewarden_cycles", "Cycles by how they ended (done, failed).", ["outcome"], registry=registry
+        )
+        self.cycle_seconds = Histogram(
+            "lakewarden_cycle_seconds",
+            "Duration of one cycle.",
+            buckets=(0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300),
+            registry=registry,
+        )
+        self.last_cycle = Gauge(
+            "lakewarden_last_cycle_timestamp_seconds",
+            "When the last complete cycle ended.",
+            registry=registry,
+        )
+        self.tables = Gauge("lakewarden_tables", "Managed tables by state.", ["state"], registry=registry)
+        self.observed = Counter(
+            "lakewarden_observed", "Tables read because they had moved.", registry=registry
+        )
+        self.findings = Gauge(
+            "lakewarden_findings", "Open findings by severity.", ["severity"], registry=registry
+        )
+        self.runs = Counter(
+            "lakewarden_runs",
+            "Recorded runs by action and outcome.",
+            ["action", "outcome"],
+            registry=registry,
+        )
+        self.unfinished = Gauge(
+            "lakewarden_runs_unfinished", "Runs queued, claimed or running.", registry=registry
+        )
+        self.workers = Gauge("lakewarden_workers", "Worker processes alive.", registry=registry)
+        self.worker_restarts = Counter(
+            "lakewarden_worker_failures", "Worker processes that ended with an error.", registry=registry
+        )
+        self.clock_rebuilds = Counter(
+            "lakewarden_clock_rebuilds",
+            "Schedulers that had died or stalled and were replaced.",
+            registry=registry,
+        )
+        self.webhooks = Counter(
+            "lakewarden_webhooks", "Webhook deliveries (delivered, dropped).", ["outcome"], registry=registry
+        )
+        self.events = Counter(
+            "lakewarden_events", "Lineage events by sink and outcome (sent, refused).", ["sink", "outcome"],
+            registry=registry,
+        )  # fmt: skip
+        self.events_behind = Gauge(
+            "lakewarden_events_behind",
+            "Commits of lakewarden.lineage that a sink has not got yet.",
+            ["sink"],
+            registry=registry,
+        )
+
+    def count_run(self, action: Action, outcome: Outcome) -> None:
+        """One more finished run was recorded."""
+        self.runs.labels(action=action, outcome=outcome).inc()
+
+    def set_counts(self, gauge: Gauge, counts: Mapping[str, int]) -> None:
+        """Replace all values of a gauge with one label."""
+        gauge.clear()
+        for label, count in counts.items():
+            gauge.labels(label).set(count)
+
+    def render(self) -> bytes:
+        """The whole page."""
+        return generate_latest(self._registry)

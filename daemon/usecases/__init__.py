@@ -1,0 +1,1 @@
+"""What can be asked of an installation? Use cases that every surface shares."""

@@ -1,0 +1,53 @@
+"""`init`: the system tables, row 0 first, and their entries in the metastore where there is one."""
+
+from dataclasses import dataclass
+
+from lakewarden.catalog.errors import NotFoundError, PreconditionError, UnavailableError
+from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.system.own_rows import system_rows
+from lakewarden.catalog.system.port import SYSTEM_TABLES
+from lakewarden.daemon.installation.services import Services
+from lakewarden.daemon.usecases.system_entries import enlist_system_tables
+
+__all__ = ["Initialised", "initialise"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Initialised:
+    """Whether the tables were made now, and what there is to say about the metastore (None: it knows them)."""
+
+    created: bool
+    metastore_note: str | None
+
+
+def initialise(services: Services) -> Initialised:
+    """Create the system tables if absent, and enlist them in the metastore. Interrupted, it is simply run again."""
+    created = not services.store.exists()
+    if created:
+        _refuse_lost(services)
+    services.settings.home.mkdir(parents=True, exist_ok=True)
+    services.store.create(system_rows(services.store, now=services.clock.now(), actor=services.caller))
+    reach("init.created")
+    return Initialised(created=created, metastore_note=_enlist(services))
+
+
+def _refuse_lost(services: Services) -> None:
+    """Nobody gets an empty `lakewarden.tables` in place of one that was lost."""
+    for table in SYSTEM_TABLES[1:]:
+        try:
+            used = services.store.rows(table).version > 0
+        except NotFoundError:
+            continue
+        if used:
+            raise PreconditionError(
+                f"lakewarden.tables is gone, while lakewarden.{table.name} has a history: it was lost, not never made.",
+                hint="`lakewarden system repair --backup FOLDER` brings it back from a backup.",
+            )
+
+
+def _enlist(services: Services) -> str | None:
+    try:
+        enlist_system_tables(services)
+    except UnavailableError as error:
+        return f"{error} Run `lakewarden init` again once it answers: Spark reads the system tables by name then."
+    return None

@@ -1,0 +1,1 @@
+"""What is asked of lineage? Edges around a table, streams, writes that left no record."""

@@ -1,0 +1,1 @@
+"""How does a person roll back? Requests in words, waiting, the comparison of rows."""

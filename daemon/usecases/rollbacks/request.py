@@ -1,0 +1,167 @@
+"""What a person asks to undo, from words to a `RollbackRequest`: names to ids, a time to a version, marks to versions."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from lakewarden.catalog.errors import NotFoundError, PreconditionError, UsageError
+from lakewarden.catalog.formats.port import Observation
+from lakewarden.catalog.lineage.marks import marked
+from lakewarden.catalog.model.rows import MarkVerdict, TableRow
+from lakewarden.catalog.registry.marks import log_of
+from lakewarden.catalog.registry.service import GONE, Desk
+from lakewarden.catalog.system.port import TABLES
+from lakewarden.jobs.rollback.plan.consents import Agreement, Consents, parse_consent
+from lakewarden.jobs.rollback.plan.request import (
+    BadVersions,
+    CommitsOf,
+    RollbackRequest,
+    Seed,
+    ToVersion,
+)
+
+__all__ = ["Wanted", "consents_of", "request_of"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wanted:
+    """A rollback in the words of the caller. One of `version`, `timestamp` (ISO 8601), `bad`, `run`, `marked` (what is
+    marked bad on the table) and `all_marked` (what is marked bad on any managed table) says what to undo; `where` may
+    be left out with the last. `consents` are words like `collateral` and `collateral=db.t@7-9`. `agreed` are tables, by name, whose owners agree, `remove_files` those that only lose the
+    files of bad appends."""
+
+    where: str | None = None
+    version: int | None = None
+    timestamp: str | None = None
+    bad: tuple[int, ...] = ()
+    run: str | None = None
+    marked: bool = False
+    all_marked: bool = False
+    cascade: bool = False
+    consents: tuple[str, ...] = ()
+    agreed: tuple[str, ...] = ()
+    remove_files: tuple[str, ...] = ()
+    reapply: bool = False
+
+
+def request_of(desk: Desk, wanted: Wanted) -> RollbackRequest:
+    """The request. Raises `UsageError` unless exactly one thing says what to undo, `NotFoundError` for what is not there."""
+    return RollbackRequest(
+        seeds=_seeds(desk, wanted),
+        cascade=wanted.cascade,
+        consents=consents_of(desk, wanted.consents),
+        agreed=frozenset(desk.resolve(name).table_id for name in wanted.agreed),
+        undo=frozenset(desk.resolve(name).table_id for name in wanted.remove_files),
+        reapply=wanted.reapply,
+    )
+
+
+def consents_of(desk: Desk, words: Iterable[str]) -> Consents:
+    """What was agreed to. Raises `UsageError` for words that are no consent, `NotFoundError` for a table that is not there."""
+    agreed = Consents()
+    for word in words:
+        consent, where, versions = parse_consent(word)
+        if where is None:
+            more = Consents.to(consent)
+        else:
+            table_id = desk.resolve(where).table_id
+            told = versions or (None,)
+            more = Consents(
+                named=frozenset(
+                    Agreement(consent=consent, table_id=table_id, version=version) for version in told
+                )
+            )
+        agreed = agreed.with_more(more)
+    return agreed
+
+
+def _seeds(desk: Desk, wanted: Wanted) -> tuple[Seed, ...]:
+    said = [
+        wanted.version is not None,
+        wanted.timestamp is not None,
+        bool(wanted.bad),
+        wanted.run is not None,
+        wanted.marked,
+        wanted.all_marked,
+    ]
+    if sum(said) != 1:
+        raise UsageError(
+            "A rollback needs exactly one of --to-version, --to-timestamp, --bad, --run, --marked and --all-marked.",
+            hint="`lakewarden tables history` shows versions and times.",
+        )
+    if (wanted.where is None) is not wanted.all_marked:
+        raise UsageError(
+            "A rollback begins at the table that is named, or with --all-marked at whatever is marked bad.",
+            hint="lakewarden rollback plan db.t --marked, or lakewarden rollback plan --all-marked",
+        )
+    if wanted.where is None:
+        return _all_marked(desk)
+    return (_seed(desk, desk.resolve(wanted.where), wanted),)
+
+
+def _seed(desk: Desk, row: TableRow, wanted: Wanted) -> Seed:
+    if wanted.run is not None:
+        return CommitsOf(run_id=wanted.run)
+    if wanted.bad:
+        return BadVersions(table_id=row.table_id, versions=wanted.bad)
+    if wanted.marked:
+        versions = _marked(desk, row)
+        if not versions:
+            raise _nothing_marked(f"No version of {row.name} is marked bad.")
+        return BadVersions(table_id=row.table_id, versions=versions)
+    version = wanted.version if wanted.version is not None else _version_at(desk, row, wanted.timestamp or "")
+    _refuse_expired(desk, row, version)
+    return ToVersion(table_id=row.table_id, version=version)
+
+
+def _all_marked(desk: Desk) -> tuple[Seed, ...]:
+    rows = (row for row in desk.store.rows(TABLES).all() if row.marks and row.state not in GONE)
+    found = ((row.table_id, _marked(desk, row)) for row in rows)
+    seeds = tuple(
+        BadVersions(table_id=table_id, versions=versions) for table_id, versions in found if versions
+    )
+    if not seeds:
+        raise _nothing_marked("No version of any table is marked bad.")
+    return seeds
+
+
+def _marked(desk: Desk, row: TableRow) -> tuple[int, ...]:
+    """The versions marked bad; marks of a table that was at this place before say nothing of this one."""
+    if not row.marks:
+        return ()
+    return marked(row.marks, MarkVerdict.BAD, *log_of(desk, row))
+
+
+def _nothing_marked(sentence: str) -> NotFoundError:
+    return NotFoundError(
+        sentence,
+        hint="`lakewarden lineage mark TABLE VERSION --bad` marks one, `lineage marks TABLE` lists them.",
+    )
+
+
+def _refuse_expired(desk: Desk, row: TableRow, version: int) -> None:
+    location = row.location or ""
+    seen = desk.reader_at(location, row.name).observe(location)
+    if isinstance(seen, Observation) and version < seen.first_version:
+        raise PreconditionError(
+            f"Version {version} of {row.name} has expired: its log goes back to version {seen.first_version}.",
+            hint="Choose a later version (`lakewarden tables history`), or restore a backup.",
+        )
+
+
+def _version_at(desk: Desk, row: TableRow, text: str) -> int:
+    """The newest version that was there at a time. Only this choice goes by clocks, never what depends on what."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise UsageError(f"'{text}' is not a time.", hint="Write 2026-11-21T08:30:00 (UTC).") from error
+    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    location = row.location or ""
+    commits = desk.reader_at(location, row.name).commits(location, after=-1)
+    versions = [commit.version for commit in commits if commit.committed_at <= moment]
+    if not versions:
+        raise NotFoundError(
+            f"The log of {row.name} has no version as old as {moment:%Y-%m-%d %H:%M:%S} UTC.",
+            hint="`lakewarden tables history` shows what it has.",
+        )
+    return max(versions)

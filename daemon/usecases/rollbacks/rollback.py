@@ -1,0 +1,291 @@
+"""Rollbacks as people ask for them: plan and store, apply what was planned, resume, undo. The work is a run of the queue."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import partial
+from typing import Final
+
+from lakewarden.catalog.errors import ConflictError, PreconditionError
+from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.model.rollbacks import Rollback, holds, next_run_id
+from lakewarden.catalog.model.rows import Action, RollbackState
+from lakewarden.catalog.policy.access import Actor, Deed, require
+from lakewarden.catalog.state.port import RunRequest
+from lakewarden.catalog.storage.file_store import open_store
+from lakewarden.daemon.installation.services import Services
+from lakewarden.daemon.usecases.rollbacks.waiting import Wait, goes_on
+from lakewarden.daemon.usecases.runs.waiting import raise_for, run_and_wait, run_is_over
+from lakewarden.jobs.actions.values import RollBack, encode
+from lakewarden.jobs.rollback.details_service import details_of
+from lakewarden.jobs.rollback.execute.interference import end_run
+from lakewarden.jobs.rollback.execute.replan import refuse_others
+from lakewarden.jobs.rollback.execute.settlement import settled
+from lakewarden.jobs.rollback.journal.journal import Journal
+from lakewarden.jobs.rollback.journal.step_rows import head_row, left_as_it_is, next_rows, superseded
+from lakewarden.jobs.rollback.journal.stored_plan import (
+    OnMoved,
+    StoredPlan,
+    decode_plan,
+    encode_plan,
+    frozen_request,
+    refuse_blocked,
+    steps_of,
+)
+from lakewarden.jobs.rollback.plan.consents import Consents
+from lakewarden.jobs.rollback.plan.request import CommitsOf, RollbackRequest
+from lakewarden.jobs.rollback.planning_service import Gathered, Gatherer
+from lakewarden.jobs.rollback.verify import verify_step
+
+__all__ = ["Rollbacks", "rollbacks_of_services"]
+
+_PLANS_KEPT: Final = timedelta(days=7)
+"""A plan that nobody applied is forgotten after this; by then it is stale anyway."""
+_UNDER_WAY: Final = (RollbackState.INTENT, RollbackState.UNDOING)
+_ENDING: Final = 5.0
+"""Seconds that a run may take to end after the journal says how it ended."""
+_PATIENCE: Final = 120.0
+_POLL: Final = 0.2
+_ATTEMPTS: Final = 10
+
+
+def rollbacks_of_services(services: Services, *, timeout: timedelta | None = None) -> "Rollbacks":
+    """The use cases on an installation's ports, which wait for a rollback no longer than `timeout` (None: to its end)."""
+    journal = Journal(store=services.store, clock=services.clock)
+    gatherer = Gatherer(
+        store=services.store, reader=services.readers[0], storage=services.storage, clock=services.clock
+    )
+    return Rollbacks(services=services, journal=journal, gatherer=gatherer, timeout=timeout)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rollbacks:
+    """The use cases. Each checks who asks; the caller audits."""
+
+    services: Services
+    journal: Journal
+    gatherer: Gatherer
+    timeout: timedelta | None = None
+
+    def plan(self, request: RollbackRequest, *, actor: Actor, on_moved: OnMoved = OnMoved.EXTEND) -> Gathered:
+        """Make a plan and keep it, so that `apply` can quote its hash.
+
+        Raises `NotAllowedError` for seeds on somebody else's table, `NotFoundError` for a version that does not exist.
+        """
+        for seed in request.seeds:
+            if not isinstance(seed, CommitsOf):
+                require(actor, Deed.ROLLBACK, self.services.desk.get(seed.table_id))
+        found = self.gatherer.gather(request)
+        for table in found.plan.tables:
+            if table.trigger is None:
+                require(actor, Deed.ROLLBACK, found.rows.get(table.table_id))
+        self.keep(found, actor=actor, on_moved=on_moved)
+        return found
+
+    def apply(self, text: str, *, actor: Actor, tell: Callable[[str], None]) -> Rollback:
+        """Execute a stored plan whose hash begins with `text`, and wait for it. Raises what `begin` does, and what
+        stopped it."""
+        run_id = self._next_run(self.journal.find(text))
+        return self._run(self.begin(text, actor=actor), run_id, actor, tell)
+
+    def begin(self, text: str, *, actor: Actor) -> Rollback:
+        """Journal that a stored plan is to be executed. From then on it is: by whoever runs it, at last by the daemon.
+
+        Raises `PreconditionError` for a stale plan, `ConsentError` for one that was not agreed to.
+        """
+        rollback = self.journal.find(text)
+        if rollback.head.state is not RollbackState.PLANNED:
+            raise PreconditionError(
+                f"Plan {rollback.head.plan_hash} was applied already; it is {rollback.head.state}.",
+                hint=f"`lakewarden rollback show {rollback.rollback_id}`; or make a new plan.",
+            )
+        stored = decode_plan(rollback.head.payload or "")
+        found = self._checked(stored)
+        refuse_others(found, actor.name, admin=actor.admin)
+        held = holds(self.journal.all())
+        for step in found.steps():
+            if step.table_id in held:
+                raise PreconditionError(
+                    f"{step.name} is held by rollback {held[step.table_id].rollback_id}, which is not finished.",
+                    hint="Resume or undo that one first.",
+                )
+        payload = encode_plan(replace(stored, admin=actor.admin))
+        begun = rollback.with_rows(next_rows(rollback, found.steps()))
+        begun = begun.with_head(RollbackState.INTENT, payload=payload, actor=actor.name)
+        self.journal.save(
+            begun, expects=RollbackState.PLANNED, because=f"{actor.name} applies {rollback.head.plan_hash}"
+        )
+        reach("rollback.begun")
+        return begun
+
+    def resume(self, text: str, consents: Consents, *, actor: Actor, tell: Callable[[str], None]) -> Rollback:
+        """Go on with a rollback that was interrupted or stopped. What others wrote meanwhile is planned anew."""
+        rollback = self._changeable(text, actor)
+        state = rollback.head.state
+        if state is RollbackState.CONFLICT and rollback.head.undo:
+            return self._undo(rollback, actor, tell)
+        run_id = self._next_run(rollback)
+        if state is RollbackState.CONFLICT:
+            stored = decode_plan(rollback.head.payload or "")
+            found = self.gatherer.gather(frozen_request(stored.plan, consents))
+            refuse_blocked(found.plan, resuming=rollback.rollback_id)
+            refuse_others(found, actor.name, admin=actor.admin)
+            again = superseded(settled(rollback, self.gatherer.reader), consents)
+            agreed = stored.plan.request.consents.with_more(found.plan.request.consents)
+            request = replace(stored.plan.request, consents=agreed)
+            kept = replace(stored, plan=replace(stored.plan, request=request), admin=actor.admin)
+            again = again.with_rows(next_rows(again, found.steps()))
+            again = again.with_head(RollbackState.INTENT, message=None, payload=encode_plan(kept))
+            rollback = self.journal.save(again, expects=state, because=f"{actor.name} resumes it")
+        elif not rollback.is_unsettled:
+            raise PreconditionError(
+                f"Rollback {rollback.rollback_id} is {state}: there is nothing to resume.",
+                hint="`lakewarden rollback list` shows them.",
+            )
+        return self._run(rollback, run_id, actor, tell)
+
+    def undo(self, text: str, *, leave: bool = False, actor: Actor, tell: Callable[[str], None]) -> Rollback:
+        """Make the old heads head again. `leave`: end an undo that stopped, tables that were written to stay rolled back.
+
+        Raises `PreconditionError` once the undo window is over.
+        """
+        rollback = self._changeable(text, actor)
+        if leave and rollback.head.undo and rollback.head.state is RollbackState.CONFLICT:
+            ended = left_as_it_is(rollback)
+            return self.journal.save(
+                ended, expects=RollbackState.CONFLICT, because=f"{actor.name} leaves what was written to"
+            )
+        if not rollback.can_be_undone(self.services.clock.now()):
+            until = rollback.head.undo_until
+            when = "" if until is None else f" It could be undone until {until:%Y-%m-%d %H:%M} UTC."
+            raise PreconditionError(
+                f"Rollback {rollback.rollback_id} is {rollback.head.state} and cannot be undone.{when}",
+                hint="`lakewarden rollback show` tells what it did; the tables' histories have the rest.",
+            )
+        return self._undo(rollback, actor, tell)
+
+    def _undo(self, rollback: Rollback, actor: Actor, tell: Callable[[str], None]) -> Rollback:
+        for attempt in range(_ATTEMPTS):
+            run_id = self._next_run(rollback)
+            undoing = rollback.with_head(RollbackState.UNDOING, undo=True, message=None)
+            try:
+                self.journal.save(undoing, expects=rollback.head.state, because=f"{actor.name} undoes it")
+            except ConflictError:  # a worker that is at it has just written how far it is
+                rollback = self.journal.get(rollback.rollback_id)
+                if attempt + 1 == _ATTEMPTS or not rollback.can_be_undone(self.services.clock.now()):
+                    raise
+            else:
+                break
+        return self._run(undoing, run_id, actor, tell)
+
+    def _changeable(self, text: str, actor: Actor) -> Rollback:
+        rollback = self.journal.find(text)
+        for row in rollback.steps or (rollback.head,):
+            require(actor, Deed.ROLLBACK, self.services.desk.get(row.table_id))
+        return rollback
+
+    def keep(self, found: Gathered, *, actor: Actor, on_moved: OnMoved = OnMoved.EXTEND) -> None:
+        """Keep a plan that restores anything, so that it can be quoted; forget old ones."""
+        steps = found.steps()
+        if not steps:
+            return
+        now = self.services.clock.now()
+        stored = StoredPlan(
+            plan=found.plan,
+            format_ids=tuple(sorted(found.format_ids.items())),
+            on_moved=on_moved,
+            details=details_of(found),
+        )
+        old = [
+            one
+            for one in self.journal.all()
+            if one.head.state is RollbackState.PLANNED and now - one.head.recorded_at > _PLANS_KEPT
+        ]
+        head = head_row(
+            rollback_id=found.plan.hash,
+            plan_hash=found.plan.hash,
+            first=steps[0],
+            payload=encode_plan(stored),
+            actor=actor.name,
+            at=now,
+        )
+        self.journal.keep_plan(head, old=old, because=f"{actor.name} planned {found.plan.hash}")
+
+    def _checked(self, stored: StoredPlan) -> Gathered:
+        """The plan as it would be made now, if that is still the stored one. The sentence says what differs."""
+        reader, storage = self.gatherer.reader, self.services.storage
+        for step in steps_of(stored.plan, dict(stored.format_ids)):
+            row = self.services.desk.get(step.table_id)
+            if row.location != step.location:
+                raise PreconditionError(
+                    f"{step.name} was moved to {row.location} since the plan was made.",
+                    hint="Make a new plan.",
+                )
+            verify_step(
+                replace(step, name=row.name), reader, open_store(step.location, storage(step.location))
+            )
+        found = self.gatherer.gather(stored.plan.request)
+        refuse_blocked(found.plan)
+        if found.plan.hash != stored.plan.hash:
+            raise PreconditionError(
+                f"The plan is stale: made now it would be {found.plan.hash}; nothing was changed.",
+                hint="Plan again, look at what is new, and apply that.",
+            )
+        return found
+
+    def _next_run(self, rollback: Rollback) -> str:
+        """The id of the run that will go on with it, to be known before the journal says that there is something to do:
+        from then on the daemon may queue that very run. Where nothing is to be done yet, a run that is ending may end."""
+        until = time.monotonic() + (0.0 if rollback.head.state in _UNDER_WAY else _ENDING)
+        while True:
+            run_id = next_run_id(rollback.rollback_id, partial(run_is_over, self.services))
+            if self.services.queue.get(run_id) is None or time.monotonic() >= until:
+                return run_id
+            time.sleep(_POLL)
+
+    def _run(self, rollback: Rollback, run_id: str, actor: Actor, tell: Callable[[str], None]) -> Rollback:
+        request = RunRequest(
+            run_id=run_id,
+            table_id=rollback.head.table_id,
+            name=rollback.head.name or rollback.head.table_id,
+            location=rollback.head.location or "",
+            action=Action.ROLLBACK,
+            payload=encode(RollBack(rollback_id=rollback.rollback_id)),
+            because=f"{actor.name} asked for it",
+            rank=float("inf"),
+        )
+        self._make_way(request)
+        wait = Wait(
+            rollback_id=rollback.rollback_id,
+            journal=self.journal,
+            clock=self.services.clock,
+            tell=tell,
+            timeout=self.timeout,
+        )
+        try:
+            raise_for(run_and_wait(self.services, request, tell=tell, look=wait.look))
+        except KeyboardInterrupt:
+            tell(goes_on(rollback.rollback_id))
+            raise
+        return self.journal.get(rollback.rollback_id)
+
+    def _make_way(self, request: RunRequest) -> None:
+        """End the maintenance run that the table may have: a table has one run at a time."""
+        until = time.monotonic() + _PATIENCE
+        while True:
+            others = [
+                run
+                for run in self.services.queue.unfinished()
+                if run.request.table_id == request.table_id and run.request.payload != request.payload
+            ]
+            if not others:
+                return
+            for run in others:
+                end_run(self.services.queue, run)
+            if time.monotonic() > until:
+                raise ConflictError(
+                    f"The {others[0].request.action} of {request.name} does not end.",
+                    hint="The rollback is in the journal; `lakewarden rollback resume` goes on with it.",
+                )
+            time.sleep(_POLL)

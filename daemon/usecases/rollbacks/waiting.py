@@ -1,0 +1,72 @@
+"""Waiting for a rollback: what it is doing and since when, on standard error; an end to the waiting, not to the rollback."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final
+
+from lakewarden.catalog.clock import Clock
+from lakewarden.catalog.errors import UnavailableError, UnfinishedError
+from lakewarden.catalog.units import about_seconds
+from lakewarden.jobs.rollback.journal.journal import Journal
+from lakewarden.jobs.rollback.journal.progress import standing_of
+
+__all__ = ["Wait", "goes_on"]
+
+_LOOK: Final = 1.0
+"""Seconds between two looks into the journal."""
+_REMIND: Final = 30.0
+"""Seconds after which the same is said again, so that a silent terminal is none that hangs."""
+
+
+def goes_on(rollback_id: str) -> str:
+    """What to do about a rollback that nobody waits for any more."""
+    return (
+        f"It is in the journal and loses nothing: `lakewarden rollback show {rollback_id}` tells how far it is, "
+        f"`lakewarden rollback resume {rollback_id}` goes on with it, `lakewarden rollback undo {rollback_id}` takes it back."
+    )
+
+
+@dataclass(kw_only=True, slots=True)
+class Wait:
+    """`look` is called often. It tells what is new, and raises `UnfinishedError` after `timeout` (None: never)."""
+
+    rollback_id: str
+    journal: Journal
+    clock: Clock
+    tell: Callable[[str], None]
+    timeout: timedelta | None = None
+    monotonic: Callable[[], float] = time.monotonic
+    _begun: float = field(init=False)
+    _next: float = 0.0
+    _told_at: float = 0.0
+    _told: str = ""
+
+    def __post_init__(self) -> None:
+        self._begun = self.monotonic()
+
+    def look(self) -> None:
+        """Say how far it is, if that is new or long ago."""
+        now = self.monotonic()
+        if self.timeout is not None and now - self._begun >= self.timeout.total_seconds():
+            raise UnfinishedError(
+                f"Rollback {self.rollback_id} is not finished after {about_seconds(self.timeout.total_seconds())}: "
+                f"{self._told or 'it has not begun'}.",
+                hint=goes_on(self.rollback_id),
+            )
+        if now < self._next:
+            return
+        self._next = now + _LOOK
+        try:
+            rollback = self.journal.get(self.rollback_id)
+        except UnavailableError:
+            return  # who works on it says so if it matters
+        standing = standing_of(rollback)
+        if not rollback.is_unsettled or (standing.text == self._told and now - self._told_at < _REMIND):
+            return
+        self._told, self._told_at = standing.text, now
+        age = max(0.0, (self.clock.now() - standing.since).total_seconds())
+        self.tell(
+            f"Rollback {self.rollback_id}: {standing.text}, since {standing.since:%H:%M:%S} UTC ({about_seconds(age)})"
+        )

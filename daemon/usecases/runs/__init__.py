@@ -1,0 +1,1 @@
+"""How does a person order work and wait for it? Conversions, purges, leaving, single runs."""

@@ -1,0 +1,118 @@
+"""Convert a table from the control plane: row first, then a run on a worker, then the row settles."""
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lakewarden.catalog.errors import PreconditionError
+from lakewarden.catalog.model.rows import Action, Outcome, PolicySettings, RowKind, TableRow, TableState
+from lakewarden.catalog.policy.access import Actor
+from lakewarden.catalog.policy.effective import with_values
+from lakewarden.catalog.policy.scopes import govern, scopes_by_name
+from lakewarden.catalog.registry.convert import (
+    WantedConversion,
+    begin_conversion,
+    conversion_failed,
+    converted,
+    foreseen_conversion,
+)
+from lakewarden.catalog.registry.governance import governed
+from lakewarden.catalog.registry.service import Registered
+from lakewarden.catalog.state.port import RunRequest
+from lakewarden.catalog.system.port import HEALTH, TABLES
+from lakewarden.daemon.installation.services import Services
+from lakewarden.daemon.usecases.runs.waiting import raise_for, run_and_wait
+from lakewarden.jobs.actions.values import encode
+from lakewarden.jobs.executors.convert_checks import check_source
+from lakewarden.jobs.planning.rules import conversion_action
+
+__all__ = ["ConvertRequest", "Foreseen", "convert_table", "foresee_conversion"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ConvertRequest:
+    """What CLI, SQL and Python ask for alike. `where` is db.t, a path or a URI; `retain_seconds` the retention."""
+
+    where: str
+    name: str | None = None
+    owner: str | None = None
+    partitioned_by: tuple[tuple[str, str], ...] = ()
+    statistics: bool = True
+    retain_seconds: int | None = None
+
+    def wanted(self, *, admin: bool) -> WantedConversion:
+        """What the row is made of. Raises `NotAllowedError` for a retention below the floor."""
+        values = {} if self.retain_seconds is None else {"vacuum.retention": self.retain_seconds}
+        return WantedConversion(
+            name=self.name,
+            owner=self.owner,
+            policy=with_values(PolicySettings(), values, admin=admin),
+            partitioned_by=self.partitioned_by,
+            statistics=self.statistics,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Foreseen:
+    """What a conversion would do: the row and the properties it would write, and the data it would take (bytes)."""
+
+    row: TableRow
+    files: int
+    bytes: int
+    properties: tuple[tuple[str, str], ...]
+
+
+def foresee_conversion(services: Services, request: ConvertRequest, *, actor: Actor) -> Foreseen:
+    """All checks of `convert_table`, from listings and the metastore, without Spark. Nothing is written.
+
+    Raises what the conversion would raise; `PreconditionError` for a table that is managed already.
+    """
+    row = foreseen_conversion(services.desk, request.where, request.wanted(admin=actor.admin), actor=actor)
+    if row.state is not TableState.CONVERTING:
+        raise PreconditionError(
+            f"{row.name} is managed already.", hint="Look at it with `lakewarden tables show`."
+        )
+    scopes = scopes_by_name(services.store.rows(TABLES).find(kind=RowKind.SCOPE))
+    action = conversion_action(govern(row, scopes))
+    files = check_source(
+        action,
+        metastore=services.metastore,
+        storage=services.storage(action.location),
+        now=services.clock.now(),
+    )
+    return Foreseen(
+        row=row,
+        files=len(files),
+        bytes=sum(file.size_bytes for file in files),
+        properties=action.properties,
+    )
+
+
+def convert_table(
+    services: Services, request: ConvertRequest, *, actor: Actor, tell: Callable[[str], None]
+) -> Registered:
+    """Convert and wait. A conversion that fails for good leaves no row; one that is interrupted is finished later."""
+    begun = begin_conversion(services.desk, request.where, request.wanted(admin=actor.admin), actor=actor)
+    row = begun.row
+    if row.state is not TableState.CONVERTING:
+        tell(f"{row.name} is managed already.")
+        return Registered(row=row, health=services.store.rows(HEALTH).get(row.table_id), created=False)
+    view = governed(services.desk, row.table_id)
+    result = run_and_wait(
+        services,
+        RunRequest(
+            run_id=uuid.uuid4().hex,
+            table_id=row.table_id,
+            name=row.name,
+            location=row.location or "",
+            action=Action.CONVERT,
+            payload=encode(conversion_action(view)),
+            because=f"{actor.name} asked to convert it",
+            rank=float("inf"),
+        ),
+        tell=tell,
+    )
+    if result.outcome is not Outcome.SUCCEEDED and not result.retry:
+        conversion_failed(services.desk, row.table_id, result.message or result.outcome)
+    raise_for(result)
+    return converted(services.desk, row.table_id)

@@ -1,0 +1,250 @@
+"""Leaving management: what a table gets back, foreseen; the drop; the runs that give it back, with or without a daemon.
+
+The row says first that something is owed, in the very commit that drops the table. Whatever comes after may be killed: the
+daemon's next cycle gives back what is owed, and so does the next `tables drop` or `system leave`.
+"""
+
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Final
+
+from lakewarden.catalog.errors import LakewardenError
+from lakewarden.catalog.formats.port import LogProblem, Observation
+from lakewarden.catalog.model.rows import Action, Outcome, RowKind, Source, TableRow, TableState
+from lakewarden.catalog.policy.access import Actor
+from lakewarden.catalog.policy.original_properties import GiveBack, Kept, give_back, is_leaving, kept_of
+from lakewarden.catalog.policy.retention_properties import retention_properties
+from lakewarden.catalog.policy.scopes import govern, scopes_by_name
+from lakewarden.catalog.registry.owed_properties import given_back, said_of
+from lakewarden.catalog.registry.removal import drop
+from lakewarden.catalog.registry.service import GONE
+from lakewarden.catalog.state.port import Result, RunRequest, RunState
+from lakewarden.catalog.system.port import RUNS, TABLES
+from lakewarden.daemon.installation.services import Services
+from lakewarden.daemon.usecases.runs.revocation import EVERYTHING, take_back_runs
+from lakewarden.daemon.usecases.runs.waiting import reap_lost
+from lakewarden.jobs.actions.values import SetProperties, encode
+from lakewarden.jobs.runs.properties_ledger import traced
+
+__all__ = ["Leaving", "Left", "finish", "foresee", "leave", "those_who_leave"]
+
+_POLL: Final = 0.2
+_LOOK: Final = 1.0
+"""Seconds between two looks at rows and at runs of dead workers."""
+_PATIENCE: Final = 180.0
+"""Seconds without a finished run after which a command stops waiting: what is owed stays in the row."""
+_DONE: Final = (Outcome.SUCCEEDED, Outcome.SKIPPED)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Leaving:
+    """What a table would get back. `kept` is all that is known of what stood there before us; `guessed` says that some of it
+    is only what we would have set ourselves; `trouble` why the table cannot be read (then `wanted` is by its row alone)."""
+
+    row: TableRow
+    kept: tuple[Kept, ...]
+    wanted: GiveBack
+    guessed: tuple[str, ...] = ()
+    trouble: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Left:
+    """A table that left. `sentence`: what it got back; `owed`: why it has not, and how to do it by hand."""
+
+    row: TableRow
+    sentence: str | None = None
+    owed: str | None = None
+
+
+def foresee(services: Services, row: TableRow) -> Leaving:
+    """What dropping a table would give back; changes nothing."""
+    remembered = kept_of(row)
+    try:
+        seen = services.desk.reader_at(row.location or "", row.name).observe(row.location or "")
+        if isinstance(seen, LogProblem):
+            return _unread(row, remembered, seen.message)
+        if row.format_ids and row.format_ids[-1] != seen.format_id:  # made anew at the place: theirs stands
+            return Leaving(row=row, kept=remembered, wanted=GiveBack())
+        told = _told(services, row, seen, {one.name for one in remembered})
+        guesses = _guessed(services, row, seen, {one.name for one in (*remembered, *told)})
+    except LakewardenError as error:
+        return _unread(row, remembered, str(error))
+    kept = (*remembered, *told, *guesses)
+    return Leaving(
+        row=row,
+        kept=kept,
+        wanted=give_back(kept, seen.properties),
+        guessed=tuple(one.name for one in guesses),
+    )
+
+
+def leave(services: Services, foreseen: Leaving, *, actor: Actor) -> TableRow:
+    """Drop a table; its row says what it is owed. Nothing is given back yet."""
+    row = drop(services.desk, foreseen.row.table_id, actor=actor, owed=foreseen.kept)
+    take_back_runs(services, row, EVERYTHING, f"{row.name} was dropped")
+    return row
+
+
+def finish(
+    services: Services, leavings: Sequence[Leaving], *, actor: Actor, tell: Callable[[str], None]
+) -> tuple[Left, ...]:
+    """Give back what dropped tables are owed, and wait for it. Never raises for a table: what could not be done is said."""
+    rows = [services.desk.get(one.row.table_id) for one in leavings]
+    owed = [row for row in rows if is_leaving(row)]
+    results = _run(services, [_request(row, actor) for row in owed], tell) if owed else {}
+    left = []
+    for one in leavings:
+        row, result = services.desk.get(one.row.table_id), results.get(one.row.table_id)
+        if not is_leaving(row):  # nothing was owed, or the daemon was first: its row says what it got
+            left.append(Left(row=row, sentence=said_of(row)))
+        elif result is not None and result.outcome in _DONE and not result.retry:
+            said = result.message or one.wanted.sentence
+            left.append(Left(row=given_back(services.desk, row.table_id, said), sentence=said))
+        else:
+            why = "no worker has come to it yet" if result is None else result.message or result.outcome
+            hand = one.wanted.by_hand(row.name)
+            hand = f" By hand: {hand}" if hand else ""
+            left.append(Left(row=row, owed=f"{why.rstrip('.')}. The daemon tries again.{hand}"))
+    return tuple(left)
+
+
+def those_who_leave(services: Services) -> tuple[TableRow, ...]:
+    """Every managed table but the system tables, and dropped ones that are still owed something, by name."""
+    rows = services.store.rows(TABLES).all()
+    ours = [row for row in rows if row.kind is RowKind.TABLE and row.source is not Source.SELF]
+    return tuple(
+        sorted((row for row in ours if row.state not in GONE or is_leaving(row)), key=lambda row: row.name)
+    )
+
+
+_PAYLOAD: Final = encode(SetProperties(gives_back=True))
+
+
+def _unread(row: TableRow, remembered: tuple[Kept, ...], trouble: str) -> Leaving:
+    as_ours = {one.name: one.ours[-1] for one in remembered if one.ours}
+    return Leaving(row=row, kept=remembered, wanted=give_back(remembered, as_ours), trouble=trouble)
+
+
+def _told(services: Services, row: TableRow, seen: Observation, known: Iterable[str]) -> tuple[Kept, ...]:
+    """What the log still tells of tables that were managed before their rows remembered such things."""
+    names = [name for name, _ in _wanted(services, row) if name not in set(known) and name in seen.properties]
+    if not names or not _was_ours(services, row):
+        return ()
+    return traced(services.desk.reader_at(row.location or "", row.name), row.location or "", names)
+
+
+def _guessed(services: Services, row: TableRow, seen: Observation, known: Iterable[str]) -> tuple[Kept, ...]:
+    """Properties that are exactly what we would set, of a table on which we did: nothing tells what stood there before."""
+    alike = [
+        (name, value)
+        for name, value in _wanted(services, row)
+        if name not in set(known) and seen.properties.get(name) == value
+    ]
+    if not alike or not _was_ours(services, row):
+        return ()
+    return tuple(Kept(name=name, before=None, ours=(value,)) for name, value in alike)
+
+
+def _wanted(services: Services, row: TableRow) -> tuple[tuple[str, str], ...]:
+    scopes = scopes_by_name(services.store.rows(TABLES).find(kind=RowKind.SCOPE))
+    return retention_properties(govern(row, scopes).policy)
+
+
+def _was_ours(services: Services, row: TableRow) -> bool:
+    """Whether a run of ours has ever set properties of the table."""
+    if row.source is Source.CONVERT:
+        return True
+    runs = services.store.rows(RUNS).find(table_id=row.table_id, action=Action.PROPERTIES)
+    return any(run.outcome is Outcome.SUCCEEDED for run in runs)
+
+
+def _request(row: TableRow, actor: Actor) -> RunRequest:
+    return RunRequest(
+        run_id=uuid.uuid4().hex,
+        table_id=row.table_id,
+        name=row.name,
+        location=row.location or "",
+        action=Action.PROPERTIES,
+        payload=_PAYLOAD,
+        because=f"{actor.name} dropped it: its properties go back to what they were before",
+        rank=float("inf"),
+    )
+
+
+def _run(
+    services: Services, requests: Sequence[RunRequest], tell: Callable[[str], None]
+) -> dict[str, Result]:
+    """Queue one run per table and wait; by table, how those ended that did. Another run of a table goes first."""
+    led = services.leases.current(services.settings.lease_name) is not None
+    count = f"{len(requests)} tables get" if len(requests) > 1 else f"{requests[0].name} gets"
+    tell(f"{count} properties back: {'queued for the daemon' if led else 'starting a worker'}...")
+    most = min(len(requests), max(1, services.settings.workers_count))
+    workers: AbstractContextManager[object] = nullcontext() if led else services.own_workers(most)
+    with workers:
+        return _awaited(services, requests, tell, led=led)
+
+
+def _awaited(
+    services: Services, requests: Sequence[RunRequest], tell: Callable[[str], None], *, led: bool
+) -> dict[str, Result]:
+    """Whoever waits, reaps (daemon/usecases/runs/waiting.py). Every look costs the same few questions, however many tables wait."""
+    waiting = {one.table_id: one for one in requests}
+    results: dict[str, Result] = {}
+    queued: set[str] = set()
+    until, next_look = time.monotonic() + _PATIENCE, 0.0
+    while waiting and time.monotonic() < until:
+        ended = _round(services, waiting, queued)
+        over = set(ended)
+        if time.monotonic() >= next_look:
+            next_look = time.monotonic() + _LOOK
+            reap_lost(services, waiting, tell)
+            over |= waiting.keys() - _still_leaving(services)
+        results |= ended
+        if over:
+            waiting = {table_id: one for table_id, one in waiting.items() if table_id not in over}
+            until = time.monotonic() + _PATIENCE
+        if waiting:
+            time.sleep(_POLL)
+    if not led:
+        for request in waiting.values():
+            services.queue.cancel(request.run_id)  # left in the queue it would surprise the next command
+    return results
+
+
+def _round(services: Services, waiting: Mapping[str, RunRequest], queued: set[str]) -> dict[str, Result]:
+    """How those of the `queued` ended that did, by table; those whose table has no other run (any more) are queued."""
+    unfinished = services.queue.unfinished()
+    under_way = {run.request.run_id for run in unfinished}
+    busy = {run.request.table_id for run in unfinished}
+    ended = {}
+    for table_id, request in waiting.items():
+        if request.run_id in queued and request.run_id not in under_way:
+            result = _ended(services, request)
+            if result is None:
+                queued.discard(request.run_id)  # the queue lost it: its database was made anew
+            else:
+                ended[table_id] = result
+    wanted = [one for table_id, one in waiting.items() if one.run_id not in queued and table_id not in busy]
+    if wanted:
+        queued.update(services.queue.enqueue(wanted))
+    return ended
+
+
+def _still_leaving(services: Services) -> set[str]:
+    rows = services.store.rows(TABLES).find(state=TableState.DROPPED)
+    return {row.table_id for row in rows if is_leaving(row)}
+
+
+def _ended(services: Services, request: RunRequest) -> Result | None:
+    run = services.queue.get(request.run_id)
+    if run is not None:
+        return run.result if run.state is RunState.FINISHED else None
+    row = services.store.rows(RUNS).get(request.run_id)
+    if row is None:
+        return None
+    # Whoever recorded it has settled the table's row as well; where that still says that something is owed, it is.
+    return Result(outcome=row.outcome, message=row.message, error_class=row.error_class, retry=True)

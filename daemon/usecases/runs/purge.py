@@ -1,0 +1,68 @@
+"""What a purge of a table would delete, and whether the files that its log does not name may go along."""
+
+from typing import Any
+
+from lakewarden.catalog.errors import ConsentError, RefusedError
+from lakewarden.catalog.model.rows import TableRow
+from lakewarden.catalog.storage.file_store import open_store
+from lakewarden.catalog.units import count_of
+from lakewarden.daemon.installation.services import Services
+from lakewarden.jobs.deletion.table_folder import TableFolder, look_into, unknown_token
+
+__all__ = ["foresee_purge", "inner_table", "require_consent"]
+
+_SHOWN = 10
+
+
+def foresee_purge(services: Services, row: TableRow) -> dict[str, Any]:
+    """The head, what it holds, and what else lies in the folder: `unknown_files` are in no log, `unknown_token` names
+    exactly those in a consent, `inner_tables` stand in the way. Sizes in bytes."""
+    location = row.location or ""
+    seen = services.desk.reader_at(location, row.name).observe(location)
+    folder = _look(services, row)
+    counts = {key: getattr(seen, key, None) for key in ("version", "files", "bytes", "tombstones")}
+    return {
+        "name": row.name,
+        "location": location,
+        **counts,
+        "unknown_files": len(folder.unknown),
+        "unknown_bytes": sum(entry.size_bytes for entry in folder.unknown),
+        "unknown_shown": [entry.path for entry in folder.unknown[:_SHOWN]],
+        "unknown_token": unknown_token(folder.unknown),
+        "inner_tables": list(folder.inner),
+    }
+
+
+def require_consent(services: Services, row: TableRow, token: str | None) -> None:
+    """Raise `ConsentError` unless `token` names just the unknown files that are there (None where there are none),
+    `RefusedError` if a table of its own lies in the folder."""
+    folder = _look(services, row)
+    if folder.inner:
+        raise inner_table(row, folder.inner[0])
+    unknown = folder.unknown
+    found = unknown_token(unknown)
+    if found == token:
+        return
+    if found is None:
+        raise ConsentError(
+            f"There are no unknown files in the folder of {row.name} any more.",
+            hint="Repeat the command without --unknown-files.",
+        )
+    were = "" if token is None else ", and they are not those of the dry run"
+    raise ConsentError(
+        f"{count_of(len(unknown), 'file')} in the folder of {row.name} {'is' if len(unknown) == 1 else 'are'} in no log{were}: {unknown[0].path}.",
+        hint="Look at them with `--purge --dry-run`; then move them away, or add the --unknown-files TOKEN that it shows.",
+    )
+
+
+def inner_table(row: TableRow, place: str) -> RefusedError:
+    """What a purge of a table answers in whose folder another one lies; its dry run answers the same."""
+    return RefusedError(
+        f"Another table lies inside {row.name}: {place}.", hint="Move it away, then purge again."
+    )
+
+
+def _look(services: Services, row: TableRow) -> TableFolder:
+    location = row.location or ""
+    reader = services.desk.reader_at(location, row.name)
+    return look_into(open_store(location, services.storage(location)), reader)

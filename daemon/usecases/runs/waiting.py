@@ -1,0 +1,166 @@
+"""Run something now and wait for it: on the daemon's workers if one leads, else on a worker of our own."""
+
+import time
+from collections.abc import Callable, Container
+from contextlib import AbstractContextManager, nullcontext
+from datetime import datetime
+from typing import Final
+
+from lakewarden.catalog import errors
+from lakewarden.catalog.errors import (
+    ConflictError,
+    ExecutionError,
+    LakewardenError,
+    UnavailableError,
+    UnfinishedError,
+)
+from lakewarden.catalog.model.rows import Outcome, RunRow
+from lakewarden.catalog.state.port import Result, Run, RunRequest, RunState
+from lakewarden.catalog.system.port import RUNS
+from lakewarden.daemon.installation.services import Services
+from lakewarden.daemon.workers.lost_runs import Reaper
+
+__all__ = ["raise_for", "reap_lost", "run_and_wait", "run_is_over"]
+
+_POLL_SECONDS: Final = 0.1
+_REAP_SECONDS: Final = 1.0
+
+
+def _nothing() -> None:
+    """Nobody looks on."""
+
+
+def run_and_wait(
+    services: Services,
+    request: RunRequest,
+    *,
+    tell: Callable[[str], None],
+    look: Callable[[], None] = _nothing,
+) -> Result:
+    """Queue a run and wait until it is finished; if the daemon queued the very same work first, wait for that, or take
+    what it has come to.
+
+    Raises `ConflictError` if the table has another unfinished run. Interrupted, it cancels what only it would do. `look` is
+    called all the while; it may give the waiting up by `UnfinishedError`, which is like being interrupted.
+    """
+    queued = services.queue.enqueue([request])
+    followed = request if queued or _is_known(services, request.run_id) else _twin(services, request)
+    led = services.leases.current(services.settings.lease_name) is not None
+    tell(f"{request.action} of {request.name}: {'queued for the daemon' if led else 'starting a worker'}...")
+    worker: AbstractContextManager[object] = nullcontext() if led else services.own_workers(1)
+    with worker:
+        try:
+            return _awaited(services, followed, look, tell)
+        except (KeyboardInterrupt, UnfinishedError):
+            # Without a daemon nobody goes on with it: left in the queue it would surprise the next command.
+            told = not led and services.queue.cancel(followed.run_id)
+            goes_on = f"goes on; `lakewarden jobs cancel {followed.run_id}` ends it."
+            tell(f"Run {followed.run_id} {'was told to end.' if told else goes_on}")
+            raise
+
+
+def _awaited(
+    services: Services, request: RunRequest, look: Callable[[], None], tell: Callable[[str], None]
+) -> Result:
+    """Whoever waits, reaps: without a daemon nobody else settles what a dead worker had claimed."""
+    holder: str | None = None
+    begun, next_reap = services.clock.now(), 0.0
+    while True:
+        look()
+        if time.monotonic() >= next_reap:
+            next_reap = time.monotonic() + _REAP_SECONDS
+            reap_lost(services, {request.table_id}, tell)
+        run = services.queue.get(request.run_id)
+        if run is None:
+            return _recorded(services, request)
+        if run.state is RunState.FINISHED and run.result is not None:
+            return run.result
+        if run.worker != holder:
+            holder = run.worker
+            _tell_holder(run, begun, tell)
+        time.sleep(_POLL_SECONDS)
+
+
+def reap_lost(services: Services, table_ids: Container[str], tell: Callable[[str], None]) -> None:
+    """Settle what dead workers had claimed of these tables, and say so."""
+    reaper = Reaper(
+        queue=services.queue,
+        desk=services.desk,
+        clock=services.clock,
+        attempts=services.settings.run_attempts,
+        pause=services.settings.run_heartbeat,
+    )
+    for run in reaper.lost():
+        if run.request.table_id in table_ids and reaper.settle(run):
+            tell(f"{run.worker} is gone, which had run {run.request.run_id}; its log says how far it came.")
+
+
+def _tell_holder(run: Run, begun: datetime, tell: Callable[[str], None]) -> None:
+    """Say who has the run, if they had it before somebody began to wait."""
+    if (
+        run.worker is None
+        or run.lease_until is None
+        or (run.started_at is not None and run.started_at >= begun)
+    ):
+        return
+    since = "" if run.started_at is None else f" since {run.started_at:%H:%M:%S} UTC"
+    tell(
+        f"Waiting for {run.worker}, which has run {run.request.run_id}{since}: unless it says that it is alive, it loses it "
+        f"at {run.lease_until:%H:%M:%S} UTC."
+    )
+
+
+def run_is_over(services: Services, run_id: str) -> bool:
+    """Whether a run is finished, recorded or not yet."""
+    run = services.queue.get(run_id)
+    return run.state is RunState.FINISHED if run is not None else _row(services, run_id) is not None
+
+
+def _twin(services: Services, request: RunRequest) -> RunRequest:
+    """The unfinished run that does what `request` asks for."""
+    for run in services.queue.unfinished():
+        if run.request.table_id == request.table_id:
+            if (run.request.action, run.request.payload) == (request.action, request.payload):
+                return run.request
+            raise ConflictError(
+                f"{request.name} has an unfinished run ({run.request.action}).",
+                hint="See `lakewarden jobs list --unfinished`; wait, or cancel it.",
+            )
+    raise ConflictError(f"{request.name} had another run just now.", hint="Repeat the command.")
+
+
+def _recorded(services: Services, request: RunRequest) -> Result:
+    """The result of a run that was recorded and forgotten between two looks."""
+    row = _row(services, request.run_id)
+    if row is None:
+        raise UnavailableError(
+            f"The queue lost {request.action} of {request.name}; its table's log says whether it happened.",
+            hint="The next sweep looks; `lakewarden tables history` shows the log.",
+        )
+    return Result(
+        outcome=row.outcome,
+        message=row.message,
+        error_class=row.error_class,
+        committed_version=row.committed_version,
+        actual_files=row.actual_files,
+        actual_bytes=row.actual_bytes,
+        actual_seconds=row.actual_seconds,
+        details=row.details,
+    )
+
+
+def _is_known(services: Services, run_id: str) -> bool:
+    return services.queue.get(run_id) is not None or _row(services, run_id) is not None
+
+
+def _row(services: Services, run_id: str) -> RunRow | None:
+    return services.store.rows(RUNS).get(run_id)
+
+
+def raise_for(result: Result) -> None:
+    """Turn a result that is no success into the error it stands for; a skipped run is a success."""
+    if result.outcome in (Outcome.SUCCEEDED, Outcome.SKIPPED):
+        return
+    kind = getattr(errors, result.error_class or "", ExecutionError)
+    error: LakewardenError = kind(result.message or f"The run was {result.outcome}.")
+    raise error

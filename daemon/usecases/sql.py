@@ -1,0 +1,134 @@
+"""Governed statements run on the control plane: the same for `lakewarden sql` and for a Spark session."""
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Final, assert_never
+
+import pyarrow as pa
+
+from lakewarden.catalog.errors import NotFoundError
+from lakewarden.catalog.model.rows import Mark
+from lakewarden.catalog.policy.access import Deed
+from lakewarden.catalog.registry.governance import refuse_own, set_owner, set_policy
+from lakewarden.catalog.registry.marks import mark_versions, marks_of, unmark_versions
+from lakewarden.catalog.system.query import query
+from lakewarden.catalog.system.schema import arrow_type
+from lakewarden.daemon.installation.services import Services
+from lakewarden.daemon.usecases.audit import audited
+from lakewarden.daemon.usecases.rollbacks.request import Wanted
+from lakewarden.daemon.usecases.rollbacks.request import request_of as request_of_words
+from lakewarden.daemon.usecases.rollbacks.rollback import rollbacks_of_services
+from lakewarden.daemon.usecases.runs.convert import ConvertRequest, convert_table
+from lakewarden.daemon.usecases.runs.revocation import PLANNED, take_back_runs
+from lakewarden.jobs.rollback.journal.stored_plan import refuse_blocked
+from lakewarden.jobs.sql.parser import parse
+from lakewarden.jobs.sql.statements import ConvertToDelta, MarkTable, Query, RollbackTable, SetRows, Unmanaged
+
+__all__ = ["execute"]
+
+_MARKS: Final = pa.schema([*arrow_type(Mark), pa.field("applies", pa.bool_())])
+Converter = Callable[[Services, ConvertRequest], str]
+
+
+def execute(services: Services, text: str, *, origin: str, tell: Callable[[str], None]) -> pa.Table | None:
+    """Run one statement; its result, or None if it is not ours to run (a Spark session may)."""
+    match parse(text):
+        case Query(sql=sql):
+            return query(services.store, sql)
+        case SetRows() as statement:
+            return _set_rows(services, statement, origin)
+        case ConvertToDelta() as statement:
+            return _convert(services, statement, origin, tell)
+        case RollbackTable() as statement:
+            return _roll_back(services, statement, origin, tell)
+        case MarkTable() as statement:
+            return _mark(services, statement, origin)
+        case Unmanaged():
+            return None
+        case statement:
+            assert_never(statement)
+
+
+def request_of(statement: ConvertToDelta) -> ConvertRequest:
+    """The conversion that a statement asks for."""
+    return ConvertRequest(
+        where=statement.where,
+        owner=statement.owner,
+        partitioned_by=statement.partitioned_by,
+        statistics=statement.statistics,
+        retain_seconds=statement.retain_seconds,
+    )
+
+
+def _convert(
+    services: Services, statement: ConvertToDelta, origin: str, tell: Callable[[str], None]
+) -> pa.Table:
+    with audited(services, Deed.CONVERT, statement.where, origin=origin) as actor:
+        done = convert_table(services, request_of(statement), actor=actor, tell=tell)
+    version = None if done.health is None else done.health.version
+    return _row(name=done.row.name, state=done.row.state.value, version=version, location=done.row.location)
+
+
+def _roll_back(
+    services: Services, statement: RollbackTable, origin: str, tell: Callable[[str], None]
+) -> pa.Table:
+    """Plan and apply in one go: what would need a consent is refused, with the flags of the command line."""
+    wanted = Wanted(
+        where=statement.where,
+        version=statement.version,
+        timestamp=statement.timestamp,
+        bad=statement.bad,
+        marked=statement.marked,
+        cascade=statement.cascade,
+        reapply=statement.reapply,
+        remove_files=statement.remove_files,
+    )
+    with audited(services, Deed.ROLLBACK, statement.where, origin=origin) as actor:
+        rollbacks = rollbacks_of_services(services)
+        plan = rollbacks.plan(request_of_words(services.desk, wanted), actor=actor).plan
+        refuse_blocked(plan)
+        if not plan.waves():
+            return _row(rollback=None, state="nothing to undo", tables=0, undo_until=None)
+        done = rollbacks.apply(plan.hash, actor=actor, tell=tell)
+    until = None if done.head.undo_until is None else done.head.undo_until.isoformat()
+    return _row(rollback=done.rollback_id, state=done.head.state.value, tables=done.tables, undo_until=until)
+
+
+def _mark(services: Services, statement: MarkTable, origin: str) -> pa.Table:
+    """Mark or unmark, and show all marks of the table, as `lakewarden lineage marks` does."""
+    desk, where = services.desk, statement.where
+    with audited(services, Deed.ROLLBACK, f"mark {where}", origin=origin) as actor:
+        if statement.verdict is None:
+            unmark_versions(desk, where, statement.versions, actor=actor)
+        else:
+            mark_versions(
+                desk, where, statement.versions, statement.verdict, note=statement.note, actor=actor
+            )
+    marks = marks_of(desk, desk.resolve(where))
+    rows = [{**asdict(one), "applies": applies} for one, applies in marks]
+    return pa.Table.from_pylist(rows, schema=_MARKS)
+
+
+def _set_rows(services: Services, statement: SetRows, origin: str) -> pa.Table:
+    sql = f"SELECT table_id, name FROM lakewarden.tables WHERE {statement.condition}"
+    matched = query(services.store, sql).to_pylist()
+    if not matched:
+        raise NotFoundError(
+            "No row matches the WHERE.", hint="SELECT name FROM lakewarden.tables shows the names."
+        )
+    if statement.policy:  # all rows or none: what is refused of one changes nothing of the others
+        for row in matched:
+            refuse_own(services.desk.get(row["table_id"]))
+    for row in matched:
+        with audited(services, Deed.POLICY, row["name"], origin=origin) as actor:
+            where = row["name"] if row["name"].endswith("*") else row["table_id"]
+            if statement.policy:
+                row = set_policy(services.desk, where, dict(statement.policy), actor=actor)
+                take_back_runs(services, row, PLANNED, f"the policy of {row.name} changed", ordered=False)
+            if statement.owner is not None:
+                set_owner(services.desk, where, statement.owner, actor=actor)
+    return pa.table({"name": [row["name"] for row in matched]})
+
+
+def _row(**values: str | int | None) -> pa.Table:
+    return pa.table({key: [value] for key, value in values.items()})

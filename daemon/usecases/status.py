@@ -1,0 +1,81 @@
+"""One page of state: who leads, what is managed, what needs attention."""
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakewarden.catalog.model.rows import TableState
+from lakewarden.catalog.policy.scopes import GLOBAL
+from lakewarden.catalog.state.port import RunState
+from lakewarden.catalog.system.port import TABLES
+from lakewarden.catalog.validation.reverted_reads import READS_UNDONE
+from lakewarden.daemon.installation.services import Services
+from lakewarden.daemon.telemetry.failed_cycles import Troubles
+from lakewarden.daemon.usecases.tables import fleet
+
+__all__ = ["Status", "status_of"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Status:
+    """`leader` is None where no daemon leads; `reads_undone` counts tables whose head holds what was made from versions
+    that were taken back; `bytes` and `files` are of live versions; `last_look_at` the newest
+    health row; `paused` the reason everything is paused, None if it is not; `failed_cycles` counts the cycles that failed in a row up to
+    now, with what stopped the last one."""
+
+    home: str
+    leader: str | None
+    leader_token: int | None
+    paused: str | None
+    tables: int
+    quarantined: int
+    converting: int
+    reads_undone: int
+    files: int
+    bytes: int
+    queued: int
+    running: int
+    unrecorded: int
+    last_look_at: datetime | None
+    failed_cycles: int
+    failing_since: datetime | None
+    failing_because: str | None
+
+
+def status_of(services: Services) -> Status:
+    """Read it all; nothing is changed."""
+    found = fleet(services.store)
+    states = Counter(found.column("state").to_pylist())
+    failing = Troubles(services.settings.home).read()
+    lease = services.leases.current(services.settings.lease_name)
+    runs = Counter(run.state for run in services.queue.unfinished())
+    return Status(
+        home=str(services.settings.home),
+        leader=None if lease is None else lease.holder,
+        leader_token=None if lease is None else lease.token,
+        paused=next((row.paused for row in services.store.rows(TABLES).find(name=GLOBAL)), None),
+        tables=found.num_rows,
+        quarantined=states[TableState.QUARANTINED.value],
+        converting=states[TableState.CONVERTING.value],
+        reads_undone=_with_finding(found, READS_UNDONE),
+        files=pc.sum(found.column("files")).as_py() or 0,
+        bytes=pc.sum(found.column("bytes")).as_py() or 0,
+        queued=runs[RunState.QUEUED],
+        running=runs[RunState.CLAIMED] + runs[RunState.RUNNING],
+        unrecorded=len(services.queue.finished(1000)),
+        last_look_at=pc.max(found.column("observed_at")).as_py(),
+        failed_cycles=0 if failing is None else failing.count,
+        failing_since=None if failing is None else failing.since,
+        failing_because=None if failing is None else failing.because,
+    )
+
+
+def _with_finding(fleet: pa.Table, check: str) -> int:
+    """How many tables have a finding of a check."""
+    whole = fleet.column("findings").combine_chunks()
+    owners = pc.list_parent_indices(whole)
+    checks = pc.struct_field(pc.list_flatten(whole), "check")
+    return len(pc.unique(owners.filter(pc.equal(checks, check))))

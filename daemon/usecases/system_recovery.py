@@ -1,0 +1,160 @@
+"""Mending the system tables where nothing can be taken for granted: they may be damaged or gone, and so may their audit."""
+
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from lakewarden.catalog.errors import LakewardenError, PreconditionError
+from lakewarden.catalog.model.rows import AuditRow
+from lakewarden.catalog.policy.access import Deed, audit_row, require
+from lakewarden.catalog.storage.file_store import canonical, open_store
+from lakewarden.catalog.system.commits import Note
+from lakewarden.catalog.system.port import AUDIT, ROLLBACKS, SYSTEM_TABLES, TABLES
+from lakewarden.catalog.system.recovery.backup import BackupSource, open_backup
+from lakewarden.catalog.system.recovery.damage import Damage, Problem
+from lakewarden.catalog.system.recovery.log_files import is_other_history
+from lakewarden.catalog.system.recovery.repair import repair
+from lakewarden.catalog.system.recovery.repair_plan import (
+    CreateAgain,
+    RepairPlan,
+    RestoreTable,
+    Step,
+    plan_repair,
+)
+from lakewarden.catalog.system.recovery.verify import verify
+from lakewarden.daemon.installation.services import Services
+from lakewarden.daemon.usecases.audit import actor_of
+
+__all__ = ["backup_at", "left_over", "mend", "next_step", "planned", "step_tables"]
+
+
+def backup_at(services: Services, folder: str | None) -> BackupSource | None:
+    """The backup in a folder; None where none was named. Raises `NotFoundError` if there is none."""
+    if folder is None:
+        return None
+    place = canonical(folder)
+    return open_backup(place, services.storage(place))
+
+
+def planned(services: Services, source: BackupSource | None) -> RepairPlan:
+    """What would be done. Raises `PreconditionError` where there is nothing at all, and no backup to make it from."""
+    problems = verify(services.store, source)
+    if source is None:
+        if _is_all_gone(problems):
+            raise PreconditionError(
+                f"There are no system tables at {services.settings.system_location}.",
+                hint="If there never were: `lakewarden init`. If they were lost: `lakewarden system repair --backup FOLDER`.",
+            )
+        return plan_repair(problems, None)
+    store = services.store
+    diverged = [
+        table
+        for table in dict.fromkeys(problem.table for problem in problems)
+        if is_other_history(table, open_store(store.location(table), store.storage()), source)
+    ]
+    return plan_repair(problems, source.backup, diverged=diverged)
+
+
+def mend(
+    services: Services, plan: RepairPlan, source: BackupSource | None, *, consent: bool
+) -> Iterator[str]:
+    """Carry a plan out; gives sentences about what came of it, not whether all is sound now: `left_over` tells that.
+    Raises `PreconditionError` while a daemon leads."""
+    actor, refused = actor_of(services, "cli"), None
+    try:
+        require(actor, Deed.SYSTEM, None)
+        _refuse_led(services)
+        cancelled = _cancelled(services) if _goes_back(plan) else 0
+        repair(
+            services.store,
+            plan,
+            source=source,
+            consent=consent,
+            now=services.clock.now(),
+            note=Note(because="repair", actor=actor.name),
+        )
+    except LakewardenError as error:
+        refused = str(error)
+        raise
+    finally:
+        entry = audit_row(actor, Deed.SYSTEM, "repair", services.clock.now(), refused=refused)
+        trouble = _audited(services, entry)
+    yield from _said(plan, cancelled)
+    if trouble is not None:
+        yield f"The audit has no entry of this: {trouble}"
+
+
+def left_over(services: Services, source: BackupSource | None) -> tuple[Problem, ...]:
+    """What is still wrong after a repair. While a table's log is damaged nobody sees which of its files are, too, and what
+    lay in the backup may be no better."""
+    return verify(services.store, source)
+
+
+def next_step(
+    services: Services, problems: Sequence[Problem], *, source: str | None, home: Path | None
+) -> str:
+    """The command to go on with, after `verify` has found something."""
+    command = ["lakewarden", "system", "repair", "--backup", source or "FOLDER", "--dry-run"]
+    if home is not None:
+        command += ["--home", str(home)]
+    text = shlex.join(command)
+    if source is None and _is_all_gone(problems):
+        place = services.settings.system_location
+        return (
+            f"There is nothing at {place}. If there never was: `lakewarden init`. If it was lost: `{text}`."
+        )
+    if source is None:
+        return f"Next: `{text}`, FOLDER being what `lakewarden system backup` wrote; without a backup, leave it out."
+    return f"Next: `{text}` shows what would be put back."
+
+
+def step_tables(step: Step) -> str:
+    """The tables that a step changes."""
+    tables = step.tables if isinstance(step, CreateAgain) else (step.table,)
+    return ", ".join(f"lakewarden.{table.name}" for table in tables)
+
+
+def _is_all_gone(problems: Sequence[Problem]) -> bool:
+    return [one.damage for one in problems] == [Damage.TABLE_MISSING] * len(SYSTEM_TABLES)
+
+
+def _refuse_led(services: Services) -> None:
+    services.settings.home.mkdir(parents=True, exist_ok=True)
+    lease = services.leases.current(services.settings.lease_name)
+    if lease is not None:
+        raise PreconditionError(
+            f"A daemon leads here ({lease.holder}); nothing was changed.",
+            hint="Stop it first. If it is dead, its lease runs out by itself: repeat the command then.",
+        )
+
+
+def _goes_back(plan: RepairPlan) -> bool:
+    return any(isinstance(step, RestoreTable) for step in plan.steps)
+
+
+def _cancelled(services: Services) -> int:
+    """End what was queued or claimed by rows that are about to be older ones. What is still due is planned anew."""
+    return sum(services.queue.cancel(run.request.run_id) for run in services.queue.unfinished())
+
+
+def _audited(services: Services, entry: AuditRow) -> str | None:
+    try:
+        services.store.append(AUDIT, [entry], because="system repair")
+    except LakewardenError as error:
+        return str(error)
+    return None
+
+
+def _said(plan: RepairPlan, cancelled: int) -> Iterator[str]:
+    back = {step.table for step in plan.steps if isinstance(step, RestoreTable)}
+    if back:
+        yield "What lay there was moved into `_broken-...` beside each table's files."
+    if cancelled:
+        yield f"{cancelled} queued runs were cancelled; what is still due is planned anew."
+    if TABLES in back:
+        yield "Tables that waited to be purged then came back as dropped; conversions that waited were forgotten."
+    if back & {TABLES, ROLLBACKS}:
+        yield (
+            "Everything is paused: look at `lakewarden tables list`, holds and policies (what was set since the backup is "
+            "lost), and at `lakewarden rollback list`; then `lakewarden resume`."
+        )

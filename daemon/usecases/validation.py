@@ -1,0 +1,23 @@
+"""Every check on one table, now, for a person: nothing is written."""
+
+from lakewarden.catalog.model.rows import Finding
+from lakewarden.catalog.registry.governance import governed
+from lakewarden.catalog.system.port import HEALTH
+from lakewarden.catalog.validation.reverted_reads import READS_UNDONE
+from lakewarden.daemon.installation.services import Services
+
+__all__ = ["validate_table"]
+
+
+def validate_table(services: Services, where: str) -> tuple[Finding, ...]:
+    """Findings of all tiers, those that stood before with the time since when they stand.
+
+    What only a sweep can tell, having all lineage at hand, is as it is on record."""
+    view = governed(services.desk, where)
+    location, now = view.row.location or "", services.clock.now()
+    before = services.store.rows(HEALTH).get(view.row.table_id)
+    if not services.desk.is_table(location):
+        return services.inspection.gone(view, before, now)
+    seen = services.desk.reader_at(location, view.row.name).observe(location)
+    told = () if before is None else (one for one in before.findings if one.check == READS_UNDONE)
+    return (*services.inspection.daily(view, seen, before, now), *told)

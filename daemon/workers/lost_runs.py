@@ -1,0 +1,75 @@
+"""Runs whose worker is gone: the table's own log says whether they happened, not anybody's memory."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from lakewarden.catalog.clock import Clock
+from lakewarden.catalog.formats.port import Commit
+from lakewarden.catalog.model.rows import Outcome
+from lakewarden.catalog.registry.service import Desk
+from lakewarden.catalog.state.port import Queue, Result, Run, RunRequest
+from lakewarden.daemon.telemetry.log import get_log
+from lakewarden.jobs.actions.recovery import GiveUp, Recovered, Retry, verdict_of
+
+__all__ = ["Reaper"]
+
+_DOUBLINGS: Final = 10
+"""How often the pause before another attempt doubles: without an end it would outgrow every date."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reaper:
+    """Settles expired runs: done if the log carries their id, queued again up to `attempts` times, else abandoned.
+
+    `silence` ends the worker of a name if it lives since before its run began: what has lost its run must not wake and go on.
+    """
+
+    queue: Queue
+    desk: Desk
+    clock: Clock
+    attempts: int
+    pause: timedelta
+    silence: Callable[[str, datetime], bool] = lambda worker, began_at: False
+
+    def lost(self) -> tuple[Run, ...]:
+        """Runs whose lease ran out."""
+        return self.queue.expired()
+
+    def settle(self, run: Run) -> bool:
+        """Settle one. False if somebody else was faster. Raises `UnavailableError` if the log cannot be asked now."""
+        request = run.request
+        if run.worker is not None and run.started_at is not None:
+            self.silence(run.worker, run.started_at)
+        match verdict_of(run, self._commits(run)):
+            case Recovered(version=version):
+                message = f"Its worker was lost after it had committed version {version}."
+                result = Result(outcome=Outcome.SUCCEEDED, message=message, committed_version=version)
+                return self.queue.close(request.run_id, result)
+            case GiveUp(because=because):
+                return self.queue.close(
+                    request.run_id, Result(outcome=Outcome.ABANDONED, message=because, retry=True)
+                )
+            case Retry():
+                return self._again(request)
+
+    def _again(self, request: RunRequest) -> bool:
+        get_log("reaper").warning(
+            "run lost",
+            run_id=request.run_id,
+            action=request.action,
+            table=request.name,
+            attempt=request.attempt,
+        )
+        if request.attempt < self.attempts:
+            not_before = self.clock.now() + self.pause * 2 ** min(request.attempt - 1, _DOUBLINGS)
+            return self.queue.requeue(request.run_id, attempt=request.attempt + 1, not_before=not_before)
+        message = f"Its worker was lost {request.attempt} times."
+        return self.queue.close(request.run_id, Result(outcome=Outcome.ABANDONED, message=message))
+
+    def _commits(self, run: Run) -> Iterable[Commit]:
+        """Commits after the version the run was decided on; none where there is no table (yet, or any more)."""
+        location, after = run.request.location, run.request.requires_version
+        reader = next((one for one in self.desk.readers if one.is_table(location)), None)
+        return () if reader is None else reader.commits(location, after=-1 if after is None else after)

@@ -1,0 +1,213 @@
+"""Worker processes: started when there is work, watched, restarted with back-off, drained.
+
+A worker that ends by itself with exit code 0 was idle or drained. Any other end is a failure: the next start waits,
+twice as long after each further failure. What its run came to is decided by the run's lease and the table's log, not here.
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from lakewarden.daemon.settings.settings import Settings
+from lakewarden.daemon.telemetry.log import get_log
+from lakewarden.jobs.runs.spark_settings import JarSource, SparkSettings
+from lakewarden.jobs.runs.worker_config import WorkerConfig, write_config
+
+__all__ = ["Launch", "WorkerPool", "worker_config", "worker_launcher"]
+
+_FIRST_PAUSE: Final = 1.0
+_LONGEST_PAUSE: Final = 300.0
+_PROVEN: Final = 60.0
+"""Seconds after which a worker that fails starts anew without the back-off of earlier failures."""
+_LOG_BYTES: Final = 10 * 1024 * 1024
+
+Launch = Callable[[str], "subprocess.Popen[bytes]"]
+"""Starts the worker process of that name."""
+
+
+def worker_config(settings: Settings, name: str) -> str:
+    """What a worker of this installation is told on its standard input. Holds secrets."""
+    spark = SparkSettings(
+        master=settings.spark_master,
+        driver_memory_bytes=settings.spark_driver_memory,
+        metastore_uri=settings.metastore_uri,
+        jar_source=JarSource(settings.spark_jars),
+        jars_cache=settings.jars_cache,
+        conf=settings.spark_conf,
+    )
+    return write_config(
+        WorkerConfig(
+            name=name,
+            database_url=settings.database_url,
+            parent=os.getpid(),
+            spark=spark,
+            storage=settings.storage,
+            lease=settings.run_lease,
+            heartbeat=settings.run_heartbeat,
+            longest_run=settings.run_longest,
+            system_location=settings.system_location,
+            undo_for=settings.rollback_undo,
+            idle=settings.workers_idle,
+            log_level=settings.log_level,
+        )
+    )
+
+
+def worker_launcher(
+    *,
+    config: Callable[[str], str],
+    logs: Path,
+    environment: Mapping[str, str],
+    command: Sequence[str] = (sys.executable, "-m", "lakewarden.jobs.worker.process"),
+) -> Launch:
+    """Start workers as `python -m lakewarden.jobs.worker.process` in sessions of their own (Ctrl-C is for the daemon, which
+    drains them), with their configuration on stdin and their output in `logs`."""
+
+    def launch(name: str) -> "subprocess.Popen[bytes]":
+        logs.mkdir(parents=True, exist_ok=True)
+        path = logs / f"{name}.log"
+        if path.exists() and path.stat().st_size > _LOG_BYTES:
+            path.replace(path.with_suffix(".log.1"))
+        with path.open("ab") as output:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=output,
+                env={**os.environ, **environment},
+                start_new_session=True,
+            )
+        assert process.stdin is not None, "it was asked for"
+        with contextlib.suppress(BrokenPipeError), process.stdin:  # it died at once: tend() will see that
+            process.stdin.write(config(name).encode())
+        return process
+
+    return launch
+
+
+@dataclass(slots=True)
+class _Slot:
+    name: str
+    process: "subprocess.Popen[bytes] | None" = None
+    started_at: float = 0.0
+    since: datetime | None = None
+    asked: bool = False
+    failures: int = 0
+    not_before: float = 0.0
+
+
+class WorkerPool:
+    """Up to `count` workers. `tend` is called often and never blocks; `drain` may take as long as a run does."""
+
+    def __init__(
+        self,
+        launch: Launch,
+        *,
+        count: int,
+        prefix: str,
+        on_failure: Callable[[], None] = lambda: None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._launch, self._monotonic, self._on_failure = launch, monotonic, on_failure
+        self._slots = [_Slot(name=f"{prefix}-{number}") for number in range(count)]
+        self._log = get_log("workers")
+
+    @property
+    def alive(self) -> int:
+        """Processes that live now."""
+        return sum(map(_lives, self._slots))
+
+    def tend(self, wanted: int) -> None:
+        """Bury the dead and start workers until `wanted` live (or all slots are taken, or have to wait)."""
+        for slot in self._slots:
+            self._bury(slot)
+        missing = wanted - self.alive
+        for slot in self._slots:
+            if missing <= 0:
+                break
+            if slot.process is None and self._monotonic() >= slot.not_before:
+                slot.since = datetime.now(UTC)
+                slot.process, slot.started_at, slot.asked = self._launch(slot.name), self._monotonic(), False
+                self._log.info("worker started", worker=slot.name, pid=slot.process.pid)
+                missing -= 1
+
+    def ask_to_end(self) -> None:
+        """Tell every worker, once, to finish its run and end."""
+        for slot in self._slots:
+            if slot.process is not None and not slot.asked:
+                slot.asked = True
+                _signal(slot.process, signal.SIGTERM)
+
+    def drain(self, patience: timedelta) -> bool:
+        """End all workers: ask, wait, then kill. True if every one ended by itself."""
+        self.ask_to_end()
+        deadline = self._monotonic() + patience.total_seconds()
+        orderly = True
+        for slot in self._slots:
+            if slot.process is None:
+                continue
+            try:
+                slot.process.wait(max(0.0, deadline - self._monotonic()))
+            except subprocess.TimeoutExpired:
+                orderly = False
+                self._log.warning("worker killed", worker=slot.name, because="it did not end in time")
+                _signal_group(slot.process, signal.SIGKILL)
+                slot.process.wait()
+            slot.process = None
+        return orderly
+
+    def kill(self) -> None:
+        """Kill every worker at once, from any thread: their runs are settled by whoever leads next."""
+        for slot in self._slots:
+            process = slot.process
+            if process is not None and process.poll() is None:
+                _signal_group(process, signal.SIGKILL)
+
+    def silence(self, name: str, began_at: datetime) -> bool:
+        """End the worker of that name at once, if it is one of ours, lives, and lived when its run began (UTC; a later one
+        has the name of its predecessor). Returns whether it did: then nothing can wake and go on."""
+        for slot in self._slots:
+            if slot.name == name and _lives(slot) and slot.since is not None and slot.since < began_at:
+                assert slot.process is not None, "it lives"
+                self._log.warning("worker killed", worker=name, because="its run had no pulse any more")
+                _signal_group(slot.process, signal.SIGKILL)
+                slot.process.wait()
+                self._bury(slot)
+                return True
+        return False
+
+    def _bury(self, slot: _Slot) -> None:
+        code = None if slot.process is None else slot.process.poll()
+        if code is None:
+            return
+        now, slot.process = self._monotonic(), None
+        if code == 0:
+            slot.failures = 0
+            return
+        slot.failures = 1 if now - slot.started_at >= _PROVEN else slot.failures + 1
+        pause = min(_FIRST_PAUSE * 2 ** min(slot.failures - 1, 20), _LONGEST_PAUSE)
+        slot.not_before = now + pause
+        self._on_failure()
+        self._log.warning("worker ended", worker=slot.name, code=code, restart_in=f"{pause:g} s")
+
+
+def _lives(slot: _Slot) -> bool:
+    return slot.process is not None and slot.process.poll() is None
+
+
+def _signal(process: "subprocess.Popen[bytes]", number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):  # it has just ended
+        process.send_signal(number)
+
+
+def _signal_group(process: "subprocess.Popen[bytes]", number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):  # the worker leads a session: its JVM goes with it
+        os.killpg(process.pid, number)

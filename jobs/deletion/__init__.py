@@ -1,0 +1,1 @@
+"""How are files deleted? In bounded batches, each proved and allowed anew."""

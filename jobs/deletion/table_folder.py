@@ -1,0 +1,95 @@
+"""What lies in a table's folder: files that its log names or its format keeps there, the log itself, and unknown ones.
+
+Unknown files may be anybody's: a purge deletes them only with a consent that names them (by `unknown_token`).
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from lakewarden.catalog.clock import to_millis
+from lakewarden.catalog.formats.delta.log_names import FOLDER
+from lakewarden.catalog.formats.inner_tables import inner_tables
+from lakewarden.catalog.formats.port import TableReader
+from lakewarden.catalog.model.pending_purge import MARKER
+from lakewarden.catalog.storage.file_store import FileEntry, FileStore
+from lakewarden.catalog.storage.hadoop_crc import companion_of
+from lakewarden.jobs.deletion.file_places import Places
+from lakewarden.jobs.deletion.unneeded import named_paths
+
+__all__ = ["TableFolder", "look_into", "signature", "unknown_token"]
+
+_OF_THE_FORMAT: Final = ("_change_data/", "_delta_index/", "_symlink_format_manifest/")
+_MARKS_OF_WRITERS: Final = ("_SUCCESS", "_committed_", "_started_", "_metadata", "_common_metadata")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TableFolder:
+    """Files of one folder (paths relative to it): data that is the table's, its log, unknown ones; tables of their own
+    inside it, and all folders, inner ones first. A symbolic link is an unknown file itself, and nothing behind it counts:
+    that lies elsewhere, whatever it is."""
+
+    data: tuple[FileEntry, ...]
+    log: tuple[FileEntry, ...]
+    unknown: tuple[FileEntry, ...]
+    inner: tuple[str, ...]
+    folders: tuple[str, ...]
+
+
+def look_into(store: FileStore, reader: TableReader | None) -> TableFolder:
+    """List the whole folder. Without a `reader` (the log is gone in parts) every file outside the log is unknown."""
+    places = Places(store.root)
+    entries = tuple(_without_links(store.list("", recursive=True), places))
+    files = tuple(entry for entry in entries if not entry.is_dir and entry.path != MARKER)
+    log = tuple(entry for entry in files if entry.path.startswith(f"{FOLDER}/"))
+    rest = tuple(entry for entry in files if not entry.path.startswith(f"{FOLDER}/"))
+    named = set[str]() if reader is None else _named(store, reader)
+    data = {
+        entry.path
+        for entry in rest
+        if places.is_own(entry.path) and (_is_kept(entry.path) or places.of(entry.path) in named)
+    }
+    data |= {companion_of(path) for path in data}
+    return TableFolder(
+        data=tuple(entry for entry in rest if entry.path in data),
+        log=log,
+        unknown=tuple(entry for entry in rest if entry.path not in data),
+        inner=inner_tables(entry.path for entry in entries),
+        folders=tuple(sorted((one.path for one in entries if one.is_dir), key=lambda path: -path.count("/"))),
+    )
+
+
+def unknown_token(files: Iterable[FileEntry]) -> str | None:
+    """What a consent names them by: a short hash of their paths, sizes and times. None for no files."""
+    signatures = sorted(signature(entry) for entry in files)
+    return hashlib.sha256("\n".join(signatures).encode()).hexdigest()[:12] if signatures else None
+
+
+def signature(entry: FileEntry) -> str:
+    """What tells a file from another one that takes its place."""
+    return f"{entry.path}\t{entry.size_bytes}\t{to_millis(entry.modified_at)}"
+
+
+def _without_links(entries: Iterable[FileEntry], places: Places) -> Iterator[FileEntry]:
+    """The entries, of a link only the link itself, as a file. Folders come before what is in them."""
+    for entry in entries:
+        if places.is_own(entry.path):
+            yield entry
+        elif "/" not in entry.path or places.is_own(entry.path.rpartition("/")[0]):
+            yield replace(entry, is_dir=False, size_bytes=0)
+
+
+def _named(store: FileStore, reader: TableReader) -> set[str]:
+    places = Places(store.root)
+    found = {places.of(path) for path in named_paths(reader.files(store.root))}
+    for stone in reader.tombstones(store.root):
+        found.update(places.of(path) for path in (stone.path, stone.deletion_vector) if path is not None)
+    return found
+
+
+def _is_kept(path: str) -> bool:
+    """Whether the format, or writers of it, keep a file of this name there for their own ends."""
+    *folders, name = path.split("/")
+    in_partition = all("=" in folder for folder in folders)
+    return path.startswith(_OF_THE_FORMAT) or (in_partition and name.startswith(_MARKS_OF_WRITERS))

@@ -1,0 +1,208 @@
+"""Which of the files that a vacuum chose nobody needs: proved when it begins, and kept true batch by batch while it deletes.
+
+Needed are the files of head, of what the promise protects, of shallow clones that lakewarden knows, and whatever lies in a
+table of its own inside the folder. Files are compared by where they really are (`Places`), not by how a log spells them.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import chain
+from pathlib import PurePosixPath
+from typing import Final
+
+from lakewarden.catalog.errors import ConflictError, LakewardenError, PreconditionError
+from lakewarden.catalog.formats.inner_tables import inner_tables
+from lakewarden.catalog.formats.port import DataFile, Observation, TableReader
+from lakewarden.catalog.model.rows import TableRow, TableState
+from lakewarden.catalog.storage.absence import is_surely_gone
+from lakewarden.catalog.storage.file_store import FileEntry, FileStore, local_path
+from lakewarden.jobs.deletion.file_places import Places
+from lakewarden.jobs.runs.head import require_same_log
+from lakewarden.jobs.runs.port import JobContext
+
+__all__ = ["Unneeded", "clones_of", "inner_tables_at", "named_paths", "places_named"]
+
+_AT_ONCE: Final = 8
+"""Looks at a remote storage under way at the same time."""
+
+
+@dataclass(kw_only=True, slots=True)
+class Unneeded:
+    """Candidates of one vacuum by place. `verified` is the version up to which the log was asked, `oldest_version` the
+    oldest one that is protected; `inner` are the tables in the folder that were stayed out of (relative paths)."""
+
+    ctx: JobContext
+    store: FileStore
+    seen: Observation
+    oldest_version: int
+    places: Places
+    candidates: dict[str, FileEntry]
+    verified: int
+    verified_at: datetime
+    readers: tuple[str, ...] = ()
+    inner: set[str] = field(default_factory=set)
+    strict: bool = False
+
+    @classmethod
+    def among(
+        cls,
+        ctx: JobContext,
+        store: FileStore,
+        seen: Observation,
+        files: Iterable[FileEntry],
+        oldest: int,
+        *,
+        strict: bool = False,
+    ) -> "Unneeded":
+        """Those of `files` that lie in the table's folder and in no other table's. `strict`: they come from a listing, so
+        that a path which cannot be placed may be one of them."""
+        places = Places(ctx.target.location)
+        chosen = tuple(files)
+        inner = set(inner_tables_at(store, (entry.path for entry in chosen)))
+        placed = {places.of(entry.path): entry for entry in chosen if not _within(entry.path, inner)}
+        return cls(
+            ctx=ctx,
+            store=store,
+            seen=seen,
+            oldest_version=oldest,
+            places=places,
+            candidates={place: entry for place, entry in placed.items() if places.inside(place)},
+            verified=seen.version,
+            verified_at=seen.committed_at,
+            inner=inner,
+            strict=strict,
+        )
+
+    def keep(self, paths: Iterable[str], *, strict: bool = False) -> None:
+        """Whatever these paths of the table's log name stays. `strict`: raises `PreconditionError` for a path of which it
+        cannot be told whether it lies in the folder."""
+        for path in paths:
+            try:
+                self.candidates.pop(self.places.of(path), None)
+            except PreconditionError:
+                if strict:
+                    raise
+
+    def keep_for_clones(self) -> None:
+        """What shallow clones among the managed tables name stays. Raises `PreconditionError` for one that cannot be read."""
+        for row in self._clones():
+            self.readers = (*self.readers, row.table_id)
+            for place in places_named(self.ctx, row):
+                self.candidates.pop(place, None)
+
+    def left(self) -> tuple[FileEntry, ...]:
+        """What can go, in order of paths, folders last and inner ones first."""
+        return tuple(
+            sorted(
+                self.candidates.values(),
+                key=lambda one: (one.is_dir, -one.path.count("/") if one.is_dir else 0, one.path),
+            )
+        )
+
+    def still(self, batch: Sequence[FileEntry]) -> tuple[FileEntry, ...]:
+        """Those of the batch that can go by what the log, the journal of rollbacks and the folder say now.
+
+        Raises `ConflictError` if the table was made anew or replaced, a rollback needs older versions by now, or a table
+        that names files of this one was registered.
+        """
+        self._follow()
+        needed = None if self.ctx.rollbacks is None else self.ctx.rollbacks.needed_version(self._table_id)
+        if needed is not None and needed < self.oldest_version:
+            raise ConflictError(
+                f"A rollback of {self.ctx.target.name} needs version {needed} by now; the vacuum stopped there."
+            )
+        if tuple(row.table_id for row in self._clones()) != self.readers:
+            raise ConflictError(
+                f"The tables that read files of {self.ctx.target.name} are not those of before; the vacuum stopped there."
+            )
+        inner = set(inner_tables_at(self.store, (entry.path for entry in batch)))
+        self.inner |= inner
+        return tuple(
+            entry
+            for entry in batch
+            if self.places.of(entry.path) in self.candidates and not _within(entry.path, inner)
+        )
+
+    @property
+    def _table_id(self) -> str:
+        return self.ctx.target.table_id
+
+    def _clones(self) -> tuple[TableRow, ...]:
+        return clones_of(self.ctx)
+
+    def _follow(self) -> None:
+        """Take in what was committed since the log was asked last."""
+        location = self.ctx.target.location
+        require_same_log(self.ctx, self.verified, self.verified_at)
+        for commit, files in self.ctx.reader.additions(location, after=self.verified):
+            if commit.format_id not in (None, self.seen.format_id):
+                raise ConflictError(
+                    f"{self.ctx.target.name} was made anew by version {commit.version}; the vacuum stopped there."
+                )
+            self.keep(named_paths(files), strict=self.strict)
+            self.verified, self.verified_at = commit.version, commit.committed_at
+
+
+def clones_of(ctx: JobContext) -> tuple[TableRow, ...]:
+    """The other managed or dropped tables that are known to name files in the table's folder, and that are not gone: one
+    that cannot be seen now, because its disk is away, counts."""
+    if ctx.guard is None:
+        return ()
+    rows = ctx.guard.readers_of(ctx.target.location)
+    return tuple(
+        row
+        for row in sorted(rows, key=lambda one: one.table_id)
+        if row.table_id != ctx.target.table_id
+        and row.state is not TableState.PURGED
+        and (ctx.reader.is_table(row.location or "") or not is_surely_gone(row.location or "", ctx.storage))
+    )
+
+
+def places_named(ctx: JobContext, row: TableRow) -> Iterator[str]:
+    """The places of all files that a clone's log names, live or removed. Raises `PreconditionError` if it cannot be read."""
+    location, places = row.location or "", Places(row.location or "")
+    try:
+        for path in _all_paths(ctx.reader, location):
+            yield places.of(path)
+    except LakewardenError as error:
+        raise PreconditionError(
+            f"{row.name} reads files of {ctx.target.name}, and which ones cannot be told: {error}",
+            hint=f"Repair it or bring it back; until then nothing of {ctx.target.name} is deleted.",
+        ) from error
+
+
+def named_paths(files: Iterable[DataFile]) -> Iterator[str]:
+    """The paths of data files and of the files that hold their deletion vectors."""
+    for file in files:
+        yield file.path
+        if file.deletion_vector is not None:
+            yield file.deletion_vector
+
+
+def inner_tables_at(store: FileStore, paths: Iterable[str]) -> tuple[str, ...]:
+    """The tables of their own that lie on the way to any of these paths (relative), by a look at each folder."""
+    folders = sorted({str(parent) for path in paths for parent in PurePosixPath(path).parents} - {"."})
+
+    def signs(folder: str) -> list[str]:
+        logs = [f"{folder}/{sign}" for sign in ("_delta_log", ".hoodie") if store.exists(f"{folder}/{sign}")]
+        return [*logs, *(entry.path for entry in store.list(f"{folder}/metadata"))]
+
+    if local_path(store.root) is not None:
+        return inner_tables(chain.from_iterable(map(signs, folders)))
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return inner_tables(chain.from_iterable(pool.map(signs, folders)))
+
+
+def _within(path: str, tables: set[str]) -> bool:
+    return any(str(parent) in tables for parent in (PurePosixPath(path), *PurePosixPath(path).parents))
+
+
+def _all_paths(reader: TableReader, location: str) -> Iterator[str]:
+    """Every file that the log at a location names, live or removed."""
+    yield from named_paths(reader.files(location))
+    for stone in reader.tombstones(location):
+        yield stone.path
+        if stone.deletion_vector is not None:
+            yield stone.deletion_vector

@@ -1,0 +1,1 @@
+"""Who does the heavy work? Engines behind the port that executors see."""

@@ -1,0 +1,155 @@
+"""CONVERT TO DELTA on Spark, with what it gets wrong put right.
+
+Takes a session that is stamped with the run (`session.stamped`) and the table's folder as a `FileStore`. Whoever calls
+has proved that all of the folder's files belong to the table (`jobs/executors/convert.py`).
+"""
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from lakewarden.catalog.errors import LakewardenError, RefusedError
+from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.formats.delta.log_names import FOLDER, parse_name
+from lakewarden.catalog.storage.file_store import FileStore
+from lakewarden.jobs.engines.spark.errors import translated
+from lakewarden.jobs.engines.spark.names import hadoop_path, quoted, table_at, table_named
+from lakewarden.jobs.runs.parquet_folder import NULL_PARTITION, data_files
+
+__all__ = ["convert"]
+
+_CONF: Final = "spark.databricks.delta.convert"
+_LEFT_BEHIND: Final = (f"{FOLDER}/_staged_commits", f"{FOLDER}/_sidecars", FOLDER)
+
+
+def convert(
+    spark: SparkSession,
+    store: FileStore,
+    *,
+    name: str | None,
+    partitioned_by: Sequence[tuple[str, str]],
+    statistics: bool,
+) -> int:
+    """Parquet to Delta in place; by `name` the metastore entry becomes Delta's too. Returns the head version.
+
+    Done again it finishes what was interrupted and changes nothing else. What cannot be converted raises
+    `RefusedError` and leaves nothing behind, not even the empty log folder that Spark makes.
+    """
+    deed = f"convert {name or store.root}"
+    try:
+        with translated(deed):
+            # An entry that changed since an interrupted conversion must not block its repair.
+            spark.conf.set(f"{_CONF}.metadataCheck.enabled", "false")
+            if not _has_log(store):
+                _prepare(spark, store, name)
+            target = table_named(name) if name is not None else table_at(store.root, "parquet")
+            spark.sql(f"CONVERT TO DELTA {target}{_clauses(spark, partitioned_by, statistics)}")
+            history = spark.sql(f"DESCRIBE HISTORY {table_at(store.root)} LIMIT 1").collect()
+    except LakewardenError:
+        _sweep_up(spark, store)
+        raise
+    return int(history[0]["version"])
+
+
+def _prepare(spark: SparkSession, store: FileStore, name: str | None) -> None:
+    """Before the first commit: refuse what Delta would silently spoil, choose how folders are read, fill an empty one."""
+    is_empty = next(data_files(store.list("", recursive=True)), None) is None
+    if name is None:
+        if is_empty:
+            raise RefusedError(
+                f"{store.root} holds no Parquet file, so nothing tells its columns.",
+                hint="Create it as a Delta table, or convert it by its metastore name.",
+            )
+        return
+    entry = _catalog_table(spark, name)
+    if entry.bucketSpec().isDefined():
+        raise RefusedError(
+            f"{name} is bucketed, and Delta would silently drop the buckets.",
+            hint="Write it anew without CLUSTERED BY, then convert that.",
+        )
+    if is_empty:
+        _create_empty(spark, store, entry)
+        reach("convert.entry")  # the table has its log, the metastore does not know yet
+    elif _has_null_partition(spark, name, entry):
+        _read_partitions_from_folders(spark, store, name, entry)
+
+
+def _create_empty(spark: SparkSession, store: FileStore, entry: Any) -> None:
+    """CONVERT refuses a folder without files: an empty Delta table with the entry's columns goes there instead."""
+    schema = StructType.fromJson(json.loads(entry.schema().json()))
+    spark.createDataFrame([], schema).write.format("delta").partitionBy(*_partition_columns(entry)).save(
+        hadoop_path(store.root)
+    )
+
+
+def _has_null_partition(spark: SparkSession, name: str, entry: Any) -> bool:
+    if not _partition_columns(entry):
+        return False
+    partitions = spark.sql(f"SHOW PARTITIONS {table_named(name)}")
+    return not partitions.where(F.col("partition").contains(f"={NULL_PARTITION}")).isEmpty()
+
+
+def _read_partitions_from_folders(spark: SparkSession, store: FileStore, name: str, entry: Any) -> None:
+    """Make CONVERT list folders instead of asking the metastore.
+
+    The metastore calls the partition value NULL `__HIVE_DEFAULT_PARTITION__`, and CONVERT would take that for a
+    string. Listing folders gets it right, but takes the columns from the files: they have to be the entry's.
+    """
+    folders = set(_partition_columns(entry))
+    wanted = [
+        field for field in StructType.fromJson(json.loads(entry.schema().json())) if field.name not in folders
+    ]
+    found = [
+        field
+        for field in spark.read.option("mergeSchema", "true").parquet(hadoop_path(store.root)).schema
+        if field.name not in folders
+    ]
+    if [(f.name, f.dataType) for f in found] != [(f.name, f.dataType) for f in wanted]:
+        raise RefusedError(
+            f"{name} has partitions whose value is NULL, and its files have other columns than its metastore entry.",
+            hint="Write it anew with INSERT OVERWRITE, then convert it.",
+        )
+    spark.conf.set(f"{_CONF}.useCatalogPartitions", "false")
+
+
+def _clauses(spark: SparkSession, partitioned_by: Sequence[tuple[str, str]], statistics: bool) -> str:
+    """The rest of the statement. Types are parsed by Spark and written back in its own words."""
+    parser: Any = spark._jvm
+    parser = parser.org.apache.spark.sql.types.DataType
+    columns = ", ".join(f"{quoted(column)} {parser.fromDDL(type_).sql()}" for column, type_ in partitioned_by)
+    return ("" if statistics else " NO STATISTICS") + (f" PARTITIONED BY ({columns})" if columns else "")
+
+
+def _catalog_table(spark: SparkSession, name: str) -> Any:
+    """Spark's own entry of a metastore table (a `CatalogTable`)."""
+    database, table = name.split(".", 1)
+    jvm: Any = spark._jvm
+    jsession: Any = spark._jsparkSession
+    identifier = jvm.org.apache.spark.sql.catalyst.TableIdentifier(table, jvm.scala.Option.apply(database))
+    return jsession.sessionState().catalog().getTableMetadata(identifier)
+
+
+def _partition_columns(entry: Any) -> tuple[str, ...]:
+    names = entry.partitionColumnNames()
+    return tuple(str(names.apply(position)) for position in range(names.size()))
+
+
+def _has_log(store: FileStore) -> bool:
+    return any(parse_name(entry.path.rpartition("/")[2]) for entry in store.list(FOLDER))
+
+
+def _sweep_up(spark: SparkSession, store: FileStore) -> None:
+    """Remove the log folders of a conversion that failed, if they are empty: a folder with a log in it stays."""
+    jvm: Any = spark._jvm
+    jsession: Any = spark._jsparkSession
+    for folder in _LEFT_BEHIND:
+        # Hadoop itself refuses to delete a folder that is not empty, so nothing can slip in between.
+        with suppress(Py4JError, ConnectionError):
+            path = jvm.org.apache.hadoop.fs.Path(f"{hadoop_path(store.root)}/{folder}")
+            path.getFileSystem(jsession.sessionState().newHadoopConf()).delete(path, False)

@@ -1,0 +1,258 @@
+"""The Delta engine: the Engine port on one warm Spark session, composed of the functions beside it."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+
+from lakewarden.catalog.clock import Clock
+from lakewarden.catalog.model.lineage_record import LineageRecord
+from lakewarden.catalog.model.rows import Action, TableFormat
+from lakewarden.catalog.storage.file_store import FileEntry, FileStore, StorageOptions, open_store
+from lakewarden.jobs.engines.delta import (
+    file_transactions,
+    maintenance,
+    restore,
+    rs_files,
+    rs_metadata,
+    rs_restore,
+    stream_offsets,
+)
+from lakewarden.jobs.engines.delta.added_files import additions, require_live, require_on_disk
+from lakewarden.jobs.engines.delta.convert import convert
+from lakewarden.jobs.engines.delta.file_statistics import fill_file_statistics
+from lakewarden.jobs.engines.delta.log_cleanup import clean_log
+from lakewarden.jobs.engines.delta.statistics import table_statistics
+from lakewarden.jobs.engines.delta.vacuum_log import log_begin, log_end
+from lakewarden.jobs.engines.empty_folders import delete_empty_folders
+from lakewarden.jobs.engines.spark.session import stamped
+from lakewarden.jobs.runs.port import FileChange, Partition, TableStatistics
+
+__all__ = ["DeltaEngine"]
+
+
+class DeltaEngine:
+    """`Engine` for Delta tables. Spark starts with the first call that needs it; metadata commits, checkpoints and log
+    cleanup go without it wherever delta-rs knows the table's features. One run at a time: not thread-safe."""
+
+    def __init__(
+        self, start: Callable[[], SparkSession], *, storage: Callable[[str], StorageOptions], clock: Clock
+    ) -> None:
+        self._start, self._storage, self._clock = start, storage, clock
+        self._session: SparkSession | None = None
+
+    @property
+    def format(self) -> TableFormat:
+        return TableFormat.DELTA
+
+    @property
+    def broken(self) -> bool:
+        """Whether a session was started and does not answer any more: its process is gone, or it was stopped."""
+        if self._session is None:
+            return False
+        try:
+            return bool(self._session.sparkContext._jsc.sc().isStopped())
+        except (Py4JError, ConnectionError, AttributeError):
+            return True
+
+    def convert(
+        self,
+        *,
+        name: str | None,
+        location: str,
+        partitioned_by: Sequence[tuple[str, str]],
+        statistics: bool,
+        run_id: str,
+    ) -> int:
+        with self._stamped(run_id, Action.CONVERT) as spark:
+            return convert(
+                spark,
+                self._store(location),
+                name=name,
+                partitioned_by=partitioned_by,
+                statistics=statistics,
+            )
+
+    def unreferenced(self, location: str, *, requires: int) -> Sequence[str]:
+        return maintenance.unreferenced(self._spark(), self._store(location), requires=requires)
+
+    def agreed(self, location: str, *, requires: int, candidates: Sequence[FileEntry]) -> Sequence[FileEntry]:
+        return maintenance.agreed(
+            self._spark(), self._store(location), requires=requires, candidates=candidates
+        )
+
+    def begin_vacuum(
+        self, location: str, *, requires: int, files: int, size_bytes: int, run_id: str
+    ) -> int | None:
+        with self._stamped(run_id, Action.VACUUM) as spark:
+            return log_begin(
+                spark,
+                self._store(location),
+                files=files,
+                size_bytes=size_bytes,
+                after=requires,
+                run_id=run_id,
+            )
+
+    def end_vacuum(self, location: str, *, after: int, files: int, run_id: str) -> int | None:
+        with self._stamped(run_id, Action.VACUUM) as spark:
+            return log_end(spark, self._store(location), files=files, after=after, run_id=run_id)
+
+    def delete_empty_folders(self, location: str, folders: Sequence[str]) -> int:
+        return delete_empty_folders(self._spark, location, folders)
+
+    def compact(
+        self,
+        location: str,
+        *,
+        requires: int,
+        partitions: Sequence[Partition] | None,
+        target_bytes: int,
+        run_id: str,
+        beside_writers: bool = False,
+    ) -> FileChange:
+        with self._stamped(run_id, Action.COMPACT) as spark:
+            return maintenance.compact(
+                spark,
+                self._store(location),
+                requires=requires,
+                partitions=partitions,
+                target_bytes=target_bytes,
+                run_id=run_id,
+                beside_writers=beside_writers,
+            )
+
+    def purge_deletions(
+        self,
+        location: str,
+        *,
+        requires: int,
+        partitions: Sequence[Partition] | None,
+        run_id: str,
+        beside_writers: bool = False,
+    ) -> FileChange:
+        with self._stamped(run_id, Action.COMPACT) as spark:
+            return maintenance.purge(
+                spark,
+                self._store(location),
+                requires=requires,
+                partitions=partitions,
+                run_id=run_id,
+                beside_writers=beside_writers,
+            )
+
+    def set_properties(
+        self, location: str, *, requires: int, properties: Sequence[tuple[str, str]], run_id: str
+    ) -> int:
+        storage = self._storage(location)
+        version = rs_metadata.set_properties(
+            location, requires=requires, properties=properties, run_id=run_id, storage=storage
+        )
+        if version is not None:
+            return version
+        with self._stamped(run_id, Action.PROPERTIES) as spark:
+            return maintenance.set_properties(
+                spark, self._store(location), requires=requires, properties=properties, run_id=run_id
+            )
+
+    def unset_properties(self, location: str, *, requires: int, names: Sequence[str], run_id: str) -> int:
+        with self._stamped(run_id, Action.PROPERTIES) as spark:  # delta-rs 1.6 cannot take one away
+            return maintenance.unset_properties(
+                spark, self._store(location), requires=requires, names=names, run_id=run_id
+            )
+
+    def restore(self, location: str, *, requires: int, to: int, apps: Sequence[str], run_id: str) -> int:
+        storage = self._storage(location)
+        version = rs_restore.restore(
+            location, requires=requires, to=to, run_id=run_id, apps=apps, storage=storage
+        )
+        if version is not None:
+            return version
+        with self._stamped(run_id, Action.ROLLBACK) as spark:
+            return restore.restore(spark, self._store(location), requires=requires, to=to)
+
+    def remove_files(
+        self, location: str, *, requires: int, versions: Sequence[int], record: LineageRecord
+    ) -> int:
+        store = self._store(location)
+        files = additions(store, versions)
+        require_live(store, self._storage(location), files, version=requires)
+        with self._stamped(record.run_id, Action.ROLLBACK) as spark:
+            return file_transactions.remove_files(spark, store, files, requires=requires, record=record)
+
+    def add_again(self, location: str, *, requires: int, version: int, record: LineageRecord) -> int:
+        storage = self._storage(location)
+        done = rs_files.add_again(
+            location, requires=requires, version=version, record=record, storage=storage
+        )
+        if done is not None:
+            return done
+        store = self._store(location)
+        files = additions(store, [version])
+        require_on_disk(store, files)
+        with self._stamped(record.run_id, Action.ROLLBACK) as spark:
+            return file_transactions.add_again(
+                spark, store, files, requires=requires, version=version, record=record
+            )
+
+    def fence(self, location: str, *, requires: int, run_id: str) -> int:
+        version = rs_metadata.fence(
+            location, requires=requires, run_id=run_id, storage=self._storage(location)
+        )
+        if version is not None:
+            return version
+        with self._stamped(run_id, Action.ROLLBACK) as spark:
+            return restore.fence(spark, self._store(location), requires=requires)
+
+    def begin_epoch(
+        self, location: str, *, restored: int, to: int, apps: Sequence[str], run_id: str
+    ) -> int | None:
+        if rs_metadata.writes(location, restored, self._storage(location)):
+            return None  # the restore has taken them back
+        with self._stamped(run_id, Action.ROLLBACK) as spark:
+            return stream_offsets.begin_epoch(
+                spark, self._store(location), restored=restored, to=to, apps=apps, run_id=run_id
+            )
+
+    def checkpoint(self, location: str, *, requires: int) -> None:
+        if not rs_metadata.checkpoint(location, requires=requires, storage=self._storage(location)):
+            maintenance.checkpoint(self._spark(), self._store(location), requires=requires)
+
+    def clean_log(self, location: str, *, keep_from: int, proceed: Callable[[], None]) -> FileChange:
+        return clean_log(self._store(location), keep_from=keep_from, now=self._clock.now(), proceed=proceed)
+
+    def statistics(
+        self, location: str, *, version: int, columns: Sequence[str] | None, max_rows: int
+    ) -> TableStatistics:
+        return table_statistics(
+            self._spark(), self._store(location), version=version, columns=columns, max_rows=max_rows
+        )
+
+    def fill_file_statistics(self, location: str, *, requires: int, run_id: str) -> FileChange:
+        return fill_file_statistics(
+            location, requires=requires, run_id=run_id, storage=self._storage(location)
+        )
+
+    def interrupt(self) -> None:
+        if self._session is not None:
+            with suppress(Py4JError, ConnectionError):
+                self._session.sparkContext.cancelAllJobs()
+
+    def close(self) -> None:
+        if self._session is not None:
+            self._session.stop()
+            self._session = None
+
+    def _spark(self) -> SparkSession:
+        if self._session is None:
+            self._session = self._start()
+        return self._session
+
+    @contextmanager
+    def _stamped(self, run_id: str, action: Action) -> Iterator[SparkSession]:
+        with stamped(self._spark(), run_id, action) as spark:
+            yield spark
+
+    def _store(self, location: str) -> FileStore:
+        return open_store(location, self._storage(location))

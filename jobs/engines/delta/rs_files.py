@@ -1,0 +1,89 @@
+"""Adding the files of an older commit again by delta-rs: one compare-and-set commit, without Spark.
+
+Only for tables with the features of `deltars.FEATURES` and paths that every writer spells the same; others are left to
+Spark (delta_files.py), and so is taking files out: deltalake has no door for that.
+"""
+
+from typing import Any
+
+import orjson
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties
+from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.transaction import AddAction
+
+from lakewarden.catalog.errors import ExecutionError, PreconditionError
+from lakewarden.catalog.model.lineage_record import LineageRecord, custom_metadata
+from lakewarden.catalog.storage.file_store import StorageOptions, open_store
+from lakewarden.jobs.engines.delta.added_files import Addition, additions, require_on_disk
+from lakewarden.jobs.engines.delta.file_statistics import SAFE_PATH
+from lakewarden.jobs.engines.delta.rs_metadata import RUN_ID, open_version, why_refused
+
+__all__ = ["add_again", "other_columns"]
+
+
+def add_again(
+    location: str, *, requires: int, version: int, record: LineageRecord, storage: StorageOptions
+) -> int | None:
+    """Append the files that `version` added, on exactly version `requires`. Returns the new version, None if the table's
+    features or a path are not ours to write.
+
+    Raises `ConflictError` if somebody committed first, `PreconditionError` if the table has other columns by now or a file
+    is gone.
+    """
+    table = open_version(location, requires, storage)
+    if table is None:
+        return None
+    store = open_store(location, storage)
+    files = additions(store, [version])
+    if not all(SAFE_PATH.match(one.file.path) for one in files):
+        return None
+    before = DeltaTable(location, version=version, storage_options=storage.as_dict() or None)
+    if _columns(before) != _columns(table):
+        raise other_columns(location, version)
+    require_on_disk(store, files)
+    try:
+        table.create_write_transaction(
+            [_action(one) for one in files],
+            mode="append",
+            schema=table.schema(),
+            partition_by=table.metadata().partition_columns,
+            commit_properties=CommitProperties(
+                custom_metadata={RUN_ID: record.run_id, **custom_metadata(record)}, max_commit_retries=0
+            ),
+            post_commithook_properties=PostCommitHookProperties(
+                create_checkpoint=False, cleanup_expired_logs=False
+            ),
+        )
+    except CommitFailedError as error:
+        raise why_refused(location, requires, storage) from error
+    except DeltaError as error:
+        raise ExecutionError(
+            f"The files of version {version} of {location} could not be added again.",
+            hint="Validate the table.",
+        ) from error
+    return requires + 1
+
+
+def other_columns(location: str, version: int) -> PreconditionError:
+    """What to raise where files of `version` do not fit the table any more."""
+    return PreconditionError(
+        f"{location} has other columns than at version {version}: its files do not fit any more.",
+        hint="Write those rows again by hand; `lakewarden tables history` shows who wrote them.",
+    )
+
+
+def _columns(table: DeltaTable) -> tuple[Any, tuple[str, ...]]:
+    schema: Any = orjson.loads(table.schema().to_json())  # delta-rs writes a field's metadata in any order
+    return schema, tuple(table.metadata().partition_columns)
+
+
+def _action(one: Addition) -> AddAction:
+    stats: Any = orjson.loads(one.line)["add"].get("stats")  # None, where there are none, is not in the stub
+    return AddAction(
+        path=one.file.path,
+        size=one.file.size_bytes,
+        partition_values=dict(one.file.partition),
+        modification_time=one.file.modified_ms,
+        data_change=True,
+        stats=stats,
+    )

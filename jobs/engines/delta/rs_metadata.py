@@ -1,0 +1,166 @@
+"""Metadata commits and checkpoints on users' Delta tables by delta-rs, without Spark: the jobs' door to deltalake.
+
+Every commit is a compare-and-set: made on the handle of the version it was decided on and never retried. What is not
+for delta-rs is left to Spark, and the functions answer None or False: tables that use a protocol feature outside
+`FEATURES`, and folders with a `%` in their name, which delta-rs 1.6 decodes once too often (run: not found).
+delta-rs does not survive a fork: nothing here may run in a process that forks later.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+
+from lakewarden.catalog.errors import ConflictError, ExecutionError, NotFoundError, UnavailableError
+from lakewarden.catalog.storage.file_store import StorageOptions, local_path
+
+__all__ = [
+    "FEATURES",
+    "RUN_ID",
+    "checkpoint",
+    "fence",
+    "open_version",
+    "set_properties",
+    "why_refused",
+    "writes",
+]
+
+RUN_ID: Final = "lakewarden.run_id"
+"""Key of the run id in commitInfo."""
+
+FEATURES: Final = frozenset(
+    {
+        "appendOnly",
+        "changeDataFeed",
+        "checkConstraints",
+        "columnMapping",
+        "deletionVectors",
+        "generatedColumns",
+        "invariants",
+        "timestampNtz",
+        "v2Checkpoint",
+    }
+)
+"""Protocol features with which a metadata commit and a checkpoint by delta-rs 1.6 were read back right by Spark."""
+
+_LEGACY_WRITER: Final = 5
+"""The last writer version without named features that implies none outside `FEATURES` (6 adds identity columns)."""
+_NAMED_FEATURES: Final = 7
+
+
+def set_properties(
+    location: str,
+    *,
+    requires: int,
+    properties: Sequence[tuple[str, str]],
+    run_id: str,
+    storage: StorageOptions,
+) -> int | None:
+    """Set table properties in one commit on exactly version `requires`; other properties stay as they are.
+
+    Returns the new version, None if the table's features are not ours to write. Raises `ConflictError` if somebody
+    committed first, `ExecutionError` if the commit was refused for another reason.
+    """
+    table = open_version(location, requires, storage)
+    if table is None:
+        return None
+    try:
+        table.alter.set_table_properties(
+            dict(properties),
+            raise_if_not_exists=False,
+            commit_properties=CommitProperties(custom_metadata={RUN_ID: run_id}, max_commit_retries=0),
+            # A checkpoint or a cleanup on the way would be work nobody decided on.
+            post_commithook_properties=PostCommitHookProperties(
+                create_checkpoint=False, cleanup_expired_logs=False
+            ),
+        )
+    except CommitFailedError as error:
+        raise why_refused(location, requires, storage) from error
+    except DeltaError as error:
+        raise ExecutionError(
+            f"The properties of {location} were not accepted.", hint="Check their names and values."
+        ) from error
+    version: int = table.version()
+    return version
+
+
+def fence(location: str, *, requires: int, run_id: str, storage: StorageOptions) -> int | None:
+    """A commit that changes nothing, on exactly version `requires`. Returns its version, None if the table's features are
+    not ours to write. Raises `ConflictError` if somebody committed first."""
+    table = open_version(location, requires, storage)
+    if table is None:
+        return None
+    try:
+        table.create_write_transaction(
+            [],
+            mode="append",
+            schema=table.schema(),
+            partition_by=table.metadata().partition_columns,
+            commit_properties=CommitProperties(custom_metadata={RUN_ID: run_id}, max_commit_retries=0),
+            post_commithook_properties=PostCommitHookProperties(
+                create_checkpoint=False, cleanup_expired_logs=False
+            ),
+        )
+    except CommitFailedError as error:
+        raise why_refused(location, requires, storage) from error
+    except DeltaError as error:
+        raise ExecutionError(f"{location} took no empty commit.", hint="Validate the table.") from error
+    return requires + 1
+
+
+def checkpoint(location: str, *, requires: int, storage: StorageOptions) -> bool:
+    """Write a checkpoint of version `requires`; nothing else changes. False if the table's features are not ours."""
+    table = open_version(location, requires, storage)
+    if table is None:
+        return False
+    try:
+        table.create_checkpoint()
+    except (DeltaError, OSError) as error:
+        raise ExecutionError(
+            f"No checkpoint of version {requires} could be written to {location}.",
+            hint="Check that the log is writable.",
+        ) from error
+    return True
+
+
+def open_version(location: str, version: int, storage: StorageOptions) -> DeltaTable | None:
+    """The table at a version; None if it is one to be left to Spark."""
+    if "%" in str(local_path(location) or location):
+        return None
+    try:
+        table = DeltaTable(location, version=version, storage_options=storage.as_dict() or None)
+    except TableNotFoundError as error:
+        raise NotFoundError(
+            f"There is no version {version} of a Delta table at {location}.", hint="Validate the table."
+        ) from error
+    except (DeltaError, OSError) as error:
+        raise UnavailableError(
+            f"Version {version} of {location} cannot be opened.", hint="Check the storage, then retry."
+        ) from error
+    return table if _can_write(table) else None
+
+
+def writes(location: str, version: int, storage: StorageOptions) -> bool:
+    """Whether metadata commits on a version of this table are delta-rs' to make."""
+    return open_version(location, version, storage) is not None
+
+
+def _can_write(table: DeltaTable) -> bool:
+    protocol = table.protocol()
+    if protocol.min_writer_version < _NAMED_FEATURES:
+        return protocol.min_writer_version <= _LEGACY_WRITER
+    return FEATURES.issuperset([*(protocol.writer_features or ()), *(protocol.reader_features or ())])
+
+
+def why_refused(location: str, requires: int, storage: StorageOptions) -> ConflictError | ExecutionError:
+    """What a refused commit on version `requires` means: somebody was first, or the log does not take it."""
+    head = DeltaTable(location, storage_options=storage.as_dict() or None).version()
+    if head != requires:
+        return ConflictError(
+            f"{location} is at version {head}; this was decided on {requires}, so it was not committed."
+        )
+    return ExecutionError(
+        f"The commit on version {requires} of {location} was refused.",
+        hint="Check that the log is writable.",
+    )

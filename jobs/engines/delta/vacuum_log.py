@@ -1,0 +1,71 @@
+"""The two empty commits by which a vacuum says in the log that it begins and that it has ended, as Spark's own does.
+
+Deleting is ours (jobs/deletion/batches.py); readers of a history and other tools still see a vacuum, with its numbers.
+"""
+
+from typing import Any, Final
+
+from pyspark.sql import SparkSession
+
+from lakewarden.catalog.storage.file_store import FileStore
+from lakewarden.jobs.engines.delta.own_commits import commits_of
+from lakewarden.jobs.engines.delta.transaction import delta, java, object_of, sequence
+from lakewarden.jobs.engines.spark.errors import translated
+from lakewarden.jobs.engines.spark.names import hadoop_path
+from lakewarden.jobs.engines.spark.session import COMMIT_ATTEMPTS
+
+__all__ = ["log_begin", "log_end"]
+
+_LOGGED_ON: Final = ("file", "hdfs", "abfs", "gs")
+"""Storages on which Spark logs vacuums: those where a commit of its own log store is atomic."""
+
+
+def log_begin(
+    spark: SparkSession, store: FileStore, *, files: int, size_bytes: int, after: int, run_id: str
+) -> int | None:
+    """Commit VACUUM START. Returns its version, None where vacuums are not logged. `spark` is stamped with the run."""
+    if store.root.partition("://")[0] not in _LOGGED_ON:
+        return None
+    with translated(f"vacuum {store.root}"):
+        transaction = _begun(spark, store)
+        retention = delta(spark).DeltaLog.tombstoneRetentionMillis(transaction.snapshot().metadata())
+        nothing = java(spark).scala.Option.empty()
+        start = getattr(delta(spark), "DeltaOperations$VacuumStart")(True, nothing, retention)
+        _measure(spark, transaction, {"numFilesToDelete": files, "sizeOfDataToDelete": size_bytes})
+        transaction.commit(sequence(spark, []), start)
+    return _last_of(store, run_id, after)
+
+
+def log_end(spark: SparkSession, store: FileStore, *, files: int, after: int, run_id: str) -> int | None:
+    """Commit VACUUM END, after the start at version `after`; as `log_begin`."""
+    with translated(f"vacuum {store.root}"):
+        transaction = _begun(spark, store)
+        end = getattr(delta(spark), "DeltaOperations$VacuumEnd")("COMPLETED")
+        _measure(spark, transaction, {"numDeletedFiles": files, "numVacuumedDirectories": 0})
+        transaction.commit(sequence(spark, []), end)
+    return _last_of(store, run_id, after)
+
+
+def _begun(spark: SparkSession, store: FileStore) -> Any:
+    # The commit is empty, so a user's commit in between is none of its business.
+    spark.conf.unset(COMMIT_ATTEMPTS)
+    log = delta(spark).DeltaLog.forTable(spark._jsparkSession, hadoop_path(store.root))
+    return log.startTransaction()
+
+
+def _measure(spark: SparkSession, transaction: Any, numbers: dict[str, int]) -> None:
+    jvm = java(spark)
+    metrics = jvm.java.util.HashMap()
+    for name, number in numbers.items():
+        metric = jvm.org.apache.spark.sql.execution.metric.SQLMetrics.createMetric(
+            spark._jsparkSession.sparkContext(), name
+        )
+        metric.set(number)
+        metrics.put(name, metric)
+    mutable = jvm.scala.jdk.javaapi.CollectionConverters.asScala(metrics)
+    maps = object_of(jvm.scala.collection.immutable, "Map")
+    transaction.registerSQLMetrics(spark._jsparkSession, getattr(maps, "from")(mutable))
+
+
+def _last_of(store: FileStore, run_id: str, after: int) -> int | None:
+    return max((commit.version for commit in commits_of(store, run_id, after=after)), default=None)

@@ -1,0 +1,169 @@
+"""Compaction: rewrite the small files of cold partitions, and purge deletion vectors where that was asked for.
+
+A partition is cold when the log shows no change in it for the quiet time: the files it has now are those it had then.
+That is decided on the head which the run finds, so commits that came between planning and beginning do not matter. Users'
+writers win: a commit of theirs that comes before ours makes it fail, and the planner backs off; where the policy lets it
+commit beside writers, only one that touches its files does.
+"""
+
+import json
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from lakewarden.catalog.errors import UnreadableError
+from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.formats.port import DataFile, Observation
+from lakewarden.catalog.units import about_bytes, about_seconds, count_of
+from lakewarden.jobs.actions.values import Compact
+from lakewarden.jobs.executors.packing import Packing, pack, with_vectors
+from lakewarden.jobs.runs.head import observe_since
+from lakewarden.jobs.runs.port import FileChange, JobContext, Partition, Report
+
+__all__ = ["compact"]
+
+_FIRST_LOOK: Final = 32
+"""Commits looked at first for the beginning of the quiet time; doubled until it is found."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Work:
+    """What is worth doing, how many of the table's partitions there are, and how many were written too recently."""
+
+    packing: Packing
+    purged: tuple[Partition, ...]
+    partitions: int
+    hot: int
+
+    @property
+    def is_nothing(self) -> bool:
+        return not self.packing.partitions and not self.purged
+
+    def scope(self, chosen: tuple[Partition, ...]) -> tuple[Partition, ...] | None:
+        """None for all: clustered tables know no partitions, and Delta refuses a predicate on them."""
+        return None if len(chosen) == self.partitions else chosen
+
+
+def compact(ctx: JobContext, action: Compact) -> Report:
+    """Compact, then purge what deletion vectors are left; skipped, without Spark, if nothing would be gained.
+
+    Raises `ConflictError` if a writer commits first, or the table is no longer what was planned for.
+    """
+    seen = observe_since(ctx, action.requires, action.decided_on)
+    files = tuple(ctx.reader.files(ctx.target.location, version=seen.version))
+    work = _work(ctx, action, seen, files)
+    if work.is_nothing:
+        return Report(message=_why_nothing(action, work), skipped=True, files=0, bytes=0)
+    if action.dry_run:
+        return _foretold(work)
+    ctx.require_allowed()
+    reach("compact.decided")
+    packed = purged = FileChange(version=None)
+    if work.packing.partitions:
+        packed = ctx.engine.compact(
+            ctx.target.location,
+            requires=seen.version,
+            partitions=work.scope(work.packing.partitions),
+            target_bytes=action.target_bytes,
+            run_id=ctx.run_id,
+            beside_writers=action.beside_writers,
+        )
+        reach("compact.compacted")
+    if work.purged:
+        ctx.require_allowed()
+        purged = ctx.engine.purge_deletions(
+            ctx.target.location,
+            requires=seen.version if packed.version is None else packed.version,
+            partitions=work.scope(work.purged),
+            run_id=ctx.run_id,
+            beside_writers=action.beside_writers,
+        )
+        reach("compact.purged")
+    return _report(seen, work, packed, purged)
+
+
+def _work(ctx: JobContext, action: Compact, seen: Observation, files: tuple[DataFile, ...]) -> _Work:
+    every = {file.partition for file in files}
+    changed = _changed(ctx, seen, files, timedelta(seconds=action.quiet_seconds))
+    hot = every if changed is None else every & changed
+    packing = pack(files, target_bytes=action.target_bytes, min_small_files=action.min_small_files, hot=hot)
+    purged = with_vectors(files, hot=hot) if action.purge else ()
+    return _Work(packing=packing, purged=purged, partitions=len(every), hot=len(hot))
+
+
+def _changed(
+    ctx: JobContext, seen: Observation, files: tuple[DataFile, ...], quiet: timedelta
+) -> frozenset[Partition] | None:
+    """Partitions whose files are not those they had when the quiet time began; None if that is not known."""
+    since = ctx.clock.now() - quiet
+    if seen.last_write_at is None or seen.last_write_at <= since:
+        return frozenset()
+    before = _version_at(ctx, seen.version, since)
+    if before is None:
+        return None
+    try:
+        then = frozenset(map(_identity, ctx.reader.files(ctx.target.location, version=before)))
+    except UnreadableError:
+        return None  # the log does not reach back that far any more
+    return frozenset(partition for partition, *_ in then ^ frozenset(map(_identity, files)))
+
+
+def _identity(file: DataFile) -> tuple[Partition, str, bool, int]:
+    return file.partition, file.path, file.has_deletion_vector, file.deleted_rows
+
+
+def _version_at(ctx: JobContext, head: int, moment: datetime) -> int | None:
+    """The last version committed before a moment; None if the log has none."""
+    look, after = _FIRST_LOOK, head
+    while after >= 0:
+        after = max(head - look, -1)
+        commits = ctx.reader.commits(ctx.target.location, after=after, upto=head)
+        found = [commit.version for commit in commits if commit.committed_at <= moment]
+        if found:
+            return found[-1]
+        look *= 2
+    return None
+
+
+def _why_nothing(action: Compact, work: _Work) -> str:
+    if work.hot:
+        return (
+            f"nothing to gain outside of {count_of(work.hot, 'partition')} written within the last "
+            f"{about_seconds(action.quiet_seconds)}"
+        )
+    return "nothing to gain: too few small files share a partition"
+
+
+def _foretold(work: _Work) -> Report:
+    packing = work.packing
+    words = f"would rewrite {count_of(packing.files, 'file')} ({about_bytes(packing.bytes)}) as {packing.files_after}"
+    if work.purged:
+        words += f" and purge deletion vectors in {count_of(len(work.purged), 'partition')}"
+    return Report(message=words, files=packing.files, bytes=packing.bytes, details=_details(work))
+
+
+def _report(seen: Observation, work: _Work, packed: FileChange, purged: FileChange) -> Report:
+    version = packed.version if purged.version is None else purged.version
+    if version is None:
+        return Report(message="Spark found nothing to rewrite", skipped=True, files=0, bytes=0)
+    removed, added = packed.files_removed + purged.files_removed, packed.files_added + purged.files_added
+    size = packed.bytes_removed + purged.bytes_removed
+    others = version - seen.version - (packed.version is not None) - (purged.version is not None)
+    words = f"rewrote {count_of(removed, 'file')} ({about_bytes(size)}) as {added}"
+    if others:
+        words += f", behind {count_of(others, 'commit')} that came meanwhile and left these alone"
+    return Report(
+        message=words,
+        committed_version=version,
+        files=removed,
+        bytes=size,
+        details=_details(work, packed, purged),
+    )
+
+
+def _details(work: _Work, packed: FileChange | None = None, purged: FileChange | None = None) -> str:
+    said: dict[str, object] = {"partitions": len(work.packing.partitions), "written_recently": work.hot}
+    for name, change in (("compacted", packed), ("purged", purged)):
+        if change is not None and change.version is not None:
+            said[name] = asdict(change)
+    return json.dumps(said, separators=(",", ":"))

@@ -1,0 +1,228 @@
+"""What stands in the way of converting a Parquet table whole and right. Reads listings and the metastore, no Spark."""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Final
+
+from lakewarden.catalog.errors import ConflictError, PreconditionError, RefusedError
+from lakewarden.catalog.formats.inner_tables import formats_at_root, inner_tables
+from lakewarden.catalog.formats.port import TableReader
+from lakewarden.catalog.metastore.port import Entry, Metastore
+from lakewarden.catalog.storage.file_store import FileEntry, StorageOptions, canonical, open_store
+from lakewarden.catalog.units import count_of
+from lakewarden.jobs.actions.values import Convert
+from lakewarden.jobs.deletion.file_places import Places
+from lakewarden.jobs.executors.convert_types import refuse_columns, refuse_partition_types
+from lakewarden.jobs.runs.parquet_folder import (
+    data_files,
+    folder_of,
+    partition_columns,
+    registered_folders,
+    writers_at_work,
+)
+
+__all__ = ["WRITER_REST", "check_source", "few", "refuse_foreign"]
+
+WRITER_REST: Final = timedelta(hours=1)
+"""A committer's folder with a file younger than this belongs to a writer at work; an older one is a crashed job's."""
+
+_PARQUET_SERDE: Final = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
+_BUCKETS: Final = "spark.sql.sources.schema.numBuckets"
+_FORBIDDEN_LETTERS: Final = frozenset(" ,;{}()\n\t=")
+_FOREIGN_FILES: Final = (".orc", ".csv", ".json", ".avro", ".txt", ".gz")
+_SHOWN: Final = 5
+
+
+def refuse_foreign(action: Convert, reader: TableReader) -> None:
+    """A table whose first commit carries a run id is a conversion of ours that was interrupted; others are not ours."""
+    first = next(reader.commits(action.location, after=-1, upto=0), None)
+    if first is None or first.run_id is None:
+        raise RefusedError(
+            f"{_shown(action)} is a Delta table already; there is nothing to convert.",
+            hint="Bring it under management with `lakewarden tables register`.",
+        )
+
+
+def check_source(
+    action: Convert, *, metastore: Metastore | None, storage: StorageOptions, now: datetime
+) -> tuple[FileEntry, ...]:
+    """Refuse what cannot be converted whole and right. Returns the data files that are there, relative to the table.
+
+    Raises `RefusedError` for what is no plain Parquet table, `ConflictError` while somebody writes to it.
+    """
+    store = open_store(action.location, storage)
+    entries = list(store.list("", recursive=True))
+    _refuse_writers(action, entries, now)
+    _refuse_tables(action, entries)
+    found = tuple(data_files(entries))
+    _refuse_links(action, found)
+    files = [file.path for file in found]
+    refuse_partition_types(action.partitioned_by, {folder_of(path) for path in files})
+    if action.name is None:
+        _check_folder(action, files)
+    else:
+        entries_by_name = _configured(metastore, action)
+        _check_entry(action, entries_by_name)
+        _check_partitions(action, entries_by_name, files)
+    refuse_columns(store, found, shown=_shown(action))
+    return found
+
+
+def _refuse_links(action: Convert, found: Iterable[FileEntry]) -> None:
+    """What a link leads to may be another table's, and a later deletion would be one of its files."""
+    places = Places(action.location)
+    led = sorted(entry.path for entry in found if not places.inside(places.of(entry.path)))
+    if led:
+        raise RefusedError(
+            f"{_shown(action)} has files that lie outside its folder, behind a link: {few(led)}.",
+            hint="Move them inside, or leave it a Parquet table.",
+        )
+
+
+def _refuse_writers(action: Convert, entries: list[FileEntry], now: datetime) -> None:
+    young = [entry for entry in entries if now - entry.modified_at < WRITER_REST]
+    busy = writers_at_work(young)
+    if busy:
+        raise ConflictError(
+            f"Somebody is writing to {_shown(action)}: {few(busy)} has files that are not committed yet.",
+            hint="Convert it when the writer is done.",
+        )
+
+
+def _refuse_tables(action: Convert, entries: list[FileEntry]) -> None:
+    """Files of a table of another format are not all rows of it: those it replaced or deleted would come back."""
+    inner = inner_tables(entry.path for entry in entries)
+    if inner:
+        raise RefusedError(
+            f"{_shown(action)} has {count_of(len(inner), 'other table')} in its folder: {few(inner)}.",
+            hint="Move such a table out of the folder, then convert.",
+        )
+    own = [one for one in formats_at_root(entry.path for entry in entries) if one != "Delta"]
+    if own:
+        raise RefusedError(
+            f"{_shown(action)} is no plain Parquet table: its folder holds the metadata of {_of_formats(own)} table.",
+            hint="Write its rows to a new table instead; files that the table replaced or deleted lie in it, too.",
+        )
+
+
+def _of_formats(formats: list[str]) -> str:
+    return " and ".join(f"an {one}" if one[0] in "AEIOU" else f"a {one}" for one in formats)
+
+
+def _check_folder(action: Convert, files: list[str]) -> None:
+    foreign = [path for path in files if path.endswith(_FOREIGN_FILES)]
+    if foreign:
+        raise RefusedError(
+            f"{action.location} does not hold Parquet files alone: {few(foreign)}.",
+            hint="Move the others away.",
+        )
+    if not files:
+        raise RefusedError(
+            f"{action.location} holds no Parquet file, so nothing tells its columns.",
+            hint="Create it as a Delta table, or convert it by its metastore name.",
+        )
+    folders = {folder_of(path) for path in files}
+    found = partition_columns(folders)
+    if found and not action.partitioned_by:
+        columns = ", ".join(f"{column} STRING" for column in found)
+        raise RefusedError(
+            f"{action.location} has partition folders ({', '.join(found)}), and their types were not given.",
+            hint=f"Add PARTITIONED BY ({columns}), with the right types.",
+        )
+    given = tuple(column for column, _ in action.partitioned_by)
+    if files and tuple(map(str.lower, given)) != tuple(map(str.lower, found)):
+        raise RefusedError(
+            f"{action.location} is partitioned by ({', '.join(found)}), not by ({', '.join(given)}).",
+            hint="Name the columns as the folders do, in their order.",
+        )
+
+
+def _check_entry(action: Convert, metastore: Metastore) -> None:
+    entry = metastore.get(*_name(action))
+    if entry is None:
+        raise RefusedError(f"The metastore has no table {action.name}.", hint="Check the name.")
+    if entry.location is None or canonical(entry.location) != action.location:
+        raise ConflictError(
+            f"{action.name} no longer lies at {action.location}.", hint="Convert it anew by its name."
+        )
+    if not _is_parquet(entry):
+        raise RefusedError(
+            f"{action.name} is not a Parquet table but {_kind(entry)}.",
+            hint="Only Parquet tables are converted.",
+        )
+    if _BUCKETS in entry.parameters:
+        raise RefusedError(
+            f"{action.name} is bucketed, and Delta would silently drop the buckets.",
+            hint="Write it anew without CLUSTERED BY, then convert that.",
+        )
+    odd = [column.name for column in entry.columns if _FORBIDDEN_LETTERS.intersection(column.name)]
+    if odd:
+        raise RefusedError(
+            f"{action.name} has column names that Delta does not allow: {few(odd)}.",
+            hint="Rename them: no spaces and none of ,;{}()= are allowed.",
+        )
+
+
+def _check_partitions(action: Convert, metastore: Metastore, files: list[str]) -> None:
+    """Delta takes only registered partitions, and a later vacuum would delete the files of the others."""
+    entry = metastore.get(*_name(action))
+    place = entry.location if entry is not None and entry.location is not None else action.location
+    if entry is not None and not entry.partition_columns:
+        stray = sorted({folder_of(path) for path in files} - {""})
+        if stray:
+            raise RefusedError(
+                f"{action.name} is not partitioned, but has files in folders that Spark does not read: {few(stray)}.",
+                hint="Move them into the table's own folder, or away.",
+            )
+        return
+    registered = registered_folders(metastore.partitions(*_name(action)), place)
+    elsewhere = sorted(name for name, folder in registered.items() if folder is None)
+    if elsewhere:
+        raise RefusedError(
+            f"{action.name} has partitions outside its folder: {few(elsewhere)}.",
+            hint="Move them inside, or leave it a Parquet table.",
+        )
+    stray = sorted({folder_of(path) or "." for path in files} - set(registered.values()))
+    if stray:
+        raise RefusedError(
+            f"{action.name} has folders with files that the metastore does not know: {few(stray)}.",
+            hint=f"Run MSCK REPAIR TABLE {action.name}, or move them away.",
+        )
+
+
+def _configured(metastore: Metastore | None, action: Convert) -> Metastore:
+    if metastore is None:
+        raise PreconditionError(
+            f"{action.name} cannot be converted by name: no metastore is configured.",
+            hint="Set metastore.uri, or convert the folder by its path.",
+        )
+    return metastore
+
+
+def _is_parquet(entry: Entry) -> bool:
+    if "VIEW" in entry.table_type.upper():
+        return False
+    provider = (entry.provider or "hive").lower()
+    return provider == "parquet" or (provider == "hive" and entry.serde == _PARQUET_SERDE)
+
+
+def _kind(entry: Entry) -> str:
+    if "VIEW" in entry.table_type.upper():
+        return "a view"
+    return entry.provider or (entry.serde or "of an unknown kind").rpartition(".")[2]
+
+
+def _name(action: Convert) -> tuple[str, str]:
+    database, _, table = (action.name or "").partition(".")
+    return database, table
+
+
+def _shown(action: Convert) -> str:
+    return action.name or action.location
+
+
+def few(names: Iterable[str]) -> str:
+    """The first few of them, and how many more there are."""
+    listed = list(names)
+    more = len(listed) - _SHOWN
+    return ", ".join(listed[:_SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,128 @@
+"""Types that a conversion cannot take: those asked for partition columns, and those found in the files. No Spark is asked."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lakewarden.catalog.errors import RefusedError
+from lakewarden.catalog.storage.file_store import FileEntry, FileStore
+from lakewarden.jobs.runs.parquet_folder import NULL_PARTITION
+
+__all__ = ["refuse_columns", "refuse_partition_types"]
+
+FOOTERS: Final = 20
+"""So many files, spread over the table, have their footers read."""
+
+_WHOLE: Final = {
+    "TINYINT": 8, "BYTE": 8, "SMALLINT": 16, "SHORT": 16, "INT": 32, "INTEGER": 32, "BIGINT": 64, "LONG": 64,
+}  # fmt: skip
+_PLAIN: Final = frozenset(
+    [*_WHOLE, "BOOLEAN", "FLOAT", "REAL", "DOUBLE", "STRING", "BINARY", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ",
+     "TIMESTAMP_LTZ", "DECIMAL", "DEC", "NUMERIC"]
+)  # fmt: skip
+_SIZED: Final = re.compile(r"^(?:(?P<text>CHAR|CHARACTER|VARCHAR)\((?P<length>\d{1,9})\)"
+                           r"|(?:DECIMAL|DEC|NUMERIC)\((?P<precision>\d{1,2})(?:,(?P<scale>\d{1,2}))?\))$")  # fmt: skip
+_DECIMAL_DIGITS: Final = 38
+_INT64_DIGITS: Final = 19
+_DATE: Final = re.compile(r"^[+-]?\d{4,7}(-\d{1,2}(-\d{1,2}([ T].*)?)?)?$")
+_DECIMAL: Final = re.compile(r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$")
+_SWITCHES: Final = frozenset(["t", "true", "y", "yes", "1", "f", "false", "n", "no", "0"])
+_FORBIDDEN_LETTERS: Final = frozenset(" ,;{}()\n\t=")
+_UNREADABLE: Final = (
+    ("Time(", "a time of day"),
+    ("timeUnit=nanoseconds", "a timestamp of nanoseconds"),
+    ("Float16", "a half-precision number"),
+)
+"""Marks of logical types that Spark reads into no type that Delta has, and what to call them."""
+
+
+def refuse_partition_types(columns: Sequence[tuple[str, str]], folders: Iterable[str]) -> None:
+    """Raise `RefusedError` for a type that no partition column has, and for a folder whose value is none of its type."""
+    for column, text in columns:
+        if not _is_type(text):
+            raise RefusedError(
+                f"{text} is no type for the partition column {column}.",
+                hint="Use a plain type of Spark, such as INT, STRING, DATE or DECIMAL(10,2).",
+            )
+    wanted = {column.lower(): "".join(text.upper().split()) for column, text in columns}
+    for folder in sorted(folders) if wanted else ():
+        for part in folder.split("/"):
+            column, equals, value = part.partition("=")
+            kind = wanted.get(column.lower())
+            if equals and kind is not None and not _fits(unquote(value), kind):
+                raise RefusedError(
+                    f"The folder {part} does not fit the type {kind} of {column}.",
+                    hint="Give the column another type, such as STRING.",
+                )
+
+
+def refuse_columns(store: FileStore, files: Sequence[FileEntry], *, shown: str) -> None:
+    """Raise `RefusedError` for files that are no Parquet, and columns whose name or type Delta cannot take. Looks at the
+    footers of some of the files."""
+    for file in files[:: max(1, -(-len(files) // FOOTERS))]:
+        for problem in _problems(store, file.path):
+            raise RefusedError(
+                f"{shown} cannot be converted: {problem} (in {file.path}).",
+                hint="Write it to a new table with such columns changed.",
+            )
+
+
+def _problems(store: FileStore, path: str) -> Iterator[str]:
+    try:
+        with store.open(path) as source:
+            schema = pq.ParquetFile(source).schema
+    except pa.ArrowException:
+        yield "a file is not Parquet"
+        return
+    names: dict[str, str] = {}
+    for position in range(len(schema)):
+        column = schema.column(position)
+        if _FORBIDDEN_LETTERS.intersection(column.path):
+            yield f"Delta does not allow the column name '{column.path}'"
+        other = names.setdefault(column.path.lower(), column.path)
+        if other != column.path:
+            yield f"the columns {other} and {column.path} have the same name but for the case"
+        logical = str(column.logical_type)
+        kind = next((words for mark, words in _UNREADABLE if mark in logical), None)
+        if column.converted_type == "INTERVAL":
+            kind = "an interval"
+        if kind is not None:
+            yield f"{column.path} is {kind}, which Delta has no type for"
+
+
+def _is_type(text: str) -> bool:
+    plain = "".join(text.upper().split())
+    if plain in _PLAIN:
+        return True
+    sized = _SIZED.match(plain)
+    if sized is None:
+        return False
+    if sized["text"] is not None:
+        return int(sized["length"]) > 0
+    return 0 < int(sized["precision"]) <= _DECIMAL_DIGITS and int(sized["scale"] or 0) <= int(
+        sized["precision"]
+    )
+
+
+def _fits(value: str, kind: str) -> bool:
+    """Whether Spark may read a folder's value as one of the type: false only where it surely does not."""
+    text = value.strip()
+    if value == NULL_PARTITION:
+        return True
+    if kind in _WHOLE:
+        return _is_whole(text, _WHOLE[kind])
+    if kind == "DATE":
+        return _DATE.match(text) is not None
+    if kind == "BOOLEAN":
+        return text.lower() in _SWITCHES
+    return not kind.startswith(("DEC", "NUMERIC")) or _DECIMAL.match(text) is not None
+
+
+def _is_whole(text: str, bits: int) -> bool:
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    whole = digits.isascii() and digits.isdigit() and len(digits) <= _INT64_DIGITS
+    return whole and -(2 ** (bits - 1)) <= int(text) < 2 ** (bits - 1)

@@ -1,0 +1,34 @@
+"""Set table properties: one commit on exactly the version it was decided on."""
+
+from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.policy.retention_properties import still_to_set
+from lakewarden.jobs.actions.values import SetProperties
+from lakewarden.jobs.runs.head import observe_at
+from lakewarden.jobs.runs.port import JobContext, Report
+from lakewarden.jobs.runs.properties_ledger import keep_before
+
+__all__ = ["set_properties"]
+
+
+def set_properties(ctx: JobContext, action: SetProperties) -> Report:
+    """Set those that are not set to the wanted value yet, together; no commit if all are.
+
+    The table's own retention is the one that this run finds, not the one it was decided by: where it is longer, and
+    nobody asked for less, it stands.
+    Even a commit that changes only properties aborts appends in flight: whoever plans this picks a quiet gap.
+    """
+    seen = observe_at(ctx, action.requires, action.decided_on)
+    missing = still_to_set(seen.properties, action.properties, lowers=action.lowers)
+    if not missing:
+        return Report(message="the properties are set already, or longer", skipped=True)
+    keep_before(
+        ctx, seen, missing
+    )  # first: from then on, whoever drops the table knows that there is something to give back
+    ctx.require_allowed()
+    reach("properties.decided")
+    version = ctx.engine.set_properties(
+        ctx.target.location, requires=action.requires, properties=missing, run_id=ctx.run_id
+    )
+    reach("properties.set")
+    names = ", ".join(key for key, _ in missing)
+    return Report(message=f"set {names}", committed_version=version)

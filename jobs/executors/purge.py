@@ -1,0 +1,198 @@
+"""Delete a dropped table's files, after its grace period: only the head that was agreed to, and only that table."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from lakewarden.catalog.errors import ConflictError, RefusedError, UnavailableError
+from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.model.pending_purge import MARKER, how_to_stop
+from lakewarden.catalog.purge_mark import Begun
+from lakewarden.catalog.storage.absence import is_surely_gone
+from lakewarden.catalog.storage.file_store import FileEntry, FileStore, open_store
+from lakewarden.catalog.units import about_bytes, count_of
+from lakewarden.jobs.actions.values import Purge
+from lakewarden.jobs.deletion.batches import Deleted, delete_files
+from lakewarden.jobs.deletion.file_places import Places
+from lakewarden.jobs.deletion.table_folder import TableFolder, look_into, signature, unknown_token
+from lakewarden.jobs.deletion.unneeded import clones_of, inner_tables_at, places_named
+from lakewarden.jobs.runs.head import observe_at
+from lakewarden.jobs.runs.port import JobContext, Report
+
+__all__ = ["purge"]
+
+
+_CAME_LATER: Final = "its files are deleted; what lies in its folder came later and stays"
+
+
+def purge(ctx: JobContext, action: Purge) -> Report:
+    """Delete the whole folder: data, then the log, then the marker that says whose deletion has begun.
+
+    Killed anywhere, the next attempt goes on by the marker and by the table's row, which knows when nothing is left. Raises
+    `ConflictError` if the table was written to or made anew after its dry run, `RefusedError` if another table, or files that
+    nobody agreed to delete, lie in it or are read from it.
+    """
+    store = open_store(ctx.target.location, ctx.storage)
+    if ctx.ledger is not None and ctx.ledger.is_deleted(ctx.target.table_id):
+        return _tidied(ctx, store)
+    if not store.exists(""):
+        return _gone_already(ctx)
+    begun = Begun.at(store, ctx.target.table_id)
+    if begun is not None and _is_succeeded(store, begun):
+        return _tidied(ctx, store)
+    try:
+        folder = _agreed_folder(ctx, action, store) if begun is None else _rest_of(ctx, action, store, begun)
+    except (ConflictError, RefusedError) as error:
+        error.hint = f"{error.hint} {how_to_stop(ctx.target.table_id)}".strip()
+        raise
+    if begun is None:
+        log = frozenset(signature(entry) for entry in folder.log)
+        begun = Begun(table_id=ctx.target.table_id, log=log)
+        begun.put(store)
+        reach("purge.marked")
+    try:
+        deleted = _delete(ctx, action, store, folder, begun)
+    except (ConflictError, RefusedError):
+        _unmark(ctx, store, folder)
+        raise
+    return Report(
+        message=f"deleted {count_of(deleted.files, 'file')} ({about_bytes(deleted.bytes)})",
+        files=deleted.files,
+        bytes=deleted.bytes,
+    )
+
+
+def _is_succeeded(store: FileStore, begun: Begun) -> bool:
+    """Whether nothing of the table is left and something else lies there: its data was all deleted before its log, and of that
+    log no entry is there any more."""
+    folder = look_into(store, None)
+    left = begun.log.intersection(signature(entry) for entry in folder.log)
+    return begun.data_deleted and not left and bool(folder.log or folder.unknown)
+
+
+def _tidied(ctx: JobContext, store: FileStore) -> Report:
+    """Nothing of the table is left to delete: only the marker goes, and the folders if there is no file in them."""
+    ctx.require_allowed()
+    if ctx.ledger is not None:
+        ctx.ledger.note_deleted(ctx.target.table_id)
+    if not store.exists(""):
+        return Report(message="its folder is gone already")
+    if Begun.at(store, ctx.target.table_id) is not None:
+        store.delete(MARKER)
+    folder = look_into(store, None)
+    if folder.log or folder.unknown:
+        return Report(message=_CAME_LATER)
+    ctx.engine.delete_empty_folders(ctx.target.location, (*folder.folders, ""))
+    return Report(message="its files are deleted")
+
+
+def _gone_already(ctx: JobContext) -> Report:
+    if not is_surely_gone(ctx.target.location, ctx.storage):
+        raise UnavailableError(
+            f"The folder of {ctx.target.name} cannot be seen, and neither can anything beside it.",
+            hint="If its disk or mount is away, bring it back; if the folder is gone, nothing has to be done.",
+        )
+    return Report(message="its folder is gone already")
+
+
+def _agreed_folder(ctx: JobContext, action: Purge, store: FileStore) -> TableFolder:
+    if not ctx.reader.is_table(ctx.target.location):
+        raise RefusedError(
+            f"{ctx.target.location} is no longer the table {ctx.target.name}.",
+            hint="Look what is there; lakewarden deletes only what it was asked to.",
+        )
+    observe_at(ctx, action.requires, action.decided_on)
+    _refuse_readers(ctx)
+    folder = look_into(store, ctx.reader)
+    _refuse_inner(ctx, folder.inner)
+    found = unknown_token(folder.unknown)
+    if found is not None and found != action.unknown:
+        raise RefusedError(
+            f"{count_of(len(folder.unknown), 'file')} in the folder of {ctx.target.name} are not in its log, and nobody "
+            f"agreed to delete them: {folder.unknown[0].path}.",
+            hint=f"Move them away, or undrop it and look again: `lakewarden tables drop {ctx.target.name} --purge --dry-run`.",
+        )
+    return folder
+
+
+def _rest_of(ctx: JobContext, action: Purge, store: FileStore, begun: Begun) -> TableFolder:
+    """What a deletion that was interrupted left. The log goes last, so without it there is no data of the table any more."""
+    whole = frozenset(signature(entry) for entry in look_into(store, None).log) >= begun.log
+    if whole and ctx.reader.is_table(ctx.target.location):
+        return _agreed_folder(ctx, action, store)
+    folder = look_into(store, None)
+    _refuse_inner(ctx, folder.inner)
+    strangers = [entry for entry in folder.log if signature(entry) not in begun.log] or list(folder.unknown)
+    if strangers:
+        raise RefusedError(
+            f"{strangers[0].path} came into the folder of {ctx.target.name} while it was deleted; the rest stays.",
+            hint="Move it away.",
+        )
+    return folder
+
+
+def _delete(ctx: JobContext, action: Purge, store: FileStore, folder: TableFolder, begun: Begun) -> Deleted:
+    data = (*folder.data, *folder.unknown)
+
+    def same_table(batch: Sequence[FileEntry]) -> Sequence[FileEntry]:
+        _refuse_links(ctx, batch)
+        _refuse_readers(ctx)
+        _refuse_inner(ctx, inner_tables_at(store, (entry.path for entry in batch)))
+        if data:
+            observe_at(ctx, action.requires, action.decided_on)
+        return batch
+
+    def same_log(batch: Sequence[FileEntry]) -> Sequence[FileEntry]:
+        _refuse_links(ctx, batch)
+        return batch
+
+    first = delete_files(ctx, store, data, same_table, on_batch=lambda: reach("purge.batch"))
+    ctx.require_allowed()
+    replace(begun, data_deleted=True).put(store)
+    reach("purge.data_deleted")
+    second = delete_files(ctx, store, folder.log, same_log, on_batch=lambda: reach("purge.log_batch"))
+    ctx.require_allowed()
+    if ctx.ledger is not None:
+        ctx.ledger.note_deleted(ctx.target.table_id)
+    reach("purge.log_deleted")
+    store.delete(MARKER)
+    reach("purge.unmarked")
+    ctx.engine.delete_empty_folders(ctx.target.location, (*folder.folders, ""))
+    reach("purge.deleted")
+    return Deleted(files=first.files + second.files, bytes=first.bytes + second.bytes)
+
+
+def _refuse_readers(ctx: JobContext) -> None:
+    """Tables that have files under the same parent may be known as readers and name nothing in this folder."""
+    places = Places(ctx.target.location)
+    for row in clones_of(ctx):
+        if any(places.inside(place) for place in places_named(ctx, row)):
+            raise RefusedError(
+                f"{row.name} reads files of {ctx.target.name}: it is a shallow clone of it.",
+                hint=f"Purge {row.name} first, or replace it by a copy in full.",
+            )
+
+
+def _refuse_links(ctx: JobContext, batch: Sequence[FileEntry]) -> None:
+    """A folder that became a link since it was listed leads to somebody else's files."""
+    places = Places(ctx.target.location)
+    folders = {entry.path.rpartition("/")[0] for entry in batch} - {""}
+    led = sorted(folder for folder in folders if not places.is_own(folder))
+    if led:
+        raise ConflictError(
+            f"{led[0]} in the folder of {ctx.target.name} became a link meanwhile; the rest stays."
+        )
+
+
+def _refuse_inner(ctx: JobContext, inner: Sequence[str]) -> None:
+    if inner:
+        raise RefusedError(
+            f"Another table lies inside {ctx.target.name}: {inner[0]}.",
+            hint="Move it away, then purge again.",
+        )
+
+
+def _unmark(ctx: JobContext, store: FileStore, folder: TableFolder) -> None:
+    """A deletion that was stopped before its first file has not begun."""
+    if all(store.exists(entry.path) for entry in (*folder.data, *folder.unknown, *folder.log)):
+        store.delete(MARKER)

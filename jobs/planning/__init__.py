@@ -1,0 +1,1 @@
+"""What is due, and why, or why not? Rows in, a plan with reasons out. Pure."""

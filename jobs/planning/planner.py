@@ -1,0 +1,193 @@
+"""World to Plan: what runs now, in which order, and for everything else why not. Pure.
+
+A plan is a value: the dry run prints it, the cycle queues it, the page shows it. Every table gets an answer for every
+action.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Final
+
+from lakewarden.catalog.model.rows import Action
+from lakewarden.catalog.state.port import RunRequest
+from lakewarden.jobs.actions.values import (
+    AnyAction,
+    Compact,
+    Convert,
+    LogCare,
+    Purge,
+    RefreshStatistics,
+    RollBack,
+    SetProperties,
+    SyncMetastore,
+    Vacuum,
+    encode,
+)
+from lakewarden.jobs.planning.answers import Answer, Due, NotDue, Unforeseen, WhyNot
+from lakewarden.jobs.planning.costs import Estimate, estimate
+from lakewarden.jobs.planning.gates import closed, held_back
+from lakewarden.jobs.planning.rules import RULES
+from lakewarden.jobs.planning.world import TableView, World
+
+__all__ = ["Isolated", "Plan", "PlannedRun", "Waiting", "judge", "plan", "request_for", "required_version"]
+
+URGENCY: Final = {
+    Action.ROLLBACK: 7,  # tables that are half-way back keep everybody waiting
+    Action.CONVERT: 6,  # somebody waits for it
+    Action.PROPERTIES: 5,  # until they carry the policy, anybody's vacuum may break the promise
+    Action.SYNC: 4,  # readers see wrong columns
+    Action.LOG_CARE: 3,  # cheap, and every reader pays until it is done
+    Action.PURGE: 2,  # somebody asked for it
+    Action.VACUUM: 1,
+    Action.COMPACT: 1,
+    Action.STATISTICS: 1,
+}
+_CLASS_WIDTH: Final = 1_000_000.0
+"""Ranks of one urgency stay below those of the next: benefit per cost is cut off here."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlannedRun:
+    """One action that is due and within the budget. `rank` higher first: urgency, then benefit per cost."""
+
+    table_id: str
+    name: str
+    location: str
+    due: Due
+    estimate: Estimate
+    rank: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Waiting:
+    """One action on one table that is not run now, and why."""
+
+    table_id: str
+    name: str
+    answer: NotDue
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """What to run at `at`, highest rank first, and the answer for everything else, by table."""
+
+    at: datetime
+    runs: tuple[PlannedRun, ...] = ()
+    waiting: tuple[Waiting, ...] = ()
+
+    def of(self, table_id: str) -> tuple[PlannedRun | Waiting, ...]:
+        """All answers about one table."""
+        both: tuple[PlannedRun | Waiting, ...] = (*self.runs, *self.waiting)
+        return tuple(one for one in both if one.table_id == table_id)
+
+
+Answers = tuple[Sequence[PlannedRun], Sequence[Waiting]]
+"""What one table comes to: the one action that may run, and everything else."""
+Isolated = Callable[[Callable[[], Answers]], Answers | Unforeseen]
+
+
+def openly(do: Callable[[], Answers]) -> Answers | Unforeseen:
+    """No isolation: what goes wrong with one table ends the plan."""
+    return do()
+
+
+def plan(world: World, now: datetime, *, isolated: Isolated = openly) -> Plan:
+    """Ask every rule about every table, take one action per table, rank them, keep to the budget.
+
+    `isolated` judges one table and turns what nobody foresaw into a value: that table waits, the others are planned.
+    """
+    candidates: list[PlannedRun] = []
+    waiting: list[Waiting] = []
+    for view in world.tables:
+        found = isolated(partial(_answers, view, world, now))
+        if isinstance(found, Unforeseen):
+            waiting.extend(_not_judged(view, action, found) for action in RULES)
+        else:
+            candidates.extend(found[0])
+            waiting.extend(found[1])
+    candidates.sort(key=_order)
+    room = max(0, min(world.budget.runs_per_cycle, world.budget.unfinished - world.unfinished))
+    waiting.extend(_over_budget(one) for one in candidates[room:])
+    return Plan(at=now, runs=tuple(candidates[:room]), waiting=tuple(waiting))
+
+
+def judge(view: TableView, action: Action, world: World, now: datetime) -> Answer:
+    """One action on one table: the gates, the rule, then what its last run came to."""
+    shut = closed(view, action)
+    if shut is not None:
+        return shut
+    answer = RULES[action](view, world, now)
+    if isinstance(answer, NotDue):
+        return answer
+    return held_back(view, action, world.budget, now) or answer
+
+
+def required_version(action: AnyAction) -> int | None:
+    """The table version an action was decided on; None for a conversion, which finds no version yet, and for a
+    rollback, whose journal has the versions of all its tables."""
+    match action:
+        case Convert() | RollBack():
+            return None
+        case Vacuum() | Compact() | RefreshStatistics() | LogCare() | SyncMetastore() | Purge():
+            return action.requires
+        case SetProperties():
+            return None if action.gives_back else action.requires
+
+
+def request_for(run: PlannedRun, *, new_id: Callable[[], str]) -> RunRequest:
+    """The queue's form of a planned run."""
+    return RunRequest(
+        run_id=new_id(),
+        table_id=run.table_id,
+        name=run.name,
+        location=run.location,
+        action=run.due.kind,
+        payload=encode(run.due.action),
+        because=run.due.because,
+        requires_version=required_version(run.due.action),
+        rank=run.rank,
+        predicted_files=run.estimate.files,
+        predicted_bytes=run.estimate.bytes,
+        predicted_seconds=run.estimate.seconds,
+    )
+
+
+def _answers(view: TableView, world: World, now: datetime) -> Answers:
+    answers = [judge(view, action, world, now) for action in RULES]
+    ranked = sorted((_ranked(view, one) for one in answers if isinstance(one, Due)), key=_order)
+    waiting = [_waiting(view, one) for one in answers if isinstance(one, NotDue)]
+    return ranked[:1], [*waiting, *(_after(view, later, ranked[0]) for later in ranked[1:])]
+
+
+def _not_judged(view: TableView, action: Action, found: Unforeseen) -> Waiting:
+    because = f"what is due on it cannot be judged ({found.problem})"
+    return _waiting(view, NotDue(action=action, why=WhyNot.NOT_JUDGED, because=because))
+
+
+def _ranked(view: TableView, due: Due) -> PlannedRun:
+    cost = estimate(due.action, view.health)
+    rank = URGENCY[due.kind] * _CLASS_WIDTH + min(cost.ratio, _CLASS_WIDTH - 1)
+    return PlannedRun(
+        table_id=view.table_id, name=view.name, location=view.location, due=due, estimate=cost, rank=rank
+    )
+
+
+def _order(run: PlannedRun) -> tuple[float, str, str]:
+    return (-run.rank, run.name, run.table_id)
+
+
+def _waiting(view: TableView, answer: NotDue) -> Waiting:
+    return Waiting(table_id=view.table_id, name=view.name, answer=answer)
+
+
+def _after(view: TableView, later: PlannedRun, first: PlannedRun) -> Waiting:
+    because = f"{later.due.because}; {first.due.kind} of this table comes first"
+    return _waiting(view, NotDue(action=later.due.kind, why=WhyNot.AFTER_OTHER, because=because))
+
+
+def _over_budget(run: PlannedRun) -> Waiting:
+    because = f"{run.due.because}; other tables gain more and this cycle's budget is spent"
+    answer = NotDue(action=run.due.kind, why=WhyNot.BUDGET, because=because)
+    return Waiting(table_id=run.table_id, name=run.name, answer=answer)

@@ -1,0 +1,126 @@
+"""What the planner sees: rows of the system tables and of the queue, never a log. Pure values.
+
+A daemon that has just started knows the same as one that has run for a year, because all of this is stored.
+"""
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from pydantic import ValidationError
+
+from lakewarden.catalog.model.rollbacks import Hold
+from lakewarden.catalog.model.rows import Action, HealthRow, Outcome, RunRow
+from lakewarden.catalog.policy.scopes import Governed
+from lakewarden.catalog.state.port import Run
+from lakewarden.jobs.actions.values import AnyAction, Compact, LogCare, Vacuum, decode
+from lakewarden.jobs.planning.budget import Budget
+
+__all__ = ["Budget", "Past", "TableView", "World", "remember"]
+
+_UNDONE = (Outcome.FAILED, Outcome.ABANDONED)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Past:
+    """What the finished runs of one action on one table have come to.
+
+    `failures` counts runs that failed since the last one that did not. `done_*` speak of the last run that
+    succeeded or found nothing to do: when, on which version, how many bytes the table had. `thorough_at` is the last
+    time it did the rarer, wider form: a full vacuum, a log cleanup.
+    """
+
+    outcome: Outcome
+    at: datetime
+    error_class: str | None = None
+    message: str | None = None
+    failures: int = 0
+    done_at: datetime | None = None
+    done_version: int | None = None
+    done_bytes: int | None = None
+    thorough_at: datetime | None = None
+
+
+def remember(past: Past | None, run: RunRow) -> Past | None:
+    """Fold one more finished run into what is known. Runs come in the order in which they finished.
+
+    A dry run did nothing: nothing is known after it that was not before.
+    """
+    action = _action(run.payload)
+    if isinstance(action, Vacuum | Compact) and action.dry_run:
+        return past
+    undone = run.outcome in _UNDONE
+    # A run that was skipped without being started made way for another one: it says nothing about the table.
+    done = run.outcome is Outcome.SUCCEEDED or (run.outcome is Outcome.SKIPPED and run.started_at is not None)
+    base = past or Past(outcome=run.outcome, at=run.finished_at)
+    return Past(
+        outcome=run.outcome,
+        at=run.finished_at,
+        error_class=run.error_class,
+        message=run.message if undone else None,
+        failures=base.failures + 1 if undone else 0 if done else base.failures,
+        done_at=run.finished_at if done else base.done_at,
+        done_version=run.requires_version if done else base.done_version,
+        done_bytes=run.predicted_bytes if done else base.done_bytes,
+        thorough_at=run.finished_at if done and _is_thorough(action) else base.thorough_at,
+    )
+
+
+def _action(payload: str | None) -> AnyAction | None:
+    try:
+        return None if payload is None else decode(payload)
+    except (
+        ValidationError
+    ):  # written by another version of lakewarden: then nobody knows more than its outcome
+        return None
+
+
+def _is_thorough(action: AnyAction | None) -> bool:
+    return (isinstance(action, Vacuum) and action.full) or (
+        isinstance(action, LogCare) and action.clean_before_version is not None
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TableView:
+    """One managed table: its row under its scopes, its health, its finished runs, the run it has now, the rollback that
+    holds it, and the ranges (first, last) of versions that rollbacks took back."""
+
+    governed: Governed
+    health: HealthRow | None = None
+    past: Mapping[Action, Past] = field(default_factory=dict)
+    unfinished: Run | None = None
+    rollback: Hold | None = None
+    taken_back: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def table_id(self) -> str:
+        return self.governed.row.table_id
+
+    @property
+    def name(self) -> str:
+        return self.governed.row.name
+
+    @property
+    def location(self) -> str:
+        return self.governed.row.location or ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class World:
+    """Everything a plan is made of. `locations` are those of all managed tables, sorted; `unfinished` counts runs."""
+
+    tables: tuple[TableView, ...]
+    locations: tuple[str, ...] = ()
+    unfinished: int = 0
+    budget: Budget = field(default_factory=Budget)
+    has_metastore: bool = False
+
+    def inside(self, location: str) -> tuple[str, ...]:
+        """Locations of managed tables strictly below `location`."""
+        prefix = location.rstrip("/") + "/"
+        start = bisect_left(self.locations, prefix)
+        # "0" is the character after "/": everything that starts with the prefix sorts before it.
+        end = bisect_left(self.locations, prefix[:-1] + "0")
+        return self.locations[start:end]

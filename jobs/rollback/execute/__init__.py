@@ -1,0 +1,1 @@
+"""How is a plan carried out, resumed and undone? Intent before act, wave by wave."""

@@ -1,0 +1,55 @@
+"""What a rollback's own commits say of their lineage, where they are not a RESTORE. Pure."""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from lakewarden.catalog.formats.port import Commit
+from lakewarden.catalog.lineage.versions import version_of
+from lakewarden.catalog.model.lineage_record import LineageInput, LineageRecord, Operation
+from lakewarden.catalog.model.rows import TableFormat
+from lakewarden.jobs.rollback.journal.steps import TableStep
+
+__all__ = ["again_record", "removal_record"]
+
+
+def removal_record(step: TableStep, *, mark: str, user: str) -> LineageRecord:
+    """Taking files out: what is left is the version before the first of them, and what the others did since."""
+    first = min(step.versions)
+    inputs = [_read(step, upto=first - 1)] if first > 0 else []
+    inputs += [_read(step, after=after, upto=upto) for after, upto in _kept(step.versions, step.from_version)]
+    return LineageRecord(run_id=mark, operation=Operation.REMOVE_FILES, user=user, inputs=tuple(inputs))
+
+
+def again_record(step: TableStep, original: Commit, *, mark: str, user: str) -> LineageRecord:
+    """Adding a commit's files again: its rows come from that commit, and from what that had read, if it can be believed.
+
+    What is not known of that commit stays so: this one depends on it.
+    """
+    own = _read(step, after=original.version - 1, upto=original.version)
+    made, told = version_of(original), original.lineage
+    return LineageRecord(
+        run_id=mark,
+        operation=Operation.APPEND,
+        user=made.user or user,
+        inputs=(own, *made.inputs),
+        user_metadata=None if told is None else told.user_metadata,
+    )
+
+
+def _kept(removed: Sequence[int], head: int) -> Iterator[tuple[int, int]]:
+    """The runs of versions between the removed ones and up to head, as (the one before, the last)."""
+    ends = [*sorted(removed), head + 1]
+    for before, following in pairwise(ends):
+        if following - before > 1:
+            yield before, following - 1
+
+
+def _read(step: TableStep, *, upto: int, after: int | None = None) -> LineageInput:
+    return LineageInput(
+        table_id=step.table_id,
+        location=step.location,
+        format=TableFormat.DELTA,
+        version=upto,
+        from_version=after,
+        format_id=step.format_id,
+    )

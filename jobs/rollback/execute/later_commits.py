@@ -1,0 +1,54 @@
+"""What happened to a table after a rollback restored it: whether the undo would take anything of somebody else's. Pure."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from lakewarden.catalog.formats.port import Commit
+from lakewarden.catalog.lineage.versions import Effect, version_of
+
+__all__ = ["Since", "since_restore"]
+
+_QUIET: Final = frozenset({"OPTIMIZE", "VACUUM START", "VACUUM END"})
+"""Commits that change nothing a reader of the table could see."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Since:
+    """What came after a restore of ours, up to version `head`. `foreign`: the first commit of somebody else's that head
+    still holds, None if its content is what the rollback left; `undone`: our own undoing of it."""
+
+    head: int
+    foreign: Commit | None = None
+    undone: tuple[int, ...] = ()
+
+
+def since_restore(restored: int, commits: Iterable[Commit], ours: Collection[str], undo: str) -> Since:
+    """Go through the commits after version `restored`. `ours` are the marks of the rollback on this table, `undo` that of
+    its undo.
+
+    What others did counts no longer once a RESTORE has gone back to a version that holds what the rollback left: as the
+    undo of a later rollback does.
+    """
+    held, head = {restored}, restored
+    foreign: Commit | None = None
+    undone: list[int] = []
+    for commit in commits:
+        head = commit.version
+        if commit.run_id == undo:
+            undone.append(commit.version)
+        elif not undone:
+            if commit.run_id not in ours and not _is_quiet(commit):
+                foreign = None if _restores_to(commit, held) else foreign or commit
+            if foreign is None:
+                held.add(commit.version)
+    return Since(head=head, foreign=foreign, undone=tuple(undone))
+
+
+def _restores_to(commit: Commit, held: Collection[int]) -> bool:
+    made = version_of(commit)
+    return made.effect is Effect.RESTORE and commit.operation == "RESTORE" and made.target in held
+
+
+def _is_quiet(commit: Commit) -> bool:
+    return commit.operation in _QUIET and not commit.data_change

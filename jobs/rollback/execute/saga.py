@@ -1,0 +1,265 @@
+"""A rollback as a journaled saga: intent before act, one commit per wave, from the roots to the leaves.
+
+Level-triggered: `go_on` looks at the journal and does what is next, so that the first attempt, an attempt after a crash
+and a resumption are the same call. Killed anywhere, the next one completes it (or an undo leaves all as before). Where
+somebody else writes in between, it stops: state `conflict`, with a sentence, and nothing of theirs is touched.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Final, assert_never
+
+from lakewarden.catalog.errors import ConflictError, LakewardenError
+from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.model.rollbacks import Rollback
+from lakewarden.catalog.model.rows import RollbackRow, RollbackState, RollbackStep, TableState
+from lakewarden.catalog.registry.rollback_quarantine import is_aside, set_aside
+from lakewarden.catalog.storage.file_store import open_store
+from lakewarden.jobs.rollback.execute.permit import Permit
+from lakewarden.jobs.rollback.execute.settlement import COMMITS, settled
+from lakewarden.jobs.rollback.execute.table_steps import Hands
+from lakewarden.jobs.rollback.execute.undo import take_back
+from lakewarden.jobs.rollback.journal.journal import Journal
+from lakewarden.jobs.rollback.journal.step_rows import FOLLOWING, next_rows, step_of, superseded, verified_row
+from lakewarden.jobs.rollback.journal.steps import TableStep
+from lakewarden.jobs.rollback.verify import verify_step
+
+__all__ = ["Extend", "Saga"]
+
+_ROUNDS: Final = 20
+"""So often late commits are taken in before it is left to a person: somebody keeps deriving from what is undone."""
+_TO_DO: Final = (RollbackState.PLANNED, RollbackState.INTENT)
+
+Extend = Callable[[Rollback], Sequence[TableStep]]
+"""What else has to be done, now that this much is done. Raises a `LakewardenError` if a person has to agree."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Saga:
+    """Executes rollbacks. `still_ours` raises once the run was cancelled or lost; `drain` waits until no other run of
+    ours works on these tables; `undo_for` is how long an undo stays possible. `extend` looks for late commits and moved heads
+    (None: nothing is added, a moved head stops it); `compensates`: a moved head takes everything back instead. `inherited`
+    are steps that an earlier attempt may have begun and may still be at, asleep."""
+
+    journal: Journal
+    hands: Hands
+    undo_for: timedelta
+    still_ours: Callable[[], None] = lambda: None
+    drain: Callable[[Collection[str]], None] = lambda tables: None
+    extend: Extend | None = None
+    compensates: bool = False
+    inherited: frozenset[int] = frozenset()
+
+    def go_on(self, rollback_id: str) -> Rollback:
+        """Do what is left to do, forwards or back. Returns the rollback in the state it came to: done, compensated or
+        conflict. Raises `PreconditionError` if it turns out before the first change that it cannot be executed: then
+        it is compensated, and nothing was changed."""
+        rollback = self.journal.get(rollback_id)
+        if not rollback.is_unsettled:
+            return rollback
+        self.drain({row.table_id for row in rollback.steps})
+        reach("rollback.drained")
+        inherited = frozenset(row.step for row in rollback.steps if row.state is RollbackState.INTENT)
+        hands = _asking(self.hands, Permit(self.journal, self.still_ours))
+        return replace(self, hands=hands, inherited=inherited)._go_on(rollback)
+
+    def _go_on(self, rollback: Rollback) -> Rollback:
+        if rollback.head.undo:
+            return self._back(rollback)
+        for _ in range(_ROUNDS):
+            rollback = self._forwards(rollback)
+            stopped = rollback.head.state is RollbackState.CONFLICT
+            if stopped and self.compensates:
+                undoing = rollback.with_head(RollbackState.UNDOING, undo=True)
+                because = "a head had moved"
+                return self._back(self.journal.save(undoing, expects=RollbackState.CONFLICT, because=because))
+            if stopped and (self.extend is None or _needs_a_person(rollback)):
+                return rollback
+            rollback, more = self._extended(rollback)
+            if not more:
+                return rollback if rollback.head.state is RollbackState.CONFLICT else self._finish(rollback)
+        return self._stop(rollback, "New commits keep appearing that were derived from what is undone.")
+
+    def _back(self, rollback: Rollback) -> Rollback:
+        return take_back(self.journal, self.hands, rollback, still_ours=self.still_ours)
+
+    def _forwards(self, rollback: Rollback) -> Rollback:
+        rollback = self._verified(rollback)
+        if rollback.head.state is not RollbackState.INTENT:
+            return rollback
+        reach("rollback.verified")
+        for wave in sorted({row.wave for row in rollback.steps if row.state in _TO_DO}):
+            rows = [row for row in rollback.steps if row.wave == wave and row.state in _TO_DO]
+            rollback = rollback.with_rows(replace(row, state=RollbackState.INTENT) for row in rows)
+            # One commit says that the wave before is done and that this one is about to begin.
+            rollback = self._save(rollback, f"wave {wave} of rollback {rollback.rollback_id}")
+            reach("rollback.intent")
+            rollback, trouble = self._act(rollback, wave)
+            reach("rollback.acted")
+            if trouble is not None:
+                return self._stop(rollback, trouble)
+        return rollback
+
+    def _verified(self, rollback: Rollback) -> Rollback:
+        leading = (row for row in rollback.steps if row.kind not in FOLLOWING)
+        rows = [row for row in leading if row.state is RollbackState.PLANNED]
+        untouched = all(row.state is RollbackState.PLANNED for row in rollback.steps)
+        found: list[RollbackRow] = []
+        for row in rows:
+            self.still_ours()
+            step = step_of(row)
+            store = open_store(step.location, self.hands.storage(step.location))
+            try:
+                found.extend(verified_row(row, verify_step(step, self.hands.reader, store)))
+            except LakewardenError as error:
+                if _comes_again(error):
+                    raise
+                if not untouched:
+                    return self._stop(rollback, str(error))
+                refused = rollback.with_head(RollbackState.COMPENSATED, message=str(error))
+                self._save(refused, f"rollback {rollback.rollback_id} was refused")
+                raise
+        return rollback.with_rows(found)
+
+    def _act(self, rollback: Rollback, wave: int) -> tuple[Rollback, str | None]:
+        """Do the wave's steps one by one; what stopped it, if anything did."""
+        changed: list[RollbackRow] = []
+        rows = {row.step: row for row in rollback.steps}
+        for row in rollback.steps:  # what belongs to a restore comes after it, by number
+            if row.wave != wave or row.state is not RollbackState.INTENT:
+                continue
+            self.still_ours()
+            restore = rows[row.step - 1] if row.kind is RollbackStep.PROPERTIES else row
+            try:
+                changed.append(self._act_on(row, step_of(restore)))
+            except LakewardenError as error:
+                if _comes_again(error):
+                    raise
+                Permit(self.journal, self.still_ours).require(row)
+                changed.append(replace(row, state=RollbackState.CONFLICT, message=str(error)))
+                return rollback.with_rows(changed), str(error)
+        return rollback.with_rows(changed), None
+
+    def _act_on(self, row: RollbackRow, step: TableStep) -> RollbackRow:
+        version: int | None = None
+        match row.kind:
+            case RollbackStep.RESTORE:
+                version = self.hands.restore(row, step)
+            case RollbackStep.PROPERTIES:
+                version = self.hands.keep_properties(row, step)
+            case RollbackStep.REMOVE_FILES:
+                version = self.hands.remove_files(row, step)
+            case RollbackStep.REAPPLY:
+                version = self.hands.add_again(row, step)
+            case RollbackStep.DROP:
+                self._set_aside(row, step, TableState.DROPPED)
+            case RollbackStep.QUARANTINE:
+                self._set_aside(row, step, TableState.QUARANTINED)
+            case RollbackStep.PLAN:
+                raise AssertionError("the row of the whole is no step")
+            case _:
+                assert_never(row.kind)
+        return replace(row, state=RollbackState.DONE, new_version=version, message=None)
+
+    def _set_aside(self, row: RollbackRow, step: TableStep, state: TableState) -> None:
+        store, rollback_id = self.journal.store, row.rollback_id
+        if is_aside(store, row.table_id, rollback_id=rollback_id):
+            return
+        self.hands.require_head(step)
+        set_aside(
+            store,
+            self.journal.clock,
+            row.table_id,
+            state,
+            rollback_id=rollback_id,
+            actor=row.actor or rollback_id,
+            permit=lambda: self.hands.permit(row, step),
+        )
+        reach("rollback.set_aside")
+
+    def _extended(self, rollback: Rollback) -> tuple[Rollback, bool]:
+        """The rollback with what is to be added, and whether that is anything. A stopped one goes on by this."""
+        if self.extend is None:
+            return rollback, False
+        before = rollback.head.state
+        rollback = settled(rollback, self.hands.reader)
+        try:
+            more = self.extend(rollback)
+        except LakewardenError as error:
+            if _comes_again(error):
+                raise
+            because = f"{error} {error.hint}".rstrip()
+            return (rollback if before is RollbackState.CONFLICT else self._stop(rollback, because)), False
+        extended = superseded(rollback)
+        extended = extended.with_rows(next_rows(extended, more)).with_head(RollbackState.INTENT, message=None)
+        if before is RollbackState.CONFLICT:
+            because = "what others wrote was taken into the plan"
+            extended = self.journal.save(extended, expects=before, because=because)
+        again = any(row.state is RollbackState.PLANNED for row in extended.steps)
+        return extended, bool(more) or again
+
+    def _stop(self, rollback: Rollback, because: str) -> Rollback:
+        """What was begun and not done goes back to being planned; a person decides. The logs say what was done, and what an
+        earlier attempt may have begun is made impossible first."""
+        rollback = self._ended(settled(rollback, self.hands.reader))
+        planned = [
+            replace(row, state=RollbackState.PLANNED)
+            for row in rollback.steps
+            if row.state is RollbackState.INTENT
+        ]
+        stopped = rollback.with_rows(planned).with_head(RollbackState.CONFLICT, message=because)
+        return self._save(stopped, f"rollback {rollback.rollback_id} stopped")
+
+    def _ended(self, rollback: Rollback) -> Rollback:
+        """The rollback with the steps of earlier attempts done or out of reach, whoever of these is still asleep."""
+        ended = []
+        for row in rollback.of_kind(*COMMITS):
+            if row.step in self.inherited and row.state in (RollbackState.INTENT, RollbackState.CONFLICT):
+                begun = replace(row, state=RollbackState.INTENT)
+                version = self.hands.settle(begun, step_of(row))
+                if version is not None:
+                    ended.append(replace(row, state=RollbackState.DONE, new_version=version, message=None))
+        return rollback.with_rows(ended)
+
+    def _finish(self, rollback: Rollback) -> Rollback:
+        until = self.journal.clock.now() + self.undo_for
+        done = rollback.with_head(RollbackState.DONE, message=_left_alone(rollback), undo_until=until)
+        done = self._save(done, f"rollback {rollback.rollback_id} is done")
+        reach("rollback.finished")
+        return done
+
+    def _save(self, rollback: Rollback, because: str) -> Rollback:
+        return self.journal.save(rollback, expects=RollbackState.INTENT, because=because)
+
+
+def _asking(hands: Hands, permit: Permit) -> Hands:
+    """The same hands, which ask for the permit of the journal first, then for what else they were told to ask."""
+
+    def permitted(row: RollbackRow, step: TableStep) -> None:
+        permit.require(row)
+        hands.permit(row, step)
+
+    def claimed(row: RollbackRow) -> None:
+        permit.require(row)
+        hands.claim(row)
+
+    return replace(hands, permit=permitted, claim=claimed)
+
+
+def _needs_a_person(rollback: Rollback) -> bool:
+    """Whether it stopped over what could not be added again: planning anew would not help."""
+    return any(row.state is RollbackState.CONFLICT for row in rollback.of_kind(RollbackStep.REAPPLY))
+
+
+def _left_alone(rollback: Rollback) -> str | None:
+    """The tables whose restore was given up because others wrote to them and left nothing bad there; None if none."""
+    restores = rollback.of_kind(RollbackStep.RESTORE)
+    done = {row.table_id for row in restores if row.state is RollbackState.DONE}
+    left = {row.name or row.table_id for row in restores if row.table_id not in done}
+    return f"{', '.join(sorted(left))}: left as others wrote it meanwhile" if left else None
+
+
+def _comes_again(error: LakewardenError) -> bool:
+    """Whether the same may succeed later without anybody's doing: then the next attempt goes on by the marks."""
+    return error.retry and not isinstance(error, ConflictError)

@@ -1,0 +1,34 @@
+"""What was done to tables, whatever the journal thinks: the marks in their logs decide.
+
+A worker may be killed between a commit and the journal. Before a step is given up, planned anew or taken back, it is
+looked for in the log: what was made counts as done.
+"""
+
+from dataclasses import replace
+
+from lakewarden.catalog.formats.port import TableReader
+from lakewarden.catalog.model.rollbacks import Rollback
+from lakewarden.catalog.model.rows import RollbackRow, RollbackState, RollbackStep
+from lakewarden.jobs.rollback.execute.table_steps import mark_found, mark_of
+from lakewarden.jobs.rollback.journal.step_rows import step_of
+
+__all__ = ["COMMITS", "REWINDS", "settled"]
+
+REWINDS = (RollbackStep.RESTORE, RollbackStep.REMOVE_FILES)
+"""Steps whose undo is a restore."""
+COMMITS = (*REWINDS, RollbackStep.REAPPLY)
+"""Steps that make a commit of their own on the table."""
+_OPEN = (RollbackState.PLANNED, RollbackState.INTENT, RollbackState.CONFLICT)
+
+
+def settled(rollback: Rollback, reader: TableReader) -> Rollback:
+    """The rollback with every step done that its table's log shows, and that the journal does not know of."""
+    found = (_found(row, reader) for row in rollback.of_kind(*COMMITS) if row.state in _OPEN)
+    return rollback.with_rows(row for row in found if row is not None)
+
+
+def _found(row: RollbackRow, reader: TableReader) -> RollbackRow | None:
+    version = mark_found(reader, step_of(row), mark_of(row))
+    if version is None:
+        return None
+    return replace(row, state=RollbackState.DONE, new_version=version, message=None)

@@ -1,0 +1,300 @@
+"""What is done to one table: restore it or take files out, keep our properties, add lost appends again, take it back.
+Each may be repeated after a crash.
+
+Every commit carries the mark of its step. A repetition looks for that mark in the table's log first, so the log, not
+memory, says whether the step was done.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from lakewarden.catalog.errors import ConflictError, PreconditionError, UnreadableError
+from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.formats.port import Commit, LogProblem, Observation, TableReader
+from lakewarden.catalog.lineage.versions import Effect, version_of
+from lakewarden.catalog.model.rollbacks import marked_by
+from lakewarden.catalog.model.rows import RollbackRow, RollbackStep
+from lakewarden.catalog.storage.file_store import StorageOptions, open_store
+from lakewarden.jobs.rollback.execute.commit_records import again_record, removal_record
+from lakewarden.jobs.rollback.execute.later_commits import since_restore
+from lakewarden.jobs.rollback.journal.steps import TableStep
+from lakewarden.jobs.rollback.plan.consents import Consent, flags_of
+from lakewarden.jobs.rollback.verify import missing_files
+from lakewarden.jobs.runs.port import Engine
+
+__all__ = ["Hands", "mark_found", "mark_of"]
+
+_ATTEMPTS: Final = 10
+
+
+def mark_of(row: RollbackRow, *, undo: bool = False) -> str:
+    """The run id that a step's commit carries."""
+    return f"rollback-{row.rollback_id}-{row.step}{'-undo' if undo else ''}"
+
+
+def mark_found(reader: TableReader, step: TableStep, mark: str) -> int | None:
+    """The version of the first commit after the step's that carries a mark; None if the log has none."""
+    commits = reader.commits(step.location, after=step.from_version)
+    return next((commit.version for commit in commits if commit.run_id == mark), None)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Hands:
+    """What works on the tables. `storage` opens a table's folder. `permit` is asked right before each commit, after the
+    version it is made on was read: it raises what speaks against it now. Before a fence, which changes nothing and keeps a
+    sleeper from changing anything, only `claim` is: a hold or a pause must not keep it away."""
+
+    reader: TableReader
+    engine: Engine
+    storage: Callable[[str], StorageOptions]
+    permit: Callable[[RollbackRow, TableStep], None] = lambda row, step: None
+    claim: Callable[[RollbackRow], None] = lambda row: None
+
+    def restore(self, row: RollbackRow, step: TableStep) -> int:
+        """Take the table to the step's target; the version of the commit. Raises `ConflictError` if head moved."""
+        version = self.done(row, step)
+        if version is None:
+            version = self._restore(row, step)
+        self._begin_epoch(row, step, restored=version, to=step.to_version, mark=mark_of(row))
+        return version
+
+    def _restore(self, row: RollbackRow, step: TableStep) -> int:
+        self.permit(row, step)
+        try:
+            version = self.engine.restore(
+                step.location,
+                requires=step.from_version,
+                to=step.to_version,
+                apps=step.apps,
+                run_id=mark_of(row),
+            )
+        except ConflictError as error:
+            answered = self.done(row, step)  # the answer to our own commit may have been lost
+            if answered is None:
+                raise self._moved(step) from error
+            version = answered
+        reach("rollback.restored")
+        return version
+
+    def remove_files(self, row: RollbackRow, step: TableStep) -> int:
+        """Take the files of the step's versions out; the version of the commit. Raises `ConflictError` if head moved."""
+        done = self.done(row, step)
+        if done is not None:
+            return done
+        mark = mark_of(row)
+        record = removal_record(step, mark=mark, user=row.actor or mark)
+        self.permit(row, step)
+        try:
+            version = self.engine.remove_files(
+                step.location, requires=step.from_version, versions=step.versions, record=record
+            )
+        except ConflictError as error:
+            answered = self.done(row, step)
+            if answered is None:
+                raise self._moved(step) from error
+            version = answered
+        reach("rollback.files_removed")
+        return version
+
+    def add_again(self, row: RollbackRow, step: TableStep) -> int:
+        """Append what the step's version had appended, after the restore; the version of the commit.
+
+        Appends of others in between do not matter. Raises `ConflictError` if somebody did anything else: the order of
+        the two would decide what the table holds.
+        """
+        for _ in range(_ATTEMPTS):
+            since = tuple(self.reader.commits(step.location, after=step.from_version))
+            done = next((commit.version for commit in since if commit.run_id == mark_of(row)), None)
+            if done is not None:
+                return done
+            self._require_only_appends(row, step, since)
+            self.permit(row, step)
+            try:
+                version = self.engine.add_again(
+                    step.location,
+                    requires=since[-1].version,
+                    version=step.to_version,
+                    record=again_record(
+                        step, self._original(row, step), mark=mark_of(row), user=row.actor or mark_of(row)
+                    ),
+                )
+            except ConflictError:
+                continue  # somebody was first, or the answer to our own commit was lost: the log tells
+            reach("rollback.added_again")
+            return version
+        raise ConflictError(
+            f"Others keep writing to {step.name}: version {step.to_version} could not be added again."
+        )
+
+    def require_head(self, step: TableStep) -> None:
+        """Raise `ConflictError` if somebody wrote to the table since the plan."""
+        if self.reader.probe(step.location, seen=step.from_version).moved:
+            raise self._moved(step)
+
+    def keep_properties(self, row: RollbackRow, step: TableStep) -> int | None:
+        """Set again those of our properties that the restore rewound; None if there were none."""
+        done = self.done(row, step)
+        if done is not None:
+            return done
+        seen = self._observe(step)
+        lost = [(key, value) for key, value in step.properties if seen.properties.get(key) != value]
+        if not lost:
+            return None
+        self.permit(row, step)
+        version = self.engine.set_properties(
+            step.location, requires=seen.version, properties=lost, run_id=mark_of(row)
+        )
+        reach("rollback.properties")
+        return version
+
+    def done(self, row: RollbackRow, step: TableStep) -> int | None:
+        """The version of the commit that the step made, by its mark in the log; None if it made none so far."""
+        return mark_found(self.reader, step, mark_of(row))
+
+    def is_left_over(self, row: RollbackRow, step: TableStep) -> bool:
+        """Whether the step was done and never taken back, whatever the journal thinks of it."""
+        return (
+            self.done(row, step) is not None
+            and mark_found(self.reader, step, mark_of(row, undo=True)) is None
+        )
+
+    def settle(self, row: RollbackRow, step: TableStep) -> int | None:
+        """What became of a step that an attempt may have begun which nobody has seen to end. The version of its commit; None
+        if it made none, and then it cannot make one any more: a commit of ours that changes nothing stands where its own
+        would have to be. Raises `ConflictError` if others keep committing first."""
+        for _ in range(_ATTEMPTS):
+            # Head before the log: a commit that comes between the two looks is found by the second.
+            latest = self.reader.probe(step.location, seen=None).latest
+            done = self.done(row, step)
+            if done is not None or latest is None:
+                return done
+            if row.kind is not RollbackStep.REAPPLY and latest != step.from_version:
+                return None
+            self.claim(row)
+            try:
+                self.engine.fence(step.location, requires=latest, run_id=mark_of(row, undo=True))
+            except ConflictError:
+                continue
+            reach("rollback.fenced")
+            return None
+        raise ConflictError(f"Others keep writing to {step.name}: it cannot be told what was done to it.")
+
+    def take_back(
+        self, row: RollbackRow, marks: Iterable[str], step: TableStep, *, begun: bool = True
+    ) -> int | None:
+        """Make the version before the rollback head again; None if the restore never happened, and then it never will,
+        if it may have been `begun`.
+
+        `marks` are those of the commits that the rollback made on this table. Raises `ConflictError` if somebody wrote
+        after them, `PreconditionError` if the old version cannot be restored any more.
+        """
+        undo = mark_of(row, undo=True)
+        last = self.settle(row, step) if begun and row.new_version is None else self.done(row, step)
+        if last is None:
+            if row.new_version is not None:
+                raise PreconditionError(
+                    f"The log of {step.name} no longer shows what the rollback did to it; it stays as it is.",
+                    hint="Somebody cleaned the log or made the table anew: look at `lakewarden tables history`.",
+                )
+            return None
+        commits = self.reader.commits(step.location, after=last)
+        since = since_restore(last, commits, frozenset(marks), undo)
+        if since.foreign is not None:
+            raise _written_since(step, since.foreign)
+        version = since.undone[0] if since.undone else self._take_back(row, step, since.head)
+        self._begin_epoch(row, step, restored=version, to=step.from_version, mark=undo)
+        return version
+
+    def _take_back(self, row: RollbackRow, step: TableStep, head: int) -> int:
+        self._check_old_files(step, head)
+        self.permit(row, step)
+        version = self.engine.restore(
+            step.location,
+            requires=head,
+            to=step.from_version,
+            apps=step.apps,
+            run_id=mark_of(row, undo=True),
+        )
+        reach("rollback.taken_back")
+        return version
+
+    def _begin_epoch(self, row: RollbackRow, step: TableStep, *, restored: int, to: int, mark: str) -> None:
+        """Take back the numbers of streams' batches where the restore could not; again after a crash in between."""
+        if step.apps:
+            self.permit(row, step)
+            self.engine.begin_epoch(step.location, restored=restored, to=to, apps=step.apps, run_id=mark)
+
+    def _original(self, row: RollbackRow, step: TableStep) -> Commit:
+        version = step.to_version
+        found = next(self.reader.commits(step.location, after=version - 1, upto=version), None)
+        if found is None:
+            raise PreconditionError(
+                f"Version {version} of {step.name} is no longer in the log; its rows cannot be added again.",
+                hint=_without(row, step),
+            )
+        return found
+
+    def _require_only_appends(self, row: RollbackRow, step: TableStep, since: Sequence[Commit]) -> None:
+        ours = [
+            commit for commit in since if (commit.run_id or "").startswith(f"rollback-{row.rollback_id}-")
+        ]
+        if not ours:
+            raise PreconditionError(
+                f"The log of {step.name} no longer shows its restore; nothing is added to it.",
+                hint=_without(row, step),
+            )
+        for commit in since:
+            made = version_of(commit)
+            idle = made.idle and made.effect is Effect.APPEND  # a batch without rows
+            if not (made.blind or idle or made.effect is Effect.ALIAS or commit in ours):
+                raise ConflictError(
+                    f"Somebody changed {step.name} (version {commit.version}, {commit.operation}) before version "
+                    f"{step.to_version} was added again. {_without(row, step)}"
+                )
+
+    def _check_old_files(self, step: TableStep, head: int) -> None:
+        store = open_store(step.location, self.storage(step.location))
+        try:
+            gone = missing_files(self.reader, store, step.location, head=head, target=step.from_version)
+        except UnreadableError as error:
+            raise PreconditionError(
+                f"Version {step.from_version} of {step.name} has expired: it cannot be undone to any more.",
+                hint="Versions are kept until the stated time; restore a backup.",
+            ) from error
+        if gone:
+            raise PreconditionError(
+                f"Version {step.from_version} of {step.name} cannot be undone to: {gone[0]} is gone.",
+                hint="Somebody's vacuum deleted it; put it back from a backup.",
+            )
+
+    def _observe(self, step: TableStep) -> Observation:
+        seen = self.reader.observe(step.location)
+        if isinstance(seen, LogProblem):
+            raise UnreadableError(seen.message, hint=f"lakewarden tables validate {step.name}")
+        return seen
+
+    def _moved(self, step: TableStep) -> ConflictError:
+        first = next(self.reader.commits(step.location, after=step.from_version), None)
+        what = "" if first is None else f" (version {first.version}, {first.operation})"
+        return ConflictError(
+            f"Somebody wrote to {step.name} after version {step.from_version}{what}; it was not touched.",
+            hint="`lakewarden rollback resume` takes that commit into the plan, `rollback undo` takes all back.",
+        )
+
+
+def _without(row: RollbackRow, step: TableStep) -> str:
+    flag = flags_of(Consent.COLLATERAL, step.name, [step.to_version])
+    return f"`lakewarden rollback resume {row.rollback_id} {flag}` goes on without it."
+
+
+def _written_since(step: TableStep, foreign: Commit) -> ConflictError:
+    hint = "Undo that write first, by a RESTORE to the version before it, or leave the table rolled back."
+    other = marked_by(foreign.run_id)
+    if other is not None:
+        hint = f"It was rollback {other}: `lakewarden rollback undo {other}` first."
+    return ConflictError(
+        f"{step.name} was written to after its rollback (version {foreign.version}, {foreign.operation}); "
+        "it stays as it is.",
+        hint=hint,
+    )

@@ -1,0 +1,108 @@
+"""Taking a rollback back, from the leaves to the roots: the old heads become head again, by the same rules.
+
+A table whose head is no longer ours stays as it is and is reported; the others are taken back.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from lakewarden.catalog.errors import ConflictError, LakewardenError
+from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.model.rollbacks import Rollback
+from lakewarden.catalog.model.rows import RollbackRow, RollbackState, RollbackStep
+from lakewarden.catalog.registry.rollback_quarantine import take_in
+from lakewarden.catalog.units import count_of
+from lakewarden.jobs.rollback.execute.permit import Permit
+from lakewarden.jobs.rollback.execute.settlement import REWINDS
+from lakewarden.jobs.rollback.execute.table_steps import Hands, mark_of
+from lakewarden.jobs.rollback.journal.journal import Journal
+from lakewarden.jobs.rollback.journal.step_rows import FOLLOWING, companions_of, step_of
+
+__all__ = ["take_back"]
+
+
+def take_back(
+    journal: Journal, hands: Hands, rollback: Rollback, *, still_ours: Callable[[], None]
+) -> Rollback:
+    """Take back every step that was done, whatever the journal thinks became of it. Ends compensated, or in conflict over the
+    tables that stay as they are."""
+    never_begun = {row.step for row in rollback.steps if row.state is RollbackState.PLANNED}
+    rows = [row for row in rollback.steps if _to_take_back(hands, row)]
+    for wave in sorted({row.wave for row in rows}, reverse=True):
+        begun = [replace(row, state=RollbackState.UNDOING, message=None) for row in rows if row.wave == wave]
+        rollback = rollback.with_rows(begun)
+        rollback = _save(journal, rollback, f"undoing wave {wave} of rollback {rollback.rollback_id}")
+        reach("rollback.undoing")
+        changed = list[RollbackRow]()
+        for row in begun:
+            if row.kind not in FOLLOWING:
+                still_ours()
+                following = companions_of(row, begun)
+                changed.extend(
+                    _undone(journal, hands, row, following, still_ours, begun=row.step not in never_begun)
+                )
+        rollback = rollback.with_rows(changed)
+        reach("rollback.unacted")
+    return _finish(journal, rollback)
+
+
+def _to_take_back(hands: Hands, row: RollbackRow) -> bool:
+    """Everything but what was taken back already, or given up and never done."""
+    if row.state is not RollbackState.COMPENSATED:
+        return True
+    return row.kind in REWINDS and hands.is_left_over(row, step_of(row))
+
+
+def _undone(
+    journal: Journal,
+    hands: Hands,
+    row: RollbackRow,
+    following: tuple[RollbackRow, ...],
+    still_ours: Callable[[], None],
+    *,
+    begun: bool,
+) -> list[RollbackRow]:
+    every = (row, *following)
+    try:
+        if row.kind in (RollbackStep.DROP, RollbackStep.QUARANTINE):
+            version = None
+            _taken_in(journal, row, begun=begun)
+        else:
+            version = hands.take_back(row, [mark_of(one) for one in every], step_of(row), begun=begun)
+    except LakewardenError as error:
+        if error.retry and not isinstance(error, ConflictError):
+            raise
+        Permit(journal, still_ours).require(row)
+        return [replace(one, state=RollbackState.CONFLICT, message=str(error)) for one in every]
+    taken = replace(row, state=RollbackState.COMPENSATED, new_version=version or row.new_version)
+    return [taken, *(replace(one, state=RollbackState.COMPENSATED) for one in following)]
+
+
+def _taken_in(journal: Journal, row: RollbackRow, *, begun: bool) -> None:
+    take_in(
+        journal.store,
+        journal.clock,
+        row.table_id,
+        rollback_id=row.rollback_id,
+        actor=row.actor or row.rollback_id,
+        begun=begun,
+    )
+    reach("rollback.taken_in")
+
+
+def _finish(journal: Journal, rollback: Rollback) -> Rollback:
+    stuck = [
+        row for row in rollback.steps if row.kind not in FOLLOWING and row.state is RollbackState.CONFLICT
+    ]
+    if stuck:
+        others = "" if len(stuck) == 1 else f" (and {count_of(len(stuck) - 1, 'other table')})"
+        ended = rollback.with_head(RollbackState.CONFLICT, message=f"{stuck[0].message}{others}")
+    else:
+        ended = rollback.with_head(RollbackState.COMPENSATED, message=None)
+    ended = _save(journal, ended, f"rollback {rollback.rollback_id} was taken back")
+    reach("rollback.undone")
+    return ended
+
+
+def _save(journal: Journal, rollback: Rollback, because: str) -> Rollback:
+    return journal.save(rollback, expects=RollbackState.UNDOING, because=because)

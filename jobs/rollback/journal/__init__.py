@@ -1,0 +1,1 @@
+"""How far is it? Plans and steps as they survive in `lakewarden.rollbacks`."""

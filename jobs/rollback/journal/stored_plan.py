@@ -1,0 +1,165 @@
+"""A plan as the journal keeps it: everything that applying, extending and undoing it need. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from enum import StrEnum
+from typing import Annotated, assert_never
+
+from pydantic import BeforeValidator, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
+
+from lakewarden.catalog.errors import ConsentError, UnreadableError
+from lakewarden.catalog.model.rows import RollbackStep
+from lakewarden.catalog.units import count_of
+from lakewarden.jobs.rollback.journal.steps import NO_VERSION, TableStep
+from lakewarden.jobs.rollback.plan.consents import NO_CONSENTS, Consents, flags_of
+from lakewarden.jobs.rollback.plan.model import Blocked, Blocker, RollbackPlan, Step, TablePlan
+from lakewarden.jobs.rollback.plan.request import BadVersions, RollbackRequest
+from lakewarden.jobs.rollback.report.details import Details
+
+__all__ = [
+    "OnMoved",
+    "StoredPlan",
+    "decode_plan",
+    "encode_plan",
+    "frozen_request",
+    "refuse_blocked",
+    "steps_of",
+]
+
+
+class OnMoved(StrEnum):
+    """What happens when somebody writes in the middle: take the commit into the plan, or take everything back."""
+
+    EXTEND = "extend"
+    COMPENSATE = "compensate"
+
+
+def _as_now(plan: object) -> object:
+    """What an older lakewarden wrote, in the form of today. Consents were a list of kinds without versions: what these covered
+    then cannot be told, so that they cover nothing, and whoever goes on with the plan is asked again."""
+    match plan:
+        case {"request": {"consents": [*_], **request}, **rest}:
+            return {**rest, "request": {**request, "consents": {}}}
+        case _:
+            return plan
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoredPlan:
+    """A plan with the UUIDs of the heads it was made on, by `table_id`. `admin`: whoever applies it may change tables
+    that are not their own. `details` are for whoever looks at it."""
+
+    plan: Annotated[RollbackPlan, BeforeValidator(_as_now)]
+    format_ids: tuple[tuple[str, str], ...] = ()
+    admin: bool = False
+    on_moved: OnMoved = OnMoved.EXTEND
+    details: Details = Details()
+
+
+_ADAPTER = TypeAdapter(StoredPlan)
+
+
+def encode_plan(stored: StoredPlan) -> str:
+    """Compact JSON."""
+    return _ADAPTER.dump_json(stored).decode()
+
+
+def decode_plan(payload: str) -> StoredPlan:
+    """What `encode_plan` wrote, also that of older versions. Raises `UnreadableError` for anything else."""
+    try:
+        return _ADAPTER.validate_json(payload)
+    except ValidationError as error:
+        raise UnreadableError(
+            "The stored plan was made by another version of lakewarden.",
+            hint="One that is not applied yet: plan again. One that is: finish it with the version that began it.",
+        ) from error
+
+
+def refuse_blocked(plan: RollbackPlan, *, resuming: str | None = None) -> None:
+    """Raise `ConsentError` with the first thing that keeps the plan from being applied, and how to agree to it: the command
+    to paste, where it is the rollback `resuming` that needs it."""
+    found = list(plan.blockers())
+    if not found:
+        return
+    table, first = found[0]
+    more = "" if len(found) == 1 else f" ({count_of(len(found) - 1, 'more reason')} in the plan)"
+    if resuming is not None and all(blocker.consents for _, blocker in found):
+        raise ConsentError(f"{first.message}{more}", hint=f"If that is right: {_resuming(resuming, found)}")
+    flags = " or ".join(f"--consent {one}" for one in first.consents)
+    if first.why is Blocked.OWNER:
+        flags = f"--agreed {table.name}"
+    elif first.why is Blocked.COLLATERAL and table.can_reapply:
+        flags += " or --reapply"
+    elif first.why is Blocked.UNREADABLE:
+        flags += f"; `lakewarden tables validate {table.name}` says what is wrong with it"
+    raise ConsentError(
+        f"{first.message}{more}",
+        hint=f"If that is right, plan again with {flags}." if flags else "No consent lifts this.",
+    )
+
+
+def _resuming(rollback_id: str, found: Sequence[tuple[TablePlan, Blocker]]) -> str:
+    """The command line that agrees to exactly what is asked, and what may be said instead."""
+    flags = [flags_of(one.consents[0], table.name, one.versions) for table, one in found]
+    others = {consent: one.consents[0] for _, one in found for consent in one.consents[1:]}
+    instead = "".join(f"; `{other}` may stand for `{first}`" for other, first in others.items())
+    return f"`lakewarden rollback resume {rollback_id} {' '.join(flags)}`{instead}."
+
+
+def frozen_request(plan: RollbackPlan, consents: Consents = NO_CONSENTS) -> RollbackRequest:
+    """The same request, but about exactly the versions that the plan called tainted on the tables that were asked for.
+
+    What was written after the plan was made is nobody's seed: to lose it takes a consent of its own. `consents` are further
+    ones.
+    """
+    seeds = tuple(
+        BadVersions(table_id=table.table_id, versions=table.tainted)
+        for table in plan.tables
+        if table.tainted and table.trigger is None
+    )
+    agreed = plan.request.consents.with_more(consents)
+    return replace(plan.request, seeds=seeds, consents=agreed)
+
+
+def steps_of(plan: RollbackPlan, format_ids: Mapping[str, str]) -> tuple[TableStep, ...]:
+    """What executing a plan does to tables, roots first; the steps on one table in their order."""
+    return tuple(
+        step
+        for table in plan.tables
+        if table.acts
+        for step in _steps_on(table, format_ids.get(table.table_id))
+    )
+
+
+def _steps_on(table: TablePlan, format_id: str | None) -> Iterator[TableStep]:
+    step = TableStep(
+        table_id=table.table_id,
+        name=table.name,
+        location=table.location or "",
+        from_version=table.from_version,
+        to_version=NO_VERSION if table.to_version is None else table.to_version,
+        wave=table.wave,
+        format_id=format_id,
+        tainted=table.tainted,
+    )
+    match table.step:
+        case Step.NONE:
+            return
+        case Step.RESTORE:
+            yield step
+            for one in table.collateral:
+                if one.reapplied:
+                    kind = RollbackStep.REAPPLY
+                    yield replace(
+                        step, kind=kind, to_version=one.version, versions=(one.version,), tainted=()
+                    )
+        case Step.REMOVE_FILES:
+            before = min(table.undoable) - 1
+            yield replace(step, kind=RollbackStep.REMOVE_FILES, to_version=before, versions=table.undoable)
+        case Step.DROP:
+            yield replace(step, kind=RollbackStep.DROP)
+        case Step.QUARANTINE:
+            yield replace(step, kind=RollbackStep.QUARANTINE)
+        case _:
+            assert_never(table.step)

@@ -1,0 +1,132 @@
+"""Where a table's head comes from: its line of versions, what of it is tainted, where it goes back to. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from lakewarden.catalog.lineage.graph.graph import NO_NODE, VersionGraph
+from lakewarden.catalog.lineage.versions import Effect, Touch, Version
+from lakewarden.catalog.model.lineage_record import Operation
+from lakewarden.jobs.rollback.plan.taint import Taint
+
+__all__ = ["Line", "line_of", "live", "shaping", "undoable"]
+
+_ROW_WISE: Final = frozenset(
+    {Operation.APPEND, Operation.UPDATE, Operation.DELETE, Operation.PARTIAL_OVERWRITE}
+)
+"""What such a commit does to a row does not depend on other rows of the table (a MERGE looks for them)."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Line:
+    """One table's way back. Nodes of the graph, oldest first.
+
+    `target` is NO_NODE if no version is clean. `lost` is what head has and target has not; `tainted` every tainted commit
+    of the table, in head's past or not; `unknown` what may be tainted and is in the content of head or target.
+    """
+
+    head: int
+    target: int
+    lost: tuple[int, ...]
+    tainted: tuple[int, ...]
+    unknown: tuple[int, ...]
+
+    @property
+    def rewinds(self) -> bool:
+        """Whether the head is to be left."""
+        return self.target != self.head
+
+
+def line_of(graph: VersionGraph, taint: Taint, table_id: str, history: dict[int, Version]) -> Line:
+    """The way back of one table. A version that was named is gone back to exactly, if it is clean itself."""
+    head = graph.head(table_id)
+    start = taint.named.get(table_id, head)
+    if start != head and _only_maintenance(graph, range(start + 1, head + 1), history):
+        start = head
+    target = next((node for node in graph.ancestors(start) if not taint.counts.state(node)), NO_NODE)
+    own = [node for node in graph.nodes(table_id) if node <= head and taint.wide.own(node)]
+    doubtful = [node for node in own if not taint.sure.own(node)]
+    held = live(graph, head) | live(graph, target) if doubtful else ()
+    return Line(
+        head=head,
+        target=target,
+        lost=_lost(graph, head, target),
+        tainted=tuple(node for node in own if taint.sure.own(node)),
+        unknown=tuple(node for node in doubtful if node in held),
+    )
+
+
+def _lost(graph: VersionGraph, head: int, target: int) -> tuple[int, ...]:
+    """What the head goes back to and the target does not."""
+    lost: list[int] = []
+    for node in graph.ancestors(head):
+        if node == target:
+            return tuple(sorted(lost))
+        lost.extend((node, *graph.kept(node)))
+    # A version somebody named, on a way that a RESTORE has left. Not all that it came from is in it still.
+    passed, kept = frozenset(graph.ancestors(target)), live(graph, target)
+    rowless = (Effect.ALIAS, Effect.RESTORE)
+    return tuple(
+        sorted(node for node in lost if node not in (passed if graph.effects[node] in rowless else kept))
+    )
+
+
+def undoable(
+    graph: VersionGraph, line: Line, history: dict[int, Version], intact: frozenset[int]
+) -> tuple[int, ...]:
+    """The versions whose files could be removed from head instead of rewinding it, losing nothing clean; () if not so.
+
+    Every tainted commit that is lost has to be a blind append with all its files still in head, and every clean one after
+    them row by row.
+    """
+    bad = [node for node in line.lost if node in set(line.tainted)]
+    first = bad[0] if bad else NO_NODE
+    removable = all(_removable(graph.versions[node], history, intact) for node in bad)
+    others = [
+        history.get(graph.versions[node]) for node in line.lost if node > first and node not in set(bad)
+    ]
+    if not bad or not removable or set(line.lost) & set(line.unknown):
+        return ()
+    if not all(one is not None and _row_wise(one) for one in others):
+        return ()
+    return tuple(graph.versions[node] for node in bad)
+
+
+def _removable(version: int, history: dict[int, Version], intact: frozenset[int]) -> bool:
+    one = history.get(version)
+    return one is not None and one.blind and version in intact
+
+
+def _row_wise(one: Version) -> bool:
+    return not one.reads_self and (one.effect is Effect.ALIAS or one.operation in _ROW_WISE)
+
+
+def _only_maintenance(graph: VersionGraph, nodes: Sequence[int], history: dict[int, Version]) -> bool:
+    versions = [history.get(graph.versions[node]) for node in nodes]
+    return all(one is not None and one.touch is Touch.MAINTENANCE for one in versions)
+
+
+def live(graph: VersionGraph, node: int) -> set[int]:
+    """The versions that a version's content is made of: back to the one that began anew without reading what was there."""
+    found = set[int]()
+    for one in graph.ancestors(node):
+        found.update((one, *graph.kept(one)))
+        if graph.effects[one] == Effect.FRESH and not _reads_parent(graph, one):
+            break
+    return found
+
+
+def shaping(graph: VersionGraph, node: int, history: Mapping[int, Version]) -> set[int]:
+    """The versions that a version's columns can come from: an overwrite keeps them, CREATE OR REPLACE begins anew."""
+    found = set[int]()
+    for one in graph.ancestors(node):
+        found.add(one)
+        said = history.get(graph.versions[one])
+        if said is not None and said.operation == Operation.REPLACE:
+            break
+    return found
+
+
+def _reads_parent(graph: VersionGraph, node: int) -> bool:
+    inputs, parent = graph.inputs, graph.parent(node)
+    return parent != NO_NODE and any(inputs.other[place] == parent for place in inputs.of(node))

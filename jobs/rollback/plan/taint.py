@@ -1,0 +1,231 @@
+"""What depends on the seeds: for sure, and perhaps. Pure."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, assert_never
+
+from lakewarden.catalog.errors import NotFoundError
+from lakewarden.catalog.lineage.graph.graph import NO_NODE, Closure, VersionGraph
+from lakewarden.catalog.lineage.graph.incarnations import base_of, is_predecessor
+from lakewarden.catalog.lineage.versions import Effect
+from lakewarden.jobs.rollback.plan.consents import Consent
+from lakewarden.jobs.rollback.plan.facts import TableFacts
+from lakewarden.jobs.rollback.plan.request import BadVersions, CommitsOf, RollbackRequest, Seed, ToVersion
+
+__all__ = ["Taint", "taint_of"]
+
+_MOST_ORIGINS: Final = 64
+"""With seeds on more tables, nothing is concluded from what was there before them: looking would not be linear."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Taint:
+    """`sure` is the closure of the seeds, `wide` that of seeds and unknown commits together (a superset).
+
+    `counts` is the one that decides targets: that of the seeds and of the unknown commits that somebody agreed to lose.
+    `named` has the version that somebody named for a table, `seeds` the seeds' nodes, `roots` the tables they are on.
+    `spared` are nodes that would be tainted by themselves had nobody declared them clean. `doubts` are the unknown commits
+    that `wide` begins with; `asks` is what depends on a seed or on one of those that nobody agreed to keep.
+    """
+
+    seeds: frozenset[int]
+    named: Mapping[str, int]
+    sure: Closure
+    wide: Closure
+    counts: Closure
+    roots: frozenset[str]
+    spared: frozenset[int] = frozenset()
+    doubts: frozenset[int] = frozenset()
+    asks: Closure
+
+
+def taint_of(request: RollbackRequest, graph: VersionGraph, facts: Mapping[str, TableFacts]) -> Taint:
+    """Both closures. Raises `NotFoundError` for a seed that is no version of its table."""
+    cleared = frozenset(graph.node(table_id, version) for table_id, version in request.clean) - {NO_NODE}
+    named: dict[str, int] = {}
+    found: set[int] = set()
+    for seed in request.seeds:
+        found |= _nodes_of(seed, graph, facts, named)
+    seeds = frozenset(found - cleared)
+    sure = graph.closure(seeds, cleared=cleared)
+    settled = _settled(graph, seeds)
+    wide, doubts = _widened(graph, sure, facts, settled, cleared)
+    return Taint(
+        seeds=seeds,
+        named=named,
+        sure=sure,
+        wide=wide,
+        counts=_counting(request, graph, sure, wide, doubts, cleared),
+        roots=frozenset({*named, *(graph.table_of(node) for node in seeds)}),
+        spared=frozenset(node for node in cleared if node in found or _reads(graph, wide, node)),
+        doubts=doubts,
+        asks=_asking(request, graph, sure, wide, doubts, cleared),
+    )
+
+
+def _asking(
+    request: RollbackRequest,
+    graph: VersionGraph,
+    sure: Closure,
+    wide: Closure,
+    doubts: frozenset[int],
+    cleared: frozenset[int],
+) -> Closure:
+    """The closure of the seeds and of those unknown commits that nobody agreed to keep. What depends on kept ones alone is
+    as clean as these: nobody is asked about it anew."""
+    if Consent.KEEP_UNKNOWN in request.consents.whole:
+        return sure
+    named = (one for one in request.consents.named if one.consent is Consent.KEEP_UNKNOWN)
+    nodes = {graph.node(one.table_id, one.version) for one in named if one.version is not None}
+    kept = frozenset(node for node in nodes if node != NO_NODE and not sure.own(node))
+    return (
+        graph.closure(sorted(doubts - kept), weak=True, cleared=cleared | kept, onto=sure) if kept else wide
+    )
+
+
+def _counting(
+    request: RollbackRequest,
+    graph: VersionGraph,
+    sure: Closure,
+    wide: Closure,
+    doubts: frozenset[int],
+    cleared: frozenset[int],
+) -> Closure:
+    """The closure of the seeds and of those unknown commits that somebody agreed to lose."""
+    if Consent.LOSE_UNKNOWN in request.consents.whole:
+        return wide
+    named = (one for one in request.consents.named if one.consent is Consent.LOSE_UNKNOWN)
+    nodes = {graph.node(one.table_id, one.version) for one in named if one.version is not None}
+    lost = {node for node in nodes - cleared if node != NO_NODE and wide.own(node)}
+    if lost >= doubts:
+        return wide
+    return graph.closure(sorted(lost), weak=True, cleared=cleared, onto=sure) if lost else sure
+
+
+def _nodes_of(
+    seed: Seed,
+    graph: VersionGraph,
+    facts: Mapping[str, TableFacts],
+    named: dict[str, int],
+) -> set[int]:
+    match seed:
+        case ToVersion(table_id=table_id, version=version):
+            begin = _existing(graph, table_id, version, facts)
+            named[table_id] = min(begin, named.get(table_id, begin))
+            head = graph.head(table_id)
+            return {node for node in range(begin + 1, head + 1) if _is_content(graph.effects[node])}
+        case BadVersions(table_id=table_id, versions=versions):
+            return {_existing(graph, table_id, version, facts) for version in versions}
+        case CommitsOf(run_id=run_id):
+            return _of_run(run_id, graph)
+        case _:
+            assert_never(seed)
+
+
+def _existing(graph: VersionGraph, table_id: str, version: int, facts: Mapping[str, TableFacts]) -> int:
+    node = graph.node(table_id, version)
+    if node == NO_NODE or node > graph.head(table_id):
+        name = facts[table_id].name if table_id in facts else table_id
+        raise NotFoundError(
+            f"{name} has no version {version}.", hint="`lakewarden lineage show` lists its versions."
+        )
+    return node
+
+
+def _of_run(run_id: str, graph: VersionGraph) -> set[int]:
+    found = {node for node in graph.runs.get(run_id, ()) if not is_predecessor(graph.table_of(node))}
+    if not found:
+        raise NotFoundError(
+            f"No commit of the run {run_id} is known.", hint="`lakewarden jobs list` shows runs."
+        )
+    return found
+
+
+def _reads(graph: VersionGraph, closure: Closure, node: int) -> bool:
+    """Whether a node read something that depends on a seed."""
+    inputs = graph.inputs
+    return any(closure.read(inputs.other[place], inputs.flags[place]) for place in inputs.of(node))
+
+
+def _is_content(effect: int) -> bool:
+    return effect not in (Effect.ALIAS, Effect.RESTORE)
+
+
+def _settled(graph: VersionGraph, seeds: frozenset[int]) -> Mapping[int, int]:
+    """Per table (by number), the newest node that was there before every seed, by versions and edges alone."""
+    first: dict[int, int] = {}
+    for node in seeds:
+        owner = graph.owners[node]
+        first[owner] = min(node, first.get(owner, node))
+    settled: dict[int, int] | None = None
+    for owner, node in first.items() if len(first) <= _MOST_ORIGINS else ():
+        before = graph.before(node)
+        before[owner] = node - 1
+        if settled is None:
+            settled = before
+        else:
+            settled = {table: min(at, before[table]) for table, at in settled.items() if table in before}
+    return settled or {}
+
+
+def _widened(
+    graph: VersionGraph,
+    sure: Closure,
+    facts: Mapping[str, TableFacts],
+    settled: Mapping[int, int],
+    cleared: frozenset[int],
+) -> tuple[Closure, frozenset[int]]:
+    """Unknown commits count where they could have read something tainted: on tables the closure touches, and on those
+    that declare to depend on one of these. What they may have tainted touches further tables, until nothing is added.
+    Also the commits that this began with."""
+    downstream = _declared(graph, facts)
+    doubts = set(_weak_readers(graph, sure, cleared))
+    wide = graph.closure(sorted(doubts), weak=True, cleared=cleared, onto=sure)
+    done: set[int] = set()
+    while True:
+        touched = {graph.owners[node] for node in wide.touched()}
+        for owner in list(touched):
+            touched.update(downstream.get(base_of(graph.tables[owner]), ()))
+        unknown = [
+            node
+            for owner in touched - done
+            for node in _unknown(graph, owner, settled)
+            if node not in cleared
+        ]
+        done |= touched
+        if not unknown:
+            return wide, frozenset(doubts)
+        doubts.update(unknown)
+        wide = graph.closure(unknown, weak=True, cleared=cleared, onto=wide)
+
+
+def _declared(graph: VersionGraph, facts: Mapping[str, TableFacts]) -> Mapping[str, Sequence[int]]:
+    """By table, the numbers of those that declare to depend on it, or cannot be read and may, and of their predecessors."""
+    bodies: dict[str, list[int]] = defaultdict(list)
+    for number, table_id in enumerate(graph.tables):
+        bodies[base_of(table_id)].append(number)
+    downstream: dict[str, list[int]] = defaultdict(list)
+    for table_id, one in facts.items():
+        for upstream in {*one.may_read, *(dependency.upstream for dependency in one.dependencies)}:
+            downstream[upstream].extend(bodies[table_id])
+    return downstream
+
+
+def _unknown(graph: VersionGraph, owner: int, settled: Mapping[int, int]) -> Iterable[int]:
+    begin = max(graph.first[owner], settled.get(owner, NO_NODE) + 1)
+    return (node for node in range(begin, graph.heads[owner] + 1) if not graph.known[node])
+
+
+def _weak_readers(graph: VersionGraph, sure: Closure, cleared: frozenset[int]) -> list[int]:
+    """Versions that may have read something tainted, along edges not known well enough to act on."""
+    readers = graph.readers
+    if not any(readers.flags):
+        return []
+    return [
+        readers.other[place]
+        for place in range(len(readers.key))
+        if readers.flags[place] & readers.WEAK
+        and sure.read(readers.key[place], readers.flags[place])
+        and readers.other[place] not in cleared
+    ]

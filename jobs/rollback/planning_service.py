@@ -1,0 +1,335 @@
+"""Everything a rollback plan is made of, read from the system tables and the logs, and the plan made of it.
+
+Reads, never writes. Lineage is taken as far as logs have it, also where no sweep has written it down yet. A plan is made
+twice: the first says which files and versions have to be looked for.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakewarden.catalog.clock import Clock
+from lakewarden.catalog.errors import UnreadableError
+from lakewarden.catalog.formats.port import LogProblem, Observation, TableReader
+from lakewarden.catalog.garbage_collection import uncollected
+from lakewarden.catalog.lineage.graph.build import ROW_COLUMNS, build_graph
+from lakewarden.catalog.lineage.graph.graph import VersionGraph
+from lakewarden.catalog.lineage.graph.incarnations import Histories
+from lakewarden.catalog.lineage.graph.reachability import tables_reached
+from lakewarden.catalog.lineage.marks import marked
+from lakewarden.catalog.lineage.recording import rows_from
+from lakewarden.catalog.lineage.stream_batches import StreamHarvest
+from lakewarden.catalog.lineage.streams.session_notes import StreamNote, StreamNotes, waiting
+from lakewarden.catalog.lineage.unrecorded import Recorded, recorded_upto, unrecorded
+from lakewarden.catalog.lineage.versions import Effect, Version, history_of, is_property_commit
+from lakewarden.catalog.model.arrow_columns import highest_of_pairs
+from lakewarden.catalog.model.pending_quarantine import Aside
+from lakewarden.catalog.model.rows import Confidence, LineageRow, MarkVerdict, RowKind, TableRow, TableState
+from lakewarden.catalog.policy.kept_properties import keeps
+from lakewarden.catalog.policy.scopes import Governed, govern, scopes_by_name
+from lakewarden.catalog.storage.file_store import StorageOptions, open_store
+from lakewarden.catalog.system.codec import codec
+from lakewarden.catalog.system.port import LINEAGE, TABLES, SystemStore
+from lakewarden.catalog.units import count_of
+from lakewarden.jobs.rollback.journal.steps import TableStep
+from lakewarden.jobs.rollback.journal.stored_plan import steps_of
+from lakewarden.jobs.rollback.plan.facts import PropertyChange, Reach, TableFacts, Unreachable
+from lakewarden.jobs.rollback.plan.model import RollbackPlan, Step, TablePlan
+from lakewarden.jobs.rollback.plan.planner import plan_rollback
+from lakewarden.jobs.rollback.plan.request import CommitsOf, RollbackRequest
+from lakewarden.jobs.rollback.plan.stream_advice import with_streams
+from lakewarden.jobs.rollback.verify import missing_files
+
+__all__ = ["Gathered", "Gatherer"]
+
+_GONE: Final = (TableState.DROPPED, TableState.PURGING, TableState.PURGED)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Gathered:
+    """A plan, the rows of the tables in it, and the UUIDs that their heads had when it was made. The rest is what it was
+    decided from (`lineage`: rows of `ROW_COLUMNS`), for whoever explains it."""
+
+    plan: RollbackPlan
+    rows: Mapping[str, TableRow]
+    format_ids: Mapping[str, str]
+    graph: VersionGraph
+    histories: Histories
+    facts: Mapping[str, TableFacts]
+    lineage: pa.Table
+
+    def steps(self) -> tuple[TableStep, ...]:
+        """What executing the plan does to tables by restoring them, roots first."""
+        return steps_of(self.plan, self.format_ids)
+
+
+@dataclass(frozen=True, slots=True)
+class _Log:
+    """What a table's log says. `hidden`: it cannot be read, and has versions that are not on record; the history then
+    has no more than a head that nobody knows."""
+
+    seen: Observation | LogProblem
+    history: tuple[Version, ...]
+    hidden: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Gatherer:
+    """Makes plans from what is there now, marks included. `reader_at` gives the reader of the table at a location."""
+
+    store: SystemStore
+    reader: TableReader
+    storage: Callable[[str], StorageOptions]
+    clock: Clock
+
+    def gather(self, request: RollbackRequest) -> Gathered:
+        """The plan for a request. Raises `NotFoundError` for a seed that is no version of its table."""
+        with uncollected():
+            return self._gather(request)
+
+    def _gather(self, request: RollbackRequest) -> Gathered:
+        tables = {row.table_id: row for row in self.store.rows(TABLES).all()}
+        managed = {key: row for key, row in tables.items() if row.kind is RowKind.TABLE and row.location}
+        notes = tuple(
+            waiting(self._notes())
+        )  # before the rows: the daemon makes rows of notes, then forgets them
+        rows, recorded = self._lineage(managed, notes)
+        concerned = _concerned(_seeds(request, rows), rows, managed)
+        logs = {
+            key: self._log(managed[key], recorded.get(key, {}))
+            for key in sorted(concerned)
+            if managed[key].state not in _GONE
+        }
+        seen = {key: log.seen for key, log in logs.items()}
+        histories = {key: logs[key].history if key in logs else () for key in sorted(concerned)}
+        ids = {key: one.format_id for key, one in seen.items() if isinstance(one, Observation)}
+        request = replace(request, clean=_clean(managed, histories, ids))
+        scopes = scopes_by_name(tables.values())
+        governed = {key: govern(managed[key], scopes) for key in concerned}
+        facts = {key: _facts(one, seen.get(key)) for key, one in governed.items()}
+        facts |= {
+            key: replace(facts[key], may_read=_read_by(key, rows, managed))
+            for key, log in logs.items()
+            if log.hidden
+        }
+        graph = build_graph(
+            rows,
+            histories,
+            trusting=frozenset(
+                key for key, one in governed.items() if one.policy.settings.rollback_trust_plans
+            ),
+            places={row.location or "": key for key, row in managed.items() if row.state not in _GONE},
+            newest={key: managed[key].format_ids[-1] for key in concerned if managed[key].format_ids},
+            runs=frozenset(one.run_id for one in request.seeds if isinstance(one, CommitsOf)),
+        )
+        first = plan_rollback(request, graph, histories, facts)
+        looked = {
+            table.table_id: self._looked(table, facts[table.table_id], seen.get(table.table_id))
+            for table in first.tables
+        }
+        names = {key: row.name for key, row in managed.items()}
+        facts |= looked
+        return Gathered(
+            plan=with_streams(plan_rollback(request, graph, histories, facts), rows, names),
+            rows=managed,
+            format_ids=ids,
+            graph=graph,
+            histories=histories,
+            facts=facts,
+            lineage=rows,
+        )
+
+    def _lineage(
+        self, managed: Mapping[str, TableRow], notes: Sequence[StreamNote]
+    ) -> tuple[pa.Table, Mapping[str, Recorded]]:
+        """Rows on record, those of commits that no sweep has seen yet, and what sessions noted of their streams; and by
+        table what is on record."""
+        known = self.store.rows(LINEAGE).arrow(ROW_COLUMNS)
+        # What a session saw its plan read is on record at once, its commit perhaps not yet.
+        harvested = known.filter(pc.not_equal(known["confidence"], Confidence.PLAN.value))
+        recorded = highest_of_pairs(
+            harvested["output_id"], harvested["output_format_id"], harvested["output_version"]
+        )
+        fresh: list[LineageRow] = []
+        for row in managed.values():
+            if row.state not in _GONE:
+                noted = [note for note in notes if note.sink == row.location]
+                fresh.extend(self._fresh(row, recorded.get(row.table_id, {}), noted))
+        return pa.concat_tables([known, codec(LINEAGE).encode(fresh).select(list(ROW_COLUMNS))]), recorded
+
+    def _fresh(self, row: TableRow, recorded: Recorded, noted: Sequence[StreamNote]) -> Sequence[LineageRow]:
+        """What a table's log tells that is not on record; nothing where it cannot be read."""
+        try:
+            found = list(self._unrecorded(row, recorded))
+            if noted:
+                found.extend(self._harvest().noted(noted, row, self.reader, at=self.clock.now())[0])
+        except UnreadableError:
+            return ()
+        return found
+
+    def _unrecorded(self, row: TableRow, recorded: Recorded) -> Sequence[LineageRow]:
+        location = row.location or ""
+        # Of a UUID that nothing is on record of, the number of a version says nothing.
+        known = not row.format_ids or row.format_ids[-1] in recorded or None in recorded
+        probe = self.reader.probe(location, seen=_newest(row, recorded) if known else None)
+        if not probe.exists or not probe.moved:
+            return ()
+        new = unrecorded(self.reader, row, recorded=recorded, head=probe.latest or 0)
+        streams = self._harvest().reads(row, new.commits)
+        return rows_from(
+            row.table_id, new.commits, format_id=new.format_id, at=self.clock.now(), streams=streams
+        )
+
+    def _harvest(self) -> StreamHarvest:
+        return StreamHarvest(store=self.store, storage=self.storage)
+
+    def _notes(self) -> StreamNotes:
+        system = self.store.location(TABLES).rpartition("/")[0]
+        return StreamNotes(system, self.store.storage(), clock=self.clock)
+
+    def _log(self, row: TableRow, recorded: Recorded) -> _Log:
+        location = row.location or ""
+        seen = self.reader.observe(location)
+        head_id = seen.format_id if isinstance(seen, Observation) else None
+        try:
+            return _Log(seen, history_of(self.reader.commits(location, after=-1), head_id=head_id))
+        except UnreadableError as error:
+            latest, on_record = self.reader.probe(location, seen=None).latest, _newest(row, recorded)
+            hidden = latest is not None and (on_record is None or latest > on_record)
+            head = Version(version=latest or 0, operation="unknown", effect=Effect.CHANGE)
+            problem = LogProblem(check="log_readable", message=str(error))
+            return _Log(problem, (head,) if hidden else (), hidden=hidden)
+
+    def _looked(
+        self, table: TablePlan, facts: TableFacts, seen: Observation | LogProblem | None
+    ) -> TableFacts:
+        """The facts, with whether the target can be restored, which lost appends are still whole, and what else changes."""
+        if table.step is not Step.RESTORE or table.to_version is None or facts.unreadable is not None:
+            return facts
+        reach = self._reach(table, table.to_version)
+        if reach is not None:
+            facts = replace(facts, unreachable={table.to_version: reach, **facts.unreachable})
+        intact = self._intact(table)
+        location, target = table.location or "", table.to_version
+        commits = self.reader.commits(location, after=target, upto=table.from_version)
+        redefined = [commit for commit in commits if commit.format_id is not None]
+        first = min((one.version for one in redefined if not is_property_commit(one)), default=None)
+        fitting = frozenset(version for version in intact if first is None or version < first)
+        properties: tuple[PropertyChange, ...] = ()
+        if redefined and reach is None and isinstance(seen, Observation):
+            target_properties = self.reader.properties(location, version=target)
+            properties = _changes(seen.properties, target_properties)
+        return replace(facts, intact=intact, fitting=fitting, properties=properties)
+
+    def _reach(self, table: TablePlan, target: int) -> Unreachable | None:
+        location = table.location or ""
+        store = open_store(location, self.storage(location))
+        try:
+            gone = missing_files(self.reader, store, location, head=table.from_version, target=target)
+        except UnreadableError:
+            message = f"Version {target} of {table.name} has expired: its log no longer goes back that far."
+            return Unreachable(why=Reach.EXPIRED, message=message)
+        if gone:
+            are = "is" if len(gone) == 1 else "are"
+            message = (
+                f"Version {target} of {table.name} cannot be restored: {count_of(len(gone), 'file')} {are} gone, "
+                f"the first is {gone[0]}."
+            )
+            return Unreachable(why=Reach.MISSING_FILES, message=message)
+        return None
+
+    def _intact(self, table: TablePlan) -> frozenset[int]:
+        """Those of the lost blind appends all of whose files head still has."""
+        if not table.appends:
+            return frozenset()
+        head = self._files(table, table.from_version)
+        return frozenset(version for version in table.appends if self._added(table, version) <= head)
+
+    def _added(self, table: TablePlan, version: int) -> frozenset[tuple[str, str | None]]:
+        """The files that a version added; a file that nobody has where the log no longer tells."""
+        try:
+            return self._files(table, version) - self._files(table, version - 1)
+        except UnreadableError:
+            return frozenset({("", None)})
+
+    def _files(self, table: TablePlan, version: int) -> frozenset[tuple[str, str | None]]:
+        if version < 0:
+            return frozenset()
+        files = self.reader.files(table.location or "", version=version)
+        return frozenset((file.path, file.deletion_vector) for file in files)
+
+
+def _newest(row: TableRow, recorded: Recorded) -> int | None:
+    """The newest version on record of the table as it was last seen."""
+    return recorded_upto(recorded, row.format_ids[-1] if row.format_ids else None)
+
+
+def _read_by(table_id: str, rows: pa.Table, managed: Mapping[str, TableRow]) -> frozenset[str]:
+    """The tables that any version of a table is known to have read."""
+    places = {row.location: key for key, row in managed.items()}
+    inputs = pc.unique(rows["input_id"].filter(pc.equal(rows["output_id"], table_id))).to_pylist()
+    return frozenset(places.get(one, one) for one in inputs) - {table_id}
+
+
+def _changes(head: Mapping[str, str], target: Mapping[str, str]) -> tuple[PropertyChange, ...]:
+    """The properties that a restore would change; ours are set again after it."""
+    return tuple(
+        PropertyChange(key=key, head=head.get(key), target=target.get(key))
+        for key in sorted(head.keys() | target.keys())
+        if head.get(key) != target.get(key) and not keeps(key)
+    )
+
+
+def _seeds(request: RollbackRequest, rows: pa.Table) -> set[str]:
+    found: set[str] = set()
+    for seed in request.seeds:
+        if isinstance(seed, CommitsOf):
+            found.update(rows.filter(pc.equal(rows["run_id"], seed.run_id))["output_id"].to_pylist())
+        else:
+            found.add(seed.table_id)
+    return found
+
+
+def _concerned(seeds: Iterable[str], rows: pa.Table, managed: Mapping[str, TableRow]) -> set[str]:
+    """The tables that may have to be rolled back: everything downstream of the seeds, by lineage or declaration."""
+    reached = tables_reached(
+        rows,
+        seeds,
+        dependencies={key: [one.upstream for one in row.dependencies] for key, row in managed.items()},
+        places={row.location or "": key for key, row in managed.items()},
+    )
+    return {table_id for table_id in reached if table_id in managed}
+
+
+def _clean(
+    managed: Mapping[str, TableRow], histories: Histories, format_ids: Mapping[str, str]
+) -> frozenset[tuple[str, int]]:
+    """What owners have marked clean by now, whatever was so when a request was first made."""
+    return frozenset(
+        (key, version)
+        for key, history in histories.items()
+        for version in marked(managed[key].marks, MarkVerdict.CLEAN, history, format_ids.get(key))
+    )
+
+
+def _facts(governed: Governed, seen: Observation | LogProblem | None) -> TableFacts:
+    row = governed.row
+    facts = TableFacts(
+        table_id=row.table_id,
+        name=row.name,
+        location=row.location or "",
+        dependencies=row.dependencies,
+        hold=governed.hold,
+        paused=governed.paused,
+        gone=row.state in _GONE,
+        aside=Aside.of(row) is not None,
+    )
+    if seen is None:
+        return facts
+    if isinstance(seen, LogProblem):
+        return replace(facts, unreadable=seen.message)
+    append_only = seen.properties.get("delta.appendOnly", "false").lower() == "true"
+    return replace(facts, append_only=append_only)

@@ -1,0 +1,1 @@
+"""What does a person have to know before agreeing? A plan as text, trees and next commands. Pure."""

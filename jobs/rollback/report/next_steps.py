@@ -1,0 +1,168 @@
+"""The command that comes after a plan, ready to be pasted into a shell: apply it, or plan again with what it asks for. Pure."""
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice, product
+from typing import Final, assert_never
+
+from lakewarden.catalog.model.rollbacks import Rollback
+from lakewarden.catalog.model.rows import RollbackState
+from lakewarden.jobs.rollback.plan.consents import Consent, word_of
+from lakewarden.jobs.rollback.plan.model import Blocked, Blocker, RollbackPlan, TablePlan
+from lakewarden.jobs.rollback.plan.request import BadVersions, CommitsOf, RollbackRequest, ToVersion
+
+__all__ = ["NextStep", "lifted_by", "next_steps", "steps_from"]
+
+_MOST: Final = 4
+"""Ways to go on that are shown; more choices than these are in the plan's reasons."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NextStep:
+    """One way to go on: what it means, as a clause, and the command."""
+
+    what: str
+    command: str
+
+
+def next_steps(plan: RollbackPlan, *, options: Sequence[str] = ()) -> tuple[NextStep, ...]:
+    """The ways to go on from a plan, the one that changes least first; none if nothing is to be done, or if no consent
+    lifts what blocks it. `options` are words that every command needs (`--home /x`)."""
+    if plan.applicable:
+        if not any(table.acts for table in plan.tables):
+            return ()
+        return (NextStep(what="apply it", command=_command("apply", plan.hash, *options)),)
+    choices = _choices(plan)
+    if not all(choices):
+        return ()
+    again = [*_again(plan), *options]
+    return tuple(
+        NextStep(
+            what=f"plan again: {', '.join(dict.fromkeys(what for what, _ in chosen))}",
+            command=_command("plan", *again, *dict.fromkeys(flag for _, flags in chosen for flag in flags)),
+        )
+        for chosen in islice(product(*choices), _MOST)
+    )
+
+
+def steps_from(rollback: Rollback, *, options: Sequence[str] = ()) -> tuple[NextStep, ...]:
+    """The ways to go on with a rollback that was begun and is not over; what was stopped over a missing consent says in its
+    own message which one."""
+    if not rollback.is_unsettled:
+        return ()
+    back, stopped = rollback.head.undo, rollback.head.state is RollbackState.CONFLICT
+    again = "go on with taking it back" if back else "go on with it"
+    ways: list[tuple[str, str, tuple[str, ...]]] = [(again, "resume", ())]
+    if not back:
+        ways.append(("take it back", "undo", ()))
+    elif stopped:
+        ways.append(("end here: what was written to stays rolled back", "undo", ("--leave",)))
+    return tuple(
+        NextStep(what=what, command=_command(verb, rollback.rollback_id, *flags, *options))
+        for what, verb, flags in ways
+    )
+
+
+_Option = tuple[str, tuple[str, ...]]
+"""What it means, and the flags, each `--name=value` in one word or a name of its own."""
+
+
+def _choices(plan: RollbackPlan) -> list[list[_Option]]:
+    """For each kind of reason the options that there are; a choice without any cannot be made."""
+    found: dict[tuple[str, ...], list[_Option]] = {}
+    for table, blocker in plan.blockers():
+        offered = _options(table, blocker)
+        key = (blocker.why, *(what for what, _ in offered))
+        known = found.get(key)
+        found[key] = offered if known is None else [
+            (what, (*flags, *more)) for (what, flags), (_, more) in zip(known, offered, strict=True)
+        ]  # fmt: skip
+    return list(found.values())
+
+
+def _options(table: TablePlan, blocker: Blocker) -> list[_Option]:
+    if blocker.why is Blocked.OWNER:
+        return [("name the tables whose owners agree", (f"--agreed={table.name}",))]
+    again: list[_Option] = []
+    if blocker.why is Blocked.COLLATERAL and table.can_reapply:
+        again = [("add the lost appends again", ("--reapply",))]
+    # The last born-tainted consent keeps the table, the first forgets it: what changes least comes first.
+    consents = reversed(blocker.consents) if blocker.why is Blocked.BORN_TAINTED else blocker.consents
+    return [
+        *again,
+        *((_MEANS[one], (f"--consent={word_of(one, table.name, blocker.versions)}",)) for one in consents),
+    ]
+
+
+_MEANS: Final[Mapping[Consent, str]] = {
+    Consent.COLLATERAL: "lose the listed commits",
+    Consent.KEEP_UNKNOWN: "keep what is unknown",
+    Consent.LOSE_UNKNOWN: "lose what is unknown",
+    Consent.SKIP_UNREACHABLE: "leave what cannot be restored as it is, tainted",
+    Consent.DROP_BORN_TAINTED: "drop what was never clean from management",
+    Consent.QUARANTINE_BORN_TAINTED: "quarantine what was never clean",
+    Consent.APPEND_ONLY: "rewind append-only tables",
+}
+
+
+def lifted_by(table: TablePlan, blocker: Blocker) -> str:
+    """What lifts one reason, in brackets after its sentence; empty if nothing does."""
+    if blocker.why is Blocked.OWNER:
+        return f" (--agreed {table.name})"
+    again = " or --reapply" if blocker.why is Blocked.COLLATERAL and table.can_reapply else ""
+    return f" (--consent {' or '.join(blocker.consents)}{again})" if blocker.consents else ""
+
+
+def _again(plan: RollbackPlan) -> Iterator[str]:
+    """The words that ask for the same plan."""
+    request = plan.request
+    names = {table.table_id: table.name for table in plan.tables}
+    yield from _seeds(plan, names)
+    if request.cascade:
+        yield "--cascade"
+    yield from (f"--consent={word}" for word in _agreed_to(request, names))
+    yield from (f"--agreed={names.get(one, one)}" for one in sorted(request.agreed))
+    yield from (f"--remove-files={names.get(one, one)}" for one in sorted(request.undo))
+    if request.reapply:
+        yield "--reapply"
+
+
+def _agreed_to(request: RollbackRequest, names: Mapping[str, str]) -> Iterator[str]:
+    versions: dict[tuple[Consent, str], list[int]] = {}
+    for one in request.consents.named:
+        of = versions.setdefault((one.consent, one.table_id), [])
+        if one.version is not None:
+            of.append(one.version)
+    yield from sorted(request.consents.whole)
+    for (consent, table_id), told in sorted(versions.items()):
+        yield word_of(consent, names.get(table_id, table_id), told)
+
+
+def _seeds(plan: RollbackPlan, names: dict[str, str]) -> Iterator[str]:
+    request: RollbackRequest = plan.request
+    if len(request.seeds) != 1:  # only marks are on several tables
+        yield "--all-marked"
+        return
+    (seed,) = request.seeds
+    match seed:
+        case ToVersion(table_id=table_id, version=version):
+            yield from (names.get(table_id, table_id), "--to-version", str(version))
+        case BadVersions(table_id=table_id, versions=versions):
+            yield names.get(table_id, table_id)
+            for version in versions:
+                yield from ("--bad", str(version))
+        case CommitsOf(run_id=run_id):
+            roots = [table.name for table in plan.tables if table.trigger is None]
+            yield from (next(iter(roots), ""), "--run", run_id)
+        case _:
+            assert_never(seed)
+
+
+def _command(what: str, *words: str) -> str:
+    """Quoted for a shell. `--name=value` becomes two words, as the documentation writes them."""
+    told = []
+    for word in words:
+        name, is_value, value = word.partition("=")
+        told += [name, shlex.quote(value)] if word.startswith("--") and is_value else [shlex.quote(word)]
+    return " ".join(["lakewarden rollback", what, *told])

@@ -1,0 +1,122 @@
+"""The table as a run finds it: observed at exactly the version that the action was decided on."""
+
+from datetime import datetime, timedelta
+
+from lakewarden.catalog.bounds import as_duration
+from lakewarden.catalog.errors import ConflictError, PreconditionError, UnreadableError
+from lakewarden.catalog.formats.heads import format_id_of, is_head
+from lakewarden.catalog.formats.port import LogProblem, Observation
+from lakewarden.catalog.policy.retention_properties import DURATIONS, FILES, LOG, interval_seconds
+from lakewarden.jobs.runs.port import JobContext
+from lakewarden.jobs.runs.protection import Protection, protect
+
+__all__ = [
+    "deleted_file_retention",
+    "log_retention",
+    "observe",
+    "observe_at",
+    "observe_since",
+    "protection_of",
+    "require_same_log",
+    "require_same_table",
+]
+
+
+def observe(ctx: JobContext) -> Observation:
+    """The table's head. Raises `UnreadableError` if its log cannot be used."""
+    seen = ctx.reader.observe(ctx.target.location)
+    if isinstance(seen, LogProblem):
+        raise UnreadableError(seen.message, hint=f"lakewarden tables validate {ctx.target.name}")
+    return seen
+
+
+def observe_at(ctx: JobContext, requires: int, decided_on: str | None = None) -> Observation:
+    """The table's head, which has to be version `requires`, and the very commit that `decided_on` speaks of.
+
+    Raises `ConflictError` if the table moved past it, or was made anew or replaced.
+    """
+    seen = observe(ctx)
+    if seen.version != requires:
+        raise ConflictError(
+            f"{ctx.target.name} is at version {seen.version}; this was decided on {requires}, so nothing was changed."
+        )
+    require_same_table(ctx, seen, requires, decided_on)
+    return seen
+
+
+def require_same_table(ctx: JobContext, seen: Observation, requires: int, decided_on: str | None) -> None:
+    """Raise `ConflictError` if what was read is not the table that something was decided on: made anew at its place,
+    replaced by a copy, or another one because a mount is gone. A version number alone does not tell."""
+    if decided_on is None:
+        return
+    same = format_id_of(decided_on) == seen.format_id
+    if same and seen.version == requires:
+        same = is_head(decided_on, seen.format_id, seen.version, seen.committed_at)
+    elif same:
+        commits = ctx.reader.commits(ctx.target.location, after=requires - 1, upto=requires)
+        same = all(is_head(decided_on, seen.format_id, one.version, one.committed_at) for one in commits)
+    if not same:
+        raise ConflictError(
+            f"{ctx.target.name} is another table than the one this was decided on: it was made anew or replaced at "
+            f"{ctx.target.location}. Nothing was changed."
+        )
+
+
+def require_same_log(ctx: JobContext, version: int, committed_at: datetime) -> None:
+    """Raise `ConflictError` unless the log still has this very commit: whatever was proved was proved of that log."""
+    last = next(ctx.reader.commits(ctx.target.location, after=version - 1, upto=version), None)
+    if last is None or last.committed_at != committed_at:
+        raise ConflictError(
+            f"{ctx.target.name} was made anew or replaced meanwhile; the rest was left as it is."
+        )
+
+
+def observe_since(ctx: JobContext, planned: int, decided_on: str | None = None) -> Observation:
+    """The table's head, for a run that decides on it itself whatever was committed since version `planned`.
+
+    Raises `ConflictError` if what the planner looked at is gone (a lower head: rewound by hand or made anew), or if the
+    table has come to use features that lakewarden does not act on.
+    """
+    seen = observe(ctx)
+    if seen.version < planned:
+        raise ConflictError(
+            f"{ctx.target.name} is at version {seen.version}, below {planned}, for which this was planned; nothing was "
+            "changed."
+        )
+    require_same_table(ctx, seen, planned, decided_on)
+    if seen.version > planned and seen.capabilities.unsupported:
+        raise ConflictError(
+            f"{ctx.target.name} has come to use {', '.join(seen.capabilities.unsupported)}, which lakewarden does not act on; "
+            "nothing was changed."
+        )
+    return seen
+
+
+def protection_of(ctx: JobContext, seen: Observation, promise: timedelta) -> Protection:
+    """What a promise and the rollbacks protect of a table right now, from every commit that its log still has."""
+    needed = None if ctx.rollbacks is None else ctx.rollbacks.needed_version(ctx.target.table_id)
+    commits = ctx.reader.commits(ctx.target.location, after=-1, upto=seen.version)
+    return protect(commits, head=seen.version, now=ctx.clock.now(), promise=promise, needed=needed)
+
+
+def deleted_file_retention(ctx: JobContext, seen: Observation) -> timedelta:
+    """How long the table itself keeps removed files. Raises `PreconditionError` if its property makes no sense: it may
+    mean any time."""
+    own = _duration(seen, FILES, unset=DURATIONS[FILES])
+    if own is None:
+        raise PreconditionError(
+            f"{FILES} of {ctx.target.name} is not a duration, so nobody knows how long its removed files have to stay.",
+            hint="Set it to one by ALTER TABLE ... SET TBLPROPERTIES, such as 'interval 30 days'.",
+        )
+    return own
+
+
+def log_retention(seen: Observation) -> timedelta | None:
+    """How long the table's users want its log kept: nothing where they did not say, None if it makes no sense."""
+    return _duration(seen, LOG, unset=0)
+
+
+def _duration(seen: Observation, name: str, *, unset: int) -> timedelta | None:
+    text = seen.properties.get(name)
+    seconds = unset if text is None else interval_seconds(text)
+    return None if seconds is None else as_duration(seconds)

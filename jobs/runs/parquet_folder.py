@@ -1,0 +1,79 @@
+"""What a Parquet folder holds, as Spark and Delta's CONVERT see it, from a listing. Pure."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from lakewarden.catalog.storage.file_store import FileEntry
+
+__all__ = [
+    "NULL_PARTITION",
+    "data_files",
+    "folder_of",
+    "partition_columns",
+    "registered_folders",
+    "writers_at_work",
+]
+
+NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+"""The folder name that Hive and Spark give to the partition value NULL."""
+
+_STAGING = ("_temporary", "_spark_staging", ".spark-staging", ".hive-staging")
+"""First letters of folders in which committers keep what they have not committed yet."""
+
+
+def data_files(entries: Iterable[FileEntry]) -> Iterator[FileEntry]:
+    """The files that are data: no part of their path is hidden (`_x`, `.x`), except partition folders (`_x=1`)."""
+    return (entry for entry in entries if not entry.is_dir and not _is_hidden(entry.path))
+
+
+def folder_of(path: str) -> str:
+    """The folder of a file, relative to the table; "" for the table itself."""
+    return path.rpartition("/")[0]
+
+
+def partition_columns(folders: Iterable[str]) -> tuple[str, ...]:
+    """The partition columns that folder names such as `year=2013/month=1` speak of, in order; empty if they differ."""
+    found = {
+        tuple(part.partition("=")[0] for part in folder.split("/")) for folder in folders if "=" in folder
+    }
+    return found.pop() if len(found) == 1 else ()
+
+
+def registered_folders(partitions: Mapping[str, str], table_location: str) -> Mapping[str, str | None]:
+    """Partition name -> its folder relative to the table, None if it lies elsewhere.
+
+    Compared as the metastore spells both: unescaping `p=a%2Fb` would make another folder of it.
+    """
+    root = _spelled(table_location) + "/"
+    found: dict[str, str | None] = {}
+    for name, location in partitions.items():
+        place = _spelled(location)
+        found[name] = place.removeprefix(root) if place.startswith(root) else None
+    return found
+
+
+def writers_at_work(entries: Iterable[FileEntry]) -> tuple[str, ...]:
+    """Folders of committers that hold files nobody has committed yet, sorted."""
+    staged = {
+        "/".join(parts[: position + 1])
+        for entry in entries
+        if not entry.is_dir
+        for parts in [entry.path.split("/")[:-1]]
+        for position, part in enumerate(parts)
+        if part.startswith(_STAGING)
+    }
+    return tuple(sorted(staged))
+
+
+def _is_hidden(path: str) -> bool:
+    *folders, name = path.split("/")
+    return name.startswith(("_", ".")) or any(
+        folder.startswith(("_", ".")) and "=" not in folder for folder in folders
+    )
+
+
+def _spelled(location: str) -> str:
+    """Without the slashes that `file:/a`, `file:///a` and `/a/` differ in."""
+    scheme, colon, rest = location.partition(":")
+    if not colon or "/" in scheme:
+        scheme, rest = "file", location
+    return f"{scheme}:/{rest.strip('/')}" if scheme == "file" else f"{scheme}:{rest.rstrip('/')}"

@@ -1,0 +1,309 @@
+"""What an executor gets and gives: the Engine port (Spark behind it), the context of one run, its report."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from lakewarden.catalog.clock import Clock
+from lakewarden.catalog.formats.port import TableReader
+from lakewarden.catalog.metastore.port import Metastore
+from lakewarden.catalog.model.lineage_record import LineageRecord
+from lakewarden.catalog.model.rollbacks import Rollback
+from lakewarden.catalog.model.rows import TableFormat, TableRow
+from lakewarden.catalog.policy.original_properties import Kept, Owed
+from lakewarden.catalog.storage.file_store import FileEntry, StorageOptions
+
+__all__ = [
+    "ColumnStatistics",
+    "Engine",
+    "FileChange",
+    "Guard",
+    "JobContext",
+    "Ledger",
+    "Partition",
+    "Report",
+    "Rollbacks",
+    "TableStatistics",
+    "Target",
+]
+
+Partition = tuple[tuple[str, str | None], ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Target:
+    """The table a run works on."""
+
+    table_id: str
+    name: str
+    location: str
+    format: TableFormat = TableFormat.DELTA
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FileChange:
+    """What an engine call did: the version it committed (None: no commit) and how many files and bytes it took away
+    or wrote. `problems` are sentences about what it found damaged and therefore left alone."""
+
+    version: int | None
+    files_removed: int = 0
+    bytes_removed: int = 0
+    files_added: int = 0
+    bytes_added: int = 0
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ColumnStatistics:
+    """One column as Spark's optimizer wants it. `minimum` and `maximum` in Spark's external string form; lengths in
+    bytes; None where it does not apply."""
+
+    name: str
+    type: str
+    distinct_count: int
+    null_count: int
+    minimum: str | None = None
+    maximum: str | None = None
+    average_length: int | None = None
+    maximum_length: int | None = None
+    histogram: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TableStatistics:
+    """Table statistics of one version: bytes, rows and columns; `sampled_share` of the rows was looked at."""
+
+    version: int
+    total_bytes: int
+    rows: int
+    columns: tuple[ColumnStatistics, ...] = ()
+    sampled_share: float = 1.0
+
+
+class Engine(Protocol):
+    """Work on users' data, done by Spark. One engine lives in one worker process and keeps its session warm.
+
+    Every method that commits carries `run_id` into the commit, commits on exactly version `requires` and raises
+    `ConflictError` (nothing changed) when somebody else committed first, `ExecutionError` when Spark fails.
+    """
+
+    @property
+    def format(self) -> TableFormat:
+        """The table format this engine works on."""
+
+    def convert(
+        self,
+        *,
+        name: str | None,
+        location: str,
+        partitioned_by: Sequence[tuple[str, str]],
+        statistics: bool,
+        run_id: str,
+    ) -> int:
+        """Parquet to this format in place; repeats of an interrupted conversion finish it. Returns the version."""
+
+    def unreferenced(self, location: str, *, requires: int) -> Sequence[str]:
+        """List the whole folder: paths, relative to it, of the files that neither head nor a removal younger than the
+        table's own retention names. Changes nothing."""
+
+    def agreed(self, location: str, *, requires: int, candidates: Sequence[FileEntry]) -> Sequence[FileEntry]:
+        """Those of `candidates` (paths relative to the table, as on disk; head is version `requires`) that the engine, too,
+        finds unreferenced: a second opinion. Changes nothing."""
+
+    def begin_vacuum(
+        self, location: str, *, requires: int, files: int, size_bytes: int, run_id: str
+    ) -> int | None:
+        """Say in the log that up to `files` files of `size_bytes` are about to be deleted. Returns the version of that empty
+        commit, which may come after somebody else's; None where vacuums are not logged."""
+
+    def end_vacuum(self, location: str, *, after: int, files: int, run_id: str) -> int | None:
+        """Say in the log that the vacuum begun after version `after` has deleted `files` files; as `begin_vacuum`."""
+
+    def delete_empty_folders(self, location: str, folders: Sequence[str]) -> int:
+        """Delete those of `folders` (relative, inner ones first; "" is the table's own) that are empty, and say how many."""
+
+    def compact(
+        self,
+        location: str,
+        *,
+        requires: int,
+        partitions: Sequence[Partition] | None,
+        target_bytes: int,
+        run_id: str,
+        beside_writers: bool = False,
+    ) -> FileChange:
+        """Rewrite small files of these partitions (None: the whole table) into files of about `target_bytes`.
+
+        `beside_writers`: on `requires` or a later version, as long as commits in between left the rewritten files alone."""
+
+    def purge_deletions(
+        self,
+        location: str,
+        *,
+        requires: int,
+        partitions: Sequence[Partition] | None,
+        run_id: str,
+        beside_writers: bool = False,
+    ) -> FileChange:
+        """Rewrite files that carry deletion vectors without the deleted rows. `beside_writers` as in `compact`."""
+
+    def set_properties(
+        self, location: str, *, requires: int, properties: Sequence[tuple[str, str]], run_id: str
+    ) -> int:
+        """Set table properties in one commit. Returns its version."""
+
+    def unset_properties(self, location: str, *, requires: int, names: Sequence[str], run_id: str) -> int:
+        """Take table properties away, in one commit; names that are not set do not matter. Returns its version."""
+
+    def restore(self, location: str, *, requires: int, to: int, apps: Sequence[str], run_id: str) -> int:
+        """Make the contents, schema and properties of version `to` the new head, in one commit. Returns its version.
+
+        Where the table's features allow it, the transaction numbers of `apps` go back, too; else `begin_epoch` sees to
+        them. Raises `ExecutionError` if files of `to` are gone."""
+
+    def fence(self, location: str, *, requires: int, run_id: str) -> int:
+        """One commit that changes nothing, on exactly version `requires`: whoever decided on that version comes too late.
+        Returns its version."""
+
+    def begin_epoch(
+        self, location: str, *, restored: int, to: int, apps: Sequence[str], run_id: str
+    ) -> int | None:
+        """After a restore to version `to` in version `restored`: take back the transaction numbers of `apps`, where the
+        restore itself could not, in one commit of its own on whatever version is head. Returns its version.
+
+        May be repeated. None if nothing is left to do; an application that has written since is left alone."""
+
+    def remove_files(
+        self, location: str, *, requires: int, versions: Sequence[int], record: LineageRecord
+    ) -> int:
+        """Take just the files that the commits of `versions` added out of the table, in one commit that carries `record`
+        and, as run id, the record's. Returns its version.
+
+        Raises `PreconditionError` if version `requires` no longer has one of them, or a commit is gone from the log."""
+
+    def add_again(self, location: str, *, requires: int, version: int, record: LineageRecord) -> int:
+        """Append the very files that the commit of `version` added, in one commit that carries `record` and, as run id,
+        the record's. The table must not have them. Returns its version.
+
+        Raises `PreconditionError` if the table's columns are no longer those of `version`, or a file is gone."""
+
+    def checkpoint(self, location: str, *, requires: int) -> None:
+        """Write a checkpoint of version `requires`; no commit. Never cleans the log."""
+
+    def clean_log(self, location: str, *, keep_from: int, proceed: Callable[[], None]) -> FileChange:
+        """Delete the log entries that no version from `keep_from` on needs; no commit. What replaces them is compared
+        with them first; what it finds damaged is left alone and told in `problems`. Killed half-way it leaves a readable
+        table, and the next call goes on. `proceed` is called right before each bounded batch of deletions: what it raises
+        ends the call. `version` of the answer is the first version that can still be rebuilt, None if nothing was
+        deleted."""
+
+    def statistics(
+        self, location: str, *, version: int, columns: Sequence[str] | None, max_rows: int
+    ) -> TableStatistics:
+        """Table and column statistics of a version; sampled above `max_rows`."""
+
+    def fill_file_statistics(self, location: str, *, requires: int, run_id: str) -> FileChange:
+        """Give per-file statistics to files that have none, in one commit that changes no data. `files_added` of the
+        answer counts them; no commit where there are none that can be given exact ones."""
+
+    def interrupt(self) -> None:
+        """Make a call that is under way in another thread fail soon, as by `ExecutionError`; nothing if there is none."""
+
+    def close(self) -> None:
+        """End the session."""
+
+
+class Guard(Protocol):
+    """What allows a run, asked anew each time (jobs/runs/guard.py)."""
+
+    def confirm(self) -> None:
+        """Return if the run is still this worker's, as the queue itself says. Raises `ConflictError`."""
+
+    def ask(self, table_id: str, name: str, location: str) -> None:
+        """Return if the run may go on with this table at this place. Raises `RevokedError` or `ConflictError`."""
+
+    def readers_of(self, location: str) -> tuple[TableRow, ...]:
+        """The other managed tables that are known to name files in this folder: shallow clones."""
+
+
+class Ledger(Protocol):
+    """What runs keep in tables' rows: what stood in their properties before lakewarden set them (catalog/policy/original_properties.py), and that
+    nothing of them is left (catalog/model/pending_purge.py). Raises `UnavailableError`."""
+
+    def kept(self, table_id: str) -> tuple[Kept, ...]:
+        """What is remembered of a table."""
+
+    def owed(self, table_id: str) -> Owed | None:
+        """What is to be given back to a table that leaves; None if it does not, or has been given all."""
+
+    def remember(
+        self,
+        table_id: str,
+        wanted: Iterable[tuple[str, str]],
+        present: Mapping[str, str],
+        told: Iterable[Kept] = (),
+    ) -> None:
+        """Keep what is `present` before `wanted` are set; `told` is what the log says of earlier times."""
+
+    def is_deleted(self, table_id: str) -> bool:
+        """Whether an earlier attempt at purging a table has deleted the last of its files."""
+
+    def note_deleted(self, table_id: str) -> None:
+        """Keep that no file of a table is left. Raises `ConflictError` if it does not wait to be purged any more."""
+
+
+class Rollbacks(Protocol):
+    """What runs need to know of rollbacks, and the way to execute one."""
+
+    def needed_version(self, table_id: str) -> int | None:
+        """The oldest version of a table that a rollback, or its undo, still needs; None if none does. Read anew each
+        time. Raises `UnavailableError` when the journal cannot be read: then nothing may be deleted."""
+
+    def holds(self, table_id: str) -> str | None:
+        """The rollback that holds a table: nothing else of ours may work on it; None if none does."""
+
+    def go_on(self, rollback_id: str, ctx: "JobContext") -> Rollback:
+        """Do what is left to do of a rollback. Returns it in the state it came to."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobContext:
+    """Everything one run needs. `metastore` is None where none is configured. `still_ours` is called between steps:
+    it raises `ConflictError` once the run was cancelled or its lease was lost, by this process' own clock. `storage` opens the
+    table's folder. `rollbacks` is the journal of rollbacks and what acting on it takes, `guard` what allows the run
+    (jobs/runs/guard.py), `ledger` what stood in its properties before us; None where there is none to respect."""
+
+    target: Target
+    run_id: str
+    reader: TableReader
+    clock: Clock
+    engine: Engine
+    metastore: Metastore | None
+    still_ours: Callable[[], None]
+    storage: StorageOptions = field(default_factory=StorageOptions)
+    rollbacks: Rollbacks | None = None
+    guard: Guard | None = None
+    ledger: Ledger | None = None
+
+    def require_allowed(self) -> None:
+        """Ask everything that allows the run, as it is now: before anything is deleted, rewound or committed.
+
+        Raises `RevokedError` with the reason, `ConflictError` once the run is not this worker's any more."""
+        self.still_ours()
+        if self.guard is not None:
+            self.guard.ask(self.target.table_id, self.target.name, self.target.location)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Report:
+    """How an executor ended when nothing went wrong. `skipped` with a reason means: there was nothing to do.
+
+    `details` is compact JSON for `jobs show` (counts, per-partition results).
+    """
+
+    message: str
+    skipped: bool = False
+    committed_version: int | None = None
+    files: int | None = None
+    bytes: int | None = None
+    details: str | None = None

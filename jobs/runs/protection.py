@@ -1,0 +1,103 @@
+"""Which versions a promise protects, and which removed files no protected version can reach. Pure.
+
+The promise W: any commit younger than W can be undone, so its parent version stays restorable however old that is.
+What protects a file is the log (which commit removed it), never one writer's clock; clocks only decide how old a
+commit is, and then the youngest reading wins.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from lakewarden.catalog.formats.port import Commit, Tombstone
+
+__all__ = ["Kept", "Protection", "Sorted", "protect", "sort_tombstones"]
+
+
+class Kept(StrEnum):
+    """Why a removed file stays."""
+
+    PROMISED = "promised"
+    """A version inside the promise still reads it."""
+    RETENTION = "retention"
+    """It was removed more recently than the retention allows to forget."""
+    UNPROVEN = "unproven"
+    """Commits are missing from the log that a proof would need."""
+    OUTSIDE = "outside"
+    """It lies outside the table's folder (a shallow clone's source) or inside another table's."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Protection:
+    """What a promise protects at one moment: every version from `oldest_version` to head.
+
+    `is_logged`: every commit after it is still in the log, so the log shows every file they removed or added back.
+    """
+
+    oldest_version: int
+    is_logged: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sorted:
+    """Tombstones, told apart: those nobody can need again, and the others, each with the reason it stays."""
+
+    safe: tuple[Tombstone, ...]
+    kept: tuple[tuple[Tombstone, Kept], ...]
+
+
+def protect(
+    commits: Iterable[Commit],
+    *,
+    head: int,
+    now: datetime,
+    promise: timedelta,
+    needed: int | None = None,
+) -> Protection:
+    """The versions that the promise protects, from the commits that the log still has, in order, up to `head`.
+
+    A commit counts as no older than any commit before it: where two clocks contradict each other, the younger reading
+    wins. Without a young commit only head itself is protected. `needed` is the oldest version that something else needs,
+    such as a rollback or its undo.
+    """
+    newest: datetime | None = None
+    oldest_young = logged_from = previous = None
+    for commit in commits:
+        newest = commit.committed_at if newest is None else max(newest, commit.committed_at)
+        if oldest_young is None and now - newest < promise:
+            oldest_young = commit.version
+        if previous is None or commit.version != previous + 1:
+            logged_from = commit.version
+        previous = commit.version
+    promised = head if oldest_young is None else max(oldest_young - 1, 0)
+    oldest_version = promised if needed is None else min(promised, needed)
+    is_logged = previous == head and logged_from is not None and logged_from <= oldest_version + 1
+    return Protection(oldest_version=oldest_version, is_logged=is_logged)
+
+
+def sort_tombstones(
+    tombstones: Iterable[Tombstone], protection: Protection, *, now: datetime, retention: timedelta
+) -> Sorted:
+    """Which removed files can go: removed in or before the oldest protected version, and longer ago than `retention`.
+
+    A tombstone without `removed_in` is in no remaining commit: as the log has every commit after the oldest protected
+    version, it was removed before them. Where it has not, nothing is proved and everything is kept.
+    """
+    safe: list[Tombstone] = []
+    kept: list[tuple[Tombstone, Kept]] = []
+    for tombstone in tombstones:
+        reason = _reason(tombstone, protection, now - retention)
+        if reason is None:
+            safe.append(tombstone)
+        else:
+            kept.append((tombstone, reason))
+    return Sorted(safe=tuple(safe), kept=tuple(kept))
+
+
+def _reason(tombstone: Tombstone, protection: Protection, removed_before: datetime) -> Kept | None:
+    if not protection.is_logged:
+        return Kept.UNPROVEN
+    if tombstone.removed_in is not None and tombstone.removed_in > protection.oldest_version:
+        return Kept.PROMISED
+    return Kept.RETENTION if tombstone.removed_at > removed_before else None

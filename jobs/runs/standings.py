@@ -1,0 +1,112 @@
+"""What the system tables say of one table at this moment: the guard's eyes. Reads them anew, parses only what moved."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+import pyarrow.compute as pc
+
+from lakewarden.catalog.formats.files_elsewhere import READS_ELSEWHERE, reads_from
+from lakewarden.catalog.lineage.inherited_retention import downstream_of
+from lakewarden.catalog.model.arrow_columns import distinct_pairs
+from lakewarden.catalog.model.rollbacks import holds, rollbacks_of
+from lakewarden.catalog.model.rows import RowKind, TableRow, TableState
+from lakewarden.catalog.policy.effective import DownstreamPromise
+from lakewarden.catalog.policy.scopes import Governed, govern, scopes_by_name
+from lakewarden.catalog.registry.service import GONE
+from lakewarden.catalog.system.port import LINEAGE, ROLLBACKS, TABLES, Rows, SystemStore
+from lakewarden.catalog.system.store import DeltaSystemStore
+from lakewarden.jobs.runs.guard import Standing
+from lakewarden.jobs.runs.worker_config import WorkerConfig
+
+__all__ = ["StoredStandings", "open_standings"]
+
+
+class StoredStandings:
+    """`Standings` on the system tables. Not thread-safe."""
+
+    def __init__(self, store: SystemStore) -> None:
+        self._store = store
+        self._held: tuple[int, dict[str, str]] = (-1, {})
+        self._reaching: tuple[int, tuple[str, ...]] = (-1, ())
+        self._pairs: tuple[tuple[int, int], frozenset[tuple[str, str]]] = ((-1, -1), frozenset())
+
+    def of(self, table_id: str) -> Standing:
+        tables = self._store.rows(TABLES)
+        row = tables.get(table_id)
+        if row is None:
+            return Standing(governed=None)
+        scopes = scopes_by_name(tables.find(kind=RowKind.SCOPE))
+        governed = govern(row, scopes)
+        return Standing(
+            governed=self._with_downstream(tables, scopes, governed),
+            rollback_id=self._holders().get(table_id),
+        )
+
+    def readers_of(self, location: str) -> tuple[TableRow, ...]:
+        tables = self._store.rows(TABLES)
+        if self._reaching[0] != tables.version:
+            columns = tables.arrow(["table_id", "properties"])
+            keys = zip(columns["table_id"].to_pylist(), columns["properties"].to_pylist(), strict=True)
+            ids = tuple(one for one, pairs in keys if any(key == READS_ELSEWHERE for key, _ in pairs or ()))
+            self._reaching = (tables.version, ids)
+        rows = (tables.get(table_id) for table_id in self._reaching[1])
+        return tuple(row for row in rows if row is not None and reads_from(row, location))
+
+    def _holders(self) -> dict[str, str]:
+        rows = self._store.rows(ROLLBACKS)
+        if self._held[0] != rows.version:
+            found = holds(rollbacks_of(rows.all()))
+            self._held = (rows.version, {table_id: hold.rollback_id for table_id, hold in found.items()})
+        return self._held[1]
+
+    def _with_downstream(
+        self, tables: Rows[TableRow], scopes: Mapping[str, TableRow], governed: Governed
+    ) -> Governed:
+        """What the tables derived from it promise longer than it does, as the planner counts it (`longer_promises`)."""
+        derived = downstream_of(governed.row.table_id, self._derivations(tables))
+        rows = (tables.get(table_id) for table_id in derived)
+        promises = [
+            DownstreamPromise(
+                seconds=govern(row, scopes).policy.settings.rollback_promise_seconds or 0, name=row.name
+            )
+            for row in rows
+            if row is not None and not (row.state in GONE and row.state is not TableState.PURGING)
+        ]
+        longest = max(promises, key=lambda promise: promise.seconds, default=None)
+        own = governed.policy.settings.rollback_promise_seconds or 0
+        if longest is None or longest.seconds <= own:
+            return governed
+        return replace(governed, policy=replace(governed.policy, downstream=longest))
+
+    def _derivations(self, tables: Rows[TableRow]) -> Iterable[tuple[str, str]]:
+        lineage = self._store.rows(LINEAGE)
+        versions = (tables.version, lineage.version)
+        if self._pairs[0] != versions:
+            edges = lineage.arrow(["input_id", "output_id"])
+            declared = tables.arrow(["table_id", "dependencies"])
+            declared = declared.filter(pc.greater(pc.list_value_length(declared["dependencies"]), 0))
+            by_place = _ids_by_place(tables)
+            pairs = distinct_pairs(edges["input_id"], edges["output_id"])
+            found = {(by_place.get(source, source), target) for source, target in pairs}
+            for row in declared.to_pylist():
+                found.update((one["upstream"], row["table_id"]) for one in row["dependencies"])
+            self._pairs = (versions, frozenset(found))
+        return self._pairs[1]
+
+
+def _ids_by_place(tables: Rows[TableRow]) -> dict[str, str]:
+    """What was read before anybody managed it is on record by its place."""
+    rows = tables.arrow(["table_id", "location", "state"])
+    rows = rows.filter(
+        pc.not_equal(rows["state"], TableState.PURGED.value)
+    )  # its place may be another table's
+    places = zip(rows["location"].to_pylist(), rows["table_id"].to_pylist(), strict=True)
+    return {place: table_id for place, table_id in places if place is not None}
+
+
+def open_standings(config: WorkerConfig) -> StoredStandings | None:
+    """What a worker reads them by; None where it was not told of system tables."""
+    location = config.system_location
+    if location is None:
+        return None
+    return StoredStandings(DeltaSystemStore(location, config.storage.at(location), actor=config.name))

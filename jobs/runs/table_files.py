@@ -1,0 +1,66 @@
+"""Files as a log names them, found again in the table's folder."""
+
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import PurePosixPath
+from typing import Final
+
+from lakewarden.catalog.storage.file_store import FileEntry, FileStore, canonical, local_path
+
+__all__ = ["delete_empty_local", "existing", "relative_to"]
+
+_FEW: Final = 8
+"""Up to so many files of one folder are looked up one by one; for more the folder is listed."""
+
+
+def relative_to(location: str, path: str) -> str | None:
+    """A path as the log has it (decoded; relative, `/absolute`, or a URI) relative to the canonical location; None if
+    it lies elsewhere, as the files of a shallow clone do."""
+    scheme, separator, rest = path.partition(":/")
+    is_uri = bool(separator) and "/" not in scheme
+    if not is_uri and not path.startswith("/"):
+        return path
+    base = location if local_path(location) is None else str(local_path(location))
+    if is_uri and scheme.lower() != "file":
+        authority, _, inner = rest.lstrip("/").partition("/")
+        # Of the spelling only scheme and authority are canonicalised: a decoded `%` in the path must stay as it is.
+        path = f"{canonical(f'{scheme}://{authority}')}/{inner}"
+    elif is_uri:
+        path = f"/{rest.lstrip('/')}"
+    prefix = base.rstrip("/") + "/"
+    return path.removeprefix(prefix) if path.startswith(prefix) else None
+
+
+def existing(store: FileStore, paths: Iterable[str]) -> tuple[FileEntry, ...]:
+    """Those of the paths that are there, files and folders, with their sizes and times."""
+    by_folder: dict[str, set[str]] = defaultdict(set)
+    for path in paths:
+        parent = str(PurePosixPath(path).parent)
+        by_folder["" if parent == "." else parent].add(path)
+    found: list[FileEntry] = []
+    for folder, wanted in sorted(by_folder.items()):
+        if len(wanted) > _FEW:
+            found.extend(entry for entry in store.list(folder) if entry.path in wanted)
+        else:
+            found.extend(entry for path in sorted(wanted) if (entry := _stat(store, path)) is not None)
+    return tuple(found)
+
+
+def _stat(store: FileStore, path: str) -> FileEntry | None:
+    try:
+        return store.stat(path)
+    except FileNotFoundError:
+        return None
+
+
+def delete_empty_local(location: str, folders: Sequence[str]) -> int:
+    """Delete those of `folders` (relative, inner ones first; "" is the location's own) on a local disk that are empty."""
+    root, deleted = local_path(location), 0
+    assert root is not None, "the caller has asked"
+    for folder in folders:
+        with suppress(OSError):  # not empty, so it stays; or gone already
+            os.rmdir(root / folder)
+            deleted += 1
+    return deleted

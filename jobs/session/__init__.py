@@ -1,0 +1,1 @@
+"""What happens in a user's own Spark session? Governed writes, pins, listeners."""

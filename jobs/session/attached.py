@@ -1,0 +1,200 @@
+"""What a user's own Spark session sees of tables coming and going, carried to the daemon as hints.
+
+Nothing here may slow or break the user's job. Spark's side only drops events into a bounded queue of the JVM; one
+background thread takes them out and delivers them, to the inbox or, where the database is out of reach, to the spool
+folder. What cannot be delivered is kept for a while, then dropped: the sweep finds what no hint told of.
+"""
+
+import atexit
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import islice
+from types import TracebackType
+from typing import Any, Final, Protocol, Self
+
+from lakewarden.catalog.clock import Clock
+from lakewarden.catalog.errors import LakewardenError, UsageError
+from lakewarden.catalog.state.port import Hint, HintKind, HintSink
+from lakewarden.jobs.session.stream_carrier import StreamCarrier
+from lakewarden.jobs.session.writes import Write, Writer
+
+__all__ = ["Attached", "CatalogEvents", "Sighting"]
+
+_POLL: Final = timedelta(seconds=5)
+_KEPT: Final = 10_000
+"""Hints that wait for a database or a storage that is away. They take about 5 MB."""
+_BATCH: Final = 1_000
+_FIRST_PAUSE: Final = timedelta(seconds=1)
+_LONGEST_PAUSE: Final = timedelta(minutes=1)
+_PATIENCE: Final = timedelta(seconds=2)
+"""How long the end of a job may wait for the last delivery."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """Something happened to `subject`: `db.t`, or `db.*` for a whole database."""
+
+    subject: str
+    kind: HintKind
+
+
+class CatalogEvents(Protocol):
+    """The events of one Spark application's catalog (jobs/session/catalog_listener.py)."""
+
+    def poll(self, timeout: timedelta) -> Sequence[Sighting]:
+        """What was seen since the last call; waits up to `timeout` for the first. Raises a `LakewardenError` once the
+        Spark application has ended."""
+
+    def close(self) -> None:
+        """See nothing more, and end a `poll` that waits. What was seen before can still be polled."""
+
+
+class Attached:
+    """A Spark session whose conversions, creations and drops the daemon hears of. A context manager.
+
+    `sinks` opens, without waiting for anything, where hints go: tried in order, the first that takes a batch has it.
+    `statements` runs SQL, `writer` governed writes; `streams` takes along what batches of streams read. `delivered` and
+    `dropped` count hints.
+    """
+
+    def __init__(
+        self,
+        events: CatalogEvents,
+        *,
+        sinks: Callable[[], Sequence[HintSink]],
+        clock: Clock,
+        statements: Callable[[str], Any] | None = None,
+        writer: Writer | None = None,
+        streams: StreamCarrier | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._events, self._clock, self._monotonic = events, clock, monotonic
+        self._statements, self._writer, self._streams = statements, writer, streams
+        self._pending: dict[Sighting, Hint] = {}
+        self._pause, self._not_before = _FIRST_PAUSE, 0.0
+        self._warned = False
+        self._ending = threading.Event()
+        self.delivered = self.dropped = 0
+        self._thread = threading.Thread(
+            target=self._carry, args=(sinks,), name="lakewarden-hints", daemon=True
+        )
+        self._thread.start()
+        atexit.register(self.detach)
+
+    def sql(self, text: str) -> Any:
+        """Run one statement; its result as a Spark DataFrame.
+
+        Governed ones (CONVERT TO DELTA, ROLLBACK, MARK and UNMARK TABLE, UPDATE lakewarden.tables, SELECT on system
+        tables) do what the `lakewarden` command does. INSERT, MERGE, UPDATE, DELETE and CREATE TABLE (AS) on Delta
+        tables record in their commit what they read. The session runs everything else as it is. Raises a
+        `LakewardenError`, or Spark's own errors.
+        """
+        if self._statements is None:
+            raise self._only_listens()
+        return self._statements(text)
+
+    def table(self, name: str, *, version: int | None = None) -> Any:
+        """A DataFrame of `name` (a table, a view or a path) that stays at today's version, or at `version`."""
+        if self._writer is None:
+            raise self._only_listens()
+        return self._writer.table(name, version)
+
+    def write(self, frame: Any, *, options: Mapping[str, str] | None = None) -> Write:
+        """Write a DataFrame to a Delta table: `lw.write(df).append("db.t")`, see `Write`.
+
+        `options` are those of Spark's writer, such as `mergeSchema`; `userMetadata` is kept in the record.
+        """
+        if self._writer is None:
+            raise self._only_listens()
+        return Write(self._writer, frame, dict(options or {}))
+
+    @staticmethod
+    def _only_listens() -> UsageError:
+        return UsageError(
+            "This session only listens.", hint="Use `lakewarden.attach(spark)` to run statements."
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.detach()
+
+    def detach(self, patience: timedelta = _PATIENCE) -> None:
+        """Stop listening. Waits at most `patience` for what was seen to be delivered. May be called twice."""
+        if self._ending.is_set():
+            return
+        if self._streams is not None:
+            self._streams.close()  # first: what Spark has not told yet is still to be carried
+        self._ending.set()
+        atexit.unregister(self.detach)
+        self._events.close()
+        self._thread.join(patience.total_seconds())
+
+    def _carry(self, open_sinks: Callable[[], Sequence[HintSink]]) -> None:
+        """The background thread: from the events to the sinks, until detached or the session has ended."""
+        sinks = open_sinks()  # here, because importing a database library takes longer than attaching should
+        ended = False
+        while not ended:
+            ending = self._ending.is_set()
+            try:
+                seen = self._events.poll(timedelta(0) if ending else self._wait())
+                ended = ending and not seen
+            except LakewardenError:
+                seen, ended = (), True  # the session is gone; what was seen before is still delivered
+            self._gather(seen)
+            if self._streams is not None:
+                self._streams.carry(last=ended)
+            if ended or self._monotonic() >= self._not_before:
+                self._deliver(sinks)
+
+    def _wait(self) -> timedelta:
+        if not self._pending:
+            return _POLL
+        return min(_POLL, timedelta(seconds=max(self._not_before - self._monotonic(), 0.0)))
+
+    def _gather(self, seen: Iterable[Sighting]) -> None:
+        now = self._clock.now()
+        for sighting in seen:
+            if sighting in self._pending:
+                continue  # "look again" said twice is said once
+            if len(self._pending) >= _KEPT:
+                self.dropped += 1
+                continue
+            self._pending[sighting] = Hint(
+                hint_id=uuid.uuid4().hex, subject=sighting.subject, kind=sighting.kind, at=now
+            )
+
+    def _deliver(self, sinks: Sequence[HintSink]) -> None:
+        while batch := dict(islice(self._pending.items(), _BATCH)):
+            if not self._put(tuple(batch.values()), sinks):
+                self._not_before = self._monotonic() + self._pause.total_seconds()
+                self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+                return
+            self.delivered += len(batch)
+            self._pause, self._not_before = _FIRST_PAUSE, 0.0
+            for sighting in batch:
+                del self._pending[sighting]
+
+    def _put(self, hints: Sequence[Hint], sinks: Sequence[HintSink]) -> bool:
+        problem: LakewardenError | None = None
+        for sink in sinks:
+            try:
+                sink.put(hints)
+            except LakewardenError as error:
+                problem = error
+            else:
+                return True
+        if not self._warned:
+            self._warned = True
+            logging.getLogger("lakewarden").warning(
+                "lakewarden is not told of tables that come and go here (%s); its sweep finds them.", problem
+            )
+        return False

@@ -1,0 +1,118 @@
+"""Pins what a query reads: each Delta table in its plan becomes that table at one version, before anything runs.
+
+Works on the analysed plan, so it sees through views, temporary views, common table expressions and subqueries. All
+readings of one table get the same version. `VERSION AS OF` in SQL is refused for a version that is not the head and
+older than `delta.deletedFileRetentionDuration`; a pinned head stays readable when somebody commits after the pin.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
+from lakewarden.jobs.session.reads import changes_read, delta_read, location_of, reads_of_leaf
+from lakewarden.jobs.session.writes import Read
+
+__all__ = ["Pinned", "pin"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pinned:
+    """A query whose versions are settled, and what it reads. `reads_self`: it reads the table it is written to, as that is
+    before the write; an older version of it is an input like any other."""
+
+    plan: JavaPlan
+    reads: tuple[Read, ...]
+    reads_self: bool
+
+
+def pin(plans: Plans, session: Any, plan: JavaPlan, *, target: str | None, cached: bool = True) -> Pinned:
+    """Settle the versions of an analysed query. `target` is the canonical location that it will be written to.
+
+    Cached data stays what it is: it has the versions it was computed from (unless `cached` is false). The target itself, read without a
+    version, is left to the transaction of the write, which reads it at its own version and notices conflicts.
+    """
+    cache = session.sharedState().cacheManager()
+    if cached and not cache.isEmpty():
+        plan = cache.useCachedData(plan)
+    snapshots: dict[str, Any] = {}
+    pairs: list[tuple[Any, Any]] = []
+    reads: list[Read] = []
+    own = False
+    for leaf in plans.leaves(plan):
+        relation = leaf.relation() if kind(leaf) == "LogicalRelation" else None
+        if relation is not None and _follows_head(plans, relation):
+            where = location_of(relation.location().path())
+            if where == target:
+                own = True
+                continue
+            snapshot = snapshots.setdefault(where, _head(relation))
+            pairs.append((leaf, _with_relation(leaf, _at(relation, snapshot))))
+            reads.append(delta_read(relation.location().path(), snapshot))
+        elif relation is not None and _feeds_on(relation):
+            settled = _until(plans, relation)
+            pairs.append((leaf, _with_relation(leaf, settled)))
+            reads.append(changes_read(plans, settled))
+        else:
+            reads += reads_of_leaf(plans, leaf)
+    return Pinned(
+        plan=plans.replaced(plan, pairs),
+        reads=tuple(reads),
+        reads_self=own,
+    )
+
+
+def _follows_head(plans: Plans, relation: Any) -> bool:
+    """Whether this is a Delta table read at whatever version is head when Spark gets to it."""
+    if not plans.is_files(relation):
+        return False
+    index = relation.location()
+    return kind(index) == "TahoeLogFileIndex" and not index.isTimeTravelQuery()
+
+
+def _feeds_on(relation: Any) -> bool:
+    """Whether this is a change feed read up to whatever version is head when Spark gets to it."""
+    return kind(relation).endswith("DeltaCDFRelation") and not relation.endingVersion().isDefined()
+
+
+def _head(relation: Any) -> Any:
+    """The head as a `Snapshot`. Raises what Spark raises if the analysed columns do not fit it any more."""
+    return relation.location().getSnapshot()
+
+
+def _at(relation: Any, snapshot: Any) -> Any:
+    """The relation, of one version."""
+    index = relation.location()
+    settled = index.copy(
+        index.spark(),
+        index.deltaLog(),
+        index.path(),
+        snapshot,
+        index.catalogTableOpt(),
+        index.partitionFilters(),
+        True,
+    )
+    return relation.copy(
+        settled,
+        relation.partitionSchema(),
+        relation.dataSchema(),
+        relation.bucketSpec(),
+        relation.fileFormat(),
+        relation.options(),
+        relation.sparkSession(),
+    )
+
+
+def _until(plans: Plans, relation: Any) -> Any:
+    """The change feed, up to the version it was analysed at."""
+    schema = relation.snapshotWithSchemaMode()
+    return relation.copy(
+        schema,
+        relation.sqlContext(),
+        relation.catalogTableOpt(),
+        relation.startingVersion(),
+        plans.some_long(schema.snapshot().version()),
+    )
+
+
+def _with_relation(leaf: Any, relation: Any) -> Any:
+    return leaf.copy(relation, leaf.output(), leaf.catalogTable(), leaf.isStreaming(), leaf.stream())

@@ -1,0 +1,135 @@
+"""What the leaves of Spark's plans read: Delta tables with their versions, everything else by its kind."""
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from lakewarden.catalog.storage.file_store import canonical
+from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
+from lakewarden.jobs.session.writes import Read
+
+__all__ = ["changes_read", "delta_read", "location_of", "reads_of", "reads_of_leaf", "versions_of"]
+
+_HARMLESS: Final = frozenset(
+    {
+        "LocalRelation",
+        "OneRowRelation",
+        "Range",
+        "EmptyRelation",
+        "CTERelationRef",
+        "LocalTableScanExec",
+        "OneRowRelationExec",
+        "RangeExec",
+        "EmptyRelationExec",
+        "ReusedSubqueryExec",
+        "ReusedExchangeExec",
+    }
+)
+"""Leaves whose rows are written in the statement itself, or that repeat another leaf of the same plan."""
+_MADE_HERE: Final = frozenset({"ParallelCollectionRDD", "MapPartitionsRDD", "PythonRDD"})
+_RDD: Final = re.compile(r"(\w+)\[\d+\]")
+
+
+def reads_of(plans: Plans, plan: JavaPlan) -> Iterator[Read]:
+    """What a plan reads. Delta tables only where their version is settled: in a pinned, optimised or physical plan."""
+    for leaf in plans.leaves(plan):
+        yield from reads_of_leaf(plans, leaf)
+
+
+def versions_of(plans: Plans, plan: JavaPlan) -> Iterator[Read]:
+    """The Delta versions among what an optimised plan reads, and nothing else."""
+    for leaf in plans.leaves(plan):
+        if kind(leaf) in ("LogicalRelation", "InMemoryRelation"):
+            yield from (read for read in reads_of_leaf(plans, leaf) if read.version is not None)
+
+
+def location_of(path: Any) -> str:
+    """The canonical location of a Hadoop `Path`, which is never percent-encoded."""
+    text = str(path.toString())
+    return canonical(text.removeprefix("file:") if text.startswith("file:/") else text)
+
+
+def delta_read(path: Any, snapshot: Any) -> Read:
+    """One version of a Delta table, given its `Path` and `Snapshot`."""
+    return Read(
+        location=location_of(path),
+        format="delta",
+        version=snapshot.version(),
+        format_id=str(snapshot.metadata().id()),
+    )
+
+
+def changes_read(plans: Plans, relation: Any) -> Read:
+    """The changes that a `DeltaCDFRelation` reads; both ends included there, the first one not in `from_version`."""
+    snapshot = relation.snapshotWithSchemaMode().snapshot()
+    begin, end = plans.option(relation.startingVersion()), plans.option(relation.endingVersion())
+    return Read(
+        location=location_of(snapshot.deltaLog().dataPath()),
+        format="delta",
+        version=snapshot.version() if end is None else end,
+        from_version=-1 if begin is None else begin - 1,
+        format_id=str(snapshot.metadata().id()),
+    )
+
+
+def reads_of_leaf(plans: Plans, leaf: Any) -> Iterator[Read]:
+    """What one leaf of a plan reads, see `reads_of`."""
+    name = kind(leaf)
+    match name:
+        case _ if name in _HARMLESS:
+            return
+        case "LogicalRelation" | "FileSourceScanExec" | "RowDataSourceScanExec":
+            yield from _relation(plans, leaf)
+        case "InMemoryRelation":
+            yield from reads_of(plans, leaf.cachedPlan())
+        case "InMemoryTableScanExec":
+            yield from reads_of(plans, leaf.relation().cachedPlan())
+        case "AdaptiveSparkPlanExec":
+            yield from reads_of(plans, leaf.inputPlan())
+        case "LogicalRDD" | "RDDScanExec" | "ExternalRDD" | "ExternalRDDScanExec":
+            if not _made_here(str(leaf.rdd().toDebugString())):
+                yield Read(location="", format="rdd")
+        case "HiveTableRelation":
+            yield Read(location=str(leaf.tableMeta().identifier().unquotedString()), format="hive")
+        case "DataSourceV2Relation" | "DataSourceV2ScanRelation" | "BatchScanExec":
+            table = (leaf.relation() if name == "DataSourceV2ScanRelation" else leaf).table()
+            yield Read(location=str(table.name()), format=kind(table))
+        case _:
+            yield Read(location="", format=name)
+
+
+def _relation(plans: Plans, leaf: Any) -> Iterator[Read]:
+    relation = leaf.relation()
+    name = kind(relation)
+    if plans.is_files(relation):
+        yield from _files(plans, relation)
+    elif name.endswith("DeltaCDFRelation"):
+        yield changes_read(plans, relation)
+    elif name == "JDBCRelation":
+        # The table or query only: a JDBC URL may hold a password.
+        yield Read(location=str(relation.jdbcOptions().tableOrQuery()), format="jdbc")
+    else:
+        yield Read(location="", format=name)
+
+
+def _files(plans: Plans, relation: Any) -> Iterator[Read]:
+    index = relation.location()
+    name = kind(index)
+    if name == "PreparedDeltaFileIndex":
+        # The scan's own version; the snapshot it came from has the same one and the table's UUID.
+        yield delta_read(index.path(), index.preparedScan().scannedSnapshot())
+    elif name == "TahoeLogFileIndex":
+        if index.isTimeTravelQuery():
+            yield delta_read(index.path(), index.getSnapshot())
+    elif name not in (
+        "DeltaLogFileIndex",
+        "TahoeBatchFileIndex",
+    ):  # Delta's own log, files of a running rewrite
+        for path in plans.sequence(index.rootPaths()):
+            yield Read(location=location_of(path), format=str(relation.toString()).lower())
+
+
+def _made_here(lineage: str) -> bool:
+    """Whether the rows of an RDD come from this driver's own memory (`createDataFrame` of values). Pure."""
+    names = set(_RDD.findall(lineage))
+    return "ParallelCollectionRDD" in names and names <= _MADE_HERE

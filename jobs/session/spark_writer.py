@@ -1,0 +1,156 @@
+"""Governed writes on a user's own Spark session: pin, record, run, look what was executed."""
+
+import uuid
+from collections.abc import Mapping
+from typing import Any, Final, assert_never
+
+from pyspark.sql import DataFrame, SparkSession
+
+from lakewarden.catalog.errors import UsageError
+from lakewarden.catalog.model.lineage_record import user_metadata
+from lakewarden.catalog.storage.file_store import canonical
+from lakewarden.jobs.engines.spark.names import quoted, table_at
+from lakewarden.jobs.session.executed_plans import Witness
+from lakewarden.jobs.session.pins import Pinned, pin
+from lakewarden.jobs.session.plans import JavaPlan, Plans
+from lakewarden.jobs.session.statements import Shape, is_write, shape_of
+from lakewarden.jobs.session.writes import (
+    Append,
+    Directory,
+    Merge,
+    Overwrite,
+    Request,
+    Sql,
+    Written,
+    compare,
+    record_of,
+)
+
+__all__ = ["SparkWriter"]
+
+_USER_METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
+_OPTION: Final = "userMetadata"
+_SOURCE: Final = "__lakewarden_source"
+
+
+class SparkWriter:
+    """`Writer` on one Spark session. Each write runs on a clone of it, so that what is set for it reaches no other."""
+
+    def __init__(self, spark: SparkSession, *, directory: Directory, user: str) -> None:
+        self._spark, self._directory, self._user = spark, directory, user
+        self._plans = Plans(spark)
+        self._witness = Witness(spark, self._plans)
+
+    def table(self, name: str, version: int | None) -> DataFrame:
+        reader = self._spark.read if version is None else self._spark.read.option("versionAsOf", version)
+        frame = reader.format("delta").load(name) if _is_path(name) else reader.table(name)
+        session: Any = self._spark._jsparkSession
+        plan = _plan_of(frame)
+        return self._plans.frame(session, pin(self._plans, session, plan, target=None, cached=False).plan)
+
+    def run(self, request: Request) -> tuple[DataFrame, Written] | None:
+        session: Any = self._spark._jsparkSession.cloneSession()
+        plan, options = self._statement(session, request)
+        if plan is None:
+            return None
+        shape = shape_of(self._plans, session, self._plans.analysed(session, plan))
+        if shape is None:
+            return None
+        if shape.target is not None:
+            self._directory.require_writable(shape.target)
+        return self._write(session, shape, options)
+
+    def _write(self, session: Any, shape: Shape, options: Mapping[str, str]) -> tuple[DataFrame, Written]:
+        pinned: Pinned | None = None
+        if shape.query is not None:
+            pinned = pin(self._plans, session, shape.query, target=shape.target)
+        reads = () if pinned is None else pinned.reads
+        plan = shape.plan if pinned is None else shape.rebuilt(pinned.plan)
+        record = record_of(
+            run_id=uuid.uuid4().hex,
+            operation=shape.operation,
+            user=self._user,
+            reads=reads,
+            reads_self=pinned is not None and pinned.reads_self,
+            user_metadata=options.get(_OPTION, self._plans.option(session.conf().getOption(_USER_METADATA))),
+            directory=self._directory,
+        )
+        session.conf().set(_USER_METADATA, user_metadata(record))
+        with self._witness.watching(session, f"lakewarden-{record.run_id}") as evidence:
+            frame = self._plans.run(session, plan)
+        observed = compare(reads, evidence.reads, shape.target)
+        location = shape.locate() if observed.unrecorded else shape.target
+        return frame, Written(run_id=record.run_id, record=record, location=location, observed=observed)
+
+    def _statement(self, session: Any, request: Request) -> tuple[JavaPlan | None, Mapping[str, str]]:
+        """What is asked for as a plan, None if it is no write; and the writer's options."""
+        match request:
+            case Sql(text=text):
+                plan = self._plans.parsed(session, text)
+                return (plan if is_write(plan) else None), {}
+            case Append():
+                return self._append(session, request), request.options
+            case Overwrite():
+                return self._overwrite(session, request), request.options
+            case Merge():
+                return self._merge(session, request), request.options
+            case _:
+                assert_never(request)
+
+    def _append(self, session: Any, request: Append) -> JavaPlan:
+        table = self._relation(session, request.table)
+        return self._plans.append_by_name(
+            table, _plan_of(request.frame), self._writer_options(request.options)
+        )
+
+    def _overwrite(self, session: Any, request: Overwrite) -> JavaPlan:
+        table, query = self._relation(session, request.table), _plan_of(request.frame)
+        options = self._writer_options(request.options)
+        if request.partitions:
+            return self._plans.overwrite_partitions_by_name(table, query, options)
+        chosen = self._plans.always
+        if request.where is not None:
+            chosen = session.sessionState().sqlParser().parseExpression(request.where)
+        return self._plans.overwrite_by_name(table, query, chosen, options)
+
+    def _merge(self, session: Any, request: Merge) -> JavaPlan:
+        unknown = request.options.keys() - {_OPTION, "mergeSchema"}
+        if unknown:
+            raise UsageError(
+                f"A merge takes no option {min(unknown)}.", hint="It takes mergeSchema and userMetadata."
+            )
+        self._plans.frame(session, _plan_of(request.frame))._jdf.createOrReplaceTempView(_SOURCE)
+        evolving = (
+            "WITH SCHEMA EVOLUTION " if request.options.get("mergeSchema", "").lower() == "true" else ""
+        )
+        parts = self._parts(session, request.table)
+        target = ".".join(quoted(str(part)) for part in self._plans.sequence(parts))
+        return self._plans.parsed(
+            session,
+            f"MERGE {evolving}INTO {target} AS target USING {_SOURCE} AS source ON {request.on} "
+            + " ".join(request.clauses),
+        )
+
+    def _relation(self, session: Any, table: str) -> Any:
+        return self._plans.unresolved(self._parts(session, table), self._plans.no_options, False)
+
+    def _parts(self, session: Any, table: str) -> Any:
+        name = table_at(canonical(table)) if _is_path(table) else table
+        return session.sessionState().sqlParser().parseMultipartIdentifier(name)
+
+    def _writer_options(self, options: Mapping[str, str]) -> Any:
+        return self._plans.scala_map((key, value) for key, value in options.items() if key != _OPTION)
+
+
+def _is_path(table: str) -> bool:
+    """Whether a table is given by its place: a path or a URI, not a name (which may be quoted)."""
+    return "/" in table and "`" not in table
+
+
+def _plan_of(frame: DataFrame) -> JavaPlan:
+    """What a DataFrame stands for, analysed. Raises `UsageError` for a stream."""
+    if frame.isStreaming:
+        raise UsageError(
+            "A stream is not written like this.", hint="Write each batch: foreachBatch gives DataFrames."
+        )
+    return frame._jdf.queryExecution().analyzed()

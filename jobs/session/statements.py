@@ -1,0 +1,164 @@
+"""Which statements write a Delta table, what they do to it, and where in them the query sits."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from lakewarden.catalog.model.lineage_record import Operation
+from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
+from lakewarden.jobs.session.reads import location_of
+
+__all__ = ["Shape", "is_write", "shape_of"]
+
+_WRITES: Final = frozenset(
+    {
+        "InsertIntoStatement",
+        "AppendData",
+        "OverwriteByExpression",
+        "OverwritePartitionsDynamic",
+        "CreateTableAsSelect",
+        "ReplaceTableAsSelect",
+        "CreateTable",
+        "ReplaceTable",
+        "MergeIntoTable",
+        "UpdateTable",
+        "DeleteFromTable",
+    }
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shape:
+    """A write taken apart: the whole `plan` and what it is made of. `query` is what it reads (None: nothing but its target), `rebuilt` puts another one in.
+
+    `target` is the canonical location, None for a table that does not exist yet; `locate` asks again afterwards.
+    """
+
+    operation: Operation
+    plan: JavaPlan
+    target: str | None
+    query: JavaPlan | None
+    rebuilt: Callable[[JavaPlan], JavaPlan]
+    locate: Callable[[], str | None]
+
+
+def is_write(plan: JavaPlan) -> bool:
+    """Whether a parsed statement may write a table: everything else need not be analysed."""
+    name = kind(plan)
+    return name in _WRITES or (name == "UnresolvedWith" and kind(plan.child()) in _WRITES)
+
+
+def shape_of(plans: Plans, session: Any, plan: JavaPlan) -> Shape | None:
+    """The shape of an analysed statement; None if it writes no Delta table, or in a way that is not known here."""
+    match kind(plan):
+        case "AppendData":
+            return _into(plan, Operation.APPEND)
+        case "OverwriteByExpression":
+            whole = str(plan.deleteExpr().sql()) == "true"
+            return _into(plan, Operation.OVERWRITE if whole else Operation.PARTIAL_OVERWRITE)
+        case "DeltaDynamicPartitionOverwriteCommand":
+            return _into(plan, Operation.PARTIAL_OVERWRITE)
+        case "CreateTableAsSelect" | "ReplaceTableAsSelect" | "CreateTable" | "ReplaceTable":
+            return _created(plans, session, plan)
+        case "MergeIntoCommand":
+            return _merged(plan)
+        case "UpdateCommand":
+            return _changed(plan, Operation.UPDATE, plan.tahoeFileIndex().path())
+        case "DeleteCommand":
+            return _changed(plan, Operation.DELETE, plan.deltaLog().dataPath())
+        case _:
+            return None
+
+
+def _into(plan: JavaPlan, operation: Operation) -> Shape | None:
+    relation = plan.table()
+    if kind(relation) != "DataSourceV2Relation" or kind(relation.table()) != "DeltaTableV2":
+        return None
+    target = location_of(relation.table().path())
+    return Shape(
+        operation=operation,
+        plan=plan,
+        target=target,
+        query=plan.query(),
+        # Spark runs the query that it has put aside when it analysed the statement: put the new one there, too.
+        rebuilt=lambda query: plan.withNewQuery(query).storeAnalyzedQuery(),
+        locate=lambda: target,
+    )
+
+
+def _created(plans: Plans, session: Any, plan: JavaPlan) -> Shape | None:
+    catalog, identifier = plan.name().catalog(), plan.name().identifier()
+    provider = plans.option(plan.tableSpec().provider())
+    if provider is None:
+        provider = session.conf().get("spark.sql.sources.default")
+    if str(provider).lower() != "delta" or not kind(catalog).endswith("DeltaCatalog"):
+        return None
+
+    def locate() -> str | None:
+        if not catalog.tableExists(identifier):
+            return None
+        table = catalog.loadTable(identifier)
+        return location_of(table.path()) if kind(table) == "DeltaTableV2" else None
+
+    return Shape(
+        operation=Operation.REPLACE,
+        plan=plan,
+        target=locate() if kind(plan).startswith("Replace") else None,
+        query=plan.query() if kind(plan).endswith("AsSelect") else None,
+        rebuilt=lambda query: _with_query(plan, query),
+        locate=locate,
+    )
+
+
+def _with_query(plan: JavaPlan, query: JavaPlan) -> JavaPlan:
+    """CREATE TABLE AS and CREATE OR REPLACE TABLE AS hide their query from Spark's own replacing."""
+    rule = plan.orCreate() if kind(plan) == "ReplaceTableAsSelect" else plan.ignoreIfExists()
+    return plan.copy(
+        plan.name(),
+        plan.partitioning(),
+        query,
+        plan.tableSpec(),
+        plan.writeOptions(),
+        rule,
+        plan.isAnalyzed(),
+    )
+
+
+def _merged(plan: JavaPlan) -> Shape:
+    target = location_of(plan.targetFileIndex().path())
+
+    def rebuilt(source: JavaPlan) -> JavaPlan:
+        return plan.copy(
+            source,
+            plan.target(),
+            plan.catalogTable(),
+            plan.targetFileIndex(),
+            plan.condition(),
+            plan.matchedClauses(),
+            plan.notMatchedClauses(),
+            plan.notMatchedBySourceClauses(),
+            plan.migratedSchema(),
+            plan.trackHighWaterMarks(),
+            plan.schemaEvolutionEnabled(),
+        )
+
+    return Shape(
+        operation=Operation.MERGE,
+        plan=plan,
+        target=target,
+        query=plan.source(),
+        rebuilt=rebuilt,
+        locate=lambda: target,
+    )
+
+
+def _changed(plan: JavaPlan, operation: Operation, path: Any) -> Shape:
+    target = location_of(path)
+    return Shape(
+        operation=operation,
+        plan=plan,
+        target=target,
+        query=None,
+        rebuilt=lambda _: plan,
+        locate=lambda: target,
+    )

@@ -1,0 +1,132 @@
+"""The progress of a session's streaming queries.
+
+Spark tells its listeners of each batch after its commit. Ours implements the interface that PySpark's own listeners have.
+A full queue drops events: then a declared checkpoint has to tell.
+
+Seen: queries of the attached session that write a Delta table by its own sink. `foreachBatch` is no sink of a table.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Final
+
+import orjson
+from pyspark.sql import SparkSession
+
+from lakewarden.catalog.errors import LakewardenError, UsageError
+from lakewarden.catalog.lineage.streams.offsets import NOT_SAID, Batch, Began, Source
+from lakewarden.catalog.lineage.streams.session_notes import StreamNote
+from lakewarden.catalog.storage.file_store import canonical
+from lakewarden.jobs.engines.spark.errors import translated
+from lakewarden.jobs.session.jvm_queue import JvmQueue
+
+__all__ = ["StreamListener", "note_of"]
+
+_INTERFACE: Final = "org.apache.spark.sql.streaming.PythonStreamingQueryListener"
+_FLUSH_MILLISECONDS: Final = 1_000
+_SINK: Final = re.compile(r"DeltaSink\[(.*)\]")
+_SOURCE: Final = "DeltaSource"
+_LEAF: Final = "StreamingExecutionRelation"
+_VERSION: Final = "StartingVersion"
+_DEED: Final = "tell of its streams"
+
+
+class StreamListener:
+    """`StreamEvents` of one session. Raises `UsageError` for a Spark Connect session, `LakewardenError` if Spark does not
+    let us listen."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        with translated(_DEED):
+            self._queue = JvmQueue(spark, _INTERFACE, "onQueryProgress")
+            streaming = self._queue.jvm.org.apache.spark.sql.streaming
+            self._listener: Any = streaming.PythonStreamingQueryListenerWrapper(self._queue.listener)
+            self._queries: Any = self._queue.session.streams()
+            self._queries.addListener(self._listener)
+            self._bus: Any = self._queue.session.sparkContext().listenerBus()
+        self._began: dict[str, Began] = {}
+
+    def drain(self) -> Sequence[StreamNote]:
+        """See `StreamEvents`."""
+        with translated(_DEED):
+            return tuple(self._notes([event.progress().json() for event in self._queue.drain()]))
+
+    def close(self) -> None:
+        """See `StreamEvents`."""
+        with suppress(LakewardenError), translated(_DEED):  # events are told by another thread: let it finish
+            self._bus.waitUntilEmpty(_FLUSH_MILLISECONDS)
+        with suppress(LakewardenError), translated(_DEED):  # if the JVM is gone, so is the listener
+            self._queries.removeListener(self._listener)
+
+    def _notes(self, told: Sequence[str]) -> Iterator[StreamNote]:
+        for text in told:
+            note = note_of(text)
+            if note is not None:
+                yield replace(note, batch=replace(note.batch, began=self._beginning(note.batch)))
+
+    def _beginning(self, batch: Batch) -> Began:
+        """What the query began with: known where its first batch was seen while it still runs."""
+        if batch.query_id not in self._began:
+            known = self._look(batch.query_id) if batch.epoch == 0 else NOT_SAID
+            self._began[batch.query_id] = known
+        return self._began[batch.query_id]
+
+    def _look(self, query_id: str) -> Began:
+        """The option `startingVersion` of a running query's Delta sources."""
+        try:
+            with translated(_DEED):
+                query = self._queries.get(query_id)
+                if query is None:
+                    return NOT_SAID
+                leaves = query.streamingQuery().logicalPlan().collectLeaves()
+                options = [
+                    leaf.source().options()
+                    for leaf in (leaves.apply(number) for number in range(leaves.length()))
+                    if leaf.getClass().getSimpleName() == _LEAF
+                    and leaf.source().getClass().getSimpleName() == _SOURCE
+                ]
+                return _began(options)
+        except LakewardenError:
+            return NOT_SAID  # the query has ended, or Spark keeps it elsewhere
+
+
+def _began(options: Sequence[Any]) -> Began:
+    """From the options of all Delta sources of a query."""
+    versions = [one.startingVersion() for one in options]
+    if any(one.startingTimestamp().isDefined() for one in options) or not options:
+        return NOT_SAID
+    if not any(one.isDefined() for one in versions):
+        return Began(content=True)
+    if len(versions) > 1 or versions[0].get().getClass().getSimpleName() != _VERSION:
+        return NOT_SAID
+    return Began(version=int(versions[0].get().version()), skips=bool(options[0].skipChangeCommits()))
+
+
+def note_of(text: str) -> StreamNote | None:
+    """What a progress event (JSON text) says of a batch in a Delta table; None if it says nothing of one. Pure."""
+    try:
+        told = orjson.loads(text)
+        sink = _SINK.fullmatch(told["sink"]["description"])
+        if sink is None:
+            return None
+        batch = Batch(
+            query_id=str(told["id"]),
+            epoch=int(told["batchId"]),
+            sources=tuple(_source(one) for one in told["sources"]),
+            stateful=bool(told.get("stateOperators")),
+        )
+        return StreamNote(sink=canonical(sink[1]), batch=batch)
+    except (ValueError, KeyError, TypeError, AttributeError, UsageError):
+        return None  # a progress of a Spark of tomorrow: its batches are not known
+
+
+def _source(told: Mapping[str, Any]) -> Source:
+    return Source(
+        start=_offset(told.get("startOffset")),
+        end=_offset(told.get("endOffset")),
+    )
+
+
+def _offset(value: object) -> str | None:
+    return None if value is None else orjson.dumps(value).decode()

@@ -1,0 +1,235 @@
+"""Governed writes as values: what is asked for, what it reads, what was seen of its execution. Pure.
+
+A governed write pins each table it reads to one version, says so in the `userMetadata` of its own commit
+(catalog/model/lineage_record.py), and afterwards compares that with what Spark's executed plans really read.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from lakewarden.catalog.errors import UsageError
+from lakewarden.catalog.model.lineage_record import LineageInput, LineageRecord, Operation
+
+__all__ = [
+    "UPSERT",
+    "Append",
+    "Directory",
+    "Merge",
+    "Observed",
+    "Overwrite",
+    "Read",
+    "Request",
+    "Sql",
+    "Write",
+    "Writer",
+    "Written",
+    "compare",
+    "record_of",
+]
+
+UPSERT = ("WHEN MATCHED THEN UPDATE SET *", "WHEN NOT MATCHED THEN INSERT *")
+"""What a merge does unless it is told otherwise."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Append:
+    """Add the rows of a Spark DataFrame to a table, columns matched by name. `options` as Spark's writer takes them."""
+
+    frame: Any
+    table: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Overwrite:
+    """Replace all rows; or those that `where` (SQL) selects; or, with `partitions`, the partitions the frame has."""
+
+    frame: Any
+    table: str
+    where: str | None = None
+    partitions: bool = False
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Merge:
+    """MERGE a frame, called `source`, into a table, called `target`, where `on` (SQL) holds. `clauses` are WHEN ..."""
+
+    frame: Any
+    table: str
+    on: str
+    clauses: tuple[str, ...] = UPSERT
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sql:
+    """One statement, as the user wrote it."""
+
+    text: str
+
+
+Request = Append | Overwrite | Merge | Sql
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Read:
+    """One thing that a plan reads. `location` is canonical for Delta and files, a name or empty for anything else.
+
+    `format` is `delta`, a file format, or the kind of source (`jdbc`, `hive`, `rdd`, ...). Only Delta has a version;
+    `from_version` is set where only changes are read: those of the versions after it, up to `version`.
+    """
+
+    location: str
+    format: str
+    version: int | None = None
+    from_version: int | None = None
+    format_id: str | None = None
+
+    @property
+    def key(self) -> tuple[str, str, int | None, int | None]:
+        """What makes two reads the same."""
+        return (self.format, self.location, self.version, self.from_version)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Observed:
+    """What the executed plans of a write read, compared with what its commit says.
+
+    `seen` is False where Spark did not tell. `unrecorded` was read without being in the record: its edges are as
+    certain as a plan is. `unused` is in the record and was not needed (an optimised-away branch): harmless.
+    """
+
+    seen: bool
+    unrecorded: tuple[Read, ...] = ()
+    unused: tuple[Read, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Written:
+    """A governed write that has ended. `location` is the table's, canonical; None where it could not be asked for.
+
+    A statement that changes nothing (a DELETE without a match) makes no commit: then no commit carries `run_id`.
+    """
+
+    run_id: str
+    record: LineageRecord
+    location: str | None
+    observed: Observed
+
+
+class Directory(Protocol):
+    """What an installation knows of locations. Answers from memory where it can."""
+
+    def table_ids(self, locations: Sequence[str]) -> Mapping[str, str]:
+        """The managed tables at these canonical locations; without those where there is none or nobody answers."""
+
+    def require_writable(self, location: str) -> None:
+        """Raise `NotAllowedError` if no user's session may write there: system tables."""
+
+
+class Writer(Protocol):
+    """A user's Spark session that runs governed writes (jobs/session/spark_writer.py). Thread-safe."""
+
+    def table(self, name: str, version: int | None) -> Any:
+        """A DataFrame of one version of each Delta table behind `name`: a table, a view, or a path."""
+
+    def run(self, request: Request) -> tuple[Any, Written] | None:
+        """Run it; its result as a DataFrame. None, and nothing was run, if it is SQL that writes no Delta table."""
+
+
+class Write:
+    """`lw.write(df)`: one DataFrame on its way into a Delta table. Each deed pins, records and commits by itself."""
+
+    def __init__(self, writer: Writer, frame: Any, options: Mapping[str, str]) -> None:
+        self._writer, self._frame, self._options = writer, frame, options
+
+    def append(self, table: str) -> Written:
+        """Add the rows to `table` (a name or a path), columns matched by name."""
+        return self._run(Append(frame=self._frame, table=table, options=self._options))
+
+    def overwrite(self, table: str, *, where: str | None = None, partitions: bool = False) -> Written:
+        """Replace the whole table; or the rows that `where` selects; or the partitions that the frame has rows for."""
+        if where is not None and partitions:
+            raise UsageError(
+                "An overwrite takes `where` or `partitions`, not both.",
+                hint="`where` may name partition columns.",
+            )
+        return self._run(
+            Overwrite(
+                frame=self._frame, table=table, where=where, partitions=partitions, options=self._options
+            )
+        )
+
+    def merge(self, table: str, *, on: str, clauses: Sequence[str] = UPSERT) -> Written:
+        """MERGE into `table`: `on` and `clauses` (WHEN ... THEN ...) are SQL over `target` and `source`."""
+        return self._run(
+            Merge(frame=self._frame, table=table, on=on, clauses=tuple(clauses), options=self._options)
+        )
+
+    def _run(self, request: Request) -> Written:
+        done = self._writer.run(request)
+        if done is None:
+            raise UsageError(
+                "Only Delta tables are written like this.",
+                hint="Use Spark's own writer, or CREATE TABLE ... USING delta first.",
+            )
+        return done[1]
+
+
+def record_of(
+    *,
+    run_id: str,
+    operation: Operation,
+    user: str,
+    reads: Sequence[Read],
+    reads_self: bool,
+    user_metadata: str | None,
+    directory: Directory,
+) -> LineageRecord:
+    """The record of a write. The same version read twice is one input; tables come before what has no version."""
+    distinct = {read.key: read for read in reads}
+    ids = directory.table_ids([read.location for read in distinct.values() if read.version is not None])
+    ordered = sorted(
+        distinct.values(),
+        key=lambda read: (read.version is None, read.location, read.format, read.version or 0),
+    )
+    return LineageRecord(
+        run_id=run_id,
+        operation=operation,
+        user=user,
+        inputs=tuple(
+            LineageInput(
+                table_id=ids.get(read.location) if read.version is not None else None,
+                location=read.location,
+                format=read.format,
+                version=read.version,
+                from_version=read.from_version,
+                format_id=read.format_id,
+            )
+            for read in ordered
+        ),
+        reads_self=reads_self,
+        user_metadata=user_metadata,
+    )
+
+
+def compare(recorded: Sequence[Read], executed: Sequence[Read] | None, target: str | None) -> Observed:
+    """What was read beyond the record, and what was not needed. `executed` None: Spark told nothing.
+
+    Only what has a version is compared: Delta's own work shows up as reads of other kinds. Reads of the target that
+    are not recorded are the write's own (its transaction's version, or `reads_self`).
+    """
+    if executed is None:
+        return Observed(seen=False)
+    known, found = _versioned(recorded), _versioned(executed)
+    return Observed(
+        seen=True,
+        unrecorded=tuple(read for key, read in found.items() if key not in known and read.location != target),
+        unused=tuple(read for key, read in known.items() if key not in found),
+    )
+
+
+def _versioned(reads: Sequence[Read]) -> Mapping[tuple[str, str, int | None, int | None], Read]:
+    return {read.key: read for read in reads if read.version is not None}

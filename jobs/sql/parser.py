@@ -1,0 +1,118 @@
+"""Governed SQL: from text to a statement. Pure; sqlglot does the lexing and everything that is standard SQL."""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import sqlglot
+from sqlglot import Token, TokenType, exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import SqlglotError
+
+from lakewarden.catalog.errors import NotAllowedError, UsageError
+from lakewarden.catalog.policy.effective import Value, parse_value
+from lakewarden.catalog.system.port import SystemTableName
+from lakewarden.jobs.sql.convert import CONVERT_SYNTAX, parse_convert
+from lakewarden.jobs.sql.mark import MARK_SYNTAX, UNMARK_SYNTAX, parse_mark, parse_unmark
+from lakewarden.jobs.sql.rollback import ROLLBACK_SYNTAX, parse_rollback
+from lakewarden.jobs.sql.statements import Query, SetRows, Statement, Unmanaged
+from lakewarden.jobs.sql.token_reader import Words
+
+__all__ = ["parse"]
+
+_DATABASE = "lakewarden"
+_OURS: Final[Sequence[tuple[tuple[str, ...], str, Callable[[Words], Statement]]]] = (
+    (("CONVERT", "TO", "DELTA"), CONVERT_SYNTAX, parse_convert),
+    (("ROLLBACK", "TABLE"), ROLLBACK_SYNTAX, parse_rollback),
+    (("MARK", "TABLE"), MARK_SYNTAX, parse_mark),
+    (("UNMARK", "TABLE"), UNMARK_SYNTAX, parse_unmark),
+)
+"""Statements that no SQL has: how they begin, how they go on, and who reads them."""
+
+
+def parse(text: str) -> Statement:
+    """Read one statement. Raises `UsageError` with the place of the mistake for a governed one that is wrong."""
+    tokens = _tokens(text)
+    if not tokens:
+        raise UsageError("There is no statement.", hint="Try: SELECT * FROM lakewarden.tables")
+    for beginning, syntax, read in _OURS:
+        words = Words(tokens, syntax=syntax)
+        if words.takes(*beginning):
+            return read(words)
+    if tokens[0].text.upper() not in ("SELECT", "WITH", "UPDATE", "DELETE", "INSERT", "MERGE", "("):
+        return Unmanaged(sql=text)
+    tree = _tree(text)
+    if tree is None or not _touches_system(tree):
+        return Unmanaged(sql=text)
+    if isinstance(tree, exp.Query):
+        return Query(sql=text.strip().rstrip(";"))
+    if isinstance(tree, exp.Update):
+        return _update(tree)
+    raise NotAllowedError(
+        "System tables are changed with UPDATE lakewarden.tables or the CLI, not like this.",
+        hint="Rows come and go with CONVERT TO DELTA, register and drop.",
+    )
+
+
+def _tokens(text: str) -> Sequence[Token]:
+    try:
+        return [token for token in Spark().tokenize(text) if token.token_type is not TokenType.SEMICOLON]
+    except SqlglotError as error:
+        raise UsageError("The statement cannot be read.", hint="Look for an unclosed quote.") from error
+
+
+def _tree(text: str) -> exp.Expr | None:
+    try:
+        return sqlglot.parse_one(text, dialect="spark")
+    except SqlglotError as error:
+        if f"{_DATABASE}." not in text.lower():
+            return None  # Spark's own parser is the judge of what is not ours
+        raise UsageError("The statement is not valid SQL.", hint=str(error).splitlines()[0][:200]) from error
+
+
+def _touches_system(tree: exp.Expr) -> bool:
+    return any(
+        table.db.lower() == _DATABASE and table.name.lower() in set(SystemTableName)
+        for table in tree.find_all(exp.Table)
+    )
+
+
+def _update(tree: exp.Update) -> SetRows:
+    target = tree.this
+    if not isinstance(target, exp.Table) or target.name.lower() != SystemTableName.TABLES:
+        raise NotAllowedError(
+            "Only lakewarden.tables can be updated.", hint="The other system tables are a record."
+        )
+    where = tree.args.get("where")
+    if where is None:
+        raise UsageError(
+            "UPDATE lakewarden.tables needs a WHERE.", hint="Name the tables: WHERE name = 'db.t'."
+        )
+    policy: list[tuple[str, Value | None]] = []
+    owner: str | None = None
+    for assignment in tree.expressions:
+        path, value = _assignment(assignment)
+        if path == "owner" and value:
+            owner = value
+        elif path.startswith("policy."):
+            key = path.removeprefix("policy.")
+            policy.append((key, None if value is None else parse_value(key, value)))
+        else:
+            raise NotAllowedError(
+                f"Column {path} cannot be set by SQL.",
+                hint="SET takes owner and policy.<key>, such as policy.mode.",
+            )
+    return SetRows(policy=tuple(policy), owner=owner, condition=where.this.sql(dialect="spark"))
+
+
+def _assignment(tree: exp.Expr) -> tuple[str, str | None]:
+    if not isinstance(tree, exp.EQ) or not isinstance(tree.left, exp.Column):
+        raise UsageError(f"'{tree.sql()}' is not an assignment.", hint="Write SET policy.mode = 'manage'.")
+    path = ".".join(part.name for part in tree.left.parts).lower()
+    value = tree.right
+    if isinstance(value, exp.Null):
+        return path, None
+    if isinstance(value, exp.Literal | exp.Boolean):
+        return path, str(value.this) if isinstance(value, exp.Literal) else ("yes" if value.this else "no")
+    raise UsageError(
+        f"{path} takes a literal, not '{value.sql()}'.", hint="Write it like '30 days', 0.1 or NULL."
+    )

@@ -1,0 +1,101 @@
+"""The worker process: `python -m lakewarden.jobs.worker.process`, one warm Spark session, one run at a time.
+
+Ends with 0 when idle, drained (SIGTERM: after the run in hand) or orphaned, with 1 when its session broke.
+"""
+
+import logging
+import os
+import signal
+import sys
+from types import FrameType
+
+import structlog
+
+from lakewarden.catalog.clock import SystemClock
+from lakewarden.catalog.errors import LakewardenError
+from lakewarden.catalog.formats.delta.reader import DeltaReader
+from lakewarden.catalog.metastore.hive import HiveMetastore
+from lakewarden.catalog.state.db import open_database
+from lakewarden.catalog.state.inbox import DatabaseInbox
+from lakewarden.catalog.state.queue import DatabaseQueue
+from lakewarden.jobs.engines.delta.engine import DeltaEngine
+from lakewarden.jobs.engines.spark.session import start_session
+from lakewarden.jobs.rollback.execute.run import open_rollbacks
+from lakewarden.jobs.runs.properties_ledger import open_ledger
+from lakewarden.jobs.runs.standings import open_standings
+from lakewarden.jobs.runs.worker_config import WorkerConfig, read_config
+from lakewarden.jobs.worker.loop import WorkLoop
+from lakewarden.jobs.worker.runner import Runner
+
+__all__ = ["main"]
+
+
+def main() -> int:
+    """Read the configuration from standard input and work. Returns the exit code."""
+    try:
+        config = read_config(sys.stdin.read())
+        _configure_log(config.log_level)
+        engine = DeltaEngine(
+            lambda: start_session(config.spark), storage=config.storage.at, clock=SystemClock()
+        )
+        worker = WorkLoop(
+            _runner(config, engine),
+            idle=config.idle,
+            poll=config.poll,
+            parent=config.parent,
+            is_broken=lambda: engine.broken,
+        )
+
+        def on_term(signal_number: int, frame: FrameType | None) -> None:
+            worker.drain()
+
+        signal.signal(signal.SIGTERM, on_term)
+        structlog.get_logger().info("worker started", part="worker", worker=config.name, pid=os.getpid())
+        code = worker.work()
+        if not engine.broken:
+            engine.close()
+        return code
+    except LakewardenError as error:
+        print(f"{error} {error.hint}".rstrip(), file=sys.stderr)
+        return int(error.exit_code)
+
+
+def _runner(config: WorkerConfig, engine: DeltaEngine) -> Runner:
+    uri = config.spark.metastore_uri
+    database = open_database(config.database_url)
+    queue = DatabaseQueue(database)
+    return Runner(
+        worker=config.name,
+        queue=queue,
+        reader=DeltaReader(config.storage.at),
+        engine=engine,
+        metastore=None if uri is None else HiveMetastore(uri),
+        clock=SystemClock(),
+        storage=config.storage.at,
+        lease=config.lease,
+        heartbeat=config.heartbeat,
+        longest_run=config.longest_run,
+        rollbacks=open_rollbacks(config, queue, DatabaseInbox(database)),
+        standings=open_standings(config),
+        ledger=open_ledger(config),
+    )
+
+
+def _configure_log(level: str) -> None:
+    """JSON lines on stderr, which the daemon sends to this worker's file; Spark's own words go there too."""
+    least = logging.getLevelNamesMapping()[level.upper()]
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer(),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(least),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+    logging.basicConfig(stream=sys.stderr, level=max(least, logging.WARNING), force=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

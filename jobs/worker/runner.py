@@ -1,0 +1,252 @@
+"""One run from claim to finish: recovered or executed, classified, recorded in the queue."""
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Final, assert_never
+
+import structlog
+from pydantic import ValidationError
+
+from lakewarden.catalog.boot_clock import seconds_since_boot
+from lakewarden.catalog.clock import Clock
+from lakewarden.catalog.errors import ConflictError, LakewardenError, PreconditionError, UnavailableError
+from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.formats.port import TableReader
+from lakewarden.catalog.metastore.port import Metastore
+from lakewarden.catalog.model.rows import Action, Outcome
+from lakewarden.catalog.state.port import Queue, Result, Run, RunRequest
+from lakewarden.catalog.storage.file_store import StorageOptions
+from lakewarden.jobs.actions.recovery import GiveUp, Recovered, Retry, verdict_of
+from lakewarden.jobs.actions.values import AnyAction, decode
+from lakewarden.jobs.runs.guard import RunGuard, Standings
+from lakewarden.jobs.runs.port import Engine, JobContext, Ledger, Report, Rollbacks, Target
+from lakewarden.jobs.worker.dispatch import execute
+from lakewarden.jobs.worker.heartbeat import Heartbeat
+
+__all__ = ["Finished", "Runner"]
+
+_ANY_VERSION: Final = (Action.COMPACT, Action.CONVERT, Action.LOG_CARE, Action.PURGE, Action.ROLLBACK)
+"""A compaction decides on the head that it finds; a conversion has no version to be decided on; what came after its version
+changes nothing about log care; a purge that was interrupted has no log to ask and looks by itself; a rollback's journal has the versions of all its tables."""
+_PAUSE: Final = timedelta(seconds=1)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finished:
+    """A run that this worker brought to an end. `recorded` is False if the run was no longer ours by then."""
+
+    run: Run
+    result: Result
+    recorded: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Runner:
+    """Claims and executes runs for one worker, one at a time. `lease` is how long a run stays ours without a report,
+    `heartbeat` how often we report, `longest_run` when a run counts as stuck; `storage` gives a location's options, `rollbacks` is the journal of rollbacks, `standings` what the system tables say
+    of a table and `ledger` what stood in its properties before us (None: there are none)."""
+
+    worker: str
+    queue: Queue
+    reader: TableReader
+    engine: Engine
+    metastore: Metastore | None
+    clock: Clock
+    storage: Callable[[str], StorageOptions]
+    lease: timedelta
+    heartbeat: timedelta
+    longest_run: timedelta
+    rollbacks: Rollbacks | None = None
+    standings: Standings | None = None
+    ledger: Ledger | None = None
+    monotonic: Callable[[], float] = seconds_since_boot
+
+    def run_next(self) -> Finished | None:
+        """Take the best due run and finish it; None if there is none. Raises `UnavailableError` while the queue does
+        not answer; a run that was begun then is settled by its lease and its table's log."""
+        run = self.queue.claim(self.worker, self.lease)
+        if run is None:
+            return None
+        reach("run.claimed")
+        if not self.queue.start(run.request.run_id, self.worker, self.lease):
+            return None
+        reach("run.started")
+        log = structlog.get_logger().bind(
+            part="worker", run_id=run.request.run_id, action=run.request.action, table=run.request.name
+        )
+        began = self.monotonic()
+        with self._pulse(run) as pulse:
+            result = self._result_of(run, pulse, log)
+            seconds = self.monotonic() - began
+            result = replace(result, actual_seconds=seconds)
+            recorded = self._finish(run, result)
+        reach("run.finished")
+        log.info(
+            "run finished",
+            outcome=result.outcome,
+            seconds=round(seconds, 3),
+            version=result.committed_version,
+            message=result.message,
+            recorded=recorded,
+        )
+        return Finished(run=run, result=result, recorded=recorded)
+
+    def _pulse(self, run: Run) -> Heartbeat:
+        return Heartbeat(
+            self.queue,
+            run,
+            self.worker,
+            lease=self.lease,
+            interval=self.heartbeat,
+            longest=self.longest_run,
+            on_lost=self.engine.interrupt,
+            monotonic=self.monotonic,
+        )
+
+    def _result_of(self, run: Run, pulse: Heartbeat, log: structlog.typing.FilteringBoundLogger) -> Result:
+        try:
+            recovered = self._recovered(run)
+            return _succeeded(self._execute(run, pulse)) if recovered is None else recovered
+        except LakewardenError as error:
+            if pulse.lost and self._was_cancelled(run):
+                return Result(outcome=Outcome.CANCELLED, message="It was cancelled while it ran.")
+            if not isinstance(error, ConflictError):
+                log.warning("run failed", exc_info=True)
+            return _failed(error)
+        except Exception:
+            # A fault of ours in one action must not take the worker and its warm session with it.
+            log.exception("run failed for an unforeseen reason")
+            return Result(
+                outcome=Outcome.FAILED,
+                message="It failed for a reason that lakewarden did not foresee.",
+                error_class="ExecutionError",
+                details=_hint(f"The log of worker {self.worker} has the whole story."),
+            )
+
+    def _recovered(self, run: Run) -> Result | None:
+        """What an earlier attempt came to; None if the run has to be executed."""
+        request = run.request
+        if request.attempt <= 1:
+            return None
+        after = -1 if request.requires_version is None else request.requires_version
+        is_there = self.reader.is_table(request.location)
+        verdict = verdict_of(run, self.reader.commits(request.location, after=after) if is_there else ())
+        match verdict:
+            case Recovered(version=version):
+                return Result(
+                    outcome=Outcome.SUCCEEDED,
+                    message=f"an earlier attempt had committed version {version}",
+                    committed_version=version,
+                )
+            case GiveUp(because=because):
+                return Result(outcome=Outcome.ABANDONED, message=because)
+            case Retry():
+                return None
+            case _:
+                assert_never(verdict)
+
+    def _execute(self, run: Run, pulse: Heartbeat) -> Report:
+        request = run.request
+        decided = None if request.action in _ANY_VERSION else request.requires_version
+        if decided is not None and self.reader.probe(request.location, seen=decided).moved:
+            raise ConflictError(
+                f"{request.name} moved past version {decided}, on which this was decided; nothing was changed."
+            )
+        self._refuse_held(request)
+        reach("run.checked")
+        action = _decoded(request)
+        ctx = JobContext(
+            target=Target(
+                table_id=request.table_id,
+                name=request.name,
+                location=request.location,
+                format=self.engine.format,
+            ),
+            run_id=request.run_id,
+            reader=self.reader,
+            clock=self.clock,
+            engine=self.engine,
+            metastore=self.metastore,
+            still_ours=pulse.still_ours,
+            storage=self.storage(request.location),
+            rollbacks=self.rollbacks,
+            guard=RunGuard(
+                action=action,
+                standings=self.standings,
+                claim=pulse.confirm,
+                clock=self.clock,
+                ordered=request.is_ordered,
+            ),
+            ledger=self.ledger,
+        )
+        if request.action is Action.ROLLBACK:
+            pulse.confirm()  # its table stands for many: each is asked about before its own commit
+        else:
+            ctx.require_allowed()
+        reach("run.executing")
+        report = execute(ctx, action)
+        reach("run.executed")
+        return report
+
+    def _refuse_held(self, request: RunRequest) -> None:
+        if self.rollbacks is None or request.action is Action.ROLLBACK:
+            return
+        holder = self.rollbacks.holds(request.table_id)
+        if holder is not None:
+            raise ConflictError(f"{request.name} is held by rollback {holder}; nothing was changed.")
+
+    def _finish(self, run: Run, result: Result) -> bool:
+        """Tell the queue, for as long as the lease may last if it does not answer: after that the log tells."""
+        until = self.monotonic() + self.lease.total_seconds()
+        while True:
+            try:
+                return self.queue.finish(run, self.worker, result)
+            except (UnavailableError, ConflictError):
+                if self.monotonic() >= until:
+                    raise
+                time.sleep(_PAUSE.total_seconds())
+
+    def _was_cancelled(self, run: Run) -> bool:
+        try:
+            known = self.queue.get(run.request.run_id)
+        except UnavailableError:
+            return False
+        return known is not None and known.cancel_requested
+
+
+def _decoded(request: RunRequest) -> AnyAction:
+    try:
+        return decode(request.payload)
+    except ValidationError as error:
+        raise PreconditionError(
+            f"The {request.action} of {request.name} was queued by another version of lakewarden.",
+            hint="Nothing has to be done: it is planned anew.",
+        ) from error
+
+
+def _succeeded(report: Report) -> Result:
+    return Result(
+        outcome=Outcome.SKIPPED if report.skipped else Outcome.SUCCEEDED,
+        message=report.message,
+        committed_version=report.committed_version,
+        actual_files=report.files,
+        actual_bytes=report.bytes,
+        details=report.details,
+    )
+
+
+def _failed(error: LakewardenError) -> Result:
+    return Result(
+        outcome=Outcome.FAILED,
+        message=str(error),
+        error_class=type(error).__name__,
+        retry=error.retry,
+        details=_hint(error.hint) if error.hint else None,
+    )
+
+
+def _hint(text: str) -> str:
+    return json.dumps({"hint": text})

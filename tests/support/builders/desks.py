@@ -1,0 +1,52 @@
+"""A desk on in-memory stores, and folders that its reader takes for tables."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from lakewarden.catalog.clock import ManualClock
+from lakewarden.catalog.formats.port import LogProblem, Observation
+from lakewarden.catalog.model.rows import Finding, Severity, TableRow
+from lakewarden.catalog.policy.access import Actor
+from lakewarden.catalog.policy.effective import EffectivePolicy
+from lakewarden.catalog.registry.service import Desk
+from lakewarden.catalog.storage.file_store import StorageOptions, canonical
+from lakewarden.catalog.system.own_rows import system_rows
+from support.builders.tables import FakeReader, observation
+from support.fakes.system_store import FakeSystemStore
+
+__all__ = ["ANA", "BO", "NOW", "ROOT", "folder", "made_desk"]
+
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+ANA = Actor(name="ana", admin=False, origin="test")
+BO = Actor(name="bo", admin=False, origin="test")
+ROOT = Actor(name="root", admin=True, origin="test")
+
+
+def inspect(row: TableRow, policy: EffectivePolicy, seen: Observation | LogProblem) -> tuple[Finding, ...]:
+    if isinstance(seen, LogProblem):
+        return (Finding(check=seen.check, severity=Severity.ERROR, message=seen.message, since=NOW),)
+    return ()
+
+
+def made_desk(reader: FakeReader) -> Desk:
+    """A desk with system tables and nothing else."""
+    store = FakeSystemStore()
+    store.create(system_rows(store, now=NOW, actor="root"))
+    return Desk(
+        store=store,
+        readers=(reader,),
+        metastore=None,
+        clock=ManualClock(moment=NOW),
+        inspect=inspect,
+        storage=lambda _: StorageOptions(),
+    )
+
+
+def folder(reader: FakeReader, path: Path, *, uuid: str | None = None) -> str:
+    """A table on disk as far as anybody looks: a folder that exists and that the reader knows."""
+    path.mkdir(parents=True)
+    location = canonical(str(path))
+    seen = observation(location, NOW)
+    reader.tables[location] = seen if uuid is None else replace(seen, format_id=uuid)
+    return location

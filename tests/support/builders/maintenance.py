@@ -1,0 +1,273 @@
+"""A table made of values, and an engine that writes down what it was asked: for executors without storage or Spark."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+
+from lakewarden.catalog.clock import ManualClock
+from lakewarden.catalog.errors import UnreadableError
+from lakewarden.catalog.formats.port import (
+    Capabilities,
+    Commit,
+    DataFile,
+    LogProblem,
+    Observation,
+    ProbeResult,
+    Tombstone,
+)
+from lakewarden.catalog.model.lineage_record import LineageRecord
+from lakewarden.catalog.model.rows import TableFormat
+from lakewarden.catalog.storage.file_store import FileEntry, canonical
+from lakewarden.jobs.runs.port import FileChange, JobContext, Partition, TableStatistics, Target
+
+__all__ = ["DAY", "NOW", "AskedEngine", "ValueReader", "commit", "context", "data_file", "seen", "tombstone"]
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+DAY = timedelta(days=1)
+
+
+def commit(version: int, age_days: float, *, data_change: bool = True) -> Commit:
+    at = NOW - timedelta(days=age_days)
+    return Commit(version=version, committed_at=at, operation="WRITE", data_change=data_change)
+
+
+def tombstone(path: str, removed_in: int | None, age_days: float, vector: str | None = None) -> Tombstone:
+    at = NOW - timedelta(days=age_days)
+    return Tombstone(path=path, removed_at=at, removed_in=removed_in, size_bytes=1, deletion_vector=vector)
+
+
+def data_file(
+    path: str,
+    size: int,
+    partition: Partition = (),
+    *,
+    vector: bool = False,
+    deleted: int = 0,
+    rows: int | None = 100,
+) -> DataFile:
+    return DataFile(
+        path=path,
+        size_bytes=size,
+        modified_at=NOW,
+        partition=partition,
+        rows=rows,
+        deleted_rows=deleted,
+        has_deletion_vector=vector,
+    )
+
+
+def seen(location: str, version: int, **changes: object) -> Observation:
+    able = Capabilities(restore=True, vacuum=True, compact=True, file_statistics=True)
+    plain = Observation(
+        format=TableFormat.DELTA,
+        location=location,
+        version=version,
+        committed_at=NOW,
+        format_id="id",
+        capabilities=able,
+    )
+    return replace(plain, **changes)  # type: ignore[arg-type]  # tests name fields of Observation
+
+
+@dataclass
+class ValueReader:
+    """A `TableReader` that answers what it was given. `past` are the files of earlier versions, `added` those that a
+    version added, `elsewhere` the files of other tables, by location; `broken` ones cannot be read."""
+
+    observation: Observation | LogProblem
+    history: Sequence[Commit] = ()
+    removed: Sequence[Tombstone] = ()
+    live: Sequence[DataFile] = ()
+    past: dict[int, Sequence[DataFile]] = field(default_factory=dict)
+    added: dict[int, Sequence[DataFile]] = field(default_factory=dict)
+    elsewhere: dict[str, Sequence[DataFile]] = field(default_factory=dict)
+    broken: set[str] = field(default_factory=set)
+
+    @property
+    def format(self) -> TableFormat:
+        return TableFormat.DELTA
+
+    def is_table(self, location: str) -> bool:
+        return location not in self.broken
+
+    def probe(self, location: str, *, seen: int | None) -> ProbeResult:
+        assert isinstance(self.observation, Observation)
+        latest = self.observation.version
+        return ProbeResult(exists=True, moved=seen != latest, latest=latest)
+
+    def observe(self, location: str, *, since: Observation | None = None) -> Observation | LogProblem:
+        return self.observation
+
+    def commits(self, location: str, *, after: int, upto: int | None = None) -> Iterator[Commit]:
+        last = self.history[-1].version if upto is None else upto
+        yield from (one for one in self.history if after < one.version <= last)
+
+    def additions(self, location: str, *, after: int) -> Iterator[tuple[Commit, tuple[DataFile, ...]]]:
+        yield from (
+            (one, tuple(self.added.get(one.version, ()))) for one in self.commits(location, after=after)
+        )
+
+    def files(self, location: str, *, version: int | None = None) -> Iterator[DataFile]:
+        if location in self.broken:
+            raise UnreadableError("Its log is damaged.")
+        if location in self.elsewhere:
+            yield from self.elsewhere[location]
+            return
+        yield from self.past.get(-1 if version is None else version, self.live)
+
+    def properties(self, location: str, *, version: int) -> Mapping[str, str]:
+        assert isinstance(self.observation, Observation)
+        return self.observation.properties
+
+    def restored(self, location: str, *, version: int) -> int | None:
+        return None
+
+    def tombstones(self, location: str) -> Iterator[Tombstone]:
+        yield from () if location in self.elsewhere else self.removed
+
+
+@dataclass
+class AskedEngine:
+    """An `Engine` that does nothing but remember; `listed` is what its listing of the folder finds, `disagrees` are the
+    candidates that it finds referenced, `begun` is the version in which it says that a vacuum begins."""
+
+    listed: Sequence[str] = ()
+    change: FileChange = field(default_factory=lambda: FileChange(version=None))
+    asked: list[str] = field(default_factory=list)
+    disagrees: Sequence[str] = ()
+    begun: int | None = None
+    partitions: Sequence[Partition] | None = None
+
+    @property
+    def format(self) -> TableFormat:
+        return TableFormat.DELTA
+
+    def convert(
+        self,
+        *,
+        name: str | None,
+        location: str,
+        partitioned_by: Sequence[tuple[str, str]],
+        statistics: bool,
+        run_id: str,
+    ) -> int:
+        self.asked.append("convert")
+        return 0
+
+    def unreferenced(self, location: str, *, requires: int) -> Sequence[str]:
+        self.asked.append("unreferenced")
+        return self.listed
+
+    def agreed(self, location: str, *, requires: int, candidates: Sequence[FileEntry]) -> Sequence[FileEntry]:
+        self.asked.append("agreed")
+        return [entry for entry in candidates if entry.path not in self.disagrees]
+
+    def begin_vacuum(
+        self, location: str, *, requires: int, files: int, size_bytes: int, run_id: str
+    ) -> int | None:
+        self.asked.append(f"begin {files}")
+        return self.begun
+
+    def end_vacuum(self, location: str, *, after: int, files: int, run_id: str) -> int | None:
+        self.asked.append(f"end {files}")
+        return after + 2
+
+    def delete_empty_folders(self, location: str, folders: Sequence[str]) -> int:
+        self.asked.append(f"folders {sorted(folders)}")
+        return len(folders)
+
+    def compact(
+        self,
+        location: str,
+        *,
+        requires: int,
+        partitions: Sequence[Partition] | None,
+        target_bytes: int,
+        run_id: str,
+        beside_writers: bool = False,
+    ) -> FileChange:
+        self.asked.append(f"compact {requires}{' beside writers' if beside_writers else ''}")
+        self.partitions = partitions
+        return self.change
+
+    def purge_deletions(
+        self,
+        location: str,
+        *,
+        requires: int,
+        partitions: Sequence[Partition] | None,
+        run_id: str,
+        beside_writers: bool = False,
+    ) -> FileChange:
+        self.asked.append(f"purge {requires}{' beside writers' if beside_writers else ''}")
+        self.partitions = partitions
+        return FileChange(version=requires + 1, files_removed=1, files_added=1)
+
+    def fill_file_statistics(self, location: str, *, requires: int, run_id: str) -> FileChange:
+        self.asked.append(f"fill {requires}")
+        return self.change
+
+    def interrupt(self) -> None:
+        self.asked.append("interrupt")
+
+    def set_properties(
+        self, location: str, *, requires: int, properties: Sequence[tuple[str, str]], run_id: str
+    ) -> int:
+        self.asked.append(f"set {properties}")
+        return requires + 1
+
+    def unset_properties(self, location: str, *, requires: int, names: Sequence[str], run_id: str) -> int:
+        self.asked.append(f"unset {names}")
+        return requires + 1
+
+    def restore(self, location: str, *, requires: int, to: int, apps: Sequence[str], run_id: str) -> int:
+        self.asked.append("restore")
+        return requires + 1
+
+    def remove_files(
+        self, location: str, *, requires: int, versions: Sequence[int], record: LineageRecord
+    ) -> int:
+        self.asked.append(f"remove files of {versions}")
+        return requires + 1
+
+    def add_again(self, location: str, *, requires: int, version: int, record: LineageRecord) -> int:
+        self.asked.append(f"add {version} again")
+        return requires + 1
+
+    def fence(self, location: str, *, requires: int, run_id: str) -> int:
+        self.asked.append("fence")
+        return requires + 1
+
+    def begin_epoch(
+        self, location: str, *, restored: int, to: int, apps: Sequence[str], run_id: str
+    ) -> int | None:
+        self.asked.append("epoch")
+        return None
+
+    def checkpoint(self, location: str, *, requires: int) -> None:
+        self.asked.append(f"checkpoint {requires}")
+
+    def clean_log(self, location: str, *, keep_from: int, proceed: Callable[[], None]) -> FileChange:
+        self.asked.append(f"clean {keep_from}")
+        return self.change
+
+    def statistics(
+        self, location: str, *, version: int, columns: Sequence[str] | None, max_rows: int
+    ) -> TableStatistics:
+        return TableStatistics(version=version, total_bytes=0, rows=0)
+
+    def close(self) -> None:
+        self.asked.append("close")
+
+
+def context(folder: str, reader: ValueReader, engine: AskedEngine) -> JobContext:
+    """A run on the table in a local folder, at `NOW`."""
+    return JobContext(
+        target=Target(table_id="t1", name="db.t", location=canonical(folder)),
+        run_id="run-1",
+        reader=reader,
+        clock=ManualClock(NOW),
+        engine=engine,
+        metastore=None,
+        still_ours=lambda: None,
+    )

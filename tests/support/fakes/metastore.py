@@ -1,0 +1,132 @@
+"""A metastore in memory: passes the same contract suite as the real one."""
+
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+
+from lakewarden.catalog.clock import Clock, SystemClock
+from lakewarden.catalog.errors import ConflictError, NotFoundError, UnavailableError
+from lakewarden.catalog.metastore.port import DDL_TIME, Entry, EntryColumn
+
+__all__ = ["FakeMetastore"]
+
+
+class FakeMetastore:
+    """Databases, entries, partitions and notifications in memory. Set `down` to make it stop answering."""
+
+    def __init__(self, *, strict: bool = True, clock: Clock | None = None) -> None:
+        self.down = False
+        self._strict = strict
+        self._clock = clock or SystemClock()
+        self._lock = threading.RLock()
+        self._databases = {"default"}
+        self._entries: dict[tuple[str, str], Entry] = {}
+        self._partitions: dict[tuple[str, str], dict[str, str]] = {}
+        self._events: list[tuple[int, str, str, str]] = []
+
+    def databases(self) -> tuple[str, ...]:
+        """Names of all databases."""
+        self._answer()
+        return tuple(sorted(self._databases))
+
+    def tables(self, database: str) -> tuple[str, ...]:
+        """Names of all tables of a database; empty when there is no such database."""
+        self._answer()
+        return tuple(sorted(table for owner, table in self._entries if owner == database.lower()))
+
+    def get(self, database: str, table: str) -> Entry | None:
+        """One entry, None if there is none."""
+        self._answer()
+        return self._entries.get((database.lower(), table.lower()))
+
+    def partitions(self, database: str, table: str) -> Mapping[str, str]:
+        """Partition name -> location; empty when the entry has none."""
+        self._answer()
+        return dict(self._partitions.get((database.lower(), table.lower()), {}))
+
+    def create_database(self, database: str, location: str | None = None) -> None:
+        """Create a database if absent."""
+        self._answer()
+        with self._lock:
+            self._databases.add(database.lower())
+
+    def create(self, entry: Entry) -> None:
+        """Create a table entry. Raises `ConflictError` when there is one, `NotFoundError` without its database."""
+        self._answer()
+        key = (entry.database.lower(), entry.table.lower())
+        with self._lock:
+            if key[0] not in self._databases:
+                raise NotFoundError(
+                    f"The metastore has no database {entry.database}.",
+                    hint=f"CREATE DATABASE {entry.database}, then retry.",
+                )
+            if key in self._entries:
+                raise ConflictError(f"The metastore could not create {'.'.join(key)}: there is one already.")
+            self._keep(key, entry, at_least=0)
+            self._tell("CREATE_TABLE", key)
+
+    def replace(self, entry: Entry, *, expected: Entry) -> None:
+        """Change the entry from `expected` to `entry`. Raises `ConflictError` if it is no longer `expected`."""
+        self._answer()
+        key = (expected.database.lower(), expected.table.lower())
+        with self._lock:
+            current = self._entries.get(key)
+            if current is None or current != expected:
+                raise ConflictError(
+                    f"The metastore entry {'.'.join(key)} is not as it was read; nothing was changed."
+                )
+            kept = replace(
+                entry,
+                table_type=current.table_type,
+                owner=current.owner,
+                partition_columns=current.partition_columns,
+            )
+            self._keep(key, kept, at_least=int(current.parameters[DDL_TIME]) + 1)
+            self._tell("ALTER_TABLE", key)
+
+    def drop(self, database: str, table: str) -> None:
+        """Remove the entry; quietly when there is none."""
+        self._answer()
+        key = (database.lower(), table.lower())
+        with self._lock:
+            self._partitions.pop(key, None)
+            if self._entries.pop(key, None) is not None:
+                self._tell("DROP_TABLE", key)
+
+    def strict_columns(self) -> bool:
+        """Whether it plays a server with strict columns."""
+        self._answer()
+        return self._strict
+
+    def notifications(self, *, after: int, limit: int) -> tuple[tuple[int, str, str, str], ...]:
+        """(event id, event type, database, table) after an event id."""
+        self._answer()
+        return tuple(event for event in self._events if event[0] > after)[:limit]
+
+    def add_partition(self, database: str, table: str, name: str, location: str) -> None:
+        """Register a partition, as Spark or Hive would."""
+        self._partitions.setdefault((database.lower(), table.lower()), {})[name] = location
+
+    def _keep(self, key: tuple[str, str], entry: Entry, *, at_least: int) -> None:
+        seconds = max(int(self._clock.now().timestamp()), at_least)
+        self._entries[key] = replace(
+            entry,
+            database=key[0],
+            table=key[1],
+            columns=tuple(map(_stored, entry.columns)),
+            parameters={**entry.parameters, DDL_TIME: str(seconds)},
+        )
+
+    def _tell(self, kind: str, key: tuple[str, str]) -> None:
+        self._events.append((len(self._events) + 1, kind, *key))
+
+    def _answer(self) -> None:
+        if self.down:
+            raise UnavailableError(
+                "The metastore at fake does not answer.",
+                hint="Check that it runs and metastore.uri; then retry.",
+            )
+
+
+def _stored(column: EntryColumn) -> EntryColumn:
+    return replace(column, name=column.name.lower())

@@ -1,0 +1,224 @@
+"""Random histories of a few real Delta tables, with what each version holds kept beside them, row by row.
+
+Every row names the write that made it and all writes its value depends on; every version, all writes that had a part in it
+(also in what is not there any more). So what a rollback has to give back can be said without a version graph: the newest
+content on a table's way back that no bad write had a part in. Who executes the writes, and on which storage, is given (support/scribes.py).
+"""
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from deltalake import DeltaTable
+
+from lakewarden.catalog.policy.access import Actor
+from lakewarden.catalog.registry.register import register
+from lakewarden.catalog.storage.file_store import canonical
+from lakewarden.catalog.system.own_rows import system_rows
+from lakewarden.daemon.installation.services import Services
+from support.histories.scribes import Content, Deed, DeltaRs, Kind, Row, Scribe, Source, rows_at
+
+__all__ = ["ANA", "History", "Moment", "Size"]
+
+ANA = Actor(name="ana", admin=True, origin="test")
+KINDS: Final[Mapping[Kind, int]] = {
+    Kind.APPEND: 34,
+    Kind.OVERWRITE: 16,
+    Kind.PARTIAL: 7,
+    Kind.MERGE: 9,
+    Kind.UPDATE: 5,
+    Kind.DELETE: 5,
+    Kind.AGAIN: 7,
+    Kind.COMPACT: 9,
+    Kind.RESTORE: 8,
+}
+"""What is written, and how often."""
+_SHARE_BORN_LATE: Final = 0.4
+"""In so many histories a table is made when the others have a past: it may be derived from nothing but bad writes."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Size:
+    """How large a history gets: from and to, both included."""
+
+    tables: tuple[int, int] = (3, 5)
+    events: tuple[int, int] = (6, 14)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Moment:
+    """One version: what it holds, the writes it came about by, the write that made it, where a RESTORE went."""
+
+    rows: Content
+    depends: frozenset[int]
+    made: int | None = None
+    target: int | None = None
+
+
+@dataclass
+class History:
+    """Tables `t0`, `t1`, ... below `root`; a table reads only from those before it, and from itself.
+
+    The first version of each is written by delta-rs, each later one by some of `scribes`; `kinds` says what, and how often.
+    """
+
+    root: str
+    services: Services
+    chance: random.Random
+    scribes: Sequence[Scribe] = (DeltaRs(),)
+    size: Size = field(default_factory=Size)
+    kinds: Mapping[Kind, int] = field(default_factory=lambda: KINDS)
+    tables: dict[str, list[Moment]] = field(default_factory=dict)
+    ids: dict[str, str] = field(default_factory=dict)
+    writes: int = 0
+    commits: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self.services.settings.home.mkdir(parents=True)
+        store = self.services.store
+        store.create(system_rows(store, now=self.services.clock.now(), actor="root"))
+        names = [f"t{number}" for number in range(self.chance.randint(*self.size.tables))]
+        late = names.pop() if self.chance.random() < _SHARE_BORN_LATE else None
+        for name in names:
+            self._create(name)
+        events = self.chance.randint(*self.size.events)
+        for number in range(events):
+            if late is not None and 2 * number >= events:
+                self._create(late)
+                late = None
+            self._event(self.chance.choice(list(self.tables)))
+
+    def place(self, name: str) -> str:
+        """The canonical location of a table."""
+        return canonical(f"{self.root}/{name}")
+
+    def head(self, name: str) -> int:
+        """The newest version that the history made."""
+        return len(self.tables[name]) - 1
+
+    def rows(self, name: str) -> Content:
+        """What the table holds now, read from the table."""
+        return rows_at(self.place(name))
+
+    def bad_after(self, name: str, version: int) -> frozenset[int]:
+        """The writes that made the table's versions after `version`."""
+        return frozenset(one.made for one in self.tables[name][version + 1 :] if one.made is not None)
+
+    def newest_clean(self, name: str, bad: frozenset[int], start: int | None = None) -> Content | None:
+        """The newest content, on the way back from version `start` (or head), that no bad write had a part in."""
+        moments = self.tables[name]
+        version = self.head(name) if start is None else start
+        while version >= 0:
+            one = moments[version]
+            if not one.depends & bad:
+                return one.rows
+            version = version - 1 if one.target is None else one.target
+        return None
+
+    def source(self, name: str, version: int) -> Source:
+        """A version as something to read."""
+        place = self.place(name)
+        return Source(
+            table_id=self.ids[name],
+            location=place,
+            version=version,
+            format_id=str(DeltaTable(place).metadata().id),
+            at_head=version == self.head(name),
+        )
+
+    def _create(self, name: str) -> None:
+        self._write(name, Kind.APPEND, self._some_inputs(name), by=DeltaRs())
+        row = register(self.services.desk, self.place(name), actor=ANA, name=f"db.{name}").row
+        self.ids[name] = row.table_id
+
+    def _event(self, name: str) -> None:
+        kind = self.chance.choices(list(self.kinds), list(self.kinds.values()))[0]
+        by = self.chance.choice(self.scribes)
+        match kind:
+            case Kind.COMPACT:
+                if by.compact(self.place(name)):
+                    before = self.tables[name][-1]
+                    self._happened(name, Moment(rows=before.rows, depends=before.depends), by)
+            case Kind.RESTORE:
+                if self.head(name) == 0:
+                    return
+                target = self.chance.randrange(self.head(name))
+                by.restore(self.place(name), target)
+                then = self.tables[name][target]
+                self._happened(name, Moment(rows=then.rows, depends=then.depends, target=target), by)
+            case Kind.UPDATE | Kind.DELETE:
+                self._write(name, kind, [], by=by)
+            case _:
+                self._write(name, kind, self._some_inputs(name), by=by)
+
+    def _some_inputs(self, name: str) -> list[tuple[str, int]]:
+        """Some tables before this one, at their heads or, by readers that came late, at older versions."""
+        others = [one for one in self.tables if one < name]
+        chosen = self.chance.sample(others, min(len(others), self.chance.choice((0, 1, 1, 2))))
+        late = self.chance.random() < 0.2
+        return [
+            (one, self.chance.randrange(self.head(one) + 1) if late else self.head(one)) for one in chosen
+        ]
+
+    def _write(self, name: str, kind: Kind, inputs: Sequence[tuple[str, int]], *, by: Scribe) -> None:
+        number, self.writes = self.writes, self.writes + 1
+        first = name not in self.tables
+        before = Moment(rows=(), depends=frozenset()) if first else self.tables[name][-1]
+        if len(before.rows) < 2 and kind not in (Kind.APPEND, Kind.OVERWRITE):
+            kind = Kind.APPEND  # so that none is ever empty, and a key to change is always there
+        sources = [self.tables[one][version] for one, version in inputs]
+        depends = frozenset({number}).union(*(one.depends for one in sources))
+        deed = Deed(
+            kind=kind,
+            place=self.place(name),
+            number=number,
+            sources=tuple(self.source(one, version) for one, version in inputs),
+            key=self.chance.choice([write for write, _ in before.rows] or [number]),
+            before=before.rows,
+            reads=frozenset({number}).union(*(row for one in sources for _, row in one.rows)),
+        )
+        by.write(deed)
+        if kind is not Kind.OVERWRITE:
+            depends |= before.depends
+        rows = _sorted(_rows_after(deed, before.rows))
+        self._happened(name, Moment(rows=rows, depends=depends, made=number), by)
+
+    def _happened(self, name: str, moment: Moment, by: Scribe) -> None:
+        self.commits[by.name] += 1
+        self.tables.setdefault(name, []).append(moment)
+        assert DeltaTable(self.place(name)).version() == self.head(name), (name, moment)
+
+
+def _rows_after(deed: Deed, before: Content) -> Iterable[Row]:
+    """What a table holds after a write: worked out here, whoever executes it."""
+    new: Row = (deed.number, deed.reads)
+    match deed.kind:
+        case Kind.APPEND:
+            return (*before, new)
+        case Kind.OVERWRITE:
+            return (new,)
+        case Kind.AGAIN:
+            made = deed.reads.union(*(depends for _, depends in before))
+            return (*((write, made) for write, _ in before), (deed.number, made))
+        case Kind.DELETE:
+            return (row for row in before if row[0] != deed.key)
+        case Kind.PARTIAL:
+            return (*(row for row in before if row[0] != deed.key), (deed.key, deed.reads))
+        case Kind.UPDATE:
+            return _changed(before, deed)
+        case Kind.MERGE:
+            return (*_changed(before, deed), new)
+        case Kind.COMPACT | Kind.RESTORE:
+            raise AssertionError("no write")
+
+
+def _changed(rows: Content, deed: Deed) -> Iterator[Row]:
+    """The row with the key depends on the write, and on what it read, too."""
+    for write, depends in rows:
+        yield (write, depends | deed.reads) if write == deed.key else (write, depends)
+
+
+def _sorted(rows: Iterable[Row]) -> Content:
+    return tuple(sorted(rows, key=lambda row: (row[0], sorted(row[1]))))

@@ -1,0 +1,57 @@
+"""A worker process without Spark: `python fake_worker.py`, configured like the real one, with the fake engine."""
+
+import signal
+import sys
+from collections.abc import Callable
+from types import FrameType
+
+from lakewarden.catalog.clock import SystemClock
+from lakewarden.catalog.formats.delta.reader import DeltaReader
+from lakewarden.catalog.metastore.port import Metastore
+from lakewarden.catalog.state.db import open_database
+from lakewarden.catalog.state.inbox import DatabaseInbox
+from lakewarden.catalog.state.queue import DatabaseQueue
+from lakewarden.jobs.rollback.execute.run import open_rollbacks
+from lakewarden.jobs.runs.properties_ledger import open_ledger
+from lakewarden.jobs.runs.standings import open_standings
+from lakewarden.jobs.runs.worker_config import read_config
+from lakewarden.jobs.worker.loop import WorkLoop
+from lakewarden.jobs.worker.runner import Runner
+from support.fakes.engine import FakeEngine
+
+
+def main(
+    engine: type[FakeEngine] = FakeEngine, connect: Callable[[str], Metastore | None] = lambda _: None
+) -> int:
+    """Work. `connect` opens the metastore at a URI; without it there is none (Thrift alone costs a second)."""
+    config = read_config(sys.stdin.read())
+    clock, uri = SystemClock(), config.spark.metastore_uri
+    metastore = None if uri is None else connect(uri)
+    database = open_database(config.database_url)
+    queue = DatabaseQueue(database)
+    runner = Runner(
+        worker=config.name,
+        queue=queue,
+        reader=DeltaReader(),
+        engine=engine(clock, metastore),
+        metastore=metastore,
+        clock=clock,
+        storage=config.storage.at,
+        lease=config.lease,
+        heartbeat=config.heartbeat,
+        longest_run=config.longest_run,
+        rollbacks=open_rollbacks(config, queue, DatabaseInbox(database)),
+        standings=open_standings(config),
+        ledger=open_ledger(config),
+    )
+    worker = WorkLoop(runner, idle=config.idle, poll=config.poll, parent=config.parent)
+
+    def on_term(signal_number: int, frame: FrameType | None) -> None:
+        worker.drain()
+
+    signal.signal(signal.SIGTERM, on_term)
+    return worker.work()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

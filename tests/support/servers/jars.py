@@ -1,0 +1,36 @@
+"""The jars of the servers that the tests start, fetched and verified the way the engine's are."""
+
+import sys
+from pathlib import Path
+
+from lakewarden.jobs.engines.spark.jars import JarSet, default_cache, lock_jars, resolve_jars
+
+__all__ = ["hdfs_jars", "hive_jars", "notification_jars"]
+
+_HERE = Path(__file__).parent
+_TESTS = JarSet(name="test", pom=_HERE / "pom.xml", manifest=_HERE / "jars.sha256")
+_HIVE = "hive-"
+_HCATALOG = "hive-hcatalog-"
+_HIVE_EXEC = "hive-exec-"
+
+
+def hdfs_jars() -> tuple[Path, ...]:
+    """What a NameNode and a DataNode need beside the jars of Spark."""
+    return tuple(jar for jar in resolve_jars(default_cache(), jars=_TESTS) if not jar.name.startswith(_HIVE))
+
+
+def notification_jars() -> tuple[Path, ...]:
+    """What the Hive metastore needs to record notifications."""
+    return tuple(jar for jar in resolve_jars(default_cache(), jars=_TESTS) if jar.name.startswith(_HCATALOG))
+
+
+def hive_jars() -> tuple[Path, ...]:
+    """What Hive's command line needs beside the jars of Spark."""
+    return tuple(jar for jar in resolve_jars(default_cache(), jars=_TESTS) if jar.name.startswith(_HIVE_EXEC))
+
+
+if __name__ == "__main__":
+    if "--lock" in sys.argv:
+        lock_jars(default_cache(), _TESTS)
+    found = resolve_jars(default_cache(), jars=_TESTS, announce=lambda line: print(line, flush=True))
+    print(f"jars: {len(found)} of the tests' servers in {_TESTS.folder(default_cache())}")

@@ -1,0 +1,21 @@
+"""The suite's one Spark session: the product's own settings, two cores, against the suite's metastore."""
+
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from lakewarden.jobs.engines.spark.session import start_session
+from lakewarden.jobs.runs.spark_settings import SparkSettings
+
+__all__ = ["start_spark"]
+
+
+def start_spark(warehouse: Path, metastore_uri: str | None = None) -> SparkSession:
+    """A new session whose managed tables live under `warehouse`."""
+    own = (
+        ("spark.app.name", "lakewarden-tests"),
+        ("spark.sql.warehouse.dir", warehouse.as_uri()),
+        ("spark.sql.shuffle.partitions", "2"),
+        ("spark.databricks.delta.snapshotPartitions", "2"),
+    )
+    return start_session(SparkSettings(master="local[2]", metastore_uri=metastore_uri, conf=own))

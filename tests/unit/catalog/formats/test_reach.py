@@ -1,0 +1,74 @@
+"""Tables whose files lie in other tables' folders: what is written down of them, and where that is looked for."""
+
+from pathlib import Path
+
+import pytest
+
+from lakewarden.catalog.formats.delta.reader import DeltaReader
+from lakewarden.catalog.formats.files_elsewhere import READS_ELSEWHERE, common_folders, reads_from, with_reach
+from lakewarden.catalog.formats.port import Observation
+from lakewarden.catalog.model.rows import Source, TableRow
+from lakewarden.catalog.storage.file_store import canonical
+from support.builders.delta_logs import LogWriter, add, remove
+from support.builders.desks import NOW
+
+
+@pytest.mark.parametrize(
+    ("folders", "common"),
+    [
+        ([], ()),
+        (["/a/b", "/a/c/d"], ("/a",)),
+        (["/a/b/p=1", "/a/b/p=2"], ("/a/b",)),
+        (["s3://x/a", "s3://y/a", "s3://x/b"], ("s3://x/", "s3://y/a")),
+    ],
+)
+def test_folders_of_one_storage_become_the_one_that_holds_them_all(
+    folders: list[str], common: tuple[str, ...]
+) -> None:
+    assert common_folders(folders) == common
+
+
+@pytest.mark.parametrize(
+    ("elsewhere", "location", "reads"),
+    [
+        ("file:///lake/t", "file:///lake/t", True),
+        ("file:///lake/t/p=1", "file:///lake/t", True),
+        ("file:///lake", "file:///lake/t", True),
+        ("file:///lake/other", "file:///lake/t", False),
+        ("hdfs://nameservice/t", "hdfs://nn1:9000/t", True),
+        ("s3://one/t", "s3://two/t", False),
+        ("", "file:///lake/t", False),
+    ],
+)
+def test_a_table_reads_from_a_folder_that_may_hold_its_files(
+    elsewhere: str, location: str, reads: bool
+) -> None:
+    row = TableRow(
+        row=9,
+        table_id="clone",
+        name="db.clone",
+        location="file:///elsewhere",
+        source=Source.REGISTER,
+        registered_at=NOW,
+        registered_by="ana",
+        updated_at=NOW,
+        updated_by="ana",
+        properties={READS_ELSEWHERE: elsewhere},
+    )
+    assert reads_from(row, location) is reads
+
+
+def test_files_that_a_log_still_remembers_count_like_live_ones(tmp_path: Path) -> None:
+    """A clone that was rewritten: its promised versions still need the source's files."""
+    source = tmp_path / "source"
+    log = LogWriter(root=tmp_path / "clone")
+    log.commit(log.protocol(), log.metadata(), add(f"{source}/a", size=1), add(f"{source}/b", size=1))
+    now = log.now
+    log.commit(remove(f"{source}/a", at=now, size=1), remove(f"{source}/b", at=now, size=1), add("c", size=1))
+    log.checkpoint()
+    seen = DeltaReader().observe(canonical(str(tmp_path / "clone")))
+    assert isinstance(seen, Observation)
+    assert seen.elsewhere == (str(source),)
+    kept = with_reach({"a": "b"}, seen.location, seen.elsewhere)
+    assert kept == {"a": "b", READS_ELSEWHERE: canonical(str(source))}
+    assert with_reach(kept, seen.location, ()) == {"a": "b"}

@@ -1,0 +1,152 @@
+"""What a governed write records and compares, as values; and the edges that a comparison leaves in the catalog."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import CommitProperties, write_deltalake
+
+from lakewarden.catalog.errors import ConflictError, NotAllowedError, UnavailableError
+from lakewarden.catalog.lineage.table_index import TableDirectory
+from lakewarden.catalog.model.lineage_record import LineageRecord, Operation
+from lakewarden.catalog.model.rows import Confidence, RowKind, TableState
+from lakewarden.catalog.storage.file_store import canonical
+from lakewarden.catalog.system.port import LINEAGE, TABLES
+from lakewarden.daemon.usecases.lineage.unrecorded_writes import record_unrecorded
+from lakewarden.jobs.session.writes import Observed, Read, Written, compare, record_of
+from support.builders.rollbacks import Lake
+from support.builders.worlds import row
+from support.fakes.system_store import FakeSystemStore
+from support.processes.house import House
+
+RUN = "3f0e8f0e9c7b4b0e8a3a7b1c9d2e4f60"
+
+
+class Known:
+    """A directory of two tables."""
+
+    def table_ids(self, locations: Sequence[str]) -> Mapping[str, str]:
+        return {place: f"id-{place[-1]}" for place in locations if place[-1] in "ab"}
+
+    def require_writable(self, location: str) -> None:
+        return
+
+
+def delta(name: str, version: int, from_version: int | None = None) -> Read:
+    return Read(location=f"file:///lake/{name}", format="delta", version=version, from_version=from_version)
+
+
+def record(*reads: Read) -> LineageRecord:
+    return record_of(
+        run_id=RUN,
+        operation=Operation.APPEND,
+        user="ana",
+        reads=reads,
+        reads_self=False,
+        user_metadata=None,
+        directory=Known(),
+    )
+
+
+def test_the_same_version_read_twice_is_one_input_and_another_version_a_second() -> None:
+    made = record(delta("a", 3), delta("a", 2), delta("a", 3), delta("a", 3, from_version=1))
+    assert [(one.version, one.from_version) for one in made.inputs] == [(2, None), (3, None), (3, 1)]
+
+
+def test_what_is_not_managed_has_a_place_and_no_id_and_what_has_no_version_comes_last() -> None:
+    made = record(Read(location="flights", format="jdbc"), delta("z", 4), delta("a", 0))
+    assert [(one.table_id, one.format, one.version) for one in made.inputs] == [
+        ("id-a", "delta", 0),
+        (None, "delta", 4),
+        (None, "jdbc", None),
+    ]
+
+
+def test_a_plan_that_read_another_version_than_recorded_is_told_apart() -> None:
+    seen = compare([delta("a", 1), delta("b", 2)], [delta("a", 3), delta("b", 2)], "file:///lake/t")
+    assert seen == Observed(seen=True, unrecorded=(delta("a", 3),), unused=(delta("a", 1),))
+
+
+def test_what_a_write_reads_of_its_own_table_and_what_has_no_version_is_no_difference() -> None:
+    executed = [delta("t", 9), Read(location="", format="rdd"), delta("a", 1)]
+    assert compare([delta("a", 1)], executed, "file:///lake/t") == Observed(seen=True)
+
+
+def test_a_write_that_nobody_could_watch_is_not_called_compared() -> None:
+    assert compare([delta("a", 1)], None, None) == Observed(seen=False)
+
+
+def test_what_a_plan_read_beyond_its_record_becomes_an_edge_as_certain_as_a_plan(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    source, output = house.table("source", commits=1), house.table("output", commits=1)
+    rows = pa.table({"id": pa.array([1], pa.int64())})
+    stamp = CommitProperties(custom_metadata={"lakewarden.run_id": RUN})
+    write_deltalake(output, rows, mode="append", commit_properties=stamp)
+    ids = {one.name: one.table_id for one in house.services.store.rows(TABLES).all()}
+    read = Read(location=canonical(source), format="delta", version=0)
+    written = Written(
+        run_id=RUN,
+        record=record(),
+        location=canonical(output),
+        observed=Observed(seen=True, unrecorded=(read,)),
+    )
+    directory = TableDirectory(house.services.store)
+    record_unrecorded(house.services, directory, written)
+    record_unrecorded(house.services, directory, written)
+    (edge,) = house.services.store.rows(LINEAGE).all()
+    assert (edge.output_id, edge.output_version) == (ids["db.output"], 1)
+    assert (edge.input_id, edge.input_version) == (ids["db.source"], 0)
+    assert (edge.confidence, edge.run_id, edge.operation) == (Confidence.PLAN, RUN, "append")
+
+
+@pytest.fixture
+def store() -> FakeSystemStore:
+    store = FakeSystemStore()
+    store.create(
+        [
+            row("db.a", table_id="1", location="file:///lake/a"),
+            row("db.old", table_id="2", location="file:///lake/b", state=TableState.DROPPED),
+            row("db.b", table_id="3", location="file:///lake/b"),
+            row("db.*", table_id="4", location=None, kind=RowKind.SCOPE),
+        ]
+    )
+    return store
+
+
+def test_a_location_belongs_to_the_table_that_lives_there_now(store: FakeSystemStore) -> None:
+    directory = TableDirectory(store)
+    places = [f"file:///lake/{name}" for name in "abc"]
+    assert directory.table_ids(places) == {places[0]: "1", places[1]: "3"}
+    moved = row("db.a", table_id="1", location=places[2])
+    store.edit(TABLES, lambda _: [moved], because="test")
+    assert directory.table_ids(places) == {places[1]: "3", places[2]: "1"}
+
+
+def test_a_write_does_not_wait_for_system_tables_that_are_away() -> None:
+    class Away(FakeSystemStore):
+        def rows(self, table: Any, *, version: int | None = None) -> Any:
+            raise UnavailableError("The storage does not answer.")
+
+    assert TableDirectory(Away()).table_ids(["file:///lake/a"]) == {}
+
+
+def test_a_session_may_not_write_system_tables(store: FakeSystemStore) -> None:
+    directory = TableDirectory(store)
+    directory.require_writable("file:///lake/a")
+    with pytest.raises(NotAllowedError):
+        directory.require_writable(store.location(TABLES))
+
+
+def test_a_table_that_is_being_taken_back_waits(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    for number in range(2):
+        lake.append("a", number)
+    lake.begin(lake.step("a", to=0))
+    directory = TableDirectory(lake.store)
+    directory.require_writable(lake.location("b"))
+    with pytest.raises(ConflictError, match="is being taken back by rollback r1"):
+        directory.require_writable(lake.location("a"))
+    lake.go_on()
+    directory.require_writable(lake.location("a"))

@@ -1,0 +1,80 @@
+"""Column ids outlive what happens to columns."""
+
+from datetime import UTC, datetime
+
+from lakewarden.catalog.formats.port import Capabilities, Observation
+from lakewarden.catalog.model.rows import Change, Column, SchemaRow, TableFormat
+from lakewarden.catalog.observation.schemas import next_schema
+
+CAN = Capabilities(restore=True, vacuum=True, compact=True, file_statistics=True)
+
+
+def column(path: str, type_: str = "long", *, id: int = 0, nullable: bool = True) -> Column:
+    return Column(id=id, path=path, type=type_, nullable=nullable)
+
+
+def seen(version: int, *columns: Column, mapping: str | None = None) -> Observation:
+    return Observation(
+        format=TableFormat.DELTA,
+        location="file:///t",
+        version=version,
+        committed_at=datetime(2026, 1, 1, tzinfo=UTC),
+        format_id="u",
+        schema=columns,
+        properties={"delta.columnMapping.mode": mapping} if mapping else {},
+        capabilities=CAN,
+    )
+
+
+def recorded(*observations: Observation) -> list[SchemaRow]:
+    history: list[SchemaRow] = []
+    for one in observations:
+        row = next_schema("t", one, history)
+        if row is not None:
+            history.append(row)
+    return history
+
+
+def ids(row: SchemaRow) -> dict[str, int]:
+    return {one.path: one.id for one in row.columns}
+
+
+def test_the_first_version_gets_ids_and_no_changes() -> None:
+    (first,) = recorded(seen(0, column("a"), column("b")))
+    assert (ids(first), first.changes, first.schema_id) == ({"a": 1, "b": 2}, (), 0)
+
+
+def test_an_equal_schema_is_not_recorded_again() -> None:
+    assert len(recorded(seen(0, column("a")), seen(5, column("a")))) == 1
+
+
+def test_an_id_is_never_used_twice_even_after_a_drop() -> None:
+    history = recorded(
+        seen(0, column("a"), column("b")), seen(1, column("a")), seen(2, column("a"), column("c"))
+    )
+    assert ids(history[-1]) == {"a": 1, "c": 3}
+    assert [one.change for row in history for one in row.changes] == [Change.DROP, Change.ADD]
+
+
+def test_with_column_mapping_a_rename_is_a_rename() -> None:
+    history = recorded(
+        seen(0, column("a", id=7), column("b", id=9), mapping="name"),
+        seen(1, column("z", id=7), column("b", id=9), mapping="name"),
+    )
+    (change,) = history[-1].changes
+    assert (change.column_id, change.change, change.before, change.after) == (7, Change.RENAME, "a", "z")
+
+
+def test_moves_types_and_nullability_are_told_apart() -> None:
+    history = recorded(
+        seen(0, column("a"), column("b"), column("c", nullable=False)),
+        seen(1, column("b", "string"), column("a"), column("c")),
+    )
+    changes = {(one.column_id, one.change) for one in history[-1].changes}
+    assert changes == {
+        (1, Change.MOVE),
+        (2, Change.MOVE),
+        (2, Change.TYPE),
+        (3, Change.NULLABILITY),
+    }
+    assert history[-1].schema_id == 1

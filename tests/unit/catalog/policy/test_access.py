@@ -1,0 +1,56 @@
+"""Roles: viewer, owner, admin."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from lakewarden.catalog.errors import NotAllowedError
+from lakewarden.catalog.model.rows import Source, TableRow
+from lakewarden.catalog.policy.access import Actor, Deed, require
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+ROW = TableRow(
+    row=7,
+    table_id="t",
+    name="db.t",
+    owner="ana",
+    source=Source.CONVERT,
+    registered_at=NOW,
+    registered_by="ana",
+    updated_at=NOW,
+    updated_by="ana",
+)
+ANA, BO = (Actor(name=name, admin=False, origin="cli") for name in ("ana", "bo"))
+ADMIN = Actor(name="root", admin=True, origin="cli")
+
+
+@pytest.mark.parametrize("deed", list(Deed))
+def test_an_admin_may_do_everything(deed: Deed) -> None:
+    require(ADMIN, deed, ROW)
+    require(ADMIN, deed, None)
+    assert ADMIN.admin
+
+
+@pytest.mark.parametrize("deed", [Deed.POLICY, Deed.DROP, Deed.PAUSE, Deed.RENAME, Deed.OWNER, Deed.RUN])
+def test_an_owner_governs_own_tables_and_nobody_elses(deed: Deed) -> None:
+    require(ANA, deed, ROW)
+    with pytest.raises(NotAllowedError, match=r"bo may not .* db\.t \(owner: ana\)"):
+        require(BO, deed, ROW)
+
+
+@pytest.mark.parametrize("deed", [Deed.HOLD, Deed.SYSTEM])
+def test_holds_and_system_tables_are_for_admins(deed: Deed) -> None:
+    with pytest.raises(NotAllowedError, match="may not"):
+        require(ANA, deed, ROW)
+
+
+def test_anyone_registers_for_themselves_but_not_for_others() -> None:
+    require(BO, Deed.REGISTER, replace(ROW, owner="bo"))
+    with pytest.raises(NotAllowedError, match="may not register"):
+        require(BO, Deed.REGISTER, ROW)
+
+
+def test_a_scope_without_owner_is_for_admins() -> None:
+    with pytest.raises(NotAllowedError, match="may not pause"):
+        require(ANA, Deed.PAUSE, replace(ROW, owner=None, name="*"))

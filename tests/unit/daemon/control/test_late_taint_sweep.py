@@ -1,0 +1,201 @@
+"""Sweeps that meet late taint: the finding, the message, and what takes it away again."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from lakewarden.catalog.formats.port import Commit
+from lakewarden.catalog.model.lineage_record import LineageInput, LineageRecord, Operation, RecordVerdict
+from lakewarden.catalog.model.rows import (
+    Finding,
+    Mark,
+    MarkVerdict,
+    RollbackRow,
+    RollbackState,
+    RollbackStep,
+    TableRow,
+)
+from lakewarden.catalog.system.port import ROLLBACKS, TABLES
+from lakewarden.daemon.telemetry.webhook import EventKind
+from support.builders.daemons import World
+
+
+class Late:
+    """A source of which versions 3 to 5 are taken back, and a table whose jobs may have read them."""
+
+    def __init__(self) -> None:
+        self.world = World()
+        self.source, self.derived = self.world.add("db.source", version=6), self.world.add("db.derived")
+        self.commit()
+        self.world.sweep()
+
+    def commit(self, read: int | None = None, **changes: object) -> None:
+        """A job writes the derived table from a version of the source."""
+        place = self.derived.location or ""
+        commits = self.world.reader.history.setdefault(place, [])
+        inputs = () if read is None else (self._input(read),)
+        record = LineageRecord(run_id="r", operation=Operation.APPEND, user="ana", inputs=inputs)
+        commit = Commit(
+            version=len(commits),
+            committed_at=self.world.clock.now(),
+            operation="WRITE",
+            parameters={"mode": "Append"},
+            data_change=True,
+            added_files=1,
+            lineage=record,
+            lineage_verdict=RecordVerdict.COMPLETE,
+            format_id=f"uuid-{place}",
+        )
+        commits.append(replace(commit, **changes))  # type: ignore[arg-type]  # tests name real fields
+        if len(commits) > 1:
+            self.world.write(self.derived)
+
+    def _input(self, version: int) -> LineageInput:
+        return LineageInput(
+            table_id=self.source.table_id,
+            location=self.source.location or "",
+            format="delta",
+            version=version,
+        )
+
+    def roll_back(self, state: RollbackState = RollbackState.DONE) -> None:
+        """The journal says that the source was taken back to version 2, or that this was undone."""
+        head = RollbackRow(
+            rollback_id="r1",
+            plan_hash="h",
+            step=0,
+            table_id=self.source.table_id,
+            from_version=5,
+            to_version=2,
+            state=state,
+            recorded_at=self.world.clock.now(),
+            kind=RollbackStep.PLAN,
+            name="db.source",
+            location=self.source.location,
+        )
+        step = replace(head, step=1, kind=RollbackStep.RESTORE)
+        self.world.store.edit(ROLLBACKS, lambda _: [head, step], because="test")
+
+    def restore_source(self, version: int, target: int) -> None:
+        """Somebody restores the source by hand."""
+        place = self.source.location or ""
+        commit = Commit(
+            version=version,
+            committed_at=self.world.clock.now(),
+            operation="RESTORE",
+            parameters={"version": str(target)},
+            data_change=True,
+            format_id=f"uuid-{place}",
+        )
+        self.world.reader.history.setdefault(place, []).append(commit)
+        self.world.write(self.source)
+
+    def finding(self) -> Finding | None:
+        found = [one for one in self.world.health("db.derived").findings if one.check == "reads_undone"]
+        assert len(found) < 2
+        return found[0] if found else None
+
+    def told(self) -> list[str]:
+        return [one.message for one in self.world.told.events if one.kind is EventKind.READS_UNDONE]
+
+
+@pytest.fixture
+def late() -> Late:
+    return Late()
+
+
+def test_a_slow_job_that_had_read_before_the_rollback_is_flagged_once_told_and_named(late: Late) -> None:
+    late.roll_back()
+    late.world.sweep()
+    assert late.finding() is None
+    late.commit(read=4)
+    late.world.sweep()
+    finding = late.finding()
+    assert finding is not None
+    assert finding.message == "Version 1 was made from version 4 of db.source, which rollback r1 took back."
+    late.commit(read=5)
+    late.commit(read=6)
+    late.world.sweep()
+    again = late.finding()
+    assert again is not None and again.message.endswith("took back, and 1 later version likewise.")
+    assert again.since == finding.since
+    assert len(late.told()) == 2 and late.told()[0] == f"db.derived: {finding.message}"
+    assert late.world.row("db.derived").state == "active"
+    before = len(late.world.store.commits)
+    late.world.restart()
+    late.world.sweep()
+    late.world.sweep()
+    assert late.world.store.commits[before:] == []
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_table_that_was_left_as_it_is_is_flagged_although_it_does_not_move(
+    late: Late, restarted: bool
+) -> None:
+    late.commit(read=4)
+    late.world.sweep()
+    assert late.finding() is None
+    late.roll_back()
+    late.world.sweep()
+    assert late.finding() is not None
+    if restarted:
+        late.world.restart()
+    late.roll_back(RollbackState.COMPENSATED)
+    late.world.sweep()
+    assert late.finding() is None, "an undo lifts it"
+
+
+def test_it_is_settled_by_the_rollback_of_that_table(late: Late) -> None:
+    late.roll_back()
+    late.commit(read=4)
+    late.world.sweep()
+    assert late.finding() is not None
+    late.commit(operation="RESTORE", parameters={"version": "0"}, lineage=None)
+    late.world.sweep()
+    assert late.finding() is None
+
+
+def test_it_is_settled_by_the_owner_who_says_that_it_is_clean(late: Late) -> None:
+    late.roll_back()
+    late.commit(read=4)
+    late.world.sweep()
+    assert late.finding() is not None
+
+    def marked(row: TableRow) -> TableRow:
+        at = late.world.clock.now() + timedelta(seconds=1)
+        mark = Mark(version=1, verdict=MarkVerdict.CLEAN, by="ana", at=at)
+        return replace(row, marks=(mark,), updated_at=at)
+
+    late.world.store.edit(TABLES, lambda _: [marked(late.world.row("db.derived"))], because="test")
+    late.world.sweep()
+    assert late.finding() is None
+
+
+def test_what_a_plain_restore_took_back_is_known_too_until_it_is_brought_back(late: Late) -> None:
+    late.commit(read=4)
+    late.world.sweep()
+    late.restore_source(version=7, target=2)
+    late.world.sweep()
+    late.world.sweep()
+    finding = late.finding()
+    assert finding is not None
+    assert finding.message == (
+        "Version 1 was made from version 4 of db.source, which the RESTORE in version 7 took back."
+    )
+    late.world.restart()
+    before = len(late.world.store.commits)
+    late.world.sweep()
+    assert late.world.store.commits[before:] == []
+    late.restore_source(version=8, target=6)
+    late.world.sweep()
+    late.world.sweep()
+    assert late.finding() is None
+
+
+def test_a_late_commit_that_is_seen_together_with_the_restore_is_found_as_well(late: Late) -> None:
+    late.restore_source(version=7, target=2)
+    late.commit(read=4)
+    late.world.sweep()
+    late.world.sweep()
+    assert late.finding() is not None

@@ -1,0 +1,132 @@
+"""Settings: where each value comes from, and what is refused."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from lakewarden.catalog.errors import UsageError
+from lakewarden.daemon.settings.keys import KNOBS, parse_knob
+from lakewarden.daemon.settings.settings import Settings, load_settings
+
+
+def load(home: Path, text: str = "", *, env: dict[str, str] | None = None, **flags: str) -> Settings:
+    if text:
+        (home / "lakewarden.toml").write_text(text)
+    dotted = {key.replace("__", "."): value for key, value in flags.items()}
+    return load_settings(home=home, environment=env or {}, flags=dotted)
+
+
+def shown(settings: Settings, key: str) -> tuple[str, str]:
+    return next((one.value, one.origin) for one in settings.explain() if one.key == key)
+
+
+def test_defaults_are_complete_and_follow_home(tmp_path: Path) -> None:
+    settings = load(tmp_path)
+    assert settings.home == tmp_path
+    assert settings.system_location == f"file://{tmp_path}/system"
+    assert settings.database_url == f"sqlite:///{tmp_path}/state.db"
+    assert settings.metastore_uri is None and settings.discovery_roots == ()
+    assert settings.sweep_interval == timedelta(seconds=30)
+    assert settings.admins == ()
+    assert {one.origin for one in settings.explain()} == {"default", "flag"}
+
+
+def test_flags_win_over_environment_over_file_over_defaults(tmp_path: Path) -> None:
+    text = '[sweep]\ninterval = "10 s"\n[lease]\nttl = "9 s"\n[workers]\ncount = 3\n'
+    env = {"LAKEWARDEN_LEASE_TTL": "8 s", "LAKEWARDEN_WORKERS_COUNT": "4"}
+    settings = load(tmp_path, text, env=env, workers__count="5")
+    assert shown(settings, "sweep.interval") == ("10 seconds", "file")
+    assert shown(settings, "lease.ttl") == ("8 seconds", "environment")
+    assert shown(settings, "workers.count") == ("5", "flag")
+    assert shown(settings, "run.lease") == ("1 minute", "default")
+
+
+def test_lists_spark_conf_and_switches_are_read_from_toml(tmp_path: Path) -> None:
+    text = 'admins = ["ana", "bo"]\n[discovery]\nadopt = false\n[spark.conf]\n"spark.sql.shuffle.partitions" = 4\n'
+    settings = load(tmp_path, text)
+    assert settings.admins == ("ana", "bo") and settings.discovery_adopt is False
+    assert settings.spark_conf == (("spark.sql.shuffle.partitions", "4"),)
+    assert shown(settings, "spark.conf.spark.sql.shuffle.partitions") == ("4", "file")
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("sweep.interval", "often"),
+        ("sweep.interval", "-5 s"),
+        ("sweep.interval", "0 s"),
+        ("workers.count", "0"),
+        ("http.port", "70000"),
+        ("log.level", "loud"),
+        ("discovery.adopt", "perhaps"),
+        ("spark.driver_memory", "much"),
+    ],
+)
+def test_nonsense_is_refused_with_an_example(tmp_path: Path, key: str, text: str) -> None:
+    with pytest.raises(UsageError, match=key) as caught:
+        load_settings(home=tmp_path, environment={}, flags={key: text})
+    assert caught.value.hint.startswith("Write ")
+
+
+def test_an_unknown_key_is_refused_with_the_nearest_one(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"sweep\.intervall") as caught:
+        load(tmp_path, '[sweep]\nintervall = "3 s"\n')
+    assert caught.value.hint == "Did you mean sweep.interval?"
+
+
+def test_a_named_file_that_is_missing_or_broken_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no settings file"):
+        load(tmp_path, env={"LAKEWARDEN_CONFIG": str(tmp_path / "none.toml")})
+    with pytest.raises(UsageError, match="not valid TOML"):
+        load(tmp_path, "[sweep\n")
+
+
+def test_a_heartbeat_must_fit_into_its_lease(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="half of run.lease"):
+        load(tmp_path, run__heartbeat="50 s")
+
+
+def test_storage_options_go_by_the_longest_prefix_and_hide_their_values(tmp_path: Path) -> None:
+    text = (
+        '[[storage]]\nprefix = "s3://lake"\n[storage.options]\nAWS_REGION = "eu"\n'
+        '[[storage]]\nprefix = "s3a://lake/vault/"\n'
+        '[storage.options]\nAWS_SECRET_ACCESS_KEY = "env:VAULT_KEY"\n'
+    )
+    settings = load(tmp_path, text, env={"VAULT_KEY": "hunter2"})
+    assert settings.storage_for("s3://lake/t").as_dict() == {"AWS_REGION": "eu"}
+    assert settings.storage_for("s3a://lake/vault/t").as_dict() == {"AWS_SECRET_ACCESS_KEY": "hunter2"}
+    assert settings.storage_for("s3://lakeside/t").as_dict() == {}
+    assert "hunter2" not in repr(settings) and "hunter2" not in str(settings.explain())
+
+
+def test_a_secret_in_the_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is a secret"):
+        load(tmp_path, '[[storage]]\nprefix = "s3://x"\n[storage.options]\nAWS_SECRET_ACCESS_KEY = "abc"\n')
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        (
+            "database.url",
+            "postgresql+psycopg://ana:pw@db:5432/lw?sslkey=x",
+            "postgresql+psycopg://***@db:5432/lw",
+        ),
+        ("webhook.url", "https://hooks.example/T0/SECRET", "https://hooks.example"),
+    ],
+)
+def test_secrets_are_not_shown(tmp_path: Path, key: str, value: str, expected: str) -> None:
+    assert shown(load_settings(home=tmp_path, environment={}, flags={key: value}), key) == (expected, "flag")
+
+
+def test_every_default_parses_and_every_knob_says_why() -> None:
+    for knob in KNOBS:
+        filled = knob.default.replace("{home}", "/h").replace("{user}", "u")
+        assert knob.doc.endswith(".") and (parse_knob(knob, filled) is not None or knob.default == "")
+
+
+def test_a_home_that_the_environment_names_is_not_called_a_flag(tmp_path: Path) -> None:
+    environment = {"LAKEWARDEN_HOME": f"{tmp_path}/"}
+    assert load_settings(home=tmp_path, environment=environment).origins["home"] == "environment"
+    assert load_settings(home=tmp_path / "other", environment=environment).origins["home"] == "flag"

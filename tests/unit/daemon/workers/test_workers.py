@@ -1,0 +1,112 @@
+"""The worker pool with real processes."""
+
+import itertools
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from lakewarden.daemon.workers.pool import Launch, WorkerPool, worker_launcher
+
+SLEEP = "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: sys.exit(0)); print('up', flush=True); time.sleep(60)"
+DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(60)"
+IDLE = "raise SystemExit(0)"
+FAIL = "raise SystemExit(1)"
+
+
+def launcher(code: str) -> tuple[Launch, list[str]]:
+    names: list[str] = []
+
+    def launch(name: str) -> "subprocess.Popen[bytes]":
+        names.append(name)
+        process = subprocess.Popen(
+            [sys.executable, "-c", code], stdout=subprocess.PIPE, start_new_session=True
+        )
+        if "print" in code:
+            assert process.stdout is not None and process.stdout.readline() == b"up\n"
+        return process
+
+    return launch, names
+
+
+def eventually(check: Callable[[], bool]) -> bool:
+    end = time.monotonic() + 10
+    while not check() and time.monotonic() < end:
+        time.sleep(0.02)
+    return check()
+
+
+def test_as_many_as_wanted_run_and_all_end_when_asked() -> None:
+    launch, names = launcher(SLEEP)
+    pool = WorkerPool(launch, count=3, prefix="w")
+    pool.tend(1)
+    pool.tend(2)
+    pool.tend(2)
+    assert (pool.alive, names) == (2, ["w-0", "w-1"])
+    assert pool.drain(timedelta(seconds=10))
+    assert pool.alive == 0
+
+
+def test_one_that_does_not_end_in_time_is_killed() -> None:
+    launch, _ = launcher(DEAF)
+    pool = WorkerPool(launch, count=1, prefix="w")
+    pool.tend(1)
+    assert not pool.drain(timedelta(seconds=0.2))
+    assert pool.alive == 0
+
+
+def test_one_that_lost_its_run_is_killed_even_frozen_and_a_successor_of_its_name_is_not() -> None:
+    launch, _ = launcher(DEAF)
+    pool = WorkerPool(launch, count=2, prefix="w")
+    before = datetime.now(UTC)
+    pool.tend(2)
+    assert not pool.silence("w-0", before), "it began after that run did"
+    assert not pool.silence("another", datetime.now(UTC))
+    assert pool.silence("w-0", datetime.now(UTC)) and pool.alive == 1
+    assert not pool.silence("w-0", datetime.now(UTC))
+    pool.drain(timedelta(0))
+
+
+def test_a_failing_worker_is_started_again_with_growing_pauses() -> None:
+    launch, names = launcher(FAIL)
+    now, failures = [0.0], [0]
+
+    def failed() -> None:
+        failures[0] += 1
+
+    pool = WorkerPool(launch, count=1, prefix="w", on_failure=failed, monotonic=lambda: now[0])
+    starts: list[float] = []
+    while len(starts) < 5 and now[0] < 60:
+        before = len(names)
+        pool.tend(1)
+        if len(names) > before:
+            starts.append(now[0])
+            assert eventually(lambda: pool.alive == 0)
+        now[0] += 0.5
+    assert [b - a for a, b in itertools.pairwise(starts)] == [1.5, 2.5, 4.5, 8.5]
+    assert failures[0] == 4
+
+
+def test_a_worker_that_was_idle_is_started_again_at_once() -> None:
+    launch, names = launcher(IDLE)
+    pool = WorkerPool(launch, count=1, prefix="w", monotonic=lambda: 0.0)
+    pool.tend(1)
+    assert eventually(lambda: pool.alive == 0)
+    pool.tend(0)
+    pool.tend(1)
+    assert len(names) == 2
+    assert pool.drain(timedelta(seconds=10))
+
+
+def test_a_worker_gets_its_configuration_on_stdin_and_a_log_file(tmp_path: Path) -> None:
+    launch = worker_launcher(
+        config=lambda name: f'{{"name": "{name}"}}',
+        logs=tmp_path / "logs",
+        environment={"PYTHONPATH": str(tmp_path)},
+        command=(sys.executable, "-c", "import sys; print(sys.stdin.read())"),
+    )
+    process = launch("w-7")
+    assert process.wait(10) == 0
+    assert (tmp_path / "logs" / "w-7.log").read_text() == '{"name": "w-7"}\n'

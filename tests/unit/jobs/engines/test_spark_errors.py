@@ -1,0 +1,99 @@
+"""Spark's exceptions as lakewarden's: what they become, and that nothing of Java gets through."""
+
+from dataclasses import dataclass
+
+import pytest
+from py4j.protocol import Py4JNetworkError
+from pyspark.errors import AnalysisException
+
+from lakewarden.catalog.errors import (
+    ConflictError,
+    ExecutionError,
+    LakewardenError,
+    RefusedError,
+    UnavailableError,
+)
+from lakewarden.jobs.engines.spark.errors import translated
+
+
+@dataclass(frozen=True)
+class Thrown:
+    """A Java throwable as py4j hands it over."""
+
+    name: str
+    message: str = ""
+    cause: "Thrown | None" = None
+
+    def getClass(self) -> "Thrown":
+        return self
+
+    def getName(self) -> str:
+        return self.name
+
+    def getMessage(self) -> str:
+        return self.message
+
+    def getCause(self) -> "Thrown | None":
+        return self.cause
+
+
+def thrown(origin: Thrown) -> AnalysisException:
+    error = AnalysisException(message=origin.message)
+    error._origin = origin  # type: ignore[attr-defined]  # where PySpark keeps the Java exception
+    return error
+
+
+DELTA = "org.apache.spark.sql.delta.DeltaIllegalStateException"
+CASES: dict[str, tuple[Thrown, type[LakewardenError]]] = {
+    "tried once, lost": (Thrown(DELTA, "[DELTA_MAX_COMMIT_RETRIES_EXCEEDED] tried 1 times"), ConflictError),
+    "a concurrent append": (Thrown("io.delta.exceptions.ConcurrentAppendException", "[X] x"), ConflictError),
+    "a lost race as a cause": (
+        Thrown("org.apache.spark.SparkException", "job", Thrown(DELTA, "[DELTA_CONCURRENT_WRITE] x")),
+        ConflictError,
+    ),
+    "no Parquet table": (
+        Thrown("org.apache.spark.sql.delta.DeltaAnalysisException", "[DELTA_CONVERT_NON_PARQUET_TABLE] orc"),
+        RefusedError,
+    ),
+    "a footer that an executor could not read": (
+        Thrown(
+            "org.apache.spark.SparkException",
+            "Job aborted due to stage failure: DeltaIOException: [DELTA_FAILED_READ_FILE_FOOTER] x\n\tat org.apache",
+        ),
+        RefusedError,
+    ),
+    "a metastore that is away": (
+        Thrown(
+            "org.apache.spark.sql.AnalysisException",
+            "x",
+            Thrown("org.apache.thrift.transport.TTransportException", "connection refused"),
+        ),
+        UnavailableError,
+    ),
+    "anything else": (Thrown("java.lang.OutOfMemoryError", "Java heap space"), ExecutionError),
+    "an internal error": (Thrown("org.apache.spark.SparkException", "[INTERNAL_ERROR] odd"), ExecutionError),
+}
+
+
+@pytest.mark.parametrize(("origin", "kind"), CASES.values(), ids=CASES)
+def test_each_exception_has_its_place_in_the_error_tree(origin: Thrown, kind: type[LakewardenError]) -> None:
+    with pytest.raises(LakewardenError) as caught, translated("compact db.t"):
+        raise thrown(origin)
+    assert type(caught.value) is kind
+    sentence = str(caught.value)
+    assert sentence.startswith("Spark could not compact db.t")
+    assert sentence.endswith(".")
+    assert "\n" not in sentence
+    assert "org.apache" not in sentence
+    assert caught.value.hint
+
+
+def test_a_session_that_ended_can_be_tried_again() -> None:
+    with pytest.raises(UnavailableError, match="session has ended") as caught, translated("compact db.t"):
+        raise Py4JNetworkError("Answer from Java side is empty")
+    assert caught.value.retry
+
+
+def test_our_own_errors_pass_as_they_are() -> None:
+    with pytest.raises(RefusedError, match="bucketed"), translated("convert db.t"):
+        raise RefusedError("db.t is bucketed.")

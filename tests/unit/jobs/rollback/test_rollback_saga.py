@@ -1,0 +1,190 @@
+"""A rollback done step by step on real Delta tables: forwards, stopped by others, taken back."""
+
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from lakewarden.catalog.errors import ConflictError, PreconditionError
+from lakewarden.catalog.model.rows import RollbackState as State
+from support.builders.rollbacks import Lake
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    lake = Lake(tmp_path)
+    for name in ("source", "derived"):
+        for number in (1, 2, 3):
+            lake.append(name, number)
+    return lake
+
+
+def test_source_and_derived_table_go_back_and_the_undo_brings_them_again(lake: Lake) -> None:
+    lake.begin(lake.step("source", 1), lake.step("derived", 0, wave=1))
+    done = lake.go_on()
+    assert done.head.state is State.DONE and done.head.undo_until is not None
+    assert lake.contents("source", "derived") == {"source": [1, 2], "derived": [1]}
+    assert [step.new_version for step in done.steps] == [3, 3]
+    undone = lake.undo()
+    assert undone.head.state is State.COMPENSATED
+    assert lake.contents("source", "derived") == {"source": [1, 2, 3], "derived": [1, 2, 3]}
+
+
+def test_going_on_with_what_is_done_changes_nothing(lake: Lake) -> None:
+    lake.begin(lake.step("source", 1))
+    lake.go_on()
+    commits = lake.journal_commits()
+    assert lake.go_on().head.state is State.DONE
+    assert (lake.head("source"), lake.journal_commits()) == (3, commits)
+
+
+def test_the_journal_takes_one_commit_per_wave_and_one_at_the_end(lake: Lake) -> None:
+    lake.append("other", 1)
+    lake.append("other", 2)
+    lake.begin(lake.step("source", 1), lake.step("derived", 0, wave=1), lake.step("other", 0, wave=1))
+    before = lake.journal_commits()
+    lake.go_on()
+    assert lake.journal_commits() - before == 3
+
+
+def test_a_stale_plan_changes_nothing(lake: Lake) -> None:
+    lake.begin(lake.step("source", 1), lake.step("derived", 0, wave=1))
+    lake.append("derived", 4)
+    with pytest.raises(
+        ConflictError, match="The plan is stale: db.derived is at version 3, the plan speaks of 2"
+    ):
+        lake.go_on()
+    assert lake.states()["*"] == [State.COMPENSATED]
+    assert lake.contents("source", "derived") == {"source": [1, 2, 3], "derived": [1, 2, 3, 4]}
+
+
+def test_a_writer_in_the_middle_stops_it_and_loses_nothing(lake: Lake) -> None:
+    lake.begin(lake.step("source", 1), lake.step("derived", 0, wave=1))
+    calls = iter(range(100))
+
+    def write_between_the_waves() -> None:
+        if next(calls) == 3:  # two verifications, then the source's restore
+            lake.append("derived", 4)
+
+    stopped = lake.go_on(still_ours=write_between_the_waves)
+    assert stopped.head.state is State.CONFLICT
+    assert stopped.head.message is not None and "db.derived" in stopped.head.message
+    assert lake.contents("source", "derived") == {"source": [1, 2], "derived": [1, 2, 3, 4]}
+    assert lake.undo().head.state is State.COMPENSATED
+    assert lake.contents("source", "derived") == {"source": [1, 2, 3], "derived": [1, 2, 3, 4]}
+
+
+def test_a_table_that_others_wrote_and_that_holds_nothing_bad_any_more_is_named_at_the_end(
+    lake: Lake,
+) -> None:
+    lake.begin(lake.step("source", 1), lake.step("derived", 0, wave=1))
+    calls = iter(range(100))
+    done = lake.go_on(
+        still_ours=lambda: lake.append("derived", 4) if next(calls) == 3 else None, extend=lambda _: []
+    )
+    assert (done.head.state, done.head.message) == (
+        State.DONE,
+        "db.derived: left as others wrote it meanwhile",
+    )
+    assert lake.contents("source", "derived") == {"source": [1, 2], "derived": [1, 2, 3, 4]}
+
+
+def test_a_late_commit_is_taken_in_and_the_undo_takes_back_all_of_it(lake: Lake) -> None:
+    lake.begin(lake.step("source", 1))
+    rounds = iter([[lake.step("derived", 1)], []])
+    assert lake.go_on(extend=lambda _: next(rounds)).head.state is State.DONE
+    assert lake.contents("source", "derived") == {"source": [1, 2], "derived": [1, 2]}
+    lake.undo()
+    assert lake.contents("source", "derived") == {"source": [1, 2, 3], "derived": [1, 2, 3]}
+
+
+def test_an_undo_leaves_a_table_alone_that_was_written_to_since(lake: Lake) -> None:
+    lake.begin(lake.step("source", 1), lake.step("derived", 0, wave=1))
+    lake.go_on()
+    lake.append("derived", 9)
+    undone = lake.undo()
+    assert undone.head.state is State.CONFLICT
+    assert (
+        undone.head.message is not None
+        and "db.derived was written to after its rollback" in undone.head.message
+    )
+    assert lake.contents("source", "derived") == {"source": [1, 2, 3], "derived": [1, 9]}
+
+
+def test_an_undo_goes_over_our_own_maintenance(lake: Lake) -> None:
+    lake.begin(lake.step("source", 1))
+    lake.go_on()
+    DeltaTable(str(lake.path("source"))).optimize.compact()
+    assert lake.head("source") == 4
+    assert lake.undo().head.state is State.COMPENSATED
+    assert lake.rows("source") == [1, 2, 3]
+
+
+def test_properties_of_ours_survive_the_restore_as_a_step_of_its_own(lake: Lake) -> None:
+    lake.engine.set_properties(
+        lake.location("source"),
+        requires=2,
+        properties=[("delta.deletedFileRetentionDuration", "interval 30 days"), ("lakewarden.note", "x")],
+        run_id="before",
+    )
+    lake.begin(lake.step("source", 1))
+    done = lake.go_on()
+    properties = lake.seen("source").properties
+    assert properties["delta.deletedFileRetentionDuration"] == "interval 30 days"
+    assert properties["lakewarden.note"] == "x"
+    assert [(step.kind, step.new_version) for step in done.steps] == [("restore", 4), ("properties", 5)]
+    assert lake.undo().head.state is State.COMPENSATED
+    assert lake.rows("source") == [1, 2, 3]
+    assert lake.seen("source").properties["lakewarden.note"] == "x"
+
+
+def test_a_replayed_batch_is_not_skipped_after_a_rollback_and_is_skipped_after_its_undo(lake: Lake) -> None:
+    for batch in (0, 1, 2):
+        lake.append("sink", batch, batch=("query-1", batch))
+    lake.begin(lake.step("sink", 0))
+    lake.go_on()
+    assert DeltaTable(str(lake.path("sink"))).transaction_version("query-1") == 0
+    lake.undo()
+    assert DeltaTable(str(lake.path("sink"))).transaction_version("query-1") == 2
+
+
+def test_a_stream_that_had_not_begun_at_the_target_begins_anew(lake: Lake) -> None:
+    lake.append("source", 4, batch=("query-2", 0))
+    lake.begin(lake.step("source", 1))
+    lake.go_on()
+    assert DeltaTable(str(lake.path("source"))).transaction_version("query-2") == -1
+
+
+def test_a_file_that_somebody_vacuumed_is_named_before_anything_is_changed(lake: Lake) -> None:
+    gone = next(iter(lake.reader.files(lake.location("derived"), version=0))).path
+    table = DeltaTable(str(lake.path("derived")))
+    table.delete("id = 1")
+    (lake.path("derived") / gone).unlink()
+    lake.begin(lake.step("source", 1), lake.step("derived", 1, wave=1))
+    with pytest.raises(PreconditionError, match=f"1 file is gone, the first is {gone}"):
+        lake.go_on()
+    assert (lake.states()["*"], lake.head("source")) == ([State.COMPENSATED], 2)
+
+
+def test_an_undo_goes_behind_a_later_rollback_that_was_undone_and_behind_no_other(lake: Lake) -> None:
+    lake.begin(lake.step("source", 1))
+    lake.go_on()
+    lake.begin(lake.step("source", 0), rollback_id="r2")
+    lake.go_on("r2")
+    stopped = lake.undo()
+    assert stopped.head.state is State.CONFLICT and lake.rows("source") == [1]
+    assert "was written to after its rollback (version 4, RESTORE)" in (stopped.head.message or "")
+    assert lake.undo("r2").head.state is State.COMPENSATED
+    assert lake.rows("source") == [1, 2]
+    assert lake.undo().head.state is State.COMPENSATED
+    assert lake.rows("source") == [1, 2, 3]
+
+
+def test_an_undo_goes_on_once_somebody_has_restored_what_the_rollback_left(lake: Lake) -> None:
+    lake.begin(lake.step("source", 1))
+    lake.go_on()
+    lake.append("source", 9)
+    assert lake.undo().head.state is State.CONFLICT
+    DeltaTable(str(lake.path("source"))).restore(3)
+    assert lake.undo().head.state is State.COMPENSATED
+    assert lake.rows("source") == [1, 2, 3]

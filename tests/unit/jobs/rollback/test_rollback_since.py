@@ -1,0 +1,73 @@
+"""What others did after a rollback, and whether an undo would take it away."""
+
+import pytest
+
+from lakewarden.catalog.formats.port import Commit
+from lakewarden.catalog.model.rollbacks import marked_by
+from lakewarden.jobs.rollback.execute.later_commits import Since, since_restore
+from support.histories.fleet_logs import NOW
+
+OURS = ("rollback-r1-1", "rollback-r1-2")
+
+
+def commits(*lines: str) -> list[Commit]:
+    """Versions 4, 5, ...: an operation, what a RESTORE went to, and who made it: `RESTORE 3 by rollback-r2-1`."""
+    return [_commit(version, line) for version, line in enumerate(lines, start=4)]
+
+
+def _commit(version: int, line: str) -> Commit:
+    what, _, run_id = line.partition(" by ")
+    operation, _, target = what.partition(" to ")
+    return Commit(
+        version=version,
+        committed_at=NOW,
+        operation=operation,
+        parameters={"version": target} if target else {},
+        data_change=operation != "OPTIMIZE",
+        run_id=run_id or None,
+    )
+
+
+def since(*lines: str) -> Since:
+    """After a restore that made version 3."""
+    return since_restore(3, commits(*lines), OURS, "rollback-r1-1-undo")
+
+
+@pytest.mark.parametrize(
+    ("lines", "foreign"),
+    [
+        pytest.param([], None, id="nothing"),
+        pytest.param(["OPTIMIZE", "WRITE by rollback-r1-2"], None, id="maintenance and what we added again"),
+        pytest.param(["WRITE", "OPTIMIZE", "MERGE"], 4, id="the first of two writes"),
+        pytest.param(["RESTORE to 1 by rollback-r2-1"], 4, id="another rollback"),
+        pytest.param(
+            ["RESTORE to 1 by rollback-r2-1", "RESTORE to 3 by rollback-r2-1-undo"], None, id="and its undo"
+        ),
+        pytest.param(["OPTIMIZE", "WRITE", "RESTORE to 4"], None, id="a write that somebody took back"),
+        pytest.param(["WRITE", "RESTORE to 4"], 4, id="a RESTORE to the write"),
+        pytest.param(["WRITE", "RESTORE to 2"], 4, id="a RESTORE to before the rollback"),
+        pytest.param(["WRITE", "RESTORE"], 4, id="a RESTORE to nobody knows where"),
+        pytest.param(["WRITE", "RESTORE to 3", "MERGE"], 6, id="and another write"),
+        pytest.param(["WRITE", "WRITE by rollback-r1-2", "RESTORE to 5"], 4, id="what we added on top of it"),
+        pytest.param(["WRITE", "RESTORE to 3", "RESTORE to 5"], None, id="a RESTORE to that RESTORE"),
+    ],
+)
+def test_what_somebody_elses_commit_stands_in_the_way(lines: list[str], foreign: int | None) -> None:
+    found = since(*lines)
+    assert (None if found.foreign is None else found.foreign.version) == foreign
+    assert (found.head, found.undone) == (3 + len(lines), ())
+
+
+def test_once_it_is_undone_nothing_stands_in_the_way_any_more() -> None:
+    undo = "RESTORE to 2 by rollback-r1-1-undo"
+    assert since(undo, "WRITE") == Since(head=5, undone=(4,))
+    over = since("WRITE", undo)
+    assert over.foreign is not None and over.undone == (5,), "by Spark, which does not look at head"
+
+
+@pytest.mark.parametrize(
+    ("run_id", "rollback_id"),
+    [("rollback-r-1-2", "r-1"), ("rollback-65f8-1-undo", "65f8"), ("job-7", None), (None, None)],
+)
+def test_a_mark_names_its_rollback(run_id: str | None, rollback_id: str | None) -> None:
+    assert marked_by(run_id) == rollback_id

@@ -1,0 +1,76 @@
+"""What a listing of a Parquet folder says."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from lakewarden.catalog.storage.file_store import FileEntry
+from lakewarden.jobs.runs.parquet_folder import (
+    data_files,
+    partition_columns,
+    registered_folders,
+    writers_at_work,
+)
+
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def entries(*paths: str) -> list[FileEntry]:
+    return [FileEntry(path=path, size_bytes=1, modified_at=AT, is_dir=path.endswith("/")) for path in paths]
+
+
+def test_hidden_files_and_folders_are_no_data_but_partition_folders_are() -> None:
+    listed = entries(
+        "a.parquet", "000000_0", "_SUCCESS", ".a.parquet.crc", "_temporary/0/b.parquet", "_delta_log/0.json",
+        "_year=2013/c.parquet", "year=2013/", "year=2013/d.parquet", "year=2013/_e.parquet",
+    )  # fmt: skip
+    assert [file.path for file in data_files(listed)] == [
+        "a.parquet",
+        "000000_0",
+        "_year=2013/c.parquet",
+        "year=2013/d.parquet",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("folders", "columns"),
+    [
+        (["year=2013/month=1", "year=2014/month=2"], ("year", "month")),
+        (["year=2013", "year=2013/month=1"], ()),
+        (["2013/01"], ()),
+        ([""], ()),
+    ],
+    ids=["alike", "of different depth", "not named", "none"],
+)
+def test_folder_names_tell_the_partition_columns(folders: list[str], columns: tuple[str, ...]) -> None:
+    assert partition_columns(folders) == columns
+
+
+@pytest.mark.parametrize("table", ["file:/data/t", "file:///data/t/", "/data/t"])
+def test_registered_folders_are_compared_as_they_are_spelled(table: str) -> None:
+    partitions = {
+        "p=a%2Fb": "file:/data/t/p=a%2Fb",
+        "p=x y": "file:///data/t/p=x y/",
+        "p=renamed": "file:/data/t/elsewhere",
+        "p=away": "hdfs://host/data/t/p=away",
+        "p=beside": "file:/data/t2/p=beside",
+    }
+    assert registered_folders(partitions, table) == {
+        "p=a%2Fb": "p=a%2Fb",
+        "p=x y": "p=x y",
+        "p=renamed": "elsewhere",
+        "p=away": None,
+        "p=beside": None,
+    }
+
+
+def test_folders_of_committers_show_a_writer_at_work() -> None:
+    listed = entries(
+        "_temporary/",
+        "_temporary/0/a.parquet",
+        "p=1/.spark-staging-7/b.parquet",
+        ".hive-staging_x/c",
+        "d.parquet",
+    )
+    assert writers_at_work(listed) == (".hive-staging_x", "_temporary", "p=1/.spark-staging-7")
+    assert writers_at_work(entries("_temporary/", "a.parquet")) == ()

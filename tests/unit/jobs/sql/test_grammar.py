@@ -1,0 +1,230 @@
+"""Governed SQL: what is read as what, and what is refused how."""
+
+from pathlib import Path
+
+import pytest
+
+from lakewarden.catalog.errors import NotAllowedError, UsageError
+from lakewarden.catalog.model.rows import MarkVerdict, Mode
+from lakewarden.jobs.sql.convert import CONVERT_SYNTAX
+from lakewarden.jobs.sql.mark import MARK_SYNTAX, UNMARK_SYNTAX
+from lakewarden.jobs.sql.parser import parse
+from lakewarden.jobs.sql.rollback import ROLLBACK_SYNTAX
+from lakewarden.jobs.sql.statements import (
+    ConvertToDelta,
+    MarkTable,
+    Query,
+    RollbackTable,
+    SetRows,
+    Unmanaged,
+)
+
+BAD, CLEAN = MarkVerdict.BAD, MarkVerdict.CLEAN
+PAGE = Path(__file__).parents[4] / "docs" / "sql.md"
+
+
+@pytest.mark.parametrize(
+    ("text", "statement"),
+    [
+        ("CONVERT TO DELTA db.t", ConvertToDelta(where="db.t")),
+        ("convert to delta db.t;", ConvertToDelta(where="db.t")),
+        ("CONVERT TO DELTA `my db`.`t x`", ConvertToDelta(where="my db.t x")),
+        ("CONVERT TO DELTA parquet.`/data/a b`", ConvertToDelta(where="/data/a b")),
+        ("CONVERT TO DELTA '/data/a'", ConvertToDelta(where="/data/a")),
+        ("CONVERT TO DELTA hdfs://lake:8020/day=1/a-b", ConvertToDelta(where="hdfs://lake:8020/day=1/a-b")),
+        ("CONVERT TO DELTA db . t OWNER ana", ConvertToDelta(where="db.t", owner="ana")),
+        (
+            (
+                "CONVERT TO DELTA db.t PARTITIONED BY (year INT, price DECIMAL(10, 2)) NO STATISTICS"
+                " VACUUM RETAIN 30 DAYS OWNER ana"
+            ),
+            ConvertToDelta(
+                where="db.t",
+                partitioned_by=(("year", "INT"), ("price", "DECIMAL(10,2)")),
+                statistics=False,
+                retain_seconds=30 * 86_400,
+                owner="ana",
+            ),
+        ),
+        (
+            "CONVERT TO DELTA db.t OWNER 'team a' VACUUM RETAIN 36 HOURS",
+            ConvertToDelta(where="db.t", retain_seconds=36 * 3600, owner="team a"),
+        ),
+        ("SELECT * FROM lakewarden.tables", Query(sql="SELECT * FROM lakewarden.tables")),
+        ("SELECT * FROM db.flights", Unmanaged(sql="SELECT * FROM db.flights")),
+        ("OPTIMIZE db.t", Unmanaged(sql="OPTIMIZE db.t")),
+        (
+            (
+                "UPDATE lakewarden.tables SET policy.vacuum.retention = '30 days', policy.mode = 'manage', owner = 'bo'"
+                " WHERE name = 'db.t'"
+            ),
+            SetRows(
+                policy=(("vacuum.retention", 30 * 86_400), ("mode", Mode.MANAGE)),
+                owner="bo",
+                condition="name = 'db.t'",
+            ),
+        ),
+        (
+            "UPDATE lakewarden.tables SET policy.vacuum.enabled = NULL WHERE owner = 'ana'",
+            SetRows(policy=(("vacuum.enabled", None),), condition="owner = 'ana'"),
+        ),
+    ],
+)
+def test_statements_are_read(text: str, statement: object) -> None:
+    assert parse(text) == statement
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "CONVERT TO DELTA",
+        "CONVERT TO DELTA db.t VACUUM RETAIN 0 DAYS",
+        "CONVERT TO DELTA db.t VACUUM RETAIN 3 WEEKS",
+        "CONVERT TO DELTA db.t PARTITIONED BY (year",
+        "CONVERT TO DELTA db.t PARTITIONED BY (year)",
+        "CONVERT TO DELTA db.t WITH LOVE",
+        "CONVERT TO DELTA db.t NO LOVE",
+        "CONVERT TO DELTA 'db'.'t'",
+        "UPDATE lakewarden.tables SET policy.mode = 'manage'",
+        "UPDATE lakewarden.tables SET policy.mode = 'sometimes' WHERE name = 'db.t'",
+        "UPDATE lakewarden.tables SET policy.vacuum.retention = 1 + 1 WHERE name = 'db.t'",
+        "SELECT FROM WHERE lakewarden.tables",
+        "SELECT 'unclosed FROM lakewarden.tables",
+    ],
+)
+def test_mistakes_get_a_sentence_and_a_hint(text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse(text)
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "DELETE FROM lakewarden.tables WHERE name = 'db.t'",
+        "INSERT INTO lakewarden.runs SELECT * FROM x",
+        "UPDATE lakewarden.runs SET outcome = 'succeeded' WHERE run_id = 'x'",
+        "UPDATE lakewarden.tables SET location = '/tmp' WHERE name = 'db.t'",
+    ],
+)
+def test_the_record_cannot_be_rewritten_by_sql(text: str) -> None:
+    with pytest.raises(NotAllowedError):
+        parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "statement"),
+    [
+        ("ROLLBACK TABLE db.t TO VERSION 3", RollbackTable(where="db.t", version=3)),
+        ("rollback table db.t to version 3 cascade;", RollbackTable(where="db.t", version=3, cascade=True)),
+        (
+            "ROLLBACK TABLE `db`.`t` TO TIMESTAMP '2026-11-21 08:30:00' CASCADE",
+            RollbackTable(where="db.t", timestamp="2026-11-21 08:30:00", cascade=True),
+        ),
+        (
+            "ROLLBACK TABLE db.t TO VERSION 3 CASCADE REAPPLY",
+            RollbackTable(where="db.t", version=3, cascade=True, reapply=True),
+        ),
+        ("ROLLBACK TABLE db.t TO VERSION 3 reapply", RollbackTable(where="db.t", version=3, reapply=True)),
+        ("ROLLBACK TABLE /lake/a-b TO VERSION 3", RollbackTable(where="/lake/a-b", version=3)),
+        ("ROLLBACK TABLE delta.`/lake/a b` MARKED", RollbackTable(where="/lake/a b", marked=True)),
+        ("ROLLBACK TABLE db.version BAD VERSION 7", RollbackTable(where="db.version", bad=(7,))),
+        (
+            "rollback table db.t bad versions 7, 9 reapply cascade",
+            RollbackTable(where="db.t", bad=(7, 9), cascade=True, reapply=True),
+        ),
+        (
+            "ROLLBACK TABLE db.t BAD VERSION 7 REMOVE FILES",
+            RollbackTable(where="db.t", bad=(7,), remove_files=("db.t",)),
+        ),
+        (
+            "ROLLBACK TABLE db.t MARKED REMOVE FILES FROM db.t,`my db`.u CASCADE",
+            RollbackTable(where="db.t", marked=True, cascade=True, remove_files=("db.t", "my db.u")),
+        ),
+    ],
+)
+def test_rollback_table_is_read(text: str, statement: RollbackTable) -> None:
+    assert parse(text) == statement
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ROLLBACK TABLE db.t",
+        "ROLLBACK TABLE TO VERSION 3",
+        "ROLLBACK TABLE db.t TO VERSION three",
+        "ROLLBACK TABLE db.t TO VERSION 3 CASCADE NOW",
+        "ROLLBACK TABLE db.t TO VERSION 3 CASCADE CASCADE",
+        "ROLLBACK TABLE db.t TO",
+        "ROLLBACK TABLE db.t TO VERSION -1",
+        "ROLLBACK TABLE db.t TO VERSION 3L",
+        "ROLLBACK TABLE db.t TO VERSION 3 BAD VERSION 4",
+        "ROLLBACK TABLE db.t TO TIMESTAMP 2026",
+        "ROLLBACK TABLE db.t BAD 7",
+        "ROLLBACK TABLE db.t BAD VERSIONS 7 9",
+        "ROLLBACK TABLE db.t MARKED REMOVE",
+        "ROLLBACK TABLE db.t MARKED REMOVE FILES FROM",
+        "ROLLBACK TABLE db.t MARKED REMOVE FILES REMOVE FILES",
+        "ROLLBACK TABLE db.t MARKED; DROP TABLE db.t",
+    ],
+)
+def test_a_rollback_that_is_wrong_is_told_the_syntax(text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse(text)
+    assert caught.value.hint == ROLLBACK_SYNTAX
+
+
+def test_rollback_of_a_transaction_is_not_ours() -> None:
+    assert parse("ROLLBACK") == Unmanaged(sql="ROLLBACK")
+
+
+@pytest.mark.parametrize(
+    ("text", "statement"),
+    [
+        ("MARK TABLE db.t VERSION 3 BAD", MarkTable(where="db.t", versions=(3,), verdict=BAD)),
+        (
+            "mark table db.t versions 3, 4,7 clean because 'the \\'load\\' was\\nright'",
+            MarkTable(where="db.t", versions=(3, 4, 7), verdict=CLEAN, note="the 'load' was\nright"),
+        ),
+        (
+            'MARK TABLE `db`.`t` VERSION 0 BAD BECAUSE "half a file";',
+            MarkTable(where="db.t", versions=(0,), verdict=BAD, note="half a file"),
+        ),
+        ("UNMARK TABLE db.t VERSIONS 3, 4", MarkTable(where="db.t", versions=(3, 4), verdict=None)),
+    ],
+)
+def test_marks_are_read(text: str, statement: MarkTable) -> None:
+    assert parse(text) == statement
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "MARK TABLE db.t",
+        "MARK TABLE db.t VERSION",
+        "MARK TABLE db.t VERSION 3",
+        "MARK TABLE db.t VERSION three BAD",
+        "MARK TABLE db.t VERSION 3, BAD",
+        "MARK TABLE db.t VERSION 3 UGLY",
+        "MARK TABLE db.t VERSION 3 BAD CLEAN",
+        "MARK TABLE db.t VERSION 3 BAD BECAUSE",
+        "MARK TABLE db.t VERSION 3 BAD BECAUSE of_it",
+        "MARK TABLE db.t VERSION 3 BAD BECAUSE 'it''s half'",
+    ],
+)
+def test_a_mark_that_is_wrong_is_told_the_syntax(text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse(text)
+    assert caught.value.hint == MARK_SYNTAX
+
+
+def test_unmark_takes_no_verdict() -> None:
+    with pytest.raises(UsageError, match="'BAD' is not expected here") as caught:
+        parse("UNMARK TABLE db.t VERSION 3 BAD")
+    assert caught.value.hint == UNMARK_SYNTAX
+
+
+@pytest.mark.parametrize("syntax", [CONVERT_SYNTAX, ROLLBACK_SYNTAX, MARK_SYNTAX, UNMARK_SYNTAX])
+def test_the_page_about_sql_shows_each_statement_as_errors_do(syntax: str) -> None:
+    assert f"    {syntax}\n" in PAGE.read_text(encoding="utf-8")

@@ -1,0 +1,83 @@
+"""The worker's loop: when it goes on, and when it ends with which code."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from lakewarden.catalog.errors import UnavailableError
+from lakewarden.catalog.state.port import Run
+from lakewarden.jobs.actions.values import SetProperties
+from lakewarden.jobs.worker.loop import WorkLoop
+from support.builders.runs import Bench, delta_table, request_of
+from support.fakes.state import FakeQueue
+
+SOON = timedelta(milliseconds=5)
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+def worker(bench: Bench, *, idle: timedelta = timedelta(milliseconds=50), broken: bool = False) -> WorkLoop:
+    return WorkLoop(bench.runner(), idle=idle, poll=SOON, is_broken=lambda: broken)
+
+
+def enqueue(bench: Bench, folder: Path, count: int) -> None:
+    for number in range(count):
+        location = delta_table(folder / str(number))
+        action = SetProperties(requires=0, properties=(("delta.appendOnly", "false"),))
+        bench.queue.enqueue([request_of(location, action, run_id=f"run-{number}")])
+
+
+def test_it_does_all_there_is_and_ends_when_idle(bench: Bench, tmp_path: Path) -> None:
+    enqueue(bench, tmp_path, 3)
+    assert worker(bench).work() == 0
+    assert len(bench.queue.finished(9)) == 3
+
+
+def test_a_drained_worker_ends_after_the_run_in_hand(bench: Bench, tmp_path: Path) -> None:
+    queue = bench.queue = TellingQueue(bench.clock)
+    enqueue(bench, tmp_path, 3)
+    drained = worker(bench, idle=timedelta(hours=1))
+    queue.on_start = drained.drain
+    assert drained.work() == 0
+    assert len(bench.queue.finished(9)) == 1
+    assert len(bench.queue.unfinished()) == 2
+
+
+def test_a_broken_session_ends_it_with_a_failure(bench: Bench, tmp_path: Path) -> None:
+    enqueue(bench, tmp_path, 2)
+    assert worker(bench, broken=True).work() == 1
+    assert len(bench.queue.finished(9)) == 1
+
+
+def test_a_queue_that_is_away_is_asked_again(bench: Bench, tmp_path: Path) -> None:
+    bench.queue = AwayOnce(bench.clock)
+    enqueue(bench, tmp_path, 1)
+    assert worker(bench).work() == 0
+    assert len(bench.queue.finished(9)) == 1
+
+
+class TellingQueue(FakeQueue):
+    """A queue that tells when a run is started."""
+
+    on_start: Callable[[], None] = staticmethod(lambda: None)
+
+    def start(self, run_id: str, worker: str, lease: timedelta) -> bool:
+        self.on_start()
+        return super().start(run_id, worker, lease)
+
+
+class AwayOnce(FakeQueue):
+    """A queue that does not answer the first claim."""
+
+    away = True
+
+    def claim(self, worker: str, lease: timedelta, **how: object) -> Run | None:
+        if self.away:
+            self.away = False
+            raise UnavailableError("The database is away.")
+        return super().claim(worker, lease)
