@@ -7,7 +7,7 @@ from typing import Final
 from lakewarden.catalog.errors import ConflictError, RefusedError, UnavailableError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.model.pending_purge import MARKER, how_to_stop
-from lakewarden.catalog.purge_mark import Begun
+from lakewarden.catalog.registry.purge_mark import Begun
 from lakewarden.catalog.storage.absence import is_surely_gone
 from lakewarden.catalog.storage.file_store import FileEntry, FileStore, open_store
 from lakewarden.catalog.units import about_bytes, count_of

@@ -28,7 +28,7 @@ def differences(
     blocked = False
     for name in sorted(set(tables) & set(said)):
         one, mine = tables[name], said[name]
-        yield from _versions(name, one, mine, question)
+        yield from _versions(name, one, mine)
         yield from _lost(name, one, mine)
         yield from _reads(name, one, mine)
         waits = _waits(world, question, name, mine) and not cascade
@@ -62,15 +62,14 @@ def blockers(name: str, mine: Answer, agreed: frozenset[str]) -> set[str]:
     return found
 
 
-def _versions(name: str, one: dict[str, Any], mine: Answer, question: Question) -> Iterator[str]:
+def _versions(name: str, one: dict[str, Any], mine: Answer) -> Iterator[str]:
     if one["from"] != mine.head:
         yield f"{name} from: {one['from']}, not {mine.head}"
     if one["to"] != mine.to:
         yield f"{name} to: {one['to']}, not {mine.to}"
-    agreed = {version for version in one["unknown"] if (name, version) in question.lost}
-    if sorted({*one["tainted"], *agreed}) != sorted(mine.tainted):
-        yield f"{name} tainted: {one['tainted']} and agreed {sorted(agreed)}, not {list(mine.tainted)}"
-    if not question.lose_all and sorted({*one["unknown"]} - agreed) != sorted(mine.unknown):
+    if sorted(one["tainted"]) != sorted(mine.tainted):
+        yield f"{name} tainted: {one['tainted']}, not {list(mine.tainted)}"
+    if sorted(one["unknown"]) != sorted(mine.unknown):
         yield f"{name} unknown: {one['unknown']}, not {list(mine.unknown)}"
 
 

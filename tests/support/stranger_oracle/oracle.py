@@ -28,7 +28,8 @@ class Question:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """What a plan says of one table. `to` is None if it was never clean, `head` if it stays."""
+    """What a plan says of one table. `to` is None if it was never clean, `head` if it stays. `tainted` is so by the seeds
+    alone; what was agreed to be lost as unknown, and what comes of that, stays `unknown`."""
 
     head: int
     to: int | None
@@ -48,10 +49,11 @@ class Answer:
 
 def answer(world: World, question: Question) -> dict[str, Answer]:
     """What the plan says, by table. `lose_unknown` may taint more, of which more is unknown, and so on to the end."""
-    seeds = (question.seeds - world.clean) | question.lost
+    sure = _Judge(world, question, question.seeds - world.clean)
+    seeds = sure.seeds | question.lost
     while True:
         judge = _Judge(world, question, seeds)
-        said = judge.answers()
+        said = judge.answers(sure)
         more = {(name, version) for name, one in said.items() for version in one.asked}
         if not question.lose_all or not more:
             return said
@@ -63,26 +65,34 @@ def _commit(world: World, place: Place) -> Commit:
 
 
 class _Judge:
-    """The rules, about one set of seeds."""
+    """The rules, about one set of seeds. What is `kept` counts as clean."""
 
-    def __init__(self, world: World, question: Question, seeds: frozenset[Place]) -> None:
-        self.world, self.question, self.seeds = world, question, seeds
+    def __init__(
+        self,
+        world: World,
+        question: Question,
+        seeds: frozenset[Place],
+        kept: frozenset[Place] = frozenset(),
+    ) -> None:
+        self.world, self.question, self.seeds, self.kept = world, question, seeds, kept
         self.bad = cache(self._bad)
         self.changes = cache(self._changes)
         self.content = cache(self._content)
         self.held = cache(self._held)
         self.columns = cache(self._columns)
 
-    def answers(self) -> dict[str, Answer]:
+    def answers(self, sure: "_Judge") -> dict[str, Answer]:
         named = {self.question.named} if self.question.named is not None else set()
         wide, left = self.doubted(frozenset()), self.doubted(self.question.kept)
-        said = {name: self.about(name, wide, left) for name in sorted(self.world.tables)}
+        said = {name: self.about(name, sure, wide, left) for name in sorted(self.world.tables)}
         return {name: one for name, one in said.items() if one.tainted or name in named or one.unknown}
 
     def doubted(self, kept: frozenset[Place]) -> "_Judge":
         """The same if every commit is a seed that may be tainted though nobody knows: the unknown ones of tables that the taint
-        touches and of those that declare to depend on one; what they taint touches further tables, until nothing is added."""
-        wide = self
+        touches and of those that declare to depend on one; what they taint touches further tables, until nothing is added.
+        What somebody agreed to keep is clean, whatever makes it doubtful, unless it is tainted for sure."""
+        kept -= {place for place in kept if self.bad(*place)}
+        wide = _Judge(self.world, self.question, self.seeds, kept)
         while True:
             touched = {name for name in self.world.tables if wide.tainted(name)}
             touched |= {name for name, on in self.world.depends.items() if touched & set(on)}
@@ -90,23 +100,23 @@ class _Judge:
             more = {one for one in unknown - kept if self.nobody_knows(*one)} - wide.seeds
             if not more:
                 return wide
-            wide = _Judge(self.world, self.question, wide.seeds | more)
+            wide = _Judge(self.world, self.question, wide.seeds | more, kept)
 
-    def about(self, name: str, wide: "_Judge", left: "_Judge") -> Answer:
+    def about(self, name: str, sure: "_Judge", wide: "_Judge", left: "_Judge") -> Answer:
         head = len(self.world.tables[name]) - 1
         to = self.target(name, head)
         gone = self.held(name, head) - (self.held(name, to) if to is not None else self.held(name, head))
         lost = [one for one in sorted(gone) if not self.bad(name, one) and self.at(name, one).moved]
         kept = self.held(name, head) | (self.held(name, to) if to is not None else frozenset())
-        unknown = [one for one in sorted(kept) if wide.bad(name, one) and not self.bad(name, one)]
-        asked = [one for one in unknown if left.bad(name, one)]
+        unknown = [one for one in sorted(kept) if wide.bad(name, one) and not sure.bad(name, one)]
+        asked = [one for one in unknown if left.bad(name, one) and not self.bad(name, one)]
         columns = self.columns(name, head) - (
             self.columns(name, to) if to is not None else self.columns(name, head)
         )
         return Answer(
             head=head,
             to=to,
-            tainted=tuple(self.tainted(name)),
+            tainted=tuple(sure.tainted(name)),
             unknown=tuple(unknown),
             asked=tuple(asked),
             clean_lost=tuple(one for one in lost if one not in unknown),
@@ -114,8 +124,12 @@ class _Judge:
             columns_lost=()
             if name == self.question.named and to == self.question.to
             else tuple(sorted(columns)),
-            reapplied=tuple(one for one in lost if to is not None and self.comes_again(name, one, to, head)),
-            sources=tuple((one, self.sources(name, one)) for one in self.tainted(name)),
+            reapplied=tuple(
+                one
+                for one in lost
+                if to is not None and one not in asked and self.comes_again(name, one, to, head)
+            ),
+            sources=tuple((one, sure.sources(name, one)) for one in sure.tainted(name)),
         )
 
     def at(self, name: str, version: int) -> Commit:
@@ -156,7 +170,7 @@ class _Judge:
         return tuple((read.table, one) for one in changes if self.changes(read.table, one))
 
     def sources(self, name: str, version: int) -> tuple[Place, ...]:
-        if (name, version) in self.world.clean:
+        if (name, version) in self.world.clean | self.kept:
             return ()
         found = {place for read in self.at(name, version).reads for place in self.tainting(read)}
         if self.at(name, version).own and self.content(name, version - 1):
@@ -204,7 +218,12 @@ class _Judge:
         commit = self.at(name, version)
         blind = commit.kind is Kind.APPEND
         whole = commit.paths <= self.at(name, head).live
-        return blind and whole and self.columns(name, version) == self.columns(name, to)
+        same = self.columns(name, version) == self.columns(name, to)
+        return blind and whole and same and self.made(name, version) == self.made(name, to)
+
+    def made(self, name: str, version: int) -> int:
+        """The version that made the table of this version: its CREATE, or the CREATE OR REPLACE before it."""
+        return next((one for one in self.way(name, version) if self.at(name, one).anew), 0)
 
     def known(self, name: str, version: int) -> bool:
         return self.at(name, version).told or (name, version) in self.world.clean
