@@ -1,6 +1,6 @@
-"""Runs every test: the fast ones room by room, each file that needs Spark or a server in a process of its own.
+"""Runs every test: the unit tests room by room, each file of the others in a process of its own.
 
-Two of these run at once, the fast ones first; what they say is printed when they end. A file has its own Spark
+Two of these run at once, the unit tests first; what they say is printed when they end. A file has its own Spark
 session and servers, so that no file's mishap becomes another's. The last line sums up.
 What fails gets one second try on fresh servers and is named for it: a busy machine must not look like a mistake. A file
 whose tests count on one another says so with the marker `together`; it is tried again as a whole.
@@ -17,9 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 TESTS = Path(__file__).parent
-SLOW = "spark or metastore or postgres or hdfs or heavy or crash"
 COUNTED = re.compile(r"(\d+) (passed|failed|skipped|error)")
-MARKED = re.compile(rf"\bmark\.({SLOW.replace(' or ', '|')})\b")
 TOGETHER = "pytest.mark.together"
 NOTHING_COLLECTED = 5
 LONGEST_SECONDS = 1_200.0
@@ -32,6 +30,9 @@ LONGEST = (
     "test_log_care",
     "test_governed_writes",
     "test_engine",
+    "test_rollback_cli",
+    "test_golden",
+    "test_listener",
 )
 """These begin first, so that at the end one core does not wait for the other."""
 PRINTING = threading.Lock()
@@ -40,19 +41,12 @@ PRINTING = threading.Lock()
 def main() -> int:
     """Run all groups; 1 if anything failed."""
     totals: Counter[str] = Counter()
-    rooms = [*sorted(TESTS.glob("unit/[a-z]*/")), TESTS / "contract", TESTS / "integration"]
+    rooms = sorted(TESTS.glob("unit/[a-z]*/"))
     files = sorted([*TESTS.glob("contract/test_*.py"), *TESTS.glob("integration/test_*.py")], key=_turn)
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        fast = [
-            pool.submit(run_twice, totals, f"fast {room.name}", ["-m", f"not ({SLOW})", str(room)])
-            for room in rooms
-        ]
-        slow = [
-            pool.submit(run_twice, totals, path.stem, ["-m", SLOW, str(path)], path)
-            for path in files
-            if MARKED.search(path.read_text(encoding="utf-8"))
-        ]
-        broken = any(one.result() for one in (*fast, *slow))
+        units = [pool.submit(run_twice, totals, f"unit {room.name}", [str(room)]) for room in rooms]
+        others = [pool.submit(run_twice, totals, path.stem, [str(path)], path) for path in files]
+        broken = any(one.result() for one in (*units, *others))
     failed = totals["failed"] + totals["error"]
     print(f"{totals['passed']} passed, {failed} failed, {totals['skipped']} skipped", flush=True)
     return 1 if broken or failed else 0

@@ -5,11 +5,14 @@ import time
 from pathlib import Path
 
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 from lakewarden.catalog.model.rows import Outcome
+from lakewarden.daemon.settings.settings import load_settings
 from support.builders.estate import Estate, made_estate, numbers, rows
 from support.builders.runs import parquet_file
+from support.processes.commands import Cli, caller
+from support.processes.daemon_process import FakeWorkerServices
 
 
 @pytest.fixture
@@ -75,3 +78,29 @@ def test_a_full_vacuum_keeps_a_live_file_that_the_log_names_through_a_link(
     said = vacuumed(estate)
     assert extra.exists(), said
     assert "deleted 1 file" in said and not (place / "left-over.parquet").exists()
+
+
+@pytest.fixture
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Cli:
+    """A home whose workers need no Spark."""
+    monkeypatch.setattr(
+        "lakewarden.daemon.cli.common.open_services",
+        lambda home: FakeWorkerServices(load_settings(home=home)),
+    )
+    made = caller(tmp_path / "home", monkeypatch, capfdbinary)
+    assert made("init").code == 0
+    return made
+
+
+def test_a_conversion_absorbs_no_table_and_brings_no_deleted_rows_back(cli: Cli, tmp_path: Path) -> None:
+    raw = tmp_path / "raw"
+    for number in range(2):
+        parquet_file(raw / f"{number}.parquet")
+    inner = raw / "inner"
+    write_deltalake(str(inner), numbers(0))
+    write_deltalake(str(inner), numbers(10), mode="append")
+    DeltaTable(str(inner)).delete("id < 10")
+    said = cli("tables", "convert", str(raw))
+    assert not (raw / "_delta_log").exists(), f"{len(rows(raw))} rows instead of 20"
+    assert said.code == 5 and "has 1 other table in its folder: inner" in said.err, said
+    assert rows(inner) == list(range(10, 20))

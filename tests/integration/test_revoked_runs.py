@@ -103,8 +103,21 @@ def test_what_was_forbidden_is_not_done_even_if_the_run_stayed_in_the_queue(
     estate.must(*command)
     estate.queue("db.t", action)
     done = finished(estate.work())
-    assert (done.outcome, done.error_class) == (Outcome.FAILED, "RevokedError"), done
     assert files(folder) == before
+    assert (done.outcome, done.error_class) == (Outcome.FAILED, "RevokedError"), done
+
+
+@pytest.mark.parametrize("forbid", [("tables", "hold", "db.*", "--reason", "case 4711"), ("pause", "db.*")])
+def test_a_rename_does_not_lead_out_of_a_hold_or_a_pause(
+    estate: Estate, folder: Path, forbid: tuple[str, ...]
+) -> None:
+    before = files(folder)
+    estate.must(*forbid)
+    estate.must("tables", "rename", "db.t", "free.t")
+    estate.queue("free.t", estate.vacuum("free.t"))
+    done = finished(estate.work())
+    assert files(folder) == before
+    assert (done.outcome, done.error_class) == (Outcome.FAILED, "RevokedError"), done
 
 
 def test_a_longer_promise_of_a_derived_table_counts_too(estate: Estate, folder: Path, tmp_path: Path) -> None:
@@ -114,8 +127,9 @@ def test_a_longer_promise_of_a_derived_table_counts_too(estate: Estate, folder: 
     estate.must("tables", "policy", "set", "db.derived", "rollback.promise=300 days")
     estate.must("lineage", "declare", "db.derived", "--upstream", "db.t", "--on-rollback", "plan")
     estate.queue("db.t", action)
-    assert "has to keep more by now" in (finished(estate.work()).message or "")
+    done = finished(estate.work())
     assert files(folder) == before
+    assert "has to keep more by now" in (done.message or "")
 
 
 def test_a_purge_that_is_undropped_is_taken_back(estate: Estate, folder: Path) -> None:
@@ -123,8 +137,9 @@ def test_a_purge_that_is_undropped_is_taken_back(estate: Estate, folder: Path) -
     action = estate.purge("db.t")
     run_id = estate.queue("db.t", action)
     estate.must("tables", "undrop", "db.t")
-    assert "was undropped" in (estate.result(run_id).message or "")
-    assert estate.work() is None
+    done = estate.work()
+    assert rows(folder) == list(range(30, 40))
+    assert done is None and "was undropped" in (estate.result(run_id).message or "")
     estate.queue("db.t", action)  # one that was left lying
     assert "is active" in (finished(estate.work()).message or "")
     assert rows(folder) == list(range(30, 40))
@@ -142,9 +157,9 @@ def test_a_purge_of_a_table_made_anew_in_its_grace_period_deletes_nothing(
     (folder / "exports" / "precious.csv").write_text("mine")
     estate.queue("db.t", estate.purge("db.t"))
     done = finished(estate.work())
-    assert done.outcome is Outcome.FAILED and "is another table" in (done.message or "")
     assert (folder / "exports" / "precious.csv").read_text() == "mine"
     assert len(rows(folder)) == 10 and len(files(folder)) == version + 1
+    assert done.outcome is Outcome.FAILED and "is another table" in (done.message or "")
 
 
 def test_unknown_files_in_the_folder_are_deleted_only_by_a_consent_that_names_them(
@@ -178,12 +193,12 @@ def test_a_table_that_was_rescued_from_its_purge_is_not_followed_and_a_refusal_c
     folder.rename(rescued)
     before = estate.services.store.rows(TABLES).version
     refused = estate.says("tables", "register", str(rescued))
-    assert refused.code == 4 and "undrop" in refused.err
-    assert estate.row("db.t").location == f"file://{folder}"
-    assert estate.services.store.rows(TABLES).version == before
+    after = estate.services.store.rows(TABLES).version
     estate.queue("db.t", estate.purge("db.t"))
     estate.work()
     assert len(rows(rescued)) == 10
+    assert refused.code == 4 and "undrop" in refused.err
+    assert (estate.row("db.t").location, after) == (f"file://{folder}", before)
 
 
 def test_a_move_is_not_followed_while_the_old_place_does_not_answer(
@@ -194,8 +209,8 @@ def test_a_move_is_not_followed_while_the_old_place_does_not_answer(
     (tmp_path / "lake").rename(tmp_path / "lake, away")
     (tmp_path / "lake").mkdir()  # what a mount point looks like without its disk
     refused = estate.says("tables", "register", str(copy))
-    assert refused.code == 5 and "its disk may be away" in refused.err
     assert estate.row("db.t").location == f"file://{folder}"
+    assert refused.code == 5 and "its disk may be away" in refused.err
     estate.must("tables", "register", str(copy), "--moved")
     assert estate.row("db.t").location == f"file://{copy}"
 
@@ -213,8 +228,9 @@ def test_a_table_replaced_by_a_copy_of_the_same_version_is_another_table(
     older.rename(folder)
     before, estate.reader = files(folder), DeltaReader()  # a worker that has not seen it before
     estate.queue("db.t", action)
-    assert "is another table" in (finished(estate.work()).message or "")
+    done = finished(estate.work())
     assert files(folder) == before
+    assert "is another table" in (done.message or "")
 
 
 def test_a_purge_with_its_disk_away_does_not_count_as_done(
@@ -235,8 +251,9 @@ def test_a_table_with_a_clone_among_the_managed_ones_is_not_purged(
     estate.must("tables", "register", str(clone), "--name", "db.clone")
     dropped(estate, folder)
     estate.queue("db.t", estate.purge("db.t"))
-    assert "db.clone reads files of db.t" in (finished(estate.work()).message or "")
-    assert len(rows(folder)) == 10
+    done = finished(estate.work())
+    assert len(rows(clone)) == 10 == len(rows(folder))
+    assert "db.clone reads files of db.t" in (done.message or "")
 
 
 def test_vacuum_keeps_what_a_registered_shallow_clone_names(
@@ -246,8 +263,9 @@ def test_vacuum_keeps_what_a_registered_shallow_clone_names(
     clone = shallow_clone(folder, tmp_path / "lake" / "clone", version=1)
     estate.must("tables", "register", str(clone), "--name", "db.clone")
     estate.queue("db.t", estate.vacuum("db.t"))
-    assert finished(estate.work()).actual_files == 2
-    assert Path(named.removeprefix("file://")).exists()
+    done = finished(estate.work())
+    assert Path(named.removeprefix("file://")).exists() and rows(clone) == list(range(10, 20))
+    assert done.actual_files == 2
 
 
 def shallow_clone(source: Path, target: Path, version: int | None = None) -> Path:
@@ -295,8 +313,8 @@ def test_a_rollback_that_comes_under_hold_after_it_began_rewinds_nothing(
     estate.must("tables", "hold", "db.t", "--reason", "case 4711")
     estate.queue("db.t", action)
     done = finished(estate.work(rollbacks=rollbacks(estate)))
-    assert done.outcome is Outcome.FAILED and "legal hold" in (done.message or "")
     assert DeltaTable(str(folder)).version() == version
+    assert done.outcome is Outcome.FAILED and "legal hold" in (done.message or "")
     estate.must("tables", "hold", "db.t", "--lift")
     estate.queue("db.t", action)
     assert finished(estate.work(rollbacks=rollbacks(estate))).outcome is Outcome.SUCCEEDED
@@ -319,17 +337,3 @@ def test_a_rollback_of_a_table_replaced_since_it_was_verified_touches_nothing(
     overwritten(folder)
     with pytest.raises(ConflictError, match="made anew or replaced"):
         require_same_head(step, DeltaReader())
-
-
-def test_what_was_queued_for_the_old_place_of_a_moved_table_is_taken_back(
-    estate: Estate, folder: Path
-) -> None:
-    run_id = estate.queue("db.t", estate.vacuum("db.t"))
-    moved = folder.with_name("moved")
-    folder.rename(moved)
-    estate.must("tables", "register", str(moved), "--moved")
-    assert f"has moved to file://{moved}" in (estate.result(run_id).message or "")
-    assert estate.work() is None
-    later = estate.queue("db.t", estate.vacuum("db.t"))
-    estate.must("tables", "register", str(moved))
-    assert estate.services.queue.get(later) in estate.services.queue.unfinished(), "nothing has moved"

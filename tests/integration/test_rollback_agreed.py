@@ -1,0 +1,121 @@
+"""What a plan asks consent for, what a consent covers, and what counts as read: `lakewarden rollback` on real tables."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from lakewarden.catalog.policy.access import Actor
+from lakewarden.daemon.settings.settings import load_settings
+from lakewarden.daemon.usecases.rollbacks.rollback import rollbacks_of_services
+from support.builders.derived import ids, overwrite, reading, write
+from support.processes.commands import Cli, Said, caller
+from support.processes.daemon_process import FakeWorkerServices
+
+
+class Desk:
+    """`db.source` with a bad load as version 1; tables are derived from it as a test needs them."""
+
+    def __init__(self, folder: Path, call: Cli) -> None:
+        self.call, self.folder = call, folder
+        self.source, self.derived = folder / "lake" / "source", folder / "lake" / "derived"
+        assert call("init").code == 0
+        write(self.source, 1)
+
+    def register(self, place: Path) -> str:
+        said = self.call("tables", "register", str(place), "--name", f"db.{place.name}", "-o", "json")
+        assert said.code == 0, said
+        return str(said.json["table_id"])
+
+    def plan(self, *options: str, to: str = "0") -> Said:
+        asked = ("db.source", "--to-version", to, "--cascade", "-o", "json")
+        return self.call("rollback", "plan", *asked, *options)
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Desk:
+    monkeypatch.setattr(
+        "lakewarden.daemon.cli.common.open_services",
+        lambda home: FakeWorkerServices(load_settings(home=home)),
+    )
+    return Desk(tmp_path, caller(tmp_path / "home", monkeypatch, capfdbinary))
+
+
+def planned(said: Said) -> dict[str, Any]:
+    """The tables of a plan by name."""
+    return {one["name"]: one for one in said.json["tables"]}
+
+
+def test_what_is_written_after_a_consent_is_not_covered_by_it(desk: Desk) -> None:
+    reads = {desk.register(desk.source): desk.source}
+    write(desk.derived, 1, reads=reads)
+    write(desk.source, 99)
+    write(desk.derived, 99, reads=reads)
+    desk.register(desk.derived)
+    said = desk.plan("--consent", "collateral")
+    assert said.code == 0 and planned(said)["db.derived"]["collateral"] == [], "there is nothing to lose"
+    services = FakeWorkerServices(load_settings(home=desk.folder / "home"))
+    rollbacks = rollbacks_of_services(services)
+    rollbacks.begin(said.json["hash"], actor=Actor(name="ana", admin=True, origin="test"))
+    write(desk.derived, 5)
+    resumed = desk.call("rollback", "resume", said.json["hash"])
+    assert 5 in ids(desk.derived), "nobody agreed to lose it"
+    assert resumed.code != 0 and "--consent collateral=db.derived@2" in resumed.err, resumed
+
+
+def test_an_unknown_commit_that_may_be_lost_is_not_asked_about_as_a_clean_one(desk: Desk) -> None:
+    desk.register(desk.source)
+    write(desk.source, 99)
+    write_deltalake(str(desk.source), pa.table({"id": pa.array([7], pa.int64())}), mode="append")
+    asked = ("rollback", "plan", "db.source", "--bad", "1", "--consent", "lose_unknown", "-o", "json")
+    said = desk.call(*asked)
+    assert (said.code, planned(said)["db.source"]["collateral"]) == (0, [])
+
+
+def test_a_restore_in_the_range_that_is_to_be_undone_needs_no_consent(desk: Desk) -> None:
+    desk.register(desk.source)
+    write(desk.source, 99)
+    DeltaTable(str(desk.source)).restore(0)
+    write(desk.source, 98)
+    said = desk.plan()
+    assert (said.code, planned(said)["db.source"]["collateral"]) == (0, [])
+
+
+def test_an_overwrite_by_no_rows_has_read_what_it_read(desk: Desk) -> None:
+    reads = {desk.register(desk.source): desk.source}
+    overwrite(desk.derived)
+    write(desk.source, 99)
+    overwrite(desk.derived, reads=reads)
+    desk.register(desk.derived)
+    said = desk.plan()
+    assert said.code == 0 and planned(said).get("db.derived", {}).get("tainted") == [1], said.out
+
+
+def test_what_was_read_before_it_was_registered_is_known(desk: Desk) -> None:
+    write(desk.derived, 1)
+    write(desk.source, 99)
+    record = reading({"nobody": desk.source})
+    by_place = replace(record, inputs=tuple(replace(one, table_id=None) for one in record.inputs))
+    write(desk.derived, 99, said=by_place)
+    desk.register(desk.source)
+    desk.register(desk.derived)
+    said = desk.plan()
+    assert said.code == 0, said.json["why_not"]
+    assert (planned(said)["db.derived"]["tainted"], planned(said)["db.derived"]["unknown"]) == ([1], [])
+
+
+def test_a_table_that_is_left_tainted_is_not_called_clean(desk: Desk) -> None:
+    reads = {desk.register(desk.source): desk.source}
+    write(desk.derived, 1)
+    before = DeltaTable(str(desk.derived)).file_uris()
+    write(desk.source, 99)
+    overwrite(desk.derived, 99, reads=reads)
+    desk.register(desk.derived)
+    for gone in before:
+        Path(gone.removeprefix("file://")).unlink()
+    asked = ("db.source", "--to-version", "0", "--cascade", "--consent", "skip_unreachable")
+    said = desk.call("rollback", "plan", *asked)
+    assert "its head is clean" not in said.out and "its head is tainted and stays so" in said.out, said
