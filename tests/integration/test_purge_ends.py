@@ -17,6 +17,7 @@ from lakewarden.catalog.system.port import RUNS
 from lakewarden.daemon.control.run_recorder import DAEMON, run_row
 from lakewarden.jobs.runs.properties_ledger import StoredLedger
 from support.builders.estate import Estate, made_estate, numbers, rows
+from support.crashes.crashes import points_of
 
 
 class Killed(BaseException):
@@ -91,7 +92,14 @@ def made_anew(folder: Path, versions: int = 1) -> None:
         write_deltalake(str(folder), pa.table({"other": [number]}), mode="append")
 
 
-@pytest.mark.parametrize("point", ["purge.log_deleted", "purge.unmarked", "purge.deleted"])
+@pytest.mark.parametrize(
+    "point",
+    [
+        "purge.log_deleted",
+        *points_of("test_killed_at_its_very_end_in_an_otherwise_empty_folder_it_ends"),
+        "purge.deleted",
+    ],
+)
 def test_killed_at_its_very_end_in_an_otherwise_empty_folder_it_ends(
     estate: Estate, folder: Path, killed_at: Kill, point: str
 ) -> None:

@@ -113,6 +113,7 @@ DEEDS = {
             "purge.batch",
             "purge.data_deleted",
             "purge.log_batch",
+            "purge.log_deleted",
             "purge.deleted",
             "run.executed",
         ),

@@ -7,6 +7,8 @@ __all__ = ["RUNS"]
 _DAEMON = "test_daemon_crash.py::test_killed_at_every_point_the_next_daemon_finishes_the_work"
 _STREAMS = "test_stream_crash.py::test_killed_between_rows_and_notes_the_next_cycle_adds_nothing"
 _WORKER = "test_worker_crash.py::test_killed_at_every_point_each_run_is_done_once"
+_PURGE_ENDS = "test_purge_ends.py::test_killed_at_its_very_end_in_an_otherwise_empty_folder_it_ends"
+"""With the system tables, which the other's workers do without; there the point ends the run, not its process."""
 _LEAVE = "test_leaving.py::test_giving_back_killed_goes_on"
 _FENCE = "test_system_crash.py::test_a_leader_killed_while_it_fences_is_overtaken"
 _SYNC = "test_sync_crash.py::test_a_sync_killed_converges"
@@ -308,8 +310,8 @@ RUNS = (
         point="purge.unmarked",
         killed="worker, between the mark and the empty folders",
         left="empty folders",
-        then="the second attempt takes them away, unless something came since",
-        test=_WORKER,
+        then="the second attempt knows from the row that it may take them away, unless something came since",
+        test=_PURGE_ENDS,
     ),
     Crash(
         point="purge.deleted",
