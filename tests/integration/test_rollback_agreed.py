@@ -8,10 +8,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from lakewarden.catalog.policy.access import Actor
 from lakewarden.daemon.settings.settings import load_settings
-from lakewarden.daemon.usecases.rollbacks.rollback import rollbacks_of_services
-from support.builders.derived import ids, overwrite, reading, write
+from support.builders.derived import overwrite, reading, write
 from support.processes.commands import Cli, Said, caller
 from support.processes.daemon_process import FakeWorkerServices
 
@@ -47,23 +45,6 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.Ca
 def planned(said: Said) -> dict[str, Any]:
     """The tables of a plan by name."""
     return {one["name"]: one for one in said.json["tables"]}
-
-
-def test_what_is_written_after_a_consent_is_not_covered_by_it(desk: Desk) -> None:
-    reads = {desk.register(desk.source): desk.source}
-    write(desk.derived, 1, reads=reads)
-    write(desk.source, 99)
-    write(desk.derived, 99, reads=reads)
-    desk.register(desk.derived)
-    said = desk.plan("--consent", "collateral")
-    assert said.code == 0 and planned(said)["db.derived"]["collateral"] == [], "there is nothing to lose"
-    services = FakeWorkerServices(load_settings(home=desk.folder / "home"))
-    rollbacks = rollbacks_of_services(services)
-    rollbacks.begin(said.json["hash"], actor=Actor(name="ana", admin=True, origin="test"))
-    write(desk.derived, 5)
-    resumed = desk.call("rollback", "resume", said.json["hash"])
-    assert 5 in ids(desk.derived), "nobody agreed to lose it"
-    assert resumed.code != 0 and "--consent collateral=db.derived@2" in resumed.err, resumed
 
 
 def test_an_unknown_commit_that_may_be_lost_is_not_asked_about_as_a_clean_one(desk: Desk) -> None:
