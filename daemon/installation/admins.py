@@ -70,8 +70,10 @@ def _distrust(file: Path, recorded: frozenset[str]) -> str | None:
 
 
 def _owner_of(folder: Path) -> frozenset[str]:
+    """Whose a folder is; where it is gone, whose the folder is in which it could be made again."""
+    place = next((one for one in (folder, *folder.parents) if one.exists()), folder)
     try:
-        return frozenset([_name_of(folder.stat().st_uid)])
+        return frozenset([_name_of(place.stat().st_uid)])
     except OSError:
         return frozenset()
 
