@@ -7,12 +7,11 @@ from pathlib import Path
 from lakewarden.catalog.errors import LakewardenError, PreconditionError
 from lakewarden.catalog.model.rows import AuditRow
 from lakewarden.catalog.policy.access import Deed, audit_row, require
-from lakewarden.catalog.storage.file_store import canonical, open_store
+from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.catalog.system.commits import Note
 from lakewarden.catalog.system.port import AUDIT, ROLLBACKS, SYSTEM_TABLES, TABLES
 from lakewarden.catalog.system.recovery.backup import BackupSource, open_backup
 from lakewarden.catalog.system.recovery.damage import Damage, Problem
-from lakewarden.catalog.system.recovery.log_files import is_other_history
 from lakewarden.catalog.system.recovery.repair import repair
 from lakewarden.catalog.system.recovery.repair_plan import (
     CreateAgain,
@@ -21,7 +20,7 @@ from lakewarden.catalog.system.recovery.repair_plan import (
     Step,
     plan_repair,
 )
-from lakewarden.catalog.system.recovery.verify import verify
+from lakewarden.catalog.system.recovery.verify import other_histories, verify
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases.audit import actor_of
 
@@ -46,12 +45,7 @@ def planned(services: Services, source: BackupSource | None) -> RepairPlan:
                 hint="If there never were: `lakewarden init`. If they were lost: `lakewarden system repair --backup FOLDER`.",
             )
         return plan_repair(problems, None)
-    store = services.store
-    diverged = [
-        table
-        for table in dict.fromkeys(problem.table for problem in problems)
-        if is_other_history(table, open_store(store.location(table), store.storage()), source)
-    ]
+    diverged = other_histories(services.store, problems, source)
     return plan_repair(problems, source.backup, diverged=diverged)
 
 

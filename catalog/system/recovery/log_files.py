@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from lakewarden.catalog.storage.file_store import FileStore, open_store
 from lakewarden.catalog.system.handles import commit_path
 from lakewarden.catalog.system.port import SystemTable
+from lakewarden.catalog.system.recovery.aside import went_back_since
 from lakewarden.catalog.system.recovery.backup import BackupSource
 from lakewarden.catalog.system.recovery.damage import Damage, Problem
 
@@ -112,8 +113,22 @@ def damaged_since(table: SystemTable[Any], files: FileStore, source: BackupSourc
 
 
 def is_other_history(table: SystemTable[Any], files: FileStore, source: BackupSource) -> bool:
-    """Whether a backup has other commits than this log under the same versions: one of the two went back in time since."""
-    return any(_mark_of(ours) != _mark_of(theirs) for _, ours, theirs in _differing(table, files, source))
+    """Whether a backup has other commits than this log under the same versions: one of the two went back in time since.
+
+    Where no entry that can be read on both sides tells, a repair has left a note; it is no matter where the newest entry
+    of the backup is still here."""
+    if any(_mark_of(ours) != _mark_of(theirs) for _, ours, theirs in _differing(table, files, source)):
+        return True
+    return went_back_since(files, source.backup.made_at) and not _has_newest(table, files, source)
+
+
+def _has_newest(table: SystemTable[Any], files: FileStore, source: BackupSource) -> bool:
+    """Commits follow each other: where the newest one of the backup is the same, so is what came before it."""
+    commits = {file.path.removeprefix(f"{table.name}/"): file.digest for file in source.files_of(table)}
+    newest = max((path for path in commits if _COMMIT.search(path)), default=None)
+    if newest is None or not files.exists(newest):
+        return False
+    return sha256(files.read(newest)).hexdigest() == commits[newest]
 
 
 def _differing(

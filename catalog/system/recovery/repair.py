@@ -21,6 +21,7 @@ from lakewarden.catalog.system.commits import Note, commit, properties, removal
 from lakewarden.catalog.system.handles import answering, open_at
 from lakewarden.catalog.system.own_rows import system_rows
 from lakewarden.catalog.system.port import ROLLBACKS, TABLES, SystemStore, SystemTable
+from lakewarden.catalog.system.recovery.aside import move_aside, note_going_back
 from lakewarden.catalog.system.recovery.backup import BackupSource
 from lakewarden.catalog.system.recovery.repair_plan import (
     CreateAgain,
@@ -35,7 +36,7 @@ from lakewarden.catalog.system.recovery.repair_plan import (
     SetProperties,
     Step,
 )
-from lakewarden.catalog.system.recovery.restore import move_aside, pause_everything, put_back, put_files
+from lakewarden.catalog.system.recovery.restore import pause_everything, put_back, put_files
 from lakewarden.catalog.system.recovery.verify import FaultyRows, data_files, faulty_rows
 from lakewarden.catalog.system.schema import bucket_of, kept_properties
 from lakewarden.catalog.system.snapshot import Piece, Snapshot, take_snapshot
@@ -114,6 +115,7 @@ def _cut_log(store: SystemStore, step: CutLog, now: datetime) -> None:
     files = open_store(store.location(step.table), store.storage())
     paths = [entry.path for entry in files.list("_delta_log") if not entry.is_dir]
     late = [path for path in paths if (match := _VERSION.search(path)) and int(match[1]) >= step.version]
+    note_going_back(files, now)
     move_aside(files, [one for one in paths if one == _POINTER], now)
     move_aside(files, late, now, newest_first=True)
 

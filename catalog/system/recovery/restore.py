@@ -6,7 +6,6 @@ the log last and from its newest entry down, so that the table cannot be opened 
 is moved into `_broken-...`, the log's oldest entries first, so that it never looks like a sound older version.
 """
 
-import re
 import uuid
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -22,16 +21,15 @@ from lakewarden.catalog.system.commits import Note, leader_token
 from lakewarden.catalog.system.handles import open_at
 from lakewarden.catalog.system.migrate import upgrade
 from lakewarden.catalog.system.port import ROLLBACKS, TABLES, Fence, SystemStore, SystemTable
+from lakewarden.catalog.system.recovery.aside import keep_aside, move_aside, note_going_back
 from lakewarden.catalog.system.recovery.backup import BackupSource, Copied, log_version
 from lakewarden.catalog.system.recovery.settlement import everything_paused, settled_rollbacks, settled_tables
 from lakewarden.catalog.system.schema import LEADER
 from lakewarden.catalog.system.store import DeltaSystemStore
 
-__all__ = ["move_aside", "pause_everything", "put_back", "put_files"]
+__all__ = ["pause_everything", "put_back", "put_files"]
 
 _LOG: Final = "_delta_log"
-_ATTEMPTS: Final = 1_000
-_ENTRY = re.compile(r"_delta_log/(\d{20})\.")
 
 
 def put_back(
@@ -47,6 +45,7 @@ def put_back(
     home = open_store(store.location(table), store.storage())
     staged = _staged(store, table, files, source, now=now, note=note)
     reach("system.restore.staged")
+    note_going_back(home, now)
     move_aside(home, _log_of(home), now)
     reach("system.restore.aside")
     for path in sorted(_paths(staged), key=_in_order):
@@ -71,15 +70,6 @@ def put_files(
     for file in sorted(files, key=lambda one: (f"/{_LOG}/" in one.path, one.path)):
         _install(home, file.path.removeprefix(f"{table.name}/"), origin.read(file.path), now)
         reach("system.restore.single")
-
-
-def move_aside(files: FileStore, paths: Sequence[str], now: datetime, *, newest_first: bool = False) -> None:
-    """Move files of a table into its folder `_broken-...`. A log goes oldest entry first: what is left of it cannot be
-    opened, or only at its newest version. `newest_first` is for cutting a log's end off."""
-    for path in sorted(paths, key=_age, reverse=newest_first):
-        _keep_aside(files, path, files.read(path), now)
-        files.delete(path)
-        reach("system.aside")
 
 
 def _staged(
@@ -152,15 +142,8 @@ def _install(home: FileStore, path: str, content: bytes, now: datetime) -> None:
         there = home.read(path)
         if sha256(there).digest() == sha256(content).digest():
             return
-        _keep_aside(home, path, there, now)
+        keep_aside(home, path, there, now)
     home.write(path, content)
-
-
-def _keep_aside(files: FileStore, path: str, content: bytes, now: datetime) -> None:
-    """Never over something else that an earlier attempt has put there."""
-    folder, name = f"_broken-{now:%Y%m%dT%H%M%S}", path.rpartition("/")[2]
-    places = (f"{folder}/{name}", *(f"{folder}/{name}.{number}" for number in range(2, _ATTEMPTS)))
-    files.write(next(one for one in places if not files.exists(one) or files.read(one) == content), content)
 
 
 def _log_of(files: FileStore) -> list[str]:
@@ -181,9 +164,3 @@ def _in_order(path: str) -> tuple[bool, int, bool, str]:
     """Data files, then the log from its newest version down, each checkpoint after the commit of its version."""
     number = log_version(path)
     return (number is not None, -(number or 0), ".checkpoint" in path, path)
-
-
-def _age(path: str) -> tuple[int, bool, str]:
-    """Log entries by version, a checkpoint before the commit of its version; pointers and the like first."""
-    match = _ENTRY.search(path)
-    return (int(match[1]) if match else -1, ".checkpoint" not in path, path)

@@ -3,7 +3,7 @@
 Findings are values; `catalog/system/recovery/repair_plan.py` makes a plan of them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -19,7 +19,7 @@ from lakewarden.catalog.system.own_rows import system_table_id
 from lakewarden.catalog.system.port import SYSTEM_TABLES, TABLES, SystemStore, SystemTable
 from lakewarden.catalog.system.recovery.backup import BackupSource
 from lakewarden.catalog.system.recovery.damage import Damage, Problem
-from lakewarden.catalog.system.recovery.log_files import damaged_since, log_problems
+from lakewarden.catalog.system.recovery.log_files import damaged_since, is_other_history, log_problems
 from lakewarden.catalog.system.schema import (
     SCHEMA_VERSION,
     bucket_of,
@@ -28,7 +28,7 @@ from lakewarden.catalog.system.schema import (
 )
 from lakewarden.catalog.system.snapshot import Piece, Snapshot, take_snapshot
 
-__all__ = ["FaultyRows", "data_files", "faulty_rows", "verify"]
+__all__ = ["FaultyRows", "data_files", "faulty_rows", "other_histories", "verify"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,6 +87,17 @@ def _verify_table(
     yield from _row_problems(table, snapshot, data, readable)
     if table is TABLES:
         yield from _self_problems(snapshot, data, readable)
+
+
+def other_histories(
+    store: SystemStore, problems: Iterable[Problem], source: BackupSource
+) -> tuple[SystemTable[Any], ...]:
+    """The tables with problems whose log may be another history than the backup's: single files of it must not be mixed in."""
+    return tuple(
+        table
+        for table in dict.fromkeys(problem.table for problem in problems)
+        if is_other_history(table, open_store(store.location(table), store.storage()), source)
+    )
 
 
 def data_files(store: SystemStore, table: SystemTable[Any]) -> DataFiles:

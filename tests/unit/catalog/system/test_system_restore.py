@@ -19,9 +19,9 @@ from lakewarden.catalog.storage.file_store import StorageOptions, canonical, ope
 from lakewarden.catalog.system.commits import Note
 from lakewarden.catalog.system.own_rows import system_rows
 from lakewarden.catalog.system.port import ROLLBACKS, RUNS, SYSTEM_TABLES, TABLES
+from lakewarden.catalog.system.recovery.aside import move_aside
 from lakewarden.catalog.system.recovery.backup import Backup, open_backup, plan_backup, run_backup
 from lakewarden.catalog.system.recovery.damage import Damage
-from lakewarden.catalog.system.recovery.log_files import is_other_history
 from lakewarden.catalog.system.recovery.repair import repair
 from lakewarden.catalog.system.recovery.repair_plan import (
     CutHistory,
@@ -30,8 +30,7 @@ from lakewarden.catalog.system.recovery.repair_plan import (
     SetAside,
     plan_repair,
 )
-from lakewarden.catalog.system.recovery.restore import move_aside
-from lakewarden.catalog.system.recovery.verify import verify
+from lakewarden.catalog.system.recovery.verify import other_histories, verify
 from lakewarden.catalog.system.store import DeltaSystemStore
 from support.builders.system_samples import NOW, sample, table_row
 
@@ -66,7 +65,9 @@ def backed_up(store: DeltaSystemStore, folder: Path) -> Backup:
 def mended(home: Path, backup: Path | None, *, consent: bool = True) -> list[type]:
     store = opened_at(home)
     source = None if backup is None else open_backup(canonical(str(backup)), NONE)
-    plan = plan_repair(verify(store, source), None if source is None else source.backup)
+    problems = verify(store, source)
+    diverged = () if source is None else other_histories(store, problems, source)
+    plan = plan_repair(problems, None if source is None else source.backup, diverged=diverged)
     repair(store, plan, source=source, consent=consent, now=NOW, note=NOTE)
     assert verify(opened_at(home), source) == ()
     return [type(step) for step in plan.steps]
@@ -230,9 +231,37 @@ def test_single_files_of_another_history_are_not_mixed_in(
     commit(home, again.rows(TABLES).version).write_bytes(b"")
     source = open_backup(canonical(str(tmp_path / "copy")), NONE)
     damaged = opened_at(home)
-    assert is_other_history(TABLES, open_store(damaged.location(TABLES)), source)
-    plan = plan_repair(verify(damaged, source), source.backup, diverged=[TABLES])
-    assert [type(step) for step in plan.steps] == [RestoreTable]
+    assert other_histories(damaged, verify(damaged, source), source) == (TABLES,)
+    assert mended(home, tmp_path / "copy") == [RestoreTable]
+
+
+def test_files_of_a_history_that_was_given_up_are_not_taken_for_ours_where_no_entry_can_be_read(
+    store: DeltaSystemStore, home: Path, tmp_path: Path
+) -> None:
+    backed_up(store, tmp_path / "early")
+    for number in range(30, 36):
+        store.edit(TABLES, lambda _, one=number: [table_row(one, owner="bea")], because="policy")  # type: ignore[misc]  # bound now
+    backed_up(store, tmp_path / "late")
+    lost(home, "tables")
+    assert mended(home, tmp_path / "early") == [RestoreTable], "the store goes back in time"
+    for entry in (home / "tables" / "_delta_log").glob("*.json"):
+        entry.write_bytes(b"{")
+    assert mended(home, tmp_path / "late") == [RestoreTable], "a loss that is told, not single files"
+    scopes = opened_at(home).rows(TABLES).find(name="*", kind=RowKind.SCOPE)
+    assert len(scopes) == 1 and scopes[0].paused is not None
+
+
+def test_single_files_come_back_where_the_newest_entry_shows_that_the_history_is_ours(
+    store: DeltaSystemStore, home: Path, tmp_path: Path
+) -> None:
+    backed_up(store, tmp_path / "early")
+    lost(home, "tables")
+    mended(home, tmp_path / "early")
+    again = opened_at(home)
+    again.edit(TABLES, lambda _: [table_row(30, owner="bea")], because="policy")
+    backed_up(again, tmp_path / "late")
+    commit(home, 1).write_bytes(b"{")
+    assert mended(home, tmp_path / "late", consent=False) == [RestoreFiles]
 
 
 # what does not come back
@@ -331,7 +360,7 @@ def test_a_log_that_is_moved_aside_cannot_be_opened_as_an_older_version(
     def look(point: str) -> None:
         seen.add(DeltaTable(str(home / "tables")).version() if commit(home, 0).exists() else None)
 
-    monkeypatch.setattr("lakewarden.catalog.system.recovery.restore.reach", look)
+    monkeypatch.setattr("lakewarden.catalog.system.recovery.aside.reach", look)
     files = open_store(store.location(TABLES))
     move_aside(files, [entry.path for entry in files.list("_delta_log")], NOW)
     assert seen <= {None, head} and os.listdir(home / "tables" / "_delta_log") == []
