@@ -116,6 +116,20 @@ class VersionGraph:
             yield node
             node = self.origin(node)
 
+    def live(self, node: int) -> set[int]:
+        """The versions that a version's content is made of: back to the one that began anew without reading what was
+        there."""
+        found = set[int]()
+        for one in self.ancestors(node):
+            found.update((one, *self.kept(one)))
+            if self.effects[one] == Effect.FRESH and not self._reads_parent(one):
+                break
+        return found
+
+    def _reads_parent(self, node: int) -> bool:
+        inputs, parent = self.inputs, self.parent(node)
+        return parent != NO_NODE and any(inputs.other[place] == parent for place in inputs.of(node))
+
     def closure(
         self,
         seeds: Iterable[int],

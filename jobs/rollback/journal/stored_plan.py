@@ -14,7 +14,13 @@ from lakewarden.catalog.units import count_of
 from lakewarden.jobs.rollback.journal.steps import NO_VERSION, TableStep
 from lakewarden.jobs.rollback.plan.consents import NO_CONSENTS, Consents, flags_of
 from lakewarden.jobs.rollback.plan.model import Blocked, Blocker, RollbackPlan, Step, TablePlan
-from lakewarden.jobs.rollback.plan.request import BadVersions, RollbackRequest
+from lakewarden.jobs.rollback.plan.request import (
+    BadVersions,
+    RollbackRequest,
+    Seed,
+    ToVersion,
+    ToVersionAsPlanned,
+)
 from lakewarden.jobs.rollback.report.details import Details
 
 __all__ = [
@@ -108,18 +114,30 @@ def _resuming(rollback_id: str, found: Sequence[tuple[TablePlan, Blocker]]) -> s
 
 
 def frozen_request(plan: RollbackPlan, consents: Consents = NO_CONSENTS) -> RollbackRequest:
-    """The same request, but about exactly the versions that the plan called tainted on the tables that were asked for.
+    """The same request, but about exactly the versions that the plan called tainted on the tables that were asked for, and
+    about the version that was named for one, where the plan goes back to it.
 
     What was written after the plan was made is nobody's seed: to lose it takes a consent of its own. `consents` are further
     ones.
     """
-    seeds = tuple(
-        BadVersions(table_id=table.table_id, versions=table.tainted)
-        for table in plan.tables
-        if table.tainted and table.trigger is None
-    )
+    roots = (table for table in plan.tables if table.trigger is None)
+    seeds = tuple(seed for table in roots for seed in _as_planned(table, plan.request))
     agreed = plan.request.consents.with_more(consents)
     return replace(plan.request, seeds=seeds, consents=agreed)
+
+
+def _as_planned(table: TablePlan, request: RollbackRequest) -> Iterator[Seed]:
+    named = [
+        one.version for one in request.seeds if isinstance(one, ToVersion) and one.table_id == table.table_id
+    ]
+    if named and table.step in (Step.RESTORE, Step.REMOVE_FILES):
+        version, head = min(named), table.from_version
+        leaves = tuple(range(version + 1, head + 1)) if table.step is Step.RESTORE else table.undoable
+        yield ToVersionAsPlanned(
+            table_id=table.table_id, version=version, head=head, bad=table.tainted, leaves=leaves
+        )
+    elif table.tainted:
+        yield BadVersions(table_id=table.table_id, versions=table.tainted)
 
 
 def steps_of(plan: RollbackPlan, format_ids: Mapping[str, str]) -> tuple[TableStep, ...]:

@@ -8,7 +8,14 @@ import orjson
 
 from lakewarden.jobs.rollback.plan.consents import by_words
 from lakewarden.jobs.rollback.plan.model import TablePlan
-from lakewarden.jobs.rollback.plan.request import BadVersions, CommitsOf, RollbackRequest, Seed, ToVersion
+from lakewarden.jobs.rollback.plan.request import (
+    BadVersions,
+    CommitsOf,
+    RollbackRequest,
+    Seed,
+    ToVersion,
+    ToVersionAsPlanned,
+)
 
 __all__ = ["plan_hash"]
 
@@ -39,6 +46,8 @@ def _seed(seed: Seed) -> str:
             return f"run {run_id}"
         case BadVersions(table_id=table_id, versions=versions):
             return f"{table_id}@{sorted(versions)}"
+        case ToVersionAsPlanned(table_id=table_id, version=version, head=head, bad=bad):
+            return f"{table_id}>{version}..{head}@{sorted(bad)}"
 
 
 def _table(table: TablePlan) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 Not among them: what a later overwrite had removed from head before (but a change of columns outlives it, up to a CREATE OR
 REPLACE); a RESTORE, which makes no rows of its own (what it had brought back is listed commit by commit); properties, which
 are listed beside the commits, and maintenance; a commit that neither added nor removed a file; what somebody agreed to lose
-as unknown; and a change of columns after the very version that the table was asked to go back to.
+as unknown; and a change of columns after the very version that the table was asked to go back to, if it was there then.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from lakewarden.catalog.lineage.graph.graph import VersionGraph
 from lakewarden.catalog.lineage.versions import Effect, Touch, Version
 from lakewarden.catalog.units import count_of
 from lakewarden.jobs.rollback.plan.model import Lost
-from lakewarden.jobs.rollback.plan.restore_points import Line, live, shaping
+from lakewarden.jobs.rollback.plan.restore_points import Line, shaping
 from lakewarden.jobs.rollback.plan.taint import Taint
 
 __all__ = ["Losses", "counted", "rows_of"]
@@ -38,7 +38,7 @@ class Losses:
 
     def _listed(self) -> Iterator[Lost]:
         missed = [node for node in self.line.lost if not self.taint.counts.own(node) and self._is_loss(node)]
-        held = live(self.graph, self.line.head) if missed else set[int]()
+        held = self.graph.live(self.line.head) if missed else set[int]()
         shape = shaping(self.graph, self.line.head, self.history) if missed else set[int]()
         for node in missed:
             version = self.graph.versions[node]
@@ -54,7 +54,7 @@ class Losses:
         if one is None or effect != Effect.ALIAS:
             return effect not in (Effect.ALIAS, Effect.RESTORE) and not (one is not None and one.idle)
         named = self.taint.named.get(self.graph.table_of(node))
-        return one.touch is Touch.SCHEMA and (named is None or node <= named)
+        return one.touch is Touch.SCHEMA and not (named is not None and named.keep < node <= named.head)
 
     def _lost(self, version: int, *, unknown: bool) -> Lost:
         one = self.history.get(version)

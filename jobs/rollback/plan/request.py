@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from lakewarden.jobs.rollback.plan.consents import NO_CONSENTS, Consents
 
-__all__ = ["BadVersions", "CommitsOf", "RollbackRequest", "Seed", "ToVersion"]
+__all__ = ["BadVersions", "CommitsOf", "RollbackRequest", "Seed", "ToVersion", "ToVersionAsPlanned"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,7 +30,20 @@ class BadVersions:
     versions: tuple[int, ...]
 
 
-Seed = ToVersion | CommitsOf | BadVersions
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToVersionAsPlanned:
+    """A `ToVersion` of a plan that is carried out, as it was when the table's head was `head`: the versions `bad` are seeds,
+    nothing that was written later is. The table goes back to `version` as long as its content still has any of `leaves`,
+    the versions that the plan takes from it."""
+
+    table_id: str
+    version: int
+    head: int
+    bad: tuple[int, ...]
+    leaves: tuple[int, ...]
+
+
+Seed = ToVersion | CommitsOf | BadVersions | ToVersionAsPlanned
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -9,7 +9,7 @@ from lakewarden.catalog.lineage.versions import Effect, Touch, Version
 from lakewarden.catalog.model.lineage_record import Operation
 from lakewarden.jobs.rollback.plan.taint import Taint
 
-__all__ = ["Line", "line_of", "live", "shaping", "undoable"]
+__all__ = ["Line", "line_of", "shaping", "undoable"]
 
 _ROW_WISE: Final = frozenset(
     {Operation.APPEND, Operation.UPDATE, Operation.DELETE, Operation.PARTIAL_OVERWRITE}
@@ -40,13 +40,13 @@ class Line:
 def line_of(graph: VersionGraph, taint: Taint, table_id: str, history: dict[int, Version]) -> Line:
     """The way back of one table. A version that was named is gone back to exactly, if it is clean itself."""
     head = graph.head(table_id)
-    start = taint.named.get(table_id, head)
+    start = taint.named[table_id].keep if table_id in taint.named else head
     if start != head and _only_maintenance(graph, range(start + 1, head + 1), history):
         start = head
     target = next((node for node in graph.ancestors(start) if not taint.counts.state(node)), NO_NODE)
     own = [node for node in graph.nodes(table_id) if node <= head and taint.wide.own(node)]
     doubtful = [node for node in own if not taint.sure.own(node)]
-    held = live(graph, head) | live(graph, target) if doubtful else ()
+    held = graph.live(head) | graph.live(target) if doubtful else ()
     return Line(
         head=head,
         target=target,
@@ -64,7 +64,7 @@ def _lost(graph: VersionGraph, head: int, target: int) -> tuple[int, ...]:
             return tuple(sorted(lost))
         lost.extend((node, *graph.kept(node)))
     # A version somebody named, on a way that a RESTORE has left. Not all that it came from is in it still.
-    passed, kept = frozenset(graph.ancestors(target)), live(graph, target)
+    passed, kept = frozenset(graph.ancestors(target)), graph.live(target)
     rowless = (Effect.ALIAS, Effect.RESTORE)
     return tuple(
         sorted(node for node in lost if node not in (passed if graph.effects[node] in rowless else kept))
@@ -106,16 +106,6 @@ def _only_maintenance(graph: VersionGraph, nodes: Sequence[int], history: dict[i
     return all(one is not None and one.touch is Touch.MAINTENANCE for one in versions)
 
 
-def live(graph: VersionGraph, node: int) -> set[int]:
-    """The versions that a version's content is made of: back to the one that began anew without reading what was there."""
-    found = set[int]()
-    for one in graph.ancestors(node):
-        found.update((one, *graph.kept(one)))
-        if graph.effects[one] == Effect.FRESH and not _reads_parent(graph, one):
-            break
-    return found
-
-
 def shaping(graph: VersionGraph, node: int, history: Mapping[int, Version]) -> set[int]:
     """The versions that a version's columns can come from: an overwrite keeps them, CREATE OR REPLACE begins anew."""
     found = set[int]()
@@ -125,8 +115,3 @@ def shaping(graph: VersionGraph, node: int, history: Mapping[int, Version]) -> s
         if said is not None and said.operation == Operation.REPLACE:
             break
     return found
-
-
-def _reads_parent(graph: VersionGraph, node: int) -> bool:
-    inputs, parent = graph.inputs, graph.parent(node)
-    return parent != NO_NODE and any(inputs.other[place] == parent for place in inputs.of(node))

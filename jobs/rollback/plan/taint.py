@@ -11,12 +11,27 @@ from lakewarden.catalog.lineage.graph.incarnations import base_of, is_predecesso
 from lakewarden.catalog.lineage.versions import Effect
 from lakewarden.jobs.rollback.plan.consents import Consent
 from lakewarden.jobs.rollback.plan.facts import TableFacts
-from lakewarden.jobs.rollback.plan.request import BadVersions, CommitsOf, RollbackRequest, Seed, ToVersion
+from lakewarden.jobs.rollback.plan.request import (
+    BadVersions,
+    CommitsOf,
+    RollbackRequest,
+    Seed,
+    ToVersion,
+    ToVersionAsPlanned,
+)
 
-__all__ = ["Taint", "taint_of"]
+__all__ = ["Named", "Taint", "taint_of"]
 
 _MOST_ORIGINS: Final = 64
 """With seeds on more tables, nothing is concluded from what was there before them: looking would not be linear."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Named:
+    """What somebody named for a table, as nodes: go back to `keep`, from the head that it had then."""
+
+    keep: int
+    head: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,7 +45,7 @@ class Taint:
     """
 
     seeds: frozenset[int]
-    named: Mapping[str, int]
+    named: Mapping[str, Named]
     sure: Closure
     wide: Closure
     counts: Closure
@@ -43,7 +58,7 @@ class Taint:
 def taint_of(request: RollbackRequest, graph: VersionGraph, facts: Mapping[str, TableFacts]) -> Taint:
     """Both closures. Raises `NotFoundError` for a seed that is no version of its table."""
     cleared = frozenset(graph.node(table_id, version) for table_id, version in request.clean) - {NO_NODE}
-    named: dict[str, int] = {}
+    named: dict[str, Named] = {}
     found: set[int] = set()
     for seed in request.seeds:
         found |= _nodes_of(seed, graph, facts, named)
@@ -107,20 +122,32 @@ def _nodes_of(
     seed: Seed,
     graph: VersionGraph,
     facts: Mapping[str, TableFacts],
-    named: dict[str, int],
+    named: dict[str, Named],
 ) -> set[int]:
     match seed:
         case ToVersion(table_id=table_id, version=version):
             begin = _existing(graph, table_id, version, facts)
-            named[table_id] = min(begin, named.get(table_id, begin))
             head = graph.head(table_id)
+            _name(named, table_id, Named(keep=begin, head=head))
             return {node for node in range(begin + 1, head + 1) if _is_content(graph.effects[node])}
         case BadVersions(table_id=table_id, versions=versions):
             return {_existing(graph, table_id, version, facts) for version in versions}
+        case ToVersionAsPlanned(table_id=table_id, version=version, head=planned, bad=bad, leaves=leaves):
+            begin = _existing(graph, table_id, version, facts)
+            held = (graph.versions[node] for node in graph.live(graph.head(table_id)))
+            if not set(leaves).isdisjoint(held):
+                _name(named, table_id, Named(keep=begin, head=_existing(graph, table_id, planned, facts)))
+            return {_existing(graph, table_id, one, facts) for one in bad}
         case CommitsOf(run_id=run_id):
             return _of_run(run_id, graph)
         case _:
             assert_never(seed)
+
+
+def _name(named: dict[str, Named], table_id: str, one: Named) -> None:
+    """Of two versions that are named for a table, the older one counts."""
+    if table_id not in named or one.keep < named[table_id].keep:
+        named[table_id] = one
 
 
 def _existing(graph: VersionGraph, table_id: str, version: int, facts: Mapping[str, TableFacts]) -> int:

@@ -10,7 +10,13 @@ from lakewarden.catalog.model.rollbacks import Rollback
 from lakewarden.catalog.model.rows import RollbackState
 from lakewarden.jobs.rollback.plan.consents import Consent, word_of
 from lakewarden.jobs.rollback.plan.model import Blocked, Blocker, RollbackPlan, TablePlan
-from lakewarden.jobs.rollback.plan.request import BadVersions, CommitsOf, RollbackRequest, ToVersion
+from lakewarden.jobs.rollback.plan.request import (
+    BadVersions,
+    CommitsOf,
+    RollbackRequest,
+    ToVersion,
+    ToVersionAsPlanned,
+)
 
 __all__ = ["NextStep", "lifted_by", "next_steps", "steps_from"]
 
@@ -146,7 +152,10 @@ def _seeds(plan: RollbackPlan, names: dict[str, str]) -> Iterator[str]:
         return
     (seed,) = request.seeds
     match seed:
-        case ToVersion(table_id=table_id, version=version):
+        case (
+            ToVersion(table_id=table_id, version=version)
+            | ToVersionAsPlanned(table_id=table_id, version=version)
+        ):
             yield from (names.get(table_id, table_id), "--to-version", str(version))
         case BadVersions(table_id=table_id, versions=versions):
             yield names.get(table_id, table_id)
