@@ -256,6 +256,7 @@ class RunRow:
     """One finished run. Predicted and actual cost in files, bytes and seconds.
 
     `payload` is the action as it was decided (jobs/actions/values.py, JSON); `details` what its executor adds (JSON).
+    `hint` is what a person can do about a failure, where `message` says what went wrong.
     """
 
     run_id: str
@@ -268,6 +269,7 @@ class RunRow:
     outcome: Outcome
     error_class: str | None = None
     message: str | None = None
+    hint: str | None = None
     attempt: int = 1
     predicted_files: int | None = None
     predicted_bytes: int | None = None

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from sqlalchemy import (
+    DDL,
     BigInteger,
     Boolean,
     Column,
@@ -59,40 +60,47 @@ HINT: Final = Table(
     Column("at", BigInteger, nullable=False),
 )
 
-RUN: Final = Table(
-    "lakewarden_run",
-    _METADATA,
-    Column("run_id", String(64), primary_key=True),
-    Column("table_id", String(64), nullable=False),
-    Column("name", Text, nullable=False),
-    Column("location", Text, nullable=False),
-    Column("action", String(20), nullable=False),
-    Column("payload", Text, nullable=False),
-    Column("because", Text, nullable=False),
-    Column("requires_version", BigInteger),
-    Column("rank", Double, nullable=False),
-    Column("attempt", Integer, nullable=False),
-    Column("not_before", BigInteger),
-    Column("predicted_files", BigInteger),
-    Column("predicted_bytes", BigInteger),
-    Column("predicted_seconds", Double),
-    Column("state", String(20), nullable=False),
-    Column("queued_at", BigInteger, nullable=False),
-    Column("worker", Text),
-    Column("lease_until", BigInteger),
-    Column("started_at", BigInteger),
-    Column("finished_at", BigInteger),
-    Column("cancel_requested", Boolean, nullable=False),
-    Column("outcome", String(20)),
-    Column("message", Text),
-    Column("error_class", String(100)),
-    Column("retry", Boolean),
-    Column("committed_version", BigInteger),
-    Column("actual_files", BigInteger),
-    Column("actual_bytes", BigInteger),
-    Column("actual_seconds", Double),
-    Column("details", Text),
-)
+
+def _run(metadata: MetaData, *later: Column[Any]) -> Table:
+    """The table of runs as step 1 made it, and the columns that later steps added."""
+    return Table(
+        "lakewarden_run",
+        metadata,
+        Column("run_id", String(64), primary_key=True),
+        Column("table_id", String(64), nullable=False),
+        Column("name", Text, nullable=False),
+        Column("location", Text, nullable=False),
+        Column("action", String(20), nullable=False),
+        Column("payload", Text, nullable=False),
+        Column("because", Text, nullable=False),
+        Column("requires_version", BigInteger),
+        Column("rank", Double, nullable=False),
+        Column("attempt", Integer, nullable=False),
+        Column("not_before", BigInteger),
+        Column("predicted_files", BigInteger),
+        Column("predicted_bytes", BigInteger),
+        Column("predicted_seconds", Double),
+        Column("state", String(20), nullable=False),
+        Column("queued_at", BigInteger, nullable=False),
+        Column("worker", Text),
+        Column("lease_until", BigInteger),
+        Column("started_at", BigInteger),
+        Column("finished_at", BigInteger),
+        Column("cancel_requested", Boolean, nullable=False),
+        Column("outcome", String(20)),
+        Column("message", Text),
+        Column("error_class", String(100)),
+        Column("retry", Boolean),
+        Column("committed_version", BigInteger),
+        Column("actual_files", BigInteger),
+        Column("actual_bytes", BigInteger),
+        Column("actual_seconds", Double),
+        Column("details", Text),
+        *later,
+    )
+
+
+RUN: Final = _run(_METADATA, Column("hint", Text))
 _UNFINISHED: Final = RUN.c.state != RunState.FINISHED
 _ONE_PER_TABLE: Final = Index(
     "lakewarden_run_one_unfinished",
@@ -125,12 +133,13 @@ STEPS: Final[Steps] = (
     (
         CreateTable(LEASE),
         CreateTable(HINT),
-        CreateTable(RUN),
+        CreateTable(_run(MetaData())),
         CreateIndex(_ONE_PER_TABLE),
         CreateIndex(_BY_STATE),
         CreateTable(FORGOTTEN),
     ),
     (CreateTable(BOOKMARK),),
+    (DDL("ALTER TABLE lakewarden_run ADD COLUMN hint TEXT"),),  # type: ignore[no-untyped-call]  # SQLAlchemy
 )
 """Step n takes the database from schema version n to n + 1. Steps are only ever appended; none is changed."""
 

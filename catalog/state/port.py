@@ -145,10 +145,12 @@ class RunRequest:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Result:
-    """How a run ended. `error_class` is the LakewardenError subclass's name; `retry` whether trying again helps."""
+    """How a run ended. `error_class` is the LakewardenError subclass's name, which decides the exit code of whoever waits;
+    `hint` what a person can do about it; `retry` whether trying again helps."""
 
     outcome: Outcome
     message: str | None = None
+    hint: str | None = None
     error_class: str | None = None
     retry: bool = False
     committed_version: int | None = None

@@ -51,6 +51,7 @@ def run_row(run: Run, *, now: datetime) -> RunRow:
         outcome=result.outcome,
         error_class=result.error_class,
         message=result.message,
+        hint=result.hint,
         attempt=request.attempt,
         predicted_files=request.predicted_files,
         predicted_bytes=request.predicted_bytes,
@@ -97,7 +98,8 @@ def _bare(row: RunRow) -> RunRow:
         requires_version=None,
         committed_version=None,
         error_class=None,
-        message="What it came to could not be stored; the daemon's log has more.",
+        message="What it came to could not be stored.",
+        hint="The daemon's log has more.",
         predicted_files=None,
         predicted_bytes=None,
         predicted_seconds=None,
@@ -183,5 +185,6 @@ class Recorder:
                 message=f"{row.action} of {row.name}: {row.message or row.outcome}",
                 at=row.finished_at,
                 run_id=row.run_id,
+                hint=row.hint,
             )
         )

@@ -55,6 +55,7 @@ class Caretaker:
             result = Result(
                 outcome=Outcome.FAILED,
                 message=str(error),
+                hint=error.hint or None,
                 error_class=type(error).__name__,
                 retry=error.retry,
             )

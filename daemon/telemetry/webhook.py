@@ -36,7 +36,8 @@ class EventKind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Event:
-    """One thing worth telling. `message` is a sentence for people; `run_id` where a run is concerned."""
+    """One thing worth telling. `message` is a sentence for people; `hint` what can be done; `run_id` where a run is
+    concerned."""
 
     kind: EventKind
     table_id: str
@@ -45,6 +46,7 @@ class Event:
     message: str
     at: datetime
     run_id: str | None = None
+    hint: str | None = None
 
 
 class Notifier(Protocol):
@@ -123,6 +125,7 @@ def _post(url: str, event: Event, timeout: timedelta) -> str | None:
             "message": event.message,
             "at": event.at.isoformat(),
             "run_id": event.run_id,
+            "hint": event.hint,
         }
     ).encode()
     return post_json(url, body, timeout=timeout).problem

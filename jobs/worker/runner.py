@@ -1,6 +1,5 @@
 """One run from claim to finish: recovered or executed, classified, recorded in the queue."""
 
-import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -123,7 +122,7 @@ class Runner:
                 outcome=Outcome.FAILED,
                 message="It failed for a reason that lakewarden did not foresee.",
                 error_class="ExecutionError",
-                details=_hint(f"The log of worker {self.worker} has the whole story."),
+                hint=f"The log of worker {self.worker} has the whole story.",
             )
 
     def _recovered(self, run: Run) -> Result | None:
@@ -242,11 +241,7 @@ def _failed(error: LakewardenError) -> Result:
     return Result(
         outcome=Outcome.FAILED,
         message=str(error),
+        hint=error.hint or None,
         error_class=type(error).__name__,
         retry=error.retry,
-        details=_hint(error.hint) if error.hint else None,
     )
-
-
-def _hint(text: str) -> str:
-    return json.dumps({"hint": text})

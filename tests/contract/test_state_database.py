@@ -17,9 +17,13 @@ from lakewarden.catalog.errors import (
     UnavailableError,
     UsageError,
 )
+from lakewarden.catalog.model.rows import Outcome
 from lakewarden.catalog.state.db import Database, open_database
-from lakewarden.catalog.state.models import META, STEPS
-from support.builders.states import own_schema, sqlite_url
+from lakewarden.catalog.state.models import META, RUN, STEPS
+from lakewarden.catalog.state.port import Result, RunState
+from lakewarden.catalog.state.queue import DatabaseQueue
+from lakewarden.catalog.state.run_rows import to_columns
+from support.builders.states import LONG, own_schema, request, sqlite_url
 
 MOON = Table("lakewarden_moon", MetaData(), Column("phase", Integer, primary_key=True))
 NEWER = (*STEPS, (CreateTable(MOON),))
@@ -70,6 +74,24 @@ def test_a_newer_program_takes_the_database_forward_and_nothing_is_lost(url: str
     assert version(new) == len(NEWER)
     with new.transaction() as connection:
         connection.execute(insert(MOON), {"phase": 3})
+
+
+def test_runs_of_before_hints_were_kept_are_still_there(url: str) -> None:
+    old = open_database(url, steps=STEPS[:2])
+    values = to_columns(request("t"), RunState.FINISHED) | {"queued_at": 1, "finished_at": 2}
+    with old.transaction() as connection:
+        connection.execute(
+            insert(RUN), values | {"outcome": "failed", "message": "It broke.", "retry": False}
+        )
+    queue = DatabaseQueue(open_database(url))
+    [kept] = queue.finished(10)
+    assert kept.request == request("t", run_id=kept.request.run_id)
+    assert kept.result == Result(outcome=Outcome.FAILED, message="It broke.")
+    queue.enqueue([request("u")])
+    run = queue.claim("w1", LONG)
+    assert run is not None
+    queue.finish(run, "w1", Result(outcome=Outcome.FAILED, hint="Mend it."))
+    assert [one.result.hint for one in queue.finished(10) if one.result is not None] == [None, "Mend it."]
 
 
 def test_an_older_program_steps_down_even_while_it_runs(url: str) -> None:

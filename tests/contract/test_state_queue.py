@@ -29,7 +29,13 @@ OK = Result(
     actual_seconds=0.5,
     details='{"a": 1}',
 )
-LOST = Result(outcome=Outcome.ABANDONED, message="The worker died.", error_class="ExecutionError", retry=True)
+LOST = Result(
+    outcome=Outcome.ABANDONED,
+    message="The worker died.",
+    hint="Look at its log.",
+    error_class="ExecutionError",
+    retry=True,
+)
 PAST_THE_LEASE = SHORT + timedelta(milliseconds=60)
 
 Fresh = Callable[[], State]

@@ -247,4 +247,6 @@ def _ended(services: Services, request: RunRequest) -> Result | None:
     if row is None:
         return None
     # Whoever recorded it has settled the table's row as well; where that still says that something is owed, it is.
-    return Result(outcome=row.outcome, message=row.message, error_class=row.error_class, retry=True)
+    return Result(
+        outcome=row.outcome, message=row.message, hint=row.hint, error_class=row.error_class, retry=True
+    )

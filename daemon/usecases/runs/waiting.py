@@ -140,6 +140,7 @@ def _recorded(services: Services, request: RunRequest) -> Result:
     return Result(
         outcome=row.outcome,
         message=row.message,
+        hint=row.hint,
         error_class=row.error_class,
         committed_version=row.committed_version,
         actual_files=row.actual_files,
@@ -158,9 +159,9 @@ def _row(services: Services, run_id: str) -> RunRow | None:
 
 
 def raise_for(result: Result) -> None:
-    """Turn a result that is no success into the error it stands for; a skipped run is a success."""
+    """Turn a result that is no success into the error it stands for, with its hint; a skipped run is a success."""
     if result.outcome in (Outcome.SUCCEEDED, Outcome.SKIPPED):
         return
     kind = getattr(errors, result.error_class or "", ExecutionError)
-    error: LakewardenError = kind(result.message or f"The run was {result.outcome}.")
+    error: LakewardenError = kind(result.message or f"The run was {result.outcome}.", hint=result.hint)
     raise error

@@ -151,14 +151,14 @@ def sample(table: SystemTable[Any], number: int) -> Any:
     return makers[table.name]
 
 
-def make_older(folder: Path, table: SystemTable[Any], *, without: set[str]) -> None:
-    """Put an empty table of schema version 0, less some columns, where today's one was."""
+def make_older(folder: Path, table: SystemTable[Any], *, without: set[str], version: int = 0) -> None:
+    """Put an empty table of an older schema version, less some columns, where today's one was."""
     shutil.rmtree(folder / table.name)
     columns = pa.schema([column for column in stored_schema(table) if column.name not in without])
     DeltaTable.create(
         str(folder / table.name),
         columns,
         partition_by=["bucket"],
-        configuration={**table_properties(table), "lakewarden.schema_version": "0"},
+        configuration={**table_properties(table), "lakewarden.schema_version": str(version)},
         raise_if_key_not_exists=False,
     )

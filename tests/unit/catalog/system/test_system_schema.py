@@ -29,6 +29,7 @@ RELEASED = {
     3: "d1eb03bd19f067ed",
     4: "37bdf694adddd236",
     5: "104bc5f61fad1643",
+    6: "c7e5bfa143160073",
 }
 """The fingerprint of each schema version. Changed a row type? Raise SCHEMA_VERSION and add a line here: stores out
 there have the old columns, and `migrate.upgrade` adds the new ones only when the version moves."""

@@ -205,6 +205,23 @@ def test_tables_of_before_marks_have_none_and_take_them_after_the_upgrade(
     assert [fresh.rows(TABLES).get(row.table_id) for row in old] == [old[0], table_row(8)]
 
 
+def test_runs_of_schema_version_5_are_kept_by_the_upgrade_and_new_ones_have_a_hint(
+    store: DeltaSystemStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_older(tmp_path, RUNS, without={"hint"}, version=5)
+    old = [sample(RUNS, number) for number in range(3)]
+    with monkeypatch.context() as patch:  # a daemon of that time
+        patch.setattr("lakewarden.catalog.system.commits.SCHEMA_VERSION", 5)
+        reopened(tmp_path).append(RUNS, old, because="back then")
+    fresh = reopened(tmp_path)
+    assert fresh.rows(RUNS).get(old[0].run_id) == old[0]
+    fresh.create(())
+    new = replace(sample(RUNS, 4), hint="Mend it.")
+    fresh.append(RUNS, [new], because="upgraded")
+    stored = codec(RUNS).decode(reopened(tmp_path).rows(RUNS).arrow())
+    assert sorted(stored, key=lambda row: row.run_id) == [*old, new]
+
+
 # when things go wrong
 
 

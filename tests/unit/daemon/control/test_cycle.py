@@ -222,10 +222,16 @@ def test_a_vacuum_beyond_its_breaker_asks_for_consent(world: World) -> None:
     row = world.add("db.a")
     world.write(row, tombstones=5, tombstone_bytes=500, oldest_tombstone_at=world.clock.now() - OLD)
     world.sweep()
-    world.work(Result(outcome=Outcome.FAILED, error_class="ConsentError", message="It would delete 90%."))
+    asks = Result(
+        outcome=Outcome.FAILED,
+        error_class="ConsentError",
+        message="It would delete 90%.",
+        hint="Add --consent.",
+    )
+    world.work(asks)
     world.sweep()
     (event,) = world.told.events
-    assert (event.kind, event.owner) == (EventKind.CONSENT_NEEDED, "ana")
+    assert (event.kind, event.owner, event.hint) == (EventKind.CONSENT_NEEDED, "ana", "Add --consent.")
     assert world.sweep().queued == 0
 
 

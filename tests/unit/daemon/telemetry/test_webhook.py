@@ -54,6 +54,7 @@ def test_events_arrive_as_json_and_are_retried(receiver: Receiver) -> None:
             "message": "db.t is quarantined.",
             "at": "2026-06-01T00:00:00+00:00",
             "run_id": None,
+            "hint": None,
         }
     ]
     assert b'lakewarden_webhooks_total{outcome="delivered"} 1.0' in metrics.render()
