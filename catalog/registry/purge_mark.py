@@ -21,18 +21,28 @@ class Begun:
     @classmethod
     def at(cls, store: FileStore, table_id: str) -> "Begun | None":
         """The mark of this table's deletion; None if there is none, or only that of another one."""
+        begun = cls._told(store) if store.exists(MARKER) else None
+        return begun if begun is not None and begun.table_id == table_id else None
+
+    @classmethod
+    def may_be_at(cls, store: FileStore, table_id: str) -> bool:
+        """Whether this table's deletion may have begun: there is a mark, and it does not name another table."""
         if not store.exists(MARKER):
-            return None
+            return False
+        begun = cls._told(store)
+        return begun is None or begun.table_id == table_id
+
+    @classmethod
+    def _told(cls, store: FileStore) -> "Begun | None":
         try:
             told = json.loads(store.read(MARKER))
-            begun = cls(
+            return cls(
                 table_id=told["table_id"],
                 log=frozenset(told["log"]),
                 data_deleted=told.get("data_deleted") is True,
             )
         except (ValueError, KeyError, TypeError, AttributeError, FileNotFoundError):
             return None
-        return begun if begun.table_id == table_id else None
 
     def put(self, store: FileStore) -> None:
         """Put the mark up."""

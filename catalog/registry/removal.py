@@ -186,9 +186,9 @@ def undrop(desk: Desk, where: str, *, actor: Actor) -> TableRow:
 
 
 def _refuse_begun(desk: Desk, row: TableRow) -> None:
-    if row.state is TableState.PURGING and open_store(
-        row.location or "", desk.storage(row.location or "")
-    ).exists(MARKER):
+    location = row.location or ""
+    store = open_store(location, desk.storage(location))
+    if row.state is TableState.PURGING and Begun.may_be_at(store, row.table_id):
         raise PreconditionError(
             f"The deletion of {row.name} has begun: some of its files may be gone.",
             hint="`lakewarden jobs list` shows how far it is; restore the rest from a backup. "

@@ -10,10 +10,11 @@ from lakewarden.catalog.errors import PreconditionError, RefusedError
 from lakewarden.catalog.model.pending_purge import MARKER, Purging
 from lakewarden.catalog.model.rows import TableState
 from lakewarden.catalog.registry.governance import governed, set_hold, set_pause
+from lakewarden.catalog.registry.purge_mark import Begun
 from lakewarden.catalog.registry.register import register
 from lakewarden.catalog.registry.removal import begin_purge, drop, rename, undrop
 from lakewarden.catalog.registry.service import Desk
-from lakewarden.catalog.storage.file_store import canonical
+from lakewarden.catalog.storage.file_store import canonical, open_store
 from support.builders.desks import ANA, NOW, ROOT, folder, made_desk
 from support.builders.tables import FakeReader, observation
 
@@ -73,6 +74,19 @@ def test_a_deletion_that_has_begun_is_not_undropped(desk: Desk, location: str, t
     assert desk.resolve("db.t", gone=True).state is TableState.PURGING
     (tmp_path / "lake" / "t" / MARKER).unlink()
     assert undrop(desk, "db.t", actor=ANA).state is TableState.ACTIVE
+
+
+def test_what_is_left_of_the_deletion_of_an_earlier_table_keeps_nobody_from_undropping(
+    desk: Desk, location: str, tmp_path: Path
+) -> None:
+    store = open_store(location)
+    begin_purge(desk, "db.t", actor=ANA, expected_version=0, grace=timedelta(0))
+    Begun(table_id="the-one-before", log=frozenset()).put(store)
+    assert undrop(desk, "db.t", actor=ANA).state is TableState.ACTIVE
+    row = begin_purge(desk, "db.t", actor=ANA, expected_version=0, grace=timedelta(0))
+    Begun(table_id=row.table_id, log=frozenset()).put(store)
+    with pytest.raises(PreconditionError, match="has begun"):
+        undrop(desk, "db.t", actor=ANA)
 
 
 def test_an_undrop_that_a_worker_is_faster_than_changes_nothing(
