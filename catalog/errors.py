@@ -5,6 +5,7 @@ LakewardenError
 ├── RefusedError            exit 5  it cannot be a managed table, or it is not allowed
 │   └── NotAllowedError     exit 5  the caller may not do this
 ├── PreconditionError       exit 4  the world is not as the caller expected, or consent is missing
+│   │                               (a table that was dropped: `tables undrop` takes it back)
 │   ├── ConflictError       exit 4  somebody else committed first; looking again may help
 │   │   └── RevokedError    exit 4  what allowed it is no longer so: a hold, a pause, a longer retention
 │   └── ConsentError        exit 4  possible, but an owner or admin has to agree

@@ -68,16 +68,14 @@ class Desk:
     storage: Callable[[str], StorageOptions]
 
     def resolve(self, where: str, *, gone: bool = False) -> TableRow:
-        """The row that a name, path or table_id means; `gone` includes dropped ones. Raises `NotFoundError`."""
+        """The row that a name, path or table_id means; `gone` includes dropped ones. Raises `NotFoundError` for what nobody
+        knows, `PreconditionError` for what was dropped."""
         matches = self._matches(self.store.rows(TABLES), where)
         live = [row for row in matches if gone or row.state not in GONE]
         if live:
             return max(live, key=lambda row: (row.state not in GONE, row.row))
         if matches:
-            name = matches[0].name
-            raise NotFoundError(
-                f"{name} was dropped.", hint=f"`lakewarden tables undrop {name}` takes it back."
-            )
+            raise _gone(max(matches, key=lambda row: row.row))
         raise NotFoundError(
             f"{where} is not a managed table.", hint="`lakewarden tables list` shows those that are."
         )
@@ -193,11 +191,22 @@ def next_number(rows: Rows[TableRow]) -> int:
 def known(rows: Rows[TableRow], table_id: str, state: TableState) -> tuple[TableRow, ...]:
     """No change for a table that is managed already. Raises `PreconditionError` if it was dropped."""
     if state in GONE:
-        name = row_of(rows, table_id).name
-        raise PreconditionError(
-            f"{name} was dropped from management.", hint=f"`lakewarden tables undrop {name}` takes it back."
-        )
+        raise _gone(row_of(rows, table_id))
     return ()
+
+
+def _gone(row: TableRow) -> PreconditionError:
+    """What every command answers that needs a managed table and meets one that was dropped: it is on record, and may come
+    back, so that the command could succeed then."""
+    if row.state is TableState.PURGED:
+        return PreconditionError(
+            f"{row.name} was dropped from management, and its files were deleted.",
+            hint="What lies at its place now comes under management with `lakewarden tables register`.",
+        )
+    return PreconditionError(
+        f"{row.name} was dropped from management.",
+        hint=f"`lakewarden tables undrop {row.name}` takes it back.",
+    )
 
 
 def refuse_taken(rows: Rows[TableRow], name: str, *, except_for: str | None = None) -> None:

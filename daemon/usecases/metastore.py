@@ -31,10 +31,10 @@ def drifts(services: Services, where: str | None) -> Iterator[Drift]:
 
     Raises `PreconditionError` where no metastore is configured, `UnavailableError` while it does not answer.
     """
+    rows = [services.desk.resolve(where)] if where else _tables(services)
     metastore = services.metastore
     if metastore is None:
         raise PreconditionError("No metastore is configured.", hint="Set metastore.uri in lakewarden.toml.")
-    rows = [services.desk.resolve(where)] if where else _tables(services)
     for row in rows:
         yield from _of(services, metastore, row, told=where is not None)
 

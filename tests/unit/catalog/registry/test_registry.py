@@ -188,7 +188,7 @@ def test_dropped_tables_come_back_and_purged_ones_do_not(
     location = folder(reader, tmp_path / "t")
     row = register(desk, location, actor=ANA).row
     assert drop(desk, "default.t", actor=ANA).state is TableState.DROPPED
-    with pytest.raises(NotFoundError, match="was dropped"):
+    with pytest.raises(PreconditionError, match="was dropped from management"):
         desk.resolve("default.t")
     with pytest.raises(PreconditionError, match="was dropped from management"):
         register(desk, location, actor=ANA)
