@@ -31,7 +31,9 @@ from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
-from lakewarden.jobs.actions.values import AnyAction, Compact, Vacuum
+from lakewarden.jobs.actions.answers import AnyAction
+from lakewarden.jobs.actions.compact import Compact
+from lakewarden.jobs.actions.vacuum import Vacuum
 from lakewarden.jobs.engines.delta.engine import DeltaEngine
 from lakewarden.jobs.engines.spark.jars import default_cache, resolve_jars
 from lakewarden.jobs.engines.spark.names import table_at

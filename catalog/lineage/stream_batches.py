@@ -23,13 +23,12 @@ from lakewarden.catalog.lineage.streams.offsets import (
     uuid_in,
 )
 from lakewarden.catalog.lineage.streams.session_notes import StreamNote
-from lakewarden.catalog.model.rows import Confidence, LineageRow, RowKind, TableRow, TableState
+from lakewarden.catalog.model.rows import GONE, Confidence, LineageRow, RowKind, TableRow
 from lakewarden.catalog.storage.file_store import StorageOptions, open_store
 from lakewarden.catalog.system.port import TABLES, SystemStore
 
 __all__ = ["StreamHarvest", "rows_told_late", "tables_by_uuid"]
 
-_GONE: Final = (TableState.DROPPED, TableState.PURGING, TableState.PURGED)
 _WINDOW: Final = 64
 """Commits looked at first for those of some batches; twice as many the next time."""
 
@@ -112,7 +111,7 @@ def tables_by_uuid(rows: Iterable[TableRow]) -> Mapping[str, str]:
         if row.kind is not RowKind.TABLE:
             continue
         for uuid in row.format_ids:
-            if row.state in _GONE:
+            if row.state in GONE:
                 gone[uuid] = row.table_id
             else:
                 live[uuid] = row.table_id if live.get(uuid, row.table_id) == row.table_id else None

@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 
 from lakewarden.catalog.errors import ConflictError, NotAllowedError, UnavailableError
 from lakewarden.catalog.model.rollbacks import Rollback, rollbacks_of
-from lakewarden.catalog.model.rows import RowKind, TableState
+from lakewarden.catalog.model.rows import GONE, RowKind
 from lakewarden.catalog.storage.file_store import is_inside
 from lakewarden.catalog.system.port import ROLLBACKS, TABLES, SystemStore
 
 __all__ = ["TableDirectory"]
 
-_GONE = frozenset({TableState.DROPPED.value, TableState.PURGING.value, TableState.PURGED.value})
+_GONE = frozenset(one.value for one in GONE)
 _COLUMNS = ("kind", "state", "location", "table_id")
 
 

@@ -1,8 +1,10 @@
 """The fixed words that rows of the system tables use: formats, states, kinds, outcomes. Pure."""
 
 from enum import StrEnum
+from typing import Final
 
 __all__ = [
+    "GONE",
     "Action",
     "Change",
     "Confidence",
@@ -48,6 +50,10 @@ class TableState(StrEnum):
     DROPPED = "dropped"
     PURGING = "purging"
     PURGED = "purged"
+
+
+GONE: Final = (TableState.DROPPED, TableState.PURGING, TableState.PURGED)
+"""The states of a table that has left the catalog, or is leaving."""
 
 
 class Source(StrEnum):
@@ -109,7 +115,7 @@ class Confidence(StrEnum):
 
 
 class Action(StrEnum):
-    """The kinds of work a run can be. Payloads are the typed values in jobs/actions/values.py."""
+    """The kinds of work a run can be. Payloads are the typed values in jobs/actions."""
 
     CONVERT = "convert"
     VACUUM = "vacuum"

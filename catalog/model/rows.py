@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from lakewarden.catalog.model.enums import (
+    GONE,
     Action,
     Change,
     Confidence,
@@ -27,6 +28,7 @@ from lakewarden.catalog.model.enums import (
 )
 
 __all__ = [
+    "GONE",
     "Action",
     "AuditRow",
     "Change",
@@ -255,7 +257,7 @@ class SchemaRow:
 class RunRow:
     """One finished run. Predicted and actual cost in files, bytes and seconds.
 
-    `payload` is the action as it was decided (jobs/actions/values.py, JSON); `details` what its executor adds (JSON).
+    `payload` is the action as it was decided (jobs/actions/registry.py, JSON); `details` what its executor adds (JSON).
     `hint` is what a person can do about a failure, where `message` says what went wrong.
     """
 

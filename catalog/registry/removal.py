@@ -21,12 +21,12 @@ from lakewarden.catalog.model.pending_purge import (
     how_to_stop,
 )
 from lakewarden.catalog.model.pending_quarantine import taken_in
-from lakewarden.catalog.model.rows import Source, TableRow, TableState
+from lakewarden.catalog.model.rows import GONE, Source, TableRow, TableState
 from lakewarden.catalog.policy.access import Actor, Deed, require
 from lakewarden.catalog.policy.original_properties import Kept, forgotten
 from lakewarden.catalog.registry.owed_properties import dropped
 from lakewarden.catalog.registry.purge_mark import Begun
-from lakewarden.catalog.registry.service import GONE, Desk, governed_in, refuse_taken, row_of, without
+from lakewarden.catalog.registry.service import Desk, governed_in, refuse_taken, row_of, without
 from lakewarden.catalog.storage.file_store import open_store
 from lakewarden.catalog.system.port import TABLES, Rows
 

@@ -7,9 +7,9 @@ from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import ConflictError, PreconditionError
 from lakewarden.catalog.model.identity import INDEX_COLUMNS, check_nesting
 from lakewarden.catalog.model.pending_quarantine import Aside, beside, taken_in
-from lakewarden.catalog.model.rows import TableRow, TableState
+from lakewarden.catalog.model.rows import GONE, TableRow, TableState
 from lakewarden.catalog.policy.access import Actor, Deed
-from lakewarden.catalog.registry.service import GONE, Desk, refuse_taken, row_of, without
+from lakewarden.catalog.registry.service import Desk, refuse_taken, row_of, without
 from lakewarden.catalog.system.port import TABLES, Rows, SystemStore
 from lakewarden.catalog.units import sentence
 

@@ -18,7 +18,7 @@ from lakewarden.catalog.metastore.lookup import (
     refuse_if_absent,
 )
 from lakewarden.catalog.metastore.port import Metastore
-from lakewarden.catalog.model.rows import Finding, HealthRow, RowKind, Source, TableRow, TableState
+from lakewarden.catalog.model.rows import GONE, Finding, HealthRow, RowKind, Source, TableRow, TableState
 from lakewarden.catalog.observation.health import health_of, with_verdict
 from lakewarden.catalog.policy.access import Actor, Deed, require
 from lakewarden.catalog.policy.effective import EffectivePolicy
@@ -27,7 +27,6 @@ from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.catalog.system.port import HEALTH, TABLES, Rows, SystemStore
 
 __all__ = [
-    "GONE",
     "Desk",
     "Inspect",
     "Registered",
@@ -40,7 +39,6 @@ __all__ = [
     "without",
 ]
 
-GONE = (TableState.DROPPED, TableState.PURGING, TableState.PURGED)
 Inspect = Callable[[TableRow, EffectivePolicy, Observation | LogProblem], tuple[Finding, ...]]
 """On-change validation: findings for a table that was just read."""
 

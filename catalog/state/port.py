@@ -117,7 +117,7 @@ class RunState(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunRequest:
-    """A run to be queued. `payload` is the action as JSON (jobs/actions/values.py); `rank` higher first.
+    """A run to be queued. `payload` is the action as JSON (jobs/actions/registry.py); `rank` higher first.
 
     `predicted_*`: estimate made by the planner, None when unknown.
     """

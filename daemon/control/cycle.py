@@ -35,11 +35,11 @@ from lakewarden.daemon.fleet.observer import Look, Observer, OnRecord
 from lakewarden.daemon.telemetry.log import get_log
 from lakewarden.daemon.telemetry.metrics import Metrics
 from lakewarden.daemon.workers.lost_runs import Reaper
-from lakewarden.jobs.actions.values import RollBack
-from lakewarden.jobs.planning.answers import NotDue, Unforeseen, WhyNot
+from lakewarden.jobs.actions.answers import NotDue, Unforeseen, WhyNot
+from lakewarden.jobs.actions.budget import Budget
+from lakewarden.jobs.actions.rollback import RollBack
 from lakewarden.jobs.planning.explain import summary
 from lakewarden.jobs.planning.planner import Plan, PlannedRun, plan, request_for
-from lakewarden.jobs.planning.world import Budget
 
 __all__ = ["Cycle", "CycleParts", "Stopped", "go_on", "isolated"]
 

@@ -3,8 +3,8 @@
 from lakewarden.daemon.control.cycle import isolated
 from lakewarden.daemon.fleet.cache import Memory
 from lakewarden.daemon.installation.services import Services
+from lakewarden.jobs.actions.world import World
 from lakewarden.jobs.planning.planner import Plan, plan
-from lakewarden.jobs.planning.world import World
 
 __all__ = ["outlook", "world_now"]
 

@@ -17,7 +17,10 @@ from lakewarden.catalog.system.port import SYSTEM_TABLES, Fence, SystemStore, Sy
 from lakewarden.catalog.units import about_bytes, count_of
 from lakewarden.daemon.control.run_recorder import DAEMON, Recorder, run_row
 from lakewarden.daemon.fleet.cache import Memory
-from lakewarden.jobs.actions.values import AnyAction, Compact, LogCare, Vacuum
+from lakewarden.jobs.actions.answers import AnyAction
+from lakewarden.jobs.actions.compact import Compact
+from lakewarden.jobs.actions.log_care import LogCare
+from lakewarden.jobs.actions.vacuum import Vacuum
 from lakewarden.jobs.planning.planner import PlannedRun, request_for
 from lakewarden.jobs.runs.guard import Standings, refusal
 

@@ -23,6 +23,7 @@ from lakewarden.catalog.lineage.unrecorded import Recorded, recorded_upto
 from lakewarden.catalog.model.arrow_columns import distinct_pairs, highest_of_pairs, in_order
 from lakewarden.catalog.model.rollbacks import Hold, holds, rollbacks_of
 from lakewarden.catalog.model.rows import (
+    GONE,
     Action,
     Confidence,
     HealthRow,
@@ -37,7 +38,6 @@ from lakewarden.catalog.model.rows import (
 from lakewarden.catalog.policy.effective import DownstreamPromise, EffectivePolicy
 from lakewarden.catalog.policy.original_properties import is_leaving
 from lakewarden.catalog.policy.scopes import Governed, govern, scope_names, scopes_by_name
-from lakewarden.catalog.registry.service import GONE
 from lakewarden.catalog.state.port import Run
 from lakewarden.catalog.system.codec import codec
 from lakewarden.catalog.system.port import (
@@ -52,7 +52,9 @@ from lakewarden.catalog.system.port import (
     SystemStore,
 )
 from lakewarden.daemon.fleet.reverted_ranges import Undoings
-from lakewarden.jobs.planning.world import Budget, Past, TableView, World, remember
+from lakewarden.jobs.actions.budget import Budget
+from lakewarden.jobs.actions.world import Past, TableView, World
+from lakewarden.jobs.planning.past import remember
 
 __all__ = ["Memory"]
 

@@ -21,7 +21,7 @@ from lakewarden.daemon.fleet.inspector import Inspection
 from lakewarden.daemon.installation.admins import real_user
 from lakewarden.daemon.installation.lazily import load
 from lakewarden.daemon.settings.settings import Settings, load_settings
-from lakewarden.jobs.planning.budget import Budget
+from lakewarden.jobs.actions.budget import Budget
 
 if TYPE_CHECKING:
     from lakewarden.catalog.state.db import Database

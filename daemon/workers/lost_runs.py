@@ -11,7 +11,8 @@ from lakewarden.catalog.model.rows import Outcome
 from lakewarden.catalog.registry.service import Desk
 from lakewarden.catalog.state.port import Queue, Result, Run, RunRequest
 from lakewarden.daemon.telemetry.log import get_log
-from lakewarden.jobs.actions.recovery import GiveUp, Recovered, Retry, verdict_of
+from lakewarden.jobs.actions.registry import verdict_of
+from lakewarden.jobs.actions.spec import GiveUp, Recovered, Retry
 
 __all__ = ["Reaper"]
 

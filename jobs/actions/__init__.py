@@ -1,1 +1,1 @@
-"""What can be done to a table? Actions as values, and what became of one whose worker is gone. Pure."""
+"""What can be done to a table, when is it due, what does it cost, what allows it? One file per action. Pure."""

@@ -15,7 +15,7 @@ from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.port import DataFile, Observation
 from lakewarden.catalog.units import about_bytes, about_seconds, count_of
-from lakewarden.jobs.actions.values import Compact
+from lakewarden.jobs.actions.compact import Compact
 from lakewarden.jobs.executors.packing import Packing, pack, with_vectors
 from lakewarden.jobs.runs.head import observe_since
 from lakewarden.jobs.runs.port import FileChange, JobContext, Partition, Report

@@ -11,7 +11,7 @@ from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.policy.retention_properties import still_to_set
 from lakewarden.catalog.storage.file_store import open_store
 from lakewarden.catalog.units import about_bytes, count_of
-from lakewarden.jobs.actions.values import Convert
+from lakewarden.jobs.actions.convert import Convert
 from lakewarden.jobs.executors.convert_checks import check_source, few, refuse_foreign
 from lakewarden.jobs.runs.head import observe
 from lakewarden.jobs.runs.parquet_folder import data_files

@@ -10,7 +10,7 @@ from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.metastore.port import Entry, Metastore
 from lakewarden.catalog.storage.file_store import FileEntry, StorageOptions, canonical, open_store
 from lakewarden.catalog.units import count_of
-from lakewarden.jobs.actions.values import Convert
+from lakewarden.jobs.actions.convert import Convert
 from lakewarden.jobs.deletion.file_places import Places
 from lakewarden.jobs.executors.convert_types import refuse_columns, refuse_partition_types
 from lakewarden.jobs.runs.parquet_folder import (

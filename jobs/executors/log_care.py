@@ -9,7 +9,7 @@ from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.policy.retention_properties import LOG
 from lakewarden.catalog.units import about_bytes, count_of
-from lakewarden.jobs.actions.values import LogCare
+from lakewarden.jobs.actions.log_care import LogCare
 from lakewarden.jobs.runs.head import (
     log_retention,
     observe,

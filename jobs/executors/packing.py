@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lakewarden.catalog.formats.port import DataFile
-from lakewarden.jobs.planning.costs import WORTHWHILE
+from lakewarden.jobs.actions.costs import WORTHWHILE
 from lakewarden.jobs.runs.port import Partition
 
 __all__ = ["MOST_PARTITIONS", "Packing", "is_small", "pack", "with_vectors"]

@@ -1,8 +1,9 @@
-"""Set table properties: one commit on exactly the version it was decided on."""
+"""Set table properties, in one commit on exactly the version it was decided on, or give them back."""
 
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.policy.retention_properties import still_to_set
-from lakewarden.jobs.actions.values import SetProperties
+from lakewarden.jobs.actions.properties import SetProperties
+from lakewarden.jobs.executors.give_back import give_properties_back
 from lakewarden.jobs.runs.head import observe_at
 from lakewarden.jobs.runs.port import JobContext, Report
 from lakewarden.jobs.runs.properties_ledger import keep_before
@@ -11,6 +12,11 @@ __all__ = ["set_properties"]
 
 
 def set_properties(ctx: JobContext, action: SetProperties) -> Report:
+    """Carry the policy, or give back what stood there before."""
+    return give_properties_back(ctx) if action.gives_back else _set(ctx, action)
+
+
+def _set(ctx: JobContext, action: SetProperties) -> Report:
     """Set those that are not set to the wanted value yet, together; no commit if all are.
 
     The table's own retention is the one that this run finds, not the one it was decided by: where it is longer, and

@@ -11,7 +11,7 @@ from lakewarden.catalog.registry.purge_mark import Begun
 from lakewarden.catalog.storage.absence import is_surely_gone
 from lakewarden.catalog.storage.file_store import FileEntry, FileStore, open_store
 from lakewarden.catalog.units import about_bytes, count_of
-from lakewarden.jobs.actions.values import Purge
+from lakewarden.jobs.actions.purge import Purge
 from lakewarden.jobs.deletion.batches import Deleted, delete_files
 from lakewarden.jobs.deletion.file_places import Places
 from lakewarden.jobs.deletion.table_folder import TableFolder, look_into, signature, unknown_token

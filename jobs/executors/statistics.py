@@ -25,7 +25,7 @@ from lakewarden.catalog.metastore.parameters import with_long_value
 from lakewarden.catalog.metastore.port import Entry, Metastore
 from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.catalog.units import count_of
-from lakewarden.jobs.actions.values import RefreshStatistics
+from lakewarden.jobs.actions.statistics import RefreshStatistics
 from lakewarden.jobs.runs.head import require_same_table
 from lakewarden.jobs.runs.port import ColumnStatistics, FileChange, JobContext, Report, TableStatistics
 

@@ -19,7 +19,7 @@ from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.port import Observation, Tombstone
 from lakewarden.catalog.storage.file_store import FileEntry, is_inside, open_store
 from lakewarden.catalog.units import about_bytes, about_seconds, count_of
-from lakewarden.jobs.actions.values import Vacuum
+from lakewarden.jobs.actions.vacuum import Vacuum
 from lakewarden.jobs.deletion.batches import delete_files
 from lakewarden.jobs.deletion.unneeded import Unneeded, named_paths
 from lakewarden.jobs.runs.head import deleted_file_retention, observe_at, protection_of

@@ -1,1 +1,1 @@
-"""What is due, and why, or why not? Rows in, a plan with reasons out. Pure."""
+"""What runs now, and for all else, why not? Rows in, a plan with reasons out. Pure."""

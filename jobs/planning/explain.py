@@ -6,8 +6,9 @@ from datetime import datetime
 
 from lakewarden.catalog.model.rows import Action
 from lakewarden.catalog.units import about_seconds, count_of
-from lakewarden.jobs.planning.answers import WhyNot
-from lakewarden.jobs.planning.planner import Plan, PlannedRun, Waiting, required_version
+from lakewarden.jobs.actions.answers import WhyNot
+from lakewarden.jobs.actions.registry import required_version
+from lakewarden.jobs.planning.planner import Plan, PlannedRun, Waiting
 
 __all__ = ["Explanation", "explain", "sentence", "summary"]
 

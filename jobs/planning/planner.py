@@ -12,38 +12,14 @@ from typing import Final
 
 from lakewarden.catalog.model.rows import Action
 from lakewarden.catalog.state.port import RunRequest
-from lakewarden.jobs.actions.values import (
-    AnyAction,
-    Compact,
-    Convert,
-    LogCare,
-    Purge,
-    RefreshStatistics,
-    RollBack,
-    SetProperties,
-    SyncMetastore,
-    Vacuum,
-    encode,
-)
-from lakewarden.jobs.planning.answers import Answer, Due, NotDue, Unforeseen, WhyNot
-from lakewarden.jobs.planning.costs import Estimate, estimate
+from lakewarden.jobs.actions.answers import Answer, Due, NotDue, Unforeseen, WhyNot
+from lakewarden.jobs.actions.costs import Estimate
+from lakewarden.jobs.actions.registry import SPECS, encode, estimate, required_version
+from lakewarden.jobs.actions.world import TableView, World
 from lakewarden.jobs.planning.gates import closed, held_back
-from lakewarden.jobs.planning.rules import RULES
-from lakewarden.jobs.planning.world import TableView, World
 
-__all__ = ["Isolated", "Plan", "PlannedRun", "Waiting", "judge", "plan", "request_for", "required_version"]
+__all__ = ["Isolated", "Plan", "PlannedRun", "Waiting", "judge", "plan", "request_for"]
 
-URGENCY: Final = {
-    Action.ROLLBACK: 7,  # tables that are half-way back keep everybody waiting
-    Action.CONVERT: 6,  # somebody waits for it
-    Action.PROPERTIES: 5,  # until they carry the policy, anybody's vacuum may break the promise
-    Action.SYNC: 4,  # readers see wrong columns
-    Action.LOG_CARE: 3,  # cheap, and every reader pays until it is done
-    Action.PURGE: 2,  # somebody asked for it
-    Action.VACUUM: 1,
-    Action.COMPACT: 1,
-    Action.STATISTICS: 1,
-}
 _CLASS_WIDTH: Final = 1_000_000.0
 """Ranks of one urgency stay below those of the next: benefit per cost is cut off here."""
 
@@ -103,7 +79,7 @@ def plan(world: World, now: datetime, *, isolated: Isolated = openly) -> Plan:
     for view in world.tables:
         found = isolated(partial(_answers, view, world, now))
         if isinstance(found, Unforeseen):
-            waiting.extend(_not_judged(view, action, found) for action in RULES)
+            waiting.extend(_not_judged(view, action, found) for action in SPECS)
         else:
             candidates.extend(found[0])
             waiting.extend(found[1])
@@ -118,22 +94,10 @@ def judge(view: TableView, action: Action, world: World, now: datetime) -> Answe
     shut = closed(view, action)
     if shut is not None:
         return shut
-    answer = RULES[action](view, world, now)
+    answer = SPECS[action].rule(view, world, now)
     if isinstance(answer, NotDue):
         return answer
     return held_back(view, action, world.budget, now) or answer
-
-
-def required_version(action: AnyAction) -> int | None:
-    """The table version an action was decided on; None for a conversion, which finds no version yet, and for a
-    rollback, whose journal has the versions of all its tables."""
-    match action:
-        case Convert() | RollBack():
-            return None
-        case Vacuum() | Compact() | RefreshStatistics() | LogCare() | SyncMetastore() | Purge():
-            return action.requires
-        case SetProperties():
-            return None if action.gives_back else action.requires
 
 
 def request_for(run: PlannedRun, *, new_id: Callable[[], str]) -> RunRequest:
@@ -155,7 +119,7 @@ def request_for(run: PlannedRun, *, new_id: Callable[[], str]) -> RunRequest:
 
 
 def _answers(view: TableView, world: World, now: datetime) -> Answers:
-    answers = [judge(view, action, world, now) for action in RULES]
+    answers = [judge(view, action, world, now) for action in SPECS]
     ranked = sorted((_ranked(view, one) for one in answers if isinstance(one, Due)), key=_order)
     waiting = [_waiting(view, one) for one in answers if isinstance(one, NotDue)]
     return ranked[:1], [*waiting, *(_after(view, later, ranked[0]) for later in ranked[1:])]
@@ -168,7 +132,7 @@ def _not_judged(view: TableView, action: Action, found: Unforeseen) -> Waiting:
 
 def _ranked(view: TableView, due: Due) -> PlannedRun:
     cost = estimate(due.action, view.health)
-    rank = URGENCY[due.kind] * _CLASS_WIDTH + min(cost.ratio, _CLASS_WIDTH - 1)
+    rank = SPECS[due.kind].urgency * _CLASS_WIDTH + min(cost.ratio, _CLASS_WIDTH - 1)
     return PlannedRun(
         table_id=view.table_id, name=view.name, location=view.location, due=due, estimate=cost, rank=rank
     )

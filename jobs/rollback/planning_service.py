@@ -6,7 +6,6 @@ twice: the first says which files and versions have to be looked for.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,7 +26,14 @@ from lakewarden.catalog.lineage.unrecorded import Recorded, recorded_upto, unrec
 from lakewarden.catalog.lineage.versions import Effect, Version, history_of, is_property_commit
 from lakewarden.catalog.model.arrow_columns import highest_of_pairs
 from lakewarden.catalog.model.pending_quarantine import Aside
-from lakewarden.catalog.model.rows import Confidence, LineageRow, MarkVerdict, RowKind, TableRow, TableState
+from lakewarden.catalog.model.rows import (
+    GONE,
+    Confidence,
+    LineageRow,
+    MarkVerdict,
+    RowKind,
+    TableRow,
+)
 from lakewarden.catalog.policy.kept_properties import keeps
 from lakewarden.catalog.policy.scopes import Governed, govern, scopes_by_name
 from lakewarden.catalog.storage.file_store import StorageOptions, open_store
@@ -44,8 +50,6 @@ from lakewarden.jobs.rollback.plan.stream_advice import with_streams
 from lakewarden.jobs.rollback.verify import missing_files
 
 __all__ = ["Gathered", "Gatherer"]
-
-_GONE: Final = (TableState.DROPPED, TableState.PURGING, TableState.PURGED)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -101,7 +105,7 @@ class Gatherer:
         logs = {
             key: self._log(managed[key], recorded.get(key, {}))
             for key in sorted(concerned)
-            if managed[key].state not in _GONE
+            if managed[key].state not in GONE
         }
         seen = {key: log.seen for key, log in logs.items()}
         histories = {key: logs[key].history if key in logs else () for key in sorted(concerned)}
@@ -121,7 +125,7 @@ class Gatherer:
             trusting=frozenset(
                 key for key, one in governed.items() if one.policy.settings.rollback_trust_plans
             ),
-            places={row.location or "": key for key, row in managed.items() if row.state not in _GONE},
+            places={row.location or "": key for key, row in managed.items() if row.state not in GONE},
             newest={key: managed[key].format_ids[-1] for key in concerned if managed[key].format_ids},
             runs=frozenset(one.run_id for one in request.seeds if isinstance(one, CommitsOf)),
         )
@@ -155,7 +159,7 @@ class Gatherer:
         )
         fresh: list[LineageRow] = []
         for row in managed.values():
-            if row.state not in _GONE:
+            if row.state not in GONE:
                 noted = [note for note in notes if note.sink == row.location]
                 fresh.extend(self._fresh(row, recorded.get(row.table_id, {}), noted))
         return pa.concat_tables([known, codec(LINEAGE).encode(fresh).select(list(ROW_COLUMNS))]), recorded
@@ -324,7 +328,7 @@ def _facts(governed: Governed, seen: Observation | LogProblem | None) -> TableFa
         dependencies=row.dependencies,
         hold=governed.hold,
         paused=governed.paused,
-        gone=row.state in _GONE,
+        gone=row.state in GONE,
         aside=Aside.of(row) is not None,
     )
     if seen is None:

@@ -9,10 +9,9 @@ from lakewarden.catalog.formats.files_elsewhere import READS_ELSEWHERE, reads_fr
 from lakewarden.catalog.lineage.inherited_retention import downstream_of
 from lakewarden.catalog.model.arrow_columns import distinct_pairs
 from lakewarden.catalog.model.rollbacks import holds, rollbacks_of
-from lakewarden.catalog.model.rows import RowKind, TableRow, TableState
+from lakewarden.catalog.model.rows import GONE, RowKind, TableRow, TableState
 from lakewarden.catalog.policy.effective import DownstreamPromise
 from lakewarden.catalog.policy.scopes import Governed, govern, scopes_by_name
-from lakewarden.catalog.registry.service import GONE
 from lakewarden.catalog.system.port import LINEAGE, ROLLBACKS, TABLES, Rows, SystemStore
 from lakewarden.catalog.system.store import DeltaSystemStore
 from lakewarden.jobs.runs.guard import Standing

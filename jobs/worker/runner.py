@@ -7,19 +7,25 @@ from datetime import timedelta
 from typing import Final, assert_never
 
 import structlog
-from pydantic import ValidationError
 
 from lakewarden.catalog.boot_clock import seconds_since_boot
 from lakewarden.catalog.clock import Clock
-from lakewarden.catalog.errors import ConflictError, LakewardenError, PreconditionError, UnavailableError
+from lakewarden.catalog.errors import (
+    ConflictError,
+    LakewardenError,
+    PreconditionError,
+    UnavailableError,
+    UnreadableError,
+)
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.metastore.port import Metastore
-from lakewarden.catalog.model.rows import Action, Outcome
+from lakewarden.catalog.model.rows import Outcome
 from lakewarden.catalog.state.port import Queue, Result, Run, RunRequest
 from lakewarden.catalog.storage.file_store import StorageOptions
-from lakewarden.jobs.actions.recovery import GiveUp, Recovered, Retry, verdict_of
-from lakewarden.jobs.actions.values import AnyAction, decode
+from lakewarden.jobs.actions.answers import AnyAction
+from lakewarden.jobs.actions.registry import SPECS, decode, verdict_of
+from lakewarden.jobs.actions.spec import GiveUp, Recovered, Retry
 from lakewarden.jobs.runs.guard import RunGuard, Standings
 from lakewarden.jobs.runs.port import Engine, JobContext, Ledger, Report, Rollbacks, Target
 from lakewarden.jobs.worker.dispatch import execute
@@ -27,9 +33,6 @@ from lakewarden.jobs.worker.heartbeat import Heartbeat
 
 __all__ = ["Finished", "Runner"]
 
-_ANY_VERSION: Final = (Action.COMPACT, Action.CONVERT, Action.LOG_CARE, Action.PURGE, Action.ROLLBACK)
-"""A compaction decides on the head that it finds; a conversion has no version to be decided on; what came after its version
-changes nothing about log care; a purge that was interrupted has no log to ask and looks by itself; a rollback's journal has the versions of all its tables."""
 _PAUSE: Final = timedelta(seconds=1)
 
 
@@ -149,7 +152,7 @@ class Runner:
 
     def _execute(self, run: Run, pulse: Heartbeat) -> Report:
         request = run.request
-        decided = None if request.action in _ANY_VERSION else request.requires_version
+        decided = None if SPECS[request.action].on_any_head else request.requires_version
         if decided is not None and self.reader.probe(request.location, seen=decided).moved:
             raise ConflictError(
                 f"{request.name} moved past version {decided}, on which this was decided; nothing was changed."
@@ -181,7 +184,7 @@ class Runner:
             ),
             ledger=self.ledger,
         )
-        if request.action is Action.ROLLBACK:
+        if SPECS[request.action].amid_rollbacks:
             pulse.confirm()  # its table stands for many: each is asked about before its own commit
         else:
             ctx.require_allowed()
@@ -191,7 +194,7 @@ class Runner:
         return report
 
     def _refuse_held(self, request: RunRequest) -> None:
-        if self.rollbacks is None or request.action is Action.ROLLBACK:
+        if self.rollbacks is None or SPECS[request.action].amid_rollbacks:
             return
         holder = self.rollbacks.holds(request.table_id)
         if holder is not None:
@@ -219,7 +222,7 @@ class Runner:
 def _decoded(request: RunRequest) -> AnyAction:
     try:
         return decode(request.payload)
-    except ValidationError as error:
+    except UnreadableError as error:
         raise PreconditionError(
             f"The {request.action} of {request.name} was queued by another version of lakewarden.",
             hint="Nothing has to be done: it is planned anew.",

@@ -16,7 +16,7 @@ from lakewarden.catalog.errors import ConflictError
 from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.formats.port import DataFile
 from lakewarden.catalog.units import MIB
-from lakewarden.jobs.actions.values import Compact
+from lakewarden.jobs.actions.compact import Compact
 from support.builders.delta_runs import DeltaTableOnDisk
 
 pytestmark = pytest.mark.spark

@@ -14,7 +14,7 @@ from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.metastore.hive import HiveMetastore
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
-from lakewarden.jobs.actions.values import Convert
+from lakewarden.jobs.actions.convert import Convert
 from lakewarden.jobs.engines.delta.engine import DeltaEngine
 from lakewarden.jobs.executors.convert import convert
 from lakewarden.jobs.runs.port import JobContext, Report, Target

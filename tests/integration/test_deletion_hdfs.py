@@ -12,7 +12,9 @@ from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.formats.heads import head_seen
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.storage.file_store import FileStore, StorageOptions, open_store
-from lakewarden.jobs.actions.values import AnyAction, Purge, Vacuum
+from lakewarden.jobs.actions.answers import AnyAction
+from lakewarden.jobs.actions.purge import Purge
+from lakewarden.jobs.actions.vacuum import Vacuum
 from lakewarden.jobs.deletion.table_folder import look_into, unknown_token
 from lakewarden.jobs.engines.delta.engine import DeltaEngine
 from lakewarden.jobs.engines.spark.names import table_at

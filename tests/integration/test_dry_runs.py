@@ -15,9 +15,11 @@ from deltalake import DeltaTable, write_deltalake
 from lakewarden.catalog.errors import RefusedError
 from lakewarden.catalog.model.rows import Action, Outcome
 from lakewarden.daemon.settings.settings import load_settings
-from lakewarden.jobs.actions.values import Compact, Vacuum, encode
+from lakewarden.jobs.actions.compact import Compact
+from lakewarden.jobs.actions.registry import encode
+from lakewarden.jobs.actions.vacuum import Vacuum
 from lakewarden.jobs.executors.convert_types import refuse_partition_types
-from lakewarden.jobs.planning.world import remember
+from lakewarden.jobs.planning.past import remember
 from support.builders.worlds import run
 from support.processes.commands import Cli, caller
 from support.processes.daemon_process import FakeWorkerServices
@@ -67,7 +69,7 @@ SAID = [
     pytest.param(("jobs", "run", "db.t", "statistics"), 2, "has no dry run", id="statistics"),
     pytest.param(("jobs", "run", "db.t", "sync"), 4, "No metastore is configured", id="sync without metastore"),
     pytest.param(("jobs", "run", "db.t", "purge"), 2, "not ordered here", id="purge"),
-    pytest.param(("jobs", "run", "db.t", "convert"), 2, "has no dry run", id="convert of a table"),
+    pytest.param(("jobs", "run", "db.t", "convert"), 2, "not ordered here", id="convert of a table"),
     pytest.param(("tables", "adopt"), 0, "found/x", id="adopt"),
     pytest.param(("tables", "drop", "db.t"), 0, "Nothing was changed", id="drop"),
     pytest.param(("tables", "drop", "db.t", "--purge"), 0, "Nothing was changed", id="purge of a table"),

@@ -19,11 +19,13 @@ from lakewarden.catalog.registry.removal import undrop
 from lakewarden.catalog.system.port import TABLES
 from lakewarden.daemon.fleet.cache import Memory
 from lakewarden.daemon.usecases.runs.leaving import Left, finish, foresee, leave, those_who_leave
-from lakewarden.daemon.usecases.runs.orders import Order, order_run
+from lakewarden.daemon.usecases.runs.orders import order_run
 from lakewarden.daemon.usecases.runs.waiting import raise_for, run_and_wait
-from lakewarden.jobs.actions.values import SetProperties, encode
+from lakewarden.jobs.actions.budget import Budget
+from lakewarden.jobs.actions.properties import SetProperties
+from lakewarden.jobs.actions.registry import encode
+from lakewarden.jobs.actions.spec import Order
 from lakewarden.jobs.engines.delta import rs_metadata
-from lakewarden.jobs.planning.budget import Budget
 from lakewarden.jobs.planning.planner import plan
 from support.crashes.crashes import points_of
 from support.processes.commands import Cli, caller

@@ -16,7 +16,8 @@ from pyspark.sql import SparkSession
 from lakewarden.catalog.errors import ConflictError, PreconditionError
 from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.storage.file_store import StorageOptions
-from lakewarden.jobs.actions.values import LogCare, SetProperties
+from lakewarden.jobs.actions.log_care import LogCare
+from lakewarden.jobs.actions.properties import SetProperties
 from lakewarden.jobs.engines.delta import rs_metadata
 from support.builders.delta_runs import DeltaTableOnDisk, forget_delta_logs
 

@@ -17,7 +17,7 @@ from lakewarden.catalog.metastore.port import EntryColumn
 from lakewarden.catalog.metastore.sync_plan import INPUT_FORMAT, Aspect
 from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
-from lakewarden.jobs.actions.values import SyncMetastore
+from lakewarden.jobs.actions.sync import SyncMetastore
 from lakewarden.jobs.executors.sync import sync_metastore
 from support.builders.named_tables import NamedTable
 from support.servers.hive import hive

@@ -15,7 +15,7 @@ from lakewarden.catalog.state.port import Result
 from lakewarden.catalog.system.port import TABLES
 from lakewarden.daemon.usecases.audit import actor_of
 from lakewarden.daemon.usecases.rollbacks.rollback import rollbacks_of_services
-from lakewarden.jobs.actions.values import RollBack
+from lakewarden.jobs.actions.rollback import RollBack
 from lakewarden.jobs.rollback.execute.run import JournaledRollbacks
 from lakewarden.jobs.rollback.journal.journal import Journal
 from lakewarden.jobs.rollback.journal.steps import TableStep

@@ -10,7 +10,8 @@ from lakewarden.catalog.policy.access import Actor
 from lakewarden.catalog.state.port import RunRequest
 from lakewarden.daemon.settings.settings import load_settings
 from lakewarden.daemon.usecases.rollbacks.rollback import Rollbacks, rollbacks_of_services
-from lakewarden.jobs.actions.values import RollBack, encode
+from lakewarden.jobs.actions.registry import encode
+from lakewarden.jobs.actions.rollback import RollBack
 from support.builders.derived import ids, write
 from support.processes.commands import Cli, caller
 from support.processes.daemon_process import FakeWorkerServices

@@ -19,7 +19,11 @@ from lakewarden.catalog.metastore.port import Entry, EntryColumn
 from lakewarden.catalog.model.rows import Outcome
 from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
-from lakewarden.jobs.actions.values import AnyAction, Compact, Convert, RefreshStatistics, SyncMetastore
+from lakewarden.jobs.actions.answers import AnyAction
+from lakewarden.jobs.actions.compact import Compact
+from lakewarden.jobs.actions.convert import Convert
+from lakewarden.jobs.actions.statistics import RefreshStatistics
+from lakewarden.jobs.actions.sync import SyncMetastore
 from lakewarden.jobs.runs.spark_settings import SparkSettings
 from support.builders.runs import parquet_file, request_of
 from support.crashes.crashes import points_of

@@ -19,7 +19,7 @@ from lakewarden.catalog.formats.delta.proof.files import live_files
 from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.formats.delta.segment import segment_of
 from lakewarden.catalog.storage.file_store import open_store
-from lakewarden.jobs.actions.values import Vacuum
+from lakewarden.jobs.actions.vacuum import Vacuum
 from support.builders.delta_runs import DeltaTableOnDisk, forget_delta_logs
 
 pytestmark = pytest.mark.spark

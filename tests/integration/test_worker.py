@@ -14,7 +14,10 @@ import pytest
 from lakewarden.catalog.model.rows import Outcome
 from lakewarden.catalog.state.port import Result
 from lakewarden.catalog.storage.file_store import canonical
-from lakewarden.jobs.actions.values import Compact, Convert, LogCare, SetProperties
+from lakewarden.jobs.actions.compact import Compact
+from lakewarden.jobs.actions.convert import Convert
+from lakewarden.jobs.actions.log_care import LogCare
+from lakewarden.jobs.actions.properties import SetProperties
 from lakewarden.jobs.runs.spark_settings import SparkSettings
 from support.builders.runs import delta_table, parquet_file, request_of
 from support.processes.workers import SPARK, Hall, is_gone

@@ -15,7 +15,13 @@ from deltalake import DeltaTable
 from lakewarden.catalog.model.rows import Outcome
 from lakewarden.catalog.state.port import RunState
 from lakewarden.catalog.storage.file_store import canonical
-from lakewarden.jobs.actions.values import AnyAction, Compact, Convert, LogCare, Purge, SetProperties, Vacuum
+from lakewarden.jobs.actions.answers import AnyAction
+from lakewarden.jobs.actions.compact import Compact
+from lakewarden.jobs.actions.convert import Convert
+from lakewarden.jobs.actions.log_care import LogCare
+from lakewarden.jobs.actions.properties import SetProperties
+from lakewarden.jobs.actions.purge import Purge
+from lakewarden.jobs.actions.vacuum import Vacuum
 from support.builders.runs import delta_table, parquet_file, request_of
 from support.crashes.crashes import points_of
 from support.processes import dawdling_worker

@@ -15,8 +15,9 @@ from lakewarden.daemon.control.plan_preview import outlook
 from lakewarden.daemon.control.run_recorder import run_row
 from lakewarden.daemon.usecases.audit import actor_of, audited
 from lakewarden.daemon.usecases.runs.dry_runs import foresee_run, is_foreseen
-from lakewarden.daemon.usecases.runs.orders import Order, order_run
+from lakewarden.daemon.usecases.runs.orders import order_run
 from lakewarden.daemon.usecases.runs.waiting import raise_for, run_and_wait
+from lakewarden.jobs.actions.spec import Order
 from lakewarden.jobs.planning.explain import explain
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Plan, run, list and cancel maintenance.")

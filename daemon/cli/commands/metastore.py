@@ -11,8 +11,9 @@ from lakewarden.daemon.cli.common import DryRun, Home, opened
 from lakewarden.daemon.cli.output import Format, Output, note, show
 from lakewarden.daemon.usecases.audit import audited
 from lakewarden.daemon.usecases.metastore import drifts
-from lakewarden.daemon.usecases.runs.orders import Order, order_run
+from lakewarden.daemon.usecases.runs.orders import order_run
 from lakewarden.daemon.usecases.runs.waiting import raise_for, run_and_wait
+from lakewarden.jobs.actions.spec import Order
 
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Compare tables with the Hive metastore and sync them."

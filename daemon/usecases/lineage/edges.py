@@ -6,8 +6,7 @@ import pyarrow.compute as pc
 
 from lakewarden.catalog.lineage.edges import NOT_KNOWN
 from lakewarden.catalog.lineage.queries import EDGE_COLUMNS, Direction, edges_around, newest
-from lakewarden.catalog.model.rows import RowKind, TableRow
-from lakewarden.catalog.registry.service import GONE
+from lakewarden.catalog.model.rows import GONE, RowKind, TableRow
 from lakewarden.catalog.system.port import LINEAGE, TABLES, SystemStore
 from lakewarden.daemon.usecases.lineage.views import UNKNOWN, NamedEdge
 

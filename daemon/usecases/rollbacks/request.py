@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from lakewarden.catalog.errors import NotFoundError, PreconditionError, UsageError
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.lineage.marks import marked
-from lakewarden.catalog.model.rows import MarkVerdict, TableRow
+from lakewarden.catalog.model.rows import GONE, MarkVerdict, TableRow
 from lakewarden.catalog.registry.marks import log_of
-from lakewarden.catalog.registry.service import GONE, Desk
+from lakewarden.catalog.registry.service import Desk
 from lakewarden.catalog.system.port import TABLES
 from lakewarden.jobs.rollback.plan.consents import Agreement, Consents, parse_consent
 from lakewarden.jobs.rollback.plan.request import (

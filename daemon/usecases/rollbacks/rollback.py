@@ -17,7 +17,8 @@ from lakewarden.catalog.storage.file_store import open_store
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases.rollbacks.waiting import Wait, goes_on
 from lakewarden.daemon.usecases.runs.waiting import raise_for, run_and_wait, run_is_over
-from lakewarden.jobs.actions.values import RollBack, encode
+from lakewarden.jobs.actions.registry import encode
+from lakewarden.jobs.actions.rollback import RollBack
 from lakewarden.jobs.rollback.details_service import details_of
 from lakewarden.jobs.rollback.execute.interference import end_run
 from lakewarden.jobs.rollback.execute.replan import refuse_others

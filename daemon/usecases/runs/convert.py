@@ -22,9 +22,9 @@ from lakewarden.catalog.state.port import RunRequest
 from lakewarden.catalog.system.port import HEALTH, TABLES
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases.runs.waiting import raise_for, run_and_wait
-from lakewarden.jobs.actions.values import encode
+from lakewarden.jobs.actions.convert import conversion_action
+from lakewarden.jobs.actions.registry import encode
 from lakewarden.jobs.executors.convert_checks import check_source
-from lakewarden.jobs.planning.rules import conversion_action
 
 __all__ = ["ConvertRequest", "Foreseen", "convert_table", "foresee_conversion"]
 

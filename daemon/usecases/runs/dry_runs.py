@@ -1,7 +1,8 @@
 """What an ordered run would change, said without a run: nothing is queued, committed or recorded."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import assert_never
+from typing import Any, Final
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.formats.port import Observation
@@ -10,19 +11,12 @@ from lakewarden.catalog.policy.access import Actor
 from lakewarden.catalog.policy.retention_properties import still_to_set
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases.metastore import drifts
-from lakewarden.daemon.usecases.runs.orders import Order, order_run
-from lakewarden.jobs.actions.values import (
-    Compact,
-    Convert,
-    LogCare,
-    Purge,
-    RefreshStatistics,
-    RollBack,
-    SetProperties,
-    SyncMetastore,
-    Vacuum,
-    decode,
-)
+from lakewarden.daemon.usecases.runs.orders import order_run
+from lakewarden.jobs.actions.log_care import LogCare
+from lakewarden.jobs.actions.properties import SetProperties
+from lakewarden.jobs.actions.registry import decode
+from lakewarden.jobs.actions.spec import Order
+from lakewarden.jobs.actions.sync import SyncMetastore
 
 __all__ = ["ForeseenRun", "foresee_run", "is_foreseen"]
 
@@ -47,20 +41,12 @@ def is_foreseen(action: Action) -> bool:
 def foresee_run(services: Services, row: TableRow, order: Order, *, actor: Actor) -> tuple[ForeseenRun, ...]:
     """What `order` would change now. Raises what the order would raise, and `UsageError` for an action without a dry run."""
     request = order_run(services, row, order, actor=actor)
-    action = decode(request.payload)
-    match action:
-        case SetProperties():
-            found = _properties(services, row, action)
-        case SyncMetastore():
-            found = [(one.aspect, one.message) for one in drifts(services, row.table_id)]
-        case LogCare():
-            found = _log_care(services, row, action)
-        case RefreshStatistics() | Convert() | Vacuum() | Compact() | Purge() | RollBack():
-            raise UsageError(
-                f"{order.action} has no dry run.", hint="`lakewarden why` says whether and why it is due."
-            )
-        case _:
-            assert_never(action)
+    foresee = _FORESEEN.get(order.action)
+    if foresee is None:
+        raise UsageError(
+            f"{order.action} has no dry run.", hint="`lakewarden why` says whether and why it is due."
+        )
+    found = foresee(services, row, decode(request.payload))
     return tuple(
         ForeseenRun(
             name=row.name,
@@ -89,8 +75,19 @@ def _log_care(services: Services, row: TableRow, action: LogCare) -> list[tuple[
     return [("checkpoint", f"one of version {action.requires} would be written; {before}")]
 
 
+def _sync(services: Services, row: TableRow, action: SyncMetastore) -> list[tuple[str, str]]:
+    return [(one.aspect, one.message) for one in drifts(services, row.table_id)]
+
+
 def _seen(services: Services, row: TableRow) -> Observation:
     location = row.location or ""
     seen = services.desk.reader_at(location, row.name).observe(location)
     assert isinstance(seen, Observation), "order_run has just refused a table whose log cannot be read"
     return seen
+
+
+_FORESEEN: Final[Mapping[Action, Callable[[Services, TableRow, Any], list[tuple[str, str]]]]] = {
+    Action.PROPERTIES: _properties,
+    Action.SYNC: _sync,
+    Action.LOG_CARE: _log_care,
+}

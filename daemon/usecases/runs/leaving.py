@@ -13,20 +13,20 @@ from typing import Final
 
 from lakewarden.catalog.errors import LakewardenError
 from lakewarden.catalog.formats.port import LogProblem, Observation
-from lakewarden.catalog.model.rows import Action, Outcome, RowKind, Source, TableRow, TableState
+from lakewarden.catalog.model.rows import GONE, Action, Outcome, RowKind, Source, TableRow, TableState
 from lakewarden.catalog.policy.access import Actor
 from lakewarden.catalog.policy.original_properties import GiveBack, Kept, give_back, is_leaving, kept_of
 from lakewarden.catalog.policy.retention_properties import retention_properties
 from lakewarden.catalog.policy.scopes import govern, scopes_by_name
 from lakewarden.catalog.registry.owed_properties import given_back, said_of
 from lakewarden.catalog.registry.removal import drop
-from lakewarden.catalog.registry.service import GONE
 from lakewarden.catalog.state.port import Result, RunRequest, RunState
 from lakewarden.catalog.system.port import RUNS, TABLES
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases.runs.revocation import EVERYTHING, take_back_runs
 from lakewarden.daemon.usecases.runs.waiting import reap_lost
-from lakewarden.jobs.actions.values import SetProperties, encode
+from lakewarden.jobs.actions.properties import SetProperties
+from lakewarden.jobs.actions.registry import encode
 from lakewarden.jobs.runs.properties_ledger import traced
 
 __all__ = ["Leaving", "Left", "finish", "foresee", "leave", "those_who_leave"]

@@ -14,14 +14,16 @@ from lakewarden.catalog.state.port import Result, RunState
 from lakewarden.catalog.system.port import TABLES
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.telemetry.log import get_log
+from lakewarden.jobs.actions.registry import SPECS
+from lakewarden.jobs.actions.spec import Deletes
 
 __all__ = ["EVERYTHING", "HELD", "PLANNED", "PURGES", "take_back_runs"]
 
 EVERYTHING: Final = frozenset(Action)
-HELD: Final = frozenset({Action.VACUUM, Action.PURGE, Action.LOG_CARE, Action.ROLLBACK})
-"""What a legal hold forbids."""
+HELD: Final = frozenset(one.action for one in SPECS.values() if one.deletes is not Deletes.NEVER)
+"""What a legal hold forbids, or may."""
 PURGES: Final = frozenset({Action.PURGE})
-PLANNED: Final = EVERYTHING - {Action.CONVERT, Action.PURGE, Action.ROLLBACK}
+PLANNED: Final = frozenset(one.action for one in SPECS.values() if not one.asked_for)
 """What is decided by a table's policy."""
 
 

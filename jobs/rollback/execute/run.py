@@ -16,7 +16,7 @@ from lakewarden.catalog.state.port import Hint, HintKind, HintSink, Queue
 from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.catalog.system.store import DeltaSystemStore
 from lakewarden.catalog.units import count_of
-from lakewarden.jobs.actions.values import RollBack
+from lakewarden.jobs.actions.rollback import RollBack
 from lakewarden.jobs.rollback.execute.interference import end_run
 from lakewarden.jobs.rollback.execute.replan import Extender
 from lakewarden.jobs.rollback.execute.saga import Extend, Saga

@@ -27,7 +27,7 @@ from lakewarden.daemon.fleet.observer import Observer
 from lakewarden.daemon.telemetry.metrics import Metrics
 from lakewarden.daemon.telemetry.webhook import Event
 from lakewarden.daemon.workers.lost_runs import Reaper
-from lakewarden.jobs.planning.world import Budget
+from lakewarden.jobs.actions.budget import Budget
 from lakewarden.jobs.runs.standings import StoredStandings
 from support.builders.tables import FakeInspector, FakeReader, observation
 from support.fakes.state import FakeInbox, FakeLeases, FakeQueue

@@ -13,7 +13,7 @@ from lakewarden.catalog.clock import Clock, ManualClock, SystemClock
 from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
-from lakewarden.jobs.actions.values import AnyAction
+from lakewarden.jobs.actions.answers import AnyAction
 from lakewarden.jobs.engines.delta.engine import DeltaEngine
 from lakewarden.jobs.engines.spark.names import table_at
 from lakewarden.jobs.runs.port import JobContext, Report, Target

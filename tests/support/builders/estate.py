@@ -23,7 +23,10 @@ from lakewarden.catalog.model.rows import Action, TableRow, TableState
 from lakewarden.catalog.state.port import Result, RunRequest
 from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.daemon.installation.services import Services, open_services
-from lakewarden.jobs.actions.values import AnyAction, Purge, Vacuum, encode
+from lakewarden.jobs.actions.answers import AnyAction
+from lakewarden.jobs.actions.purge import Purge
+from lakewarden.jobs.actions.registry import encode
+from lakewarden.jobs.actions.vacuum import Vacuum
 from lakewarden.jobs.runs.standings import StoredStandings
 from lakewarden.jobs.worker.runner import Finished, Runner
 from support.fakes.engine import FakeEngine

@@ -11,7 +11,8 @@ from lakewarden.catalog.metastore.hive import HiveMetastore
 from lakewarden.catalog.metastore.port import Entry
 from lakewarden.catalog.metastore.sync_plan import SyncPlan, plan_sync
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
-from lakewarden.jobs.actions.values import RefreshStatistics, SyncMetastore
+from lakewarden.jobs.actions.statistics import RefreshStatistics
+from lakewarden.jobs.actions.sync import SyncMetastore
 from lakewarden.jobs.engines.delta.engine import DeltaEngine
 from lakewarden.jobs.executors.statistics import refresh_statistics
 from lakewarden.jobs.executors.sync import sync_metastore

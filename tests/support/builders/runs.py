@@ -15,7 +15,8 @@ from lakewarden.catalog.formats.port import Commit, Observation
 from lakewarden.catalog.model.rows import Action
 from lakewarden.catalog.state.port import RunRequest
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
-from lakewarden.jobs.actions.values import AnyAction, encode
+from lakewarden.jobs.actions.answers import AnyAction
+from lakewarden.jobs.actions.registry import encode
 from lakewarden.jobs.runs.port import JobContext, Target
 from lakewarden.jobs.worker.runner import Runner
 from support.fakes.engine import FakeEngine

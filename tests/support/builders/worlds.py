@@ -17,7 +17,7 @@ from lakewarden.catalog.model.rows import (
 )
 from lakewarden.catalog.policy.scopes import govern, scopes_by_name
 from lakewarden.catalog.state.port import Run, RunRequest, RunState
-from lakewarden.jobs.planning.world import TableView
+from lakewarden.jobs.actions.world import TableView
 
 __all__ = ["DAY", "NOW", "finding", "health", "queued", "row", "run", "view"]
 

@@ -25,8 +25,8 @@ from lakewarden.catalog.validation.context import Subject
 from lakewarden.catalog.validation.metastore import Unknown
 from lakewarden.catalog.validation.on_change import log_findings
 from lakewarden.daemon.settings.keys import KNOB_BY_KEY, parse_knob
+from lakewarden.jobs.actions.world import World
 from lakewarden.jobs.planning.planner import plan
-from lakewarden.jobs.planning.world import World
 from lakewarden.jobs.runs.head import log_retention
 from lakewarden.jobs.sql.parser import parse
 from support.builders.tables import observation

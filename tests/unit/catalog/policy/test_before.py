@@ -26,7 +26,7 @@ from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.catalog.system.own_rows import system_rows
 from lakewarden.catalog.system.port import TABLES
 from lakewarden.catalog.system.store import DeltaSystemStore
-from lakewarden.jobs.actions.values import SetProperties
+from lakewarden.jobs.actions.properties import SetProperties
 from lakewarden.jobs.engines.delta import rs_metadata
 from lakewarden.jobs.runs.port import JobContext
 from lakewarden.jobs.runs.properties_ledger import StoredLedger, traced

@@ -21,11 +21,13 @@ from lakewarden.catalog.policy.retention_properties import (
 )
 from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.catalog.units import DAY
-from lakewarden.jobs.actions.values import Convert, LogCare, SetProperties, decode, encode
+from lakewarden.jobs.actions.convert import Convert
+from lakewarden.jobs.actions.log_care import LogCare
+from lakewarden.jobs.actions.properties import SetProperties, properties_action
+from lakewarden.jobs.actions.registry import decode, encode
 from lakewarden.jobs.executors.convert import convert
 from lakewarden.jobs.executors.log_care import log_care
 from lakewarden.jobs.executors.properties import set_properties
-from lakewarden.jobs.planning.rules import properties_action
 from support.builders.maintenance import AskedEngine, ValueReader, commit, context, seen
 from support.builders.runs import Bench, delta_table, parquet_file
 

@@ -19,9 +19,9 @@ from lakewarden.catalog.system.port import RUNS, TABLES
 from lakewarden.catalog.system.store import DeltaSystemStore
 from lakewarden.daemon.control.system_maintenance import Caretaker
 from lakewarden.daemon.fleet.cache import Memory
-from lakewarden.jobs.actions.values import Vacuum
-from lakewarden.jobs.planning.answers import Due
-from lakewarden.jobs.planning.costs import Estimate
+from lakewarden.jobs.actions.answers import Due
+from lakewarden.jobs.actions.costs import Estimate
+from lakewarden.jobs.actions.vacuum import Vacuum
 from lakewarden.jobs.planning.planner import PlannedRun
 from lakewarden.jobs.runs.standings import StoredStandings
 from support.builders.daemons import World

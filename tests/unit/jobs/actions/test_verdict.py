@@ -7,7 +7,8 @@ import pytest
 from lakewarden.catalog.formats.port import Commit
 from lakewarden.catalog.model.rows import Action
 from lakewarden.catalog.state.port import Run, RunRequest, RunState
-from lakewarden.jobs.actions.recovery import GiveUp, Recovered, Retry, Verdict, verdict_of
+from lakewarden.jobs.actions.registry import verdict_of
+from lakewarden.jobs.actions.spec import GiveUp, Recovered, Retry, Verdict
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 OURS, THEIRS = "run-1", None

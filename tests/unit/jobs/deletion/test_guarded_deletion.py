@@ -12,7 +12,7 @@ from lakewarden.catalog.errors import ConflictError, PreconditionError, RevokedE
 from lakewarden.catalog.formats.files_elsewhere import READS_ELSEWHERE
 from lakewarden.catalog.model.rows import RowKind, Source, TableFormat, TableRow
 from lakewarden.catalog.storage.file_store import canonical, open_store
-from lakewarden.jobs.actions.values import Vacuum
+from lakewarden.jobs.actions.vacuum import Vacuum
 from lakewarden.jobs.deletion import batches
 from lakewarden.jobs.deletion.file_places import Places
 from lakewarden.jobs.deletion.unneeded import Unneeded

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lakewarden.catalog.errors import ConflictError
 from lakewarden.catalog.formats.port import Capabilities, DataFile
 from lakewarden.catalog.units import MIB
-from lakewarden.jobs.actions.values import Compact
+from lakewarden.jobs.actions.compact import Compact
 from lakewarden.jobs.executors.compact import compact
 from lakewarden.jobs.executors.packing import MOST_PARTITIONS, pack, with_vectors
 from lakewarden.jobs.runs.port import FileChange, Partition

@@ -9,7 +9,7 @@ from deltalake import DeltaTable, write_deltalake
 from lakewarden.catalog.errors import RefusedError
 from lakewarden.catalog.metastore.port import Entry, EntryColumn
 from lakewarden.catalog.storage.file_store import canonical
-from lakewarden.jobs.actions.values import Convert
+from lakewarden.jobs.actions.convert import Convert
 from lakewarden.jobs.executors.convert import convert
 from lakewarden.jobs.runs.port import Report
 from support.builders.runs import Bench, parquet_file

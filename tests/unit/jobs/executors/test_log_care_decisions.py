@@ -6,7 +6,8 @@ import pytest
 
 from lakewarden.catalog.errors import ConflictError, UnreadableError
 from lakewarden.catalog.formats.port import Observation
-from lakewarden.jobs.actions.values import LogCare, SetProperties
+from lakewarden.jobs.actions.log_care import LogCare
+from lakewarden.jobs.actions.properties import SetProperties
 from lakewarden.jobs.executors.log_care import log_care
 from lakewarden.jobs.executors.properties import set_properties
 from lakewarden.jobs.runs.port import FileChange

@@ -14,7 +14,8 @@ from lakewarden.catalog.metastore.entry_statistics import recorded_in
 from lakewarden.catalog.metastore.parameters import long_value
 from lakewarden.catalog.metastore.port import Entry
 from lakewarden.catalog.storage.file_store import canonical
-from lakewarden.jobs.actions.values import RefreshStatistics, SyncMetastore
+from lakewarden.jobs.actions.statistics import RefreshStatistics
+from lakewarden.jobs.actions.sync import SyncMetastore
 from lakewarden.jobs.executors.statistics import refresh_statistics, with_statistics
 from lakewarden.jobs.executors.sync import sync_metastore
 from lakewarden.jobs.runs.port import ColumnStatistics, JobContext, TableStatistics

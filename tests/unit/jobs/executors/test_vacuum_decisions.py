@@ -12,7 +12,7 @@ from lakewarden.catalog.errors import ConflictError, ConsentError, PreconditionE
 from lakewarden.catalog.formats.port import LogProblem, Tombstone
 from lakewarden.catalog.policy.retention_properties import FILES
 from lakewarden.catalog.storage.file_store import canonical
-from lakewarden.jobs.actions.values import Vacuum
+from lakewarden.jobs.actions.vacuum import Vacuum
 from lakewarden.jobs.executors.vacuum import vacuum
 from support.builders.maintenance import (
     NOW,

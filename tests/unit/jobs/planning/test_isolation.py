@@ -25,9 +25,9 @@ from lakewarden.catalog.state.port import Hint, HintKind, Result, RunRequest
 from lakewarden.catalog.system.port import RUNS, TABLES
 from lakewarden.daemon.control.cycle import isolated
 from lakewarden.daemon.telemetry.failed_cycles import Troubles
-from lakewarden.jobs.planning.answers import WhyNot
+from lakewarden.jobs.actions.answers import WhyNot
+from lakewarden.jobs.actions.world import World as Planned
 from lakewarden.jobs.planning.planner import Waiting, plan
-from lakewarden.jobs.planning.world import World as Planned
 from support.builders.daemons import World
 from support.builders.tables import FakeInspector
 from support.builders.worlds import NOW, view

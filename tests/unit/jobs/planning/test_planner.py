@@ -8,11 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakewarden.catalog.model.rows import Action, Outcome, PolicySettings
-from lakewarden.jobs.planning.answers import WhyNot
+from lakewarden.jobs.actions.answers import WhyNot
+from lakewarden.jobs.actions.budget import Budget
+from lakewarden.jobs.actions.registry import SPECS
+from lakewarden.jobs.actions.world import TableView, World
 from lakewarden.jobs.planning.explain import explain, sentence, summary
+from lakewarden.jobs.planning.past import remember
 from lakewarden.jobs.planning.planner import Plan, PlannedRun, plan, request_for
-from lakewarden.jobs.planning.rules import RULES
-from lakewarden.jobs.planning.world import Budget, TableView, World, remember
 from support.builders.worlds import DAY, NOW, finding, queued, run, view
 
 
@@ -107,7 +109,7 @@ views = st.builds(
 def test_every_table_gets_one_answer_for_every_action(tables: list[TableView], room: int) -> None:
     made = plan(world(*tables, budget=Budget(runs_per_cycle=room)), NOW)
     answers = Counter((one.table_id, one.action) for one in explain(made))
-    assert set(answers) == {(one.table_id, action) for one in tables for action in RULES}
+    assert set(answers) == {(one.table_id, action) for one in tables for action in SPECS}
     assert set(answers.values()) <= {1}
     assert len(made.runs) <= room
     assert len({one.table_id for one in made.runs}) == len(made.runs)
@@ -115,7 +117,7 @@ def test_every_table_gets_one_answer_for_every_action(tables: list[TableView], r
 
 
 def test_rules_cover_every_action() -> None:
-    assert set(RULES) == set(Action)
+    assert set(SPECS) == set(Action)
 
 
 def test_the_words_are_the_same_everywhere() -> None:

@@ -15,9 +15,9 @@ from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.catalog.system.port import HEALTH, RUNS, TABLES
 from lakewarden.daemon.fleet.cache import Memory
 from lakewarden.daemon.fleet.inspector import Inspection
-from lakewarden.jobs.actions.values import RollBack
-from lakewarden.jobs.planning.answers import Due
-from lakewarden.jobs.planning.budget import Budget
+from lakewarden.jobs.actions.answers import Due
+from lakewarden.jobs.actions.budget import Budget
+from lakewarden.jobs.actions.rollback import RollBack
 from lakewarden.jobs.planning.planner import judge
 from lakewarden.jobs.rollback.execute.run import JournaledRollbacks
 from support.builders.rollbacks import Lake

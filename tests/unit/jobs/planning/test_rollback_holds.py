@@ -12,10 +12,11 @@ from lakewarden.catalog.model.rows import Action, RollbackRow, Source
 from lakewarden.catalog.model.rows import RollbackState as State
 from lakewarden.catalog.model.rows import RollbackStep as Kind
 from lakewarden.catalog.storage.file_store import StorageOptions
-from lakewarden.jobs.actions.values import Compact, RollBack
-from lakewarden.jobs.planning.answers import Due, NotDue, WhyNot
+from lakewarden.jobs.actions.answers import Due, NotDue, WhyNot
+from lakewarden.jobs.actions.compact import Compact
+from lakewarden.jobs.actions.rollback import RollBack
+from lakewarden.jobs.actions.world import World
 from lakewarden.jobs.planning.planner import judge
-from lakewarden.jobs.planning.world import World
 from lakewarden.jobs.rollback.execute.run import JournaledRollbacks
 from lakewarden.jobs.runs.protection import protect
 from support.builders.maintenance import DAY, commit

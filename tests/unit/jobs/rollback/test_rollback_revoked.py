@@ -15,7 +15,7 @@ from lakewarden.catalog.policy.scopes import govern
 from lakewarden.catalog.state.port import Result
 from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.catalog.system.port import TABLES
-from lakewarden.jobs.actions.values import RollBack
+from lakewarden.jobs.actions.rollback import RollBack
 from lakewarden.jobs.rollback.execute.run import JournaledRollbacks
 from lakewarden.jobs.rollback.execute.table_steps import mark_of
 from lakewarden.jobs.runs.guard import Standing

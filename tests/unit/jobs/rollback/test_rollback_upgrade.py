@@ -9,7 +9,7 @@ import pytest
 from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.model.rows import Outcome, RollbackState
 from lakewarden.catalog.storage.file_store import StorageOptions
-from lakewarden.jobs.actions.values import RollBack
+from lakewarden.jobs.actions.rollback import RollBack
 from lakewarden.jobs.rollback.execute.run import JournaledRollbacks
 from lakewarden.jobs.rollback.journal.stored_plan import decode_plan, encode_plan, frozen_request, steps_of
 from lakewarden.jobs.rollback.plan.consents import NO_CONSENTS

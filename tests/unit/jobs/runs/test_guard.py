@@ -12,18 +12,16 @@ from lakewarden.catalog.model.pending_quarantine import beside
 from lakewarden.catalog.model.rows import Mode, PolicySettings, Source, TableRow, TableState
 from lakewarden.catalog.policy.effective import DownstreamPromise
 from lakewarden.catalog.policy.scopes import govern
-from lakewarden.jobs.actions.values import (
-    AnyAction,
-    Compact,
-    Convert,
-    LogCare,
-    Purge,
-    RefreshStatistics,
-    RollBack,
-    SetProperties,
-    SyncMetastore,
-    Vacuum,
-)
+from lakewarden.jobs.actions.answers import AnyAction
+from lakewarden.jobs.actions.compact import Compact
+from lakewarden.jobs.actions.convert import Convert
+from lakewarden.jobs.actions.log_care import LogCare
+from lakewarden.jobs.actions.properties import SetProperties
+from lakewarden.jobs.actions.purge import Purge
+from lakewarden.jobs.actions.rollback import RollBack
+from lakewarden.jobs.actions.statistics import RefreshStatistics
+from lakewarden.jobs.actions.sync import SyncMetastore
+from lakewarden.jobs.actions.vacuum import Vacuum
 from lakewarden.jobs.runs.guard import RunGuard, Standing, refusal
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)

@@ -11,7 +11,10 @@ from deltalake import CommitProperties, DeltaTable
 from lakewarden.catalog.errors import ConflictError, UnavailableError
 from lakewarden.catalog.model.rows import Outcome
 from lakewarden.catalog.state.port import Result, Run
-from lakewarden.jobs.actions.values import Compact, Convert, SetProperties, Vacuum
+from lakewarden.jobs.actions.compact import Compact
+from lakewarden.jobs.actions.convert import Convert
+from lakewarden.jobs.actions.properties import SetProperties
+from lakewarden.jobs.actions.vacuum import Vacuum
 from lakewarden.jobs.runs.port import FileChange, Partition
 from lakewarden.jobs.worker.runner import Finished
 from support.builders.runs import Bench, delta_table, parquet_file, request_of

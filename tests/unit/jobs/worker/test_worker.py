@@ -8,7 +8,7 @@ import pytest
 
 from lakewarden.catalog.errors import UnavailableError
 from lakewarden.catalog.state.port import Run
-from lakewarden.jobs.actions.values import SetProperties
+from lakewarden.jobs.actions.properties import SetProperties
 from lakewarden.jobs.worker.loop import WorkLoop
 from support.builders.runs import Bench, delta_table, request_of
 from support.fakes.state import FakeQueue

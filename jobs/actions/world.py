@@ -8,18 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from pydantic import ValidationError
-
 from lakewarden.catalog.model.rollbacks import Hold
-from lakewarden.catalog.model.rows import Action, HealthRow, Outcome, RunRow
+from lakewarden.catalog.model.rows import Action, HealthRow, Outcome
 from lakewarden.catalog.policy.scopes import Governed
 from lakewarden.catalog.state.port import Run
-from lakewarden.jobs.actions.values import AnyAction, Compact, LogCare, Vacuum, decode
-from lakewarden.jobs.planning.budget import Budget
+from lakewarden.jobs.actions.budget import Budget
 
-__all__ = ["Budget", "Past", "TableView", "World", "remember"]
-
-_UNDONE = (Outcome.FAILED, Outcome.ABANDONED)
+__all__ = ["Budget", "Past", "TableView", "World"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,46 +35,6 @@ class Past:
     done_version: int | None = None
     done_bytes: int | None = None
     thorough_at: datetime | None = None
-
-
-def remember(past: Past | None, run: RunRow) -> Past | None:
-    """Fold one more finished run into what is known. Runs come in the order in which they finished.
-
-    A dry run did nothing: nothing is known after it that was not before.
-    """
-    action = _action(run.payload)
-    if isinstance(action, Vacuum | Compact) and action.dry_run:
-        return past
-    undone = run.outcome in _UNDONE
-    # A run that was skipped without being started made way for another one: it says nothing about the table.
-    done = run.outcome is Outcome.SUCCEEDED or (run.outcome is Outcome.SKIPPED and run.started_at is not None)
-    base = past or Past(outcome=run.outcome, at=run.finished_at)
-    return Past(
-        outcome=run.outcome,
-        at=run.finished_at,
-        error_class=run.error_class,
-        message=run.message if undone else None,
-        failures=base.failures + 1 if undone else 0 if done else base.failures,
-        done_at=run.finished_at if done else base.done_at,
-        done_version=run.requires_version if done else base.done_version,
-        done_bytes=run.predicted_bytes if done else base.done_bytes,
-        thorough_at=run.finished_at if done and _is_thorough(action) else base.thorough_at,
-    )
-
-
-def _action(payload: str | None) -> AnyAction | None:
-    try:
-        return None if payload is None else decode(payload)
-    except (
-        ValidationError
-    ):  # written by another version of lakewarden: then nobody knows more than its outcome
-        return None
-
-
-def _is_thorough(action: AnyAction | None) -> bool:
-    return (isinstance(action, Vacuum) and action.full) or (
-        isinstance(action, LogCare) and action.clean_before_version is not None
-    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -3,34 +3,19 @@
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Protocol
 
 from lakewarden.catalog.model.rows import Action
-from lakewarden.jobs.actions.values import (
-    AnyAction,
-    Compact,
-    Convert,
-    LogCare,
-    Purge,
-    RefreshStatistics,
-    RollBack,
-    SetProperties,
-    SyncMetastore,
-    Vacuum,
-)
 
-__all__ = ["KIND_OF", "Answer", "Due", "NotDue", "Unforeseen", "WhyNot"]
+__all__ = ["Answer", "AnyAction", "Due", "NotDue", "Unforeseen", "WhyNot"]
 
-KIND_OF: dict[type[AnyAction], Action] = {
-    Convert: Action.CONVERT,
-    Vacuum: Action.VACUUM,
-    Compact: Action.COMPACT,
-    RefreshStatistics: Action.STATISTICS,
-    LogCare: Action.LOG_CARE,
-    SetProperties: Action.PROPERTIES,
-    SyncMetastore: Action.SYNC,
-    Purge: Action.PURGE,
-    RollBack: Action.ROLLBACK,
-}
+
+class AnyAction(Protocol):
+    """One unit of work on one table, with the version it was decided on: a frozen value that JSON can hold."""
+
+    @property
+    def kind(self) -> str:
+        """The word of `Action` for it."""
 
 
 class WhyNot(StrEnum):
@@ -71,7 +56,7 @@ class Due:
 
     @property
     def kind(self) -> Action:
-        return KIND_OF[type(self.action)]
+        return Action(self.action.kind)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

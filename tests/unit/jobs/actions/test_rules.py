@@ -19,20 +19,19 @@ from lakewarden.catalog.model.rows import (
     TableState,
 )
 from lakewarden.catalog.policy.scopes import with_policy_date
-from lakewarden.jobs.actions.values import (
-    Compact,
-    Convert,
-    LogCare,
-    Purge,
-    RefreshStatistics,
-    SetProperties,
-    Vacuum,
-    encode,
-)
-from lakewarden.jobs.planning.answers import Answer, Due, NotDue, WhyNot
+from lakewarden.jobs.actions.answers import Answer, Due, NotDue, WhyNot
+from lakewarden.jobs.actions.compact import Compact
+from lakewarden.jobs.actions.convert import Convert
+from lakewarden.jobs.actions.log_care import LogCare
+from lakewarden.jobs.actions.properties import SetProperties
+from lakewarden.jobs.actions.purge import Purge
+from lakewarden.jobs.actions.registry import encode
+from lakewarden.jobs.actions.statistics import RefreshStatistics
+from lakewarden.jobs.actions.vacuum import Vacuum
+from lakewarden.jobs.actions.world import TableView, World
 from lakewarden.jobs.planning.gates import quiet_hours_end
+from lakewarden.jobs.planning.past import remember
 from lakewarden.jobs.planning.planner import judge
-from lakewarden.jobs.planning.world import TableView, World, remember
 from support.builders.worlds import DAY, NOW, finding, queued, row, run, view
 
 GARBAGE: dict[str, Any] = {"tombstones": 412, "tombstone_bytes": 2**30, "oldest_tombstone_at": NOW - 9 * DAY}

@@ -1,0 +1,129 @@
+"""Rewriting small files, and files with many deleted rows, into good ones."""
+
+from datetime import datetime, timedelta
+from typing import Final, Literal
+
+from pydantic.dataclasses import dataclass
+
+from lakewarden.catalog.formats.heads import head_seen
+from lakewarden.catalog.model.rows import Action, HealthRow, Source
+from lakewarden.catalog.units import count_of
+from lakewarden.jobs.actions.answers import Answer, Due
+from lakewarden.jobs.actions.conditions import (
+    SHORTEST_REST,
+    below,
+    head_of,
+    health_of,
+    recent,
+    same_version,
+    version_of,
+    writers,
+)
+from lakewarden.jobs.actions.costs import (
+    OPEN_COST,
+    REWRITE_RATE,
+    SCANS_A_DAY,
+    WARM_START,
+    WORTHWHILE,
+    Estimate,
+)
+from lakewarden.jobs.actions.spec import Ordered, Spec, Switch
+from lakewarden.jobs.actions.world import TableView, World
+
+__all__ = ["COMPACT", "Compact"]
+
+PURGE_DELETED_SHARE: Final = 0.1
+"""Share of rows that deletion vectors hide from which rewriting the files pays."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Compact:
+    """Rewrite small files of cold partitions to about `target_bytes`; purge deletion vectors where `purge`.
+
+    A partition is cold when nobody wrote to it for `quiet_seconds`. `requires` or a later head will do: files and partitions
+    are chosen on the head that the run finds. `beside_writers`: it may commit behind commits that came while it ran.
+    """
+
+    kind: Literal["compact"] = "compact"
+    requires: int
+    decided_on: str | None = None
+    target_bytes: int
+    min_small_files: int
+    quiet_seconds: int
+    beside_writers: bool = False
+    purge: bool = False
+    dry_run: bool = False
+
+
+def _due(view: TableView, world: World, now: datetime) -> Answer:
+    """Small files above the policy's number, or deletion vectors that hide enough rows, where nobody writes."""
+    governed, health = view.governed, health_of(view)
+    settings = governed.policy.settings
+    small, least = health.small_files or 0, settings.compaction_min_small_files or 2
+    vectors, deleted = health.deletion_vectors or 0, health.deleted_rows or 0
+    purge_due = vectors > 0 and (
+        vectors >= least or deleted >= PURGE_DELETED_SHARE * max(health.rows or 0, 1)
+    )
+    words = f"{count_of(small, 'small file')}, policy allows {least}"
+    if small < least and not purge_due:
+        return below(Action.COMPACT, words)
+    if (
+        not purge_due
+        and small < WORTHWHILE
+        and (health.bytes or 0) < (settings.compaction_target_bytes or 0) // 2
+    ):
+        return below(Action.COMPACT, f"{count_of(small, 'small file')} would only become another small file")
+    if purge_due:
+        words = f"{count_of(vectors, 'file')} with {count_of(deleted, 'deleted row')}, {words}"
+    quiet = timedelta(seconds=settings.compaction_quiet_seconds or 0)
+    waits = same_version(view, Action.COMPACT) or recent(view, Action.COMPACT, max(quiet, SHORTEST_REST), now)
+    if waits is None and (health.partitions or 0) <= 1 and governed.row.source is not Source.SELF:
+        # Of a partitioned table the executor takes the cold partitions; of any other, all or nothing.
+        waits = writers(view, Action.COMPACT, quiet, now)
+    if waits is not None:
+        return waits
+    action = Compact(
+        requires=version_of(view),
+        decided_on=head_of(view),
+        target_bytes=settings.compaction_target_bytes or 0,
+        min_small_files=least,
+        quiet_seconds=settings.compaction_quiet_seconds or 0,
+        beside_writers=settings.compaction_beside_writers or False,
+        purge=purge_due,
+    )
+    return Due(action=action, because=words)
+
+
+def _ordered(ordered: Ordered) -> Compact:
+    settings, seen = ordered.governed.policy.settings, ordered.seen
+    return Compact(
+        requires=seen.version,
+        decided_on=head_seen(seen),
+        target_bytes=settings.compaction_target_bytes or 0,
+        min_small_files=2,
+        quiet_seconds=0,
+        beside_writers=settings.compaction_beside_writers or False,
+        dry_run=ordered.order.dry_run,
+    )
+
+
+def _estimate(action: Compact, health: HealthRow) -> Estimate:
+    small = health.small_files or 0
+    average = (health.bytes or 0) / max(health.files or 0, 1)
+    size = round(small * min(average, action.target_bytes / 2))
+    benefit = SCANS_A_DAY * OPEN_COST * (small + (health.deletion_vectors or 0))
+    return Estimate(files=small, bytes=size, seconds=WARM_START + size / REWRITE_RATE, benefit=benefit)
+
+
+COMPACT: Final = Spec(
+    action=Action.COMPACT,
+    value=Compact,
+    urgency=1,
+    rule=_due,
+    estimate=_estimate,
+    requires=lambda action: action.requires,
+    order=_ordered,
+    switch=Switch(key="compaction.enabled", value=lambda settings: settings.compaction_enabled),
+    on_any_head=True,  # it decides on the head that it finds
+    is_dry_run=lambda action: action.dry_run,
+)

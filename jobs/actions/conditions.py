@@ -1,0 +1,113 @@
+"""What the rules of several actions ask of a table, and say in the same words. Pure.
+
+Rules assume that `gates.closed` let the action through: the table is active, managed, observed, and has no run.
+"""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from lakewarden.catalog.formats.heads import head_on_record
+from lakewarden.catalog.model.rows import Action, HealthRow
+from lakewarden.catalog.units import about_seconds
+from lakewarden.jobs.actions.answers import NotDue, WhyNot
+from lakewarden.jobs.actions.world import TableView
+
+__all__ = [
+    "READABLE_CHECK",
+    "RETENTION_CHECK",
+    "SHORTEST_REST",
+    "about",
+    "below",
+    "findings_of",
+    "head_of",
+    "health_of",
+    "not_swept",
+    "nothing",
+    "recent",
+    "same_version",
+    "share_of",
+    "version_of",
+    "writers",
+]
+
+RETENTION_CHECK: Final = "retention_properties"
+READABLE_CHECK: Final = "retention_readable"
+SHORTEST_REST: Final = timedelta(minutes=1)
+
+
+def health_of(view: TableView) -> HealthRow:
+    """The health row of a table that was observed."""
+    assert view.health is not None, "gates.closed lets no unobserved table through"
+    return view.health
+
+
+def version_of(view: TableView) -> int:
+    """The head that was observed."""
+    version = health_of(view).version
+    assert version is not None, "gates.closed lets no unobserved table through"
+    return version
+
+
+def head_of(view: TableView) -> str | None:
+    """What tells that head from another of the same number; None where it is not on record."""
+    return head_on_record(view.governed.row, health_of(view))
+
+
+def findings_of(view: TableView, checks: tuple[str, ...]) -> str:
+    """The messages of what these checks found, as one text; empty where they found nothing."""
+    health = view.health
+    return " ".join(found.message for found in health.findings if found.check in checks) if health else ""
+
+
+def not_swept(view: TableView, action: Action) -> NotDue | None:
+    """Where the table's findings are older than the policy that they would have to be judged by."""
+    if health_of(view).observed_at >= view.governed.changed_at:
+        return None
+    because = "its policy or its row changed since the last sweep; the next one checks the retention properties by it"
+    return NotDue(action=action, why=WhyNot.NOT_OBSERVED, because=because)
+
+
+def recent(view: TableView, action: Action, rest: timedelta, now: datetime) -> NotDue | None:
+    """It was done less than `rest` ago."""
+    past = view.past.get(action)
+    if past is None or past.done_at is None or now >= past.done_at + rest:
+        return None
+    because = f"done {about(now - past.done_at)} ago"
+    return NotDue(action=action, why=WhyNot.RECENTLY_DONE, because=because, until=past.done_at + rest)
+
+
+def same_version(view: TableView, action: Action) -> NotDue | None:
+    """It was done on this very version."""
+    past = view.past.get(action)
+    if past is None or past.done_version is None or past.done_version != version_of(view):
+        return None
+    return nothing(action, f"version {past.done_version} was looked at already and left as it is")
+
+
+def writers(view: TableView, action: Action, quiet: timedelta, now: datetime) -> NotDue | None:
+    """Somebody wrote less than `quiet` ago."""
+    written = health_of(view).last_write_at
+    if written is None or now >= written + quiet:
+        return None
+    because = f"written {about(now - written)} ago, policy asks for {about(quiet)} of quiet"
+    return NotDue(action=action, why=WhyNot.WRITERS_ACTIVE, because=because, until=written + quiet)
+
+
+def nothing(action: Action, because: str, *, until: datetime | None = None) -> NotDue:
+    """There is nothing to do."""
+    return NotDue(action=action, why=WhyNot.NOTHING_TO_DO, because=because, until=until)
+
+
+def below(action: Action, because: str, *, until: datetime | None = None) -> NotDue:
+    """There is something, but less than the policy asks for."""
+    return NotDue(action=action, why=WhyNot.BELOW_THRESHOLD, because=because, until=until)
+
+
+def about(span: timedelta) -> str:
+    """A span in rough words; nothing below zero."""
+    return about_seconds(max(span.total_seconds(), 0.0))
+
+
+def share_of(value: float | None) -> float:
+    """A share of the policy; unset: all."""
+    return 1.0 if value is None else value

@@ -1,0 +1,93 @@
+"""Converting a Parquet folder or a metastore table into a Delta table, in place."""
+
+from datetime import datetime, timedelta
+from typing import Final, Literal
+
+from pydantic.dataclasses import dataclass
+
+from lakewarden.catalog.model.pending_conversion import Conversion
+from lakewarden.catalog.model.rows import Action, HealthRow, TableRow, TableState
+from lakewarden.catalog.policy.retention_properties import lowered, retention_properties
+from lakewarden.catalog.policy.scopes import Governed
+from lakewarden.jobs.actions.answers import Answer, Due, NotDue, WhyNot
+from lakewarden.jobs.actions.conditions import nothing
+from lakewarden.jobs.actions.costs import WARM_START, Estimate
+from lakewarden.jobs.actions.spec import Spec, retry, state_of
+from lakewarden.jobs.actions.world import TableView, World
+
+__all__ = ["CONVERT", "Convert", "conversion_action"]
+
+QUEUEING_TIME: Final = timedelta(seconds=10)
+"""Between writing the row of a conversion and queueing its run, an asker that has not crashed needs less than this."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Convert:
+    """Turn a Parquet directory or metastore table into a Delta table in place.
+
+    `name` is `db.t` when the metastore knows it, else None with only `location`. `partitioned_by` are (column, type)
+    pairs. `properties` are set after the conversion, together, as `SetProperties` sets them.
+    """
+
+    kind: Literal["convert"] = "convert"
+    name: str | None
+    location: str
+    partitioned_by: tuple[tuple[str, str], ...] = ()
+    statistics: bool = True
+    properties: tuple[tuple[str, str], ...] = ()
+    lowers: tuple[str, ...] = ()
+
+
+def conversion_action(governed: Governed) -> Convert:
+    """The conversion that a row in state `converting` waits for, with the retention its policy asks for."""
+    wanted = Conversion.of(governed.row)
+    return Convert(
+        name=wanted.name,
+        location=wanted.location,
+        partitioned_by=wanted.partitioned_by,
+        statistics=wanted.statistics,
+        properties=retention_properties(governed.policy),
+        lowers=lowered(governed.policy),
+    )
+
+
+def _due(view: TableView, world: World, now: datetime) -> Answer:
+    """A row that waits for its conversion and has no run: the run was lost, or never queued."""
+    asked_at = view.governed.row.registered_at
+    if now - asked_at < QUEUEING_TIME:
+        because = "it was asked for just now; whoever asked queues it"
+        return NotDue(
+            action=Action.CONVERT, why=WhyNot.QUEUED, because=because, until=asked_at + QUEUEING_TIME
+        )
+    because = f"{view.governed.row.registered_by} asked to convert it and no run is doing so"
+    return Due(action=conversion_action(view.governed), because=because)
+
+
+def _estimate(action: Convert, health: HealthRow) -> Estimate:
+    return Estimate(files=health.files, bytes=health.bytes, seconds=WARM_START, benefit=1.0)
+
+
+def _gate(view: TableView) -> NotDue | None:
+    if view.governed.row.state is TableState.CONVERTING:
+        return None
+    return nothing(Action.CONVERT, "it is a table already")
+
+
+def _allowed_in(row: TableRow, action: Convert, now: datetime) -> str | None:
+    return None if row.state is TableState.CONVERTING else state_of(row)
+
+
+CONVERT: Final = Spec(
+    action=Action.CONVERT,
+    value=Convert,
+    urgency=6,  # somebody waits for it
+    rule=_due,
+    estimate=_estimate,
+    requires=lambda action: None,  # it finds no version yet
+    recover=retry,
+    asked_for=True,
+    needs_features=False,
+    on_any_head=True,
+    gate=_gate,
+    allowed_in=_allowed_in,
+)

@@ -1,0 +1,109 @@
+"""Writing checkpoints where writers make none, and cleaning the log behind what is promised."""
+
+from datetime import datetime, timedelta
+from typing import Final, Literal
+
+from pydantic.dataclasses import dataclass
+
+from lakewarden.catalog.formats.heads import head_seen
+from lakewarden.catalog.model.rows import Action, HealthRow
+from lakewarden.catalog.units import count_of
+from lakewarden.jobs.actions.answers import Answer, Due
+from lakewarden.jobs.actions.conditions import (
+    READABLE_CHECK,
+    SHORTEST_REST,
+    about,
+    below,
+    findings_of,
+    head_of,
+    health_of,
+    recent,
+    version_of,
+)
+from lakewarden.jobs.actions.costs import REPLAY_COST, SCANS_A_DAY, Estimate
+from lakewarden.jobs.actions.spec import Deletes, Ordered, Spec, Switch, retry
+from lakewarden.jobs.actions.world import TableView, World
+
+__all__ = ["LOG_CARE", "LogCare"]
+
+CLEANING_REST: Final = timedelta(days=1)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LogCare:
+    """Write a checkpoint at `requires` and, if `clean_before_version` is set, remove log entries older than it that
+    no commit younger than `retention_seconds` (policy and promise) needs to be undone."""
+
+    kind: Literal["log_care"] = "log_care"
+    requires: int
+    decided_on: str | None = None
+    retention_seconds: int
+    checkpoint: bool = True
+    clean_before_version: int | None = None
+
+
+def _due(view: TableView, world: World, now: datetime) -> Answer:
+    """A checkpoint where writers make none, and once a day a look at what can leave the log behind the promise."""
+    governed, health = view.governed, health_of(view)
+    since = health.commits_since_checkpoint or 0
+    allowed = governed.policy.settings.log_checkpoint_commits or 2
+    past = view.past.get(Action.LOG_CARE)
+    checkpoint = since >= allowed
+    kept = (health.version or 0) - (health.first_version or 0)
+    cleaned_at = (past.thorough_at if past else None) or governed.row.registered_at
+    rest = max(CLEANING_REST, timedelta(seconds=governed.policy.log_retention_seconds / 30))
+    unclear = findings_of(view, (READABLE_CHECK,))
+    clean = governed.hold is None and not unclear and kept > allowed and now - cleaned_at >= rest
+    words = f"{count_of(since, 'commit')} since the last checkpoint, policy allows {allowed}"
+    if not checkpoint and not clean:
+        return below(Action.LOG_CARE, words)
+    waits = recent(view, Action.LOG_CARE, SHORTEST_REST, now)
+    if waits is not None:
+        return waits
+    if clean:
+        words += f"; {count_of(kept, 'older commit')} not looked at for {about(now - cleaned_at)}"
+    action = LogCare(
+        requires=version_of(view),
+        decided_on=head_of(view),
+        retention_seconds=governed.policy.log_retention_seconds,
+        checkpoint=checkpoint,
+        clean_before_version=health.version if clean else None,
+    )
+    return Due(action=action, because=words)
+
+
+def _ordered(ordered: Ordered) -> LogCare:
+    seen = ordered.seen
+    return LogCare(
+        requires=seen.version,
+        decided_on=head_seen(seen),
+        retention_seconds=ordered.governed.policy.log_retention_seconds,
+    )
+
+
+def _estimate(action: LogCare, health: HealthRow) -> Estimate:
+    commits = health.commits_since_checkpoint or 0
+    benefit = SCANS_A_DAY * REPLAY_COST * max(commits, 1)
+    return Estimate(files=health.files, bytes=health.bytes, benefit=benefit)
+
+
+def _cleans(action: LogCare) -> bool:
+    return action.clean_before_version is not None
+
+
+LOG_CARE: Final = Spec(
+    action=Action.LOG_CARE,
+    value=LogCare,
+    urgency=3,  # cheap, and every reader pays until it is done
+    rule=_due,
+    estimate=_estimate,
+    requires=lambda action: action.requires,
+    recover=retry,
+    order=_ordered,
+    deletes=Deletes.SOMETIMES,
+    forbidden_by_hold=_cleans,
+    switch=Switch(key="log.enabled", value=lambda settings: settings.log_enabled),
+    on_any_head=True,  # what came after its version changes nothing about it
+    retention=lambda action, policy: (action.retention_seconds, policy.log_retention_seconds),
+    is_thorough=_cleans,
+)

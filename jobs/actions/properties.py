@@ -1,0 +1,112 @@
+"""Making a table's properties carry its policy, and giving back what stood there before to a table that leaves."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Final, Literal
+
+from pydantic.dataclasses import dataclass
+
+from lakewarden.catalog.formats.heads import head_seen
+from lakewarden.catalog.formats.port import Commit
+from lakewarden.catalog.model.rows import Action, TableRow
+from lakewarden.catalog.policy.effective import EffectivePolicy
+from lakewarden.catalog.policy.original_properties import is_leaving
+from lakewarden.catalog.policy.retention_properties import lowered, retention_properties
+from lakewarden.catalog.state.port import Run
+from lakewarden.jobs.actions.answers import Answer, Due
+from lakewarden.jobs.actions.conditions import (
+    RETENTION_CHECK,
+    SHORTEST_REST,
+    findings_of,
+    head_of,
+    not_swept,
+    nothing,
+    recent,
+    version_of,
+    writers,
+)
+from lakewarden.jobs.actions.costs import Estimate
+from lakewarden.jobs.actions.spec import Ordered, Spec, Verdict, last_commit, only_active, retry, state_of
+from lakewarden.jobs.actions.world import TableView, World
+
+__all__ = ["PROPERTIES", "SetProperties", "properties_action"]
+
+PROPERTIES_GAP: Final = 5
+"""Setting properties takes milliseconds: a fifth of the quiet time that a compaction needs is enough."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SetProperties:
+    """Set table properties in one commit on exactly version `requires`.
+
+    A retention that the table has longer stands, unless its name is among `lowers`: then somebody asked for less.
+    `gives_back`: none of that, but what stood there before us is given back to a table that leaves, on whatever is head.
+    """
+
+    kind: Literal["properties"] = "properties"
+    requires: int = 0
+    decided_on: str | None = None
+    properties: tuple[tuple[str, str], ...] = ()
+    lowers: tuple[str, ...] = ()
+    gives_back: bool = False
+
+
+def properties_action(policy: EffectivePolicy, version: int, *, decided_on: str | None) -> SetProperties:
+    """The commit that makes a table's properties carry a policy's retention."""
+    return SetProperties(
+        requires=version,
+        decided_on=decided_on,
+        properties=retention_properties(policy),
+        lowers=lowered(policy),
+    )
+
+
+def _due(view: TableView, world: World, now: datetime) -> Answer:
+    """Retention properties that do not carry the policy are set, all together, in a quiet gap."""
+    if is_leaving(view.governed.row):
+        because = "it was dropped: its properties go back to what they were before"
+        return Due(action=SetProperties(gives_back=True), because=because)
+    found = findings_of(view, (RETENTION_CHECK,))
+    waits = not_swept(view, Action.PROPERTIES)
+    if waits is not None:
+        return waits
+    if not found:
+        return nothing(Action.PROPERTIES, "the retention properties carry the policy")
+    policy = view.governed.policy
+    gap = timedelta(seconds=(policy.settings.compaction_quiet_seconds or 0) / PROPERTIES_GAP)
+    waits = recent(view, Action.PROPERTIES, SHORTEST_REST, now) or writers(view, Action.PROPERTIES, gap, now)
+    if waits is not None:
+        return waits
+    return Due(action=properties_action(policy, version_of(view), decided_on=head_of(view)), because=found)
+
+
+def _ordered(ordered: Ordered) -> SetProperties:
+    seen = ordered.seen
+    return properties_action(ordered.governed.policy, seen.version, decided_on=head_seen(seen))
+
+
+def _recover(run: Run, ours: Sequence[Commit]) -> Verdict:
+    gives_back = run.request.requires_version is None  # which may take two commits
+    return retry(run, ours) if gives_back else last_commit(run, ours)
+
+
+def _allowed_in(row: TableRow, action: SetProperties, now: datetime) -> str | None:
+    if action.gives_back:
+        return None if is_leaving(row) else state_of(row)
+    return only_active(row, action, now)
+
+
+PROPERTIES: Final = Spec(
+    action=Action.PROPERTIES,
+    value=SetProperties,
+    urgency=5,  # until they carry the policy, anybody's vacuum may break the promise
+    rule=_due,
+    estimate=lambda action, health: Estimate(benefit=1.0),
+    requires=lambda action: None if action.gives_back else action.requires,
+    recover=_recover,
+    order=_ordered,
+    of_system_tables=False,
+    of_leaving_tables=True,
+    forbidden_by_hold=lambda action: action.gives_back,  # with what kept its log
+    allowed_in=_allowed_in,
+)

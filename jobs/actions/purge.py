@@ -1,0 +1,102 @@
+"""Deleting a dropped table's files after its grace period."""
+
+from datetime import datetime
+from typing import Final, Literal
+
+from pydantic.dataclasses import dataclass
+
+from lakewarden.catalog.model.pending_purge import Purging, how_to_stop
+from lakewarden.catalog.model.rows import Action, HealthRow, TableRow, TableState
+from lakewarden.catalog.units import count_of
+from lakewarden.jobs.actions.answers import Answer, Due, NotDue, WhyNot
+from lakewarden.jobs.actions.conditions import about, nothing
+from lakewarden.jobs.actions.costs import DELETE_RATE, KEEP_COST, METADATA, Estimate
+from lakewarden.jobs.actions.spec import Deletes, Spec, retry, state_of
+from lakewarden.jobs.actions.world import Past, TableView, World
+
+__all__ = ["PURGE", "Purge"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Purge:
+    """Delete a dropped table's files after its grace period; `files` and `bytes` are what the dry run counted, `unknown`
+    is the token of the files that its log does not name and that may go along."""
+
+    kind: Literal["purge"] = "purge"
+    requires: int
+    decided_on: str | None = None
+    unknown: str | None = None
+    files: int
+    bytes: int
+
+
+def _due(view: TableView, world: World, now: datetime) -> Answer:
+    """Delete a dropped table's files when its grace period is over."""
+    wanted, health = Purging.of(view.governed.row), view.health
+    if now < wanted.after:
+        because = "the grace period in which undrop works is not over"
+        return NotDue(action=Action.PURGE, why=WhyNot.GRACE_PERIOD, because=because, until=wanted.after)
+    files, size = (health.files or 0, health.bytes or 0) if health else (0, 0)
+    action = Purge(
+        requires=wanted.version, decided_on=wanted.head, unknown=wanted.unknown, files=files, bytes=size
+    )
+    because = f"its grace period ended {about(now - wanted.after)} ago"
+    past = view.past.get(Action.PURGE)
+    if past is not None and past.failures:
+        because += f"; {_stuck(view.governed.row, past)}"
+    return Due(action=action, because=because)
+
+
+def _estimate(action: Purge, health: HealthRow) -> Estimate:
+    return Estimate(
+        files=action.files,
+        bytes=action.bytes,
+        seconds=METADATA + action.files / DELETE_RATE,
+        benefit=action.bytes * KEEP_COST,
+    )
+
+
+def _gate(view: TableView) -> NotDue | None:
+    if view.governed.row.state is TableState.PURGING:
+        return None
+    return nothing(Action.PURGE, "nobody asked to delete it")
+
+
+def _allowed_in(row: TableRow, action: Purge, now: datetime) -> str | None:
+    return _agreed(row, action, now) if row.state is TableState.PURGING else state_of(row)
+
+
+def _agreed(row: TableRow, action: Purge, now: datetime) -> str | None:
+    wanted = Purging.of(row)
+    if wanted.head is None:
+        return "was dropped by an older lakewarden, which did not note of which table; undrop it, then drop it again"
+    if now < wanted.after:
+        return f"may not be deleted before {wanted.after:%Y-%m-%d %H:%M} UTC"
+    if (wanted.version, wanted.head, wanted.unknown) != (action.requires, action.decided_on, action.unknown):
+        return "was dropped again, by another dry run"
+    return None
+
+
+def _stuck(row: TableRow, past: Past) -> str:
+    """Why it did not come to its end, and what ends it else."""
+    said = (past.message or past.outcome).rstrip(".")
+    return f"{count_of(past.failures, 'run')} in a row did not end it: {said}. {how_to_stop(row.table_id)}"
+
+
+PURGE: Final = Spec(
+    action=Action.PURGE,
+    value=Purge,
+    urgency=2,  # somebody asked for it
+    rule=_due,
+    estimate=_estimate,
+    requires=lambda action: action.requires,
+    recover=retry,
+    asked_for=True,
+    deletes=Deletes.ALWAYS,
+    needs_features=False,
+    on_any_head=True,  # one that was interrupted has no log to ask and looks by itself
+    gate=_gate,
+    allowed_in=_allowed_in,
+    forbidden_by_hold=lambda action: True,
+    said_of_failures=_stuck,
+)

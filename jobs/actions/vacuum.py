@@ -1,0 +1,153 @@
+"""Deleting the files that no protected version can reach."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Final, Literal
+
+from pydantic.dataclasses import dataclass
+
+from lakewarden.catalog.formats.heads import head_seen
+from lakewarden.catalog.formats.port import Commit
+from lakewarden.catalog.model.rows import Action, HealthRow
+from lakewarden.catalog.state.port import Run
+from lakewarden.catalog.units import about_bytes, count_of
+from lakewarden.jobs.actions.answers import Answer, Due, NotDue, WhyNot
+from lakewarden.jobs.actions.conditions import (
+    READABLE_CHECK,
+    RETENTION_CHECK,
+    SHORTEST_REST,
+    about,
+    below,
+    findings_of,
+    head_of,
+    health_of,
+    not_swept,
+    nothing,
+    recent,
+    share_of,
+    version_of,
+)
+from lakewarden.jobs.actions.costs import DELETE_RATE, KEEP_COST, LIST_RATE, WARM_START, Estimate
+from lakewarden.jobs.actions.spec import Deletes, GiveUp, Ordered, Recovered, Spec, Switch, Verdict
+from lakewarden.jobs.actions.world import TableView, World
+
+__all__ = ["VACUUM", "Vacuum"]
+
+_LAST_COMMIT: Final = "VACUUM END"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Vacuum:
+    """Delete files no protected version can reach. `full` lists the directory, else only the log is asked.
+
+    `retention_seconds` is the effective retention (policy, promise, floors). `max_share` is the size breaker,
+    `consented` that an owner or admin agreed to go beyond it. `excluded` are locations of other managed tables
+    (canonical URIs) that must never be entered. `held_by` says whose promise made the retention longer, if not its own.
+    """
+
+    kind: Literal["vacuum"] = "vacuum"
+    requires: int
+    decided_on: str | None = None
+    retention_seconds: int
+    full: bool = False
+    max_share: float = 0.5
+    consented: bool = False
+    dry_run: bool = False
+    excluded: tuple[str, ...] = ()
+    held_by: str | None = None
+
+
+def _due(view: TableView, world: World, now: datetime) -> Answer:
+    """Removed files older than the retention, or a full listing that policy asks for from time to time."""
+    waits = not_swept(view, Action.VACUUM)
+    if waits is not None:
+        return waits
+    if findings_of(view, (RETENTION_CHECK,)):
+        because = "the table's retention properties have to carry the policy first"
+        return NotDue(action=Action.VACUUM, why=WhyNot.PROPERTIES_FIRST, because=because)
+    unclear = findings_of(view, (READABLE_CHECK,))
+    if unclear:
+        return NotDue(action=Action.VACUUM, why=WhyNot.PROPERTIES_FIRST, because=unclear)
+    governed, health = view.governed, health_of(view)
+    retention = timedelta(seconds=governed.policy.vacuum_retention_seconds)
+    full_every = timedelta(seconds=governed.policy.settings.vacuum_full_every_seconds or 0)
+    past = view.past.get(Action.VACUUM)
+    full_from = (past.thorough_at if past else None) or governed.row.registered_at
+    rest = min(max(retention / 24, SHORTEST_REST), timedelta(days=1))
+    waits = recent(view, Action.VACUUM, rest, now)
+    if waits is not None:
+        return waits
+    if now - full_from >= full_every:
+        because = (
+            f"no full listing for {about(now - full_from)}, policy asks for one every {about(full_every)}"
+        )
+        return Due(action=_vacuum_action(view, world, full=True), because=because)
+    oldest, count = health.oldest_tombstone_at, health.tombstones or 0
+    if oldest is None or count == 0:
+        return nothing(Action.VACUUM, "no removed files are left", until=full_from + full_every)
+    words = f"{count_of(count, 'removed file')} ({about_bytes(health.tombstone_bytes or 0)})"
+    since = f"the oldest removed {about(now - oldest)} ago, retention is {about(retention)}"
+    if governed.policy.held_by is not None:
+        since = f"{since} ({governed.policy.held_by})"
+    if now - oldest < retention:
+        return below(Action.VACUUM, f"{words}, {since}", until=oldest + retention)
+    return Due(action=_vacuum_action(view, world, full=False), because=f"{words}, {since}")
+
+
+def _vacuum_action(view: TableView, world: World, *, full: bool) -> Vacuum:
+    policy = view.governed.policy
+    return Vacuum(
+        requires=version_of(view),
+        decided_on=head_of(view),
+        retention_seconds=policy.vacuum_retention_seconds,
+        full=full,
+        max_share=share_of(policy.settings.vacuum_max_share),
+        excluded=world.inside(view.location) if full else (),
+        held_by=policy.held_by,
+    )
+
+
+def _ordered(ordered: Ordered) -> Vacuum:
+    order, policy, seen = ordered.order, ordered.governed.policy, ordered.seen
+    return Vacuum(
+        requires=seen.version,
+        decided_on=head_seen(seen),
+        retention_seconds=policy.vacuum_retention_seconds,
+        full=order.full,
+        max_share=policy.settings.vacuum_max_share or 0.0,
+        consented=order.consented,
+        dry_run=order.dry_run,
+        excluded=ordered.inside,
+        held_by=policy.held_by,
+    )
+
+
+def _estimate(action: Vacuum, health: HealthRow) -> Estimate:
+    files, size = health.tombstones or 0, health.tombstone_bytes or 0
+    listed = (health.files or 0) + files if action.full else 0
+    seconds = WARM_START + files / DELETE_RATE + listed / LIST_RATE
+    return Estimate(files=files, bytes=size, seconds=seconds, benefit=size * KEEP_COST + files * 0.001)
+
+
+def _recover(run: Run, ours: Sequence[Commit]) -> Verdict:
+    if ours[-1].operation == _LAST_COMMIT:
+        return Recovered(version=ours[-1].version)
+    return GiveUp(because="It was interrupted while deleting; the next vacuum deletes the rest.")
+
+
+VACUUM: Final = Spec(
+    action=Action.VACUUM,
+    value=Vacuum,
+    urgency=1,
+    rule=_due,
+    estimate=_estimate,
+    requires=lambda action: action.requires,
+    recover=_recover,
+    order=_ordered,
+    deletes=Deletes.ALWAYS,
+    forbidden_by_hold=lambda action: True,
+    switch=Switch(key="vacuum.enabled", value=lambda settings: settings.vacuum_enabled),
+    retention=lambda action, policy: (action.retention_seconds, policy.vacuum_retention_seconds),
+    is_thorough=lambda action: action.full,
+    is_dry_run=lambda action: action.dry_run,
+)

@@ -1,0 +1,45 @@
+"""What the finished runs of a table have come to, folded one by one. Pure."""
+
+from lakewarden.catalog.errors import UnreadableError
+from lakewarden.catalog.model.rows import Outcome, RunRow
+from lakewarden.jobs.actions.answers import AnyAction
+from lakewarden.jobs.actions.registry import decode, spec_of
+from lakewarden.jobs.actions.world import Past
+
+__all__ = ["remember"]
+
+_UNDONE = (Outcome.FAILED, Outcome.ABANDONED)
+
+
+def remember(past: Past | None, run: RunRow) -> Past | None:
+    """Fold one more finished run into what is known. Runs come in the order in which they finished.
+
+    A dry run did nothing: nothing is known after it that was not before.
+    """
+    action = _decoded(run.payload)
+    if action is not None and spec_of(action).is_dry_run(action):
+        return past
+    undone = run.outcome in _UNDONE
+    # A run that was skipped without being started made way for another one: it says nothing about the table.
+    done = run.outcome is Outcome.SUCCEEDED or (run.outcome is Outcome.SKIPPED and run.started_at is not None)
+    thorough = action is not None and spec_of(action).is_thorough(action)
+    base = past or Past(outcome=run.outcome, at=run.finished_at)
+    return Past(
+        outcome=run.outcome,
+        at=run.finished_at,
+        error_class=run.error_class,
+        message=run.message if undone else None,
+        failures=base.failures + 1 if undone else 0 if done else base.failures,
+        done_at=run.finished_at if done else base.done_at,
+        done_version=run.requires_version if done else base.done_version,
+        done_bytes=run.predicted_bytes if done else base.done_bytes,
+        thorough_at=run.finished_at if done and thorough else base.thorough_at,
+    )
+
+
+def _decoded(payload: str | None) -> AnyAction | None:
+    """None where another version of lakewarden wrote it: then nobody knows more than the run's outcome."""
+    try:
+        return None if payload is None else decode(payload)
+    except UnreadableError:
+        return None
