@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from lakewarden.catalog.errors import ExitCode
 from lakewarden.catalog.model.rows import Action, Outcome
 from lakewarden.catalog.policy.access import Actor
 from lakewarden.catalog.state.port import RunRequest
@@ -42,12 +43,12 @@ def begun(folder: Path, call: Cli) -> tuple[Rollbacks, str]:
     return rollbacks, plan
 
 
-def claimed(rollbacks: Rollbacks, request: RunRequest) -> None:
+def claimed(rollbacks: Rollbacks, request: RunRequest, *, lease: timedelta = SHORT) -> None:
     """A worker that takes the run and is never heard of again."""
     queue = rollbacks.services.queue
     queue.enqueue([request])
-    run = queue.claim("worker-dead", SHORT)
-    assert run is not None and queue.start(run.request.run_id, "worker-dead", SHORT)
+    run = queue.claim("worker-dead", lease)
+    assert run is not None and queue.start(run.request.run_id, "worker-dead", lease)
 
 
 def test_a_resume_without_a_daemon_takes_over_the_run_of_a_dead_worker(tmp_path: Path, call: Cli) -> None:
@@ -70,6 +71,28 @@ def test_a_resume_without_a_daemon_takes_over_the_run_of_a_dead_worker(tmp_path:
     assert said.code == 0 and said.json["state"] == "done", said
     assert ids(tmp_path / "lake" / "source") == [1]
     assert "worker-dead is gone" in said.err
+
+
+def test_a_wait_for_maintenance_says_what_for_and_ends_in_time(tmp_path: Path, call: Cli) -> None:
+    rollbacks, plan = begun(tmp_path, call)
+    head = rollbacks.journal.get(plan).head
+    request = RunRequest(
+        run_id="old",
+        table_id=head.table_id,
+        name="db.source",
+        location=head.location or "",
+        action=Action.STATISTICS,
+        payload="{}",
+        because="test",
+        rank=1.0,
+    )
+    claimed(rollbacks, request, lease=timedelta(minutes=10))
+    said = call("rollback", "resume", plan, "--timeout", "2 s")
+    assert said.code == ExitCode.PARTLY, said
+    assert "Waiting for the statistics of db.source to end (worker-dead has had it since " in said.err
+    assert f"Rollback {plan} is not finished after 2 seconds" in said.err
+    assert f"`lakewarden rollback resume {plan}`" in said.err
+    assert ids(tmp_path / "lake" / "source") == [1, 99]
 
 
 def test_maintenance_of_a_dead_worker_keeps_no_rollback_waiting(tmp_path: Path, call: Cli) -> None:

@@ -14,13 +14,14 @@ from lakewarden.catalog.model.rows import Action, RollbackState
 from lakewarden.catalog.policy.access import Actor, Deed, require
 from lakewarden.catalog.state.port import RunRequest
 from lakewarden.catalog.storage.file_store import open_store
+from lakewarden.catalog.units import about_seconds
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases.rollbacks.waiting import Wait, goes_on
 from lakewarden.daemon.usecases.runs.waiting import raise_for, run_and_wait, run_is_over
 from lakewarden.jobs.actions.registry import encode
 from lakewarden.jobs.actions.rollback import RollBack
 from lakewarden.jobs.rollback.details_service import details_of
-from lakewarden.jobs.rollback.execute.interference import end_run
+from lakewarden.jobs.rollback.execute.interference import Clearing
 from lakewarden.jobs.rollback.execute.replan import refuse_others
 from lakewarden.jobs.rollback.execute.settlement import settled
 from lakewarden.jobs.rollback.journal.journal import Journal
@@ -256,37 +257,35 @@ class Rollbacks:
             because=f"{actor.name} asked for it",
             rank=float("inf"),
         )
-        self._make_way(request)
         wait = Wait(
             rollback_id=rollback.rollback_id,
             journal=self.journal,
             clock=self.services.clock,
             tell=tell,
             timeout=self.timeout,
+            queue=self.services.queue,
         )
         try:
+            self._make_way(request, wait)
             raise_for(run_and_wait(self.services, request, tell=tell, look=wait.look))
         except KeyboardInterrupt:
             tell(goes_on(rollback.rollback_id))
             raise
         return self.journal.get(rollback.rollback_id)
 
-    def _make_way(self, request: RunRequest) -> None:
+    def _make_way(self, request: RunRequest, wait: Wait) -> None:
         """End the maintenance run that the table may have: a table has one run at a time."""
-        until = time.monotonic() + _PATIENCE
-        while True:
-            others = [
-                run
-                for run in self.services.queue.unfinished()
-                if run.request.table_id == request.table_id and run.request.payload != request.payload
-            ]
-            if not others:
-                return
-            for run in others:
-                end_run(self.services.queue, run)
-            if time.monotonic() > until:
-                raise ConflictError(
-                    f"The {others[0].request.action} of {request.name} does not end.",
-                    hint="The rollback is in the journal; `lakewarden rollback resume` goes on with it.",
-                )
-            time.sleep(_POLL)
+        patience = wait.at_most(timedelta(seconds=_PATIENCE))
+        clearing = Clearing(
+            queue=self.services.queue, clock=self.services.clock, patience=patience, tell=wait.tell
+        )
+        left = clearing.clear(
+            {request.table_id}, ours=lambda one: one.payload == request.payload, look=wait.require_time
+        )
+        if left is not None:
+            wait.require_time()
+            raise ConflictError(
+                f"The {left.request.action} of {request.name} was asked to end and has not within "
+                f"{about_seconds(patience.total_seconds())}.",
+                hint=goes_on(wait.rollback_id),
+            )

@@ -8,7 +8,11 @@ from typing import Final
 
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import UnavailableError, UnfinishedError
+from lakewarden.catalog.model.rollbacks import Rollback
+from lakewarden.catalog.model.rows import Action
+from lakewarden.catalog.state.port import Queue
 from lakewarden.catalog.units import about_seconds
+from lakewarden.jobs.rollback.execute.interference import held_by, in_the_way
 from lakewarden.jobs.rollback.journal.journal import Journal
 from lakewarden.jobs.rollback.journal.progress import standing_of
 
@@ -30,13 +34,15 @@ def goes_on(rollback_id: str) -> str:
 
 @dataclass(kw_only=True, slots=True)
 class Wait:
-    """`look` is called often. It tells what is new, and raises `UnfinishedError` after `timeout` (None: never)."""
+    """`look` is called often. It tells what is new, and raises `UnfinishedError` after `timeout` (None: never). `queue` knows
+    what the rollback itself may wait for (None: nobody says)."""
 
     rollback_id: str
     journal: Journal
     clock: Clock
     tell: Callable[[str], None]
     timeout: timedelta | None = None
+    queue: Queue | None = None
     monotonic: Callable[[], float] = time.monotonic
     _begun: float = field(init=False)
     _next: float = 0.0
@@ -48,13 +54,8 @@ class Wait:
 
     def look(self) -> None:
         """Say how far it is, if that is new or long ago."""
+        self.require_time()
         now = self.monotonic()
-        if self.timeout is not None and now - self._begun >= self.timeout.total_seconds():
-            raise UnfinishedError(
-                f"Rollback {self.rollback_id} is not finished after {about_seconds(self.timeout.total_seconds())}: "
-                f"{self._told or 'it has not begun'}.",
-                hint=goes_on(self.rollback_id),
-            )
         if now < self._next:
             return
         self._next = now + _LOOK
@@ -62,7 +63,7 @@ class Wait:
             rollback = self.journal.get(self.rollback_id)
         except UnavailableError:
             return  # who works on it says so if it matters
-        standing = standing_of(rollback)
+        standing = standing_of(rollback, waits_for=self._other(rollback))
         if not rollback.is_unsettled or (standing.text == self._told and now - self._told_at < _REMIND):
             return
         self._told, self._told_at = standing.text, now
@@ -70,3 +71,27 @@ class Wait:
         self.tell(
             f"Rollback {self.rollback_id}: {standing.text}, since {standing.since:%H:%M:%S} UTC ({about_seconds(age)})"
         )
+
+    def require_time(self) -> None:
+        """Raise `UnfinishedError` once the time is over."""
+        if self.timeout is not None and self.monotonic() - self._begun >= self.timeout.total_seconds():
+            raise UnfinishedError(
+                f"Rollback {self.rollback_id} is not finished after {about_seconds(self.timeout.total_seconds())}: "
+                f"{self._told or 'it has not begun'}.",
+                hint=goes_on(self.rollback_id),
+            )
+
+    def at_most(self, patience: timedelta) -> timedelta:
+        """A time to wait for something, cut to what is left of the whole."""
+        if self.timeout is None:
+            return patience
+        left = self.timeout - timedelta(seconds=self.monotonic() - self._begun)
+        return max(timedelta(0), min(patience, left))
+
+    def _other(self, rollback: Rollback) -> str | None:
+        """The run on one of its tables that it has to see the end of first."""
+        if self.queue is None:
+            return None
+        tables = {row.table_id for row in rollback.steps}
+        others = in_the_way(self.queue, tables, lambda one: one.action is Action.ROLLBACK)
+        return f"waits for {held_by(others[0])}" if others else None

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
+import structlog
+
 from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.errors import PreconditionError, UnavailableError
 from lakewarden.catalog.formats.delta.reader import DeltaReader
@@ -15,9 +17,9 @@ from lakewarden.catalog.model.rows import RollbackRow, RollbackState, RollbackSt
 from lakewarden.catalog.state.port import Hint, HintKind, HintSink, Queue
 from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.catalog.system.store import DeltaSystemStore
-from lakewarden.catalog.units import count_of
+from lakewarden.catalog.units import about_seconds, count_of
 from lakewarden.jobs.actions.rollback import RollBack
-from lakewarden.jobs.rollback.execute.interference import end_run
+from lakewarden.jobs.rollback.execute.interference import Clearing
 from lakewarden.jobs.rollback.execute.replan import Extender
 from lakewarden.jobs.rollback.execute.saga import Extend, Saga
 from lakewarden.jobs.rollback.execute.table_steps import Hands
@@ -32,7 +34,6 @@ from lakewarden.jobs.runs.worker_config import WorkerConfig
 __all__ = ["JournaledRollbacks", "open_rollbacks", "roll_back"]
 
 _REWINDS: Final = (RollbackStep.RESTORE, RollbackStep.REMOVE_FILES)
-_POLL: Final = timedelta(milliseconds=200)
 _PATIENCE: Final = timedelta(minutes=2)
 """How long a run of ours on one of the tables may take to notice that it was cancelled."""
 
@@ -109,25 +110,23 @@ class JournaledRollbacks:
     def _drain(self, tables: Collection[str], ctx: JobContext) -> None:
         """Ask the other runs on these tables to end, and wait until they have. No new ones begin: the planner and the
         workers read the journal."""
-        until = self.monotonic() + self.patience.total_seconds()
-        while self.queue is not None:
-            others = [
-                run
-                for run in self.queue.unfinished()
-                if run.request.table_id in tables and run.request.run_id != ctx.run_id
-            ]
-            if not others:
-                return
-            for run in others:
-                end_run(self.queue, run)
-            if self.monotonic() >= until:
-                first = others[0].request
-                raise UnavailableError(
-                    f"The {first.action} of {first.name} was asked to end and has not ended yet.",
-                    hint="The rollback waits for it and is tried again.",
-                )
-            ctx.still_ours()
-            time.sleep(_POLL.total_seconds())
+        if self.queue is None:
+            return
+        log = structlog.get_logger().bind(part="worker", run_id=ctx.run_id, table=ctx.target.name)
+        clearing = Clearing(
+            queue=self.queue,
+            clock=ctx.clock,
+            patience=self.patience,
+            tell=lambda text: log.info("rollback waits", message=text),
+            monotonic=self.monotonic,
+        )
+        left = clearing.clear(tables, ours=lambda one: one.run_id == ctx.run_id, look=ctx.still_ours)
+        if left is not None:
+            raise UnavailableError(
+                f"The {left.request.action} of {left.request.name} was asked to end and has not within "
+                f"{about_seconds(self.patience.total_seconds())}.",
+                hint="The rollback waits for it and is tried again.",
+            )
 
 
 def open_rollbacks(

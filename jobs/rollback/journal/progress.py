@@ -30,8 +30,9 @@ class Standing:
     since: datetime
 
 
-def standing_of(rollback: Rollback) -> Standing:
-    """Which of how many steps, on which tables. Steps of one wave are begun together."""
+def standing_of(rollback: Rollback, *, waits_for: str | None = None) -> Standing:
+    """Which of how many steps, on which tables. Steps of one wave are begun together. `waits_for`: a clause on what has to
+    end before the next one can begin."""
     back = rollback.head.undo
     begun, ended = (
         (RollbackState.UNDOING, RollbackState.COMPENSATED)
@@ -46,7 +47,7 @@ def standing_of(rollback: Rollback) -> Standing:
         waiting = (
             "everything is in place"
             if steps and done == len(steps)
-            else "a worker starts, or verifies the tables"
+            else waits_for or "a worker starts, or verifies the tables"
         )
         return Standing(text=f"{told}; {waiting}", since=rollback.head.recorded_at)
     waves = sorted({row.wave for row in steps}, reverse=back)

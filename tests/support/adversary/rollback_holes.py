@@ -76,8 +76,7 @@ ROLLBACK_HOLES: Final = (
         words="whoever waits for the run of a dead worker waits for ever",
         seams=(
             ("lakewarden.daemon.usecases.runs.waiting:reap_lost", _not_reaped),
-            ("lakewarden.daemon.usecases.rollbacks.rollback:end_run", _only_told),
-            ("lakewarden.jobs.rollback.execute.run:end_run", _only_told),
+            ("lakewarden.jobs.rollback.execute.interference:end_run", _only_told),
         ),
         themes=("interrupted",),
         shows="waits for ever",

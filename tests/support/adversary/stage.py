@@ -34,7 +34,7 @@ from lakewarden.daemon.usecases.init import initialise
 from lakewarden.daemon.usecases.rollbacks import rollback
 from lakewarden.daemon.usecases.runs import waiting
 from lakewarden.daemon.workers.pool import worker_config
-from lakewarden.jobs.rollback.execute import run as rollback_run
+from lakewarden.jobs.rollback.execute import interference
 from lakewarden.jobs.runs.worker_config import read_config
 from lakewarden.jobs.worker import process
 from lakewarden.jobs.worker.runner import Runner
@@ -370,7 +370,7 @@ def _prepare() -> None:
         (rollback, "_POLL", 0.01),
         (rollback, "_ENDING", 0.2),
         (rollback, "_PATIENCE", 0.3),
-        (rollback_run, "_POLL", timedelta(seconds=0.01)),
+        (interference, "_POLL", 0.01),
     ):
         setattr(module, name, value)
 

@@ -10,9 +10,12 @@ from lakewarden.catalog.errors import ExitCode, UnfinishedError
 from lakewarden.catalog.model.rollbacks import Rollback
 from lakewarden.catalog.model.rows import RollbackRow, RollbackState, RollbackStep
 from lakewarden.daemon.usecases.rollbacks.waiting import Wait
+from lakewarden.jobs.actions.log_care import LogCare
 from lakewarden.jobs.rollback.journal.progress import standing_of
 from lakewarden.jobs.rollback.report.next_steps import steps_from
 from support.builders.rollbacks import Lake
+from support.builders.runs import request_of
+from support.fakes.state import FakeQueue
 
 NOW = datetime(2026, 11, 21, 3, 12, 7, tzinfo=UTC)
 HEAD = RollbackRow(
@@ -109,6 +112,17 @@ def test_the_same_is_said_again_only_after_a_while(tmp_path: Path) -> None:
     assert said[0].startswith(
         "Rollback r1: 0 of 1 step done; wave 1 of 1: restoring db.a to version 1, since "
     )
+
+
+def test_what_the_rollback_itself_waits_for_is_named(tmp_path: Path) -> None:
+    watch, said = Watch(), list[str]()
+    wait = waiting(tmp_path, watch, said)
+    wait.journal.put([step(1, "a", PLANNED)], because="test")
+    wait.queue = queue = FakeQueue(wait.clock)
+    queue.enqueue([request_of("file:///lake/a", LogCare(requires=3, retention_seconds=1), table_id="a")])
+    assert queue.claim("w-1", timedelta(hours=1)) is not None
+    wait.look()
+    assert "0 of 1 step done; waits for the log_care of db.t to end (w-1 has it), since " in said[0]
 
 
 def test_the_waiting_ends_in_time_and_says_how_the_rollback_goes_on(tmp_path: Path) -> None:
