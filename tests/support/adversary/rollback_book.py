@@ -110,6 +110,7 @@ class RollbackBook:
                 if not table.moments[version].ours:
                     self._strange += 1
                 elif fate.rewind is not None and fate.cause is Cause.RESTORED:
+                    yield from self._too_late(table, version, fate)
                     yield from self._taken(table, version, fate)
 
     def look(self) -> Iterator[Finding]:
@@ -282,6 +283,13 @@ class RollbackBook:
             elif not (lost.own & rewind.to_go) and not rewind.may_lose((table.key, one)):
                 words = f"rollback {rewind.text[:6]} took version {one}, which nobody called bad or agreed to lose"
                 yield self._say("lost", table, words)
+
+    def _too_late(self, table: Table, version: int, fate: Fate) -> Iterator[Finding]:
+        """A rollback that somebody was told is undone does nothing any more, whoever slept over it."""
+        rewind = self.rewinds.get(fate.rewind or "")
+        if rewind is not None and rewind.state == "compensated" and not fate.undo:
+            words = f"rollback {rewind.text[:6]} was undone, and restores version {fate.target} after that"
+            yield self._say("undone", table, words)
 
     def _tainted(self, table: Table, version: int, gone: frozenset[Place]) -> bool:
         return bool(self.fates[table.key, version].whole & gone)

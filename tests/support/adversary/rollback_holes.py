@@ -20,6 +20,10 @@ def _ended(self: Any, rollback: Any) -> Any:
     return rollback
 
 
+def _unfenced(self: Any, row: Any, step: Any) -> Any:
+    return self.done(row, step)
+
+
 def _by_state(hands: Any, row: Any) -> bool:
     return bool(row.state != "compensated")
 
@@ -59,6 +63,18 @@ def _accepted(*arguments: Any) -> None:
 
 
 ROLLBACK_HOLES: Final = (
+    Hole(
+        name="1.4 undo",
+        words="a worker that stood still right before its restore restores after the undo",
+        seams=(
+            ("lakewarden.jobs.rollback.execute.permit:Permit.require", _accepted),
+            ("lakewarden.jobs.rollback.execute.table_steps:Hands.settle", _unfenced),
+            ("lakewarden.jobs.worker.heartbeat:Heartbeat.still_ours", _accepted),
+            ("lakewarden.jobs.worker.heartbeat:Heartbeat.confirm", _accepted),
+        ),
+        themes=("interrupted",),
+        shows="was undone, and restores",
+    ),
     Hole(
         name="3.1",
         words="what a killed worker had restored is told by the journal, not by the mark in the commit",
