@@ -2,8 +2,10 @@
 
 Random histories of commands, cycles, workers, strangers and accidents on real tables, judged after every step
 (docs/development.md, "The adversary"). Then each known hole is opened again by taking its fix out, and the adversary has to
-find it: `holes` are opened, `detected` found, `detection` says after how many steps. What is wrong is shrunk, told on
-standard error, and listed in `findings`; ends with 1 if anything is. `--replay` plays one seed and tells every step.
+find it: `holes` are opened, `detected` found. `detection` says for each how many `picked` steps of its witness show it and,
+but for `--quick`, after how many steps `random` histories did, one stream of seeds from 0 for `--search` minutes at most
+(null: not within `searched` steps). What is wrong is shrunk, told on standard error, and listed in `findings`; ends with 1
+if anything is, or if a hole is found by neither. `--replay` plays one seed and tells every step.
 """
 
 import json
@@ -15,25 +17,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from statistics import median
 from typing import Any, Final
 
 from bench.measure import parser_of
 from support.adversary.game import played, shrunk, told
-from support.adversary.holes import HOLES, Hole, opened
-from support.adversary.rollback_holes import ROLLBACK_HOLES
+from support.adversary.holes import Hole, opened
 from support.adversary.stage import Stage
 from support.adversary.themes import THEMES, chosen
+from support.adversary.witnesses import EVERY_HOLE, is_seen
 
-__all__ = ["Tally", "detect", "hunt"]
+__all__ = ["Search", "Tally", "detect", "hunt"]
 
 MINUTES: Final = 60.0
 QUICK_MINUTES: Final = 3.0
 SEED: Final = 20_261_122
-TRIES, QUICK_TRIES = 3, 1
-"""How often each hole is looked for, from different seeds."""
-PATIENCE: Final = 120
-"""Histories after which a hole counts as not found."""
+SEARCH_MINUTES: Final = 3.0
+"""How long random histories look for each hole."""
 
 
 @dataclass
@@ -66,16 +65,26 @@ def hunt(
     return tally
 
 
-def detect(stage: Stage, hole: Hole, *, seed: int, patience: int = PATIENCE) -> int | None:
-    """Open a hole and look for it. Returns the steps that it took, None if it was not found."""
-    steps = 0
+@dataclass(frozen=True, kw_only=True)
+class Search:
+    """Random histories that looked for a hole: the steps played, and whether the last one showed it."""
+
+    steps: int = 0
+    found: bool = False
+
+
+def detect(stage: Stage, hole: Hole, *, seconds: float, seed: int = 0) -> Search:
+    """Open a hole and look for it by random histories, for so long at most."""
+    steps, until = 0, time.monotonic() + seconds
     with opened(hole):
-        for number in range(seed, seed + patience):
+        for number in count(seed):
+            if time.monotonic() > until:
+                break
             history = played(stage, chosen(number, hole.themes))
             steps += len(history.steps)
             if any(hole.shows in str(found) for found in history.findings):
-                return steps
-    return None
+                return Search(steps=steps, found=True)
+    return Search(steps=steps)
 
 
 def main() -> int:
@@ -91,6 +100,9 @@ def main() -> int:
     parser.add_argument(
         "--themes", default=",".join(THEMES), help="what histories are about, separated by commas"
     )
+    parser.add_argument(
+        "--search", type=float, help=f"minutes to look for each hole at random ({SEARCH_MINUTES:g}; quick: 0)"
+    )
     chosen_ = parser.parse_args()
     themes = tuple(chosen_.themes.split(","))
     with tempfile.TemporaryDirectory(prefix="lakewarden-adversary-") as folder:
@@ -99,16 +111,16 @@ def main() -> int:
             return _replay(stage, chosen_.replay, themes)
         minutes = chosen_.minutes or (QUICK_MINUTES if chosen_.quick else MINUTES)
         tally = hunt(stage, count(chosen_.seed), themes, seconds=60 * minutes)
-        tries = QUICK_TRIES if chosen_.quick else TRIES
-        every = (*HOLES, *ROLLBACK_HOLES)
-        table = [_detection(stage, hole, tries) for hole in every]
+        search = SEARCH_MINUTES if chosen_.search is None else chosen_.search
+        search = 0.0 if chosen_.quick and chosen_.search is None else search
+        table = [_detection(stage, hole, 60 * search) for hole in EVERY_HOLE]
     figures = {
         "histories": tally.histories,
         "steps": tally.steps,
         "faults": tally.faults,
         "findings": tally.findings,
-        "holes": len(every),
-        "detected": sum(one["steps"] is not None for one in table),
+        "holes": len(EVERY_HOLE),
+        "detected": sum(_is_found(one) for one in table),
         "detection": table,
     }
     json.dump(figures, sys.stdout, indent=2)
@@ -132,11 +144,23 @@ def _replay(stage: Stage, seed: int, themes: Sequence[str]) -> int:
     return 1 if history.findings else 0
 
 
-def _detection(stage: Stage, hole: Hole, tries: int) -> dict[str, Any]:
-    found = [detect(stage, hole, seed=1000 * number) for number in range(tries)]
-    steps = [one for one in found if one is not None]
-    print(f"hole {hole.name}: {found}", file=sys.stderr)
-    return {"hole": hole.name, "words": hole.words, "steps": int(median(steps)) if steps else None}
+def _detection(stage: Stage, hole: Hole, seconds: float) -> dict[str, Any]:
+    shown = is_seen(stage, hole)
+    picked = None if shown is None else len(shown.steps)
+    search = detect(stage, hole, seconds=seconds) if seconds else Search()
+    found = search.steps if search.found else None
+    print(f"hole {hole.name}: picked {picked}, random {found} of {search.steps}", file=sys.stderr)
+    return {
+        "hole": hole.name,
+        "words": hole.words,
+        "picked": picked,
+        "random": found,
+        "searched": search.steps,
+    }
+
+
+def _is_found(row: dict[str, Any]) -> bool:
+    return row["picked"] is not None or row["random"] is not None
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ Written from the documentation alone: what a promise, a retention, a hold and a 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -47,10 +47,11 @@ class Moment:
 
 @dataclass(frozen=True, kw_only=True)
 class Purging:
-    """A deletion that was agreed to: from when on, at which version."""
+    """A deletion that was agreed to: from when on, of which table at which version."""
 
     due: datetime
     version: int
+    uuid: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,6 +106,16 @@ class Table:
     consented: int = -1
     """While a rollback is under way: the last version that was there when somebody asked for it."""
     spoiled: bool = False
+    places: set[Path] = field(default_factory=set)
+    """Where it has ever been."""
+
+    def __post_init__(self) -> None:
+        self.places.add(self.folder)
+
+    def goes_to(self, folder: Path) -> None:
+        """It lies there now."""
+        self.folder = folder
+        self.places.add(folder)
 
     @property
     def head(self) -> int:
@@ -121,13 +132,44 @@ class Book:
     def __init__(self) -> None:
         self.tables: list[Table] = []
         self.closed: list[Table] = []
+        self.away: list[Table] = []
         self.scopes: dict[str, Scope] = {}
+        self.arrivals: dict[Path, list[tuple[datetime, int]]] = {}
         self.precious: set[Path] = set()
         self._ids: dict[str, tuple[int, ...]] = {}
 
+    @property
+    def known(self) -> list[Table]:
+        """All that there are, those on disks that are away with them."""
+        return [*self.tables, *self.away]
+
+    def take_away(self, tables: Iterable[Table]) -> None:
+        """Their disk is away: nobody sees them, and nobody may take them for gone."""
+        self.away += tables
+        self.tables = [one for one in self.tables if one not in self.away]
+
+    def bring_back(self) -> None:
+        self.tables, self.away = self.known, []
+
+    def change_places(self, one: Table, other: Table, now: datetime) -> None:
+        """What is acknowledged for a row goes with its place."""
+        for table in (one, other):
+            self.arrivals.setdefault(table.folder, [(datetime.min.replace(tzinfo=UTC), table.key)])
+        here, there = one.folder, other.folder
+        one.goes_to(there)
+        other.goes_to(here)
+        one.facts, other.facts = other.facts, one.facts
+        for table in (one, other):
+            self.arrivals[table.folder].append((now, table.key))
+
+    def was_there(self, table: Table, then: datetime) -> bool:
+        """Whether a table was at its place at a moment already, not another one."""
+        known = [key for at, key in self.arrivals.get(table.folder, ()) if at <= then]
+        return not known or known[-1] == table.key
+
     def open(self, folder: Path, *, clone_of: int | None = None) -> Table:
         """A new table at a folder."""
-        made = Table(key=len(self.tables) + len(self.closed), folder=folder, clone_of=clone_of)
+        made = Table(key=len(self.known) + len(self.closed), folder=folder, clone_of=clone_of)
         self.tables.append(made)
         return made
 
@@ -141,7 +183,7 @@ class Book:
         return next((one for one in self.tables if one.folder == folder), None)
 
     def of_id(self, table_id: str) -> Table | None:
-        return next((one for one in self.tables if one.facts and one.facts.table_id == table_id), None)
+        return next((one for one in self.known if one.facts and one.facts.table_id == table_id), None)
 
     def innermost(self, path: Path) -> Table | None:
         """The table in whose folder a path lies."""
@@ -245,7 +287,8 @@ class Book:
         facts = table.facts
         if facts is None or facts.purging is None or facts.state != "purging":
             return False
-        agreed = table.head == facts.purging.version and now + SLACK >= facts.purging.due
+        wanted = facts.purging
+        agreed = (table.head, table.now.uuid) == (wanted.version, wanted.uuid) and now + SLACK >= wanted.due
         return agreed and not self.held(table) and not self.paused(table)
 
     def forget_missing(self) -> None:
@@ -271,7 +314,7 @@ class Book:
 
     def catch(self) -> None:
         """Tables that are in a scope which holds or pauses stay caught, whatever they are called later."""
-        for table in self.tables:
+        for table in self.known:
             facts = table.facts
             if facts is not None:
                 inside = ("*", f"{facts.name.partition('.')[0]}.*")

@@ -113,7 +113,7 @@ def _switch(world: World, x: int, y: int, fault: int, what: str) -> object:
     def then(said: Said) -> None:
         setattr(facts if scope is None else world.book.scope(scope), what, on)
         if scope is not None and not on:
-            for table in world.book.tables:
+            for table in world.book.known:
                 if (
                     table.facts is not None
                     and not world.book.scope(scope).hold
@@ -174,7 +174,8 @@ def purge(world: World, x: int, y: int, fault: int) -> object:
     version = str(table.head)
 
     def agreed() -> None:
-        facts.purging = Purging(due=world.stage.now() + GRACE - timedelta(minutes=1), version=int(version))
+        due = world.stage.now() + GRACE - timedelta(minutes=1)
+        facts.purging = Purging(due=due, version=int(version), uuid=table.now.uuid)
 
     def then(said: Said) -> None:
         facts.state = "purging"

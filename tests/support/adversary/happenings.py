@@ -156,7 +156,7 @@ def move_folder(world: World, x: int, y: int, fault: int) -> object:
     world.stranger.move(old, new)
     for one in world.book.tables:
         if one.folder.is_relative_to(old):
-            one.folder = new / one.folder.relative_to(old)
+            one.goes_to(new / one.folder.relative_to(old))
     world.book.precious = {
         new / p.relative_to(old) if p.is_relative_to(old) else p for p in world.book.precious
     }

@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from support.adversary.book import OF_PROPERTY, UNSET, Book, Table
+from support.adversary.disasters.queue_file import at_work_since
 from support.adversary.reading import LOG, LOG_FOR, place_of, rebuilt, seconds_of, versions_of
 
 __all__ = ["Finding", "Judge"]
@@ -30,8 +31,8 @@ class Finding:
 class Judge:
     """Judges each step. `now` is the world's clock."""
 
-    def __init__(self, book: Book) -> None:
-        self._book = book
+    def __init__(self, book: Book, home: Path) -> None:
+        self._book, self._home = book, home
         self._logs: dict[int, tuple[object, ...]] = {}
         self._retention: dict[int, int] = {}
 
@@ -42,13 +43,16 @@ class Judge:
             return None
         real = Path(os.path.realpath(path))
         inside = self._book.innermost(real)
-        for table in self._book.tables:
+        for table in self._book.known:
             if table is not inside and real in {
                 _real(table, one) for one in self._book.protected(table, now)
             }:
                 return self._say("a file that is needed", table, f"{name}, which it reads, is deleted")
         if inside is None:
             return None
+        since = at_work_since(self._home, inside.folder) if inside.folder in self._book.arrivals else None
+        if since is not None and not self._book.was_there(inside, since):
+            return self._say("forbidden", inside, f"{name} is deleted by a run decided on another table")
         if self._book.purges(inside, now):
             if real in self._book.precious:
                 return self._say("forbidden", inside, f"its purge takes {name}, which is not the table's")

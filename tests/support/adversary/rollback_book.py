@@ -97,7 +97,7 @@ class RollbackBook:
         self.marked: dict[int, set[int]] = {}
         self.absurd: set[int] = set()
         self._strange = 0
-        self._journal = -1
+        self.journal = -1
 
     def catch_up(self) -> Iterator[Finding]:
         """Look at the commits that are new; what a rollback of ours takes away has to be bad, or agreed to."""
@@ -117,9 +117,9 @@ class RollbackBook:
         """After a step of ours: rollbacks that have come to their end left every table as it has to be."""
         yield from self.catch_up()
         version = max(versions_of(self._system / "rollbacks"), default=-1)
-        if version == self._journal:
+        if version == self.journal:
             return
-        self._journal = version
+        self.journal = version
         for row in _rows(self._system / "rollbacks", "rollback_id", "step", "state", "undo", "message"):
             rewind = self.rewinds.get(str(row["rollback_id"]))
             if rewind is None or row["step"] != 0:

@@ -146,6 +146,7 @@ class Stage:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.home, self.lake = folder, folder / "home", folder / "lake"
+        self.beside = folder / "beside"  # disks that are away, backups
         self.offset = timedelta(0)
         self.on_point: Callable[[Actor, str], None] = lambda actor, point: None
         self.frozen: list[Actor] = []
@@ -162,7 +163,7 @@ class Stage:
         self._service = None
         self.offset = timedelta(0)
         self.hired = {}
-        for path in (self.home, self.lake):
+        for path in (self.home, self.lake, self.beside):
             shutil.rmtree(path, ignore_errors=True)
         if not template.exists():
             initialise(self.services())
@@ -170,6 +171,7 @@ class Stage:
         else:
             shutil.copytree(template, self.home)
         self.lake.mkdir(parents=True)
+        self.beside.mkdir()
 
     def end(self) -> None:
         """End every thread that is left."""

@@ -122,6 +122,11 @@ class Stranger:
         shutil.move(folder, to)
         self._stamped[to] = self._stamped.pop(folder, set())
 
+    def copy(self, folder: Path, to: Path) -> None:
+        """With the times that its files have."""
+        shutil.copytree(folder, to, symlinks=True)
+        self._stamped[to] = set(self._stamped.get(folder, ()))
+
     def remove(self, folder: Path) -> None:
         shutil.rmtree(folder)
         self._stamped.pop(folder, None)

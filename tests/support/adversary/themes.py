@@ -10,11 +10,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from support.adversary import deeds, happenings, rollback_moves
+from support.adversary.disasters import catalog_moves, disks
 from support.adversary.moves import MOVES, Step
 
-__all__ = ["PLAYED", "ROLLBACKS", "THEMES", "Theme", "chosen"]
+__all__ = ["DISASTERS", "PLAYED", "ROLLBACKS", "THEMES", "Theme", "chosen"]
 
-_KNOWN = (deeds, happenings, rollback_moves)
+_KNOWN = (deeds, happenings, rollback_moves, disks, catalog_moves)
 """They enter their moves into the table when they are imported."""
 _LEFT_OUT = 0.3
 _FAULTY = 0.15
@@ -154,6 +155,34 @@ THEMES |= {
 }  # fmt: skip
 ROLLBACKS = tuple(one for one in THEMES if one not in _OTHERS)
 """About what is rewound, and about bad values."""
+THEMES |= {
+    "unplugged": Theme(
+        begins="make_there:1 register:1 overwrite append",
+        decides=("copy_folder unplug", "clone register:1 overwrite@0 wait:2", "wait:2 order:0 unplug", "copy_folder wait:2 unplug",
+                 "purge wait:2 cycle unplug"),
+        meanwhile="register:1*4 cycle*2 work copy_folder plug*2 unplug*2 make_there make append hold wait:2 purge undrop",
+        acts=("register@0:1", "cycle work", "plug", "plug cycle work", "wait:2 order:0 work plug", "register@1:1 plug cycle"),
+    ),
+    "swapping": Theme(
+        begins="make:1 register:1 overwrite append make:1 overwrite@1 append@1 wait:2",
+        decides=("order:0 swap", "order:1 swap", "order:0 remake:1 overwrite", "policy:2 cycle swap", "purge wait:2 cycle swap",
+                 "order:5 swap"),
+        meanwhile="swap*2 overwrite wait:2*2 append register:1*2 replace remake:1 hold copy_folder",
+        acts=("work", "work", "wait:2 work", "cycle work", "swap work", "work! swap wake"),
+    ),
+    "recovering": Theme(
+        begins="make:1 register:1 overwrite append",
+        decides=("back_up:1 policy:4", "back_up:1 purge", "purge back_up:1 undrop", "hold:0 back_up:1 rename", "back_up:0 policy back_up:0",
+                 "wait:2 order:0 back_up:1", "rename back_up:1 rename back_up:1", "back_up:1 purge wait:2 cycle back_up:1 undrop"),
+        meanwhile="policy*2 rename*2 hold pause undrop purge register:1 make append overwrite wait:2 cycle work order:0 back_up",
+        acts=("lose_catalog mend_catalog", "lose_catalog mend_catalog damage_catalog:1 mend_catalog@1",
+              "damage_catalog mend_catalog back_up:0", "damage_catalog:0 mend_catalog policy back_up:0",
+              "lose_catalog mend_catalog wait:2 cycle work", "damage_catalog cycle mend_catalog work",
+              "lose_catalog mend_catalog! wake mend_catalog"),
+    ),
+}  # fmt: skip
+DISASTERS = ("unplugged", "swapping", "recovering")
+"""About what is away, or lost, or somewhere else."""
 
 
 def chosen(seed: int, themes: Sequence[str] = tuple(THEMES)) -> list[Step]:

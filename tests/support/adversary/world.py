@@ -9,6 +9,7 @@ from deltalake import DeltaTable
 
 from support.adversary import deletions
 from support.adversary.book import Book, Facts, Table
+from support.adversary.disasters.catalog_book import CatalogBook
 from support.adversary.invariants import Finding, Judge
 from support.adversary.reading import versions_of
 from support.adversary.rollback_book import RollbackBook
@@ -25,8 +26,9 @@ class World:
 
     def __init__(self, stage: Stage) -> None:
         self.stage, self.book, self.stranger = stage, Book(), Stranger()
-        self.judge = Judge(self.book)
+        self.judge = Judge(self.book, stage.home)
         self.rewinds = RollbackBook(self.book, stage.home / "system")
+        self.catalog = CatalogBook(self.book, stage.home)
         self.findings: list[Finding] = []
         self.faults = 0
         self.plans: list[tuple[str, Table, int, int]] = []
@@ -60,6 +62,10 @@ class World:
         wanted = states or ("active",)
         table = self.pick(x, lambda one: one.facts is not None and one.facts.state in wanted)
         return None if table is None or table.facts is None else (table, table.facts)
+
+    def read_anew(self) -> None:
+        """The system tables are others than those that were looked at last."""
+        self._catalog = self.rewinds.journal = -1
 
     def stamp(self) -> None:
         """What was just committed was committed now, by the world's clock."""
@@ -104,8 +110,9 @@ class World:
         """After a step of the product's: judge."""
         self.stamp()
         self.findings += self.judge.world(self.stage.now(), ours=True)
-        self.findings += self.rewinds.look()
-        self.catalogue()
+        if not self.catalog.broken:
+            self.findings += self.rewinds.look()
+            self.catalogue()
 
     def command(
         self,
@@ -146,9 +153,10 @@ class World:
             return
         self._catalog = version
         rows = {row["table_id"]: row for row in _rows(folder) if row["kind"] == "table"}
-        for table in self.book.tables:
+        for table in self.book.known:
             if table.facts is not None:
                 self._same(table, table.facts, rows.get(table.facts.table_id))
+                self._in_its_place(table, table.facts, rows.get(table.facts.table_id))
 
     def _same(self, table: Table, facts: Facts, row: dict[str, object] | None) -> None:
         if row is None:
@@ -170,6 +178,12 @@ class World:
             words = f"state is {state}, and {facts.state} was acknowledged"
             self.findings.append(Finding("acknowledged", facts.name, words))
             facts.state = state
+
+    def _in_its_place(self, table: Table, facts: Facts, row: dict[str, object] | None) -> None:
+        place = None if row is None else Path(str(row["location"]).removeprefix("file://"))
+        if place is not None and place not in table.places:
+            words = f"its row has gone to {place.name}, where it never was; it lies in {table.folder.name}"
+            self.findings.append(Finding("in its place", facts.name, words))
 
     def _deleted(self, path: Path) -> None:
         if self.stage.acting is not None and path.is_relative_to(self.stage.lake):
@@ -199,7 +213,9 @@ class World:
         return False
 
     def _digest(self) -> dict[str, str]:
-        found = {f"lakewarden.{name}": _content(self.stage.home / "system" / name) for name in _WATCHED}
+        system = self.stage.home / "system"
+        look = _listing if self.catalog.broken else _content
+        found = {f"lakewarden.{name}": look(system / name) for name in _WATCHED}
         for table in self.book.tables:
             found[table.folder.name] = _listing(table.folder)
         return found

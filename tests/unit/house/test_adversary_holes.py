@@ -2,14 +2,12 @@
 
 import pytest
 
-from support.adversary.holes import HOLES, Hole, opened, owner_of
-from support.adversary.rollback_holes import ROLLBACK_HOLES
+from support.adversary.holes import Hole, opened, owner_of
 from support.adversary.themes import THEMES
+from support.adversary.witnesses import EVERY_HOLE
 
-EVERY = (*HOLES, *ROLLBACK_HOLES)
 
-
-@pytest.mark.parametrize("hole", EVERY, ids=lambda hole: hole.name)
+@pytest.mark.parametrize("hole", EVERY_HOLE, ids=lambda hole: hole.name)
 def test_a_hole_is_open_only_as_long_as_somebody_looks_for_it(hole: Hole) -> None:
     owners = [owner_of(seam) for seam, _ in hole.seams]
     before = [getattr(owner, name) for owner, name in owners]
@@ -19,4 +17,4 @@ def test_a_hole_is_open_only_as_long_as_somebody_looks_for_it(hole: Hole) -> Non
 
 
 def test_holes_are_looked_for_in_themes_that_there_are() -> None:
-    assert {theme for hole in EVERY for theme in hole.themes} <= set(THEMES)
+    assert {theme for hole in EVERY_HOLE for theme in hole.themes} <= set(THEMES)
