@@ -5,26 +5,54 @@ from dataclasses import dataclass
 
 from lakewarden.catalog.model.rows import TableRow
 
-__all__ = ["Conversion"]
+__all__ = ["Conversion", "SourceFiles"]
 
 _PREFIX = "convert."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class SourceFiles:
+    """The data files that a conversion was asked for: how many, how large, when the newest was written (epoch milliseconds;
+    0 for none), and a digest of all their paths, sizes and times (jobs/runs/parquet_folder.py)."""
+
+    files: int
+    bytes: int
+    newest: int
+    digest: str
+
+    def as_text(self) -> str:
+        """One line, for a row's properties."""
+        return f"{self.files} {self.bytes} {self.newest} {self.digest}"
+
+    @classmethod
+    def of_text(cls, text: str) -> "SourceFiles | None":
+        """Read back what `as_text` wrote; None for anything else."""
+        match text.split():
+            case [files, size, newest, digest] if all(one.isdecimal() for one in (files, size, newest)):
+                return cls(files=int(files), bytes=int(size), newest=int(newest), digest=digest)
+            case _:
+                return None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Conversion:
-    """What to convert: `name` is the metastore's `db.t`, None for a bare directory; `partitioned_by` (column, type)."""
+    """What to convert: `name` is the metastore's `db.t`, None for a bare directory; `partitioned_by` (column, type);
+    `source` what lay there when it was asked for, None for a row of an older lakewarden."""
 
     location: str
     name: str | None = None
     partitioned_by: tuple[tuple[str, str], ...] = ()
     statistics: bool = True
+    source: SourceFiles | None = None
 
     def as_properties(self) -> dict[str, str]:
         """The form a row in state `converting` carries."""
+        source = {} if self.source is None else {f"{_PREFIX}source": self.source.as_text()}
         return {
             f"{_PREFIX}name": self.name or "",
             f"{_PREFIX}partitioned_by": json.dumps(self.partitioned_by),
             f"{_PREFIX}statistics": "yes" if self.statistics else "no",
+            **source,
         }
 
     @classmethod
@@ -36,6 +64,7 @@ class Conversion:
             name=row.properties.get(f"{_PREFIX}name") or None,
             partitioned_by=tuple((column, type_) for column, type_ in partitions),
             statistics=row.properties.get(f"{_PREFIX}statistics") != "no",
+            source=SourceFiles.of_text(row.properties.get(f"{_PREFIX}source", "")),
         )
 
     @staticmethod

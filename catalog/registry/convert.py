@@ -8,7 +8,7 @@ from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.metastore.lookup import Place, refuse_if_absent, resolve
 from lakewarden.catalog.model.identity import INDEX_COLUMNS, Known, check_nesting, identify
-from lakewarden.catalog.model.pending_conversion import Conversion
+from lakewarden.catalog.model.pending_conversion import Conversion, SourceFiles
 from lakewarden.catalog.model.rows import PolicySettings, Source, TableRow, TableState
 from lakewarden.catalog.policy.access import Actor, Deed, require
 from lakewarden.catalog.registry.service import Desk, Registered, free_name, known, row_of, wanted_name
@@ -19,13 +19,15 @@ __all__ = ["WantedConversion", "begin_conversion", "conversion_failed", "convert
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WantedConversion:
-    """What somebody asks a conversion to do. Without `name` and `owner`: the place's own name, the actor."""
+    """What somebody asks a conversion to do. Without `name` and `owner`: the place's own name, the actor. `source`: what lies
+    there now; other files are not converted (None: nobody looked)."""
 
     name: str | None = None
     owner: str | None = None
     policy: PolicySettings = field(default_factory=PolicySettings)
     partitioned_by: tuple[tuple[str, str], ...] = ()
     statistics: bool = True
+    source: SourceFiles | None = None
 
 
 def begin_conversion(desk: Desk, where: str, wanted: WantedConversion, *, actor: Actor) -> Registered:
@@ -91,6 +93,7 @@ def _converting(
         name=place.name,
         partitioned_by=wanted.partitioned_by,
         statistics=wanted.statistics,
+        source=wanted.source,
     )
     return replace(
         row,

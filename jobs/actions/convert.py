@@ -5,7 +5,7 @@ from typing import Final, Literal
 
 from pydantic.dataclasses import dataclass
 
-from lakewarden.catalog.model.pending_conversion import Conversion
+from lakewarden.catalog.model.pending_conversion import Conversion, SourceFiles
 from lakewarden.catalog.model.rows import Action, HealthRow, TableRow, TableState
 from lakewarden.catalog.policy.retention_properties import lowered, retention_properties
 from lakewarden.catalog.policy.scopes import Governed
@@ -26,7 +26,8 @@ class Convert:
     """Turn a Parquet directory or metastore table into a Delta table in place.
 
     `name` is `db.t` when the metastore knows it, else None with only `location`. `partitioned_by` are (column, type)
-    pairs. `properties` are set after the conversion, together, as `SetProperties` sets them.
+    pairs. `properties` are set after the conversion, together, as `SetProperties` sets them. `source` are the files that were
+    there when it was asked for: others are not converted.
     """
 
     kind: Literal["convert"] = "convert"
@@ -36,6 +37,7 @@ class Convert:
     statistics: bool = True
     properties: tuple[tuple[str, str], ...] = ()
     lowers: tuple[str, ...] = ()
+    source: SourceFiles | None = None
 
 
 def conversion_action(governed: Governed) -> Convert:
@@ -48,6 +50,7 @@ def conversion_action(governed: Governed) -> Convert:
         statistics=wanted.statistics,
         properties=retention_properties(governed.policy),
         lowers=lowered(governed.policy),
+        source=wanted.source,
     )
 
 

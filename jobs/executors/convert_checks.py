@@ -4,12 +4,13 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Final
 
-from lakewarden.catalog.errors import ConflictError, PreconditionError, RefusedError
+from lakewarden.catalog.clock import to_millis
+from lakewarden.catalog.errors import ConflictError, PreconditionError, RefusedError, RevokedError
 from lakewarden.catalog.formats.inner_tables import formats_at_root, inner_tables
 from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.metastore.port import Entry, Metastore
 from lakewarden.catalog.storage.file_store import FileEntry, StorageOptions, canonical, open_store
-from lakewarden.catalog.units import count_of
+from lakewarden.catalog.units import about_bytes, count_of
 from lakewarden.jobs.actions.convert import Convert
 from lakewarden.jobs.deletion.file_places import Places
 from lakewarden.jobs.executors.convert_types import refuse_columns, refuse_partition_types
@@ -18,6 +19,7 @@ from lakewarden.jobs.runs.parquet_folder import (
     folder_of,
     partition_columns,
     registered_folders,
+    source_of,
     writers_at_work,
 )
 
@@ -48,13 +50,15 @@ def check_source(
 ) -> tuple[FileEntry, ...]:
     """Refuse what cannot be converted whole and right. Returns the data files that are there, relative to the table.
 
-    Raises `RefusedError` for what is no plain Parquet table, `ConflictError` while somebody writes to it.
+    Raises `RefusedError` for what is no plain Parquet table, `ConflictError` while somebody writes to it, `RevokedError` where
+    other files lie than those that the conversion was asked for.
     """
     store = open_store(action.location, storage)
     entries = list(store.list("", recursive=True))
     _refuse_writers(action, entries, now)
     _refuse_tables(action, entries)
     found = tuple(data_files(entries))
+    _refuse_others(action, found)
     _refuse_links(action, found)
     files = [file.path for file in found]
     refuse_partition_types(action.partitioned_by, {folder_of(path) for path in files})
@@ -77,6 +81,25 @@ def _refuse_links(action: Convert, found: Iterable[FileEntry]) -> None:
             f"{_shown(action)} has files that lie outside its folder, behind a link: {few(led)}.",
             hint="Move them inside, or leave it a Parquet table.",
         )
+
+
+def _refuse_others(action: Convert, found: tuple[FileEntry, ...]) -> None:
+    """A folder that was written to, or replaced, since somebody decided to convert it is not what they decided on."""
+    asked, now = action.source, source_of(found)
+    if asked is None or asked == now:
+        return
+    then, here = (f"{count_of(one.files, 'file')} ({about_bytes(one.bytes)})" for one in (asked, now))
+    new = sorted(entry.path for entry in found if to_millis(entry.modified_at) > asked.newest)
+    came = f"; written since: {few(new)}" if new else ""
+    changed = (
+        f"its {here} are not the ones that it held then"
+        if then == here
+        else f"it held {then} then and holds {here} now"
+    )
+    raise RevokedError(
+        f"{_shown(action)} is not what it was when its conversion was asked for: {changed}{came}.",
+        hint="Nothing was changed. Look what lies there; if that is right, ask for the conversion again.",
+    )
 
 
 def _refuse_writers(action: Convert, entries: list[FileEntry], now: datetime) -> None:

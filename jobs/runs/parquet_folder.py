@@ -1,7 +1,10 @@
 """What a Parquet folder holds, as Spark and Delta's CONVERT see it, from a listing. Pure."""
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 
+from lakewarden.catalog.clock import to_millis
+from lakewarden.catalog.model.pending_conversion import SourceFiles
 from lakewarden.catalog.storage.file_store import FileEntry
 
 __all__ = [
@@ -10,6 +13,7 @@ __all__ = [
     "folder_of",
     "partition_columns",
     "registered_folders",
+    "source_of",
     "writers_at_work",
 ]
 
@@ -23,6 +27,20 @@ _STAGING = ("_temporary", "_spark_staging", ".spark-staging", ".hive-staging")
 def data_files(entries: Iterable[FileEntry]) -> Iterator[FileEntry]:
     """The files that are data: no part of their path is hidden (`_x`, `.x`), except partition folders (`_x=1`)."""
     return (entry for entry in entries if not entry.is_dir and not _is_hidden(entry.path))
+
+
+def source_of(files: Iterable[FileEntry]) -> SourceFiles:
+    """What tells these data files from any others: whatever is added, taken away or written anew changes the digest."""
+    found = sorted(files, key=lambda entry: entry.path)
+    digest = hashlib.sha256()
+    for entry in found:
+        digest.update(f"{entry.path}\t{entry.size_bytes}\t{to_millis(entry.modified_at)}\n".encode())
+    return SourceFiles(
+        files=len(found),
+        bytes=sum(entry.size_bytes for entry in found),
+        newest=max((to_millis(entry.modified_at) for entry in found), default=0),
+        digest=digest.hexdigest()[:16],
+    )
 
 
 def folder_of(path: str) -> str:

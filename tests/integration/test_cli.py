@@ -91,6 +91,18 @@ def test_a_conversion_can_be_tried_without_doing_it(cli: Cli, tmp_path: Path) ->
     assert "does not hold Parquet files alone: notes.csv" in refused.err
 
 
+def test_a_conversion_may_be_bound_to_what_its_dry_run_showed(cli: Cli, tmp_path: Path) -> None:
+    cli("init")
+    folder = tmp_path / "raw"
+    folder.mkdir()
+    pq.write_table(pa.table({"n": [1, 2]}), folder / "part.parquet")
+    seen = cli("tables", "convert", str(folder), "--dry-run", "-o", "json").json["seen"]
+    pq.write_table(pa.table({"n": [3]}), folder / "late.parquet")
+    refused = cli("tables", "convert", str(folder), "--seen", seen)
+    assert refused.code == 4 and "does not hold what the dry run showed: 2 files" in refused.err
+    assert len(cli("tables", "list", "-o", "json").json) == 7
+
+
 def test_trying_a_conversion_sees_a_table_that_lies_in_the_folder(
     cli: Cli, tmp_path: Path, events: Path
 ) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lakewarden.catalog.model.pending_conversion import Conversion
 from lakewarden.catalog.model.rows import Action, Outcome, TableState
 from lakewarden.catalog.system.port import HEALTH, TABLES
 from lakewarden.catalog.system.recovery.verify import verify
@@ -57,6 +58,8 @@ def test_a_conversion_whose_command_was_killed_is_done_by_the_daemon(house: Hous
     killed = command(house.home, "tables", "convert", str(place), "--name", "db.t", failpoint=point)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert house.state_of("db.t") is TableState.CONVERTING and house.unfinished() == ()
+    asked = Conversion.of(house.services.desk.resolve("db.t")).source
+    assert asked is not None and asked.files == 1, "the row knows which files it is about"
     with house.daemon():  # it first gives the command some seconds to queue the run itself
         house.wait_until(lambda: house.state_of("db.t") is TableState.ACTIVE, 300)
     assert house.run_until_idle() == 0, house.log()

@@ -79,6 +79,12 @@ def convert(
     retain: Annotated[
         str | None, typer.Option("--vacuum-retain", help="Retention, such as '30 days'.")
     ] = None,
+    seen: Annotated[
+        str | None,
+        typer.Option(
+            "--seen", help="Convert only the very files that the dry run showed, by its word for them."
+        ),
+    ] = None,
     dry_run: DryRun = False,
     home: Home = None,
     output: Output = Format.TABLE,
@@ -92,10 +98,13 @@ def convert(
         partitioned_by=_columns(partitioned_by),
         statistics=statistics,
         retain_seconds=None if retain is None else int(parse_value("vacuum.retention", retain)),
+        seen=seen,
     )
     if dry_run:
         foreseen = foresee_conversion(services, request, actor=actor_of(services, "cli"))
-        note("Every check that needs no Spark passed; nothing was changed.")
+        note(
+            f"Every check that needs no Spark passed; nothing was changed. For just these files: --seen {foreseen.seen}."
+        )
         show_one(_of_conversion(foreseen), format=output)
         return
     with audited(services, Deed.CONVERT, where) as actor:
@@ -267,6 +276,7 @@ def _of_conversion(foreseen: Foreseen) -> dict[str, Any]:
         "owner": foreseen.row.owner,
         "files": foreseen.files,
         "bytes": foreseen.bytes,
+        "seen": foreseen.seen,
         "properties": dict(foreseen.properties),
     }
 

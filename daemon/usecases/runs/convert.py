@@ -2,9 +2,11 @@
 
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lakewarden.catalog.errors import PreconditionError
+from lakewarden.catalog.metastore.lookup import resolve
+from lakewarden.catalog.model.pending_conversion import SourceFiles
 from lakewarden.catalog.model.rows import Action, Outcome, PolicySettings, RowKind, TableRow, TableState
 from lakewarden.catalog.policy.access import Actor
 from lakewarden.catalog.policy.effective import with_values
@@ -19,19 +21,23 @@ from lakewarden.catalog.registry.convert import (
 from lakewarden.catalog.registry.governance import governed
 from lakewarden.catalog.registry.service import Registered
 from lakewarden.catalog.state.port import RunRequest
+from lakewarden.catalog.storage.file_store import open_store
 from lakewarden.catalog.system.port import HEALTH, TABLES
+from lakewarden.catalog.units import about_bytes, count_of
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases.runs.waiting import raise_for, run_and_wait
 from lakewarden.jobs.actions.convert import conversion_action
 from lakewarden.jobs.actions.registry import encode
 from lakewarden.jobs.executors.convert_checks import check_source
+from lakewarden.jobs.runs.parquet_folder import data_files, source_of
 
 __all__ = ["ConvertRequest", "Foreseen", "convert_table", "foresee_conversion"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ConvertRequest:
-    """What CLI, SQL and Python ask for alike. `where` is db.t, a path or a URI; `retain_seconds` the retention."""
+    """What CLI, SQL and Python ask for alike. `where` is db.t, a path or a URI; `retain_seconds` the retention; `seen` what
+    the dry run called the files that it found (None: there was none)."""
 
     where: str
     name: str | None = None
@@ -39,6 +45,7 @@ class ConvertRequest:
     partitioned_by: tuple[tuple[str, str], ...] = ()
     statistics: bool = True
     retain_seconds: int | None = None
+    seen: str | None = None
 
     def wanted(self, *, admin: bool) -> WantedConversion:
         """What the row is made of. Raises `NotAllowedError` for a retention below the floor."""
@@ -54,12 +61,14 @@ class ConvertRequest:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Foreseen:
-    """What a conversion would do: the row and the properties it would write, and the data it would take (bytes)."""
+    """What a conversion would do: the row and the properties it would write, and the data it would take (bytes), by which
+    `seen` knows it again."""
 
     row: TableRow
     files: int
     bytes: int
     properties: tuple[tuple[str, str], ...]
+    seen: str
 
 
 def foresee_conversion(services: Services, request: ConvertRequest, *, actor: Actor) -> Foreseen:
@@ -85,14 +94,18 @@ def foresee_conversion(services: Services, request: ConvertRequest, *, actor: Ac
         files=len(files),
         bytes=sum(file.size_bytes for file in files),
         properties=action.properties,
+        seen=source_of(files).digest,
     )
 
 
 def convert_table(
     services: Services, request: ConvertRequest, *, actor: Actor, tell: Callable[[str], None]
 ) -> Registered:
-    """Convert and wait. A conversion that fails for good leaves no row; one that is interrupted is finished later."""
-    begun = begin_conversion(services.desk, request.where, request.wanted(admin=actor.admin), actor=actor)
+    """Convert and wait. A conversion that fails for good leaves no row; one that is interrupted is finished later.
+
+    Raises `PreconditionError` if other files lie there than the dry run has `seen`."""
+    wanted = replace(request.wanted(admin=actor.admin), source=_source(services, request))
+    begun = begin_conversion(services.desk, request.where, wanted, actor=actor)
     row = begun.row
     if row.state is not TableState.CONVERTING:
         tell(f"{row.name} is managed already.")
@@ -116,3 +129,17 @@ def convert_table(
         conversion_failed(services.desk, row.table_id, result.message or result.outcome)
     raise_for(result)
     return converted(services.desk, row.table_id)
+
+
+def _source(services: Services, request: ConvertRequest) -> SourceFiles:
+    """What lies there now, by one listing: what is converted later has to be just that."""
+    location = resolve(request.where, services.metastore).location
+    store = open_store(location, services.storage(location))
+    found = source_of(data_files(store.list("", recursive=True)))
+    if request.seen is not None and request.seen != found.digest:
+        raise PreconditionError(
+            f"{request.where} does not hold what the dry run showed: {count_of(found.files, 'file')} "
+            f"({about_bytes(found.bytes)}) lie there now.",
+            hint="Repeat the dry run and look again.",
+        )
+    return found
