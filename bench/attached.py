@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 
 import lakewarden
 from bench.measure import Figures, Options, options, report
+from lakewarden.daemon.callers import real_user
 from lakewarden.daemon.installation.services import open_services
 from lakewarden.daemon.usecases.init import initialise
 from lakewarden.jobs.engines.spark.session import start_session
@@ -49,7 +50,7 @@ def listener_overheads(chosen: Options) -> Figures:
     attached; `listener_plain_ms` and `listener_stream_plain_ms` are the medians without."""
     with tempfile.TemporaryDirectory(prefix="lakewarden-bench-") as folder:
         home = Path(folder) / "home"
-        initialise(open_services(home=home, flags={}))
+        initialise(open_services(home=home, flags={}), real_user())
         spark = start_session(SparkSettings(conf=(("spark.sql.warehouse.dir", Path(folder).as_uri()),)))
         try:
             appends = _appends(spark, home, chosen.repeat(PAIRS))

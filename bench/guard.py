@@ -21,7 +21,6 @@ from deltalake import write_deltalake
 
 from bench.measure import Figures, Options, median_ms, options, report
 from lakewarden.catalog.model.rows import Outcome
-from lakewarden.catalog.policy.access import Actor
 from lakewarden.catalog.registry.governance import set_policy
 from lakewarden.catalog.registry.register import register
 from lakewarden.catalog.storage.file_store import canonical
@@ -30,6 +29,7 @@ from lakewarden.daemon.telemetry.log import configure
 from lakewarden.daemon.usecases.init import initialise
 from lakewarden.jobs.runs.guard import RunGuard
 from lakewarden.jobs.runs.standings import StoredStandings
+from support.builders.callers import actor
 from support.builders.estate import AHEAD, Estate, numbers
 from support.builders.system_samples import sample
 
@@ -38,7 +38,7 @@ FEW: Final = 20
 MANY: Final = 2_000
 LIVE: Final = 10
 ROUNDS: Final = 25
-ME: Final = Actor(name="bench", admin=True, origin="bench")
+ME: Final = actor("bench", admin=True)
 
 
 def main() -> None:
@@ -67,7 +67,7 @@ def figures(chosen: Options) -> Figures:
 def _estate(folder: Path) -> Estate:
     estate = Estate(folder / "home", said=None, ahead=AHEAD)
     services = estate.services
-    initialise(services)
+    initialise(services, services.user)
     _put(estate, range(FLEET))
     for number in range(LIVE):
         write_deltalake(str(folder / "t"), numbers(number), mode="append")

@@ -20,12 +20,12 @@ from pyspark.sql import SparkSession
 
 import lakewarden
 from bench.measure import Figures, Options, options, report
-from lakewarden.catalog.policy.access import Actor
 from lakewarden.catalog.registry.register import register
 from lakewarden.daemon.installation.services import Services, open_services
 from lakewarden.daemon.usecases.init import initialise
 from lakewarden.jobs.engines.spark.session import start_session
 from lakewarden.jobs.runs.spark_settings import SparkSettings
+from support.builders.callers import actor
 
 __all__ = ["append_overheads", "main"]
 
@@ -44,7 +44,7 @@ def append_overheads(chosen: Options) -> Figures:
     (0.05 is 5 %) that a large one does. `append_plain_ms` and `append_large_plain_ms` are the plain medians."""
     with tempfile.TemporaryDirectory(prefix="lakewarden-bench-") as folder:
         services = open_services(home=Path(folder) / "home", flags={})
-        initialise(services)
+        initialise(services, services.user)
         spark = start_session(SparkSettings(conf=(("spark.sql.warehouse.dir", Path(folder).as_uri()),)))
         try:
             tiny = _pairs(spark, services, Path(folder), "tiny", TINY_ROWS, chosen.repeat(40))
@@ -86,7 +86,7 @@ def _tables(spark: SparkSession, services: Services, folder: Path, size: str, ro
         register(
             services.desk,
             str(place),
-            actor=Actor(name="bench", admin=True, origin="bench"),
+            actor=actor("bench", admin=True),
             name=f"default.{size}_{name}",
         )
     spark.sql(f"CREATE TABLE {size}_t (id BIGINT, n BIGINT) USING delta")

@@ -16,10 +16,10 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from bench.measure import Figures, Options
-from lakewarden.catalog.policy.access import Actor
 from lakewarden.catalog.registry.register import register
 from lakewarden.catalog.system.own_rows import system_rows
 from lakewarden.daemon.installation.services import Services, open_services
+from support.builders.callers import actor
 
 __all__ = ["LAKEWARDEN", "commands", "daemon", "environment"]
 
@@ -71,11 +71,11 @@ def _thousand_tables(home: Path, lake: Path) -> Services:
     services = open_services(home=home)
     home.mkdir(parents=True)
     services.store.create(system_rows(services.store, now=services.clock.now(), actor="bench"))
-    actor = Actor(name="bench", admin=True, origin="bench")
+    me = actor("bench", admin=True)
     for number in range(TABLES):
         place = lake / f"t{number}"
         write_deltalake(str(place), pa.table({"id": pa.array(range(10), pa.int64())}))
-        register(services.desk, str(place), actor=actor)
+        register(services.desk, str(place), actor=me)
     return services
 
 

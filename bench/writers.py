@@ -47,13 +47,13 @@ from bench.measure import Figures, Options, options, report
 from bench.processes import LAKEWARDEN, environment
 from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.model.rows import Source
-from lakewarden.catalog.policy.access import Actor
 from lakewarden.catalog.policy.effective import parse_value
 from lakewarden.catalog.registry.governance import set_policy
 from lakewarden.catalog.registry.register import register
 from lakewarden.catalog.system.own_rows import system_rows
 from lakewarden.daemon.installation.services import Services, open_services
 from lakewarden.jobs.engines.spark.jars import default_cache, resolve_jars
+from support.builders.callers import actor
 from support.servers.hdfs import running_hdfs
 from support.servers.jars import hdfs_jars
 
@@ -70,7 +70,7 @@ ROWS: Final = 100
 CHANGES: Final = 10
 OURS: Final = ("lakewarden", "OPTIMIZE", "SET TBLPROPERTIES")
 """What Spark's error may show of a conflicting commit of ours; users do none of this here."""
-ACTOR: Final = Actor(name="bench", admin=True, origin="bench")
+ACTOR: Final = actor("bench", admin=True)
 SMALL: Final = {"rollback.promise": "1 hour", "compaction.min_small_files": "4"}
 BESIDE: Final = {**SMALL, "compaction.beside_writers": "yes"}
 ROUNDS: Final[Mapping[str, Mapping[str, str] | None]] = {

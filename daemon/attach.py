@@ -9,6 +9,7 @@ from lakewarden.catalog.lineage.streams.session_notes import StreamNotes
 from lakewarden.catalog.lineage.table_index import TableDirectory
 from lakewarden.catalog.state.hint_spool import Spool
 from lakewarden.catalog.state.port import HintSink
+from lakewarden.daemon.callers import caller_of, real_user
 from lakewarden.daemon.installation.services import Services, open_services
 from lakewarden.daemon.usecases.lineage.unrecorded_writes import record_unrecorded
 from lakewarden.daemon.usecases.sql import execute
@@ -35,7 +36,7 @@ def attach(
     on another machine needs `system.location` and, for the quick way, `database.url`. Neither has to answer: what
     cannot be told is found by the sweep. Raises `UsageError` for settings that make no sense.
     """
-    services = open_services(home=None if home is None else Path(home), flags=settings)
+    services = open_services(home=None if home is None else Path(home), flags=settings, user=real_user())
     writes = _Writes(services, spark)
     return Attached(
         CatalogListener(spark),
@@ -79,7 +80,7 @@ class _Writes:
 
     @cached_property
     def _writer(self) -> SparkWriter:
-        return SparkWriter(self._spark, directory=self._directory, user=self._services.caller)
+        return SparkWriter(self._spark, directory=self._directory, user=self._services.user)
 
 
 def _sinks(services: Services) -> Sequence[HintSink]:
@@ -94,7 +95,7 @@ def _notes(services: Services) -> StreamNotes:
 
 def _run(services: Services, spark: SparkSession, writes: _Writes, text: str) -> DataFrame:
     writes.require_initialised()
-    result = execute(services, text, origin="session", tell=lambda _: None)
+    result = execute(services, text, caller=caller_of(services, "session"), tell=lambda _: None)
     if result is None:
         done = writes.run(Sql(text=text))
         return run_sql(spark, text) if done is None else done[0]

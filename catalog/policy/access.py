@@ -7,11 +7,12 @@ import uuid
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import NewType
 
 from lakewarden.catalog.errors import NotAllowedError
 from lakewarden.catalog.model.rows import AuditRow, TableRow
 
-__all__ = ["Actor", "Deed", "audit_row", "require"]
+__all__ = ["Actor", "Caller", "Deed", "Role", "audit_row", "require"]
 
 
 class Deed(StrEnum):
@@ -35,43 +36,72 @@ class Deed(StrEnum):
 
 
 _ADMIN_ONLY = frozenset({Deed.HOLD, Deed.SYSTEM})
+_WORDS = {Deed.ROLLBACK: "roll back"}
 _ANYONE = frozenset({Deed.REGISTER, Deed.CONVERT, Deed.ADOPT})
 
 
+class Role(StrEnum):
+    """What an installation gives to somebody. Whose a table is, its row says; looking is for everyone."""
+
+    ADMIN = "admin"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Actor:
-    """The originating user, whether admins count them among theirs, and where the call came from (cli, sql, daemon)."""
+class Caller:
+    """Who asks for something, with which roles, and by which surface (cli, sql, session, daemon).
+
+    Made by the surface, which alone can know it, and handed down.
+    """
 
     name: str
-    admin: bool
+    roles: frozenset[Role] = frozenset()
     origin: str
 
+    @property
+    def admin(self) -> bool:
+        """Whether admins count them among theirs."""
+        return Role.ADMIN in self.roles
 
-def require(actor: Actor, deed: Deed, row: TableRow | None) -> None:
-    """Raise `NotAllowedError` unless `actor` may do `deed` to the table (or scope) of `row`."""
-    if actor.admin or (deed in _ANYONE and (row is None or row.owner in (None, actor.name))):
+
+Actor = NewType("Actor", Caller)
+"""A caller in the act: somebody whose use case is being run, so that the rule was asked and what comes of it goes on record.
+What changes a table for somebody takes an actor, and `run` (daemon/usecases/audit.py) makes one of a caller."""
+
+
+def require(caller: Caller, deed: Deed, row: TableRow | None) -> None:
+    """Raise `NotAllowedError` unless `caller` may do `deed` to the table (or scope) of `row`."""
+    if caller.admin or (deed in _ANYONE and (row is None or row.owner in (None, caller.name))):
         return
-    if deed not in _ADMIN_ONLY and row is not None and row.owner is not None and row.owner == actor.name:
+    if deed not in _ADMIN_ONLY and row is not None and row.owner is not None and row.owner == caller.name:
         return
-    doing = f"{deed} {row.name if row is not None else 'this'}"
+    doing = f"{_WORDS.get(deed, deed)} {row.name if row is not None else 'this'}"
     if deed is Deed.SYSTEM:
         doing = "change the system tables"
     owner = f" (owner: {row.owner})" if row is not None and row.owner else ""
     raise NotAllowedError(
-        f"{actor.name} may not {doing}{owner}.",
+        f"{caller.name} may not {doing}{owner}.",
         hint="Only an admin may do this." if deed in _ADMIN_ONLY else "Ask the table's owner or an admin.",
     )
 
 
-def audit_row(actor: Actor, deed: Deed, on: str, at: datetime, *, refused: str | None = None) -> AuditRow:
-    """The audit entry for one governed call; `refused` is the reason it was not allowed or not possible."""
+def audit_row(
+    caller: Caller,
+    deed: Deed,
+    on: str,
+    at: datetime,
+    *,
+    allowed: bool = True,
+    why: str | None = None,
+    audit_id: str | None = None,
+) -> AuditRow:
+    """The audit entry for one governed call; `why` is the reason it was not allowed, not possible or not finished."""
     return AuditRow(
-        audit_id=uuid.uuid4().hex,
+        audit_id=audit_id or uuid.uuid4().hex,
         at=at,
-        actor=actor.name,
+        actor=caller.name,
         what=deed,
         on=on,
-        origin=actor.origin,
-        allowed=refused is None,
-        why=refused,
+        origin=caller.origin,
+        allowed=allowed,
+        why=why,
     )

@@ -22,6 +22,7 @@ __all__ = [
     "declare_checkpoint",
     "declare_dependency",
     "governed",
+    "meant",
     "refuse_own",
     "set_hold",
     "set_owner",
@@ -161,6 +162,13 @@ def _change(
     desk.store.edit(TABLES, apply, because=because)
     rows = desk.store.rows(TABLES)
     return row_of(rows, table_id) if table_id else _scope(desk, rows, where, actor)
+
+
+def meant(desk: Desk, where: str, actor: Actor) -> TableRow:
+    """The row of a table, or of a scope: one that nobody has set anything for yet has a row without an owner."""
+    if is_scope(where):
+        return _scope(desk, desk.store.rows(TABLES), where, actor)
+    return desk.resolve(where, gone=True)
 
 
 def _meant(desk: Desk, where: str, deed: Deed) -> TableRow:

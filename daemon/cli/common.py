@@ -5,10 +5,12 @@ from typing import Annotated
 
 import typer
 
+from lakewarden.catalog.policy.access import Caller
+from lakewarden.daemon import callers
 from lakewarden.daemon.installation.services import Services, open_services
 from lakewarden.daemon.telemetry.log import configure
 
-__all__ = ["DryRun", "Home", "Table", "Yes", "confirm", "opened", "opened_anyhow"]
+__all__ = ["DryRun", "Home", "Table", "Yes", "calling", "confirm", "opened", "opened_anyhow"]
 
 Home = Annotated[
     Path | None,
@@ -28,10 +30,15 @@ def opened(home: Path | None) -> Services:
 
 def opened_anyhow(home: Path | None) -> Services:
     """The services of a home whose system tables may be damaged or gone."""
-    services = open_services(home=home)
+    services = open_services(home=home, user=callers.real_user())
     # Programs read standard output: what the command's own workers have to say goes elsewhere, and only if it matters.
     configure(level="warning", format=services.settings.log_format)
     return services
+
+
+def calling(services: Services) -> Caller:
+    """Who gives this command."""
+    return callers.caller_of(services, "cli")
 
 
 def confirm(question: str, *, yes: bool) -> None:

@@ -6,7 +6,7 @@ rollback that was begun is in the journal and goes on by itself. Neither needs t
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 import pyarrow.compute as pc
@@ -22,13 +22,14 @@ from lakewarden.catalog.lineage.restores import (
 from lakewarden.catalog.lineage.versions import Version
 from lakewarden.catalog.model.rollbacks import Rollback, holds
 from lakewarden.catalog.model.rows import RollbackState, Source, TableRow, TableState
-from lakewarden.catalog.policy.access import Deed, audit_row
 from lakewarden.catalog.registry.marks import log_of
 from lakewarden.catalog.system.port import AUDIT, Fence
 from lakewarden.daemon.control.run_recorder import DAEMON
 from lakewarden.daemon.fleet.cache import Memory
 from lakewarden.daemon.telemetry.log import get_log
 from lakewarden.daemon.telemetry.webhook import Event, EventKind, Notifier
+from lakewarden.daemon.usecases import declared
+from lakewarden.daemon.usecases.audit import run
 from lakewarden.daemon.usecases.rollbacks.rollback import Rollbacks
 from lakewarden.jobs.rollback.journal.stored_plan import decode_plan
 from lakewarden.jobs.rollback.plan.cascade import (
@@ -133,25 +134,24 @@ class RestoreCarrier:
         self.rollbacks.keep(found, actor=DAEMON)
         self._forget(one.row, but=plan_hash)
         reach("restored.kept")
-        refused: str | None = None
+        services, said, begun = self.rollbacks.services, f"apply {plan_hash} after a RESTORE of {name}", True
         try:
-            self.rollbacks.begin(plan_hash, actor=DAEMON)
+            with run(
+                services, DAEMON, declared.FOLLOW_RESTORE, name, rows=found.rows.values, on=said, fence=fence
+            ):
+                self.rollbacks.begin(plan_hash, actor=DAEMON)
         except LakewardenError as error:
-            refused = str(error)
+            begun = False
             if error.retry:
                 raise
-        finally:
-            now, said = self.rollbacks.services.clock.now(), f"apply {plan_hash} after a RESTORE of {name}"
-            entry = audit_row(DAEMON, Deed.ROLLBACK, said, now, refused=refused)
-            self.rollbacks.services.store.append(AUDIT, [entry], fence=fence, because=said)
         reach("restored.begun")
-        if refused is None:
+        if begun:
             told = (
                 f"is rolled back (rollback {plan_hash}): it was made from what a RESTORE of {name} took back."
             )
             acting = (table for table in concerned(found.plan) if table.acts)
             self._tell(EventKind.ROLLED_BACK, [(found.rows.get(each.table_id), told) for each in acting])
-        return refused is None
+        return begun
 
     def _keep(self, one: OpenRestores, versions: tuple[int, ...], fence: Fence) -> None:
         """Keep the plan for everything that is concerned, tell the owners, and leave the rest to them."""
@@ -207,19 +207,18 @@ class RestoreCarrier:
 
     def _settle(self, one: OpenRestores, what: str, fence: Fence) -> None:
         """Put on record what came of the RESTOREs: they are open no longer."""
-        now = self.rollbacks.services.clock.now()
-        entries = [
-            replace(
-                audit_row(
-                    DAEMON, Deed.ROLLBACK, f"RESTORE of {one.row.name} in version {each.version}: {what}", now
-                ),
+        for each in one.restores:
+            with run(
+                self.rollbacks.services,
+                DAEMON,
+                declared.FOLLOW_RESTORE,
+                one.row.table_id,
+                on=f"RESTORE of {one.row.name} in version {each.version}: {what}",
+                fence=fence,
                 audit_id=_entry(each),
-            )
-            for each in one.restores
-        ]
-        store = self.rollbacks.services.store
-        store.append(AUDIT, entries, fence=fence, because=f"RESTORE of {one.row.name}: {what}")
-        self._settled.update(entry.audit_id for entry in entries)
+            ):
+                pass  # what was to be done is done: only the entry is left to write
+            self._settled.add(_entry(each))
 
     def _look_up(self) -> None:
         """Learn which RESTOREs have an entry. Asked only while one seems open."""

@@ -14,7 +14,7 @@ from typing import Final
 from lakewarden.catalog.errors import NotFoundError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.model.rows import Action, Outcome, RunRow
-from lakewarden.catalog.policy.access import Actor
+from lakewarden.catalog.policy.access import Actor, Caller, Role
 from lakewarden.catalog.registry.convert import conversion_failed, converted
 from lakewarden.catalog.registry.owed_properties import given_back
 from lakewarden.catalog.registry.removal import purged
@@ -29,8 +29,8 @@ from lakewarden.daemon.telemetry.webhook import Event, EventKind, Notifier
 
 __all__ = ["DAEMON", "Attempt", "Ended", "Recorder", "run_row"]
 
-DAEMON: Final = Actor(name="lakewarden", admin=True, origin="daemon")
-"""Who acts when nobody else does."""
+DAEMON: Final = Actor(Caller(name="lakewarden", roles=frozenset({Role.ADMIN}), origin="daemon"))
+"""Who acts when nobody else does: what it does is on record in `lakewarden.runs`."""
 _BATCH: Final = 500
 
 

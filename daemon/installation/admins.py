@@ -1,11 +1,10 @@
-"""Who is calling, and who may do everything: recorded by `init` in row 0, and named by a settings file that can be trusted.
+"""Who may do everything: recorded by `init` in row 0, and named by a settings file that can be trusted.
 
 What this is worth: whoever can write the files of the system tables can do anything, whatever is decided here. The rule
-guards against mistakes, and is what later surfaces with a login of their own will go by. So the caller is the process's real
-user, which no environment variable changes, and nobody becomes admin by an environment variable, a flag or a file of their own.
+guards against mistakes, and is what later surfaces with a login of their own will go by. So nobody becomes admin by an
+environment variable, a flag or a file of their own.
 """
 
-import os
 import pwd
 from pathlib import Path
 from stat import S_IWGRP, S_IWOTH
@@ -13,18 +12,14 @@ from typing import Final
 
 from lakewarden.catalog.errors import LakewardenError
 from lakewarden.catalog.model.rows import TableRow
+from lakewarden.catalog.policy.access import Role
 from lakewarden.catalog.system.own_rows import ADMINS, system_table_id
 from lakewarden.catalog.system.port import TABLES, SystemStore
 from lakewarden.daemon.settings.settings import Settings
 
-__all__ = ["admins_of", "distrust", "real_user", "recorded_admins"]
+__all__ = ["admins_of", "distrust", "name_of", "recorded_admins", "roles_of"]
 
 _ROOT: Final = 0
-
-
-def real_user() -> str:
-    """The name of the user whose process this is; `uid-1000` where the machine has no name for it, as in a container."""
-    return _name_of(os.getuid())
 
 
 def admins_of(store: SystemStore, settings: Settings) -> frozenset[str]:
@@ -38,6 +33,11 @@ def admins_of(store: SystemStore, settings: Settings) -> frozenset[str]:
         recorded = frozenset()
     recorded = recorded or _owner_of(settings.home)
     return recorded if distrust(settings, recorded) is not None else recorded | frozenset(settings.admins)
+
+
+def roles_of(name: str, store: SystemStore, settings: Settings) -> frozenset[Role]:
+    """What the installation lets somebody be."""
+    return frozenset({Role.ADMIN}) if name in admins_of(store, settings) else frozenset()
 
 
 def recorded_admins(store: SystemStore) -> frozenset[str]:
@@ -61,7 +61,7 @@ def _distrust(file: Path, recorded: frozenset[str]) -> str | None:
         status = file.stat()
     except OSError:
         return f"{file} cannot be looked at"
-    owner = _name_of(status.st_uid)
+    owner = name_of(status.st_uid)
     if status.st_uid != _ROOT and owner not in recorded:
         return f"{file} belongs to {owner}, who is no admin"
     if status.st_mode & (S_IWGRP | S_IWOTH):
@@ -73,7 +73,7 @@ def _owner_of(folder: Path) -> frozenset[str]:
     """Whose a folder is; where it is gone, whose the folder is in which it could be made again."""
     place = next((one for one in (folder, *folder.parents) if one.exists()), folder)
     try:
-        return frozenset([_name_of(place.stat().st_uid)])
+        return frozenset([name_of(place.stat().st_uid)])
     except OSError:
         return frozenset()
 
@@ -83,7 +83,8 @@ def _of(row: TableRow) -> frozenset[str]:
     return named or frozenset(filter(None, [row.owner]))
 
 
-def _name_of(uid: int) -> str:
+def name_of(uid: int) -> str:
+    """The name of a user of this machine; `uid-1000` where it has none for the number."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:

@@ -18,7 +18,6 @@ from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.catalog.system.port import SystemStore
 from lakewarden.catalog.system.store import DeltaSystemStore
 from lakewarden.daemon.fleet.inspector import Inspection
-from lakewarden.daemon.installation.admins import real_user
 from lakewarden.daemon.installation.lazily import load
 from lakewarden.daemon.settings.settings import Settings, load_settings
 from lakewarden.jobs.actions.budget import Budget
@@ -35,13 +34,13 @@ _READER_BYTES: Final = 8 * 1024 * 1024
 
 
 class Services:
-    """Everything an installation has, opened when it is first asked for; `caller` is who uses it, by default the user
-    whose process this is."""
+    """Everything an installation has, opened when it is first asked for; `user` is whose process it is, by whom it commits
+    to the system tables."""
 
-    def __init__(self, settings: Settings, *, clock: Clock | None = None, caller: str | None = None) -> None:
+    def __init__(self, settings: Settings, *, clock: Clock | None = None, user: str = "lakewarden") -> None:
         self.settings = settings
         self.clock: Clock = clock or SystemClock()
-        self.caller = caller or real_user()
+        self.user = user
 
     def storage(self, location: str) -> StorageOptions:
         """Credentials and endpoints for a location."""
@@ -51,7 +50,7 @@ class Services:
     def store(self) -> SystemStore:
         """The system tables."""
         location = self.settings.system_location
-        return DeltaSystemStore(location, self.storage(location), actor=self.caller)
+        return DeltaSystemStore(location, self.storage(location), actor=self.user)
 
     @cached_property
     def leases(self) -> Leases:
@@ -170,6 +169,8 @@ class Services:
         return made
 
 
-def open_services(*, home: Path | None = None, flags: Mapping[str, str] | None = None) -> Services:
-    """Services by settings: file, environment, then `home` and `flags`. Opens nothing yet."""
-    return Services(load_settings(home=home, flags=flags))
+def open_services(
+    *, home: Path | None = None, flags: Mapping[str, str] | None = None, user: str = "lakewarden"
+) -> Services:
+    """Services by settings (file, environment, then `home` and `flags`) for a user's process. Opens nothing yet."""
+    return Services(load_settings(home=home, flags=flags), user=user)

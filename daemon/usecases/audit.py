@@ -1,33 +1,69 @@
-"""Who is calling, and the audit entry that every governed call leaves, allowed or not."""
+"""The one way to run a use case: the rule first, then the act, and an audit entry whatever comes of it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from lakewarden.catalog.errors import LakewardenError
-from lakewarden.catalog.policy.access import Actor, Deed, audit_row
-from lakewarden.catalog.system.port import AUDIT
-from lakewarden.daemon.installation.admins import admins_of
+from lakewarden.catalog.model.rows import TableRow
+from lakewarden.catalog.policy.access import Actor, Caller, audit_row, require
+from lakewarden.catalog.registry.governance import meant
+from lakewarden.catalog.system.port import AUDIT, Fence
 from lakewarden.daemon.installation.services import Services
+from lakewarden.daemon.usecases.declared import Subject, UseCase
 
-__all__ = ["actor_of", "audited"]
+__all__ = ["run"]
 
-
-def actor_of(services: Services, origin: str) -> Actor:
-    """Who is calling, and whether admins count them among theirs."""
-    name = services.caller
-    return Actor(name=name, admin=name in admins_of(services.store, services.settings), origin=origin)
+Rows = Callable[[], Iterable[TableRow | None]]
 
 
 @contextmanager
-def audited(services: Services, deed: Deed, on: str, *, origin: str = "cli") -> Iterator[Actor]:
-    """Run a governed call as the calling user and record it in `lakewarden.audit`, with the reason if it failed."""
-    actor = actor_of(services, origin)
-    refused: str | None = None
+def run(
+    services: Services,
+    caller: Caller,
+    use_case: UseCase,
+    where: str,
+    *,
+    rows: Rows | None = None,
+    on: str | None = None,
+    fence: Fence | None = None,
+    audit_id: str | None = None,
+    unrecorded: Callable[[str], None] | None = None,
+) -> Iterator[Actor]:
+    """Ask the rule, then let the block act, and write down in `lakewarden.audit` what came of it.
+
+    `where` says what it is done to; `rows` finds those that the rule is asked about where a name alone does not say it. `on` is
+    what the entry says instead of `where`, `audit_id` makes an entry that is written once. Where the audit itself may be
+    damaged, `unrecorded` is told why there is no entry; elsewhere that is an error. Raises `NotAllowedError`.
+    """
+    allowed, why = True, None
+    actor, what = Actor(caller), on or where
     try:
+        for row in rows() if rows is not None else _concerned(services, use_case.subject, where, actor):
+            require(caller, use_case.deed, row)
         yield actor
     except LakewardenError as error:
-        refused = str(error)
+        allowed, why = False, str(error)
+        raise
+    except BaseException as error:
+        why = f"It did not come to its end ({type(error).__name__})."
         raise
     finally:
-        entry = audit_row(actor, deed, on, services.clock.now(), refused=refused)
-        services.store.append(AUDIT, [entry], because=f"{deed} {on}")
+        if use_case.audited:
+            now = services.clock.now()
+            entry = audit_row(caller, use_case.deed, what, now, allowed=allowed, why=why, audit_id=audit_id)
+            try:
+                services.store.append(AUDIT, [entry], fence=fence, because=f"{use_case.deed} {what}")
+            except LakewardenError as error:
+                if unrecorded is None:
+                    raise
+                unrecorded(str(error))
+
+
+def _concerned(services: Services, subject: Subject, where: str, actor: Actor) -> Iterable[TableRow | None]:
+    match subject:
+        case Subject.NEW:
+            return ()  # what is there already is found, and asked about, in the commit
+        case Subject.SYSTEM:
+            return (None,)
+        case Subject.TABLE | Subject.SCOPE | Subject.TABLES:
+            return (meant(services.desk, where, actor),)

@@ -163,7 +163,7 @@ def _admins(services: Services) -> Diagnosis:
             "Let an admin own the settings file, writable by nobody else.",
         )  # fmt: skip
     named = ", ".join(sorted(recorded | frozenset(services.settings.admins)))
-    return _ok("admins", f"Admins: {named or 'nobody yet'}. You are {services.caller}.")
+    return _ok("admins", f"Admins: {named or 'nobody yet'}. You are {services.user}.")
 
 
 def _port(services: Services) -> Diagnosis:

@@ -20,13 +20,13 @@ class Initialised:
     metastore_note: str | None
 
 
-def initialise(services: Services) -> Initialised:
-    """Create the system tables if absent, and enlist them in the metastore. Interrupted, it is simply run again."""
+def initialise(services: Services, admin: str) -> Initialised:
+    """Create the system tables if absent, with their first admin, and enlist them in the metastore. Interrupted, it is simply run again."""
     created = not services.store.exists()
     if created:
         _refuse_lost(services)
     services.settings.home.mkdir(parents=True, exist_ok=True)
-    services.store.create(system_rows(services.store, now=services.clock.now(), actor=services.caller))
+    services.store.create(system_rows(services.store, now=services.clock.now(), actor=admin))
     reach("init.created")
     return Initialised(created=created, metastore_note=_enlist(services))
 

@@ -1,6 +1,6 @@
 """Governed statements run on the control plane: the same for `lakewarden sql` and for a Spark session."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Final, assert_never
 
@@ -8,13 +8,15 @@ import pyarrow as pa
 
 from lakewarden.catalog.errors import NotFoundError
 from lakewarden.catalog.model.rows import Mark
-from lakewarden.catalog.policy.access import Deed
+from lakewarden.catalog.policy.access import Caller
 from lakewarden.catalog.registry.governance import refuse_own, set_owner, set_policy
 from lakewarden.catalog.registry.marks import mark_versions, marks_of, unmark_versions
 from lakewarden.catalog.system.query import query
 from lakewarden.catalog.system.schema import arrow_type
 from lakewarden.daemon.installation.services import Services
-from lakewarden.daemon.usecases.audit import audited
+from lakewarden.daemon.usecases import declared
+from lakewarden.daemon.usecases.audit import run
+from lakewarden.daemon.usecases.declared import UseCase
 from lakewarden.daemon.usecases.rollbacks.request import Wanted
 from lakewarden.daemon.usecases.rollbacks.request import request_of as request_of_words
 from lakewarden.daemon.usecases.rollbacks.rollback import rollbacks_of_services
@@ -24,25 +26,33 @@ from lakewarden.jobs.rollback.journal.stored_plan import refuse_blocked
 from lakewarden.jobs.sql.parser import parse
 from lakewarden.jobs.sql.statements import ConvertToDelta, MarkTable, Query, RollbackTable, SetRows, Unmanaged
 
-__all__ = ["execute"]
+__all__ = ["STATEMENTS", "execute"]
 
 _MARKS: Final = pa.schema([*arrow_type(Mark), pa.field("applies", pa.bool_())])
-Converter = Callable[[Services, ConvertRequest], str]
+STATEMENTS: Final[Mapping[type, tuple[UseCase, ...]]] = {
+    Query: (),
+    Unmanaged: (),
+    SetRows: (declared.SET_POLICY, declared.SET_OWNER),
+    ConvertToDelta: (declared.CONVERT,),
+    MarkTable: (declared.MARK,),
+    RollbackTable: (declared.ROLL_BACK,),
+}
+"""Which use cases a kind of statement stands for."""
 
 
-def execute(services: Services, text: str, *, origin: str, tell: Callable[[str], None]) -> pa.Table | None:
-    """Run one statement; its result, or None if it is not ours to run (a Spark session may)."""
+def execute(services: Services, text: str, *, caller: Caller, tell: Callable[[str], None]) -> pa.Table | None:
+    """Run one statement for somebody; its result, or None if it is not ours to run (a Spark session may)."""
     match parse(text):
         case Query(sql=sql):
             return query(services.store, sql)
         case SetRows() as statement:
-            return _set_rows(services, statement, origin)
+            return _set_rows(services, statement, caller)
         case ConvertToDelta() as statement:
-            return _convert(services, statement, origin, tell)
+            return _convert(services, statement, caller, tell)
         case RollbackTable() as statement:
-            return _roll_back(services, statement, origin, tell)
+            return _roll_back(services, statement, caller, tell)
         case MarkTable() as statement:
-            return _mark(services, statement, origin)
+            return _mark(services, statement, caller)
         case Unmanaged():
             return None
         case statement:
@@ -61,16 +71,16 @@ def request_of(statement: ConvertToDelta) -> ConvertRequest:
 
 
 def _convert(
-    services: Services, statement: ConvertToDelta, origin: str, tell: Callable[[str], None]
+    services: Services, statement: ConvertToDelta, caller: Caller, tell: Callable[[str], None]
 ) -> pa.Table:
-    with audited(services, Deed.CONVERT, statement.where, origin=origin) as actor:
+    with run(services, caller, declared.CONVERT, statement.where) as actor:
         done = convert_table(services, request_of(statement), actor=actor, tell=tell)
     version = None if done.health is None else done.health.version
     return _row(name=done.row.name, state=done.row.state.value, version=version, location=done.row.location)
 
 
 def _roll_back(
-    services: Services, statement: RollbackTable, origin: str, tell: Callable[[str], None]
+    services: Services, statement: RollbackTable, caller: Caller, tell: Callable[[str], None]
 ) -> pa.Table:
     """Plan and apply in one go: what would need a consent is refused, with the flags of the command line."""
     wanted = Wanted(
@@ -83,7 +93,7 @@ def _roll_back(
         reapply=statement.reapply,
         remove_files=statement.remove_files,
     )
-    with audited(services, Deed.ROLLBACK, statement.where, origin=origin) as actor:
+    with run(services, caller, declared.ROLL_BACK, statement.where) as actor:
         rollbacks = rollbacks_of_services(services)
         plan = rollbacks.plan(request_of_words(services.desk, wanted), actor=actor).plan
         refuse_blocked(plan)
@@ -94,10 +104,10 @@ def _roll_back(
     return _row(rollback=done.rollback_id, state=done.head.state.value, tables=done.tables, undo_until=until)
 
 
-def _mark(services: Services, statement: MarkTable, origin: str) -> pa.Table:
+def _mark(services: Services, statement: MarkTable, caller: Caller) -> pa.Table:
     """Mark or unmark, and show all marks of the table, as `lakewarden lineage marks` does."""
     desk, where = services.desk, statement.where
-    with audited(services, Deed.ROLLBACK, f"mark {where}", origin=origin) as actor:
+    with run(services, caller, declared.MARK, where, on=f"mark {where}") as actor:
         if statement.verdict is None:
             unmark_versions(desk, where, statement.versions, actor=actor)
         else:
@@ -109,7 +119,7 @@ def _mark(services: Services, statement: MarkTable, origin: str) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=_MARKS)
 
 
-def _set_rows(services: Services, statement: SetRows, origin: str) -> pa.Table:
+def _set_rows(services: Services, statement: SetRows, caller: Caller) -> pa.Table:
     sql = f"SELECT table_id, name FROM lakewarden.tables WHERE {statement.condition}"
     matched = query(services.store, sql).to_pylist()
     if not matched:
@@ -120,12 +130,14 @@ def _set_rows(services: Services, statement: SetRows, origin: str) -> pa.Table:
         for row in matched:
             refuse_own(services.desk.get(row["table_id"]))
     for row in matched:
-        with audited(services, Deed.POLICY, row["name"], origin=origin) as actor:
-            where = row["name"] if row["name"].endswith("*") else row["table_id"]
-            if statement.policy:
-                row = set_policy(services.desk, where, dict(statement.policy), actor=actor)
-                take_back_runs(services, row, PLANNED, f"the policy of {row.name} changed", ordered=False)
-            if statement.owner is not None:
+        name = row["name"]
+        where = name if name.endswith("*") else row["table_id"]
+        if statement.policy:
+            with run(services, caller, declared.SET_POLICY, where, on=name) as actor:
+                changed = set_policy(services.desk, where, dict(statement.policy), actor=actor)
+                take_back_runs(services, changed, PLANNED, f"the policy of {name} changed", ordered=False)
+        if statement.owner is not None:
+            with run(services, caller, declared.SET_OWNER, where, on=name) as actor:
                 set_owner(services.desk, where, statement.owner, actor=actor)
     return pa.table({"name": [row["name"] for row in matched]})
 

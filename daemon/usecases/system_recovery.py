@@ -4,12 +4,11 @@ import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from lakewarden.catalog.errors import LakewardenError, PreconditionError
-from lakewarden.catalog.model.rows import AuditRow
-from lakewarden.catalog.policy.access import Deed, audit_row, require
+from lakewarden.catalog.errors import PreconditionError
+from lakewarden.catalog.policy.access import Caller
 from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.catalog.system.commits import Note
-from lakewarden.catalog.system.port import AUDIT, ROLLBACKS, SYSTEM_TABLES, TABLES
+from lakewarden.catalog.system.port import ROLLBACKS, SYSTEM_TABLES, TABLES
 from lakewarden.catalog.system.recovery.backup import BackupSource, open_backup
 from lakewarden.catalog.system.recovery.damage import Damage, Problem
 from lakewarden.catalog.system.recovery.repair import repair
@@ -22,7 +21,8 @@ from lakewarden.catalog.system.recovery.repair_plan import (
 )
 from lakewarden.catalog.system.recovery.verify import other_histories, verify
 from lakewarden.daemon.installation.services import Services
-from lakewarden.daemon.usecases.audit import actor_of
+from lakewarden.daemon.usecases import declared
+from lakewarden.daemon.usecases.audit import run
 
 __all__ = ["backup_at", "left_over", "mend", "next_step", "planned", "step_tables"]
 
@@ -50,13 +50,12 @@ def planned(services: Services, source: BackupSource | None) -> RepairPlan:
 
 
 def mend(
-    services: Services, plan: RepairPlan, source: BackupSource | None, *, consent: bool
-) -> Iterator[str]:
+    services: Services, caller: Caller, plan: RepairPlan, source: BackupSource | None, *, consent: bool
+) -> tuple[str, ...]:
     """Carry a plan out; gives sentences about what came of it, not whether all is sound now: `left_over` tells that.
     Raises `PreconditionError` while a daemon leads."""
-    actor, refused = actor_of(services, "cli"), None
-    try:
-        require(actor, Deed.SYSTEM, None)
+    trouble: list[str] = []
+    with run(services, caller, declared.REPAIR, "repair", unrecorded=trouble.append) as actor:
         _refuse_led(services)
         cancelled = _cancelled(services) if _goes_back(plan) else 0
         repair(
@@ -67,15 +66,7 @@ def mend(
             now=services.clock.now(),
             note=Note(because="repair", actor=actor.name),
         )
-    except LakewardenError as error:
-        refused = str(error)
-        raise
-    finally:
-        entry = audit_row(actor, Deed.SYSTEM, "repair", services.clock.now(), refused=refused)
-        trouble = _audited(services, entry)
-    yield from _said(plan, cancelled)
-    if trouble is not None:
-        yield f"The audit has no entry of this: {trouble}"
+    return (*_said(plan, cancelled), *(f"The audit has no entry of this: {why}" for why in trouble))
 
 
 def left_over(services: Services, source: BackupSource | None) -> tuple[Problem, ...]:
@@ -129,14 +120,6 @@ def _goes_back(plan: RepairPlan) -> bool:
 def _cancelled(services: Services) -> int:
     """End what was queued or claimed by rows that are about to be older ones. What is still due is planned anew."""
     return sum(services.queue.cancel(run.request.run_id) for run in services.queue.unfinished())
-
-
-def _audited(services: Services, entry: AuditRow) -> str | None:
-    try:
-        services.store.append(AUDIT, [entry], because="system repair")
-    except LakewardenError as error:
-        return str(error)
-    return None
 
 
 def _said(plan: RepairPlan, cancelled: int) -> Iterator[str]:

@@ -7,6 +7,7 @@ from pyspark.sql import SparkSession
 
 import lakewarden
 from lakewarden.catalog.errors import NotAllowedError
+from lakewarden.daemon.callers import real_user
 from lakewarden.daemon.installation.services import open_services
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
 from lakewarden.daemon.usecases.init import initialise
@@ -18,7 +19,7 @@ def test_convert_update_and_select_work_in_a_session_and_everything_else_is_spar
     spark: SparkSession, metastore: EmbeddedMetastore, tmp_path: Path
 ) -> None:
     settings = {"metastore.uri": metastore.uri, "spark.master": "local[1]"}
-    initialise(open_services(home=tmp_path, flags=settings))
+    initialise(open_services(home=tmp_path, flags=settings), real_user())
     spark.sql("CREATE DATABASE IF NOT EXISTS attached")
     spark.sql("CREATE TABLE attached.raw USING parquet AS SELECT id, id % 3 AS kind FROM range(90)")
     with lakewarden.attach(spark, home=tmp_path, settings=settings) as lw:

@@ -24,7 +24,6 @@ import lakewarden
 from lakewarden.catalog.errors import NotAllowedError, UsageError
 from lakewarden.catalog.formats.port import Commit
 from lakewarden.catalog.model.lineage_record import LineageRecord, Operation
-from lakewarden.catalog.policy.access import Actor
 from lakewarden.catalog.registry.register import register
 from lakewarden.catalog.system.port import TABLES
 from lakewarden.daemon.installation.services import Services, open_services
@@ -32,10 +31,11 @@ from lakewarden.daemon.usecases.init import initialise
 from lakewarden.jobs.session.attached import Attached
 from lakewarden.jobs.session.spark_writer import SparkWriter
 from lakewarden.jobs.session.writes import Observed, Sql
+from support.builders.callers import actor
 
 pytestmark = pytest.mark.spark
 
-ANA = Actor(name="ana", admin=True, origin="test")
+ANA = actor("ana", admin=True)
 USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 
@@ -99,7 +99,7 @@ def _rows(ids: Iterable[int]) -> pa.Table:
 def installation(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Services]:
     home = tmp_path_factory.mktemp("home")
     services = open_services(home=home)
-    initialise(services)
+    initialise(services, services.user)
     return home, services
 
 

@@ -8,13 +8,13 @@ import pytest
 from deltalake import write_deltalake
 
 from lakewarden.catalog.model.rows import Action
-from lakewarden.catalog.policy.access import Actor
 from lakewarden.daemon.usecases.runs.orders import order_run
 from lakewarden.jobs.actions.registry import SPECS
 from lakewarden.jobs.actions.spec import Order
+from support.builders.callers import actor
 from support.builders.estate import Estate, made_estate
 
-OWNER = Actor(name="bea", admin=True, origin="tests")
+OWNER = actor("bea", admin=True)
 ORDERED = sorted(action for action, spec in SPECS.items() if spec.order is not None)
 TOUCHING = [action for action in ORDERED if SPECS[action].needs_features]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lakewarden.daemon.installation.admins import real_user
+from lakewarden.daemon.callers import real_user
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -13,7 +13,7 @@ from lakewarden.catalog.formats.heads import head_seen
 from lakewarden.catalog.model.rows import Outcome, TableState
 from lakewarden.catalog.state.port import Result
 from lakewarden.catalog.system.port import TABLES
-from lakewarden.daemon.usecases.audit import actor_of
+from lakewarden.daemon.callers import real_user
 from lakewarden.daemon.usecases.rollbacks.rollback import rollbacks_of_services
 from lakewarden.jobs.actions.rollback import RollBack
 from lakewarden.jobs.rollback.execute.run import JournaledRollbacks
@@ -21,6 +21,7 @@ from lakewarden.jobs.rollback.journal.journal import Journal
 from lakewarden.jobs.rollback.journal.steps import TableStep
 from lakewarden.jobs.rollback.verify import require_same_head
 from lakewarden.jobs.worker.runner import Finished
+from support.builders.callers import actor
 from support.builders.estate import Estate, made_estate, numbers, overwritten, rows
 
 
@@ -290,7 +291,7 @@ def rolled_back_to_one(estate: Estate, folder: Path) -> RollBack:
         "rollback", "plan", "db.t", "--to-version", "1", "--consent", "collateral", "-o", "json"
     )
     rollbacks = rollbacks_of_services(estate.services)
-    begun = rollbacks.begin(plan.json["hash"], actor=actor_of(estate.services, "test"))
+    begun = rollbacks.begin(plan.json["hash"], actor=actor(real_user(), admin=True))
     return RollBack(rollback_id=begun.rollback_id)
 
 

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 
 from lakewarden.catalog.model.rows import Finding, HealthRow, Severity, TableRow
 from lakewarden.catalog.system.port import AUDIT, HEALTH, TABLES, Rows
-from lakewarden.daemon.installation.admins import real_user
+from lakewarden.daemon.callers import real_user
 from lakewarden.daemon.settings.settings import load_settings
 from support.builders.derived import ids, overwrite, write
 from support.builders.rollback_messages import SAYS
@@ -84,7 +84,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.Ca
     # The composition root with workers that need no Spark; everything else is what the script runs.
     monkeypatch.setattr(
         "lakewarden.daemon.cli.common.open_services",
-        lambda home: FakeWorkerServices(load_settings(home=home)),
+        lambda home, user: FakeWorkerServices(load_settings(home=home), user=user),
     )
 
     return Desk(tmp_path, caller(tmp_path / "home", monkeypatch, capfdbinary))
@@ -461,7 +461,7 @@ def test_an_owner_rolls_back_only_what_is_theirs(desk: Desk) -> None:
     assert said.code == 5 and f"{me} {SAYS['a table of somebody else']}" in said.err
     desk.change_row("db.source", owner="bob")
     viewer = desk.plan()
-    assert viewer.code == 5 and f"{me} may not rollback db.source" in viewer.err
+    assert viewer.code == 5 and f"{me} may not roll back db.source" in viewer.err
 
 
 def test_a_held_table_is_not_rewound(desk: Desk) -> None:

@@ -50,7 +50,7 @@ class Lake:
 def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Lake:
     monkeypatch.setattr(
         "lakewarden.daemon.cli.common.open_services",
-        lambda home: FakeWorkerServices(load_settings(home=home)),
+        lambda home, user: FakeWorkerServices(load_settings(home=home), user=user),
     )
     return Lake(tmp_path, caller(tmp_path / "home", monkeypatch, capfdbinary))
 

@@ -7,12 +7,12 @@ import pytest
 
 from lakewarden.catalog.errors import ExitCode
 from lakewarden.catalog.model.rows import Action, Outcome
-from lakewarden.catalog.policy.access import Actor
 from lakewarden.catalog.state.port import RunRequest
 from lakewarden.daemon.settings.settings import load_settings
 from lakewarden.daemon.usecases.rollbacks.rollback import Rollbacks, rollbacks_of_services
 from lakewarden.jobs.actions.registry import encode
 from lakewarden.jobs.actions.rollback import RollBack
+from support.builders.callers import actor
 from support.builders.derived import ids, write
 from support.processes.commands import Cli, caller
 from support.processes.daemon_process import FakeWorkerServices
@@ -24,7 +24,7 @@ SHORT = timedelta(milliseconds=300)
 def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Cli:
     monkeypatch.setattr(
         "lakewarden.daemon.cli.common.open_services",
-        lambda home: FakeWorkerServices(load_settings(home=home)),
+        lambda home, user: FakeWorkerServices(load_settings(home=home), user=user),
     )
     return caller(tmp_path / "home", monkeypatch, capfdbinary)
 
@@ -39,7 +39,7 @@ def begun(folder: Path, call: Cli) -> tuple[Rollbacks, str]:
     plan = call("rollback", "plan", "db.source", "--to-version", "0", "-o", "json").json["hash"]
     services = FakeWorkerServices(load_settings(home=folder / "home"))
     rollbacks = rollbacks_of_services(services)
-    rollbacks.begin(plan, actor=Actor(name="ana", admin=True, origin="test"))
+    rollbacks.begin(plan, actor=actor("ana", admin=True))
     return rollbacks, plan
 
 

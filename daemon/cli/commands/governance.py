@@ -5,13 +5,13 @@ from typing import Annotated
 import typer
 
 from lakewarden.catalog.errors import UsageError
-from lakewarden.catalog.policy.access import Deed
 from lakewarden.catalog.policy.effective import POLICY_KEYS, Value, format_value, parse_value
 from lakewarden.catalog.policy.scopes import is_scope
 from lakewarden.catalog.registry.governance import governed, set_hold, set_owner, set_policy
-from lakewarden.daemon.cli.common import Home, opened
+from lakewarden.daemon.cli.common import Home, calling, opened
 from lakewarden.daemon.cli.output import Format, Output, note, show, show_one
-from lakewarden.daemon.usecases.audit import audited
+from lakewarden.daemon.usecases import declared
+from lakewarden.daemon.usecases.audit import run
 from lakewarden.daemon.usecases.runs.revocation import HELD, PLANNED, take_back_runs
 
 __all__ = ["add_to"]
@@ -65,7 +65,7 @@ def policy_set(
             raise UsageError(f"'{assignment}' is not key=value.", hint="Write vacuum.retention='30 days'.")
         values[key.strip()] = parse_value(key.strip(), text) if text.strip() else None
     services = opened(home)
-    with audited(services, Deed.POLICY, where) as actor:
+    with run(services, calling(services), declared.SET_POLICY, where) as actor:
         row = set_policy(services.desk, where, values, actor=actor)
     take_back_runs(services, row, PLANNED, f"the policy of {row.name} changed", ordered=False)
     note(f"Policy of {row.name} set.")
@@ -75,7 +75,7 @@ def policy_set(
 def owner(where: Scope, new_owner: str, home: Home = None, output: Output = Format.TABLE) -> None:
     """Make somebody else responsible for a table."""
     services = opened(home)
-    with audited(services, Deed.OWNER, where) as actor:
+    with run(services, calling(services), declared.SET_OWNER, where) as actor:
         row = set_owner(services.desk, where, new_owner, actor=actor)
     show_one({"name": row.name, "owner": row.owner}, format=output)
 
@@ -93,7 +93,7 @@ def hold(
     if lift == (reason is not None):
         raise UsageError("A hold takes either --reason or --lift.", hint="--reason 'case 4711', or --lift.")
     services = opened(home)
-    with audited(services, Deed.HOLD, where) as actor:
+    with run(services, calling(services), declared.HOLD, where) as actor:
         row = set_hold(services.desk, where, reason, actor=actor)
     if reason is not None:
         take_back_runs(services, row, HELD, f"{row.name} came under legal hold ({reason})")

@@ -6,14 +6,14 @@ import typer
 
 from lakewarden.catalog.errors import NotFoundError, PreconditionError
 from lakewarden.catalog.model.rows import Action
-from lakewarden.catalog.policy.access import Deed, require
 from lakewarden.catalog.state.port import Run
 from lakewarden.catalog.system.port import RUNS, TABLES
-from lakewarden.daemon.cli.common import DryRun, Home, Table, opened
+from lakewarden.daemon.cli.common import DryRun, Home, Table, calling, opened
 from lakewarden.daemon.cli.output import Format, Output, note, plain, show, show_one
 from lakewarden.daemon.control.plan_preview import outlook
 from lakewarden.daemon.control.run_recorder import run_row
-from lakewarden.daemon.usecases.audit import actor_of, audited
+from lakewarden.daemon.usecases import declared
+from lakewarden.daemon.usecases.audit import run
 from lakewarden.daemon.usecases.runs.dry_runs import foresee_run, is_foreseen
 from lakewarden.daemon.usecases.runs.orders import order_run
 from lakewarden.daemon.usecases.runs.waiting import raise_for, run_and_wait
@@ -57,11 +57,12 @@ def run_(
     row = services.desk.resolve(where)
     order = Order(action=action, full=full, consented=consent, dry_run=dry_run)
     if dry_run and is_foreseen(action):
-        foreseen = foresee_run(services, row, order, actor=actor_of(services, "cli"))
+        with run(services, calling(services), declared.RUN_DRY, row.table_id) as actor:
+            foreseen = foresee_run(services, row, order, actor=actor)
         note("Nothing was changed.")
         show(foreseen, columns=["name", "action", "version", "change", "message"], format=output)
         return
-    with audited(services, Deed.RUN, f"{action} {row.name}") as actor:
+    with run(services, calling(services), declared.RUN, row.table_id, on=f"{action} {row.name}") as actor:
         request = order_run(services, row, order, actor=actor)
         result = run_and_wait(services, request, tell=note)
         raise_for(result)
@@ -113,16 +114,23 @@ def show_(run_id: str, home: Home = None, output: Output = Format.TABLE) -> None
 def cancel(run_id: str, home: Home = None) -> None:
     """Cancel a run: a queued one at once, a running one at its next safe point."""
     services = opened(home)
-    run = services.queue.get(run_id)
-    if run is None:
+    queued = services.queue.get(run_id)
+    if queued is None:
         raise NotFoundError(
             f"There is no run {run_id} in the queue.", hint="`lakewarden jobs list --unfinished`."
         )
-    with audited(services, Deed.RUN, f"cancel {run.request.action} {run.request.name}") as actor:
-        require(actor, Deed.RUN, services.store.rows(TABLES).get(run.request.table_id))
+    request = queued.request
+    with run(
+        services,
+        calling(services),
+        declared.CANCEL,
+        request.table_id,
+        rows=lambda: (services.store.rows(TABLES).get(request.table_id),),
+        on=f"cancel {request.action} {request.name}",
+    ):
         if not services.queue.cancel(run_id):
             raise PreconditionError(f"Run {run_id} is finished.", hint="There is nothing left to cancel.")
-    note(f"Cancelled {run.request.action} of {run.request.name}.")
+    note(f"Cancelled {request.action} of {request.name}.")
 
 
 def _queued(run: Run) -> dict[str, Any]:

@@ -10,16 +10,16 @@ from lakewarden.catalog.lineage.queries import Direction
 from lakewarden.catalog.lineage.streams.checkpoints import Checkpoint, began_of
 from lakewarden.catalog.lineage.streams.offsets import NOT_SAID
 from lakewarden.catalog.model.rows import OnRollback
-from lakewarden.catalog.policy.access import Deed
 from lakewarden.catalog.registry.governance import declare_checkpoint, declare_dependency
 from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.daemon.cli.commands import marks
-from lakewarden.daemon.cli.common import Home, Table, opened
+from lakewarden.daemon.cli.common import Home, Table, calling, opened
 from lakewarden.daemon.cli.output import Format, Output, note, show_one
 from lakewarden.daemon.cli.output import show as show_rows
 from lakewarden.daemon.cli.terminal import printable
 from lakewarden.daemon.telemetry.openlineage_events import events_on_record
-from lakewarden.daemon.usecases.audit import audited
+from lakewarden.daemon.usecases import declared
+from lakewarden.daemon.usecases.audit import run
 from lakewarden.daemon.usecases.lineage.edges import named_edges
 from lakewarden.daemon.usecases.lineage.stream_queries import learn_streams, require_checkpoint
 from lakewarden.daemon.usecases.lineage.views import as_dot, as_mermaid, as_tree
@@ -96,7 +96,7 @@ def declare(
             "A declaration takes either --on-rollback or --remove.", hint="--on-rollback plan, or --remove."
         )
     services = opened(home)
-    with audited(services, Deed.POLICY, where) as actor:
+    with run(services, calling(services), declared.DECLARE, where) as actor:
         row = declare_dependency(services.desk, where, upstream, on_rollback, actor=actor)
     show_one({"name": row.name, "dependencies": row.dependencies}, format=output)
 
@@ -152,11 +152,11 @@ def stream(
     services = opened(home)
     if checkpoint is not None:
         began = NOT_SAID if starting_version is None else began_of(starting_version)
-        declared = Checkpoint(location=canonical(checkpoint), began=began)
-        with audited(services, Deed.POLICY, where) as actor:
+        folder = Checkpoint(location=canonical(checkpoint), began=began)
+        with run(services, calling(services), declared.STREAM, where) as actor:
             if not remove:
-                require_checkpoint(services, declared.location)
-            declare_checkpoint(services.desk, where, declared, remove=remove, actor=actor)
+                require_checkpoint(services, folder.location)
+            declare_checkpoint(services.desk, where, folder, remove=remove, actor=actor)
     found = learn_streams(services, services.desk.resolve(where))
     columns = ("query_id", "checkpoint", "starting_version", "batches", "known")
     show_rows(found, format=output, columns=columns)

@@ -6,12 +6,12 @@ import typer
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.model.rows import MarkVerdict
-from lakewarden.catalog.policy.access import Deed
 from lakewarden.catalog.registry.marks import mark_versions, marks_of, unmark_versions
-from lakewarden.daemon.cli.common import Home, Table, opened
+from lakewarden.daemon.cli.common import Home, Table, calling, opened
 from lakewarden.daemon.cli.output import Format, Output, note, plain, show
 from lakewarden.daemon.installation.services import Services
-from lakewarden.daemon.usecases.audit import audited
+from lakewarden.daemon.usecases import declared
+from lakewarden.daemon.usecases.audit import run
 
 __all__ = ["add_to"]
 
@@ -45,7 +45,7 @@ def mark(
             hint="lakewarden lineage mark db.t 7 --bad --note 'half of the file was missing'",
         )
     services = opened(home)
-    with audited(services, Deed.ROLLBACK, f"mark {where}") as actor:
+    with run(services, calling(services), declared.MARK, where, on=f"mark {where}") as actor:
         if remove:
             unmark_versions(services.desk, where, versions, actor=actor)
         else:

@@ -6,10 +6,10 @@ import typer
 
 from lakewarden.catalog.errors import ExitCode, LakewardenError
 from lakewarden.catalog.model.rows import Action
-from lakewarden.catalog.policy.access import Deed
-from lakewarden.daemon.cli.common import DryRun, Home, opened
+from lakewarden.daemon.cli.common import DryRun, Home, calling, opened
 from lakewarden.daemon.cli.output import Format, Output, note, show
-from lakewarden.daemon.usecases.audit import audited
+from lakewarden.daemon.usecases import declared
+from lakewarden.daemon.usecases.audit import run
 from lakewarden.daemon.usecases.metastore import drifts
 from lakewarden.daemon.usecases.runs.orders import order_run
 from lakewarden.daemon.usecases.runs.waiting import raise_for, run_and_wait
@@ -42,11 +42,11 @@ def sync(
     if dry_run:
         note("Nothing was changed.")
         return
-    failed = 0
+    failed, caller = 0, calling(services)
     for table_id in dict.fromkeys(one.table_id for one in found if one.aspect not in ("entry", "obstacle")):
         row = services.desk.get(table_id)
         try:
-            with audited(services, Deed.SYNC, row.name) as actor:
+            with run(services, caller, declared.SYNC, row.table_id, on=row.name) as actor:
                 request = order_run(services, row, Order(action=Action.SYNC), actor=actor)
                 raise_for(run_and_wait(services, request, tell=note))
         except LakewardenError as error:

@@ -4,11 +4,11 @@ from typing import Annotated
 
 import typer
 
-from lakewarden.catalog.policy.access import Deed
 from lakewarden.catalog.registry.governance import set_pause
-from lakewarden.daemon.cli.common import Home, opened
+from lakewarden.daemon.cli.common import Home, calling, opened
 from lakewarden.daemon.cli.output import Format, Output, show_one
-from lakewarden.daemon.usecases.audit import audited
+from lakewarden.daemon.usecases import declared
+from lakewarden.daemon.usecases.audit import run
 from lakewarden.daemon.usecases.runs.revocation import EVERYTHING, take_back_runs
 
 app = typer.Typer(rich_markup_mode=None)
@@ -24,7 +24,7 @@ def pause(
 ) -> None:
     """Stop all work on a table, a namespace (db.*) or everything (*); looking goes on."""
     services = opened(home)
-    with audited(services, Deed.PAUSE, where) as actor:
+    with run(services, calling(services), declared.PAUSE, where) as actor:
         row = set_pause(services.desk, where, reason, actor=actor)
     take_back_runs(services, row, EVERYTHING, f"{row.name} was paused ({reason})")
     show_one({"name": row.name, "paused": row.paused}, format=output)
@@ -34,6 +34,6 @@ def pause(
 def resume(where: Scope = "*", home: Home = None, output: Output = Format.TABLE) -> None:
     """Let work go on again."""
     services = opened(home)
-    with audited(services, Deed.RESUME, where) as actor:
+    with run(services, calling(services), declared.RESUME, where) as actor:
         row = set_pause(services.desk, where, None, actor=actor)
     show_one({"name": row.name, "paused": row.paused}, format=output)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from functools import cache
 from typing import Annotated, Any, Final
 
 import typer
@@ -9,15 +10,16 @@ import typer
 from lakewarden.catalog.errors import ExitCode, UsageError
 from lakewarden.catalog.model.rollbacks import Rollback
 from lakewarden.catalog.model.rows import RollbackState
-from lakewarden.catalog.policy.access import Deed
+from lakewarden.catalog.policy.access import Caller
 from lakewarden.catalog.registry.rollback_quarantine import release as release_table
 from lakewarden.catalog.units import DAY, parse_seconds
 from lakewarden.daemon.cli.commands.rollback_diff import diff_requests
 from lakewarden.daemon.cli.commands.rollback_plan import Told, show_plan
-from lakewarden.daemon.cli.common import Home, Table, opened
+from lakewarden.daemon.cli.common import Home, Table, calling, opened
 from lakewarden.daemon.cli.output import Format, Output, note, show, show_one
 from lakewarden.daemon.installation.services import Services
-from lakewarden.daemon.usecases.audit import actor_of, audited
+from lakewarden.daemon.usecases import declared
+from lakewarden.daemon.usecases.audit import run
 from lakewarden.daemon.usecases.rollbacks.request import Wanted, consents_of, request_of
 from lakewarden.daemon.usecases.rollbacks.rollback import rollbacks_of_services
 from lakewarden.daemon.usecases.rollbacks.row_diff import compare_rows
@@ -26,6 +28,7 @@ from lakewarden.jobs.rollback.details_service import details_of
 from lakewarden.jobs.rollback.journal.steps import NO_VERSION
 from lakewarden.jobs.rollback.journal.stored_plan import OnMoved, decode_plan
 from lakewarden.jobs.rollback.plan.consents import Consent
+from lakewarden.jobs.rollback.planning_service import Gathered
 from lakewarden.jobs.rollback.report.next_steps import steps_from
 from lakewarden.jobs.rollback.report.text import commands_in_words
 
@@ -87,7 +90,7 @@ def plan(
     bad: Annotated[
         list[int] | None, typer.Option("--bad", min=0, help="Undo only this version; repeatable.")
     ] = None,
-    run: Annotated[str | None, typer.Option("--run", help="Undo only the commits of this run.")] = None,
+    run_id: Annotated[str | None, typer.Option("--run", help="Undo only the commits of this run.")] = None,
     marked: Annotated[bool, typer.Option("--marked", help="Undo what is marked bad on this table.")] = False,
     all_marked: Annotated[
         bool, typer.Option("--all-marked", help="Undo what is marked bad on any table.")
@@ -118,7 +121,7 @@ def plan(
         version=to_version,
         timestamp=to_timestamp,
         bad=tuple(bad or ()),
-        run=run,
+        run=run_id,
         marked=marked,
         all_marked=all_marked,
         cascade=cascade,
@@ -127,10 +130,9 @@ def plan(
         remove_files=tuple(remove_files or ()),
         reapply=reapply,
     )
-    with audited(services, Deed.ROLLBACK, f"plan {where or 'what is marked bad'}") as actor:
-        request = request_of(services.desk, wanted)
-        found = rollbacks_of_services(services).plan(request, actor=actor, on_moved=on_moved)
-    told = Told(plan=found.plan, details=details_of(found), actor=actor, on_moved=on_moved, home=home)
+    caller = calling(services)
+    found = _planned(services, caller, wanted, on_moved)
+    told = Told(plan=found.plan, details=details_of(found), caller=caller, on_moved=on_moved, home=home)
     asked = diff_requests(services.desk, found.plan, diff or (), key or (), samples=samples)
     show_plan(told, output, mermaid=mermaid, diffs=_compared(services, asked))
     if not found.plan.applicable:
@@ -147,8 +149,16 @@ def apply_(
     """Do what was planned, if it still is what would be planned. Waits until it is done. Exit code 3: not within --timeout."""
     seconds = _seconds(timeout)
     services = opened(home)
-    with audited(services, Deed.ROLLBACK, f"apply {plan_hash}") as actor:
-        done = rollbacks_of_services(services, timeout=seconds).apply(plan_hash, actor=actor, tell=note)
+    rollbacks = rollbacks_of_services(services, timeout=seconds)
+    with run(
+        services,
+        calling(services),
+        declared.APPLY,
+        plan_hash,
+        rows=lambda: rollbacks.planned_tables(plan_hash),
+        on=f"apply {plan_hash}",
+    ) as actor:
+        done = rollbacks.apply(plan_hash, actor=actor, tell=note)
     _show(done, output)
 
 
@@ -163,9 +173,17 @@ def resume(
     """Go on with a rollback that was interrupted, or stopped because somebody wrote meanwhile."""
     seconds = _seconds(timeout)
     services = opened(home)
-    with audited(services, Deed.ROLLBACK, f"resume {which}") as actor:
+    rollbacks = rollbacks_of_services(services, timeout=seconds)
+    with run(
+        services,
+        calling(services),
+        declared.GO_ON,
+        which,
+        rows=lambda: rollbacks.tables(which),
+        on=f"resume {which}",
+    ) as actor:
         agreed = consents_of(services.desk, consent or ())
-        done = rollbacks_of_services(services, timeout=seconds).resume(which, agreed, actor=actor, tell=note)
+        done = rollbacks.resume(which, agreed, actor=actor, tell=note)
     _show(done, output)
 
 
@@ -182,10 +200,16 @@ def undo(
     """Make the old heads head again, while the old versions are kept. Exit code 3: not finished within --timeout."""
     seconds = _seconds(timeout)
     services = opened(home)
-    with audited(services, Deed.ROLLBACK, f"undo {which}") as actor:
-        done = rollbacks_of_services(services, timeout=seconds).undo(
-            which, leave=leave, actor=actor, tell=note
-        )
+    rollbacks = rollbacks_of_services(services, timeout=seconds)
+    with run(
+        services,
+        calling(services),
+        declared.UNDO,
+        which,
+        rows=lambda: rollbacks.tables(which),
+        on=f"undo {which}",
+    ) as actor:
+        done = rollbacks.undo(which, leave=leave, actor=actor, tell=note)
     _show(done, output)
 
 
@@ -193,7 +217,7 @@ def undo(
 def release(where: Table, home: Home = None, output: Output = Format.TABLE) -> None:
     """Say that a table is good again that a rollback had quarantined."""
     services = opened(home)
-    with audited(services, Deed.ROLLBACK, f"release {where}") as actor:
+    with run(services, calling(services), declared.RELEASE, where, on=f"release {where}") as actor:
         row = release_table(services.desk, where, actor=actor)
     show_one({"name": row.name, "state": row.state, "state_reason": row.state_reason}, format=output)
 
@@ -221,13 +245,22 @@ def show_(
         told = Told(
             plan=stored.plan,
             details=stored.details,
-            actor=actor_of(services, "cli"),
+            caller=calling(services),
             on_moved=stored.on_moved,
             home=home,
         )
         show_plan(told, output, mermaid=mermaid)
         return
     _show(found, output)
+
+
+def _planned(services: Services, caller: Caller, wanted: Wanted, on_moved: OnMoved) -> Gathered:
+    rollbacks, where = rollbacks_of_services(services), wanted.where or "what is marked bad"
+    request = cache(lambda: request_of(services.desk, wanted))
+    with run(
+        services, caller, declared.PLAN, where, rows=lambda: rollbacks.seeds(request()), on=f"plan {where}"
+    ) as actor:
+        return rollbacks.plan(request(), actor=actor, on_moved=on_moved)
 
 
 def _seconds(timeout: str | None) -> timedelta | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from lakewarden.catalog.policy.access import Actor
+from lakewarden.catalog.policy.access import Caller
 from lakewarden.daemon.cli.output import Format, show_one
 from lakewarden.daemon.cli.terminal import printable
 from lakewarden.jobs.engines.row_diff import RowDiff, as_lines, json_of
@@ -27,7 +27,7 @@ class Told:
 
     plan: RollbackPlan
     details: Details
-    actor: Actor
+    caller: Caller
     on_moved: OnMoved
     home: Path | None
 
@@ -47,9 +47,9 @@ def show_plan(
     if mermaid:
         typer.echo(as_mermaid(told.plan))
     elif output is Format.TABLE:
-        typer.echo(printable(as_text(told.plan, told.details, told.steps(), told.actor)))
+        typer.echo(printable(as_text(told.plan, told.details, told.steps(), told.caller)))
         for one in diffs():
             typer.echo(printable("\n" + "\n".join(as_lines(one))))
     else:
-        plan = with_details(told.plan, told.details, told.steps(), told.actor)
+        plan = with_details(told.plan, told.details, told.steps(), told.caller)
         show_one({**plan, "diffs": [json_of(one) for one in diffs()]}, format=output)

@@ -7,6 +7,7 @@ import typer
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.system.export import write_json
+from lakewarden.daemon.callers import caller_of
 from lakewarden.daemon.cli.common import Home, opened
 from lakewarden.daemon.cli.output import Format, Output, note, show
 from lakewarden.daemon.usecases.sql import execute
@@ -22,7 +23,8 @@ def sql(
 ) -> None:
     """Run SELECT on lakewarden.*, UPDATE lakewarden.tables SET policy..., CONVERT TO DELTA, ROLLBACK TABLE, MARK or UNMARK TABLE."""
     text = sys.stdin.read() if statement == "-" else statement
-    result = execute(opened(home), text, origin="sql", tell=note)
+    services = opened(home)
+    result = execute(services, text, caller=caller_of(services, "sql"), tell=note)
     if result is None:
         raise UsageError(
             "This statement needs a Spark session.",

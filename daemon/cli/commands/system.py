@@ -5,16 +5,16 @@ from typing import Annotated
 import typer
 
 from lakewarden.catalog.errors import ConsentError, ExitCode, LakewardenError
-from lakewarden.catalog.policy.access import Deed, require
 from lakewarden.catalog.policy.original_properties import is_leaving
 from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.catalog.system.recovery.backup import plan_backup, run_backup
 from lakewarden.catalog.system.recovery.verify import verify as verify_tables
 from lakewarden.catalog.units import count_of
 from lakewarden.daemon.cli.commands.left import foreseen_as_row, tell_left
-from lakewarden.daemon.cli.common import DryRun, Home, Yes, confirm, opened, opened_anyhow
+from lakewarden.daemon.cli.common import DryRun, Home, Yes, calling, confirm, opened, opened_anyhow
 from lakewarden.daemon.cli.output import Format, Output, note, plain, show, show_one
-from lakewarden.daemon.usecases.audit import actor_of, audited
+from lakewarden.daemon.usecases import declared
+from lakewarden.daemon.usecases.audit import run
 from lakewarden.daemon.usecases.runs.leaving import finish, foresee, leave, those_who_leave
 from lakewarden.daemon.usecases.system_recovery import (
     backup_at,
@@ -51,8 +51,7 @@ def backup(
         "files_already_there": len(plan.known),
     }
     if not dry_run:
-        with audited(services, Deed.SYSTEM, f"backup {place}") as actor:
-            require(actor, Deed.SYSTEM, None)
+        with run(services, calling(services), declared.BACKUP, place, on=f"backup {place}"):
             run_backup(services.store, plan, services.storage(place), clock=services.clock)
     note("Nothing was copied." if dry_run else "Backed up.")
     show_one(summary, format=output)
@@ -123,7 +122,7 @@ def repair(
             hint="Agree with --accept-loss." if origin else "Name a --backup, or agree with --accept-loss.",
         )
     confirm(f"Carry out {len(plan.steps)} steps?", yes=yes)
-    said = list(mend(services, plan, origin, consent=accept_loss))
+    said = mend(services, calling(services), plan, origin, consent=accept_loss)
     left = left_over(services, origin)
     note(f"Repaired in part: {count_of(len(left), 'problem')} left." if left else "Repaired.")
     for sentence in said:
@@ -153,17 +152,17 @@ def leave_all(
         note("Nothing was changed.")
         return
     confirm(f"Drop {len(foreseen)} tables from management?", yes=yes)
-    gone, refused = [], []
+    gone, refused, caller = [], [], calling(services)
     for one in foreseen:
         try:
-            with audited(services, Deed.DROP, one.row.name) as actor:
+            with run(services, caller, declared.LEAVE, one.row.table_id, on=one.row.name) as actor:
                 if not is_leaving(one.row):
                     leave(services, one, actor=actor)
             gone.append(one)
         except LakewardenError as error:
             refused.append(one.row.name)
             note(f"{one.row.name} was not dropped: {error}")
-    lefts = finish(services, gone, actor=actor_of(services, "cli"), tell=note)
+    lefts = finish(services, gone, actor=caller, tell=note)
     for left in lefts:
         tell_left(left)
     show([plain(left.row) for left in lefts], columns=["name", "state", "state_reason"], format=output)

@@ -7,7 +7,7 @@ import typer
 from lakewarden.catalog.errors import ConsentError, ExitCode, LakewardenError
 from lakewarden.catalog.metastore.lookup import parse_name
 from lakewarden.catalog.model.rows import Source, TableRow, TableState
-from lakewarden.catalog.policy.access import Deed
+from lakewarden.catalog.policy.access import Actor
 from lakewarden.catalog.policy.effective import parse_value
 from lakewarden.catalog.policy.original_properties import is_leaving
 from lakewarden.catalog.registry.register import register as register_table
@@ -17,10 +17,11 @@ from lakewarden.catalog.registry.removal import undrop as undrop_table
 from lakewarden.catalog.registry.service import Registered
 from lakewarden.daemon.cli.commands import governance, table_queries
 from lakewarden.daemon.cli.commands.left import foreseen_as_row, tell_foreseen, tell_left
-from lakewarden.daemon.cli.common import DryRun, Home, Table, Yes, confirm, opened
+from lakewarden.daemon.cli.common import DryRun, Home, Table, Yes, calling, confirm, opened
 from lakewarden.daemon.cli.output import Format, Output, note, plain, show, show_one
 from lakewarden.daemon.installation.services import Services
-from lakewarden.daemon.usecases.audit import actor_of, audited
+from lakewarden.daemon.usecases import declared
+from lakewarden.daemon.usecases.audit import run
 from lakewarden.daemon.usecases.discovery import candidates
 from lakewarden.daemon.usecases.runs.convert import (
     ConvertRequest,
@@ -56,7 +57,7 @@ def register(
 ) -> None:
     """Manage an existing Delta table, observing only until a policy asks for more."""
     services = opened(home)
-    with audited(services, Deed.REGISTER, where) as actor:
+    with run(services, calling(services), declared.REGISTER, where) as actor:
         done = register_table(
             services.desk, where, actor=actor, name=name, owner=owner, copy=copy, moved=moved
         )
@@ -101,13 +102,14 @@ def convert(
         seen=seen,
     )
     if dry_run:
-        foreseen = foresee_conversion(services, request, actor=actor_of(services, "cli"))
+        with run(services, calling(services), declared.CONVERT_DRY, where) as actor:
+            foreseen = foresee_conversion(services, request, actor=actor)
         note(
             f"Every check that needs no Spark passed; nothing was changed. For just these files: --seen {foreseen.seen}."
         )
         show_one(_of_conversion(foreseen), format=output)
         return
-    with audited(services, Deed.CONVERT, where) as actor:
+    with run(services, calling(services), declared.CONVERT, where) as actor:
         done = convert_table(services, request, actor=actor, tell=note)
     show_one(_with_health(done), format=output)
 
@@ -128,10 +130,10 @@ def adopt(
     if dry_run:
         show([{"where": one} for one in found], columns=["where"], format=output)
         return
-    done: list[dict[str, Any]] = []
+    done, caller = list[dict[str, Any]](), calling(services)
     for one in found:
         try:
-            with audited(services, Deed.ADOPT, one) as actor:
+            with run(services, caller, declared.ADOPT, one) as actor:
                 adopted = register_table(services.desk, one, actor=actor, owner=owner, source=Source.DISCOVER)
             done.append(_with_health(adopted))
         except LakewardenError as error:
@@ -170,13 +172,15 @@ def drop(
     services = opened(home)
     row = services.desk.resolve(where, gone=True)
     if is_leaving(row) and not (purge or dry_run):
-        return _finish(services, foresee(services, row), output)
+        with run(services, calling(services), declared.DROP, row.table_id, on=row.name) as actor:
+            return _finish(services, foresee(services, row), output, actor)
     if row.state is TableState.PURGING and not purge:
         return _stop_purge(services, row, output, dry_run=dry_run, yes=yes)
     row = services.desk.resolve(where)
     foreseen = foresee(services, row)
     if dry_run:
-        check_drop(services.desk, row, actor=actor_of(services, "cli"), purge=purge)
+        with run(services, calling(services), declared.DROP_DRY, row.table_id) as actor:
+            check_drop(services.desk, row, actor=actor, purge=purge)
         return _show_drop(services, foreseen, purge, output)
     if purge and at_version is None:
         raise ConsentError(
@@ -184,7 +188,7 @@ def drop(
             hint=f"Run `lakewarden tables drop {where} --purge --dry-run` first, then add --at-version.",
         )
     confirm(f"{'Purge' if purge else 'Drop'} {row.name} at {row.location}?", yes=yes)
-    with audited(services, Deed.DROP, row.name) as actor:
+    with run(services, calling(services), declared.DROP, row.table_id, on=row.name) as actor:
         if purge and at_version is not None:
             require_consent(services, row, unknown_files)
             row = begin_purge(
@@ -200,7 +204,7 @@ def drop(
     if purge:
         take_back_runs(services, row, EVERYTHING, f"{row.name} was dropped")
         return show_one(row, format=output)
-    return _finish(services, foreseen, output)
+    return _finish(services, foreseen, output, actor)
 
 
 def _stop_purge(services: Services, row: TableRow, output: Format, *, dry_run: bool, yes: bool) -> None:
@@ -208,7 +212,7 @@ def _stop_purge(services: Services, row: TableRow, output: Format, *, dry_run: b
         note("Nothing was changed. Its deletion would be stopped; what is left of its files stays.")
     else:
         confirm(f"Stop the deletion of {row.name} at {row.location}?", yes=yes)
-        with audited(services, Deed.DROP, row.name) as actor:
+        with run(services, calling(services), declared.DROP, row.table_id, on=row.name) as actor:
             row = stop_purge(services.desk, row.table_id, actor=actor)
         take_back_runs(services, row, PURGES, "its deletion was stopped")
     show_one(row, format=output)
@@ -233,9 +237,9 @@ def _show_drop(services: Services, foreseen: Leaving, purge: bool, output: Forma
     show_one(shown, format=output)
 
 
-def _finish(services: Services, foreseen: Leaving, output: Format) -> None:
+def _finish(services: Services, foreseen: Leaving, output: Format, actor: Actor) -> None:
     """Give back what a dropped table is owed, and show its row. The drop stands, whatever comes of it."""
-    [left] = finish(services, [foreseen], actor=actor_of(services, "cli"), tell=note)
+    [left] = finish(services, [foreseen], actor=actor, tell=note)
     tell_left(left)
     show_one(left.row, format=output)
 
@@ -244,7 +248,7 @@ def _finish(services: Services, foreseen: Leaving, output: Format) -> None:
 def undrop(where: Table, home: Home = None, output: Output = Format.TABLE) -> None:
     """Take a dropped table back."""
     services = opened(home)
-    with audited(services, Deed.UNDROP, where) as actor:
+    with run(services, calling(services), declared.UNDROP, where) as actor:
         row = undrop_table(services.desk, where, actor=actor)
     take_back_runs(services, row, PURGES, f"{row.name} was undropped")
     show_one(row, format=output)
@@ -254,7 +258,7 @@ def undrop(where: Table, home: Home = None, output: Output = Format.TABLE) -> No
 def rename(where: Table, new_name: str, home: Home = None, output: Output = Format.TABLE) -> None:
     """Give a managed table another name here; the metastore is not touched."""
     services = opened(home)
-    with audited(services, Deed.RENAME, where) as actor:
+    with run(services, calling(services), declared.RENAME, where) as actor:
         row = rename_table(services.desk, where, new_name, actor=actor)
     take_back_runs(services, row, PLANNED, f"it is called {row.name} now", ordered=False)
     show_one(row, format=output)

@@ -10,10 +10,11 @@ from typing import Final
 from lakewarden.catalog.errors import ConflictError, PreconditionError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.model.rollbacks import Rollback, holds, next_run_id
-from lakewarden.catalog.model.rows import Action, RollbackState
+from lakewarden.catalog.model.rows import Action, RollbackState, TableRow
 from lakewarden.catalog.policy.access import Actor, Deed, require
 from lakewarden.catalog.state.port import RunRequest
 from lakewarden.catalog.storage.file_store import open_store
+from lakewarden.catalog.system.port import TABLES
 from lakewarden.catalog.units import about_seconds
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases.rollbacks.waiting import Wait, goes_on
@@ -63,7 +64,7 @@ def rollbacks_of_services(services: Services, *, timeout: timedelta | None = Non
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rollbacks:
-    """The use cases. Each checks who asks; the caller audits."""
+    """The use cases. Each asks the rule about the tables that it changes, when it knows which; `run` (audit.py) asked before."""
 
     services: Services
     journal: Journal
@@ -75,9 +76,8 @@ class Rollbacks:
 
         Raises `NotAllowedError` for seeds on somebody else's table, `NotFoundError` for a version that does not exist.
         """
-        for seed in request.seeds:
-            if not isinstance(seed, CommitsOf):
-                require(actor, Deed.ROLLBACK, self.services.desk.get(seed.table_id))
+        for row in self.seeds(request):
+            require(actor, Deed.ROLLBACK, row)
         found = self.gatherer.gather(request)
         for table in found.plan.tables:
             if table.trigger is None:
@@ -181,11 +181,27 @@ class Rollbacks:
                 break
         return self._run(undoing, run_id, actor, tell)
 
-    def _changeable(self, text: str, actor: Actor) -> Rollback:
+    def seeds(self, request: RollbackRequest) -> tuple[TableRow, ...]:
+        """The tables that a request begins at, as far as it names them: those of a run are found with its commits."""
+        named = (seed.table_id for seed in request.seeds if not isinstance(seed, CommitsOf))
+        return tuple(self.services.desk.get(table_id) for table_id in named)
+
+    def planned_tables(self, text: str) -> tuple[TableRow, ...]:
+        """The tables that a stored plan changes. Raises `NotFoundError` where there is no such plan."""
+        plan = decode_plan(self.journal.find(text).head.payload or "").plan
+        rows = self.services.store.rows(TABLES)
+        found = (rows.get(table.table_id) for table in plan.tables if table.acts)
+        return tuple(row for row in found if row is not None)
+
+    def tables(self, text: str) -> tuple[TableRow, ...]:
+        """The tables of a rollback that was begun. Raises `NotFoundError` where there is no such rollback."""
         rollback = self.journal.find(text)
-        for row in rollback.steps or (rollback.head,):
-            require(actor, Deed.ROLLBACK, self.services.desk.get(row.table_id))
-        return rollback
+        return tuple(self.services.desk.get(row.table_id) for row in rollback.steps or (rollback.head,))
+
+    def _changeable(self, text: str, actor: Actor) -> Rollback:
+        for row in self.tables(text):
+            require(actor, Deed.ROLLBACK, row)
+        return self.journal.find(text)
 
     def keep(self, found: Gathered, *, actor: Actor, on_moved: OnMoved = OnMoved.EXTEND) -> None:
         """Keep a plan that restores anything, so that it can be quoted; forget old ones."""

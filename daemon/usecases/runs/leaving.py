@@ -14,7 +14,7 @@ from typing import Final
 from lakewarden.catalog.errors import LakewardenError
 from lakewarden.catalog.formats.port import LogProblem, Observation
 from lakewarden.catalog.model.rows import GONE, Action, Outcome, RowKind, Source, TableRow, TableState
-from lakewarden.catalog.policy.access import Actor
+from lakewarden.catalog.policy.access import Actor, Caller
 from lakewarden.catalog.policy.original_properties import GiveBack, Kept, give_back, is_leaving, kept_of
 from lakewarden.catalog.policy.retention_properties import retention_properties
 from lakewarden.catalog.policy.scopes import govern, scopes_by_name
@@ -90,7 +90,7 @@ def leave(services: Services, foreseen: Leaving, *, actor: Actor) -> TableRow:
 
 
 def finish(
-    services: Services, leavings: Sequence[Leaving], *, actor: Actor, tell: Callable[[str], None]
+    services: Services, leavings: Sequence[Leaving], *, actor: Caller, tell: Callable[[str], None]
 ) -> tuple[Left, ...]:
     """Give back what dropped tables are owed, and wait for it. Never raises for a table: what could not be done is said."""
     rows = [services.desk.get(one.row.table_id) for one in leavings]
@@ -162,7 +162,7 @@ def _was_ours(services: Services, row: TableRow) -> bool:
     return any(run.outcome is Outcome.SUCCEEDED for run in runs)
 
 
-def _request(row: TableRow, actor: Actor) -> RunRequest:
+def _request(row: TableRow, actor: Caller) -> RunRequest:
     return RunRequest(
         run_id=uuid.uuid4().hex,
         table_id=row.table_id,

@@ -5,7 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from lakewarden.catalog.model.rows import Confidence
-from lakewarden.catalog.policy.access import Actor
+from lakewarden.catalog.policy.access import Caller
 
 __all__ = ["CommitDetail", "Details", "Role", "TableDetails", "TaintedRead"]
 
@@ -68,7 +68,7 @@ class Details:
         """What is known of one table."""
         return next((one for one in self.tables if one.table_id == table_id), None)
 
-    def may_change(self, table_id: str, actor: Actor) -> bool:
+    def may_change(self, table_id: str, caller: Caller) -> bool:
         """Whether somebody may roll this table back: its owner, or an admin."""
         known = self.of(table_id)
-        return actor.admin or (known is not None and known.owner is not None and known.owner == actor.name)
+        return caller.admin or (known is not None and known.owner is not None and known.owner == caller.name)

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from lakewarden.catalog.policy.access import Actor
+from lakewarden.catalog.policy.access import Caller
 from lakewarden.catalog.units import count_of
 from lakewarden.jobs.rollback.plan.losses import counted
 from lakewarden.jobs.rollback.plan.model import RollbackPlan, TablePlan
@@ -24,10 +24,10 @@ _MOST_COMMITS: Final = 12
 _INDENT: Final = 16
 
 
-def as_text(plan: RollbackPlan, details: Details, steps: Sequence[NextStep], actor: Actor) -> str:
-    """For `actor`: summary, tables, commits, and how to go on."""
+def as_text(plan: RollbackPlan, details: Details, steps: Sequence[NextStep], caller: Caller) -> str:
+    """For `caller`: summary, tables, commits, and how to go on."""
     parts = [
-        "\n".join(_summary(plan, details, actor)),
+        "\n".join(_summary(plan, details, caller)),
         as_tree(plan, owners={one.table_id: one.owner for one in details.tables if one.owner}),
         *("\n".join(_commits(plan, one)) for one in details.tables if one.commits),
         "\n".join(commands_in_words(steps)),
@@ -45,10 +45,10 @@ def commands_in_words(steps: Sequence[NextStep]) -> Iterator[str]:
 
 
 def with_details(
-    plan: RollbackPlan, details: Details, steps: Sequence[NextStep], actor: Actor
+    plan: RollbackPlan, details: Details, steps: Sequence[NextStep], caller: Caller
 ) -> dict[str, Any]:
     """`as_json` with `next` (a command, null if there is none), `next_choices`, and by table `owner`, `may_apply` (whether
-    `actor` may), `commits` and `commits_left_out`."""
+    `caller` may), `commits` and `commits_left_out`."""
     told = as_json(plan)
     of = {one.table_id: one for one in details.tables}
     return {
@@ -58,7 +58,7 @@ def with_details(
         "tables": [
             {
                 **table,
-                "may_apply": details.may_change(table["table_id"], actor),
+                "may_apply": details.may_change(table["table_id"], caller),
                 **_table_as_json(of.get(table["table_id"])),
             }
             for table in told["tables"]
@@ -66,7 +66,7 @@ def with_details(
     }
 
 
-def _summary(plan: RollbackPlan, details: Details, actor: Actor) -> Iterator[str]:
+def _summary(plan: RollbackPlan, details: Details, caller: Caller) -> Iterator[str]:
     acting = [one for one in plan.tables if one.acts]
     yield f"Plan {plan.hash}: {_state(plan)}"
     if not plan.tables:
@@ -79,7 +79,7 @@ def _summary(plan: RollbackPlan, details: Details, actor: Actor) -> Iterator[str
         ("nobody knows", _unknown([one for one in plan.tables if one.unknown])),
         ("never clean", _names([one for one in plan.tables if one.to_version is None])),
         ("waits", _waiting([one for one in plan.tables if one.waits], details)),
-        ("must agree", _asked(plan, details, actor)),
+        ("must agree", _asked(plan, details, caller)),
     ]  # fmt: skip
     for what, text in told:
         if text:
@@ -113,9 +113,9 @@ def _waiting(tables: Sequence[TablePlan], details: Details) -> str:
     return f"{_names(tables, details)}: not changed until the owner says so, or --cascade" if tables else ""
 
 
-def _asked(plan: RollbackPlan, details: Details, actor: Actor) -> str:
+def _asked(plan: RollbackPlan, details: Details, caller: Caller) -> str:
     """Whose tables change that the caller may not change."""
-    tables = [one for one in plan.tables if one.acts and not details.may_change(one.table_id, actor)]
+    tables = [one for one in plan.tables if one.acts and not details.may_change(one.table_id, caller)]
     return f"{_names(tables, details)}: not yours, so an admin has to apply this" if tables else ""
 
 

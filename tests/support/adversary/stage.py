@@ -23,6 +23,7 @@ from sqlalchemy.pool import Pool
 
 from lakewarden.catalog import clock, failpoints
 from lakewarden.catalog.errors import ConflictError, FencedError, LakewardenError, UnavailableError
+from lakewarden.daemon.callers import real_user
 from lakewarden.daemon.cli import common
 from lakewarden.daemon.cli.app import run
 from lakewarden.daemon.control.assembly import build_daemon
@@ -166,7 +167,7 @@ class Stage:
         for path in (self.home, self.lake, self.beside):
             shutil.rmtree(path, ignore_errors=True)
         if not template.exists():
-            initialise(self.services())
+            initialise(self.services(), real_user())
             shutil.copytree(self.home, template)
         else:
             shutil.copytree(template, self.home)
@@ -348,7 +349,7 @@ def _reached(point: str) -> None:
         actor.at(point)
 
 
-def _opened(home: Path | None = None, flags: Mapping[str, str] | None = None) -> Services:
+def _opened(home: Path | None = None, flags: Mapping[str, str] | None = None, user: str = "") -> Services:
     stage = Stage._current
     assert stage is not None, "commands are run on a stage"
     return stage.services(here.actor)

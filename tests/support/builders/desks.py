@@ -7,20 +7,20 @@ from pathlib import Path
 from lakewarden.catalog.clock import ManualClock
 from lakewarden.catalog.formats.port import LogProblem, Observation
 from lakewarden.catalog.model.rows import Finding, Severity, TableRow
-from lakewarden.catalog.policy.access import Actor
 from lakewarden.catalog.policy.effective import EffectivePolicy
 from lakewarden.catalog.registry.service import Desk
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.catalog.system.own_rows import system_rows
+from support.builders.callers import actor
 from support.builders.tables import FakeReader, observation
 from support.fakes.system_store import FakeSystemStore
 
 __all__ = ["ANA", "BO", "NOW", "ROOT", "folder", "made_desk"]
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
-ANA = Actor(name="ana", admin=False, origin="test")
-BO = Actor(name="bo", admin=False, origin="test")
-ROOT = Actor(name="root", admin=True, origin="test")
+ANA = actor("ana")
+BO = actor("bo")
+ROOT = actor("root", admin=True)
 
 
 def inspect(row: TableRow, policy: EffectivePolicy, seen: Observation | LogProblem) -> tuple[Finding, ...]:

@@ -13,16 +13,16 @@ from typing import Final
 
 from deltalake import DeltaTable
 
-from lakewarden.catalog.policy.access import Actor
 from lakewarden.catalog.registry.register import register
 from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.catalog.system.own_rows import system_rows
 from lakewarden.daemon.installation.services import Services
+from support.builders.callers import actor
 from support.histories.scribes import Content, Deed, DeltaRs, Kind, Row, Scribe, Source, rows_at
 
 __all__ = ["ANA", "History", "Moment", "Size"]
 
-ANA = Actor(name="ana", admin=True, origin="test")
+ANA = actor("ana", admin=True)
 KINDS: Final[Mapping[Kind, int]] = {
     Kind.APPEND: 34,
     Kind.OVERWRITE: 16,

@@ -16,9 +16,9 @@ __all__ = ["acting"]
 
 @contextmanager
 def acting(name: str) -> Iterator[None]:
-    """Services opened in the block are used by `name`."""
+    """Whoever calls in the block is `name`."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lakewarden.daemon.installation.services.real_user", lambda: name)
+        patch.setattr("lakewarden.daemon.callers.real_user", lambda: name)
         yield
 
 

@@ -16,20 +16,20 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from lakewarden.catalog.model.rows import Mode, PolicySettings, RunRow, Source, TableState
-from lakewarden.catalog.policy.access import Actor
 from lakewarden.catalog.registry.convert import WantedConversion, begin_conversion
 from lakewarden.catalog.registry.register import register
 from lakewarden.catalog.state.port import Run
 from lakewarden.catalog.system.own_rows import system_rows
 from lakewarden.catalog.system.port import HEALTH, RUNS, SYSTEM_TABLES, TABLES
 from lakewarden.daemon.settings.settings import load_settings
+from support.builders.callers import actor
 from support.builders.runs import parquet_file
 from support.processes import daemon_process
 from support.processes.daemon_process import FakeWorkerServices
 
 __all__ = ["QUICK", "House"]
 
-ANA = Actor(name="ana", admin=True, origin="test")
+ANA = actor("ana", admin=True)
 CARE = PolicySettings(mode=Mode.MANAGE, compaction_min_small_files=3, compaction_quiet_seconds=0)
 QUICK = {
     "lease.ttl": "4 s",

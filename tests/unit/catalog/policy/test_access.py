@@ -7,7 +7,8 @@ import pytest
 
 from lakewarden.catalog.errors import NotAllowedError
 from lakewarden.catalog.model.rows import Source, TableRow
-from lakewarden.catalog.policy.access import Actor, Deed, require
+from lakewarden.catalog.policy.access import Deed, require
+from support.builders.callers import actor
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ROW = TableRow(
@@ -21,8 +22,8 @@ ROW = TableRow(
     updated_at=NOW,
     updated_by="ana",
 )
-ANA, BO = (Actor(name=name, admin=False, origin="cli") for name in ("ana", "bo"))
-ADMIN = Actor(name="root", admin=True, origin="cli")
+ANA, BO = (actor(name) for name in ("ana", "bo"))
+ADMIN = actor("root", admin=True)
 
 
 @pytest.mark.parametrize("deed", list(Deed))

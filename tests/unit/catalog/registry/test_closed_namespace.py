@@ -11,7 +11,6 @@ from lakewarden.catalog.errors import LakewardenError, RefusedError
 from lakewarden.catalog.formats.port import LogProblem, Observation
 from lakewarden.catalog.metastore.port import Entry
 from lakewarden.catalog.model.rows import Finding, Source, TableRow
-from lakewarden.catalog.policy.access import Actor
 from lakewarden.catalog.policy.effective import EffectivePolicy
 from lakewarden.catalog.registry.convert import WantedConversion, begin_conversion, foreseen_conversion
 from lakewarden.catalog.registry.governance import set_pause, set_policy
@@ -25,13 +24,14 @@ from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.settings.settings import load_settings
 from lakewarden.daemon.usecases.init import initialise
 from lakewarden.daemon.usecases.sql import execute
+from support.builders.callers import actor
 from support.builders.runs import delta_table, parquet_file
 from support.builders.tables import FakeReader, observation
 from support.fakes.metastore import FakeMetastore
 from support.fakes.system_store import FakeSystemStore
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
-ROOT = Actor(name="root", admin=True, origin="test")
+ROOT = actor("root", admin=True)
 CLOSED = "The namespace lakewarden is closed"
 
 
@@ -135,10 +135,10 @@ def test_they_can_be_paused_and_not_dropped(desk: Desk) -> None:
     ],
 )
 def test_sql_has_the_same_doors_and_changes_all_rows_or_none(tmp_path: Path, statement: str) -> None:
-    services = Services(load_settings(home=tmp_path / "home", environment={}), caller="root")
-    initialise(services)
+    services = Services(load_settings(home=tmp_path / "home", environment={}), user="root")
+    initialise(services, "root")
     register(services.desk, delta_table(tmp_path / "t"), actor=ROOT, name="db.t")
     before = {row.table_id: replace(row) for row in services.store.rows(TABLES).all()}
     with pytest.raises(LakewardenError):
-        execute(services, statement, origin="sql", tell=lambda _: None)
+        execute(services, statement, caller=ROOT, tell=lambda _: None)
     assert {row.table_id: row for row in services.store.rows(TABLES).all()} == before

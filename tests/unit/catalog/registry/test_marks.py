@@ -14,7 +14,6 @@ from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.lineage.marks import marked, standing_marks
 from lakewarden.catalog.model.rows import Confidence as Known
 from lakewarden.catalog.model.rows import LineageRow, Mark, MarkVerdict, TableRow
-from lakewarden.catalog.policy.access import Actor
 from lakewarden.catalog.registry.marks import mark_versions, marks_of, unmark_versions
 from lakewarden.catalog.registry.register import register
 from lakewarden.catalog.registry.service import Desk
@@ -26,12 +25,13 @@ from lakewarden.daemon.usecases.rollbacks.request import Wanted, request_of
 from lakewarden.jobs.rollback.plan.model import RollbackPlan
 from lakewarden.jobs.rollback.plan.request import BadVersions
 from lakewarden.jobs.rollback.planning_service import Gatherer
+from support.builders.callers import actor
 from support.builders.derived import overwrite, write
 from support.builders.tables_by_hand import history
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
-ANA = Actor(name="ana", admin=False, origin="test")
-BO = Actor(name="bo", admin=False, origin="test")
+ANA = actor("ana")
+BO = actor("bo")
 BAD, CLEAN = MarkVerdict.BAD, MarkVerdict.CLEAN
 
 
@@ -102,7 +102,7 @@ def test_only_versions_that_exist_are_marked_and_only_marks_that_exist_are_taken
 
 
 def test_only_owner_and_admin_mark(lake: Lake) -> None:
-    with pytest.raises(NotAllowedError, match=r"bo may not rollback db\.source"):
+    with pytest.raises(NotAllowedError, match=r"bo may not roll back db\.source"):
         mark_versions(lake.desk, "db.source", [1], BAD, actor=BO)
 
 

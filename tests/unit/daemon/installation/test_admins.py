@@ -15,29 +15,36 @@ from deltalake import write_deltalake
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.model.rows import Action, TableRow
+from lakewarden.catalog.policy.access import Role
 from lakewarden.catalog.registry.register import register
 from lakewarden.catalog.state.port import RunRequest, RunState
 from lakewarden.catalog.system.port import AUDIT, TABLES
+from lakewarden.daemon.callers import real_user
 from lakewarden.daemon.installation import admins
-from lakewarden.daemon.installation.admins import admins_of, distrust, real_user
+from lakewarden.daemon.installation.admins import admins_of, distrust, roles_of
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.settings.settings import load_settings
-from lakewarden.daemon.usecases.audit import actor_of
 from lakewarden.daemon.usecases.init import initialise
+from support.builders.callers import actor
 from support.processes import as_user
 from support.processes.commands import command
 
 ME = pwd.getpwuid(os.getuid()).pw_name
 
 
-def services(home: Path, caller: str | None = None) -> Services:
-    return Services(load_settings(home=home, environment={}), caller=caller)
+def services(home: Path) -> Services:
+    return Services(load_settings(home=home, environment={}))
+
+
+def is_admin(home: Path, name: str) -> bool:
+    opened = services(home)
+    return Role.ADMIN in roles_of(name, opened.store, opened.settings)
 
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     """A home that ana made."""
-    initialise(services(tmp_path, "ana"))
+    initialise(services(tmp_path), "ana")
     return tmp_path
 
 
@@ -53,10 +60,10 @@ def test_the_caller_is_the_processes_user_whatever_variables_say(
 
 
 def test_the_one_who_ran_init_is_admin_and_nobody_else_is(home: Path) -> None:
-    assert actor_of(services(home, "ana"), "cli").admin
-    assert not actor_of(services(home, "bo"), "cli").admin
-    initialise(services(home, "bo"))
-    assert not actor_of(services(home, "bo"), "cli").admin, "a second init changes nothing"
+    assert is_admin(home, "ana")
+    assert not is_admin(home, "bo")
+    initialise(services(home), "bo")
+    assert not is_admin(home, "bo"), "a second init changes nothing"
 
 
 def test_a_user_without_a_name_is_called_by_number(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,8 +76,8 @@ def test_in_an_older_home_the_owner_of_row_0_is_admin(home: Path) -> None:
     (zero,) = store.rows(TABLES).find(row=0)
     old: TableRow = replace(zero, properties={}, owner="carl")
     store.edit(TABLES, lambda _: [old], because="test")
-    assert actor_of(services(home, "carl"), "cli").admin
-    assert not actor_of(services(home, "ana"), "cli").admin
+    assert is_admin(home, "carl")
+    assert not is_admin(home, "ana")
 
 
 @pytest.mark.parametrize("way", ["environment", "flag"])
@@ -91,13 +98,13 @@ def _settings_file(home: Path, mode: int = 0o644) -> None:
 def _owned_by(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """Files of this process belong to `name`, as far as the product can tell."""
     monkeypatch.setattr(admins, "_ROOT", -1)
-    monkeypatch.setattr(admins, "_name_of", lambda uid: name)
+    monkeypatch.setattr(admins, "name_of", lambda uid: name)
 
 
 def test_an_admins_settings_file_names_more(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _settings_file(home)
     _owned_by(monkeypatch, "ana")
-    opened = services(home, "bo")
+    opened = services(home)
     assert admins_of(opened.store, opened.settings) == {"ana", "bo"}
 
 
@@ -114,7 +121,7 @@ def test_a_settings_file_that_others_may_write_makes_nobody_admin(
 ) -> None:
     _settings_file(home, mode)
     _owned_by(monkeypatch, owner)
-    opened = services(home, "bo")
+    opened = services(home)
     assert admins_of(opened.store, opened.settings) == {"ana"}
     assert why in (distrust(opened.settings, frozenset({"ana"})) or "")
 
@@ -135,9 +142,9 @@ def test_only_an_admin_mends_the_system_tables(home: Path) -> None:
 
 
 def test_only_an_owner_or_an_admin_cancels_a_run(home: Path, tmp_path: Path) -> None:
-    opened = services(home, "ana")
+    opened = services(home)
     write_deltalake(tmp_path / "t", pa.table({"id": [1, 2, 3]}))
-    row = register(opened.desk, str(tmp_path / "t"), actor=actor_of(opened, "cli"), owner="carl").row
+    row = register(opened.desk, str(tmp_path / "t"), actor=actor("ana", admin=True), owner="carl").row
     request = RunRequest(
         run_id="r1",
         table_id=row.table_id,

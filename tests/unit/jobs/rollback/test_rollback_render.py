@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from lakewarden.catalog.model.rows import Dependency, OnRollback
-from lakewarden.catalog.policy.access import Actor
 from lakewarden.jobs.rollback.plan.consents import Consent, Consents
 from lakewarden.jobs.rollback.plan.model import RollbackPlan
 from lakewarden.jobs.rollback.plan.request import BadVersions, RollbackRequest, ToVersion
@@ -13,9 +12,10 @@ from lakewarden.jobs.rollback.report.details import Details
 from lakewarden.jobs.rollback.report.next_steps import next_steps
 from lakewarden.jobs.rollback.report.render import as_json, as_mermaid
 from lakewarden.jobs.rollback.report.text import as_text
+from support.builders.callers import actor
 from support.builders.tables_by_hand import facts, history, plan
 
-ADMIN = Actor(name="root", admin=True, origin="test")
+ADMIN = actor("root", admin=True)
 PAGE = Path(__file__).parents[4] / "docs" / "rollback.md"
 FLEET = {
     "flights": history("create", "append", "OPTIMIZE", "append"),

@@ -7,17 +7,18 @@ from datetime import UTC, datetime
 import pytest
 
 from lakewarden.catalog.model.rows import Confidence, Dependency, OnRollback
-from lakewarden.catalog.policy.access import Actor
+from lakewarden.catalog.policy.access import Caller
 from lakewarden.jobs.rollback.plan.consents import Consent, Consents
 from lakewarden.jobs.rollback.plan.model import RollbackPlan
 from lakewarden.jobs.rollback.plan.request import BadVersions, CommitsOf, RollbackRequest, ToVersion
 from lakewarden.jobs.rollback.report.details import CommitDetail, Details, Role, TableDetails, TaintedRead
 from lakewarden.jobs.rollback.report.next_steps import next_steps
 from lakewarden.jobs.rollback.report.text import WIDTH, as_text, with_details
+from support.builders.callers import actor
 from support.builders.tables_by_hand import facts, history, plan
 
-ANA = Actor(name="ana", admin=False, origin="test")
-ADMIN = Actor(name="root", admin=True, origin="test")
+ANA = actor("ana")
+ADMIN = actor("root", admin=True)
 AT = datetime(2026, 11, 21, 3, 12, 7, tzinfo=UTC)
 FLEET = {
     "flights": history("create", "append"),
@@ -46,8 +47,8 @@ def details(*commits: CommitDetail, owner: str = "bo", more: int = 0) -> Details
     return Details(tables=(TableDetails(table_id="flights", owner="ana"), daily))
 
 
-def text(made: RollbackPlan, known: Details, actor: Actor = ADMIN) -> str:
-    return as_text(made, known, next_steps(made), actor)
+def text(made: RollbackPlan, known: Details, caller: Caller = ADMIN) -> str:
+    return as_text(made, known, next_steps(made), caller)
 
 
 def test_a_commit_is_told_with_its_writer_its_time_its_run_and_the_edge_that_taints_it() -> None:

@@ -1,0 +1,141 @@
+"""One way to run a use case: who calls comes from a surface, what is governed goes through `run`, nothing else is on record."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+import typer
+
+from lakewarden.daemon.cli.app import COMMANDS
+from lakewarden.daemon.installation.lazily import load
+from lakewarden.daemon.usecases import declared
+from lakewarden.daemon.usecases.declared import FREE, GOVERNED
+from lakewarden.daemon.usecases.sql import STATEMENTS
+from lakewarden.jobs.sql.statements import Statement
+
+ROOT = Path(__file__).parents[3]
+PRODUCT = {
+    str(path.relative_to(ROOT)): ast.parse(path.read_text(encoding="utf-8"))
+    for plane in ("catalog", "jobs", "daemon")
+    for path in sorted((ROOT / plane).rglob("*.py"))
+}
+RUN = "daemon/usecases/audit.py"
+DAEMON = "daemon/control/run_recorder.py"
+"""The daemon acts for nobody: its name is made here."""
+ASKS_WHO = {"getuid", "geteuid", "getlogin", "getuser", "getresuid"}
+
+
+def calls() -> Iterator[tuple[str, ast.Call]]:
+    for name, tree in PRODUCT.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call):
+                yield name, node
+
+
+def called(node: ast.Call) -> str:
+    function = node.func
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else ""
+
+
+def where_called(*names: str) -> set[str]:
+    return {module for module, node in calls() if called(node) in names}
+
+
+def test_only_run_writes_to_the_audit() -> None:
+    writers = {
+        module
+        for module, node in calls()
+        if called(node) in ("append", "edit")
+        and node.args
+        and isinstance(node.args[0], ast.Name)
+        and node.args[0].id == "AUDIT"
+    }
+    assert writers == {RUN}
+    assert where_called("audit_row") == {RUN}
+    assert where_called("AuditRow") == {"catalog/policy/access.py"}
+
+
+def test_only_run_lets_a_caller_act() -> None:
+    assert where_called("Actor") == {RUN, DAEMON}
+
+
+def test_only_a_surface_says_who_calls() -> None:
+    assert where_called("Caller") == {"daemon/callers.py", DAEMON}
+    surfaces = {module for module in where_called("real_user", "caller_of") if module != "daemon/callers.py"}
+    assert "daemon/attach.py" in surfaces
+    assert [one for one in surfaces if not one.startswith(("daemon/cli/", "daemon/attach.py"))] == []
+
+
+def test_nobody_but_the_surfaces_asks_the_operating_system_who_calls() -> None:
+    assert where_called(*ASKS_WHO) == {"daemon/callers.py"}
+    named = {
+        module
+        for module, tree in PRODUCT.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and node.value in ("USER", "LOGNAME", "USERNAME")
+    }
+    assert named == set()
+
+
+def test_what_is_run_is_declared_and_what_is_declared_is_run() -> None:
+    names = {name: one for name, one in vars(declared).items() if isinstance(one, declared.UseCase)}
+    assert list(names.values()) == list(GOVERNED)
+    ran = {
+        node.args[2].attr
+        for module, node in calls()
+        if isinstance(node.func, ast.Name)
+        and node.func.id == "run"
+        and len(node.args) > 3
+        and isinstance(node.args[2], ast.Attribute)
+    }
+    assert ran == set(names)
+
+
+def test_run_is_given_nothing_else_than_what_is_declared() -> None:
+    importers = {
+        module
+        for module, tree in PRODUCT.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        and node.module == "lakewarden.daemon.usecases.audit"
+        and [one.name for one in node.names] == ["run"]
+    }
+    assert importers
+    for module, node in calls():
+        if module in importers and isinstance(node.func, ast.Name) and node.func.id == "run":
+            use_case = node.args[2]
+            assert isinstance(use_case, ast.Attribute) and isinstance(use_case.value, ast.Name), module
+            assert use_case.value.id == "declared", module
+
+
+def commands() -> Iterator[str]:
+    """Every command of the command line, by its whole name."""
+    for name, where in COMMANDS.items():
+        group: Any = typer.main.get_command(load(f"lakewarden.daemon.cli.commands.{where.module}").app)
+        yield from leaves(name, group.commands.get(name, group))
+
+
+def leaves(name: str, command: Any) -> Iterator[str]:
+    children = getattr(command, "commands", {})
+    if not children:
+        yield name
+    for child, inner in children.items():
+        yield from leaves(f"{name} {child}", inner)
+
+
+@pytest.mark.parametrize("command", sorted(commands()))
+def test_every_command_is_declared(command: str) -> None:
+    assert command in {one.name for one in GOVERNED} | set(FREE)
+
+
+def test_every_statement_is_declared() -> None:
+    assert set(STATEMENTS) == set(get_args(Statement))
+
+
+def test_nothing_is_declared_twice() -> None:
+    names = [*(one.name for one in GOVERNED), *FREE]
+    assert len(names) == len(set(names))
