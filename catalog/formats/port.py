@@ -203,8 +203,9 @@ class TableReader(Protocol):
     def commits(self, location: str, *, after: int, upto: int | None = None) -> Iterator[Commit]:
         """Commits with `after` < version <= `upto`, in order; those whose log entry is gone are left out."""
 
-    def additions(self, location: str, *, after: int) -> Iterator[tuple[Commit, tuple[DataFile, ...]]]:
-        """The commits after version `after`, in order, each with the files that it added (again, or anew)."""
+    def additions(self, location: str, *, since: int) -> Iterator[tuple[Commit, tuple[DataFile, ...]]]:
+        """By one listing: the commit of version `since`, if the log still has it, with no files; then those after it, in
+        order, each with the files that it added (again, or anew)."""
 
     def files(self, location: str, *, version: int | None = None) -> Iterator[DataFile]:
         """The live files of a version (head when None). Raises `UnreadableError` if it cannot be rebuilt."""

@@ -19,7 +19,7 @@ from lakewarden.catalog.model.rows import TableRow, TableState
 from lakewarden.catalog.storage.absence import is_surely_gone
 from lakewarden.catalog.storage.file_store import FileEntry, FileStore, local_path
 from lakewarden.jobs.deletion.file_places import Places
-from lakewarden.jobs.runs.head import require_same_log
+from lakewarden.jobs.runs.head import require_same_commit
 from lakewarden.jobs.runs.port import JobContext
 
 __all__ = ["Unneeded", "clones_of", "inner_tables_at", "named_paths", "places_named"]
@@ -134,9 +134,10 @@ class Unneeded:
 
     def _follow(self) -> None:
         """Take in what was committed since the log was asked last."""
-        location = self.ctx.target.location
-        require_same_log(self.ctx, self.verified, self.verified_at)
-        for commit, files in self.ctx.reader.additions(location, after=self.verified):
+        additions = self.ctx.reader.additions(self.ctx.target.location, since=self.verified)
+        last, _ = next(additions, (None, ()))
+        require_same_commit(self.ctx, last, self.verified, self.verified_at)
+        for commit, files in additions:
             if commit.format_id not in (None, self.seen.format_id):
                 raise ConflictError(
                     f"{self.ctx.target.name} was made anew by version {commit.version}; the vacuum stopped there."

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from lakewarden.catalog.bounds import as_duration
 from lakewarden.catalog.errors import ConflictError, PreconditionError, UnreadableError
 from lakewarden.catalog.formats.heads import format_id_of, is_head
-from lakewarden.catalog.formats.port import LogProblem, Observation
+from lakewarden.catalog.formats.port import Commit, LogProblem, Observation
 from lakewarden.catalog.policy.retention_properties import DURATIONS, FILES, LOG, interval_seconds
 from lakewarden.jobs.runs.port import JobContext
 from lakewarden.jobs.runs.protection import Protection, protect
@@ -17,6 +17,7 @@ __all__ = [
     "observe_at",
     "observe_since",
     "protection_of",
+    "require_same_commit",
     "require_same_log",
     "require_same_table",
 ]
@@ -65,7 +66,12 @@ def require_same_table(ctx: JobContext, seen: Observation, requires: int, decide
 def require_same_log(ctx: JobContext, version: int, committed_at: datetime) -> None:
     """Raise `ConflictError` unless the log still has this very commit: whatever was proved was proved of that log."""
     last = next(ctx.reader.commits(ctx.target.location, after=version - 1, upto=version), None)
-    if last is None or last.committed_at != committed_at:
+    require_same_commit(ctx, last, version, committed_at)
+
+
+def require_same_commit(ctx: JobContext, last: Commit | None, version: int, committed_at: datetime) -> None:
+    """Raise `ConflictError` unless this commit, read just now, is the one that something was proved by."""
+    if last is None or (last.version, last.committed_at) != (version, committed_at):
         raise ConflictError(
             f"{ctx.target.name} was made anew or replaced meanwhile; the rest was left as it is."
         )

@@ -200,6 +200,8 @@ def test_additions_are_the_files_that_each_later_commit_added(table: Maker) -> N
     table.commit(adds=(("a", 1),))
     found = [
         (commit.version, sorted(file.path for file in files))
-        for commit, files in table.reader.additions(table.location, after=0)
+        for commit, files in table.reader.additions(table.location, since=0)
     ]
-    assert found == [(1, ["a", "b"]), (2, []), (3, ["a"])]
+    assert found == [(0, []), (1, ["a", "b"]), (2, []), (3, ["a"])]
+    assert [one.version for one, _ in table.reader.additions(table.location, since=3)] == [3]
+    assert list(table.reader.additions(table.location, since=4)) == []

@@ -102,11 +102,14 @@ class DeltaReader:
                     continue
                 yield commit
 
-    def additions(self, location: str, *, after: int) -> Iterator[tuple[Commit, tuple[DataFile, ...]]]:
+    def additions(self, location: str, *, since: int) -> Iterator[tuple[Commit, tuple[DataFile, ...]]]:
         log = self._log(location)
         listing = log.listing()
-        for version in sorted(one for one in listing.commits if one > after):
+        for version in sorted(one for one in listing.commits if one >= since):
             entry = listing.commits[version]
+            if version == since:
+                yield read_commit(version, version_actions(log, listing, entry), entry.modified_at).commit, ()
+                continue
             actions = tuple(version_actions(log, listing, entry))
             added = tuple(data_file(one) for one in actions if isinstance(one, AddFile))
             yield read_commit(version, actions, entry.modified_at).commit, added

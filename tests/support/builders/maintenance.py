@@ -102,10 +102,9 @@ class ValueReader:
         last = self.history[-1].version if upto is None else upto
         yield from (one for one in self.history if after < one.version <= last)
 
-    def additions(self, location: str, *, after: int) -> Iterator[tuple[Commit, tuple[DataFile, ...]]]:
-        yield from (
-            (one, tuple(self.added.get(one.version, ()))) for one in self.commits(location, after=after)
-        )
+    def additions(self, location: str, *, since: int) -> Iterator[tuple[Commit, tuple[DataFile, ...]]]:
+        for one in self.commits(location, after=since - 1):
+            yield one, (() if one.version == since else tuple(self.added.get(one.version, ())))
 
     def files(self, location: str, *, version: int | None = None) -> Iterator[DataFile]:
         if location in self.broken:

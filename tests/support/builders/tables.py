@@ -82,8 +82,8 @@ class FakeReader:
     def files(self, location: str, *, version: int | None = None) -> Iterator[DataFile]:
         return iter(())
 
-    def additions(self, location: str, *, after: int) -> Iterator[tuple[Commit, tuple[DataFile, ...]]]:
-        return ((commit, ()) for commit in self.commits(location, after=after))
+    def additions(self, location: str, *, since: int) -> Iterator[tuple[Commit, tuple[DataFile, ...]]]:
+        return ((commit, ()) for commit in self.commits(location, after=since - 1))
 
     def properties(self, location: str, *, version: int) -> Mapping[str, str]:
         return {}

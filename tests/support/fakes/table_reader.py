@@ -92,9 +92,12 @@ class FakeReader:
             if commit.version > after and (upto is None or commit.version <= upto):
                 yield commit
 
-    def additions(self, location: str, *, after: int) -> Iterator[tuple[Commit, tuple[DataFile, ...]]]:
+    def additions(self, location: str, *, since: int) -> Iterator[tuple[Commit, tuple[DataFile, ...]]]:
         versions = self.tables[location].versions
-        for commit in self.commits(location, after=after):
+        for commit in self.commits(location, after=since - 1):
+            if commit.version == since:
+                yield commit, ()
+                continue
             before = versions[commit.version - 1] if commit.version else {}
             new = (file for path, file in versions[commit.version].items() if path not in before)
             yield commit, tuple(new)

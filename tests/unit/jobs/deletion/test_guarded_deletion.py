@@ -9,7 +9,11 @@ from pathlib import Path
 import pytest
 
 from lakewarden.catalog.errors import ConflictError, PreconditionError, RevokedError
+from lakewarden.catalog.formats.delta.log import DeltaLog
+from lakewarden.catalog.formats.delta.reader import DeltaReader
+from lakewarden.catalog.formats.delta.segment import Listing
 from lakewarden.catalog.formats.files_elsewhere import READS_ELSEWHERE
+from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.model.rows import RowKind, Source, TableFormat, TableRow
 from lakewarden.catalog.storage.file_store import canonical, open_store
 from lakewarden.jobs.actions.vacuum import Vacuum
@@ -28,6 +32,7 @@ from support.builders.maintenance import (
     seen,
     tombstone,
 )
+from support.builders.runs import delta_table
 
 WEEK = 7 * 86_400
 HISTORY = [commit(0, 30), commit(1, 20), commit(2, 10), commit(3, 1)]
@@ -345,3 +350,25 @@ def test_a_table_that_comes_into_the_folder_meanwhile_is_left_alone(place: Place
     place.guard.at = {3: come}
     assert "deleted 10 files" in place.vacuum()
     assert (place.folder / "sub/old-a").exists() and (place.folder / "sub/old-b").exists()
+
+
+def test_the_log_is_listed_once_before_each_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    location = delta_table(tmp_path / "t", commits=3)
+    reader, store, listings = DeltaReader(), open_store(location), list[str]()
+    head = reader.observe(location)
+    assert isinstance(head, Observation)
+    ctx = replace(context(str(tmp_path / "t"), ValueReader(observation=head), AskedEngine()), reader=reader)
+    batch = [store.stat("_delta_log/00000000000000000000.json")]
+    unneeded = Unneeded.among(ctx, store, head, batch, oldest=0)
+    listing = DeltaLog.listing
+
+    def listed(log: DeltaLog) -> Listing:
+        listings.append(log.location)
+        return listing(log)
+
+    monkeypatch.setattr(DeltaLog, "listing", listed)
+    assert unneeded.still(batch) == tuple(batch)
+    assert listings == [location]
+    delta_table(tmp_path / "t", commits=2)
+    assert unneeded.still(batch) == tuple(batch)
+    assert (len(listings), unneeded.verified) == (2, 4)
