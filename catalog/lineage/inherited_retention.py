@@ -8,7 +8,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-__all__ = ["LongerPromise", "downstream_of", "longer_promises"]
+from lakewarden.catalog.model.rows import GONE, TableState
+
+__all__ = ["LongerPromise", "downstream_of", "ids_by_place", "longer_promises"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,6 +47,17 @@ def longer_promises(own: Mapping[str, int], pairs: Iterable[tuple[str, str]]) ->
         for table_id, promise in longest.items()
         if table_id in own and promise.seconds > own[table_id]
     }
+
+
+def ids_by_place(tables: Iterable[tuple[str | None, str, str]]) -> Mapping[str, str]:
+    """Whose reads are on record by their place, because nobody managed it then: location to `table_id`.
+
+    `tables` are (location, `table_id`, state). A dropped table stands between its inputs and its readers all the same; of
+    several at one place the one that is managed counts. What was purged is no table's place any more.
+    """
+    there = [one for one in tables if one[0] is not None and one[2] != TableState.PURGED]
+    there.sort(key=lambda one: (one[2] not in GONE, one[1]))
+    return {place: table_id for place, table_id, _ in there if place is not None}
 
 
 def downstream_of(table_id: str, pairs: Iterable[tuple[str, str]]) -> frozenset[str]:

@@ -40,6 +40,7 @@ from lakewarden.jobs.actions.budget import Budget
 from lakewarden.jobs.actions.rollback import RollBack
 from lakewarden.jobs.planning.explain import summary
 from lakewarden.jobs.planning.planner import Plan, PlannedRun, plan, request_for
+from lakewarden.jobs.planning.resting import Resting
 
 __all__ = ["Cycle", "CycleParts", "Stopped", "go_on", "isolated"]
 
@@ -89,6 +90,7 @@ class Cycle:
     parts: CycleParts
     _again: set[str] = field(default_factory=set)
     _skipped: set[str] = field(default_factory=set)
+    _resting: Resting = field(default_factory=Resting)
 
     def run(self, fence: Fence, *, may_plan: bool, discover: bool = False) -> CycleReport:
         """One cycle under the fence. Raises only `FencedError`: then this daemon leads no more."""
@@ -123,7 +125,8 @@ class Cycle:
         recorded = parts.recorder.record(fence, self._attempt)
         heard = self._guarded("hints", parts.ears.listen) or Heard()
         adopted = self._adopt(heard.unknown, discover=discover)
-        parts.memory.refresh()
+        if adopted or heard.look or heard.unknown:
+            parts.memory.refresh()  # what was heard of may have been written since
         doubted = parts.memory.undoings.doubted()
         must = heard.look | {row.table_id for row in recorded} | self._again | doubted
         self._again.clear()
@@ -226,7 +229,7 @@ class Cycle:
         parts = self.parts
         has_metastore = parts.desk.metastore is not None
         world = parts.memory.world(unfinished, parts.budget, has_metastore=has_metastore)
-        made = plan(world, parts.desk.clock.now(), isolated=isolated)
+        made = plan(world, parts.desk.clock.now(), isolated=isolated, resting=self._resting)
         reach("cycle.planned")
         return made
 

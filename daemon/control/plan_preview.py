@@ -2,11 +2,12 @@
 
 from lakewarden.daemon.control.cycle import isolated
 from lakewarden.daemon.fleet.cache import Memory
+from lakewarden.daemon.fleet.one_table import world_of
 from lakewarden.daemon.installation.services import Services
 from lakewarden.jobs.actions.world import World
 from lakewarden.jobs.planning.planner import Plan, plan
 
-__all__ = ["outlook", "world_now"]
+__all__ = ["outlook", "outlook_of", "world_now"]
 
 
 def world_now(services: Services) -> World:
@@ -16,6 +17,19 @@ def world_now(services: Services) -> World:
     return memory.world(
         services.queue.unfinished(), services.budget, has_metastore=services.metastore is not None
     )
+
+
+def outlook_of(services: Services, table_id: str) -> Plan:
+    """The same for one table alone. What other tables are due for is not looked at: `outlook` says who comes first."""
+    world = world_of(
+        services.store,
+        services.clock,
+        table_id,
+        unfinished=services.queue.unfinished(),
+        budget=services.budget,
+        has_metastore=services.metastore is not None,
+    )
+    return plan(world, services.clock.now(), isolated=isolated)
 
 
 def outlook(services: Services) -> Plan:

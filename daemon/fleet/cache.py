@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.lineage.edges import NOT_KNOWN, NOTHING
-from lakewarden.catalog.lineage.inherited_retention import LongerPromise, longer_promises
+from lakewarden.catalog.lineage.inherited_retention import LongerPromise, ids_by_place, longer_promises
 from lakewarden.catalog.lineage.restores import RESTORE_OPERATIONS, restores_of
 from lakewarden.catalog.lineage.unrecorded import Recorded, recorded_upto
 from lakewarden.catalog.model.arrow_columns import distinct_pairs, highest_of_pairs, in_order
@@ -56,9 +56,9 @@ from lakewarden.jobs.actions.budget import Budget
 from lakewarden.jobs.actions.world import Past, TableView, World
 from lakewarden.jobs.planning.past import remember
 
-__all__ = ["Memory"]
+__all__ = ["RUNS_WINDOW", "Memory", "is_looked_after"]
 
-_RUNS_WINDOW: Final = timedelta(days=60)
+RUNS_WINDOW: Final = timedelta(days=60)
 """Runs older than this decide nothing any more: no interval in the rules is longer."""
 _RUN_COLUMNS: Final = (
     "run_id", "table_id", "name", "action", "because", "requires_version", "outcome", "error_class", "message",
@@ -70,6 +70,12 @@ _LINEAGE_COLUMNS: Final = (
 _BATCH: Final = 5_000
 
 
+def is_looked_after(row: TableRow) -> bool:
+    """Whether there is anything to plan for a row's table: it is managed, waits to be purged, or is owed its properties."""
+    gone = row.state in GONE and row.state is not TableState.PURGING and not is_leaving(row)
+    return row.kind is RowKind.TABLE and not gone
+
+
 class Memory:
     """Tables under their scopes, their health, what their runs came to, and which have a schema on record; `undoings` is
     what was taken back of them."""
@@ -79,7 +85,7 @@ class Memory:
         self._rows: dict[str, TableRow] = {}
         self._governed: dict[str, Governed] = {}
         self._health: dict[str, HealthRow] = {}
-        self._past: defaultdict[str, dict[Action, Past]] = defaultdict(dict)
+        self._past: dict[str, Mapping[Action, Past]] = {}
         self._with_schema: set[str] = set()
         self._recorded: dict[str, dict[str | None, int]] = {}
         self._derivations: set[tuple[str, str]] = set()
@@ -211,10 +217,13 @@ class Memory:
     def remember_runs(self, runs: Iterable[RunRow]) -> None:
         """Fold finished runs into what is known of each table's past."""
         for run in runs:
-            past = self._past[run.table_id]
+            past = self._past.get(run.table_id, {})
             known = remember(past.get(run.action), run)
             if known is not None:
-                past[run.action] = known
+                self._past[run.table_id] = {
+                    **past,
+                    run.action: known,
+                }  # a new one: who holds the old one sees no change
 
     def world(self, unfinished: Iterable[Run], budget: Budget, *, has_metastore: bool) -> World:
         """What the planner sees."""
@@ -269,14 +278,10 @@ class Memory:
             for table_id, one in self._governed.items()
         }
         declared = {
-            (one.upstream, table_id)
-            for table_id, governed in self._governed.items()
-            for one in governed.row.dependencies
+            (one.upstream, table_id) for table_id, row in self._rows.items() for one in row.dependencies
         }
-        # What was read before somebody managed it is on record by its place.
-        pairs = {
-            (self._by_location.get(source, source), target) for source, target in self._derivations | declared
-        }
+        by_place = ids_by_place((row.location, row.table_id, row.state) for row in self._rows.values())
+        pairs = {(by_place.get(source, source), target) for source, target in self._derivations | declared}
         self._downstream = defaultdict(set)
         for source, target in pairs:
             self._downstream[source].add(target)
@@ -330,7 +335,7 @@ class Memory:
             ):
                 if known.get(key) == row.table_id:  # else it is another table's by now
                     del known[key]
-        if row.state in GONE and row.state is not TableState.PURGING and not is_leaving(row):
+        if not is_looked_after(row):
             return
         governed = govern(row, scopes)
         # Most tables of a namespace share one merged policy: keep it once.
@@ -345,7 +350,7 @@ class Memory:
             self._by_location[row.location] = row.table_id
 
     def _recent_runs(self, table: pa.Table) -> Iterator[RunRow]:
-        since = self._clock.now() - _RUNS_WINDOW
+        since = self._clock.now() - RUNS_WINDOW
         recent = in_order(table.filter(pc.greater_equal(table["finished_at"], since)), "finished_at")
         for start in range(0, recent.num_rows, _BATCH):
             yield from codec(RUNS).decode(recent.slice(start, _BATCH))

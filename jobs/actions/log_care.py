@@ -53,10 +53,11 @@ def _due(view: TableView, world: World, now: datetime) -> Answer:
     cleaned_at = (past.thorough_at if past else None) or governed.row.registered_at
     rest = max(CLEANING_REST, timedelta(seconds=governed.policy.log_retention_seconds / 30))
     unclear = findings_of(view, (READABLE_CHECK,))
-    clean = governed.hold is None and not unclear and kept > allowed and now - cleaned_at >= rest
+    cleanable = governed.hold is None and not unclear and kept > allowed
+    clean = cleanable and now - cleaned_at >= rest
     words = f"{count_of(since, 'commit')} since the last checkpoint, policy allows {allowed}"
     if not checkpoint and not clean:
-        return below(Action.LOG_CARE, words)
+        return below(Action.LOG_CARE, words, until=cleaned_at + rest if cleanable else None)
     waits = recent(view, Action.LOG_CARE, SHORTEST_REST, now)
     if waits is not None:
         return waits

@@ -90,7 +90,9 @@ def _due(view: TableView, world: World, now: datetime) -> Answer:
     if governed.policy.held_by is not None:
         since = f"{since} ({governed.policy.held_by})"
     if now - oldest < retention:
-        return below(Action.VACUUM, f"{words}, {since}", until=oldest + retention)
+        return below(
+            Action.VACUUM, f"{words}, {since}", until=min(oldest + retention, full_from + full_every)
+        )
     return Due(action=_vacuum_action(view, world, full=False), because=f"{words}, {since}")
 
 

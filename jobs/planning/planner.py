@@ -17,6 +17,7 @@ from lakewarden.jobs.actions.costs import Estimate
 from lakewarden.jobs.actions.registry import SPECS, encode, estimate, required_version
 from lakewarden.jobs.actions.world import TableView, World
 from lakewarden.jobs.planning.gates import closed, held_back
+from lakewarden.jobs.planning.resting import Resting
 
 __all__ = ["Isolated", "Plan", "PlannedRun", "Waiting", "judge", "plan", "request_for"]
 
@@ -69,15 +70,20 @@ def openly(do: Callable[[], Answers]) -> Answers | Unforeseen:
     return do()
 
 
-def plan(world: World, now: datetime, *, isolated: Isolated = openly) -> Plan:
+def plan(world: World, now: datetime, *, isolated: Isolated = openly, resting: Resting | None = None) -> Plan:
     """Ask every rule about every table, take one action per table, rank them, keep to the budget.
 
     `isolated` judges one table and turns what nobody foresaw into a value: that table waits, the others are planned.
+    With `resting`, tables for which nothing can have become due are not asked about, and the plan is silent about them.
     """
     candidates: list[PlannedRun] = []
     waiting: list[Waiting] = []
     for view in world.tables:
+        if resting is not None and resting.rests(view, now):
+            continue
         found = isolated(partial(_answers, view, world, now))
+        if resting is not None:
+            resting.note(view, _awake(found), now)
         if isinstance(found, Unforeseen):
             waiting.extend(_not_judged(view, action, found) for action in SPECS)
         else:
@@ -123,6 +129,13 @@ def _answers(view: TableView, world: World, now: datetime) -> Answers:
     ranked = sorted((_ranked(view, one) for one in answers if isinstance(one, Due)), key=_order)
     waiting = [_waiting(view, one) for one in answers if isinstance(one, NotDue)]
     return ranked[:1], [*waiting, *(_after(view, later, ranked[0]) for later in ranked[1:])]
+
+
+def _awake(found: Answers | Unforeseen) -> Sequence[NotDue] | None:
+    """The answers of a table that may rest until one of them changes; None if it may not."""
+    if isinstance(found, Unforeseen) or found[0]:
+        return None
+    return [one.answer for one in found[1]]
 
 
 def _not_judged(view: TableView, action: Action, found: Unforeseen) -> Waiting:

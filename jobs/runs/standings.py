@@ -6,7 +6,7 @@ from dataclasses import replace
 import pyarrow.compute as pc
 
 from lakewarden.catalog.formats.files_elsewhere import READS_ELSEWHERE, reads_from
-from lakewarden.catalog.lineage.inherited_retention import downstream_of
+from lakewarden.catalog.lineage.inherited_retention import downstream_of, ids_by_place
 from lakewarden.catalog.model.arrow_columns import distinct_pairs
 from lakewarden.catalog.model.rollbacks import holds, rollbacks_of
 from lakewarden.catalog.model.rows import GONE, RowKind, TableRow, TableState
@@ -62,7 +62,7 @@ class StoredStandings:
         self, tables: Rows[TableRow], scopes: Mapping[str, TableRow], governed: Governed
     ) -> Governed:
         """What the tables derived from it promise longer than it does, as the planner counts it (`longer_promises`)."""
-        derived = downstream_of(governed.row.table_id, self._derivations(tables))
+        derived = sorted(downstream_of(governed.row.table_id, self._derivations(tables)))
         rows = (tables.get(table_id) for table_id in derived)
         promises = [
             DownstreamPromise(
@@ -84,23 +84,14 @@ class StoredStandings:
             edges = lineage.arrow(["input_id", "output_id"])
             declared = tables.arrow(["table_id", "dependencies"])
             declared = declared.filter(pc.greater(pc.list_value_length(declared["dependencies"]), 0))
-            by_place = _ids_by_place(tables)
+            rows = tables.arrow(["location", "table_id", "state"]).to_pydict()
+            by_place = ids_by_place(zip(rows["location"], rows["table_id"], rows["state"], strict=True))
             pairs = distinct_pairs(edges["input_id"], edges["output_id"])
             found = {(by_place.get(source, source), target) for source, target in pairs}
             for row in declared.to_pylist():
                 found.update((one["upstream"], row["table_id"]) for one in row["dependencies"])
             self._pairs = (versions, frozenset(found))
         return self._pairs[1]
-
-
-def _ids_by_place(tables: Rows[TableRow]) -> dict[str, str]:
-    """What was read before anybody managed it is on record by its place."""
-    rows = tables.arrow(["table_id", "location", "state"])
-    rows = rows.filter(
-        pc.not_equal(rows["state"], TableState.PURGED.value)
-    )  # its place may be another table's
-    places = zip(rows["location"].to_pylist(), rows["table_id"].to_pylist(), strict=True)
-    return {place: table_id for place, table_id in places if place is not None}
 
 
 def open_standings(config: WorkerConfig) -> StoredStandings | None:

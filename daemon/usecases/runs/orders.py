@@ -1,6 +1,7 @@
 """A run that a person orders: the action as the rules would make it, due or not, through the gates that a planned one passes."""
 
 import uuid
+from dataclasses import replace
 from typing import Final
 
 from lakewarden.catalog.errors import PreconditionError, RefusedError, UsageError
@@ -9,9 +10,8 @@ from lakewarden.catalog.model.rows import Source, TableRow
 from lakewarden.catalog.observation.health import health_of
 from lakewarden.catalog.policy.access import Actor, Deed, require
 from lakewarden.catalog.state.port import RunRequest
-from lakewarden.catalog.storage.file_store import is_inside
 from lakewarden.catalog.units import sentence
-from lakewarden.daemon.fleet.cache import Memory
+from lakewarden.daemon.fleet.one_table import world_of
 from lakewarden.daemon.installation.services import Services
 from lakewarden.jobs.actions.answers import NotDue, WhyNot
 from lakewarden.jobs.actions.registry import SPECS, encode, required_version
@@ -46,20 +46,21 @@ def order_run(services: Services, row: TableRow, order: Order, *, actor: Actor) 
             f"{order.action} is not ordered here.",
             hint="Use `lakewarden tables convert`, `tables drop --purge` or `lakewarden rollback`.",
         )
-    memory = Memory(services.store, services.clock)
-    memory.refresh()
-    governed, location = memory.governed()[row.table_id], row.location or ""
+    world = world_of(services.store, services.clock, row.table_id)
+    if not world.tables:
+        raise PreconditionError(f"{row.name} is {row.state}.", hint="See `lakewarden tables show`.")
+    stored, location = world.tables[0], row.location or ""
+    governed = stored.governed
     seen = services.desk.reader_at(location, row.name).observe(location)
     health = health_of(row, governed.policy, seen, (), now=services.clock.now())
-    view = TableView(governed=governed, health=health, rollback=memory.rollback_of(row.table_id))
+    view = replace(stored, health=health)
     against = forbidden(view, order.action)
     if isinstance(seen, LogProblem) and (against is None or against.why is WhyNot.NOT_OBSERVED):
         raise PreconditionError(seen.message, hint="`lakewarden tables validate` says more.")
     if against is not None:
         raise _refusal(view, against)
     assert not isinstance(seen, LogProblem)
-    inside = tuple(one for one in memory.locations() if is_inside(one, location))
-    action = spec.order(Ordered(order=order, governed=governed, seen=seen, inside=inside))
+    action = spec.order(Ordered(order=order, governed=governed, seen=seen, inside=world.inside(location)))
     return RunRequest(
         run_id=uuid.uuid4().hex,
         table_id=row.table_id,

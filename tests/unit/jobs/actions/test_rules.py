@@ -347,3 +347,11 @@ def test_quiet_hours_may_cross_midnight(hours: str, clock: str, end: str | None)
     now = datetime.fromisoformat(f"2026-06-01T{clock}").replace(tzinfo=UTC)
     found = quiet_hours_end(hours, now)
     assert (f"{found:%d %H:%M}" if found else None) == end
+
+
+def test_a_vacuum_that_waits_says_when_the_full_listing_comes_if_that_is_sooner() -> None:
+    policy = PolicySettings(vacuum_full_every_seconds=8 * 86_400)
+    waits = view(policy=policy, tombstones=1, tombstone_bytes=9, oldest_tombstone_at=NOW - timedelta(hours=1))
+    answer = ask(waits, Action.VACUUM)
+    assert isinstance(answer, NotDue) and answer.why is WhyNot.BELOW_THRESHOLD
+    assert answer.until == waits.governed.row.registered_at + 8 * DAY

@@ -15,6 +15,7 @@ from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.catalog.system.port import HEALTH, RUNS, TABLES
 from lakewarden.daemon.fleet.cache import Memory
 from lakewarden.daemon.fleet.inspector import Inspection
+from lakewarden.daemon.fleet.one_table import world_of
 from lakewarden.jobs.actions.answers import Due
 from lakewarden.jobs.actions.budget import Budget
 from lakewarden.jobs.actions.rollback import RollBack
@@ -88,6 +89,7 @@ def reasons(lake: Lake, bench: Bench) -> dict[Action, str]:
     """What the planner finds due, and why."""
     world = look(lake, bench).world((), Budget(), has_metastore=True)
     view = next(one for one in world.tables if one.table_id == "id-source")
+    assert world_of(lake.store, lake.clock, "id-source").tables == (view,), "looked at alone, it is the same"
     now = lake.clock.now() + timedelta(days=1)
     answers = (judge(view, action, world, now) for action in (Action.SYNC, Action.STATISTICS))
     return {Action(answer.action.kind): answer.because for answer in answers if isinstance(answer, Due)}

@@ -1,0 +1,79 @@
+"""What the daemon would keep in mind of one table, read for it alone: a command about one table does not pay for the fleet.
+
+The columns that speak of other tables (places, who reads whom) are read as columns; rows are made of this table's only.
+"""
+
+from collections.abc import Iterable
+from itertools import chain
+
+from lakewarden.catalog.clock import Clock
+from lakewarden.catalog.lineage.restores import RESTORE_OPERATIONS, restores_of
+from lakewarden.catalog.model.rollbacks import Rollback, holds, rollbacks_of
+from lakewarden.catalog.model.rows import Action, TableRow
+from lakewarden.catalog.state.port import Run
+from lakewarden.catalog.system.port import HEALTH, LINEAGE, ROLLBACKS, RUNS, TABLES, SystemStore
+from lakewarden.daemon.fleet.cache import RUNS_WINDOW, is_looked_after
+from lakewarden.daemon.fleet.reverted_ranges import Undoings
+from lakewarden.jobs.actions.budget import Budget
+from lakewarden.jobs.actions.world import Past, TableView, World
+from lakewarden.jobs.planning.past import remember
+from lakewarden.jobs.runs.standings import StoredStandings
+
+__all__ = ["world_of"]
+
+
+def world_of(
+    store: SystemStore,
+    clock: Clock,
+    table_id: str,
+    *,
+    unfinished: Iterable[Run] = (),
+    budget: Budget | None = None,
+    has_metastore: bool = False,
+) -> World:
+    """The planner's world with this table alone in it; with none if it is not managed. Raises `UnavailableError`."""
+    busy = {run.request.table_id: run for run in unfinished}
+    governed = StoredStandings(store).of(table_id).governed
+    views: tuple[TableView, ...] = ()
+    if governed is not None and is_looked_after(governed.row):
+        journal = rollbacks_of(store.rows(ROLLBACKS).all())
+        view = TableView(
+            governed=governed,
+            health=store.rows(HEALTH).get(table_id),
+            past=_past(store, clock, table_id),
+            unfinished=busy.get(table_id),
+            rollback=holds(journal).get(table_id),
+            taken_back=_taken_back(store, governed.row, journal),
+        )
+        views = (view,)
+    places = store.rows(TABLES).arrow(["location"]).column(0).to_pylist()
+    return World(
+        tables=views,
+        locations=tuple(sorted(place for place in places if place is not None)),
+        unfinished=len(busy),
+        budget=budget or Budget(),
+        has_metastore=has_metastore,
+    )
+
+
+def _past(store: SystemStore, clock: Clock, table_id: str) -> dict[Action, Past]:
+    since = clock.now() - RUNS_WINDOW
+    runs = [run for run in store.rows(RUNS).find(table_id=table_id) if run.finished_at >= since]
+    past: dict[Action, Past] = {}
+    for run in sorted(runs, key=lambda one: one.finished_at):
+        known = remember(past.get(run.action), run)
+        if known is not None:
+            past[run.action] = known
+    return past
+
+
+def _taken_back(
+    store: SystemStore, row: TableRow, journal: Iterable[Rollback]
+) -> tuple[tuple[int, int], ...]:
+    lineage = store.rows(LINEAGE)
+    commits = (lineage.find(output_id=row.table_id, operation=one) for one in RESTORE_OPERATIONS)
+    undoings = Undoings()
+    undoings.take_rollbacks(tuple(journal))
+    undoings.take_restores(restores_of(chain.from_iterable(commits)))
+    undoings.settle({row.table_id: row}, ())
+    return tuple((one.first, one.last) for one in undoings.ranges.get(row.table_id, ()))

@@ -1,0 +1,118 @@
+"""A table looked at alone is the table that the daemon sees among all others."""
+
+import random
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from lakewarden.catalog.clock import ManualClock
+from lakewarden.catalog.model.rows import (
+    Action,
+    Confidence,
+    Dependency,
+    Outcome,
+    PolicySettings,
+    RollbackState,
+    RollbackStep,
+    RowKind,
+    RunRow,
+    TableRow,
+    TableState,
+)
+from lakewarden.catalog.storage.file_store import StorageOptions, canonical
+from lakewarden.catalog.system.own_rows import system_rows
+from lakewarden.catalog.system.port import HEALTH, LINEAGE, ROLLBACKS, RUNS, TABLES
+from lakewarden.catalog.system.store import DeltaSystemStore
+from lakewarden.daemon.fleet.cache import Memory
+from lakewarden.daemon.fleet.one_table import world_of
+from lakewarden.jobs.actions.budget import Budget
+from lakewarden.jobs.actions.world import World
+from support.builders.system_samples import NOW, sample
+
+SIZE = 30
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> DeltaSystemStore:
+    made = DeltaSystemStore(canonical(str(tmp_path / "system")), StorageOptions(), actor="tests")
+    made.create(system_rows(made, now=NOW, actor="tests"))
+    return made
+
+
+def chosen_row(number: int, dice: random.Random) -> TableRow:
+    state = dice.choice([TableState.ACTIVE] * 5 + [TableState.DROPPED, TableState.PURGED])
+    promise = dice.choice([None, 86_400, 864_000])
+    upstream = f"table-{dice.randrange(10, 10 + SIZE):06d}"
+    made: TableRow = sample(TABLES, number)
+    return replace(
+        made,
+        state=state,
+        policy=PolicySettings(rollback_promise_seconds=promise),
+        dependencies=(Dependency(upstream=upstream),) if dice.random() < 0.4 else (),
+    )
+
+
+def chosen_run(number: int, dice: random.Random) -> RunRow:
+    outcome = dice.choice([Outcome.SUCCEEDED, Outcome.FAILED, Outcome.SKIPPED, Outcome.CANCELLED])
+    finished = NOW - timedelta(days=dice.randrange(90), seconds=number)
+    made: RunRow = sample(RUNS, number)
+    return replace(
+        made,
+        table_id=f"table-{dice.randrange(10, 10 + SIZE):06d}",
+        action=dice.choice([Action.VACUUM, Action.COMPACT]),
+        outcome=outcome,
+        queued_at=finished,
+        started_at=finished,
+        finished_at=finished,
+    )
+
+
+def fill(store: DeltaSystemStore, dice: random.Random) -> None:
+    rows = [chosen_row(number, dice) for number in range(10, 10 + SIZE)]
+    scope = replace(sample(TABLES, 99), kind=RowKind.SCOPE, name="db1.*", location=None, dependencies=())
+    store.edit(TABLES, lambda _: [*rows, scope], because="fleet")
+    seen = [sample(HEALTH, number) for number in range(10, 10 + SIZE) if dice.random() < 0.8]
+    store.edit(HEALTH, lambda _: seen, because="sweep")
+    store.append(RUNS, [chosen_run(number, dice) for number in range(60)], because="runs")
+    ids = [one.table_id for one in rows]
+    reads = [
+        replace(
+            sample(LINEAGE, number),
+            output_id=dice.choice(ids),
+            output_version=number,
+            input_id=dice.choice([*ids, *(one.location or "" for one in rows)]),
+            confidence=Confidence.COMMITTED,
+        )
+        for number in range(SIZE)
+    ]
+    store.append(LINEAGE, reads, because="lineage")
+    held = dice.choice([one.table_id for one in rows if one.state is TableState.ACTIVE])
+    steps = [
+        replace(sample(ROLLBACKS, 0), table_id=held, kind=RollbackStep.PLAN, state=RollbackState.INTENT),
+        replace(sample(ROLLBACKS, 2), table_id=held, state=RollbackState.DONE),
+    ]
+    store.append(ROLLBACKS, steps, because="rollback")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_it_is_seen_as_among_the_fleet(store: DeltaSystemStore, seed: int) -> None:
+    fill(store, random.Random(seed))
+    clock, memory = ManualClock(NOW), Memory(store, ManualClock(NOW))
+    memory.refresh()
+    fleet = memory.world((), Budget(), has_metastore=True)
+    for row in store.rows(TABLES).all():
+        mine = tuple(view for view in fleet.tables if view.table_id == row.table_id)
+        alone = world_of(store, clock, row.table_id, has_metastore=True)
+        assert alone == World(tables=mine, locations=fleet.locations, budget=Budget(), has_metastore=True), (
+            row
+        )
+    assert any(one.governed.policy.downstream for one in fleet.tables), "no promise was inherited"
+    assert any(one.rollback for one in fleet.tables), "nothing is held"
+    assert any(one.taken_back for one in fleet.tables), "nothing was taken back"
+    assert any(one.past for one in fleet.tables), "nothing was ever done"
+
+
+def test_a_table_that_nobody_knows_has_no_view(store: DeltaSystemStore) -> None:
+    assert world_of(store, ManualClock(NOW), "nowhere").tables == ()
