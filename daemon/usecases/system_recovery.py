@@ -14,6 +14,7 @@ from lakewarden.catalog.system.recovery.damage import Damage, Problem
 from lakewarden.catalog.system.recovery.repair import repair
 from lakewarden.catalog.system.recovery.repair_plan import (
     CreateAgain,
+    CutLog,
     RepairPlan,
     RestoreTable,
     Step,
@@ -114,7 +115,7 @@ def _refuse_led(services: Services) -> None:
 
 
 def _goes_back(plan: RepairPlan) -> bool:
-    return any(isinstance(step, RestoreTable) for step in plan.steps)
+    return any(isinstance(step, RestoreTable | CutLog) for step in plan.steps)
 
 
 def _cancelled(services: Services) -> int:
@@ -123,7 +124,7 @@ def _cancelled(services: Services) -> int:
 
 
 def _said(plan: RepairPlan, cancelled: int) -> Iterator[str]:
-    back = {step.table for step in plan.steps if isinstance(step, RestoreTable)}
+    back = {step.table for step in plan.steps if isinstance(step, RestoreTable | CutLog)}
     if back:
         yield "What lay there was moved into `_broken-...` beside each table's files."
     if cancelled:
@@ -132,6 +133,6 @@ def _said(plan: RepairPlan, cancelled: int) -> Iterator[str]:
         yield "Tables that waited to be purged then came back as dropped; conversions that waited were forgotten."
     if back & {TABLES, ROLLBACKS}:
         yield (
-            "Everything is paused: look at `lakewarden tables list`, holds and policies (what was set since the backup is "
+            "Everything is paused: look at `lakewarden tables list`, holds and policies (what was set since then is "
             "lost), and at `lakewarden rollback list`; then `lakewarden resume`."
         )

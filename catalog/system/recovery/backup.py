@@ -100,6 +100,11 @@ class BackupSource:
     options: StorageOptions
     backup: Backup
 
+    @property
+    def said(self) -> str:
+        """How rows that come back from it are marked."""
+        return f"restored from the backup of {self.backup.made_at:%Y-%m-%d %H:%M} UTC"
+
     def files_of(self, table: SystemTable[Any]) -> tuple[Copied, ...]:
         """The files of one table."""
         return tuple(one for one in self.backup.files if one.path.startswith(f"{table.name}/"))

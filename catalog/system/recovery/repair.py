@@ -22,7 +22,8 @@ from lakewarden.catalog.system.handles import answering, open_at
 from lakewarden.catalog.system.own_rows import system_rows
 from lakewarden.catalog.system.port import ROLLBACKS, TABLES, SystemStore, SystemTable
 from lakewarden.catalog.system.recovery.aside import move_aside, note_going_back
-from lakewarden.catalog.system.recovery.backup import BackupSource
+from lakewarden.catalog.system.recovery.backup import BackupSource, log_version
+from lakewarden.catalog.system.recovery.cut import cut_log, said_of_cut
 from lakewarden.catalog.system.recovery.repair_plan import (
     CreateAgain,
     CutHistory,
@@ -68,9 +69,9 @@ def repair(
     ]
     if taken:
         _needed(source).check(taken)
-    whole = {step.table for step in plan.steps if isinstance(step, RestoreTable)}
-    if ROLLBACKS in whole and TABLES not in whole:
-        pause_everything(store, _needed(source), now=now, actor=note.actor)
+    back = {step.table: step for step in plan.steps if isinstance(step, RestoreTable | CutLog)}
+    if ROLLBACKS in back and TABLES not in back:
+        pause_everything(store, because=_how(back[ROLLBACKS], source), now=now, actor=note.actor)
     for step in plan.steps:
         _carry_out(store, step, source, now=now, note=note)
         reach("system.repaired")
@@ -85,7 +86,7 @@ def _carry_out(
         case RestoreTable():
             put_back(store, step.table, step.files, _needed(source), now=now, note=note)
         case CutLog():
-            _cut_log(store, step, now)
+            cut_log(store, step.table, step.version, now=now, note=note)
         case CutHistory():
             _cut_history(store, step, now)
         case SetAside():
@@ -97,6 +98,7 @@ def _carry_out(
         case RewriteRows():
             _rewrite_rows(store, step.table, note)
         case CreateAgain():
+            _note_new_logs(store, step, now)
             store.create(system_rows(store, now=now, actor=note.actor))
         case SetProperties():
             _set_properties(store, step.table, note)
@@ -110,14 +112,17 @@ def _needed(source: BackupSource | None) -> BackupSource:
     return source
 
 
-def _cut_log(store: SystemStore, step: CutLog, now: datetime) -> None:
-    """Newest first: until the damaged entry itself is gone, the log is known to be damaged."""
-    files = open_store(store.location(step.table), store.storage())
-    paths = [entry.path for entry in files.list("_delta_log") if not entry.is_dir]
-    late = [path for path in paths if (match := _VERSION.search(path)) and int(match[1]) >= step.version]
-    note_going_back(files, now)
-    move_aside(files, [one for one in paths if one == _POINTER], now)
-    move_aside(files, late, now, newest_first=True)
+def _note_new_logs(store: SystemStore, step: CreateAgain, now: datetime) -> None:
+    """A table that is created anew begins a history of its own: no backup made until now has files of it."""
+    for table in step.tables:
+        files = open_store(store.location(table), store.storage())
+        if not any(log_version(entry.path) is not None for entry in files.list("_delta_log")):
+            note_going_back(files, now)
+
+
+def _how(step: RestoreTable | CutLog, source: BackupSource | None) -> str:
+    """How a table goes back in time."""
+    return said_of_cut(step.table, step.version) if isinstance(step, CutLog) else _needed(source).said
 
 
 def _cut_history(store: SystemStore, step: CutHistory, now: datetime) -> None:

@@ -1,6 +1,6 @@
 """Putting whole system tables back from a backup, so that a kill at any step leaves either the damage or the whole table.
 
-The copy is made beside the store, checked against the manifest, settled there (catalog/system/recovery/settlement.py) and given a leader's
+The copy is made beside the store, from files that were checked before, settled there (catalog/system/recovery/settlement.py) and given a leader's
 token above any that a frozen daemon could still hold. Only then it takes the damaged table's place: data files first,
 the log last and from its newest entry down, so that the table cannot be opened before it is complete. What lay there
 is moved into `_broken-...`, the log's oldest entries first, so that it never looks like a sound older version.
@@ -27,7 +27,7 @@ from lakewarden.catalog.system.recovery.settlement import everything_paused, set
 from lakewarden.catalog.system.schema import LEADER
 from lakewarden.catalog.system.store import DeltaSystemStore
 
-__all__ = ["pause_everything", "put_back", "put_files"]
+__all__ = ["pause_everything", "put_back", "put_files", "staged", "take_place"]
 
 _LOG: Final = "_delta_log"
 
@@ -43,17 +43,22 @@ def put_back(
 ) -> None:
     """Put a whole table back as the backup has it. The files were checked before (`BackupSource.check`)."""
     home = open_store(store.location(table), store.storage())
-    staged = _staged(store, table, files, source, now=now, note=note)
-    reach("system.restore.staged")
+    origin = open_store(source.location, source.options)
+    copy = staged(store, table, files, origin, because=source.said, now=now, note=note)
     note_going_back(home, now)
     move_aside(home, _log_of(home), now)
     reach("system.restore.aside")
-    for path in sorted(_paths(staged), key=_in_order):
+    take_place(home, copy, now)
+
+
+def take_place(home: FileStore, copy: FileStore, now: datetime) -> None:
+    """Bring a staged copy into a table's place: data first, then the log from its newest entry down. The copy is gone then."""
+    for path in sorted(_paths(copy), key=_in_order):
         if log_version(path) is None and path.startswith(_LOG):
             continue  # a pointer to the newest checkpoint is a hint, nothing more
-        _install(home, path, staged.read(path), now)
+        _install(home, path, copy.read(path), now)
         reach("system.restore.file")
-    _clear(staged)
+    _clear(copy)
 
 
 def put_files(
@@ -72,12 +77,13 @@ def put_files(
         reach("system.restore.single")
 
 
-def _staged(
+def staged(
     store: SystemStore,
     table: SystemTable[Any],
     files: Sequence[Copied],
-    source: BackupSource,
+    origin: FileStore,
     *,
+    because: str,
     now: datetime,
     note: Note,
 ) -> FileStore:
@@ -85,17 +91,15 @@ def _staged(
     root = f"{store.location(table).removesuffix(f'/{table.name}')}/_restoring"
     copy = open_store(f"{root}/{table.name}", store.storage())
     _clear(copy)  # what a killed attempt had copied
-    origin = open_store(source.location, source.options)
     for file in sorted(files, key=lambda one: (f"/{_LOG}/" in one.path, one.path)):
         copy.write(file.path.removeprefix(f"{table.name}/"), origin.read(file.path))
     upgrade(table, copy.root, store.storage(), note)
-    made_at, aside = source.backup.made_at, DeltaSystemStore(root, store.storage(), actor=note.actor)
-    because = f"restored from the backup of {made_at:%Y-%m-%d %H:%M} UTC"
+    aside = DeltaSystemStore(root, store.storage(), actor=note.actor)
     if table is TABLES:
-        settled = settled_tables(aside.rows(TABLES).all(), made_at=made_at, now=now, actor=note.actor)
+        settled = settled_tables(aside.rows(TABLES).all(), because=because, now=now, actor=note.actor)
         aside.edit(TABLES, lambda _: settled.changed, delete=lambda _: settled.gone, because=because)
     elif table is ROLLBACKS:
-        rollbacks = settled_rollbacks(aside.rows(ROLLBACKS).all(), made_at=made_at, now=now)
+        rollbacks = settled_rollbacks(aside.rows(ROLLBACKS).all(), because=because, now=now)
         aside.edit(ROLLBACKS, lambda _: rollbacks, because=because)
     home = open_store(store.location(table), store.storage())
     seen = max(
@@ -105,16 +109,16 @@ def _staged(
     fence = Fence(token=max(seen + 1, int(now.timestamp())), incarnation=f"restore-{uuid.uuid4().hex}")
     if not aside.fence_off(table, fence):
         raise ConflictError(f"The copy of lakewarden.{table.name} was changed while it was put back.")
+    reach("system.restore.staged")
     return copy
 
 
-def pause_everything(store: SystemStore, source: BackupSource, *, now: datetime, actor: str) -> None:
+def pause_everything(store: SystemStore, *, because: str, now: datetime, actor: str) -> None:
     """Pause all work in a store whose `lakewarden.tables` is sound, before another of its tables goes back in time."""
-    made_at = source.backup.made_at
     store.edit(
         TABLES,
-        lambda rows: everything_paused(rows.all(), made_at=made_at, now=now, actor=actor),
-        because=f"restore from the backup of {made_at:%Y-%m-%d %H:%M} UTC",
+        lambda rows: everything_paused(rows.all(), because=because, now=now, actor=actor),
+        because=because,
     )
 
 

@@ -1,8 +1,10 @@
-"""What a table of a restored backup must not bring back: deletions, locks and claims of the day it was made. Pure.
+"""What a table that goes back in time must not bring back: deletions, locks and claims of that day. Pure.
 
-A backup speaks of a world that has gone on. Nothing in it may act by itself again: a deletion that was agreed to then is
+A backup, and a log whose end was cut off, speak of a world that has gone on. Nothing in it may act by itself again: a deletion that was agreed to then is
 called off, a conversion that waited then is forgotten, properties that a dropped table was owed then stay as they are, a rollback under way then waits for a person, and work is paused
-until somebody has looked (a legal hold or a pause set since the backup is lost with the rest).
+until somebody has looked (a legal hold or a pause set since then is lost with the rest).
+
+`because` says how it went back, as in "restored from the backup of 2026-11-22 13:00 UTC".
 """
 
 import uuid
@@ -29,14 +31,14 @@ class Settled:
     gone: tuple[TableRow, ...]
 
 
-def settled_tables(rows: Iterable[TableRow], *, made_at: datetime, now: datetime, actor: str) -> Settled:
-    """The rows of a backup made at `made_at` that cannot come back as they were."""
+def settled_tables(rows: Iterable[TableRow], *, because: str, now: datetime, actor: str) -> Settled:
+    """The rows that cannot come back as they were."""
     kept = tuple(rows)
     called_off = tuple(
         replace(
             row,
             state=TableState.DROPPED,
-            state_reason=f"restored from the backup of {_day(made_at)}, which waited to purge it; its files were not touched",
+            state_reason=f"{because}, which waited to purge it; its files were not touched",
             properties={key: value for key, value in row.properties.items() if key not in PURGING_KEYS},
             updated_at=now,
             updated_by=actor,
@@ -47,7 +49,7 @@ def settled_tables(rows: Iterable[TableRow], *, made_at: datetime, now: datetime
     stay = tuple(
         replace(
             forgotten(row, pending_only=True),
-            state_reason=f"restored from the backup of {_day(made_at)}, which waited to give its properties back; to have "
+            state_reason=f"{because}, which waited to give its properties back; to have "
             "that done, undrop it and drop it again",
             updated_at=now,
             updated_by=actor,
@@ -55,17 +57,17 @@ def settled_tables(rows: Iterable[TableRow], *, made_at: datetime, now: datetime
         for row in kept
         if is_leaving(row)
     )
-    pause = everything_paused(kept, made_at=made_at, now=now, actor=actor)
+    pause = everything_paused(kept, because=because, now=now, actor=actor)
     waiting = tuple(row for row in kept if row.state is TableState.CONVERTING)
     return Settled(changed=(*called_off, *stay, *pause), gone=waiting)
 
 
 def everything_paused(
-    rows: Iterable[TableRow], *, made_at: datetime, now: datetime, actor: str
+    rows: Iterable[TableRow], *, because: str, now: datetime, actor: str
 ) -> tuple[TableRow, ...]:
     """The scope row that pauses everything; none where it is paused already."""
     kept = tuple(rows)
-    reason = f"restored from the backup of {_day(made_at)}: look at holds, pauses and policies, then `lakewarden resume`"
+    reason = f"{because}: look at holds, pauses and policies, then `lakewarden resume`"
     scope = next((row for row in kept if row.kind is RowKind.SCOPE and row.name == _EVERYTHING), None)
     if scope is not None:
         held = scope.paused is not None
@@ -85,20 +87,13 @@ def everything_paused(
     return (made,)
 
 
-def settled_rollbacks(
-    rows: Iterable[RollbackRow], *, made_at: datetime, now: datetime
-) -> tuple[RollbackRow, ...]:
+def settled_rollbacks(rows: Iterable[RollbackRow], *, because: str, now: datetime) -> tuple[RollbackRow, ...]:
     """The head rows of rollbacks that were under way then: they wait for a person, whatever has become of them since."""
     message = (
-        f"It was under way in the backup of {_day(made_at)} that was restored. Look at its tables' histories, then resume "
-        "or undo it."
+        f"It was {because}, where it was under way. Look at its tables' histories, then resume or undo it."
     )
     return tuple(
         replace(row, state=RollbackState.CONFLICT, message=message, recorded_at=now)
         for row in rows
         if row.step == 0 and row.state in _UNDER_WAY
     )
-
-
-def _day(at: datetime) -> str:
-    return f"{at:%Y-%m-%d %H:%M} UTC"

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
+from lakewarden.catalog import failpoints
 from lakewarden.catalog.clock import ManualClock
 from lakewarden.catalog.errors import FencedError, UnreadableError
 from lakewarden.catalog.model.pending_purge import PURGE_AFTER, PURGE_HEAD, PURGE_UNKNOWN, PURGE_VERSION
-from lakewarden.catalog.model.rows import RollbackState, RowKind, TableState
+from lakewarden.catalog.model.rows import RollbackState, RowKind, TableRow, TableState
 from lakewarden.catalog.policy.original_properties import Kept, is_leaving, kept_of, leaving
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical, open_store
 from lakewarden.catalog.system.commits import Note
@@ -24,7 +25,9 @@ from lakewarden.catalog.system.recovery.backup import Backup, open_backup, plan_
 from lakewarden.catalog.system.recovery.damage import Damage
 from lakewarden.catalog.system.recovery.repair import repair
 from lakewarden.catalog.system.recovery.repair_plan import (
+    CreateAgain,
     CutHistory,
+    CutLog,
     RestoreFiles,
     RestoreTable,
     SetAside,
@@ -251,6 +254,19 @@ def test_files_of_a_history_that_was_given_up_are_not_taken_for_ours_where_no_en
     assert len(scopes) == 1 and scopes[0].paused is not None
 
 
+def test_files_of_a_table_that_was_lost_are_not_taken_for_those_of_the_one_that_was_created_anew(
+    store: DeltaSystemStore, home: Path, tmp_path: Path
+) -> None:
+    waiting = purging(store)
+    backed_up(store, tmp_path / "copy")
+    lost(home, "tables")
+    assert mended(home, None) == [CreateAgain]
+    for entry in (home / "tables" / "_delta_log").glob("*.json"):
+        entry.write_bytes(b"{")
+    assert mended(home, tmp_path / "copy") == [RestoreTable]
+    is_settled(home, waiting.table_id, "backup")
+
+
 def test_single_files_come_back_where_the_newest_entry_shows_that_the_history_is_ours(
     store: DeltaSystemStore, home: Path, tmp_path: Path
 ) -> None:
@@ -290,6 +306,92 @@ def test_a_purge_of_then_comes_back_as_dropped_and_work_is_paused(
     assert rows.get(asked.table_id) is None, "nobody waits for this conversion any more"
     scopes = rows.find(name="*", kind=RowKind.SCOPE)
     assert len(scopes) == 1 and "backup" in (scopes[0].paused or "")
+
+
+@pytest.mark.parametrize("harm", ["half written", "missing"])
+def test_a_log_that_is_cut_brings_no_purge_back_either(
+    store: DeltaSystemStore, home: Path, harm: str
+) -> None:
+    waiting = purging(store)
+    store.edit(TABLES, lambda _: [replace(waiting, state=TableState.ACTIVE, properties={})], because="undrop")
+    spoiled = store.rows(TABLES).version
+    commit(home, spoiled).write_bytes(b"{")
+    if harm == "missing":
+        commit(home, spoiled + 1).write_bytes(commit(home, spoiled - 1).read_bytes())
+        commit(home, spoiled).unlink()
+    assert mended(home, None) == [CutLog]
+    is_settled(home, waiting.table_id, "taken back to version")
+
+
+def test_a_repair_that_is_killed_while_it_cuts_leaves_the_damage_and_the_next_one_ends_it(
+    store: DeltaSystemStore, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting = purging(store)
+    store.edit(TABLES, lambda _: [replace(waiting, state=TableState.ACTIVE, properties={})], because="undrop")
+    spoiled = store.rows(TABLES).version
+    for version in (spoiled, spoiled + 1):
+        commit(home, version).write_bytes(b"{")
+    shutil.copytree(home, tmp_path / "damaged")
+    kills = 0
+    while killed_at(home, kills, monkeypatch):
+        told = verify(opened_at(home), None)
+        if told:
+            assert mended(home, None) == [CutLog]
+        is_settled(home, waiting.table_id, "taken back to version")
+        shutil.rmtree(home)
+        shutil.copytree(tmp_path / "damaged", home)
+        kills += 1
+    assert kills > 4
+    is_settled(home, waiting.table_id, "taken back to version")
+
+
+def test_a_rollback_waits_for_a_person_where_the_log_of_rollbacks_is_cut(
+    store: DeltaSystemStore, home: Path
+) -> None:
+    begun = replace(sample(ROLLBACKS, 1), step=0, state=RollbackState.INTENT)
+    store.edit(ROLLBACKS, lambda _: [begun], because="rollback")
+    store.edit(ROLLBACKS, lambda _: [replace(begun, state=RollbackState.DONE)], because="rollback")
+    commit(home, store.rows(ROLLBACKS).version, "rollbacks").write_bytes(b"{")
+    assert mended(home, None) == [CutLog]
+    assert [row.state for row in opened_at(home).rows(ROLLBACKS).all()] == [RollbackState.CONFLICT]
+    assert "taken back" in (opened_at(home).rows(TABLES).find(name="*")[0].paused or "")
+
+
+def purging(store: DeltaSystemStore) -> TableRow:
+    marks = {PURGE_AFTER: (NOW - timedelta(days=1)).isoformat(), PURGE_VERSION: "3", PURGE_HEAD: "uuid@3@0"}
+    row = replace(table_row(40), state=TableState.PURGING, properties=marks)
+    store.edit(TABLES, lambda _: [row], because="purge")
+    return row
+
+
+def is_settled(home: Path, table_id: str, because: str) -> None:
+    rows = opened_at(home).rows(TABLES)
+    back = rows.get(table_id)
+    assert back is not None and back.state is TableState.DROPPED and because in (back.state_reason or "")
+    [everything] = rows.find(name="*", kind=RowKind.SCOPE)
+    assert because in (everything.paused or "")
+
+
+class Killed(BaseException):
+    """Ends a repair at a failpoint."""
+
+
+def killed_at(home: Path, after: int, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Repair without a backup, killed at the failpoint of this number; False if it came to its end before."""
+    reached: list[str] = []
+
+    def kill(point: str) -> None:
+        if len(reached) == after:
+            raise Killed
+        reached.append(point)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(failpoints, "listener", kill)
+        try:
+            mended(home, None)
+        except Killed:
+            return True
+    return False
 
 
 def test_properties_owed_then_are_not_given_back_by_themselves(
