@@ -178,7 +178,7 @@ THEMES |= {
         acts=("lose_catalog mend_catalog", "lose_catalog mend_catalog damage_catalog:1 mend_catalog@1",
               "damage_catalog mend_catalog back_up:0", "damage_catalog:0 mend_catalog policy back_up:0",
               "lose_catalog mend_catalog wait:2 cycle work", "damage_catalog cycle mend_catalog work",
-              "lose_catalog mend_catalog! wake mend_catalog"),
+              "lose_catalog mend_catalog! mend_catalog", "damage_catalog:0 mend_catalog@20! mend_catalog@20"),
     ),
 }  # fmt: skip
 DISASTERS = ("unplugged", "swapping", "recovering")

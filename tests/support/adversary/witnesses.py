@@ -5,6 +5,7 @@ A word is `name:y@x!n`: a move, its two numbers, and the failpoint at which its 
 
 from typing import Final
 
+from support.adversary import themes
 from support.adversary.disasters.holes import DISASTER_HOLES
 from support.adversary.game import History, played
 from support.adversary.holes import HOLES, Hole, opened
@@ -14,6 +15,8 @@ from support.adversary.stage import Stage
 
 __all__ = ["EVERY_HOLE", "WITNESSES", "is_seen", "steps_of"]
 
+_KNOWN = themes
+"""Moves are in the table once it is imported."""
 EVERY_HOLE: Final = (*HOLES, *ROLLBACK_HOLES, *DISASTER_HOLES)
 _OLD = "make:1 register:1 overwrite append wait:2"
 """A table with files that a vacuum may take."""
@@ -36,12 +39,14 @@ WITNESSES: Final = {
     "2.3": f"{_MANAGED} clone register:1@1 overwrite@0 wait:2 order:0 work",
     "2.4": f"{_MANAGED} link wait:2 order:1 work",
     "2.5": f"{_MANAGED} append overwrite policy@1:3 wait:2 spoil_checkpoint append cycle work",
-    "2.6 stale": f"{_MANAGED} policy@1:4 back_up:1 damage_catalog mend_catalog@1 policy@1:6 back_up:0",
+    "2.6 stale": f"{_MANAGED} rename:1 rename:3 rename:5 rename:1 back_up:1 damage_catalog:2@3 mend_catalog@1 rename:3 rename:5 back_up",
     "2.6 purge": f"{_MANAGED} purge back_up:1 undrop lose_catalog mend_catalog",
     "2.6 lock": f"{_MANAGED} append append plan:0 apply!204 back_up:1 lose_catalog mend_catalog",
     "2.6 claim": f"{_MANAGED} back_up:1 order:0 lose_catalog mend_catalog",
     "2.6 history": f"{_MANAGED} back_up:1 rename:1 rename:2 rename:3 back_up:1 lose_catalog mend_catalog damage_catalog:1"
     " mend_catalog@1 mend_catalog@1",
+    "2.6 cut": f"{_MANAGED} purge undrop damage_catalog:0 mend_catalog",
+    "2.6 anew": f"{_MANAGED} back_up:1 lose_catalog:1 mend_catalog@1 damage_catalog:1 mend_catalog mend_catalog",
     "2.7": f"{_MANAGED} order:6 work drop",
     "3.1": f"{_TWO} cascade:4 apply_cascade!205 make_from:3 resume_cascade undo_cascade",
     "3.2": f"{_TWO} cascade:4 apply_cascade!205 resume_cascade",

@@ -55,13 +55,14 @@ class Before:
 
 
 class CatalogBook:
-    """`broken`: somebody has damaged the system tables, and no repair has said that they are whole again."""
+    """`broken`: somebody has damaged the system tables, and no repair has said that they are whole again. `interrupted`: one
+    was killed meanwhile, whose steps nobody has seen to their end."""
 
     def __init__(self, book: Book, home: Path) -> None:
         self._book, self._home = book, home
         self._system = home / "system"
         self.backups: list[Path] = []
-        self.broken = False
+        self.broken = self.interrupted = False
         self._before = Before(head=-1, rows={})
         self._steps: list[Mapping[str, Any]] = []
         self._source: Path | None = None
@@ -110,9 +111,9 @@ class CatalogBook:
         self._steps += [one for one in steps if "beyond" not in one["step"]]
         if any(one["step"] == "RestoreTable" and one["table"] == _TABLES for one in steps):
             self._source = backup
-        if whole and steps:
+        if whole:
             yield from self._mended(self._steps, self._source)
-            self._steps, self._source = [], None
+            self._steps, self._source, self.interrupted = [], None, False
 
     def _mended(self, steps: Sequence[Mapping[str, Any]], backup: Path | None) -> Iterator[Finding]:
         self.broken = False
@@ -123,13 +124,18 @@ class CatalogBook:
             yield self._say("it says that all is whole, and lakewarden.tables cannot be read")
             return
         before = self._before.rows[self._before.head]
-        if "RestoreTable" in told and backup is not None:
+        if self.interrupted:
+            if before is not None and not set(_lines(_users(now))) <= set(_lines(before)):
+                yield from self._settled(now)
+        elif "RestoreTable" in told and backup is not None:
             yield from self._as_backed_up(now, rows_at(backup / "tables") or [])
+            yield from self._settled(now)
+        elif "CutLog" in told:
             yield from self._settled(now)
         elif before is not None and not any(told.values()) and _lines(now) != _lines(before):
             words = "it says that nothing was lost, and rows of lakewarden.tables are not what they were"
             yield self._say(words)
-        if any(one["step"] == "RestoreTable" for one in steps):
+        if any(one["step"] in ("RestoreTable", "CutLog") for one in steps):
             yield from self._nothing_under_way()
         self._learn(now)
 
@@ -203,6 +209,11 @@ def _facts(row: Mapping[str, Any], table: Table) -> Facts:
 def _policy(row: Mapping[str, Any]) -> dict[str, float]:
     held = row["policy"] or {}
     return {key: float(held[name]) for key, name in _SECONDS.items() if held.get(name) is not None}
+
+
+def _users(rows: Rows) -> Rows:
+    """Without the rows of the system tables themselves."""
+    return [row for row in rows if not row["name"].startswith("lakewarden.")]
 
 
 def _lines(rows: Rows | None) -> list[str]:

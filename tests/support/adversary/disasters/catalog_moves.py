@@ -7,6 +7,7 @@ from support.adversary.world import World
 __all__: list[str] = []
 
 _EVERYTHING, _TABLES = "", "tables"
+_LAST_POINT, _PARTLY = 100, 3
 
 
 @move(0, ours=True)
@@ -53,7 +54,8 @@ def damage_catalog(world: World, x: int, y: int, fault: int) -> object:
 
 @move(0, ours=True)
 def mend_catalog(world: World, x: int, y: int, fault: int) -> object:
-    """`system repair`, from one of the backups (the oldest for 0), or, for a last number, from none; with the loss agreed to."""
+    """`system repair`, from one of the backups (the oldest for 0), or, for a last number, from none; with the loss agreed to.
+    Who is hit by a fault is killed: a person does not start a second repair while one stands."""
     if not world.catalog.broken:
         return False
     backups = [*world.catalog.backups, None]
@@ -68,4 +70,6 @@ def mend_catalog(world: World, x: int, y: int, fault: int) -> object:
             world.read_anew()
 
     actor.then = then
-    return world.act(actor, fault)
+    ended = world.act(actor, -fault if 0 < fault <= _LAST_POINT else fault)
+    world.catalog.interrupted |= ended is None or (fault > 0 and ended.code not in (0, _PARTLY))
+    return ended

@@ -1,5 +1,6 @@
 """Holes about tables that are not where they were, and about a catalog that was mended: like `holes`, each at named seams."""
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -31,6 +32,13 @@ def _none_cancelled(services: Any) -> int:
 
 def _never(files: Any, at: Any) -> bool:
     return False
+
+
+def _cut_off(store: Any, table: Any, version: int, **named: Any) -> None:
+    log = Path(store.location(table).removeprefix("file://")) / "_delta_log"
+    for entry in log.iterdir():
+        if entry.name == "_last_checkpoint" or int(entry.name[:20]) >= version:
+            entry.unlink()
 
 
 def _surely(location: str, options: Any) -> bool:
@@ -92,6 +100,20 @@ DISASTER_HOLES: Final = (
         name="2.6 history",
         words="single log files of a history that was given up are mixed into the one in force",
         seams=(("lakewarden.catalog.system.recovery.log_files:went_back_since", _never),),
+        themes=("recovering",),
+        shows="it says that nothing was lost",
+    ),
+    Hole(
+        name="2.6 cut",
+        words="a log that is cut brings a purge back that its last entry had called off, and nothing is paused",
+        seams=(("lakewarden.catalog.system.recovery.repair:cut_log", _cut_off),),
+        themes=("recovering",),
+        shows="mended",
+    ),
+    Hole(
+        name="2.6 anew",
+        words="log files of a table that was lost are mixed into the one that was created anew",
+        seams=(("lakewarden.catalog.system.recovery.repair:_note_new_logs", _nothing),),
         themes=("recovering",),
         shows="it says that nothing was lost",
     ),
