@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -280,10 +280,11 @@ class Stage:
         return actor
 
     def lead(self) -> None:
-        """A daemon leads: commands leave their runs to its workers."""
+        """A daemon leads, if there are system tables to lead: commands leave their runs to its workers."""
         if self._service is None:
             self._service = build_daemon(self.services(), pages=False)
-        self._service.parts.leadership.step()
+        with suppress(LakewardenError):
+            self._service.parts.leadership.step()
 
     def rest(self) -> None:
         """No daemon leads: commands start workers of their own."""
