@@ -1,0 +1,55 @@
+"""The runner of all tests: a second try tells, it does not hide."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import run_all
+
+UNSURE = """
+from pathlib import Path
+
+def test_unsure():
+    seen = Path(__file__).with_name("seen")
+    tried = seen.exists()
+    seen.touch()
+    assert tried, "only the second time"
+
+def test_sure():
+    assert True
+"""
+
+
+@pytest.fixture
+def unsure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(run_all, "TESTS", tmp_path / "tests")
+    monkeypatch.setattr(run_all, "FLAKY", tmp_path / "flaky.toml")
+    monkeypatch.setattr("sys.argv", ["run_all"])
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "flaky.toml").write_text("")
+    place = tmp_path / "tests" / "test_unsure.py"
+    place.write_text(UNSURE)
+    return place
+
+
+def test_what_passes_the_second_time_fails_the_run(unsure: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    totals: Counter[str] = Counter()
+    assert run_all.run_twice(totals, "unsure", [str(unsure)], unsure)
+    assert (totals["passed"], totals["failed"]) == (1, 1)
+    assert "test_unsure passed the second time: mend it, or name it in flaky.toml" in capsys.readouterr().out
+
+
+def test_unless_it_is_named_with_a_reason(unsure: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    named = '[[flaky]]\ntest = "tests/test_unsure.py::test_unsure"\nsince = 2026-11-22\nreason = "a busy machine"\n'
+    (unsure.parents[1] / "flaky.toml").write_text(named)
+    totals: Counter[str] = Counter()
+    assert not run_all.run_twice(totals, "unsure", [str(unsure)], unsure)
+    assert (totals["passed"], totals["failed"]) == (2, 0)
+    assert "as is known (2026-11-22: a busy machine)" in capsys.readouterr().out
+
+
+def test_a_process_that_dies_is_broken_whatever_comes_of_its_second_try(unsure: Path) -> None:
+    dies = "import os, pathlib\nseen = pathlib.Path(__file__).with_name('seen')\n"
+    unsure.write_text(dies + "if not seen.exists():\n    seen.touch()\n    os._exit(3)\n" + UNSURE)
+    assert run_all.run_twice(Counter(), "unsure", [str(unsure)], unsure)
