@@ -162,6 +162,12 @@ class Book:
         for table in (one, other):
             self.arrivals[table.folder].append((now, table.key))
 
+    def takes_over(self, table: Table, old: Table, now: datetime) -> None:
+        """A table is at the place of one that is gone, and the row is for it."""
+        self.arrivals.setdefault(table.folder, [(datetime.min.replace(tzinfo=UTC), old.key)])
+        self.arrivals[table.folder].append((now, table.key))
+        table.facts, table.places, old.facts = old.facts, old.places | table.places, None
+
     def was_there(self, table: Table, then: datetime) -> bool:
         """Whether a table was at its place at a moment already, not another one."""
         known = [key for at, key in self.arrivals.get(table.folder, ()) if at <= then]

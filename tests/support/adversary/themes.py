@@ -165,9 +165,9 @@ THEMES |= {
     ),
     "swapping": Theme(
         begins="make:1 register:1 overwrite append make:1 overwrite@1 append@1 wait:2",
-        decides=("order:0 swap", "order:1 swap", "order:0 remake:1 overwrite", "policy:2 cycle swap", "purge wait:2 cycle swap",
+        decides=("order:0 swap", "order:1 swap", "order:0 make_anew:1 overwrite", "policy:2 cycle swap", "purge wait:2 cycle swap",
                  "order:5 swap"),
-        meanwhile="swap*2 overwrite wait:2*2 append register:1*2 replace remake:1 hold copy_folder",
+        meanwhile="swap*2 overwrite wait:2*2 append register:1*2 replace make_anew:1 hold copy_folder",
         acts=("work", "work", "wait:2 work", "cycle work", "swap work", "work! swap wake"),
     ),
     "recovering": Theme(

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from support.adversary.book import OF_PROPERTY, Book, Facts, Scope, Table
+from support.adversary.book import OF_PROPERTY, Book, Facts, Scope
 from support.adversary.disasters.queue_file import unfinished
 from support.adversary.invariants import Finding
 from support.adversary.reading import LOG, rebuilt, versions_of
@@ -132,9 +132,11 @@ class CatalogBook:
             yield from self._settled(now)
         elif "CutLog" in told:
             yield from self._settled(now)
-        elif before is not None and not any(told.values()) and _lines(now) != _lines(before):
-            words = "it says that nothing was lost, and rows of lakewarden.tables are not what they were"
-            yield self._say(words)
+        elif before is not None and not any(told.values()):
+            then = rows_at(self._system / "tables", self._before.head)
+            if _lines(then) != _lines(before):
+                words = "it says that nothing was lost, and rows of lakewarden.tables are not what they were"
+                yield self._say(words)
         if any(one["step"] in ("RestoreTable", "CutLog") for one in steps):
             yield from self._nothing_under_way()
         self._learn(now)
@@ -186,24 +188,23 @@ class CatalogBook:
         for table in self._book.known:
             known = table.facts
             back = by_id.get(known.table_id) if known else by_place.get(f"file://{table.folder}")
-            table.facts = None if back is None else _facts(back, table)
+            if back is None:
+                table.facts = None
+                continue
+            # Whoever stands with a command about it goes on to acknowledge that to these same facts.
+            table.facts = known or Facts(table_id=back["table_id"], name=back["name"])
+            _enter(back, table.facts)
 
     def _say(self, words: str) -> Finding:
         return Finding("mended", "world", words)
 
 
-def _facts(row: Mapping[str, Any], table: Table) -> Facts:
-    state = "active" if row["state"] == "quarantined" else row["state"]
-    was = None if table.facts is None else table.facts.purging
-    return Facts(
-        table_id=row["table_id"],
-        name=row["name"],
-        state=state,
-        policy=_policy(row),
-        hold=bool(row["hold"]),
-        paused=bool(row["paused"]),
-        purging=was if state == "purging" else None,
-    )
+def _enter(row: Mapping[str, Any], facts: Facts) -> None:
+    facts.name, facts.policy = row["name"], _policy(row)
+    facts.state = "active" if row["state"] == "quarantined" else row["state"]
+    facts.hold, facts.paused = bool(row["hold"]), bool(row["paused"])
+    facts.purging = facts.purging if facts.state == "purging" else None
+    facts.caught.clear()
 
 
 def _policy(row: Mapping[str, Any]) -> dict[str, float]:

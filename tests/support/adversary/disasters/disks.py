@@ -77,6 +77,26 @@ def swap(world: World, x: int, y: int, fault: int) -> object:
     return True
 
 
+@move(0, ours=False)
+def make_anew(world: World, x: int, y: int, fault: int) -> object:
+    """A table is removed and another one made at its place, as every night; the row is for that one then."""
+    old = world.pick(x, lambda one: one.clone_of is None)
+    if old is None or any(
+        one is not old and one.folder.is_relative_to(old.folder) for one in world.book.tables
+    ):
+        return False
+    head = old.head
+    world.stranger.remove(old.folder)
+    world.book.close(old)
+    made = world.book.open(old.folder)
+    world.book.takes_over(made, old, world.stage.now())
+    world.stranger.create(made.folder)
+    for number in range(head if y % 2 else 0):
+        (world.stranger.overwrite if number % 2 else world.stranger.append)(made.folder)
+    world.wrote(made)
+    return True
+
+
 def _apart(world: World, one: Table, other: Table) -> bool:
     """Whether they are two, and neither lies in another table or has one in it."""
     if one is other or one.clone_of is not None or other.clone_of is not None:
