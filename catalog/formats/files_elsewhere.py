@@ -8,15 +8,23 @@ from collections.abc import Iterable, Mapping
 from os.path import commonpath
 from urllib.parse import urlsplit
 
-from lakewarden.catalog.model.rows import TableRow
+from lakewarden.catalog.model.rows import RowKind, Source, TableRow, TableState
 from lakewarden.catalog.storage.file_store import canonical, is_inside
 
-__all__ = ["READS_ELSEWHERE", "common_folders", "folder_elsewhere", "reads_from", "with_reach"]
+__all__ = [
+    "READS_ELSEWHERE",
+    "common_folders",
+    "folder_elsewhere",
+    "is_reach_known",
+    "reads_from",
+    "with_reach",
+]
 
 _ONE_NAME = frozenset({"file", "s3", "gs", "abfs", "az"})
 """Storages where another authority is another place."""
 READS_ELSEWHERE = "files.elsewhere"
-"""Row property: folders outside the table's own that hold files of it, one per storage, one per line."""
+"""Row property: folders outside the table's own that hold files of it, one per storage, one per line. Empty: it was looked
+at, and nothing was found (or nothing could be read); a row without it comes from a lakewarden that did not look."""
 
 
 def common_folders(folders: Iterable[str]) -> tuple[str, ...]:
@@ -45,12 +53,18 @@ def reads_from(row: TableRow, location: str) -> bool:
     return any(_overlap(place, location) for place in places)
 
 
+def is_reach_known(row: TableRow) -> bool:
+    """Whether somebody has looked where the table's files lie. System tables lie where they are, and what waits for its
+    conversion has no log yet."""
+    exempt = row.source is Source.SELF or row.kind is not RowKind.TABLE or row.state is TableState.CONVERTING
+    return exempt or READS_ELSEWHERE in row.properties
+
+
 def with_reach(properties: Mapping[str, str], location: str, elsewhere: Iterable[str]) -> dict[str, str]:
-    """A row's properties with the folders outside its own that hold files of it; without, where it has none there."""
-    kept = {key: value for key, value in properties.items() if key != READS_ELSEWHERE}
+    """A row's properties with the folders outside its own that hold files of it, as somebody has just looked."""
     places = (canonical(folder) for folder in elsewhere)
     outside = sorted({place for place in places if place != location and not is_inside(place, location)})
-    return {**kept, READS_ELSEWHERE: "\n".join(outside)} if outside else kept
+    return {**properties, READS_ELSEWHERE: "\n".join(outside)}
 
 
 def _overlap(one: str, other: str) -> bool:

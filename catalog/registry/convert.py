@@ -5,7 +5,8 @@ from dataclasses import dataclass, field, replace
 
 from lakewarden.catalog.errors import RefusedError
 from lakewarden.catalog.failpoints import reach
-from lakewarden.catalog.formats.port import Observation
+from lakewarden.catalog.formats.files_elsewhere import with_reach
+from lakewarden.catalog.formats.port import LogProblem, Observation
 from lakewarden.catalog.metastore.lookup import Place, refuse_if_absent, resolve
 from lakewarden.catalog.model.identity import INDEX_COLUMNS, Known, check_nesting, identify
 from lakewarden.catalog.model.pending_conversion import Conversion, SourceFiles
@@ -120,7 +121,7 @@ def converted(desk: Desk, table_id: str) -> Registered:
             state_reason=None,
             format=reader.format,
             format_ids=(seen.format_id,) if isinstance(seen, Observation) else (),
-            properties=Conversion.without(current.properties),
+            properties=_looked_at(current, seen),
             updated_at=desk.clock.now(),
         )
         return [desk.judge(rows, settled, seen)]
@@ -129,6 +130,13 @@ def converted(desk: Desk, table_id: str) -> Registered:
     reach("registry.converted")
     row = desk.get(table_id)
     return Registered(row=row, health=desk.record_health(row, seen), created=bool(done.rows))
+
+
+def _looked_at(row: TableRow, seen: Observation | LogProblem) -> dict[str, str]:
+    bare = Conversion.without(row.properties)
+    if isinstance(seen, LogProblem):
+        return bare
+    return with_reach(bare, row.location or "", seen.elsewhere)
 
 
 def conversion_failed(desk: Desk, table_id: str, reason: str) -> None:

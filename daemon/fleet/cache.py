@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewarden.catalog.clock import Clock
+from lakewarden.catalog.formats.files_elsewhere import is_reach_known
 from lakewarden.catalog.lineage.edges import NOT_KNOWN, NOTHING
 from lakewarden.catalog.lineage.inherited_retention import LongerPromise, ids_by_place, longer_promises
 from lakewarden.catalog.lineage.restores import RESTORE_OPERATIONS, restores_of
@@ -31,6 +32,7 @@ from lakewarden.catalog.model.rows import (
     PolicySettings,
     RowKind,
     RunRow,
+    Severity,
     Source,
     TableRow,
     TableState,
@@ -68,6 +70,8 @@ _LINEAGE_COLUMNS: Final = (
     "output_id", "output_version", "output_format_id", "input_id", "confidence", "operation",
 )  # fmt: skip
 _BATCH: Final = 5_000
+_HIDES: Final = ("exists", "judged")
+"""Checks whose errors mean that a look did not see the log."""
 
 
 def is_looked_after(row: TableRow) -> bool:
@@ -245,6 +249,9 @@ class Memory:
             unfinished=len(busy),
             budget=budget,
             has_metastore=has_metastore,
+            unlooked=tuple(
+                sorted(view.name for view in views if is_unlooked(view.governed.row, view.health))
+            ),
         )
 
     def _take_lineage(self, lineage: Rows[LineageRow]) -> None:
@@ -354,3 +361,12 @@ class Memory:
         recent = in_order(table.filter(pc.greater_equal(table["finished_at"], since)), "finished_at")
         for start in range(0, recent.num_rows, _BATCH):
             yield from codec(RUNS).decode(recent.slice(start, _BATCH))
+
+
+def is_unlooked(row: TableRow, health: HealthRow | None) -> bool:
+    """Whether the next sweep finds out where the table's files lie. One that is gone, or cannot be judged, it cannot look at:
+    a run that has to know finds out itself, or refuses."""
+    if is_reach_known(row) or row.state in GONE:
+        return False
+    found = () if health is None else health.findings
+    return not any(one.check in _HIDES and one.severity is Severity.ERROR for one in found)

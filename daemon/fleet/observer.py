@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import UnreadableError
-from lakewarden.catalog.formats.files_elsewhere import with_reach
+from lakewarden.catalog.formats.files_elsewhere import is_reach_known, with_reach
 from lakewarden.catalog.formats.port import LogProblem, Observation, ProbeResult, TableReader
 from lakewarden.catalog.lineage.recording import NO_STREAMS, rows_from
 from lakewarden.catalog.lineage.reverted_reads import undone_reads
@@ -240,11 +240,12 @@ class Observer:
 
     def _never_judged(self, governed: Governed, before: HealthRow | None, on_record: OnRecord) -> bool:
         """Whether the table was never judged by its row as it is now (policy, name, location) and the policies of its
-        scopes, or its schema or its lineage is not on record, or it was taken for late taint by an earlier process: that
+        scopes, or its schema, its lineage or where its files lie is not on record, or it was taken for late taint by an earlier process: that
         may have been lifted since. Looks of this process that left no trace count."""
         row = governed.row
         looked = self._looked_at.get(row.table_id)
-        if before is None or (looked is None and not on_record.complete and row.source is not Source.SELF):
+        complete = row.source is Source.SELF or (on_record.complete and is_reach_known(row))
+        if before is None or (looked is None and not complete):
             return True
         if looked is None and any(one.check == READS_UNDONE for one in before.findings):
             return True
@@ -343,6 +344,8 @@ def settled(row: TableRow, look: Look, now: datetime) -> TableRow:
         reach = with_reach(changed.properties, changed.location or "", look.seen.elsewhere)
         if reach != changed.properties:
             changed = replace(changed, properties=reach)
+    elif look.seen is not None and not is_reach_known(changed):  # one that cannot be read was looked at, too
+        changed = replace(changed, properties=with_reach(changed.properties, changed.location or "", ()))
     if look.dropped is not None and row.state in (TableState.ACTIVE, TableState.QUARANTINED):
         changed = replace(changed, state=TableState.DROPPED, state_reason=look.dropped)
     else:

@@ -3,21 +3,22 @@
 The columns that speak of other tables (places, who reads whom) are read as columns; rows are made of this table's only.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from lakewarden.catalog.clock import Clock
+from lakewarden.catalog.formats.files_elsewhere import is_reach_known
 from lakewarden.catalog.lineage.restores import RESTORE_OPERATIONS, restores_of
 from lakewarden.catalog.model.rollbacks import Rollback, holds, rollbacks_of
 from lakewarden.catalog.model.rows import Action, TableRow
 from lakewarden.catalog.state.port import Run
-from lakewarden.catalog.system.port import HEALTH, LINEAGE, ROLLBACKS, RUNS, TABLES, SystemStore
-from lakewarden.daemon.fleet.cache import RUNS_WINDOW, is_looked_after
+from lakewarden.catalog.system.port import HEALTH, LINEAGE, ROLLBACKS, RUNS, TABLES, Rows, SystemStore
+from lakewarden.daemon.fleet.cache import RUNS_WINDOW, is_looked_after, is_unlooked
 from lakewarden.daemon.fleet.reverted_ranges import Undoings
 from lakewarden.jobs.actions.budget import Budget
 from lakewarden.jobs.actions.world import Past, TableView, World
 from lakewarden.jobs.planning.past import remember
-from lakewarden.jobs.runs.standings import StoredStandings
+from lakewarden.jobs.runs.standings import StoredStandings, ids_without_reach
 
 __all__ = ["world_of"]
 
@@ -46,14 +47,27 @@ def world_of(
             taken_back=_taken_back(store, governed.row, journal),
         )
         views = (view,)
-    places = store.rows(TABLES).arrow(["location"]).column(0).to_pylist()
+    rows = store.rows(TABLES)
+    places = rows.arrow(["location"]).column(0).to_pylist()
     return World(
         tables=views,
         locations=tuple(sorted(place for place in places if place is not None)),
         unfinished=len(busy),
         budget=budget or Budget(),
         has_metastore=has_metastore,
+        unlooked=tuple(sorted(_unlooked(store, rows))),
     )
+
+
+def _unlooked(store: SystemStore, rows: Rows[TableRow]) -> Iterator[str]:
+    found = (rows.get(table_id) for table_id in ids_without_reach(rows))
+    candidates = [
+        row for row in found if row is not None and is_looked_after(row) and not is_reach_known(row)
+    ]
+    health = store.rows(HEALTH) if candidates else None
+    for row in candidates:
+        if is_unlooked(row, None if health is None else health.get(row.table_id)):
+            yield row.name
 
 
 def _past(store: SystemStore, clock: Clock, table_id: str) -> dict[Action, Past]:

@@ -8,9 +8,9 @@ from typing import Final
 
 from lakewarden.catalog.formats.heads import head_on_record
 from lakewarden.catalog.model.rows import Action, HealthRow
-from lakewarden.catalog.units import about_seconds
+from lakewarden.catalog.units import about_seconds, count_of
 from lakewarden.jobs.actions.answers import NotDue, WhyNot
-from lakewarden.jobs.actions.world import TableView
+from lakewarden.jobs.actions.world import TableView, World
 
 __all__ = [
     "READABLE_CHECK",
@@ -21,6 +21,7 @@ __all__ = [
     "findings_of",
     "head_of",
     "health_of",
+    "not_looked_at",
     "not_swept",
     "nothing",
     "recent",
@@ -64,6 +65,16 @@ def not_swept(view: TableView, action: Action) -> NotDue | None:
     if health_of(view).observed_at >= view.governed.changed_at:
         return None
     because = "its policy or its row changed since the last sweep; the next one checks the retention properties by it"
+    return NotDue(action=action, why=WhyNot.NOT_OBSERVED, because=because)
+
+
+def not_looked_at(view: TableView, world: World, action: Action) -> NotDue | None:
+    """Where it is not known yet of some other table whether it reads this one's files: shallow clones do."""
+    others = [name for name in world.unlooked if name != view.name]
+    if not others:
+        return None
+    more = f" and {count_of(len(others) - 1, 'more table')}" if len(others) > 1 else ""
+    because = f"not known yet whether {others[0]}{more} can do without its files; the next sweep looks"
     return NotDue(action=action, why=WhyNot.NOT_OBSERVED, because=because)
 
 

@@ -9,7 +9,7 @@ from lakewarden.catalog.model.pending_purge import Purging, how_to_stop
 from lakewarden.catalog.model.rows import Action, HealthRow, TableRow, TableState
 from lakewarden.catalog.units import count_of
 from lakewarden.jobs.actions.answers import Answer, Due, NotDue, WhyNot
-from lakewarden.jobs.actions.conditions import about, nothing
+from lakewarden.jobs.actions.conditions import about, not_looked_at, nothing
 from lakewarden.jobs.actions.costs import DELETE_RATE, KEEP_COST, METADATA, Estimate
 from lakewarden.jobs.actions.spec import Deletes, Spec, retry, state_of
 from lakewarden.jobs.actions.world import Past, TableView, World
@@ -36,6 +36,9 @@ def _due(view: TableView, world: World, now: datetime) -> Answer:
     if now < wanted.after:
         because = "the grace period in which undrop works is not over"
         return NotDue(action=Action.PURGE, why=WhyNot.GRACE_PERIOD, because=because, until=wanted.after)
+    waits = not_looked_at(view, world, Action.PURGE)
+    if waits is not None:
+        return waits
     files, size = (health.files or 0, health.bytes or 0) if health else (0, 0)
     action = Purge(
         requires=wanted.version, decided_on=wanted.head, unknown=wanted.unknown, files=files, bytes=size

@@ -21,6 +21,7 @@ from lakewarden.jobs.actions.conditions import (
     findings_of,
     head_of,
     health_of,
+    not_looked_at,
     not_swept,
     nothing,
     recent,
@@ -59,7 +60,7 @@ class Vacuum:
 
 def _due(view: TableView, world: World, now: datetime) -> Answer:
     """Removed files older than the retention, or a full listing that policy asks for from time to time."""
-    waits = not_swept(view, Action.VACUUM)
+    waits = not_swept(view, Action.VACUUM) or not_looked_at(view, world, Action.VACUUM)
     if waits is not None:
         return waits
     if findings_of(view, (RETENTION_CHECK,)):

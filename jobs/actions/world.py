@@ -64,13 +64,15 @@ class TableView:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class World:
-    """Everything a plan is made of. `locations` are those of all managed tables, sorted; `unfinished` counts runs."""
+    """Everything a plan is made of. `locations` are those of all managed tables, sorted; `unfinished` counts runs.
+    `unlooked` are the names of tables of which the next sweep finds out whether they read other tables' files."""
 
     tables: tuple[TableView, ...]
     locations: tuple[str, ...] = ()
     unfinished: int = 0
     budget: Budget = field(default_factory=Budget)
     has_metastore: bool = False
+    unlooked: tuple[str, ...] = ()
 
     def inside(self, location: str) -> tuple[str, ...]:
         """Locations of managed tables strictly below `location`."""

@@ -6,13 +6,14 @@ table of its own inside the folder. Files are compared by where they really are 
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain
 from pathlib import PurePosixPath
 from typing import Final
 
 from lakewarden.catalog.errors import ConflictError, LakewardenError, PreconditionError
+from lakewarden.catalog.formats.files_elsewhere import is_reach_known, reads_from, with_reach
 from lakewarden.catalog.formats.inner_tables import inner_tables
 from lakewarden.catalog.formats.port import DataFile, Observation, TableReader
 from lakewarden.catalog.model.rows import TableRow, TableState
@@ -31,7 +32,7 @@ _AT_ONCE: Final = 8
 @dataclass(kw_only=True, slots=True)
 class Unneeded:
     """Candidates of one vacuum by place. `verified` is the version up to which the log was asked, `oldest_version` the
-    oldest one that is protected; `inner` are the tables in the folder that were stayed out of (relative paths)."""
+    oldest one that is protected; `inner` are the tables in the folder that were stayed out of (relative paths). `looked`: as `clones_of` notes it."""
 
     ctx: JobContext
     store: FileStore
@@ -42,6 +43,7 @@ class Unneeded:
     verified: int
     verified_at: datetime
     readers: tuple[str, ...] = ()
+    looked: dict[str, bool] = field(default_factory=dict)
     inner: set[str] = field(default_factory=set)
     strict: bool = False
 
@@ -130,7 +132,7 @@ class Unneeded:
         return self.ctx.target.table_id
 
     def _clones(self) -> tuple[TableRow, ...]:
-        return clones_of(self.ctx)
+        return clones_of(self.ctx, self.looked)
 
     def _follow(self) -> None:
         """Take in what was committed since the log was asked last."""
@@ -146,9 +148,10 @@ class Unneeded:
             self.verified, self.verified_at = commit.version, commit.committed_at
 
 
-def clones_of(ctx: JobContext) -> tuple[TableRow, ...]:
+def clones_of(ctx: JobContext, looked: dict[str, bool]) -> tuple[TableRow, ...]:
     """The other managed or dropped tables that are known to name files in the table's folder, and that are not gone: one
-    that cannot be seen now, because its disk is away, counts."""
+    that cannot be seen now, because its disk is away, counts. Where nobody has looked at a table yet, it is looked at here,
+    once, and noted in `looked`; raises `PreconditionError` if it cannot be seen."""
     if ctx.guard is None:
         return ()
     rows = ctx.guard.readers_of(ctx.target.location)
@@ -158,7 +161,23 @@ def clones_of(ctx: JobContext) -> tuple[TableRow, ...]:
         if row.table_id != ctx.target.table_id
         and row.state is not TableState.PURGED
         and (ctx.reader.is_table(row.location or "") or not is_surely_gone(row.location or "", ctx.storage))
+        and (is_reach_known(row) or _reads_from_here(ctx, row, looked))
     )
+
+
+def _reads_from_here(ctx: JobContext, row: TableRow, looked: dict[str, bool]) -> bool:
+    if row.table_id not in looked:
+        location = row.location or ""
+        if not ctx.reader.is_table(location):
+            raise PreconditionError(
+                f"{row.name} may read files of {ctx.target.name}: nobody has looked yet, and it cannot be seen now.",
+                hint=f"Bring it back, or drop and purge it; until then nothing of {ctx.target.name} is deleted.",
+            )
+        seen = ctx.reader.observe(location)
+        elsewhere = seen.elsewhere if isinstance(seen, Observation) else ()
+        told = replace(row, properties=with_reach(row.properties, location, elsewhere))
+        looked[row.table_id] = reads_from(told, ctx.target.location)
+    return looked[row.table_id]
 
 
 def places_named(ctx: JobContext, row: TableRow) -> Iterator[str]:

@@ -40,8 +40,13 @@ def purge(ctx: JobContext, action: Purge) -> Report:
     begun = Begun.at(store, ctx.target.table_id)
     if begun is not None and _is_succeeded(store, begun):
         return _tidied(ctx, store)
+    looked: dict[str, bool] = {}
     try:
-        folder = _agreed_folder(ctx, action, store) if begun is None else _rest_of(ctx, action, store, begun)
+        folder = (
+            _agreed_folder(ctx, action, store, looked)
+            if begun is None
+            else _rest_of(ctx, action, store, begun, looked)
+        )
     except (ConflictError, RefusedError) as error:
         error.hint = f"{error.hint} {how_to_stop(ctx.target.table_id)}".strip()
         raise
@@ -51,7 +56,7 @@ def purge(ctx: JobContext, action: Purge) -> Report:
         begun.put(store)
         reach("purge.marked")
     try:
-        deleted = _delete(ctx, action, store, folder, begun)
+        deleted = _delete(ctx, action, store, folder, begun, looked)
     except (ConflictError, RefusedError):
         _unmark(ctx, store, folder)
         raise
@@ -95,14 +100,14 @@ def _gone_already(ctx: JobContext) -> Report:
     return Report(message="its folder is gone already")
 
 
-def _agreed_folder(ctx: JobContext, action: Purge, store: FileStore) -> TableFolder:
+def _agreed_folder(ctx: JobContext, action: Purge, store: FileStore, looked: dict[str, bool]) -> TableFolder:
     if not ctx.reader.is_table(ctx.target.location):
         raise RefusedError(
             f"{ctx.target.location} is no longer the table {ctx.target.name}.",
             hint="Look what is there; lakewarden deletes only what it was asked to.",
         )
     observe_at(ctx, action.requires, action.decided_on)
-    _refuse_readers(ctx)
+    _refuse_readers(ctx, looked)
     folder = look_into(store, ctx.reader)
     _refuse_inner(ctx, folder.inner)
     found = unknown_token(folder.unknown)
@@ -115,11 +120,13 @@ def _agreed_folder(ctx: JobContext, action: Purge, store: FileStore) -> TableFol
     return folder
 
 
-def _rest_of(ctx: JobContext, action: Purge, store: FileStore, begun: Begun) -> TableFolder:
+def _rest_of(
+    ctx: JobContext, action: Purge, store: FileStore, begun: Begun, looked: dict[str, bool]
+) -> TableFolder:
     """What a deletion that was interrupted left. The log goes last, so without it there is no data of the table any more."""
     whole = frozenset(signature(entry) for entry in look_into(store, None).log) >= begun.log
     if whole and ctx.reader.is_table(ctx.target.location):
-        return _agreed_folder(ctx, action, store)
+        return _agreed_folder(ctx, action, store, looked)
     folder = look_into(store, None)
     _refuse_inner(ctx, folder.inner)
     strangers = [entry for entry in folder.log if signature(entry) not in begun.log] or list(folder.unknown)
@@ -131,12 +138,19 @@ def _rest_of(ctx: JobContext, action: Purge, store: FileStore, begun: Begun) -> 
     return folder
 
 
-def _delete(ctx: JobContext, action: Purge, store: FileStore, folder: TableFolder, begun: Begun) -> Deleted:
+def _delete(
+    ctx: JobContext,
+    action: Purge,
+    store: FileStore,
+    folder: TableFolder,
+    begun: Begun,
+    looked: dict[str, bool],
+) -> Deleted:
     data = (*folder.data, *folder.unknown)
 
     def same_table(batch: Sequence[FileEntry]) -> Sequence[FileEntry]:
         _refuse_links(ctx, batch)
-        _refuse_readers(ctx)
+        _refuse_readers(ctx, looked)
         _refuse_inner(ctx, inner_tables_at(store, (entry.path for entry in batch)))
         if data:
             observe_at(ctx, action.requires, action.decided_on)
@@ -162,10 +176,10 @@ def _delete(ctx: JobContext, action: Purge, store: FileStore, folder: TableFolde
     return Deleted(files=first.files + second.files, bytes=first.bytes + second.bytes)
 
 
-def _refuse_readers(ctx: JobContext) -> None:
+def _refuse_readers(ctx: JobContext, looked: dict[str, bool]) -> None:
     """Tables that have files under the same parent may be known as readers and name nothing in this folder."""
     places = Places(ctx.target.location)
-    for row in clones_of(ctx):
+    for row in clones_of(ctx, looked):
         if any(places.inside(place) for place in places_named(ctx, row)):
             raise RefusedError(
                 f"{row.name} reads files of {ctx.target.name}: it is a shallow clone of it.",

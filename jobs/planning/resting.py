@@ -30,9 +30,9 @@ class Resting:
         return known is not None and known[1] <= now < known[2] and view == known[0]
 
     def note(self, view: TableView, answers: Sequence[NotDue] | None, now: datetime) -> None:
-        """Keep what a table was judged to be; None: it may not rest. Who waits for a run that somebody is about to queue
-        does not rest, either."""
-        if answers is None or any(one.why is WhyNot.QUEUED for one in answers):
+        """Keep what a table was judged to be; None: it may not rest. Who waits for a run that somebody is about to queue, or
+        for a sweep's look (perhaps at another table), does not rest, either."""
+        if answers is None or any(one.why in (WhyNot.QUEUED, WhyNot.NOT_OBSERVED) for one in answers):
             self._judged.pop(view.table_id, None)
             return
         changes = (one.until for one in answers if one.until is not None and one.until > now)

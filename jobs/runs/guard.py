@@ -39,7 +39,8 @@ class Standings(Protocol):
         """Read anew each time. Raises `UnavailableError` when the system tables do not answer."""
 
     def readers_of(self, location: str) -> tuple[TableRow, ...]:
-        """The managed tables that are known to name files in this folder although they lie elsewhere: shallow clones."""
+        """The managed tables that are known to name files in this folder although they lie elsewhere (shallow clones), or of
+        which nobody has looked yet whether they do."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -223,7 +223,8 @@ class Guard(Protocol):
         """Return if the run may go on with this table at this place. Raises `RevokedError` or `ConflictError`."""
 
     def readers_of(self, location: str) -> tuple[TableRow, ...]:
-        """The other managed tables that are known to name files in this folder: shallow clones."""
+        """The other managed tables that are known to name files in this folder (shallow clones), or of which nobody has
+        looked yet whether they do."""
 
 
 class Ledger(Protocol):

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pyarrow.compute as pc
 
-from lakewarden.catalog.formats.files_elsewhere import READS_ELSEWHERE, reads_from
+from lakewarden.catalog.formats.files_elsewhere import READS_ELSEWHERE, is_reach_known, reads_from
 from lakewarden.catalog.lineage.inherited_retention import downstream_of, ids_by_place
 from lakewarden.catalog.model.arrow_columns import distinct_pairs
 from lakewarden.catalog.model.rollbacks import holds, rollbacks_of
@@ -17,7 +17,7 @@ from lakewarden.catalog.system.store import DeltaSystemStore
 from lakewarden.jobs.runs.guard import Standing
 from lakewarden.jobs.runs.worker_config import WorkerConfig
 
-__all__ = ["StoredStandings", "open_standings"]
+__all__ = ["StoredStandings", "ids_without_reach", "open_standings"]
 
 
 class StoredStandings:
@@ -44,12 +44,12 @@ class StoredStandings:
     def readers_of(self, location: str) -> tuple[TableRow, ...]:
         tables = self._store.rows(TABLES)
         if self._reaching[0] != tables.version:
-            columns = tables.arrow(["table_id", "properties"])
-            keys = zip(columns["table_id"].to_pylist(), columns["properties"].to_pylist(), strict=True)
-            ids = tuple(one for one, pairs in keys if any(key == READS_ELSEWHERE for key, _ in pairs or ()))
+            ids = tuple(table_id for table_id, reach in _reaches(tables) if reach != "")
             self._reaching = (tables.version, ids)
         rows = (tables.get(table_id) for table_id in self._reaching[1])
-        return tuple(row for row in rows if row is not None and reads_from(row, location))
+        return tuple(
+            row for row in rows if row is not None and (reads_from(row, location) or not is_reach_known(row))
+        )
 
     def _holders(self) -> dict[str, str]:
         rows = self._store.rows(ROLLBACKS)
@@ -92,6 +92,17 @@ class StoredStandings:
                 found.update((one["upstream"], row["table_id"]) for one in row["dependencies"])
             self._pairs = (versions, frozenset(found))
         return self._pairs[1]
+
+
+def ids_without_reach(tables: Rows[TableRow]) -> tuple[str, ...]:
+    """The rows that do not say where the table's files lie, those included that need not."""
+    return tuple(table_id for table_id, reach in _reaches(tables) if reach is None)
+
+
+def _reaches(tables: Rows[TableRow]) -> Iterable[tuple[str, str | None]]:
+    columns = tables.arrow(["table_id", "properties"])
+    pairs = zip(columns["table_id"].to_pylist(), columns["properties"].to_pylist(), strict=True)
+    return ((table_id, dict(found or ()).get(READS_ELSEWHERE)) for table_id, found in pairs)
 
 
 def open_standings(config: WorkerConfig) -> StoredStandings | None:

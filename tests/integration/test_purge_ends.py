@@ -136,7 +136,7 @@ def test_what_nobody_can_tell_apart_is_left_and_a_command_ends_it(
     done = again(estate)
     assert done.outcome is Outcome.FAILED
     table_id = estate.row("db.t").table_id
-    assert f"lakewarden tables drop {table_id}" in (done.details or "")
+    assert f"lakewarden tables drop {table_id}" in (done.hint or "")
     refused = estate.says("tables", "undrop", "db.t")
     assert refused.code == 4 and f"lakewarden tables drop {table_id}" in refused.err
     estate.services.store.append(RUNS, [ended(estate)], because="as the daemon does")

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from lakewarden.catalog.clock import ManualClock
 from lakewarden.catalog.errors import UnreadableError
+from lakewarden.catalog.formats.files_elsewhere import folder_elsewhere
 from lakewarden.catalog.formats.port import (
     Capabilities,
     Commit,
@@ -96,7 +97,10 @@ class ValueReader:
         return ProbeResult(exists=True, moved=seen != latest, latest=latest)
 
     def observe(self, location: str, *, since: Observation | None = None) -> Observation | LogProblem:
-        return self.observation
+        if location not in self.elsewhere or isinstance(self.observation, LogProblem):
+            return self.observation
+        folders = (folder_elsewhere(file.path) for file in self.elsewhere[location])
+        return replace(self.observation, elsewhere=tuple({one for one in folders if one is not None}))
 
     def commits(self, location: str, *, after: int, upto: int | None = None) -> Iterator[Commit]:
         last = self.history[-1].version if upto is None else upto

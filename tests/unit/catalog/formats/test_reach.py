@@ -71,4 +71,4 @@ def test_files_that_a_log_still_remembers_count_like_live_ones(tmp_path: Path) -
     assert seen.elsewhere == (str(source),)
     kept = with_reach({"a": "b"}, seen.location, seen.elsewhere)
     assert kept == {"a": "b", READS_ELSEWHERE: canonical(str(source))}
-    assert with_reach(kept, seen.location, ()) == {"a": "b"}
+    assert with_reach(kept, seen.location, ()) == {"a": "b", READS_ELSEWHERE: ""}

@@ -14,6 +14,7 @@ from lakewarden.catalog.errors import (
     RefusedError,
     UsageError,
 )
+from lakewarden.catalog.formats.files_elsewhere import READS_ELSEWHERE
 from lakewarden.catalog.formats.port import LogProblem
 from lakewarden.catalog.model.rows import Mode, OnRollback, Source, TableState
 from lakewarden.catalog.registry.convert import (
@@ -144,7 +145,7 @@ def test_a_conversion_is_a_row_first_and_settles_when_the_log_is_there(
     reader.tables[location] = observation(location, NOW)
     for _ in range(2):
         row = converted(desk, begun.row.table_id).row
-        assert (row.state, row.properties) == (TableState.ACTIVE, {})
+        assert (row.state, row.properties) == (TableState.ACTIVE, {READS_ELSEWHERE: ""})
     assert governed(desk, "db.raw").policy.mode is Mode.MANAGE
 
 
@@ -194,7 +195,7 @@ def test_dropped_tables_come_back_and_purged_ones_do_not(
         register(desk, location, actor=ANA)
     assert undrop(desk, "default.t", actor=ANA).state is TableState.ACTIVE
     begin_purge(desk, "default.t", actor=ANA, expected_version=0, grace=timedelta(days=7))
-    assert undrop(desk, "default.t", actor=ANA).properties == {}
+    assert undrop(desk, "default.t", actor=ANA).properties == {READS_ELSEWHERE: ""}
     begin_purge(desk, "default.t", actor=ANA, expected_version=0, grace=timedelta(days=7))
     purged(desk, row.table_id, actor=ROOT)
     with pytest.raises(PreconditionError, match="files are gone"):

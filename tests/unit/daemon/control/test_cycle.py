@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from lakewarden.catalog.errors import FencedError
+from lakewarden.catalog.formats.files_elsewhere import READS_ELSEWHERE
 from lakewarden.catalog.formats.port import Commit, LogProblem, Observation
 from lakewarden.catalog.lineage.edges import NOT_KNOWN
 from lakewarden.catalog.model.lineage_record import LineageInput, LineageRecord, Operation, RecordVerdict
@@ -69,6 +70,31 @@ def test_a_restart_makes_no_commit_either(world: World) -> None:
     world.sweep()
     world.sweep()
     assert world.store.commits[before:] == []
+
+
+def test_a_row_of_an_older_lakewarden_is_looked_at_by_the_first_sweep_though_nothing_moved(
+    world: World,
+) -> None:
+    row, clone = world.add("db.a"), world.add("db.clone")
+    settle(world)
+    assert world.row("db.clone").properties == {READS_ELSEWHERE: ""}
+    source = world.reader.tables[clone.location or ""]
+    assert isinstance(source, Observation)
+    world.reader.tables[clone.location or ""] = replace(source, elsewhere=(row.location or "",))
+    old = replace(world.row("db.clone"), properties={})
+    world.store.edit(TABLES, lambda _: [old], because="an older lakewarden wrote it")
+    world.restart()
+    world.sweep()
+    assert world.row("db.clone").properties == {READS_ELSEWHERE: row.location}
+    reads = world.reader.reads
+    assert world.sweep().idle and world.reader.reads == reads
+
+
+def test_one_whose_log_cannot_be_read_counts_as_looked_at(world: World) -> None:
+    row = world.add("db.a")
+    world.reader.tables[row.location or ""] = LogProblem(check="log_readable", message="Commit 1 is garbage.")
+    world.sweep()
+    assert world.row("db.a").properties == {READS_ELSEWHERE: ""}
 
 
 def test_a_moved_table_is_read_once_and_written_in_one_commit_per_table(world: World) -> None:

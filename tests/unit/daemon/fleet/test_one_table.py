@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from lakewarden.catalog.clock import ManualClock
+from lakewarden.catalog.formats.files_elsewhere import READS_ELSEWHERE
 from lakewarden.catalog.model.rows import (
     Action,
     Confidence,
@@ -50,6 +51,7 @@ def chosen_row(number: int, dice: random.Random) -> TableRow:
         made,
         state=state,
         policy=PolicySettings(rollback_promise_seconds=promise),
+        properties=made.properties if dice.random() < 0.2 else {**made.properties, READS_ELSEWHERE: ""},
         dependencies=(Dependency(upstream=upstream),) if dice.random() < 0.4 else (),
     )
 
@@ -105,9 +107,11 @@ def test_it_is_seen_as_among_the_fleet(store: DeltaSystemStore, seed: int) -> No
     for row in store.rows(TABLES).all():
         mine = tuple(view for view in fleet.tables if view.table_id == row.table_id)
         alone = world_of(store, clock, row.table_id, has_metastore=True)
-        assert alone == World(tables=mine, locations=fleet.locations, budget=Budget(), has_metastore=True), (
-            row
+        beside = World(
+            locations=fleet.locations, unlooked=fleet.unlooked, budget=Budget(), has_metastore=True, tables=()
         )
+        assert alone == replace(beside, tables=mine), row
+    assert fleet.unlooked, "every table was looked at"
     assert any(one.governed.policy.downstream for one in fleet.tables), "no promise was inherited"
     assert any(one.rollback for one in fleet.tables), "nothing is held"
     assert any(one.taken_back for one in fleet.tables), "nothing was taken back"

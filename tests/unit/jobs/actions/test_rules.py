@@ -75,6 +75,24 @@ def test_old_garbage_is_vacuumed_with_the_reason_in_words() -> None:
     assert answer.action == Vacuum(requires=10, retention_seconds=7 * 86_400, max_share=0.5)
 
 
+@pytest.mark.parametrize("action", [Action.VACUUM, Action.PURGE])
+def test_nothing_is_deleted_while_it_is_not_known_who_reads_it(action: Action) -> None:
+    marks = {PURGE_AFTER: (NOW - DAY).isoformat(), PURGE_VERSION: "10"}
+    changes = {"state": TableState.PURGING, "properties": marks} if action is Action.PURGE else {}
+    one = view(row_changes=changes, **GARBAGE)
+    assert isinstance(ask(one, action), Due)
+    for others, words in (
+        (("db.clone",), "db.clone"),
+        (("db.clone", "db.t", "db.u"), "db.clone and 1 more table"),
+    ):
+        answer = judge(one, action, World(tables=(one,), unlooked=others), NOW)
+        assert isinstance(answer, NotDue) and answer.why is WhyNot.NOT_OBSERVED
+        assert (
+            answer.because == f"not known yet whether {words} can do without its files; the next sweep looks"
+        )
+    assert isinstance(judge(one, action, World(tables=(one,), unlooked=("db.t",)), NOW), Due)
+
+
 def test_garbage_younger_than_the_retention_says_when_it_is_due() -> None:
     young = view(**{**GARBAGE, "oldest_tombstone_at": NOW - 2 * DAY})
     answer = why_not(young, Action.VACUUM)

@@ -244,6 +244,43 @@ def test_a_clone_whose_disk_is_away_stops_the_vacuum_and_one_that_is_gone_does_n
     assert "deleted 10 files" in place.vacuum()
 
 
+def unlooked(row: TableRow) -> TableRow:
+    """As a lakewarden left it that did not ask where a table's files lie."""
+    return replace(row, properties={})
+
+
+def test_a_table_that_nobody_has_looked_at_is_looked_at_before_anything_goes(
+    place: Place, tmp_path: Path
+) -> None:
+    (tmp_path / "clone").mkdir()
+    clone = canonical(str(tmp_path / "clone"))
+    place.guard.readers = (unlooked(clone_row(clone, "")),)
+    place.reader.elsewhere = {clone: [data_file(f"{place.folder}/{name}", 10) for name in TEN[:3]]}
+    assert "deleted 7 files" in place.vacuum()
+    assert place.left == TEN[:3]
+
+
+def test_one_that_turns_out_to_read_nothing_here_keeps_nothing(place: Place, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    place.guard.readers = (unlooked(clone_row(canonical(str(tmp_path / "other")), "")),)
+    place.reader.elsewhere = {canonical(str(tmp_path / "other")): []}
+    assert "deleted 10 files" in place.vacuum()
+
+
+def test_one_that_cannot_be_seen_and_that_nobody_has_looked_at_stops_the_vacuum(
+    place: Place, tmp_path: Path
+) -> None:
+    away = tmp_path / "mount" / "clone"
+    away.parent.mkdir()
+    place.guard.readers = (unlooked(clone_row(canonical(str(away)), "")),)
+    place.reader.broken = {canonical(str(away))}
+    with pytest.raises(PreconditionError, match="db.clone may read files of db.t: nobody has looked yet"):
+        place.vacuum()
+    assert len(place.left) == 10
+    (away.parent / "another").mkdir()  # the mount answers, and the table is not there
+    assert "deleted 10 files" in place.vacuum()
+
+
 def test_a_clone_that_is_registered_meanwhile_stops_it(place: Place, tmp_path: Path) -> None:
     def registered() -> None:
         place.guard.readers = (clone_row(canonical(str(tmp_path / "clone")), place.location),)
