@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from lakewarden.catalog.errors import LakewardenError
-from lakewarden.catalog.model.rows import TableRow
+from lakewarden.catalog.model.rows import AuditRow, TableRow
 from lakewarden.catalog.policy.access import Actor, Caller, audit_row, require
 from lakewarden.catalog.registry.governance import meant
 from lakewarden.catalog.system.port import AUDIT, Fence
@@ -51,12 +51,20 @@ def run(
         if use_case.audited:
             now = services.clock.now()
             entry = audit_row(caller, use_case.deed, what, now, allowed=allowed, why=why, audit_id=audit_id)
-            try:
-                services.store.append(AUDIT, [entry], fence=fence, because=f"{use_case.deed} {what}")
-            except LakewardenError as error:
-                if unrecorded is None:
-                    raise
-                unrecorded(str(error))
+            trouble = _recorded(services, entry, fence)
+            if trouble is not None and unrecorded is not None:
+                unrecorded(str(trouble))
+            elif trouble is not None and why is None:
+                raise trouble  # else what went wrong before is what has to be told
+
+
+def _recorded(services: Services, entry: AuditRow, fence: Fence | None) -> LakewardenError | None:
+    """Write an entry down. Returns why that was not possible."""
+    try:
+        services.store.append(AUDIT, [entry], fence=fence, because=f"{entry.what} {entry.on}")
+    except LakewardenError as error:
+        return error
+    return None
 
 
 def _concerned(services: Services, subject: Subject, where: str, actor: Actor) -> Iterable[TableRow | None]:

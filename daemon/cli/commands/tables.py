@@ -7,7 +7,7 @@ import typer
 from lakewarden.catalog.errors import ConsentError, ExitCode, LakewardenError
 from lakewarden.catalog.metastore.lookup import parse_name
 from lakewarden.catalog.model.rows import Source, TableRow, TableState
-from lakewarden.catalog.policy.access import Actor
+from lakewarden.catalog.policy.access import Caller
 from lakewarden.catalog.policy.effective import parse_value
 from lakewarden.catalog.policy.original_properties import is_leaving
 from lakewarden.catalog.registry.register import register as register_table
@@ -18,7 +18,7 @@ from lakewarden.catalog.registry.service import Registered
 from lakewarden.daemon.cli.commands import governance, table_queries
 from lakewarden.daemon.cli.commands.left import foreseen_as_row, tell_foreseen, tell_left
 from lakewarden.daemon.cli.common import DryRun, Home, Table, Yes, calling, confirm, opened
-from lakewarden.daemon.cli.output import Format, Output, note, plain, show, show_one
+from lakewarden.daemon.cli.output import Format, Output, in_words, note, plain, show, show_one
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases import declared
 from lakewarden.daemon.usecases.audit import run
@@ -139,7 +139,7 @@ def adopt(
         except LakewardenError as error:
             if where:
                 raise
-            note(f"{one}: {error}")
+            note(f"{one}: {in_words(error)}")
     show(done, columns=["name", "state", "version", "files", "bytes", "findings", "location"], format=output)
     raise typer.Exit(ExitCode.OK if len(done) == len(found) else ExitCode.PARTLY)
 
@@ -204,7 +204,7 @@ def drop(
     if purge:
         take_back_runs(services, row, EVERYTHING, f"{row.name} was dropped")
         return show_one(row, format=output)
-    return _finish(services, foreseen, output, actor)
+    return _finish(services, foreseen, output, calling(services))
 
 
 def _stop_purge(services: Services, row: TableRow, output: Format, *, dry_run: bool, yes: bool) -> None:
@@ -237,9 +237,9 @@ def _show_drop(services: Services, foreseen: Leaving, purge: bool, output: Forma
     show_one(shown, format=output)
 
 
-def _finish(services: Services, foreseen: Leaving, output: Format, actor: Actor) -> None:
+def _finish(services: Services, foreseen: Leaving, output: Format, caller: Caller) -> None:
     """Give back what a dropped table is owed, and show its row. The drop stands, whatever comes of it."""
-    [left] = finish(services, [foreseen], actor=actor, tell=note)
+    [left] = finish(services, [foreseen], actor=caller, tell=note)
     tell_left(left)
     show_one(left.row, format=output)
 

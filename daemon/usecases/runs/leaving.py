@@ -108,7 +108,8 @@ def finish(
             why = "no worker has come to it yet" if result is None else result.message or result.outcome
             hand = one.wanted.by_hand(row.name)
             hand = f" By hand: {hand}" if hand else ""
-            left.append(Left(row=row, owed=f"{why.rstrip('.')}. The daemon tries again.{hand}"))
+            hint = "" if result is None or result.hint is None else f" {result.hint}"
+            left.append(Left(row=row, owed=f"{why.rstrip('.')}.{hint} The daemon tries again.{hand}"))
     return tuple(left)
 
 

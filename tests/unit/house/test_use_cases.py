@@ -1,7 +1,7 @@
 """One way to run a use case: who calls comes from a surface, what is governed goes through `run`, nothing else is on record."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, get_args
 
@@ -110,6 +110,55 @@ def test_run_is_given_nothing_else_than_what_is_declared() -> None:
             use_case = node.args[2]
             assert isinstance(use_case, ast.Attribute) and isinstance(use_case.value, ast.Name), module
             assert use_case.value.id == "declared", module
+
+
+def is_run(node: ast.With) -> bool:
+    call = node.items[0].context_expr
+    return isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "run"
+
+
+def outside(tree: ast.AST, wanted: Callable[[ast.AST], bool]) -> Iterator[ast.AST]:
+    """What is wanted and not in the block of a `with run(...)`."""
+    if wanted(tree):
+        yield tree
+    for child in ast.iter_child_nodes(tree):
+        if not (isinstance(child, ast.With) and is_run(child)):
+            yield from outside(child, wanted)
+
+
+def functions(tree: ast.AST) -> Iterator[ast.FunctionDef]:
+    return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+
+
+def actors(function: ast.FunctionDef) -> set[str]:
+    """The names that `with run(...) as NAME` gives in a function."""
+    blocks = [node for node in ast.walk(function) if isinstance(node, ast.With) and is_run(node)]
+    return {one.id for block in blocks if isinstance(one := block.items[0].optional_vars, ast.Name)}
+
+
+def late(function: ast.FunctionDef) -> bool:
+    names = actors(function)
+    return any(outside(function, lambda node: isinstance(node, ast.Name) and node.id in names))
+
+
+def test_nobody_acts_when_the_use_case_is_over() -> None:
+    every = [(module, one) for module, tree in PRODUCT.items() for one in functions(tree) if actors(one)]
+    assert every
+    assert [f"{module}: {one.name}" for module, one in every if late(one)] == []
+
+
+def test_a_surface_touches_queue_and_rows_within_a_use_case_only() -> None:
+    def changes(node: ast.AST) -> bool:
+        return (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr in ("cancel", "enqueue", "edit", "run_backup", "delete")
+            and ast.unparse(node.func.value).startswith("services.")
+        )
+
+    surfaces = [module for module in PRODUCT if module.startswith(("daemon/cli/", "daemon/attach.py"))]
+    assert any(changes(node) for module in surfaces for node in ast.walk(PRODUCT[module]))
+    assert [module for module in surfaces if list(outside(PRODUCT[module], changes))] == []
 
 
 def commands() -> Iterator[str]:
