@@ -1,4 +1,4 @@
-"""Durations and sizes in the words people write and read (`30 days`, `128 MiB`). Pure.
+"""Durations, sizes and other text as people write and read it (`30 days`, `128 MiB`). Pure.
 
 `parse_*` reads what was typed, `format_*` writes what `parse_*` reads back exactly, `about_*` rounds for a sentence.
 """
@@ -20,6 +20,7 @@ __all__ = [
     "parse_bytes",
     "parse_seconds",
     "parse_share",
+    "printable",
     "sentence",
 ]
 
@@ -100,6 +101,14 @@ def count_of(count: int, noun: str) -> str:
 def sentence(text: str) -> str:
     """The text with a full stop, which a message of somebody else's may have already."""
     return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+def printable(text: str, *, keep: str = "\n\t") -> str:
+    """Somebody else's text, with control characters, which a terminal would obey, and others that nobody sees escaped
+    (`\\x1b`), but for those of `keep`."""
+    return "".join(
+        one if one.isprintable() or one in keep else one.encode("unicode_escape").decode() for one in text
+    )
 
 
 def _scaled(text: str, units: Mapping[str, float]) -> float | None:

@@ -76,14 +76,14 @@ def register(
         require(actor, Deed.REGISTER, row)
         return [desk.judge(rows, _as_read(row, reader.format, seen), seen)]
 
-    before = desk.store.rows(TABLES)
     done = desk.store.edit(TABLES, change, because=f"register {where}")
     reach("registry.row")
     row = desk.resolve(place.location)
     health = desk.record_health(row, seen)
     reach("registry.health")
-    written, known_as = any(one.table_id == row.table_id for one in done.rows), before.get(row.table_id)
-    return Registered(row=row, health=health, created=written, moved=written and known_as is not None)
+    written = [one for one in done.rows if one.table_id == row.table_id]
+    moved_here = any(one.aliases for one in written)  # a new row has none, a moved one its old place
+    return Registered(row=row, health=health, created=bool(written), moved=moved_here)
 
 
 def _moved(desk: Desk, row: TableRow, location: str, actor: Actor, *, told: bool) -> TableRow:

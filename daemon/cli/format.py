@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from lakewarden.catalog.errors import LakewardenError
-from lakewarden.daemon.cli.terminal import printable
+from lakewarden.catalog.units import printable
 
 __all__ = ["Format", "Output", "for_people", "tell_error"]
 

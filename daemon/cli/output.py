@@ -15,8 +15,8 @@ import typer
 import yaml
 
 from lakewarden.catalog.errors import LakewardenError
+from lakewarden.catalog.units import printable
 from lakewarden.daemon.cli.format import Format, Output
-from lakewarden.daemon.cli.terminal import printable
 
 __all__ = ["Format", "Output", "human_bytes", "human_time", "in_words", "note", "plain", "show", "show_one"]
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Final
 
 from lakewarden.catalog.clock import Clock
-from lakewarden.catalog.errors import FencedError, LakewardenError, RevokedError
+from lakewarden.catalog.errors import FencedError, LakewardenError
 from lakewarden.catalog.model.rows import Action, Outcome, RunRow, Source
 from lakewarden.catalog.state.port import Result, Run, RunRequest, RunState
 from lakewarden.catalog.system.commits import Note
@@ -22,7 +22,7 @@ from lakewarden.jobs.actions.compact import Compact
 from lakewarden.jobs.actions.log_care import LogCare
 from lakewarden.jobs.actions.vacuum import Vacuum
 from lakewarden.jobs.planning.planner import PlannedRun, request_for
-from lakewarden.jobs.runs.guard import Standings, refusal
+from lakewarden.jobs.runs.guard import RunGuard, Standings
 
 __all__ = ["Caretaker"]
 
@@ -77,7 +77,15 @@ class Caretaker:
         return row
 
     def _tend(self, action: AnyAction, request: RunRequest, fence: Fence) -> Cared:
-        table, proceed = self._table(request.location), partial(self._require_allowed, request, action)
+        guard = RunGuard(
+            action=action,
+            standings=self.standings,
+            claim=_nothing,  # that nobody else leads the fence tells
+            clock=self.clock,
+            ordered=request.is_ordered,
+        )
+        table = self._table(request.location)
+        proceed = partial(guard.ask, request.table_id, request.name, request.location)
         proceed()
         note = Note(actor=DAEMON.name, because=request.because, run_id=request.run_id, fence=fence)
         match action:
@@ -107,17 +115,12 @@ class Caretaker:
             case _:
                 raise AssertionError(f"takes() lets no {request.action} through")
 
-    def _require_allowed(self, request: RunRequest, action: AnyAction) -> None:
-        """Raise `RevokedError` if a hold, a pause or a policy forbids it by now. That nobody else leads the fence tells."""
-        standing = self.standings.of(request.table_id)
-        because = refusal(
-            standing, action, location=request.location, now=self.clock.now(), ordered=request.is_ordered
-        )
-        if because is not None:
-            raise RevokedError(f"{request.name} {because}; the {action.kind} stopped there.")
-
     def _table(self, location: str) -> SystemTable[Any]:
         return next(table for table in SYSTEM_TABLES if self.store.location(table) == location)
+
+
+def _nothing() -> None:
+    """No queue knows of such a run."""
 
 
 def _result(cared: Cared, action: AnyAction) -> Result:

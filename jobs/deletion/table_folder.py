@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from lakewarden.catalog.clock import to_millis
+from lakewarden.catalog.errors import RefusedError
 from lakewarden.catalog.formats.delta.log_names import FOLDER
 from lakewarden.catalog.formats.inner_tables import inner_tables
 from lakewarden.catalog.formats.port import TableReader
@@ -18,7 +19,7 @@ from lakewarden.catalog.storage.hadoop_crc import companion_of
 from lakewarden.jobs.deletion.file_places import Places
 from lakewarden.jobs.deletion.unneeded import named_paths
 
-__all__ = ["TableFolder", "look_into", "signature", "unknown_token"]
+__all__ = ["TableFolder", "inner_table", "look_into", "signature", "unknown_token"]
 
 _OF_THE_FORMAT: Final = ("_change_data/", "_delta_index/", "_symlink_format_manifest/")
 _MARKS_OF_WRITERS: Final = ("_SUCCESS", "_committed_", "_started_", "_metadata", "_common_metadata")
@@ -58,6 +59,11 @@ def look_into(store: FileStore, reader: TableReader | None) -> TableFolder:
         inner=inner_tables(entry.path for entry in entries),
         folders=tuple(sorted((one.path for one in entries if one.is_dir), key=lambda path: -path.count("/"))),
     )
+
+
+def inner_table(name: str, place: str) -> RefusedError:
+    """What a purge answers in whose table's folder another one lies; its dry run answers the same."""
+    return RefusedError(f"Another table lies inside {name}: {place}.", hint="Move it away, then purge again.")
 
 
 def unknown_token(files: Iterable[FileEntry]) -> str | None:

@@ -6,7 +6,7 @@ from typing import Any, Final
 from pydantic import TypeAdapter
 from pydantic.dataclasses import dataclass
 
-from lakewarden.catalog.units import count_of
+from lakewarden.catalog.units import count_of, printable
 
 __all__ = [
     "LONGEST_VALUE",
@@ -164,21 +164,18 @@ def as_lines(diff: RowDiff) -> Iterator[str]:
 def _column(one: ColumnChange) -> str:
     values = "" if one.values is None else f" with {count_of(one.values, 'value')}"
     if one.target is None:
-        return f"{_plain(one.name)} ({one.head}) goes{values}"
+        return f"{printable(one.name, keep='')} ({one.head}) goes{values}"
     if one.head is None:
-        return f"{_plain(one.name)} ({one.target}) comes back{values}"
-    return f"{_plain(one.name)} is {one.head} now and becomes {one.target}"
+        return f"{printable(one.name, keep='')} ({one.target}) comes back{values}"
+    return f"{printable(one.name, keep='')} is {one.head} now and becomes {one.target}"
 
 
 def _row(row: SampleRow) -> str:
     times = f"{row.times:,} times " if row.times > 1 else ""
     return times + ", ".join(
-        f"{_plain(name)}={_NULL if value is None else _plain(value)}" for name, value in row.values
+        f"{printable(name, keep='')}={_NULL if value is None else printable(value, keep='')}"
+        for name, value in row.values
     )
-
-
-def _plain(text: str) -> str:
-    return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def _cut(line: str) -> str:

@@ -14,7 +14,13 @@ from lakewarden.catalog.units import about_bytes, count_of
 from lakewarden.jobs.actions.purge import Purge
 from lakewarden.jobs.deletion.batches import Deleted, delete_files
 from lakewarden.jobs.deletion.file_places import Places
-from lakewarden.jobs.deletion.table_folder import TableFolder, look_into, signature, unknown_token
+from lakewarden.jobs.deletion.table_folder import (
+    TableFolder,
+    inner_table,
+    look_into,
+    signature,
+    unknown_token,
+)
 from lakewarden.jobs.deletion.unneeded import clones_of, inner_tables_at, places_named
 from lakewarden.jobs.runs.head import observe_at
 from lakewarden.jobs.runs.port import JobContext, Report
@@ -124,10 +130,10 @@ def _rest_of(
     ctx: JobContext, action: Purge, store: FileStore, begun: Begun, looked: dict[str, bool]
 ) -> TableFolder:
     """What a deletion that was interrupted left. The log goes last, so without it there is no data of the table any more."""
-    whole = frozenset(signature(entry) for entry in look_into(store, None).log) >= begun.log
+    folder = look_into(store, None)
+    whole = frozenset(signature(entry) for entry in folder.log) >= begun.log
     if whole and ctx.reader.is_table(ctx.target.location):
         return _agreed_folder(ctx, action, store, looked)
-    folder = look_into(store, None)
     _refuse_inner(ctx, folder.inner)
     strangers = [entry for entry in folder.log if signature(entry) not in begun.log] or list(folder.unknown)
     if strangers:
@@ -200,10 +206,7 @@ def _refuse_links(ctx: JobContext, batch: Sequence[FileEntry]) -> None:
 
 def _refuse_inner(ctx: JobContext, inner: Sequence[str]) -> None:
     if inner:
-        raise RefusedError(
-            f"Another table lies inside {ctx.target.name}: {inner[0]}.",
-            hint="Move it away, then purge again.",
-        )
+        raise inner_table(ctx.target.name, inner[0])
 
 
 def _unmark(ctx: JobContext, store: FileStore, folder: TableFolder) -> None:

@@ -12,11 +12,11 @@ from lakewarden.catalog.lineage.streams.offsets import NOT_SAID
 from lakewarden.catalog.model.rows import OnRollback
 from lakewarden.catalog.registry.governance import declare_checkpoint, declare_dependency
 from lakewarden.catalog.storage.file_store import canonical
+from lakewarden.catalog.units import printable
 from lakewarden.daemon.cli.commands import marks
 from lakewarden.daemon.cli.common import Home, Table, calling, opened
 from lakewarden.daemon.cli.output import Format, Output, note, show_one
 from lakewarden.daemon.cli.output import show as show_rows
-from lakewarden.daemon.cli.terminal import printable
 from lakewarden.daemon.telemetry.openlineage_events import events_on_record
 from lakewarden.daemon.usecases import declared
 from lakewarden.daemon.usecases.audit import run

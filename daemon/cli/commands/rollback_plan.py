@@ -8,8 +8,8 @@ from pathlib import Path
 import typer
 
 from lakewarden.catalog.policy.access import Caller
+from lakewarden.catalog.units import printable
 from lakewarden.daemon.cli.output import Format, show_one
-from lakewarden.daemon.cli.terminal import printable
 from lakewarden.jobs.engines.row_diff import RowDiff, as_lines, json_of
 from lakewarden.jobs.rollback.journal.stored_plan import OnMoved
 from lakewarden.jobs.rollback.plan.model import RollbackPlan

@@ -30,8 +30,9 @@ from lakewarden.daemon.usecases.runs.convert import (
     foresee_conversion,
 )
 from lakewarden.daemon.usecases.runs.leaving import Leaving, finish, foresee, leave
-from lakewarden.daemon.usecases.runs.purge import foresee_purge, inner_table, require_consent
+from lakewarden.daemon.usecases.runs.purge import foresee_purge, require_consent
 from lakewarden.daemon.usecases.runs.revocation import EVERYTHING, PLANNED, PURGES, take_back_runs
+from lakewarden.jobs.deletion.table_folder import inner_table
 
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Register, convert, look at and govern tables."
@@ -230,7 +231,7 @@ def _show_drop(services: Services, foreseen: Leaving, purge: bool, output: Forma
     shown = {**counted, **foreseen_as_row(foreseen)}
     if counted["inner_tables"]:
         show_one(shown, format=output)
-        raise inner_table(row, counted["inner_tables"][0])
+        raise inner_table(row.name, counted["inner_tables"][0])
     token = "" if counted["unknown_token"] is None else f" --unknown-files {counted['unknown_token']}"
     note(f"Nothing was changed. To delete the files: --purge --at-version {counted['version']}{token} --yes.")
     tell_foreseen(foreseen)

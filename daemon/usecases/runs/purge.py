@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from lakewarden.catalog.errors import ConsentError, RefusedError
+from lakewarden.catalog.errors import ConsentError
 from lakewarden.catalog.model.rows import TableRow
 from lakewarden.catalog.storage.file_store import open_store
 from lakewarden.catalog.units import count_of
 from lakewarden.daemon.installation.services import Services
-from lakewarden.jobs.deletion.table_folder import TableFolder, look_into, unknown_token
+from lakewarden.jobs.deletion.table_folder import TableFolder, inner_table, look_into, unknown_token
 
-__all__ = ["foresee_purge", "inner_table", "require_consent"]
+__all__ = ["foresee_purge", "require_consent"]
 
 _SHOWN = 10
 
@@ -38,7 +38,7 @@ def require_consent(services: Services, row: TableRow, token: str | None) -> Non
     `RefusedError` if a table of its own lies in the folder."""
     folder = _look(services, row)
     if folder.inner:
-        raise inner_table(row, folder.inner[0])
+        raise inner_table(row.name, folder.inner[0])
     unknown = folder.unknown
     found = unknown_token(unknown)
     if found == token:
@@ -52,13 +52,6 @@ def require_consent(services: Services, row: TableRow, token: str | None) -> Non
     raise ConsentError(
         f"{count_of(len(unknown), 'file')} in the folder of {row.name} {'is' if len(unknown) == 1 else 'are'} in no log{were}: {unknown[0].path}.",
         hint="Look at them with `--purge --dry-run`; then move them away, or add the --unknown-files TOKEN that it shows.",
-    )
-
-
-def inner_table(row: TableRow, place: str) -> RefusedError:
-    """What a purge of a table answers in whose folder another one lies; its dry run answers the same."""
-    return RefusedError(
-        f"Another table lies inside {row.name}: {place}.", hint="Move it away, then purge again."
     )
 
 

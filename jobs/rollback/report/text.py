@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from lakewarden.catalog.policy.access import Caller
-from lakewarden.catalog.units import count_of
+from lakewarden.catalog.units import count_of, printable
 from lakewarden.jobs.rollback.plan.losses import counted
 from lakewarden.jobs.rollback.plan.model import RollbackPlan, TablePlan
 from lakewarden.jobs.rollback.report.details import CommitDetail, Details, Role, TableDetails, TaintedRead
@@ -196,7 +196,7 @@ def _wrapped(lead: str, text: str) -> Iterable[str]:
 
 def _plain(text: str, width: int) -> str:
     """Somebody else's words on one line of bounded width: nothing that a terminal would act on."""
-    told = "".join(letter if letter.isprintable() else "?" for letter in text)
+    told = printable(text, keep="")
     return told if len(told) <= width else f"{told[: width - 1]}…"
 
 
