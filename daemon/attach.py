@@ -9,7 +9,7 @@ from lakewarden.catalog.lineage.streams.session_notes import StreamNotes
 from lakewarden.catalog.lineage.table_index import TableDirectory
 from lakewarden.catalog.state.hint_spool import Spool
 from lakewarden.catalog.state.port import HintSink
-from lakewarden.daemon.callers import caller_of, real_user
+from lakewarden.daemon import callers
 from lakewarden.daemon.installation.services import Services, open_services
 from lakewarden.daemon.usecases.lineage.unrecorded_writes import record_unrecorded
 from lakewarden.daemon.usecases.sql import execute
@@ -36,7 +36,9 @@ def attach(
     on another machine needs `system.location` and, for the quick way, `database.url`. Neither has to answer: what
     cannot be told is found by the sweep. Raises `UsageError` for settings that make no sense.
     """
-    services = open_services(home=None if home is None else Path(home), flags=settings, user=real_user())
+    services = open_services(
+        home=None if home is None else Path(home), flags=settings, user=callers.real_user()
+    )
     writes = _Writes(services, spark)
     return Attached(
         CatalogListener(spark),
@@ -95,7 +97,7 @@ def _notes(services: Services) -> StreamNotes:
 
 def _run(services: Services, spark: SparkSession, writes: _Writes, text: str) -> DataFrame:
     writes.require_initialised()
-    result = execute(services, text, caller=caller_of(services, "session"), tell=lambda _: None)
+    result = execute(services, text, caller=callers.caller_of(services, "session"), tell=lambda _: None)
     if result is None:
         done = writes.run(Sql(text=text))
         return run_sql(spark, text) if done is None else done[0]

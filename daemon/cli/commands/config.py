@@ -2,7 +2,7 @@
 
 import typer
 
-from lakewarden.daemon.callers import real_user
+from lakewarden.daemon import callers
 from lakewarden.daemon.cli.common import Home
 from lakewarden.daemon.cli.output import Format, Output, show
 from lakewarden.daemon.installation.services import open_services
@@ -15,7 +15,7 @@ app = typer.Typer(
 @app.command("show")
 def config_show(home: Home = None, output: Output = Format.TABLE) -> None:
     """Every setting: value, unit, where the value comes from, and why it exists."""
-    rows = open_services(home=home, user=real_user()).settings.explain()
+    rows = open_services(home=home, user=callers.real_user()).settings.explain()
     show(rows, columns=["key", "value", "unit", "origin", "doc"], format=output)
 
 

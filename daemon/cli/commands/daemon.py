@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from lakewarden.catalog.errors import UsageError
-from lakewarden.daemon.callers import real_user
+from lakewarden.daemon import callers
 from lakewarden.daemon.cli.common import Home
 from lakewarden.daemon.control.assembly import build_daemon
 from lakewarden.daemon.control.main_loop import Until
@@ -41,7 +41,7 @@ def daemon(
             raise UsageError(f"'{setting}' is not key=value.", hint="Write --set sweep.interval='5 s'.")
         flags[key.strip()] = value.strip()
     keep_small()
-    services = open_services(home=home, flags=flags, user=real_user())
+    services = open_services(home=home, flags=flags, user=callers.real_user())
     services.require_initialised()
     configure(level=services.settings.log_level, format=services.settings.log_format)
     service = build_daemon(services)

@@ -3,7 +3,7 @@
 import typer
 
 from lakewarden.catalog.errors import ExitCode
-from lakewarden.daemon.callers import real_user
+from lakewarden.daemon import callers
 from lakewarden.daemon.cli.common import Home
 from lakewarden.daemon.cli.output import Format, Output, show
 from lakewarden.daemon.installation.services import open_services
@@ -15,7 +15,7 @@ app = typer.Typer(rich_markup_mode=None)
 @app.command("doctor")
 def doctor(home: Home = None, output: Output = Format.TABLE) -> None:
     """Check everything a newcomer gets wrong, with the fix. Exit 3 if something has to be fixed."""
-    found = list(examine(open_services(home=home, user=real_user())))
+    found = list(examine(open_services(home=home, user=callers.real_user())))
     show(found, columns=["check", "verdict", "message", "fix"], format=output)
     if any(one.verdict is Verdict.FAIL for one in found):
         raise typer.Exit(ExitCode.PARTLY)
