@@ -1,7 +1,9 @@
 """Convert: a Parquet table becomes a managed Delta table. The row comes first, so that no crash loses the intent."""
 
-from collections.abc import Iterable
+import uuid
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from lakewarden.catalog.errors import RefusedError
 from lakewarden.catalog.failpoints import reach
@@ -12,6 +14,7 @@ from lakewarden.catalog.model.identity import INDEX_COLUMNS, Known, check_nestin
 from lakewarden.catalog.model.pending_conversion import Conversion, SourceFiles
 from lakewarden.catalog.model.rows import PolicySettings, Source, TableRow, TableState
 from lakewarden.catalog.policy.access import Actor, Deed, require
+from lakewarden.catalog.registry.checked_rows import Unchecked, settle
 from lakewarden.catalog.registry.service import Desk, Registered, free_name, known, row_of, wanted_name
 from lakewarden.catalog.system.port import TABLES, Rows
 
@@ -37,10 +40,11 @@ def begin_conversion(desk: Desk, where: str, wanted: WantedConversion, *, actor:
     A managed table is returned as it is; a table that is no longer Parquet and not managed is refused with the hint
     to register it. Repeating an interrupted conversion takes the row that is there.
     """
-    place = _parquet_place(desk, where)
+    asked = _asked(desk, where, wanted, actor)
+    place = asked.place
 
     def change(rows: Rows[TableRow]) -> Iterable[TableRow]:
-        return [] if _is_managed(rows, place) else [_converting(desk, rows, place, wanted, actor)]
+        return [] if _is_managed(rows, place) else [_converting(desk, rows, asked)]
 
     done = desk.store.edit(TABLES, change, because=f"convert {where}")
     reach("registry.converting")
@@ -49,17 +53,36 @@ def begin_conversion(desk: Desk, where: str, wanted: WantedConversion, *, actor:
 
 def foreseen_conversion(desk: Desk, where: str, wanted: WantedConversion, *, actor: Actor) -> TableRow:
     """The row that `begin_conversion` would write, or the one that is there. Raises what it would raise; writes nothing."""
-    place = _parquet_place(desk, where)
+    asked = _asked(desk, where, wanted, actor)
     rows = desk.store.rows(TABLES)
-    if _is_managed(rows, place):
-        return desk.resolve(place.location)
-    return _converting(desk, rows, place, wanted, actor)
+    if _is_managed(rows, asked.place):
+        return desk.resolve(asked.place.location)
+    return _converting(desk, rows, asked)
 
 
-def _parquet_place(desk: Desk, where: str) -> Place:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Asked:
+    """A conversion that somebody asks for, and what its place looks like: everything but the catalog."""
+
+    place: Place
+    is_table: bool
+    wanted: WantedConversion
+    actor: Actor
+    table_id: str
+    at: datetime
+
+
+def _asked(desk: Desk, where: str, wanted: WantedConversion, actor: Actor) -> _Asked:
     place = resolve(where, desk.metastore)
     refuse_if_absent(place.location, desk.storage(place.location))
-    return place
+    return _Asked(
+        place=place,
+        is_table=desk.is_table(place.location),
+        wanted=wanted,
+        actor=actor,
+        table_id=uuid.uuid4().hex,
+        at=desk.clock.now(),
+    )
 
 
 def _is_managed(rows: Rows[TableRow], place: Place) -> bool:
@@ -71,10 +94,9 @@ def _is_managed(rows: Rows[TableRow], place: Place) -> bool:
     return False
 
 
-def _converting(
-    desk: Desk, rows: Rows[TableRow], place: Place, wanted: WantedConversion, actor: Actor
-) -> TableRow:
-    if desk.is_table(place.location):
+def _converting(desk: Desk, rows: Rows[TableRow], asked: _Asked) -> TableRow:
+    place, wanted = asked.place, asked.wanted
+    if asked.is_table:
         raise RefusedError(
             f"{place.name or place.location} is a table already; there is nothing to convert.",
             hint="Bring it under management with `lakewarden tables register`.",
@@ -86,9 +108,11 @@ def _converting(
         location=place.location,
         owner=wanted.owner,
         source=Source.CONVERT,
-        actor=actor,
+        actor=asked.actor,
+        table_id=asked.table_id,
+        at=asked.at,
     )
-    require(actor, Deed.CONVERT, row)
+    require(asked.actor, Deed.CONVERT, row)
     conversion = Conversion(
         location=place.location,
         name=place.name,
@@ -111,25 +135,29 @@ def converted(desk: Desk, table_id: str) -> Registered:
     reader = desk.reader_at(location)
     seen = reader.observe(location)
 
-    def change(rows: Rows[TableRow]) -> Iterable[TableRow]:
+    at = desk.clock.now()
+
+    def decide(rows: Rows[TableRow]) -> Iterator[Unchecked]:
         current = row_of(rows, table_id)
         if current.state is not TableState.CONVERTING:
-            return ()
-        settled = replace(
-            current,
-            state=TableState.ACTIVE,
-            state_reason=None,
-            format=reader.format,
-            format_ids=(seen.format_id,) if isinstance(seen, Observation) else (),
-            properties=_looked_at(current, seen),
-            updated_at=desk.clock.now(),
+            return
+        yield Unchecked(
+            row=replace(
+                current,
+                state=TableState.ACTIVE,
+                state_reason=None,
+                format=reader.format,
+                format_ids=(seen.format_id,) if isinstance(seen, Observation) else (),
+                properties=_looked_at(current, seen),
+                updated_at=at,
+            )
         )
-        return [desk.judge(rows, settled, seen)]
 
-    done = desk.store.edit(TABLES, change, because="converted")
+    done = settle(desk, lambda _: decide, seen, because="converted")
     reach("registry.converted")
     row = desk.get(table_id)
-    return Registered(row=row, health=desk.record_health(row, seen), created=bool(done.rows))
+    health = desk.record_health(row, seen, done.findings)
+    return Registered(row=row, health=health, created=bool(done.rows))
 
 
 def _looked_at(row: TableRow, seen: Observation | LogProblem) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """Drop, purge, undrop, rename: how a table leaves management, and how it comes back."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Final
@@ -24,6 +24,7 @@ from lakewarden.catalog.model.pending_quarantine import taken_in
 from lakewarden.catalog.model.rows import GONE, Source, TableRow, TableState
 from lakewarden.catalog.policy.access import Actor, Deed, require
 from lakewarden.catalog.policy.original_properties import Kept, forgotten
+from lakewarden.catalog.registry.checked_rows import Unchecked, settle
 from lakewarden.catalog.registry.owed_properties import dropped
 from lakewarden.catalog.registry.purge_mark import Begun
 from lakewarden.catalog.registry.service import Desk, governed_in, refuse_taken, row_of, without
@@ -162,7 +163,9 @@ def undrop(desk: Desk, where: str, *, actor: Actor) -> TableRow:
     _refuse_begun(desk, row)
     seen = desk.reader_at(location, row.name).observe(location)
 
-    def back(rows: Rows[TableRow]) -> Iterable[TableRow]:
+    at = desk.clock.now()
+
+    def back(rows: Rows[TableRow]) -> Iterator[Unchecked]:
         current = row_of(rows, row.table_id)
         require(actor, Deed.UNDROP, current)
         if current.state is TableState.PURGED or PURGE_DELETED in current.properties:
@@ -173,9 +176,9 @@ def undrop(desk: Desk, where: str, *, actor: Actor) -> TableRow:
         check_nesting(without(rows.arrow(INDEX_COLUMNS), current.table_id), location)
         active = replace(taken_in(current), state=TableState.ACTIVE, state_reason=None)
         active = forgotten(replace(active, properties=_unmarked(active.properties)), pending_only=True)
-        return [desk.judge(rows, desk.touched(active, actor), seen)]
+        yield Unchecked(row=desk.touched(active, actor, at=at))
 
-    desk.store.edit(TABLES, back, because=f"undrop {row.name}")
+    settle(desk, lambda _: back, seen, because=f"undrop {row.name}")
     try:
         # A worker puts up its mark, then asks once more whether it may, then deletes: without a mark by now, it may not.
         _refuse_begun(desk, row)

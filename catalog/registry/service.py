@@ -1,8 +1,8 @@
 """What every use case of the registry shares: its ports, finding rows, judging what was read."""
 
-import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,7 +19,7 @@ from lakewarden.catalog.metastore.lookup import (
 )
 from lakewarden.catalog.metastore.port import Metastore
 from lakewarden.catalog.model.rows import GONE, Finding, HealthRow, RowKind, Source, TableRow, TableState
-from lakewarden.catalog.observation.health import health_of, with_verdict
+from lakewarden.catalog.observation.health import health_of
 from lakewarden.catalog.policy.access import Actor, Deed, require
 from lakewarden.catalog.policy.effective import EffectivePolicy
 from lakewarden.catalog.policy.scopes import Governed, govern, scopes_by_name
@@ -97,16 +97,14 @@ class Desk:
         """Whether any format knows a table at this location."""
         return any(reader.is_table(location) for reader in self.readers)
 
-    def judge(self, rows: Rows[TableRow], row: TableRow, seen: Observation | LogProblem) -> TableRow:
-        """The row with the state that validation gives it: active or quarantined."""
-        policy = govern(row, scopes_by_name(rows.find(kind=RowKind.SCOPE))).policy
-        return with_verdict(row, self.inspect(row, policy, seen))
-
-    def record_health(self, row: TableRow, seen: Observation | LogProblem) -> HealthRow:
-        """Judge what was read and store it as the table's health."""
-        policy = govern(row, scopes_by_name(self.store.rows(TABLES).find(kind=RowKind.SCOPE))).policy
+    def record_health(
+        self, row: TableRow, seen: Observation | LogProblem, findings: tuple[Finding, ...] | None = None
+    ) -> HealthRow:
+        """Store what was read as the table's health, with what validation has just found of it, or finds now."""
+        policy = governed_in(self.store.rows(TABLES), row).policy
         before = self.store.rows(HEALTH).get(row.table_id)
-        findings = self.inspect(row, policy, seen)
+        if findings is None:
+            findings = self.inspect(row, policy, seen)
         health = health_of(row, policy, seen, findings, now=self.clock.now(), before=before)
         self.store.edit(HEALTH, lambda _: [health], because=f"observed {row.name}")
         return health
@@ -120,21 +118,22 @@ class Desk:
         owner: str | None,
         source: Source,
         actor: Actor,
+        table_id: str,
+        at: datetime,
     ) -> TableRow:
         """A fresh row with the next number. Raises `RefusedError` if the name is taken, or a system table's."""
         refuse_closed(name)
         refuse_taken(rows, name)
-        now = self.clock.now()
         return TableRow(
             row=next_number(rows),
-            table_id=uuid.uuid4().hex,
+            table_id=table_id,
             name=name,
             location=location,
             owner=owner or actor.name,
             source=source,
-            registered_at=now,
+            registered_at=at,
             registered_by=actor.name,
-            updated_at=now,
+            updated_at=at,
             updated_by=actor.name,
         )
 
@@ -152,9 +151,9 @@ class Desk:
         self.store.edit(TABLES, apply, because=because)
         return self.get(row.table_id)
 
-    def touched(self, row: TableRow, actor: Actor) -> TableRow:
-        """The row, marked as changed now by `actor`."""
-        return replace(row, updated_at=self.clock.now(), updated_by=actor.name)
+    def touched(self, row: TableRow, actor: Actor, *, at: datetime | None = None) -> TableRow:
+        """The row, marked as changed by `actor`, now or at that time."""
+        return replace(row, updated_at=at or self.clock.now(), updated_by=actor.name)
 
     def _matches(self, rows: Rows[TableRow], where: str) -> list[TableRow]:
         by_id = rows.get(where)

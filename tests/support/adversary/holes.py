@@ -47,8 +47,8 @@ def _whatever_differs(properties: Any, wanted: Any, *, lowers: Any) -> tuple[Any
     return tuple((name, value) for name, value in wanted if properties.get(name) != value)
 
 
-def _followed(desk: Any, row: Any, location: str, actor: Any, *, told: bool) -> Any:
-    return desk.touched(replace(row, location=location, aliases=(*row.aliases, row.location)), actor)
+def _followed(row: Any, location: str, *, told: bool) -> Any:
+    return replace(row, location=location, aliases=(*row.aliases, row.location))
 
 
 def _as_renamed(rows: Any, before: Any, after: Any) -> Any:
