@@ -129,6 +129,7 @@ class Observer:
         self._inspector, self._store, self._clock, self._checks_every = inspector, store, clock, checks_every
         self._observations: OrderedDict[str, Observation] = OrderedDict()
         self._looked_at: dict[str, datetime] = {}
+        self._versions: dict[str, int | None] = {}
         self._failed: dict[str, ProbeResult] = {}
 
     def wants_checks(self, before: HealthRow | None) -> bool:
@@ -150,7 +151,8 @@ class Observer:
         was_gone = before is not None and _is_gone(before)
         if not probe.exists:
             return self._gone(governed, before, now) if must or checks or not was_gone else None
-        moved = self._self_moved(row, before) if row.source is Source.SELF else self._moved(row, probe)
+        own = row.source is Source.SELF
+        moved = self._self_moved(row, before) if own else self._moved(row, before, probe)
         unjudged = before is not None and any(one.check == _JUDGED for one in before.findings)
         if not (
             must or checks or moved or was_gone or unjudged or self._never_judged(governed, before, on_record)
@@ -174,7 +176,7 @@ class Observer:
         health = health_of(row, governed.policy, seen, findings, now=now, before=before)
         if checks:
             health = replace(health, checked_at=now)
-        self._looked_at[row.table_id] = now
+        self._looked_at[row.table_id], self._versions[row.table_id] = now, health.version
         return Look(
             table_id=row.table_id,
             at=now,
@@ -251,15 +253,16 @@ class Observer:
             return True
         return governed.changed_at > (max(looked, before.observed_at) if looked else before.observed_at)
 
-    def _moved(self, row: TableRow, probe: ProbeResult) -> bool:
-        """Whether the table moved. One that could not be read moved only if it looks different from then: a broken
-        log is not read again by every sweep."""
+    def _moved(self, row: TableRow, before: HealthRow | None, probe: ProbeResult) -> bool:
+        """Whether the table moved since this process looked, whatever a command has entered meanwhile. One with a broken
+        log did only if it looks different from then: it is not read again by every sweep."""
         failed = self._failed.pop(row.table_id, None)
         if failed is not None and probe == failed:
             self._failed[row.table_id] = failed
             return False
         unseen = row.state is TableState.QUARANTINED and row.table_id not in self._looked_at
-        return probe.moved or failed is not None or unseen
+        others = before is not None and before.version != self._versions.get(row.table_id, before.version)
+        return probe.moved or failed is not None or unseen or others
 
     def _self_moved(self, row: TableRow, before: HealthRow | None) -> bool:
         if before is None or before.version is None:

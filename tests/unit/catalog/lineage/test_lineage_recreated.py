@@ -3,7 +3,7 @@
 import random
 import shutil
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from lakewarden.catalog.lineage.edges import NOTHING
 from lakewarden.catalog.model.rows import LineageRow, Source, TableFormat, TableRow
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.catalog.system.own_rows import system_rows
-from lakewarden.catalog.system.port import LINEAGE, TABLES, Fence, R, SystemTable
+from lakewarden.catalog.system.port import HEALTH, LINEAGE, TABLES, Fence, R, SystemTable
 from lakewarden.daemon.control.sweep_writer import Writer
 from lakewarden.daemon.fleet.cache import Memory
 from lakewarden.daemon.fleet.observer import Observer, OnRecord
@@ -120,12 +120,19 @@ class Site:
     def _happened(self) -> None:
         self.truth.add((self.log.head, self.log.table_id))
 
-    def sweep(self) -> None:
+    def register_again(self) -> None:
+        """A command that looks at the table and enters what it saw of its health, as `tables register` does."""
+        before = self.memory.health("t")
+        assert before is not None
+        seen = replace(before, version=self.log.head, observed_at=self.clock.now())
+        self.store.edit(HEALTH, lambda _: [seen], because="register")
+
+    def sweep(self, *, must: bool = True) -> None:
         self.memory.refresh()
         governed = self.memory.governed()["t"]
         known = OnRecord(schema=self.memory.has_schema("t"), lineage=self.memory.lineage_of("t"))
         before = self.memory.health("t")
-        look = self.observer.look(governed, before, must=True, checks=False, on_record=known)
+        look = self.observer.look(governed, before, must=must, checks=False, on_record=known)
         assert look is not None
         writer = Writer(store=self.store, memory=self.memory, notifier=Silence(), clock=self.clock)
         writer.write([look], (), self.fence)
@@ -170,6 +177,17 @@ def test_a_table_made_again_up_to_the_same_version_goes_on_record(site: Site) ->
     site.append()
     site.sweep()
     assert site.recorded() == site.truth == {(0, "life-1"), (1, "life-1"), (0, "life-2"), (1, "life-2")}
+
+
+def test_versions_that_a_command_has_seen_first_go_on_record(site: Site) -> None:
+    site.append()
+    site.sweep()
+    site.recreate()
+    site.append()
+    site.append()
+    site.register_again()
+    site.sweep(must=False)
+    assert site.recorded() == site.truth
 
 
 def test_a_table_made_again_goes_on_record_though_its_row_was_written_before_a_crash(site: Site) -> None:
