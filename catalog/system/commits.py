@@ -37,7 +37,7 @@ def admit(handle: DeltaTable, snapshot: Snapshot, name: str, fence: Fence | None
 
     delta-rs itself does not refuse a lower token, and a lower one would lower the stored value.
     """
-    if fence is not None and leader_token(handle) > fence.token:
+    if fence is not None and leader_token(handle, name) > fence.token:
         raise FencedError(f"A newer leader has taken over lakewarden.{name}.")
     if snapshot.schema_version < SCHEMA_VERSION:
         raise PreconditionError(
@@ -47,9 +47,11 @@ def admit(handle: DeltaTable, snapshot: Snapshot, name: str, fence: Fence | None
         )
 
 
-def leader_token(handle: DeltaTable) -> int:
-    """The token of the newest leader that committed, 0 before the first. Milliseconds: it is asked only when needed."""
-    return handle.transaction_version(LEADER) or 0
+def leader_token(handle: DeltaTable, name: str) -> int:
+    """The token of the newest leader that committed to `lakewarden.name`, 0 before the first. Milliseconds: it is asked only
+    when needed. Raises `UnreadableError`: the log is read anew for it, and may have been damaged since it was opened."""
+    with answering(name):
+        return handle.transaction_version(LEADER) or 0
 
 
 def properties(note: Note, mark: str | None = None) -> CommitProperties:

@@ -207,7 +207,7 @@ class DeltaSystemStore:
         note = Note(actor=self._actor, because="a new leader", fence=fence)
         for _ in _attempts():
             with self._handles.head(table) as (handle, snapshot):
-                if leader_token(handle) >= fence.token:
+                if leader_token(handle, table.name) >= fence.token:
                     return False
                 if self._commit(handle, table, snapshot, self._files(table), (), note) is not None:
                     reach(f"system.fence.{table.name}")
@@ -216,7 +216,7 @@ class DeltaSystemStore:
 
     def _token(self, table: SystemTable[Any]) -> int:
         with self._handles.head(table) as (handle, _):
-            return leader_token(handle)
+            return leader_token(handle, table.name)
 
     def _view_of_head(self, table: SystemTable[R], snapshot: Snapshot) -> DeltaRows[R]:
         """A view of the newest version; what was read of files that it replaced is forgotten."""

@@ -103,7 +103,8 @@ def staged(
         aside.edit(ROLLBACKS, lambda _: rollbacks, because=because)
     home = open_store(store.location(table), store.storage())
     seen = max(
-        (*_tokens(home), leader_token(open_at(copy.root, store.storage(), name=table.name))), default=0
+        (*_tokens(home), leader_token(open_at(copy.root, store.storage(), name=table.name), table.name)),
+        default=0,
     )
     # Leaders' tokens count up from 1: a time in seconds is above all that were ever given, known or forgotten.
     fence = Fence(token=max(seen + 1, int(now.timestamp())), incarnation=f"restore-{uuid.uuid4().hex}")

@@ -314,6 +314,15 @@ def test_broken_bytes_are_a_sentence(store: DeltaSystemStore, tmp_path: Path) ->
         reopened(tmp_path).rows(HEALTH)
 
 
+def test_a_log_that_is_damaged_while_the_store_is_open_is_a_sentence_for_a_leader_too(
+    store: DeltaSystemStore, tmp_path: Path
+) -> None:
+    store.rows(TABLES)
+    (tmp_path / "tables" / "_delta_log" / f"{0:020d}.json").write_text("{")
+    with pytest.raises(UnreadableError, match=r"log of lakewarden\.tables"):
+        store.raise_fence("one", at_least=1)
+
+
 def test_the_cache_keeps_to_its_limit() -> None:
     cache = ColumnCache(limit_bytes=4_000)
     column = pa.chunked_array([pa.array(range(50), pa.int64())])
