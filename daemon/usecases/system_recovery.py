@@ -11,7 +11,7 @@ from lakewarden.catalog.system.commits import Note
 from lakewarden.catalog.system.port import ROLLBACKS, SYSTEM_TABLES, TABLES
 from lakewarden.catalog.system.recovery.backup import BackupSource, open_backup
 from lakewarden.catalog.system.recovery.damage import Damage, Problem
-from lakewarden.catalog.system.recovery.repair import repair
+from lakewarden.catalog.system.recovery.repair import loses_rows_of_tables, repair
 from lakewarden.catalog.system.recovery.repair_plan import (
     CreateAgain,
     CutLog,
@@ -135,4 +135,9 @@ def _said(plan: RepairPlan, cancelled: int) -> Iterator[str]:
         yield (
             "Everything is paused: look at `lakewarden tables list`, holds and policies (what was set since then is "
             "lost), and at `lakewarden rollback list`; then `lakewarden resume`."
+        )
+    elif loses_rows_of_tables(plan):
+        yield (
+            "Everything is paused, because a lost row may have been a hold or a pause: look at `lakewarden tables list`, holds "
+            "and policies; then `lakewarden resume`."
         )

@@ -42,9 +42,10 @@ from lakewarden.catalog.system.recovery.verify import FaultyRows, data_files, fa
 from lakewarden.catalog.system.schema import bucket_of, kept_properties
 from lakewarden.catalog.system.snapshot import Piece, Snapshot, take_snapshot
 
-__all__ = ["repair"]
+__all__ = ["loses_rows_of_tables", "repair"]
 
 _VERSION = re.compile(r"/(\d{20})\.")
+_WITHOUT_ROWS = "mended without some rows of lakewarden.tables"
 _POINTER = "_delta_log/_last_checkpoint"
 
 
@@ -75,6 +76,16 @@ def repair(
     for step in plan.steps:
         _carry_out(store, step, source, now=now, note=note)
         reach("system.repaired")
+    if loses_rows_of_tables(plan):
+        pause_everything(store, because=_WITHOUT_ROWS, now=now, actor=note.actor)
+
+
+def loses_rows_of_tables(plan: RepairPlan) -> bool:
+    """Whether rows of `lakewarden.tables` are given up that nobody can read: one may have been a hold or a pause."""
+    return any(
+        isinstance(step, DropFiles | RewriteRows) and step.table is TABLES and step.loses is not None
+        for step in plan.steps
+    )
 
 
 def _carry_out(

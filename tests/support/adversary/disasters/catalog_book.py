@@ -132,6 +132,8 @@ class CatalogBook:
             yield from self._settled(now)
         elif "CutLog" in told:
             yield from self._settled(now)
+        elif told.get("DropFiles") and not _paused(now):
+            yield self._say("rows are given up, of which any may have been a hold, and work is not paused")
         elif before is not None and not any(told.values()):
             then = rows_at(self._system / "tables", self._before.head)
             if _lines(then) != _lines(before):
@@ -161,7 +163,7 @@ class CatalogBook:
         for row in now:
             if row["state"] in ("purging", "converting"):
                 yield self._say(f"{row['name']} is {row['state']} again, by what was decided before")
-        if not any(row["name"] == "*" and row["kind"] == "scope" and row["paused"] for row in now):
+        if not _paused(now):
             yield self._say("rows of another day are back, and work is not paused")
 
     def _nothing_under_way(self) -> Iterator[Finding]:
@@ -197,6 +199,10 @@ class CatalogBook:
 
     def _say(self, words: str) -> Finding:
         return Finding("mended", "world", words)
+
+
+def _paused(rows: Rows) -> bool:
+    return any(row["name"] == "*" and row["kind"] == "scope" and row["paused"] for row in rows)
 
 
 def _enter(row: Mapping[str, Any], facts: Facts) -> None:

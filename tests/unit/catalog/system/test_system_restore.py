@@ -1,5 +1,6 @@
 """Backups that are whole, and what may not come back with one: deletions, locks and leaders of the day it was made."""
 
+import json
 import os
 import shutil
 from collections.abc import Callable
@@ -28,6 +29,7 @@ from lakewarden.catalog.system.recovery.repair_plan import (
     CreateAgain,
     CutHistory,
     CutLog,
+    DropFiles,
     RestoreFiles,
     RestoreTable,
     SetAside,
@@ -343,6 +345,22 @@ def test_a_repair_that_is_killed_while_it_cuts_leaves_the_damage_and_the_next_on
         kills += 1
     assert kills > 4
     is_settled(home, waiting.table_id, "taken back to version")
+
+
+def test_work_is_paused_where_rows_of_tables_are_given_up_that_may_have_been_holds(
+    store: DeltaSystemStore, home: Path
+) -> None:
+    [file] = (home / "tables").rglob(f"{newest_data_file(home)}")
+    file.write_bytes(b"rotten")
+    assert mended(home, None) == [DropFiles]
+    [everything] = opened_at(home).rows(TABLES).find(name="*", kind=RowKind.SCOPE)
+    assert "without some rows" in (everything.paused or "")
+
+
+def newest_data_file(home: Path) -> str:
+    last = max((home / "tables" / "_delta_log").glob("*.json"))
+    actions = [json.loads(line) for line in last.read_text().splitlines()]
+    return next(str(Path(action["add"]["path"]).name) for action in actions if "add" in action)
 
 
 def test_a_rollback_waits_for_a_person_where_the_log_of_rollbacks_is_cut(
