@@ -366,12 +366,7 @@ def _edge(row: LineageRow) -> LineageRow:
 
 
 def _requests(
-    row: TableRow,
-    seen: Observation | LogProblem,
-    before: HealthRow | None,
-    now: datetime,
-    *,
-    rewound: bool,
+    row: TableRow, seen: Observation | LogProblem, before: HealthRow | None, now: datetime, *, rewound: bool
 ) -> tuple[Finding, ...]:
     """What the table's properties ask for and cannot have. It stands until they ask for something else."""
     if isinstance(seen, LogProblem):
