@@ -125,8 +125,8 @@ class Cycle:
         recorded = parts.recorder.record(fence, self._attempt)
         heard = self._guarded("hints", parts.ears.listen) or Heard()
         adopted = self._adopt(heard.unknown, discover=discover)
-        if adopted or heard.look or heard.unknown:
-            parts.memory.refresh()  # what was heard of may have been written since
+        if recorded or adopted or heard.look or heard.unknown:
+            parts.memory.refresh()  # what followed from runs, and what was heard of, may have been written since
         doubted = parts.memory.undoings.doubted()
         must = heard.look | {row.table_id for row in recorded} | self._again | doubted
         self._again.clear()
