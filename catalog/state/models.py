@@ -100,7 +100,7 @@ def _run(metadata: MetaData, *later: Column[Any]) -> Table:
     )
 
 
-RUN: Final = _run(_METADATA, Column("hint", Text))
+RUN: Final = _run(_METADATA, Column("hint", Text), Column("runtime", String(40), nullable=False))
 _UNFINISHED: Final = RUN.c.state != RunState.FINISHED
 _ONE_PER_TABLE: Final = Index(
     "lakewarden_run_one_unfinished",
@@ -140,6 +140,7 @@ STEPS: Final[Steps] = (
     ),
     (CreateTable(BOOKMARK),),
     (DDL("ALTER TABLE lakewarden_run ADD COLUMN hint TEXT"),),  # type: ignore[no-untyped-call]  # SQLAlchemy
+    (DDL("ALTER TABLE lakewarden_run ADD COLUMN runtime VARCHAR(40) DEFAULT 'delta' NOT NULL"),),  # type: ignore[no-untyped-call]  # SQLAlchemy
 )
 """Step n takes the database from schema version n to n + 1. Steps are only ever appended; none is changed."""
 

@@ -7,10 +7,11 @@ from enum import StrEnum
 from math import inf
 from typing import Final, Protocol
 
-from lakewarden.catalog.model.rows import Action, Outcome
+from lakewarden.catalog.model.rows import Action, Outcome, TableRow
 
 __all__ = [
     "CANCELLED",
+    "DELTA_RUNTIME",
     "SUPERSEDED",
     "Bookmarks",
     "Hint",
@@ -24,6 +25,7 @@ __all__ = [
     "Run",
     "RunRequest",
     "RunState",
+    "runtime_of",
 ]
 
 
@@ -115,9 +117,19 @@ class RunState(StrEnum):
     FINISHED = "finished"
 
 
+DELTA_RUNTIME: Final = "delta"
+"""The runtime of Delta tables: Spark with Delta's jars, and delta-rs."""
+
+
+def runtime_of(row: TableRow) -> str:
+    """The runtime that work on a table needs: its format's, Delta's while it has none yet."""
+    return DELTA_RUNTIME if row.format is None else row.format.value
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunRequest:
-    """A run to be queued. `payload` is the action as JSON (jobs/actions/registry.py); `rank` higher first.
+    """A run to be queued. `payload` is the action as JSON (jobs/actions/registry.py); `rank` higher first. `runtime` is what
+    a worker has to have for it: engines of one Spark cannot do the work of another's.
 
     `predicted_*`: estimate made by the planner, None when unknown.
     """
@@ -136,6 +148,7 @@ class RunRequest:
     predicted_files: int | None = None
     predicted_bytes: int | None = None
     predicted_seconds: float | None = None
+    runtime: str = DELTA_RUNTIME
 
     @property
     def is_ordered(self) -> bool:
@@ -191,8 +204,11 @@ class Queue(Protocol):
         """Queue runs; a table that has an unfinished run keeps that one, and a run that the queue has, or had and was told
         to forget, is not queued again. Returns the run ids really queued."""
 
-    def claim(self, worker: str, lease: timedelta, *, actions: Sequence[Action] = ()) -> Run | None:
-        """Take the highest-ranked due run (of these actions, any when empty); no two workers get the same one."""
+    def claim(
+        self, worker: str, lease: timedelta, *, actions: Sequence[Action] = (), runtimes: Sequence[str] = ()
+    ) -> Run | None:
+        """Take the highest-ranked due run (of these actions, for these runtimes, any when empty); no two workers get the
+        same one."""
 
     def start(self, run_id: str, worker: str, lease: timedelta) -> bool:
         """claimed -> running; False if the run is no longer this worker's, or was cancelled."""

@@ -47,8 +47,11 @@ class DatabaseQueue:
             queued -= _taken_back(connection, queued)
         return tuple(row["run_id"] for row in rows if row["run_id"] in queued)
 
-    def claim(self, worker: str, lease: timedelta, *, actions: Sequence[Action] = ()) -> Run | None:
+    def claim(
+        self, worker: str, lease: timedelta, *, actions: Sequence[Action] = (), runtimes: Sequence[str] = ()
+    ) -> Run | None:
         wanted = and_(_DUE, RUN.c.action.in_([action.value for action in actions])) if actions else _DUE
+        wanted = and_(wanted, RUN.c.runtime.in_(runtimes)) if runtimes else wanted
         best = (
             select(RUN.c.run_id)
             .where(wanted)

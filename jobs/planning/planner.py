@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final
 
 from lakewarden.catalog.model.rows import Action
-from lakewarden.catalog.state.port import RunRequest
+from lakewarden.catalog.state.port import DELTA_RUNTIME, RunRequest, runtime_of
 from lakewarden.jobs.actions.answers import Answer, Due, NotDue, Unforeseen, WhyNot
 from lakewarden.jobs.actions.costs import Estimate
 from lakewarden.jobs.actions.registry import SPECS, encode, estimate, required_version
@@ -35,6 +35,7 @@ class PlannedRun:
     due: Due
     estimate: Estimate
     rank: float
+    runtime: str = DELTA_RUNTIME
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -121,6 +122,7 @@ def request_for(run: PlannedRun, *, new_id: Callable[[], str]) -> RunRequest:
         predicted_files=run.estimate.files,
         predicted_bytes=run.estimate.bytes,
         predicted_seconds=run.estimate.seconds,
+        runtime=run.runtime,
     )
 
 
@@ -147,7 +149,13 @@ def _ranked(view: TableView, due: Due) -> PlannedRun:
     cost = estimate(due.action, view.health)
     rank = SPECS[due.kind].urgency * _CLASS_WIDTH + min(cost.ratio, _CLASS_WIDTH - 1)
     return PlannedRun(
-        table_id=view.table_id, name=view.name, location=view.location, due=due, estimate=cost, rank=rank
+        table_id=view.table_id,
+        name=view.name,
+        location=view.location,
+        due=due,
+        estimate=cost,
+        rank=rank,
+        runtime=runtime_of(view.governed.row),
     )
 
 

@@ -91,6 +91,10 @@ class Engine(Protocol):
     def format(self) -> TableFormat:
         """The table format this engine works on."""
 
+    @property
+    def runtime(self) -> str:
+        """What it is made of, as runs name it that need it (`RunRequest.runtime`)."""
+
     def convert(
         self,
         *,

@@ -69,7 +69,7 @@ class Runner:
     def run_next(self) -> Finished | None:
         """Take the best due run and finish it; None if there is none. Raises `UnavailableError` while the queue does
         not answer; a run that was begun then is settled by its lease and its table's log."""
-        run = self.queue.claim(self.worker, self.lease)
+        run = self.queue.claim(self.worker, self.lease, runtimes=[self.engine.runtime])
         if run is None:
             return None
         reach("run.claimed")

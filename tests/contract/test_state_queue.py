@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lakewarden.catalog.model.rows import Action, Outcome
-from lakewarden.catalog.state.port import CANCELLED, SUPERSEDED, Queue, Result, Run, RunState
+from lakewarden.catalog.state.port import CANCELLED, DELTA_RUNTIME, SUPERSEDED, Queue, Result, Run, RunState
 from support.builders.states import (
     LONG,
     SHORT,
@@ -175,6 +175,15 @@ class TestClaim:
         assert run is not None
         assert run.request == compact
         assert queue.claim("w1", LONG, actions=[Action.COMPACT]) is None
+
+    def test_only_what_the_worker_is_made_for(self, queue: Queue) -> None:
+        other, ours = request("a", rank=9, runtime="iceberg"), request("b")
+        queue.enqueue([other, ours])
+        run = queue.claim("w1", LONG, runtimes=[DELTA_RUNTIME])
+        assert run is not None and run.request == ours
+        assert queue.claim("w1", LONG, runtimes=[DELTA_RUNTIME]) is None
+        taken = queue.claim("w2", LONG, runtimes=["hudi", "iceberg"])
+        assert taken is not None and taken.request == other
 
     def test_a_run_for_later_waits(self, queue: Queue) -> None:
         queue.enqueue([request(not_before=datetime(2100, 1, 1, tzinfo=UTC))])

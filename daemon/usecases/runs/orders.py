@@ -9,7 +9,7 @@ from lakewarden.catalog.formats.port import LogProblem
 from lakewarden.catalog.model.rows import Source, TableRow
 from lakewarden.catalog.observation.health import health_of
 from lakewarden.catalog.policy.access import Actor, Deed, require
-from lakewarden.catalog.state.port import RunRequest
+from lakewarden.catalog.state.port import RunRequest, runtime_of
 from lakewarden.catalog.units import sentence
 from lakewarden.daemon.fleet.one_table import world_of
 from lakewarden.daemon.installation.services import Services
@@ -71,6 +71,7 @@ def order_run(services: Services, row: TableRow, order: Order, *, actor: Actor) 
         because=f"{actor.name} asked for it",
         requires_version=required_version(action),
         rank=float("inf"),
+        runtime=runtime_of(row),
     )
 
 

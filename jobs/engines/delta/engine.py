@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.model.lineage_record import LineageRecord
 from lakewarden.catalog.model.rows import Action, TableFormat
+from lakewarden.catalog.state.port import DELTA_RUNTIME
 from lakewarden.catalog.storage.file_store import FileEntry, FileStore, StorageOptions, open_store
 from lakewarden.jobs.engines.delta import (
     file_transactions,
@@ -45,6 +46,10 @@ class DeltaEngine:
     @property
     def format(self) -> TableFormat:
         return TableFormat.DELTA
+
+    @property
+    def runtime(self) -> str:
+        return DELTA_RUNTIME
 
     @property
     def broken(self) -> bool:

@@ -18,6 +18,7 @@ from lakewarden.catalog.formats.port import (
 )
 from lakewarden.catalog.model.lineage_record import LineageRecord
 from lakewarden.catalog.model.rows import TableFormat
+from lakewarden.catalog.state.port import DELTA_RUNTIME
 from lakewarden.catalog.storage.file_store import FileEntry, canonical
 from lakewarden.jobs.runs.port import FileChange, JobContext, Partition, TableStatistics, Target
 
@@ -144,6 +145,10 @@ class AskedEngine:
     @property
     def format(self) -> TableFormat:
         return TableFormat.DELTA
+
+    @property
+    def runtime(self) -> str:
+        return DELTA_RUNTIME
 
     def convert(
         self,

@@ -110,7 +110,9 @@ class FakeQueue:
                 queued.append(request.run_id)
         return tuple(queued)
 
-    def claim(self, worker: str, lease: timedelta, *, actions: Sequence[Action] = ()) -> Run | None:
+    def claim(
+        self, worker: str, lease: timedelta, *, actions: Sequence[Action] = (), runtimes: Sequence[str] = ()
+    ) -> Run | None:
         now = self._clock.now()
         due = [
             run
@@ -118,6 +120,7 @@ class FakeQueue:
             if run.state is RunState.QUEUED
             and (run.request.not_before is None or run.request.not_before <= now)
             and (not actions or run.request.action in actions)
+            and (not runtimes or run.request.runtime in runtimes)
         ]
         if not due:
             return None

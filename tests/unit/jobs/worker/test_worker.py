@@ -80,4 +80,4 @@ class AwayOnce(FakeQueue):
         if self.away:
             self.away = False
             raise UnavailableError("The database is away.")
-        return super().claim(worker, lease)
+        return super().claim(worker, lease, **how)  # type: ignore[arg-type]  # passed on as they came
