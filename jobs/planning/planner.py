@@ -90,6 +90,8 @@ def plan(world: World, now: datetime, *, isolated: Isolated = openly, resting: R
         else:
             candidates.extend(found[0])
             waiting.extend(found[1])
+    if resting is not None:
+        resting.keep(world.tables)
     candidates.sort(key=_order)
     room = max(0, min(world.budget.runs_per_cycle, world.budget.unfinished - world.unfinished))
     waiting.extend(_over_budget(one) for one in candidates[room:])

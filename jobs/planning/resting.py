@@ -29,6 +29,13 @@ class Resting:
         known = self._judged.get(view.table_id)
         return known is not None and known[1] <= now < known[2] and view == known[0]
 
+    def keep(self, views: Sequence[TableView]) -> None:
+        """Forget the tables that are not among these any more."""
+        if len(self._judged) > len(views):
+            there = {view.table_id for view in views}
+            for table_id in self._judged.keys() - there:
+                del self._judged[table_id]
+
     def note(self, view: TableView, answers: Sequence[NotDue] | None, now: datetime) -> None:
         """Keep what a table was judged to be; None: it may not rest. Who waits for a run that somebody is about to queue, or
         for a sweep's look (perhaps at another table), does not rest, either."""

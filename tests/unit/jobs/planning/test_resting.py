@@ -107,3 +107,9 @@ def test_an_idle_table_is_judged_again_after_ten_minutes_and_when_it_changes() -
     assert judged(idle, NOW + timedelta(minutes=10))
     assert judged(view(policy=policy, small_files=1), NOW + timedelta(minutes=11))
     assert judged(view(policy=policy, small_files=1), NOW - DAY), "a clock that went back"
+
+
+def test_a_table_that_left_and_came_back_is_judged_anew() -> None:
+    resting, idle = Resting(), view(policy=PolicySettings(statistics_enabled=False))
+    for tables in ([idle], [], [idle]):
+        assert len(plan(world(tables), NOW, resting=resting).waiting) == len(tables) * len(Action)
