@@ -64,6 +64,11 @@ class LakewardenError(Exception):
         if hint is not None:
             self.hint = hint
 
+    @property
+    def in_full(self) -> str:
+        """The sentence and the hint, for where one line has to say both."""
+        return f"{self} {self.hint}".rstrip()
+
 
 class UsageError(LakewardenError):
     """The command, statement or setting itself makes no sense."""

@@ -14,11 +14,10 @@ from typing import Any
 import typer
 import yaml
 
-from lakewarden.catalog.errors import LakewardenError
 from lakewarden.catalog.units import printable
 from lakewarden.daemon.cli.format import Format, Output
 
-__all__ = ["Format", "Output", "human_bytes", "human_time", "in_words", "note", "plain", "show", "show_one"]
+__all__ = ["Format", "Output", "human_bytes", "human_time", "note", "plain", "show", "show_one"]
 
 
 def plain(value: Any) -> Any:
@@ -69,11 +68,6 @@ def show_one(row: Any, *, format: Format) -> None:
 def note(text: str) -> None:
     """A remark for people, on stderr."""
     typer.echo(printable(text), err=True)
-
-
-def in_words(error: LakewardenError) -> str:
-    """An error of one of many, in one line: the sentence and what can be done."""
-    return f"{error} {error.hint}".rstrip()
 
 
 def human_bytes(size: int | None) -> str:

@@ -7,7 +7,7 @@ import typer
 from lakewarden.catalog.errors import ExitCode, LakewardenError
 from lakewarden.catalog.model.rows import Action
 from lakewarden.daemon.cli.common import DryRun, Home, calling, opened
-from lakewarden.daemon.cli.output import Format, Output, in_words, note, show
+from lakewarden.daemon.cli.output import Format, Output, note, show
 from lakewarden.daemon.usecases import declared
 from lakewarden.daemon.usecases.audit import run
 from lakewarden.daemon.usecases.metastore import drifts
@@ -51,6 +51,6 @@ def sync(
                 raise_for(run_and_wait(services, request, tell=note))
         except LakewardenError as error:
             failed += 1
-            note(f"{row.name}: {in_words(error)}")
+            note(f"{row.name}: {error.in_full}")
     if failed:
         raise typer.Exit(ExitCode.PARTLY)

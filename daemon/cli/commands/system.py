@@ -12,7 +12,7 @@ from lakewarden.catalog.system.recovery.verify import verify as verify_tables
 from lakewarden.catalog.units import count_of
 from lakewarden.daemon.cli.commands.left import foreseen_as_row, tell_left
 from lakewarden.daemon.cli.common import DryRun, Home, Yes, calling, confirm, opened, opened_anyhow
-from lakewarden.daemon.cli.output import Format, Output, in_words, note, plain, show, show_one
+from lakewarden.daemon.cli.output import Format, Output, note, plain, show, show_one
 from lakewarden.daemon.usecases import declared
 from lakewarden.daemon.usecases.audit import run
 from lakewarden.daemon.usecases.runs.leaving import finish, foresee, leave, those_who_leave
@@ -161,7 +161,7 @@ def leave_all(
             gone.append(one)
         except LakewardenError as error:
             refused.append(one.row.name)
-            note(f"{one.row.name} was not dropped: {in_words(error)}")
+            note(f"{one.row.name} was not dropped: {error.in_full}")
     lefts = finish(services, gone, actor=caller, tell=note)
     for left in lefts:
         tell_left(left)

@@ -18,7 +18,7 @@ from lakewarden.catalog.registry.service import Registered
 from lakewarden.daemon.cli.commands import governance, table_queries
 from lakewarden.daemon.cli.commands.left import foreseen_as_row, tell_foreseen, tell_left
 from lakewarden.daemon.cli.common import DryRun, Home, Table, Yes, calling, confirm, opened
-from lakewarden.daemon.cli.output import Format, Output, in_words, note, plain, show, show_one
+from lakewarden.daemon.cli.output import Format, Output, note, plain, show, show_one
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases import declared
 from lakewarden.daemon.usecases.audit import run
@@ -140,7 +140,7 @@ def adopt(
         except LakewardenError as error:
             if where:
                 raise
-            note(f"{one}: {in_words(error)}")
+            note(f"{one}: {error.in_full}")
     show(done, columns=["name", "state", "version", "files", "bytes", "findings", "location"], format=output)
     raise typer.Exit(ExitCode.OK if len(done) == len(found) else ExitCode.PARTLY)
 

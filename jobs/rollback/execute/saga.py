@@ -116,8 +116,10 @@ class Saga:
                 if _comes_again(error):
                     raise
                 if not untouched:
-                    return self._stop(rollback, str(error))
-                refused = rollback.with_head(RollbackState.COMPENSATED, message=str(error))
+                    return self._stop(
+                        rollback, str(error)
+                    )  # what is advised before a rollback begins comes too late
+                refused = rollback.with_head(RollbackState.COMPENSATED, message=error.in_full)
                 self._save(refused, f"rollback {rollback.rollback_id} was refused")
                 raise
         return rollback.with_rows(found)
@@ -137,8 +139,8 @@ class Saga:
                 if _comes_again(error):
                     raise
                 Permit(self.journal, self.still_ours).require(row)
-                changed.append(replace(row, state=RollbackState.CONFLICT, message=str(error)))
-                return rollback.with_rows(changed), str(error)
+                changed.append(replace(row, state=RollbackState.CONFLICT, message=error.in_full))
+                return rollback.with_rows(changed), error.in_full
         return rollback.with_rows(changed), None
 
     def _act_on(self, row: RollbackRow, step: TableStep) -> RollbackRow:
@@ -189,8 +191,9 @@ class Saga:
         except LakewardenError as error:
             if _comes_again(error):
                 raise
-            because = f"{error} {error.hint}".rstrip()
-            return (rollback if before is RollbackState.CONFLICT else self._stop(rollback, because)), False
+            return (
+                rollback if before is RollbackState.CONFLICT else self._stop(rollback, error.in_full)
+            ), False
         extended = superseded(rollback)
         extended = extended.with_rows(next_rows(extended, more)).with_head(RollbackState.INTENT, message=None)
         if before is RollbackState.CONFLICT:

@@ -73,7 +73,7 @@ def _undone(
         if error.retry and not isinstance(error, ConflictError):
             raise
         Permit(journal, still_ours).require(row)
-        return [replace(one, state=RollbackState.CONFLICT, message=str(error)) for one in every]
+        return [replace(one, state=RollbackState.CONFLICT, message=error.in_full) for one in every]
     taken = replace(row, state=RollbackState.COMPENSATED, new_version=version or row.new_version)
     return [taken, *(replace(one, state=RollbackState.COMPENSATED) for one in following)]
 

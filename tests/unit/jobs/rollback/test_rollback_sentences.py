@@ -1,5 +1,6 @@
 """Sentences that would be a lie if they were said a moment too late."""
 
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -49,3 +50,20 @@ def test_a_rollback_that_stops_in_the_middle_does_not_say_that_nothing_was_chang
     stopped = lake.go_on()
     assert stopped.head.state is RollbackState.CONFLICT and lake.contents("first") == {"first": [1]}
     assert stopped.head.message == "The plan is stale: db.third is at version 2, the plan speaks of 1."
+
+
+def test_what_stops_a_step_says_what_can_be_done(lake: Lake) -> None:
+    calls = count()
+
+    def still_ours() -> None:
+        if (
+            next(calls) == len(NAMES) + 2
+        ):  # each is verified, the first is restored; then somebody writes to the next
+            lake.append("second", 3)
+
+    stopped = lake.go_on(still_ours=still_ours)
+    assert stopped.head.state is RollbackState.CONFLICT and lake.contents("first") == {"first": [1]}
+    assert stopped.head.message is not None
+    assert stopped.head.message.endswith(
+        "`lakewarden rollback resume` takes that commit into the plan, `rollback undo` takes all back."
+    )
