@@ -175,7 +175,7 @@ THEMES |= {
         decides=("back_up:1 policy:4", "back_up:1 purge", "purge back_up:1 undrop", "hold:0 back_up:1 rename", "back_up:0 policy back_up:0",
                  "wait:2 order:0 back_up:1", "rename back_up:1 rename back_up:1", "back_up:1 purge wait:2 cycle back_up:1 undrop",
                  "back_up:1 order:0", "append append plan apply!204 back_up:1", "back_up:1 append plan apply! back_up:1",
-                 "rename:1 rename:3 rename:5 back_up:1 damage_catalog:2@3 mend_catalog@1 rename:3 rename:5"),
+                 "rename:1 rename:3 rename:5 back_up:1 damage_catalog@3:2 mend_catalog@1 rename:3 rename:5"),
         meanwhile="policy*2 rename*2 hold pause undrop purge register:1 make append overwrite wait:2 cycle work order:0 back_up",
         acts=("lose_catalog mend_catalog", "lose_catalog mend_catalog damage_catalog:1 mend_catalog@1",
               "damage_catalog mend_catalog back_up:0", "damage_catalog:0 mend_catalog policy back_up:0",
