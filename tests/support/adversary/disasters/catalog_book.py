@@ -23,7 +23,7 @@ Rows = list[dict[str, Any]]
 _NAMES = ("tables", "schemas", "health", "runs", "lineage", "rollbacks", "audit")
 _KEPT = ("table_id", "kind", "name", "location", "hold", "policy", "state", "paused")
 """What a row of a backup has to be like when it is back."""
-_TABLES = "lakewarden.tables"
+_TABLES, _ROLLBACKS = "lakewarden.tables", "lakewarden.rollbacks"
 _GROWS = "audit"
 """The backup itself is entered there once it is done."""
 _SECONDS = {
@@ -125,7 +125,7 @@ class CatalogBook:
             return
         before = self._before.rows[self._before.head]
         if self.interrupted:
-            if before is not None and not set(_lines(_users(now))) <= set(_lines(before)):
+            if {"RestoreTable", "CutLog"} & set(told):
                 yield from self._settled(now)
         elif "RestoreTable" in told and backup is not None:
             yield from self._as_backed_up(now, rows_at(backup / "tables") or [])
@@ -139,7 +139,10 @@ class CatalogBook:
             if _lines(then) != _lines(before):
                 words = "it says that nothing was lost, and rows of lakewarden.tables are not what they were"
                 yield self._say(words)
-        if any(one["step"] in ("RestoreTable", "CutLog") for one in steps):
+        back = {one["table"] for one in steps if one["step"] in ("RestoreTable", "CutLog")}
+        if back:
+            yield from self._nothing_queued()
+        if _ROLLBACKS in back:
             yield from self._nothing_under_way()
         self._learn(now)
 
@@ -166,9 +169,11 @@ class CatalogBook:
         if not _paused(now):
             yield self._say("rows of another day are back, and work is not paused")
 
-    def _nothing_under_way(self) -> Iterator[Finding]:
+    def _nothing_queued(self) -> Iterator[Finding]:
         for name, action, state in unfinished(self._home):
             yield self._say(f"the {action} of {name}, decided before, is {state} still")
+
+    def _nothing_under_way(self) -> Iterator[Finding]:
         for row in rows_at(self._system / "rollbacks") or ():
             if row["step"] == 0 and row["state"] in ("intent", "undoing"):
                 yield self._say(f"rollback {row['rollback_id'][:6]} of another day is {row['state']} again")
@@ -216,11 +221,6 @@ def _enter(row: Mapping[str, Any], facts: Facts) -> None:
 def _policy(row: Mapping[str, Any]) -> dict[str, float]:
     held = row["policy"] or {}
     return {key: float(held[name]) for key, name in _SECONDS.items() if held.get(name) is not None}
-
-
-def _users(rows: Rows) -> Rows:
-    """Without the rows of the system tables themselves."""
-    return [row for row in rows if not row["name"].startswith("lakewarden.")]
 
 
 def _lines(rows: Rows | None) -> list[str]:

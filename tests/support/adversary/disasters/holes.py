@@ -87,7 +87,7 @@ DISASTER_HOLES: Final = (
         words="a backup that is put back brings back a rollback that was under way",
         seams=(("lakewarden.catalog.system.recovery.restore:settled_rollbacks", _not_one),),
         themes=("recovering",),
-        shows="of another day",
+        shows="of another day is",
     ),
     Hole(
         name="2.6 claim",
