@@ -6,12 +6,14 @@ given up, and that needs consent: each step says what it loses. Repair with the 
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, assert_never
 
 import pyarrow as pa
 from deltalake import DeltaTable
+from deltalake.transaction import AddAction, RemoveAction
 
 from lakewarden.catalog.errors import ConsentError, UnreadableError
 from lakewarden.catalog.failpoints import reach
@@ -38,6 +40,7 @@ from lakewarden.catalog.system.recovery.repair_plan import (
     Step,
 )
 from lakewarden.catalog.system.recovery.restore import pause_everything, put_back, put_files
+from lakewarden.catalog.system.recovery.settlement import everything_paused
 from lakewarden.catalog.system.recovery.verify import FaultyRows, data_files, faulty_rows
 from lakewarden.catalog.system.schema import bucket_of, kept_properties
 from lakewarden.catalog.system.snapshot import Piece, Snapshot, take_snapshot
@@ -105,7 +108,7 @@ def _carry_out(
             pointer = [_POINTER] if files.exists(_POINTER) else []
             move_aside(files, [*pointer, *step.paths], now)
         case DropFiles():
-            _drop_files(store, step, note)
+            _drop_files(store, step, now, note)
         case RewriteRows():
             _rewrite_rows(store, step.table, note)
         case CreateAgain():
@@ -143,10 +146,37 @@ def _cut_history(store: SystemStore, step: CutHistory, now: datetime) -> None:
     move_aside(files, old, now)
 
 
-def _drop_files(store: SystemStore, step: DropFiles, note: Note) -> None:
+def _drop_files(store: SystemStore, step: DropFiles, now: datetime, note: Note) -> None:
+    """One commit: where `lakewarden.tables` loses rows, work is paused by it as well."""
     handle, snapshot, files = _opened(store, step.table)
-    gone = [removal(piece) for piece in snapshot.pieces if piece.path in step.paths]
-    commit(handle, snapshot, files, step.table.name, gone, replace(note, because="repair: files given up"))
+    gone = {piece for piece in snapshot.pieces if piece.path in step.paths}
+    added: list[AddAction] = []
+    if step.table is TABLES:
+        kept = [piece for piece in snapshot.pieces if piece not in gone]
+        replaced, added = _pausing(store, snapshot, kept, now=now, actor=note.actor)
+        gone |= replaced
+    changes: list[AddAction | RemoveAction] = [*(removal(piece) for piece in gone), *added]
+    commit(handle, snapshot, files, step.table.name, changes, replace(note, because="repair: files given up"))
+
+
+def _pausing(
+    store: SystemStore, snapshot: Snapshot, kept: Sequence[Piece], *, now: datetime, actor: str
+) -> tuple[set[Piece], list[AddAction]]:
+    """What pauses everything in a `lakewarden.tables` of which only some files can be read: files to replace, and by what."""
+    data, coded = data_files(store, TABLES), codec(TABLES)
+    try:
+        rows = [row for piece in kept for row in coded.decode(data.read(piece))]
+    except UnreadableError:
+        return (
+            set(),
+            [],
+        )  # rows that cannot be understood are taken out by a later step, and then everything is paused
+    changed = everything_paused(rows, because=_WITHOUT_ROWS, now=now, actor=actor)
+    homes = {bucket_of(row.table_id, snapshot.buckets) for row in changed}
+    replaced = {piece for piece in kept if piece.bucket in homes}
+    ids = {row.table_id for row in changed}
+    stay = [row for piece in replaced for row in coded.decode(data.read(piece)) if row.table_id not in ids]
+    return replaced, [data.write(coded.encode([*stay, *changed]), home) for home in homes]
 
 
 def _rewrite_rows(store: SystemStore, table: SystemTable[Any], note: Note) -> None:

@@ -348,10 +348,17 @@ def test_a_repair_that_is_killed_while_it_cuts_leaves_the_damage_and_the_next_on
 
 
 def test_work_is_paused_where_rows_of_tables_are_given_up_that_may_have_been_holds(
-    store: DeltaSystemStore, home: Path
+    store: DeltaSystemStore, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     [file] = (home / "tables").rglob(f"{newest_data_file(home)}")
     file.write_bytes(b"rotten")
+    shutil.copytree(home, tmp_path / "rotten")
+    for kills in range(3):
+        if killed_at(home, kills, monkeypatch):
+            rotten = any(one.damage is Damage.FILE_UNREADABLE for one in verify(opened_at(home), None))
+            assert rotten or opened_at(home).rows(TABLES).find(name="*", kind=RowKind.SCOPE)
+            shutil.rmtree(home)
+            shutil.copytree(tmp_path / "rotten", home)
     assert mended(home, None) == [DropFiles]
     [everything] = opened_at(home).rows(TABLES).find(name="*", kind=RowKind.SCOPE)
     assert "without some rows" in (everything.paused or "")
