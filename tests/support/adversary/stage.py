@@ -274,7 +274,7 @@ class Stage:
                 return Said(code=1, err=str(error))
             except LakewardenError as error:
                 return Said(code=1, err=str(error))
-            return Said(code=0, err=report.sentence())
+            return Said(code=1 if report.trouble else 0, err=report.sentence())
 
         actor.do = do
         return actor
