@@ -98,8 +98,13 @@ def make_anew(world: World, x: int, y: int, fault: int) -> object:
 
 
 def _apart(world: World, one: Table, other: Table) -> bool:
-    """Whether they are two, and neither lies in another table or has one in it."""
-    if one is other or one.clone_of is not None or other.clone_of is not None:
+    """Whether they are two, neither a copy of the other, and neither lies in another table or has one in it."""
+    if (
+        one is other
+        or one.now.uuid == other.now.uuid
+        or one.clone_of is not None
+        or other.clone_of is not None
+    ):
         return False
     folders = [table.folder for table in world.book.tables]
     return not any(
