@@ -1,11 +1,13 @@
-"""`python -m bench.adversary [--quick] [--minutes N] [--seed S] [--replay SEED] [--themes A,B] -o json`: an adversary at work.
+"""`python -m bench.adversary [--quick] [--minutes N] [--seed S] [--replay SEED] [--themes A,B] -o json`:
+an adversary at work.
 
 Random histories of commands, cycles, workers, strangers and accidents on real tables, judged after every step
-(docs/development.md, "The adversary"). Then each known hole is opened again by taking its fix out, and the adversary has to
-find it: `holes` are opened, `detected` found. `detection` says for each how many `picked` steps of its witness show it and,
-but for `--quick`, after how many steps `random` histories did, one stream of seeds from 0 for `--search` minutes at most
-(null: not within `searched` steps). What is wrong is shrunk, told on standard error, and listed in `findings`; ends with 1
-if anything is, or if a hole is found by neither. `--replay` plays one seed and tells every step.
+(docs/development.md, "The adversary"). Then each known hole is opened again by taking its fix out, and the
+adversary has to find it: `holes` are opened, `detected` found. `detection` says for each how many `picked`
+steps of its witness show it and, but for `--quick`, after how many steps `random` histories did, one stream
+of seeds from 0 for `--search` minutes at most (null: not within `searched` steps). What is wrong is shrunk,
+told on standard error, and listed in `findings`; ends with 1 if anything is,
+or if a hole is found by neither. `--replay` plays one seed and tells every step.
 """
 
 import json

@@ -1,9 +1,11 @@
-"""What `lakewarden.attach(spark)` costs what is not governed: the listeners beside an append, and beside a stream's batch.
+"""What `lakewarden.attach(spark)` costs what is not governed:
+the listeners beside an append, and beside a stream's batch.
 
-The same is run attached and detached by turns, in one session; a pair are two neighbours, each first every other time, so
-that a machine that gets slower gets slower for both. Attaching and detaching are not part of it: after either the session
-is left alone for a moment. The append is `INSERT INTO t SELECT ... FROM a JOIN b` by `spark.sql`; the batch takes one new
-version of a Delta table to another, from the commit of that version until the query has nothing left to do.
+The same is run attached and detached by turns, in one session; a pair are two neighbours, each first every
+other time, so that a machine that gets slower gets slower for both. Attaching and detaching are not part of
+it: after either the session is left alone for a moment. The append is
+`INSERT INTO t SELECT ... FROM a JOIN b` by `spark.sql`; the batch takes one new version of a Delta table to
+another, from the commit of that version until the query has nothing left to do.
 """
 
 import statistics

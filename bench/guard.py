@@ -2,10 +2,11 @@
 
 `.venv/bin/python -m bench.guard [--quick] -o json`
 
-Each vacuum deletes files that no log names, from a table of ten live files; no Spark takes part, whose dry run alone costs
-far more than all of this. `ask_ms` is one asking while nothing moves, `ask_moved_ms` one after somebody has committed to
-`lakewarden.tables`. `vacuum_few_*` delete 20 files, `vacuum_many_*` 2,000 in batches of 500; `*_guard_ms` is the median of
-what a guarded run takes longer than its neighbour without a guard, `*_ratio` that of the ratios.
+Each vacuum deletes files that no log names, from a table of ten live files; no Spark takes part, whose dry
+run alone costs far more than all of this. `ask_ms` is one asking while nothing moves, `ask_moved_ms` one
+after somebody has committed to `lakewarden.tables`. `vacuum_few_*` delete 20 files, `vacuum_many_*` 2,000 in
+batches of 500; `*_guard_ms` is the median of what a guarded run takes longer than its neighbour without a
+guard, `*_ratio` that of the ratios.
 """
 
 import os

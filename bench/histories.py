@@ -1,9 +1,10 @@
 """`python -m bench.histories [--quick] [--count N] [--spark N] [--oracle] -o json`: rollbacks of random histories.
 
 Histories of real Delta tables are rolled back, compared row by row with a rebuild, and undone; during every second
-rollback somebody else writes to its tables. `--spark N` does it with N histories on HDFS that Spark and delta-rs write by
-turns. `--oracle` makes no tables: it compares plans of symbolic histories with the oracle of the tests and counts what was
-among them. Ends with 1 if anything differed; the sentences then stand on standard error.
+rollback somebody else writes to its tables. `--spark N` does it with N histories on HDFS that Spark and
+delta-rs write by turns. `--oracle` makes no tables: it compares plans of symbolic histories with the oracle
+of the tests and counts what was among them. Ends with 1 if anything differed;
+the sentences then stand on standard error.
 """
 
 import argparse

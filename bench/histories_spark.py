@@ -1,4 +1,5 @@
-"""What `bench.histories --spark` needs: HDFS, a Spark session, and histories that both Spark and delta-rs write there."""
+"""What `bench.histories --spark` needs: HDFS, a Spark session,
+and histories that both Spark and delta-rs write there."""
 
 import os
 import tempfile

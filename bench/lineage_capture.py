@@ -1,9 +1,9 @@
 """What recording lineage costs a governed append, beside the same append by plain Spark in the same session.
 
-`bench.rollback` runs it as a process of its own (`main`). Both appends alternate, so that a machine that gets slower gets slower for both, and differences
-are taken between neighbours. The statement is `INSERT INTO t SELECT ... FROM a JOIN b`; `spark.sql` runs it plain,
-`lakewarden.attach(spark).sql` governed: parsed, its two inputs pinned and looked up in the system tables, the record
-written, the executed plan compared.
+`bench.rollback` runs it as a process of its own (`main`). Both appends alternate, so that a machine that gets
+slower gets slower for both, and differences are taken between neighbours. The statement is
+`INSERT INTO t SELECT ... FROM a JOIN b`; `spark.sql` runs it plain, `lakewarden.attach(spark).sql` governed:
+parsed, its two inputs pinned and looked up in the system tables, the record written, the executed plan compared.
 """
 
 import statistics

@@ -3,10 +3,11 @@
 `.venv/bin/python -m bench.many_tables [--quick] -o json`
 
 The system tables hold `tables` made-up tables (bench/fleet.py), each with health, a finished run and every third with a
-policy of its own; no table exists on disk. `why_seconds` is `lakewarden why TABLE` as a process, `why_small_seconds` the same
-among 100 tables, `plan_seconds` is `lakewarden jobs plan`, `help_seconds` the floor of any command. `refresh_*` is what a
-daemon does after somebody else has committed to `lakewarden.tables`; `idle_plan_ms` is one cycle's planning
-where nothing moved, `plan_all_ms` the same by a daemon that has just begun.
+policy of its own; no table exists on disk. `why_seconds` is `lakewarden why TABLE` as a process,
+`why_small_seconds` the same among 100 tables, `plan_seconds` is `lakewarden jobs plan`, `help_seconds` the
+floor of any command. `refresh_*` is what a daemon does after somebody else has committed to
+`lakewarden.tables`; `idle_plan_ms` is one cycle's planning where nothing moved,
+`plan_all_ms` the same by a daemon that has just begun.
 """
 
 import statistics

@@ -1,6 +1,7 @@
 """Whole processes: `tables list -o json` of 100,000 rows, `--help`, and a daemon that looks after 1,000 tables.
 
-Part of bench.system_table, whose other parts take ten minutes; `python -m bench.system_table --processes` runs this alone.
+Part of bench.system_table, whose other parts take ten minutes;
+`python -m bench.system_table --processes` runs this alone.
 """
 
 import os

@@ -1,8 +1,10 @@
-"""`python -m bench.stranger_oracle [--quick] [--worlds N] [--seed S] -o json`: plans against a stranger's reading of the book.
+"""`python -m bench.stranger_oracle [--quick] [--worlds N] [--seed S] -o json`:
+plans against a stranger's reading of the book.
 
-Random worlds of real tables, written by delta-rs with and without records; the product's own commands plan about them, and
-each plan is held against an oracle that was written from the documentation alone (tests/support/stranger_oracle). What
-differs is shrunk, told on standard error and listed in `differences`; ends with 1 if anything is.
+Random worlds of real tables, written by delta-rs with and without records; the product's own commands plan
+about them, and each plan is held against an oracle that was written from the documentation alone
+(tests/support/stranger_oracle). What differs is shrunk, told on standard error and listed in `differences`;
+ends with 1 if anything is.
 """
 
 import json

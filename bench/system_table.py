@@ -1,7 +1,8 @@
-"""The system table with real columns: upserts of 1, 100 and 10,000 rows at 1,000 and 100,000 rows, beside bare delta-rs;
-the commands that read it, a daemon with 1,000 tables, and what a warm worker is worth (bench.vacuum).
+"""The system table with real columns: upserts of 1, 100 and 10,000 rows at 1,000 and 100,000 rows, beside
+bare delta-rs; the commands that read it, a daemon with 1,000 tables, and what a warm worker is worth (bench.vacuum).
 
-`.venv/bin/python -m bench.system_table [--quick] [--processes] -o json`; `--processes` leaves out all but commands and daemon.
+`.venv/bin/python -m bench.system_table [--quick] [--processes] -o json`;
+`--processes` leaves out all but commands and daemon.
 """
 
 import random

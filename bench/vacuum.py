@@ -2,9 +2,10 @@
 
 `.venv/bin/python -m bench.vacuum [--quick] -o json`
 
-Three sessions, each a process of its own, each warmed up by one table that does not count: `default` is Spark with Delta
-and nothing else set, `tuned` differs in the listing parallelism alone, `ours` is what a worker runs. Each vacuums tables of
-ten live and ten removed files (`VACUUM t`, which lists the folder) and compacts tables of ten small files (`OPTIMIZE t`).
+Three sessions, each a process of its own, each warmed up by one table that does not count: `default` is Spark
+with Delta and nothing else set, `tuned` differs in the listing parallelism alone, `ours` is what a worker
+runs. Each vacuums tables of ten live and ten removed files (`VACUUM t`,
+which lists the folder) and compacts tables of ten small files (`OPTIMIZE t`).
 Ratios are medians divided by ours. `run_*` are whole runs of a worker, decision included.
 """
 

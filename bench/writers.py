@@ -3,8 +3,9 @@
 `.venv/bin/python -m bench.writers [--quick] -o json`
 
 Three appenders and two mergers write to one table partitioned by time, a new partition every minute: appends go to the
-newest one, merges change a few rows of a batch just appended. One appender and one merger write with Spark, the others with
-delta-rs; each rests for 4 to 12 seconds between two commits, and nobody retries. Rounds, each on a table of its own:
+newest one, merges change a few rows of a batch just appended. One appender and one merger write with Spark,
+the others with delta-rs; each rests for 4 to 12 seconds between two commits, and nobody retries.
+Rounds, each on a table of its own:
 
 * `off`: no daemon;
 * `default`: a daemon and the default policy;
@@ -14,10 +15,11 @@ delta-rs; each rests for 4 to 12 seconds between two commits, and nobody retries
 
 Where a user wins, the daemon rests for seconds instead of minutes, to be in the users' way as often as it can.
 
-`*_aborted_per_1000` counts commits refused for a conflict. Of these, `*_aborted_by_us_per_1000` are those where a commit of
-the daemon's was in the way: named by the error (Spark), or made in the meantime (delta-rs names nobody, so this is at most).
-`*_daemon_commits` were made to the table while users wrote, `*_daemon_yielded` runs were given up for a user's commit, and
-`*_files` is what a reader of the table has to open when the round ends.
+`*_aborted_per_1000` counts commits refused for a conflict. Of these, `*_aborted_by_us_per_1000` are those
+where a commit of the daemon's was in the way: named by the error (Spark),
+or made in the meantime (delta-rs names nobody, so this is at most).
+`*_daemon_commits` were made to the table while users wrote, `*_daemon_yielded` runs were given up for a
+user's commit, and `*_files` is what a reader of the table has to open when the round ends.
 """
 
 import argparse

@@ -38,7 +38,8 @@ class ManualClock:
 
 
 def from_millis(millis: int) -> datetime:
-    """Epoch milliseconds, as table logs write them, to a UTC datetime; one beyond all sense becomes the nearest bound."""
+    """Epoch milliseconds, as table logs write them, to a UTC datetime;
+    one beyond all sense becomes the nearest bound."""
     return as_moment(millis / 1000)
 
 

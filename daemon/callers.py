@@ -13,7 +13,8 @@ __all__ = ["caller_of", "real_user"]
 
 
 def real_user() -> str:
-    """The name of the user whose process this is; `uid-1000` where the machine has no name for it, as in a container."""
+    """The name of the user whose process this is; `uid-1000` where the machine has no name for it,
+    as in a container."""
     return name_of(os.getuid())
 
 

@@ -49,7 +49,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory, metastore: EmbeddedMetastore
 
 @pytest.fixture(scope="session")
 def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
-    """HDFS with one data node. HADOOP_CONF_DIR names its settings, as delta-rs wants it. Shared: use your own folder."""
+    """HDFS with one data node. HADOOP_CONF_DIR names its settings, as delta-rs wants it. Shared:
+    use your own folder."""
     with (
         pytest.MonkeyPatch.context() as patch,
         running_hdfs(tmp_path_factory.mktemp("hdfs"), hdfs_jars()) as server,

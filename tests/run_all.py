@@ -2,9 +2,9 @@
 
 Two of these run at once, the unit tests first; what they say is printed when they end. A file has its own Spark
 session and servers, so that no file's mishap becomes another's. The last line sums up.
-What fails is tried once more on fresh servers, to tell what is broken from what is not sure. What passes only then fails the
-run all the same, unless `tests/flaky.toml` names it with a reason and a date. A file whose tests count on one another says so
-with the marker `together`; it is tried again as a whole.
+What fails is tried once more on fresh servers, to tell what is broken from what is not sure. What passes only
+then fails the run all the same, unless `tests/flaky.toml` names it with a reason and a date. A file whose
+tests count on one another says so with the marker `together`; it is tried again as a whole.
 
     python tests/run_all.py [pytest arguments]
 """

@@ -1,4 +1,5 @@
-"""Tables whose files lie in other tables' folders: shallow clones, and whoever else names files by absolute paths. Pure.
+"""Tables whose files lie in other tables' folders:
+shallow clones, and whoever else names files by absolute paths. Pure.
 
 What the source's vacuum must not take away is told by the clone's log, if lakewarden knows the clone: its row remembers
 where its files lie.
@@ -23,8 +24,9 @@ __all__ = [
 _ONE_NAME = frozenset({"file", "s3", "gs", "abfs", "az"})
 """Storages where another authority is another place."""
 READS_ELSEWHERE = "files.elsewhere"
-"""Row property: folders outside the table's own that hold files of it, one per storage, one per line. Empty: it was looked
-at, and nothing was found (or nothing could be read); a row without it comes from a lakewarden that did not look."""
+"""Row property: folders outside the table's own that hold files of it, one per storage, one per line. Empty:
+it was looked at, and nothing was found (or nothing could be read);
+a row without it comes from a lakewarden that did not look."""
 
 
 def common_folders(folders: Iterable[str]) -> tuple[str, ...]:
@@ -47,8 +49,8 @@ def folder_elsewhere(path: str) -> str | None:
 
 
 def reads_from(row: TableRow, location: str) -> bool:
-    """Whether some of the table's files may lie in the folder at a canonical location. On storages of which two names may
-    mean one (HDFS), only the path counts."""
+    """Whether some of the table's files may lie in the folder at a canonical location. On storages of which
+    two names may mean one (HDFS), only the path counts."""
     places = row.properties.get(READS_ELSEWHERE, "").splitlines()
     return any(_overlap(place, location) for place in places)
 

@@ -1,4 +1,5 @@
-"""Which head a decision was made on: more than its number, which a table made anew at the same place has as well. Pure."""
+"""Which head a decision was made on: more than its number, which a table made anew at the same place has as
+well. Pure."""
 
 from datetime import datetime
 

@@ -98,10 +98,11 @@ class Commit:
 
     `committed_at` is the youngest of the commit's own clocks (in-commit timestamp, commitInfo timestamp, file time):
     age is never overestimated. `stamped_at` is the writer's clock alone, the one that also stamps removed files.
-    `user` is who wrote it, where the engine says so. `user_metadata` and `run_id` are what writers (we, in `run_id`) put into commitInfo. `lineage` is what a governed
-    write recorded there; `lineage_verdict` says whether that can be relied on. `format_id` is the table's UUID if the
-    commit set it (the first commit and CREATE OR REPLACE do, so do changes of schema and properties). `restored` is what
-    a RESTORE went back to, where not the commit but the files tell (`TableReader.restored`).
+    `user` is who wrote it, where the engine says so. `user_metadata` and `run_id` are what writers (we, in
+    `run_id`) put into commitInfo. `lineage` is what a governed write recorded there; `lineage_verdict` says
+    whether that can be relied on. `format_id` is the table's UUID if the commit set it (the first commit and
+    CREATE OR REPLACE do, so do changes of schema and properties).
+    `restored` is what a RESTORE went back to, where not the commit but the files tell (`TableReader.restored`).
     """
 
     version: int
@@ -141,8 +142,9 @@ class Observation:
     properties are in `properties` as written.
     `tombstones`, `tombstone_bytes` and `oldest_tombstone_at` count removed files that no completed vacuum has dealt
     with yet (a vacuum leaves the log's memory of what it deleted). `last_write_at` is the last commit by anyone that
-    changed data. `elsewhere` are folders that hold every file named by an absolute path (a shallow clone's source), live or
-    removed, one per storage. `warnings` are readable-but-odd facts (each the name of a documented check and a sentence).
+    changed data. `elsewhere` are folders that hold every file named by an absolute path (a shallow clone's
+    source), live or removed, one per storage. `warnings` are readable-but-odd facts (each the name of a
+    documented check and a sentence).
     """
 
     format: TableFormat
@@ -204,8 +206,8 @@ class TableReader(Protocol):
         """Commits with `after` < version <= `upto`, in order; those whose log entry is gone are left out."""
 
     def additions(self, location: str, *, since: int) -> Iterator[tuple[Commit, tuple[DataFile, ...]]]:
-        """By one listing: the commit of version `since`, if the log still has it, with no files; then those after it, in
-        order, each with the files that it added (again, or anew)."""
+        """By one listing: the commit of version `since`, if the log still has it, with no files; then those
+        after it, in order, each with the files that it added (again, or anew)."""
 
     def files(self, location: str, *, version: int | None = None) -> Iterator[DataFile]:
         """The live files of a version (head when None). Raises `UnreadableError` if it cannot be rebuilt."""
@@ -214,8 +216,9 @@ class TableReader(Protocol):
         """The table properties of a version. Raises `UnreadableError` if its log cannot tell them any more."""
 
     def restored(self, location: str, *, version: int) -> int | None:
-        """What the RESTORE that made `version` went back to, where its commit does not say: the newest version before it
-        with the same files; None where the log has none. It takes reading the log, and all files of a version."""
+        """What the RESTORE that made `version` went back to, where its commit does not say: the newest
+        version before it with the same files; None where the log has none.
+        It takes reading the log, and all files of a version."""
 
     def tombstones(self, location: str) -> Iterator[Tombstone]:
         """Files that head no longer has but the log still remembers."""

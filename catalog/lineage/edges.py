@@ -72,6 +72,7 @@ def rows_of(
 
 
 def _told_by_place(version: Version) -> bool:
-    """Whether nothing is missing but that somebody manages what was read. The rows say so themselves, by place and UUID."""
+    """Whether nothing is missing but that somebody manages what was read.
+    The rows say so themselves, by place and UUID."""
     outside = [one for one in version.inputs if one.location in version.once_managed and one.table_id is None]
     return bool(outside) and all(one.format_id is not None for one in outside)

@@ -52,8 +52,8 @@ def longer_promises(own: Mapping[str, int], pairs: Iterable[tuple[str, str]]) ->
 def ids_by_place(tables: Iterable[tuple[str | None, str, str]]) -> Mapping[str, str]:
     """Whose reads are on record by their place, because nobody managed it then: location to `table_id`.
 
-    `tables` are (location, `table_id`, state). A dropped table stands between its inputs and its readers all the same; of
-    several at one place the one that is managed counts. What was purged is no table's place any more.
+    `tables` are (location, `table_id`, state). A dropped table stands between its inputs and its readers all
+    the same; of several at one place the one that is managed counts. What was purged is no table's place any more.
     """
     there = [one for one in tables if one[0] is not None and one[2] != TableState.PURGED]
     there.sort(key=lambda one: (one[2] not in GONE, one[1]))

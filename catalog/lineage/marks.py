@@ -1,8 +1,8 @@
 """Which of an owner's marks speak of the table as it is now. Pure.
 
-A mark names the UUID that the table had at its version. A table that was dropped and made again counts from 0 anew, with
-another UUID: marks of its predecessor say nothing of it. After CREATE OR REPLACE the log goes on: versions from before
-keep their marks, and no later version has one.
+A mark names the UUID that the table had at its version. A table that was dropped and made again counts from 0
+anew, with another UUID: marks of its predecessor say nothing of it. After CREATE OR REPLACE the log goes on:
+versions from before keep their marks, and no later version has one.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,8 +1,9 @@
-"""Tailing a table's log for lineage: which versions have no rows in `lakewarden.lineage` yet, and the rows they get. Pure.
+"""Tailing a table's log for lineage: which versions have no rows in `lakewarden.lineage` yet,
+and the rows they get. Pure.
 
-Commits carry their lineage only as long as the log is kept. A sweep that sees a table move writes rows for every version
-after the last one on record, so that cleanup can take the commits. What a stream's batch read is not in its commit: it
-is told beside it.
+Commits carry their lineage only as long as the log is kept. A sweep that sees a table move writes rows for
+every version after the last one on record, so that cleanup can take the commits. What a stream's batch read
+is not in its commit: it is told beside it.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,5 @@
-"""RESTOREs, above all those that are no rollback of ours: somebody took versions of a table back and nothing else. Pure.
+"""RESTOREs, above all those that are no rollback of ours:
+somebody took versions of a table back and nothing else. Pure.
 
 What was derived from those versions is still there. Which versions they were is told twice: exactly by the table's log
 (`taken_back`), for a plan; by the numbers of versions alone (`restored_away`), for warnings.
@@ -80,7 +81,8 @@ def restored_away(restores: Iterable[RestoreCommit], name: str) -> tuple[Undone,
 
 
 def still_undone(one: Undone, restores: Iterable[RestoreCommit]) -> tuple[Undone, ...]:
-    """What is left of a range after later RESTOREs of the same table (in any order), which may have brought some back."""
+    """What is left of a range after later RESTOREs of the same table (in any order),
+    which may have brought some back."""
     left = [one]
     for later in restores:
         if (
@@ -141,8 +143,8 @@ def taken_back(
 ) -> tuple[int, ...]:
     """The content commits that these RESTOREs took out of head, and `also`, less those that are in head again.
 
-    A RESTORE of which nobody knows where it went takes back nothing that could be told; where head came from one, nobody
-    knows which of the versions before it are there.
+    A RESTORE of which nobody knows where it went takes back nothing that could be told; where head came from
+    one, nobody knows which of the versions before it are there.
     """
     line = {one.version: one for one in history}
     lost = set(also)

@@ -41,9 +41,9 @@ def undone_reads(
 ) -> tuple[UndoneRead, ...]:
     """What the head of a table holds of versions that were taken back, newest first.
 
-    `rows` is the lineage of the table (its versions as outputs), `format_id` its UUID at `head`, `undone` by `table_id` or
-    location. A version that is marked clean does not count, nor does what a full overwrite or a RESTORE has left behind, or
-    a rollback has taken the files of.
+    `rows` is the lineage of the table (its versions as outputs), `format_id` its UUID at `head`, `undone` by
+    `table_id` or location. A version that is marked clean does not count, nor does what a full overwrite or a
+    RESTORE has left behind, or a rollback has taken the files of.
     """
     by_version = _of_this_log(rows, head, format_id)
     clean = [one for one in marks if one.verdict is MarkVerdict.CLEAN]
@@ -99,7 +99,8 @@ def _read(row: LineageRow, undone: Mapping[str, Sequence[Undone]]) -> Iterable[U
 
 
 def _origins(version: int, said: Sequence[LineageRow]) -> Sequence[tuple[int, bool]]:
-    """The versions whose content this one carries on: whole, or only what they did themselves; none where it begins anew."""
+    """The versions whose content this one carries on: whole, or only what they did themselves;
+    none where it begins anew."""
     own = next((row for row in said if row.confidence is not Confidence.PLAN), None)
     if own is None or own.operation == ALIAS:
         return [(version - 1, True)]

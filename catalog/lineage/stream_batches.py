@@ -1,6 +1,7 @@
 """Finding out what the batches of streaming sinks read: from declared checkpoints, and from what sessions noted.
 
-Checkpoints are read when a table moves, because Spark purges them. Nothing here fails because a checkpoint cannot be read:
+Checkpoints are read when a table moves, because Spark purges them.
+Nothing here fails because a checkpoint cannot be read:
 what is not found out stays unknown.
 """
 
@@ -65,8 +66,8 @@ class StreamHarvest:
         at: datetime,
         upto: int | None = None,
     ) -> tuple[tuple[LineageRow, ...], frozenset[BatchKey]]:
-        """The rows of those batches of a table that a session noted and that the log has up to version `upto` (None: all
-        of it); and the batches that come after it."""
+        """The rows of those batches of a table that a session noted and that the log has up to version `upto`
+        (None: all of it); and the batches that come after it."""
         every = self.store.rows(TABLES).all()
         tables = tables_by_uuid(every)
         places = {one.table_id: one.location for one in every}

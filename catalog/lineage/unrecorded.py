@@ -1,8 +1,8 @@
 """The end of a log that is not on record yet, and which UUID the table had before it.
 
-What is on record is told by UUID: a table that was dropped and made again counts its versions anew, and CREATE OR REPLACE
-goes on counting under another UUID. A RESTORE that does not say where it went is looked into here, once: what its files tell
-goes on record with the rest.
+What is on record is told by UUID: a table that was dropped and made again counts its versions anew, and
+CREATE OR REPLACE goes on counting under another UUID. A RESTORE that does not say where it went is looked
+into here, once: what its files tell goes on record with the rest.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,8 +45,8 @@ def unrecorded(
 ) -> Unrecorded:
     """The commits up to version `upto` (None: all) of a table's log that `lakewarden.lineage` has no rows for.
 
-    `head` is the newest version there is, `head_id` its UUID where that is known. Commits behind a change of the UUID may be
-    among them although they are on record.
+    `head` is the newest version there is, `head_id` its UUID where that is known. Commits behind a change of
+    the UUID may be among them although they are on record.
     """
     location = row.location or ""
     after, format_id = _EVERYTHING, None

@@ -1,9 +1,9 @@
 """What each version of a table is made of: its parent's content, another version's, something new. Pure.
 
 A commit says it by its operation and its record (`Commit.lineage`), not by how many rows came of it: an overwrite by no
-rows is an overwrite, it read what it read. What is not known for sure is taken the cautious way: a foreign write has unknown
-inputs, an operation of a name nobody knows may have done anything, and a record that contradicts its commit (metadata set
-on a session leaks into other statements) counts as none.
+rows is an overwrite, it read what it read. What is not known for sure is taken the cautious way: a foreign
+write has unknown inputs, an operation of a name nobody knows may have done anything, and a record that
+contradicts its commit (metadata set on a session leaks into other statements) counts as none.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -60,13 +60,16 @@ class Touch(StrEnum):
 class Version:
     """One version of a table. `operation` is one of `record.Operation` for content, else as the engine named it.
 
-    `known`: every input of this commit is in `inputs`, but for the table itself: `reads_self`. `target` is what a RESTORE went back to, None if the log does not
-    say; for removed files, the version before the first of them. `rows` and `files` are what the commit added, None where it did not say; `blind`: it added files and read
-    nothing of the table. `format_id` is the table's UUID at this version, None where it is not known; `replaced` the one before it, where this version made the table anew
-    in the same log. `once_managed` are the places of tables that nobody managed
-    when it read them: once somebody does, everything is known (empty where more than that is missing). `idle`: it neither added nor removed a file, so there is nothing of it to lose. `recorded`: it carries a
-    record of its own that was believed. `user` is who its record names; `committed_at`, `engine` and `writer`, as the commit itself has them, are
-    for people: nothing is decided by them.
+    `known`: every input of this commit is in `inputs`, but for the table itself: `reads_self`. `target` is
+    what a RESTORE went back to, None if the log does not say; for removed files, the version before the first
+    of them. `rows` and `files` are what the commit added, None where it did not say; `blind`: it added files
+    and read nothing of the table. `format_id` is the table's UUID at this version, None where it is not
+    known; `replaced` the one before it, where this version made the table anew in the same log.
+    `once_managed` are the places of tables that nobody managed when it read them: once somebody does,
+    everything is known (empty where more than that is missing). `idle`: it neither added nor removed a file,
+    so there is nothing of it to lose. `recorded`: it carries a record of its own that was believed. `user` is
+    who its record names; `committed_at`, `engine` and `writer`, as the commit itself has them,
+    are for people: nothing is decided by them.
     """
 
     version: int
@@ -173,7 +176,8 @@ _ROWS_METRICS: Final = ("numOutputRows", "numTargetRowsInserted", "num_added_row
 def history_of(
     commits: Iterable[Commit], *, format_id: str | None = None, head_id: str | None = None
 ) -> tuple[Version, ...]:
-    """The versions of a table from its commits, in order; each carries the UUID that was last set, at first `format_id`.
+    """The versions of a table from its commits, in order;
+    each carries the UUID that was last set, at first `format_id`.
 
     Where that is not known, it is found backwards: from the first commit that sets one and is none that changes it, or
     from `head_id`, the UUID after the last commit.
@@ -322,8 +326,8 @@ def _agrees(recorded: Operation, derived: Operation | None, commit: Commit) -> b
 
 
 def _keeps_rows(commit: Commit) -> bool:
-    """Whether the operation leaves the rows as they were. Files that are said to bring no change (statistics filled in, a
-    rearrangement) are believed, and so is a commit without files that a rollback of ours marked."""
+    """Whether the operation leaves the rows as they were. Files that are said to bring no change (statistics
+    filled in, a rearrangement) are believed, and so is a commit without files that a rollback of ours marked."""
     files = commit.added_files + commit.removed_files
     if commit.version == 0 or commit.data_change:
         return False

@@ -1,4 +1,5 @@
-"""Table parameters of the metastore: names that Spark, Hive and lakewarden use, and values longer than it stores. Pure."""
+"""Table parameters of the metastore: names that Spark, Hive and lakewarden use,
+and values longer than it stores. Pure."""
 
 from collections.abc import Mapping
 from typing import Final

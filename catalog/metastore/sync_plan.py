@@ -1,7 +1,7 @@
 """What a metastore entry should say about a table, and how it differs. Pure.
 
-The plan is a value: `metastore diff` prints it, validation turns it into findings, the sync carries it out. Planned again
-after it was carried out, there is nothing left to do.
+The plan is a value: `metastore diff` prints it, validation turns it into findings, the sync carries it out.
+Planned again after it was carried out, there is nothing left to do.
 """
 
 from collections.abc import Callable, Mapping
@@ -48,8 +48,8 @@ __all__ = [
 ]
 
 # Classes that every Hive and Spark has, and that Hive refuses when it compiles a statement: they are those of the newer
-# Hadoop API, where Hive wants the older. What Spark writes itself (the older SequenceFile) lets Hive answer "no rows" for
-# a partitioned entry or a shallow clone, and lets it overwrite the folder.
+# Hadoop API, where Hive wants the older. What Spark writes itself (the older SequenceFile) lets Hive answer
+# "no rows" for a partitioned entry or a shallow clone, and lets it overwrite the folder.
 INPUT_FORMAT: Final = "org.apache.hadoop.mapreduce.lib.input.SequenceFileInputFormat"
 OUTPUT_FORMAT: Final = "org.apache.hadoop.mapreduce.lib.output.SequenceFileOutputFormat"
 SERDE: Final = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"

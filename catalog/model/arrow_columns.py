@@ -1,7 +1,7 @@
 """Grouping columns with Arrow's plain functions. Pure.
 
-`Table.group_by`, `sort_by` and filters by expression do the same and load Arrow's dataset and query libraries first: 20 MB,
-and a third of a second of a command's life.
+`Table.group_by`, `sort_by` and filters by expression do the same and load Arrow's dataset and query libraries
+first: 20 MB, and a third of a second of a command's life.
 """
 
 from typing import cast

@@ -32,7 +32,8 @@ class TableFormat(StrEnum):
 
 
 class RowKind(StrEnum):
-    """What a row of `lakewarden.tables` speaks of: one table, or a scope (`*`, `db.*`) with its pause, hold and policy."""
+    """What a row of `lakewarden.tables` speaks of: one table, or a scope (`*`, `db.*`) with its pause,
+    hold and policy."""
 
     TABLE = "table"
     SCOPE = "scope"
@@ -41,7 +42,8 @@ class RowKind(StrEnum):
 class TableState(StrEnum):
     """Life of a managed table.
 
-    converting -> active <-> quarantined; active | quarantined -> dropped -> (undrop) active | (purge) purging -> purged.
+    converting -> active <-> quarantined; active | quarantined -> dropped -> (undrop) active | (purge) purging
+    -> purged.
     """
 
     CONVERTING = "converting"

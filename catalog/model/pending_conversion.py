@@ -12,8 +12,8 @@ _PREFIX = "convert."
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SourceFiles:
-    """The data files that a conversion was asked for: how many, how large, when the newest was written (epoch milliseconds;
-    0 for none), and a digest of all their paths, sizes and times (jobs/runs/parquet_folder.py)."""
+    """The data files that a conversion was asked for: how many, how large, when the newest was written (epoch
+    milliseconds; 0 for none), and a digest of all their paths, sizes and times (jobs/runs/parquet_folder.py)."""
 
     files: int
     bytes: int

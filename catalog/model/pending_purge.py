@@ -24,11 +24,13 @@ PURGE_AFTER = "purge.after"
 PURGE_VERSION = "purge.version"
 """Row property: the table version whose dry run was agreed to."""
 PURGE_HEAD = "purge.head"
-"""Row property: that version's UUID and time (catalog/formats/heads.py), which a table made anew at the place does not have."""
+"""Row property: that version's UUID and time (catalog/formats/heads.py),
+which a table made anew at the place does not have."""
 PURGE_UNKNOWN = "purge.unknown"
 """Row property: the token of the files that the log does not name and whose deletion was agreed to as well."""
 PURGE_DELETED = "purge.deleted"
-"""Row property: since when no file of the table is left (ISO 8601, UTC). What lies at the place after that is not the table's."""
+"""Row property: since when no file of the table is left (ISO 8601, UTC).
+What lies at the place after that is not the table's."""
 PURGING_KEYS = (PURGE_AFTER, PURGE_VERSION, PURGE_HEAD, PURGE_UNKNOWN, PURGE_DELETED)
 
 

@@ -79,8 +79,8 @@ class Rollback:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Hold:
-    """Why our maintenance stays away from a table. `leads`: the table stands for the whole rollback, its run goes by it;
-    `waits`: a person has to decide, nothing goes on by itself."""
+    """Why our maintenance stays away from a table. `leads`: the table stands for the whole rollback, its run
+    goes by it; `waits`: a person has to decide, nothing goes on by itself."""
 
     rollback_id: str
     leads: bool

@@ -122,7 +122,8 @@ class ColumnChange:
 class PolicySettings:
     """What somebody asked for at one level (defaults, namespace or table). None means: not asked at this level.
 
-    Keys users write (`vacuum.retention`) map to these fields; see catalog/policy/effective.py for units, defaults, floors.
+    Keys users write (`vacuum.retention`) map to these fields;
+    see catalog/policy/effective.py for units, defaults, floors.
     Durations are whole seconds, sizes bytes, shares fractions of 1.
     """
 
@@ -221,10 +222,10 @@ class HealthRow:
 class LineageRow:
     """One version edge: (input table, input version) -> (output table, output version).
 
-    `input_id` is a `table_id`, or the location of what is not managed; catalog/lineage/edges.py has two more values, for
-    "nothing was read" and "not known". `from_version`: only the changes after it were read. The two UUIDs tell versions
-    of a recreated table from those of its predecessor; None where the writer did not say. With confidence `stream`,
-    `run_id` is the query's id.
+    `input_id` is a `table_id`, or the location of what is not managed; catalog/lineage/edges.py has two more
+    values, for "nothing was read" and "not known". `from_version`: only the changes after it were read. The
+    two UUIDs tell versions of a recreated table from those of its predecessor; None where the writer did not
+    say. With confidence `stream`, `run_id` is the query's id.
     """
 
     output_id: str

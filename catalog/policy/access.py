@@ -64,7 +64,8 @@ class Caller:
 
 
 Actor = NewType("Actor", Caller)
-"""A caller in the act: somebody whose use case is being run, so that the rule was asked and what comes of it goes on record.
+"""A caller in the act: somebody whose use case is being run,
+so that the rule was asked and what comes of it goes on record.
 What changes a table for somebody takes an actor, and `run` (daemon/usecases/audit.py) makes one of a caller."""
 
 

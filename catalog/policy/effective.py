@@ -46,8 +46,8 @@ class DownstreamPromise:
 class EffectivePolicy:
     """The merged settings (every field set) and, per key, the level the value comes from: default, a scope, or table.
 
-    `downstream` is set where lineage obliges the table to keep more than it promises itself. `beyond` names the keys whose
-    stored value is beyond the bounds: the nearest value within them counts.
+    `downstream` is set where lineage obliges the table to keep more than it promises itself. `beyond` names
+    the keys whose stored value is beyond the bounds: the nearest value within them counts.
     """
 
     settings: PolicySettings
@@ -113,7 +113,8 @@ def effective(
 def with_values(
     settings: PolicySettings, values: Mapping[str, Value | None], *, admin: bool
 ) -> PolicySettings:
-    """Set keys at one level (None unsets). Raises `NotAllowedError` below a floor unless `admin`, `UsageError` beyond bounds.
+    """Set keys at one level (None unsets). Raises `NotAllowedError` below a floor unless `admin`,
+    `UsageError` beyond bounds.
 
     Whether the merged result keeps the promise is checked by `check_promise` on the effective policy.
     """

@@ -227,7 +227,8 @@ _HOURS = re.compile(r"^([01]\d|2[0-3]):[0-5]\d-([01]\d|2[0-3]):[0-5]\d$")
 
 
 def parse_value(key: str, text: str) -> Value:
-    """Parse what a user wrote for a key. Raises `UsageError` for an unknown key, nonsense, and what is beyond bounds."""
+    """Parse what a user wrote for a key. Raises `UsageError` for an unknown key, nonsense,
+    and what is beyond bounds."""
     spec = policy_key(key)
     parser = {
         Kind.MODE: _parse_mode,

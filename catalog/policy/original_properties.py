@@ -1,7 +1,8 @@
-"""What stood in a table's properties before lakewarden set them: kept in the table's row, given back when it leaves. Pure.
+"""What stood in a table's properties before lakewarden set them:
+kept in the table's row, given back when it leaves. Pure.
 
-`before.NAME` holds the value that stood there (JSON; null: it was not set), `ours.NAME` the values that we have set since. A
-property that has any other value now was changed by somebody after us, and theirs stands.
+`before.NAME` holds the value that stood there (JSON; null: it was not set), `ours.NAME` the values that we
+have set since. A property that has any other value now was changed by somebody after us, and theirs stands.
 """
 
 import json
@@ -54,7 +55,8 @@ class Owed:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GiveBack:
-    """What giving back means for a table as it is: properties to set, to unset, and those that somebody changed since."""
+    """What giving back means for a table as it is: properties to set, to unset,
+    and those that somebody changed since."""
 
     sets: tuple[tuple[str, str], ...] = ()
     unsets: tuple[str, ...] = ()
@@ -137,7 +139,8 @@ def owed_to(row: TableRow) -> Owed | None:
 
 
 def forgotten(row: TableRow, *, pending_only: bool = False) -> TableRow:
-    """The row without its memory: everything was given back. `pending_only`: the table stays, and so does its memory."""
+    """The row without its memory: everything was given back. `pending_only`:
+    the table stays, and so does its memory."""
     prefixes = (_PENDING,) if pending_only else (_PENDING, _BEFORE, _OURS)
     kept = {key: value for key, value in row.properties.items() if not key.startswith(prefixes)}
     return replace(row, properties=kept)

@@ -34,8 +34,8 @@ _PAIR = re.compile(r"(-?\d+(?:\.\d+)?)\s+([a-z]+)")
 def interval_seconds(text: str) -> float | None:
     """Seconds in a duration as table properties have it: `interval 30 days`, `interval 1 week 12 hours`, `7 days`.
 
-    None for anything else; months and years too, which have no fixed length and which Delta refuses here. What is beyond bounds
-    counts as the longest there is.
+    None for anything else; months and years too, which have no fixed length and which Delta refuses here.
+    What is beyond bounds counts as the longest there is.
     """
     plain = text.strip().lower().removeprefix("interval").replace("'", "").strip()
     parts = [parse_seconds(f"{number} {unit}") for number, unit in _PAIR.findall(plain)]

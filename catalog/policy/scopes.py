@@ -12,14 +12,15 @@ __all__ = ["GLOBAL", "Governed", "govern", "is_scope", "scope_names", "scopes_by
 
 GLOBAL = "*"
 _POLICY_DATE: Final = "policy.changed_at"
-"""Property of a scope's row: when its policy last changed. A pause changes the row as well, and what no table is judged by
-must not make the sweep read every table of the scope."""
+"""Property of a scope's row: when its policy last changed. A pause changes the row as well, and what no table
+is judged by must not make the sweep read every table of the scope."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Governed:
-    """A table under its scopes: the merged policy, and why it is paused or held (the widest reason wins). `changed_at` is
-    when its row or the policy of one of its scopes last changed: what was found before was found by other rules."""
+    """A table under its scopes: the merged policy, and why it is paused or held (the widest reason wins).
+    `changed_at` is when its row or the policy of one of its scopes last changed:
+    what was found before was found by other rules."""
 
     row: TableRow
     policy: EffectivePolicy

@@ -1,7 +1,8 @@
 """Rows of `lakewarden.tables` that validation judges before they are written: active or quarantined.
 
-Validation reads the table and asks the metastore, so it is done before rows are compared and set, on the row as it would be
-written. Where that row, its policy or what was looked at has become another one meanwhile, it is done again.
+Validation reads the table and asks the metastore, so it is done before rows are compared and set, on the row
+as it would be written. Where that row, its policy or what was looked at has become another one meanwhile,
+it is done again.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -58,8 +59,9 @@ def settle(
     *,
     because: str,
 ) -> Settled:
-    """Compare-and-set. `prepare` looks at whatever else has to be known, and gives the decision that is made with it; at
-    most one row of that is `Unchecked`. Raises `ConflictError` if others change the same again and again."""
+    """Compare-and-set. `prepare` looks at whatever else has to be known, and gives the decision that is made
+    with it; at most one row of that is `Unchecked`. Raises `ConflictError` if others change the same again
+    and again."""
     for _ in range(_ATTEMPTS):
         rows = desk.store.rows(TABLES)
         decide = prepare(rows)

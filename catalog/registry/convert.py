@@ -23,8 +23,8 @@ __all__ = ["WantedConversion", "begin_conversion", "conversion_failed", "convert
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WantedConversion:
-    """What somebody asks a conversion to do. Without `name` and `owner`: the place's own name, the actor. `source`: what lies
-    there now; other files are not converted (None: nobody looked)."""
+    """What somebody asks a conversion to do. Without `name` and `owner`: the place's own name, the actor.
+    `source`: what lies there now; other files are not converted (None: nobody looked)."""
 
     name: str | None = None
     owner: str | None = None
@@ -52,7 +52,8 @@ def begin_conversion(desk: Desk, where: str, wanted: WantedConversion, *, actor:
 
 
 def foreseen_conversion(desk: Desk, where: str, wanted: WantedConversion, *, actor: Actor) -> TableRow:
-    """The row that `begin_conversion` would write, or the one that is there. Raises what it would raise; writes nothing."""
+    """The row that `begin_conversion` would write, or the one that is there. Raises what it would raise;
+    writes nothing."""
     asked = _asked(desk, where, wanted, actor)
     rows = desk.store.rows(TABLES)
     if _is_managed(rows, asked.place):

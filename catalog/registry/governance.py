@@ -42,8 +42,9 @@ def governed(desk: Desk, where: str) -> Governed:
 def set_policy(desk: Desk, where: str, values: Mapping[str, Value | None], *, actor: Actor) -> TableRow:
     """Set policy keys (None unsets) on a table or a scope.
 
-    Raises `NotAllowedError` below a floor, `UsageError` for a retention shorter than the promise in force and for a value
-    beyond bounds, `RefusedError` for the system tables: their policy keeps the audit trail and the daemon's memory.
+    Raises `NotAllowedError` below a floor, `UsageError` for a retention shorter than the promise in force and
+    for a value beyond bounds, `RefusedError` for the system tables:
+    their policy keeps the audit trail and the daemon's memory.
     """
 
     def asked(rows: Rows[TableRow], current: TableRow) -> TableRow:

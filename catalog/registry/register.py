@@ -46,8 +46,9 @@ def register(
 ) -> Registered:
     """Manage the table at a path or metastore name, observing only until a policy asks for more.
 
-    Repeating it changes nothing; a table whose UUID is known and whose old place is gone has moved and keeps its row. Where
-    the old place cannot be seen at all (its disk may be away), a move is followed only if `moved` says so.
+    Repeating it changes nothing; a table whose UUID is known and whose old place is gone has moved and keeps
+    its row. Where the old place cannot be seen at all (its disk may be away),
+    a move is followed only if `moved` says so.
     Raises `RefusedError` for what cannot be a row: nothing there, no table, nested in or around a managed table, a
     second live location with a known UUID unless `copy`.
     """

@@ -55,7 +55,8 @@ def drop(desk: Desk, where: str, *, actor: Actor, owed: Iterable[Kept] = ()) -> 
 
 
 def check_drop(desk: Desk, row: TableRow, *, actor: Actor, purge: bool) -> None:
-    """Raise what `drop` (`begin_purge`) would raise now, whatever the table itself is like: for dry runs. Changes nothing."""
+    """Raise what `drop` (`begin_purge`) would raise now, whatever the table itself is like: for dry runs.
+    Changes nothing."""
     rows = desk.store.rows(TABLES)
     current = _not_ours(row_of(rows, row.table_id))
     require(actor, Deed.DROP, current)
@@ -74,8 +75,9 @@ def begin_purge(
 ) -> TableRow:
     """Drop a table and, after a grace period in which `undrop` works, delete its files.
 
-    `expected_version` is the version the dry run showed, `unknown` the token of the files in the folder that the log does
-    not name and that may go along (None: there are none). Another head raises `PreconditionError`, as does a hold.
+    `expected_version` is the version the dry run showed, `unknown` the token of the files in the folder that
+    the log does not name and that may go along (None: there are none).
+    Another head raises `PreconditionError`, as does a hold.
     """
     row = _not_ours(desk.resolve(where))
     location = row.location or ""
@@ -127,7 +129,8 @@ def purged(desk: Desk, table_id: str, *, actor: Actor) -> TableRow:
 
 
 def stop_purge(desk: Desk, table_id: str, *, actor: Actor) -> TableRow:
-    """Take back that a table's files are to be deleted, however far that is: it stays dropped, and what is left of it stays.
+    """Take back that a table's files are to be deleted, however far that is:
+    it stays dropped, and what is left of it stays.
     Where an attempt has deleted the last of them, it is purged. A worker that is at it stops before its next batch."""
 
     def stopped(row: TableRow) -> TableRow:
@@ -180,7 +183,8 @@ def undrop(desk: Desk, where: str, *, actor: Actor) -> TableRow:
 
     settle(desk, lambda _: back, seen, because=f"undrop {row.name}")
     try:
-        # A worker puts up its mark, then asks once more whether it may, then deletes: without a mark by now, it may not.
+        # A worker puts up its mark, then asks once more whether it may, then deletes: without a mark by now,
+        # it may not.
         _refuse_begun(desk, row)
     except PreconditionError:
         desk.store.edit(TABLES, lambda rows: _as_before(rows, row), because=f"{row.name} cannot be undropped")

@@ -26,8 +26,8 @@ def set_aside(
     actor: str,
     permit: Callable[[], None] = lambda: None,
 ) -> None:
-    """Quarantine a table, or drop it from management, for a rollback. Repeating it changes nothing. `permit` is asked on
-    every try: it raises what speaks against it by then.
+    """Quarantine a table, or drop it from management, for a rollback. Repeating it changes nothing. `permit`
+    is asked on every try: it raises what speaks against it by then.
 
     Raises `ConflictError` if another rollback set it aside, or it was dropped in the meantime.
     """
@@ -56,8 +56,9 @@ def is_aside(store: SystemStore, table_id: str, *, rollback_id: str) -> bool:
 def take_in(
     store: SystemStore, clock: Clock, table_id: str, *, rollback_id: str, actor: str, begun: bool = False
 ) -> None:
-    """Undo `set_aside`: the table gets the state that it had. One that came back otherwise is left alone. Where it may have
-    been `begun` and was not seen, the row is written all the same, so that whoever sleeps right before that finds it changed.
+    """Undo `set_aside`: the table gets the state that it had. One that came back otherwise is left alone.
+    Where it may have been `begun` and was not seen, the row is written all the same,
+    so that whoever sleeps right before that finds it changed.
 
     Raises `PreconditionError` if its files are being deleted, its name is taken, or its place is.
     """

@@ -45,8 +45,8 @@ Inspect = Callable[[TableRow, EffectivePolicy, Observation | LogProblem], tuple[
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Registered:
-    """A row with the health it was registered with (None while converting), whether the row was written now, and whether it
-    was known before, at another place."""
+    """A row with the health it was registered with (None while converting), whether the row was written now,
+    and whether it was known before, at another place."""
 
     row: TableRow
     health: HealthRow | None
@@ -66,8 +66,8 @@ class Desk:
     storage: Callable[[str], StorageOptions]
 
     def resolve(self, where: str, *, gone: bool = False) -> TableRow:
-        """The row that a name, path or table_id means; `gone` includes dropped ones. Raises `NotFoundError` for what nobody
-        knows, `PreconditionError` for what was dropped."""
+        """The row that a name, path or table_id means; `gone` includes dropped ones. Raises `NotFoundError`
+        for what nobody knows, `PreconditionError` for what was dropped."""
         matches = self._matches(self.store.rows(TABLES), where)
         live = [row for row in matches if gone or row.state not in GONE]
         if live:
@@ -193,8 +193,8 @@ def known(rows: Rows[TableRow], table_id: str, state: TableState) -> tuple[Table
 
 
 def _gone(row: TableRow) -> PreconditionError:
-    """What every command answers that needs a managed table and meets one that was dropped: it is on record, and may come
-    back, so that the command could succeed then."""
+    """What every command answers that needs a managed table and meets one that was dropped: it is on record,
+    and may come back, so that the command could succeed then."""
     if row.state is TableState.PURGED:
         return PreconditionError(
             f"{row.name} was dropped from management, and its files were deleted.",

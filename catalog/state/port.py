@@ -128,8 +128,8 @@ def runtime_of(row: TableRow) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunRequest:
-    """A run to be queued. `payload` is the action as JSON (jobs/actions/registry.py); `rank` higher first. `runtime` is what
-    a worker has to have for it: engines of one Spark cannot do the work of another's.
+    """A run to be queued. `payload` is the action as JSON (jobs/actions/registry.py); `rank` higher first.
+    `runtime` is what a worker has to have for it: engines of one Spark cannot do the work of another's.
 
     `predicted_*`: estimate made by the planner, None when unknown.
     """
@@ -158,8 +158,8 @@ class RunRequest:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Result:
-    """How a run ended. `error_class` is the LakewardenError subclass's name, which decides the exit code of whoever waits;
-    `hint` what a person can do about it; `retry` whether trying again helps."""
+    """How a run ended. `error_class` is the LakewardenError subclass's name, which decides the exit code of
+    whoever waits; `hint` what a person can do about it; `retry` whether trying again helps."""
 
     outcome: Outcome
     message: str | None = None
@@ -201,14 +201,14 @@ class Queue(Protocol):
     """Runs between plan and record. At most one unfinished run per table: the database holds that, not memory."""
 
     def enqueue(self, requests: Iterable[RunRequest]) -> tuple[str, ...]:
-        """Queue runs; a table that has an unfinished run keeps that one, and a run that the queue has, or had and was told
-        to forget, is not queued again. Returns the run ids really queued."""
+        """Queue runs; a table that has an unfinished run keeps that one, and a run that the queue has, or had
+        and was told to forget, is not queued again. Returns the run ids really queued."""
 
     def claim(
         self, worker: str, lease: timedelta, *, actions: Sequence[Action] = (), runtimes: Sequence[str] = ()
     ) -> Run | None:
-        """Take the highest-ranked due run (of these actions, for these runtimes, any when empty); no two workers get the
-        same one."""
+        """Take the highest-ranked due run (of these actions, for these runtimes, any when empty); no two
+        workers get the same one."""
 
     def start(self, run_id: str, worker: str, lease: timedelta) -> bool:
         """claimed -> running; False if the run is no longer this worker's, or was cancelled."""

@@ -1,4 +1,5 @@
-"""Is a folder gone, or is only the disk away that it lies on? Nothing may be concluded from a mount that is not there."""
+"""Is a folder gone, or is only the disk away that it lies on? Nothing may be concluded from a mount that is
+not there."""
 
 from lakewarden.catalog.errors import UnavailableError
 from lakewarden.catalog.storage.file_store import StorageOptions, open_store
@@ -7,11 +8,11 @@ __all__ = ["is_surely_gone"]
 
 
 def is_surely_gone(location: str, options: StorageOptions) -> bool:
-    """Whether a table that is not found at a location is gone from there, and not only out of sight: the folder is absent
-    while the one around it answers and holds something else, or it holds something else itself.
+    """Whether a table that is not found at a location is gone from there, and not only out of sight: the
+    folder is absent while the one around it answers and holds something else, or it holds something else itself.
 
-    An empty folder says nothing, nor does one that is absent from an empty or absent one: the place where a disk is mounted
-    is empty while it is away.
+    An empty folder says nothing, nor does one that is absent from an empty or absent one: the place where a
+    disk is mounted is empty while it is away.
     """
     parent, _, name = location.rstrip("/").rpartition("/")
     if not name or parent.endswith((":/", "://")):

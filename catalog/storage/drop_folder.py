@@ -1,7 +1,7 @@
 """A folder beside the system tables in which processes leave small files for the leader, whole or not at all.
 
-A file is `<folder>/<milliseconds>-<random>.json`. The leader reads them oldest first, acts, and deletes them: a crash in
-between delivers twice.
+A file is `<folder>/<milliseconds>-<random>.json`. The leader reads them oldest first, acts, and deletes them:
+a crash in between delivers twice.
 """
 
 import uuid

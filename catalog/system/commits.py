@@ -48,8 +48,9 @@ def admit(handle: DeltaTable, snapshot: Snapshot, name: str, fence: Fence | None
 
 
 def leader_token(handle: DeltaTable, name: str) -> int:
-    """The token of the newest leader that committed to `lakewarden.name`, 0 before the first. Milliseconds: it is asked only
-    when needed. Raises `UnreadableError`: the log is read anew for it, and may have been damaged since it was opened."""
+    """The token of the newest leader that committed to `lakewarden.name`, 0 before the first. Milliseconds:
+    it is asked only when needed. Raises `UnreadableError`:
+    the log is read anew for it, and may have been damaged since it was opened."""
     with answering(name):
         return handle.transaction_version(LEADER) or 0
 

@@ -1,7 +1,7 @@
 """Arrow -> JSON, whole columns at a time: 100,000 rows of `lakewarden.tables` in a fraction of a second.
 
-Objects keep the column names, in order; timestamps are ISO-8601 in UTC with `Z`, structs and maps objects, lists arrays,
-numbers that JSON does not know (NaN, infinity) null. Values go to Arrow without `pa.array` and
+Objects keep the column names, in order; timestamps are ISO-8601 in UTC with `Z`, structs and maps objects,
+lists arrays, numbers that JSON does not know (NaN, infinity) null. Values go to Arrow without `pa.array` and
 `pa.scalar`: their first call imports pandas where that is installed, a third of a second of a command's life.
 """
 

@@ -30,7 +30,8 @@ _LONGEST_BOUND = 64  # characters of a string that go into a file's minimum and 
 
 
 class ColumnCache:
-    """Columns of data files, those of the file used longest ago dropped first. Thread-safe; shared by all system tables."""
+    """Columns of data files, those of the file used longest ago dropped first. Thread-safe;
+    shared by all system tables."""
 
     def __init__(self, limit_bytes: int = 64 * 1024 * 1024) -> None:
         self._limit_bytes = limit_bytes

@@ -2,8 +2,8 @@
 
 Spark never writes a system table: Spark and delta-rs together can lose commits on a `file://` table. Each function does
 nothing, and commits nothing, when there is nothing to gain; a conflict with a writer is a `ConflictError` and the
-next cycle tries again. Right before anything is deleted or committed the table is opened anew, so that it is the same one and
-its leader still the same, and `proceed` is called, which raises if it may not be any more.
+next cycle tries again. Right before anything is deleted or committed the table is opened anew, so that it is
+the same one and its leader still the same, and `proceed` is called, which raises if it may not be any more.
 """
 
 import math
@@ -225,7 +225,8 @@ def _opened(store: SystemStore, table: SystemTable[Any], note: Note) -> tuple[De
 
 
 def _confirm(store: SystemStore, table: SystemTable[Any], seen: Snapshot, note: Note) -> None:
-    """Raise `ConflictError` unless this is still the table that was looked at, `FencedError` if another leader has it."""
+    """Raise `ConflictError` unless this is still the table that was looked at,
+    `FencedError` if another leader has it."""
     _, now = _opened(store, table, note)
     if now.format_id != seen.format_id or now.version < seen.version:
         raise ConflictError(

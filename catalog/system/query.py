@@ -1,7 +1,7 @@
 """SELECT on the system tables without a JVM: Spark's SQL on the outside, DataFusion (inside deltalake) on the inside.
 
-The statement is parsed and rebuilt before it runs, so nothing but queries over the seven tables gets through, in Spark's
-notation: `policy.mode`, `findings[0].check`, `properties['x']`, `explode(findings)`, `VERSION AS OF 42`,
+The statement is parsed and rebuilt before it runs, so nothing but queries over the seven tables gets through,
+in Spark's notation: `policy.mode`, `findings[0].check`, `properties['x']`, `explode(findings)`, `VERSION AS OF 42`,
 `TIMESTAMP AS OF '2026-11-21T08:00:00Z'`. Every table is read at one version.
 """
 
@@ -116,7 +116,8 @@ def _moment(text: str) -> datetime:
 
 
 def _source(table: exp.Table, handle: DeltaTable, registered: str) -> exp.Subquery:
-    """The registered table under the name it was asked for, with today's columns in order, less the partition column."""
+    """The registered table under the name it was asked for, with today's columns in order,
+    less the partition column."""
     present = {field.name for field in handle.schema().fields} - {BUCKET}
     columns = [
         exp.column(name, quoted=True) if name in present else exp.alias_(exp.null(), name, quoted=True)

@@ -1,8 +1,8 @@
 """How the system tables are stored: Arrow schemas derived from the row types, buckets, properties, schema version.
 
-Nothing is listed twice: a column exists because a field of a row type in `catalog/model/rows.py` exists. Every stored column
-is nullable, so that a column can be added at any time; a null in a column whose field is not optional stands for
-the field's default.
+Nothing is listed twice: a column exists because a field of a row type in `catalog/model/rows.py` exists.
+Every stored column is nullable, so that a column can be added at any time; a null in a column whose field is
+not optional stands for the field's default.
 """
 
 import types

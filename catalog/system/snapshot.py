@@ -20,7 +20,8 @@ __all__ = ["Piece", "Snapshot", "take_snapshot"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Piece:
-    """One data file. `path` is relative to the table, `rows` what the log says it holds, `added_ms` when it was added."""
+    """One data file. `path` is relative to the table, `rows` what the log says it holds,
+    `added_ms` when it was added."""
 
     path: str
     bucket: int
@@ -49,7 +50,8 @@ class Snapshot:
 
 
 def take_snapshot(handle: DeltaTable, name: str) -> Snapshot:
-    """Read what a handle has loaded. Raises `OutdatedError` for a newer schema, `UnreadableError` for no table of ours."""
+    """Read what a handle has loaded. Raises `OutdatedError` for a newer schema,
+    `UnreadableError` for no table of ours."""
     metadata = handle.metadata()
     try:
         schema_version = int(metadata.configuration[VERSION_PROPERTY])

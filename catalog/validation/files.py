@@ -28,7 +28,8 @@ WHOLE_BYTES: Final = 8 * 1024 * 1024
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FilesReport:
-    """What a look at head's files came to: how many there are, and those that fail each way (sizes: found, expected)."""
+    """What a look at head's files came to: how many there are, and those that fail each way (sizes:
+    found, expected)."""
 
     files: int = 0
     missing: tuple[str, ...] = ()

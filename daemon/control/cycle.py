@@ -59,8 +59,9 @@ class Stopped(Exception):
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CycleParts:
     """What a cycle works with. `carrier` follows plain RESTOREs into derived tables; `discover` finds tables without a
-    row; `require` raises `FencedError` once the lease is lost; `beat` says that the cycle goes on; `stopping` whether it shall end at the next table; `streams` records what
-    sessions noted of their streams; at most `checks_per_cycle` tables get the daily checks in one cycle."""
+    row; `require` raises `FencedError` once the lease is lost; `beat` says that the cycle goes on; `stopping`
+    whether it shall end at the next table; `streams` records what sessions noted of their streams;
+    at most `checks_per_cycle` tables get the daily checks in one cycle."""
 
     queue: Queue
     memory: Memory
@@ -186,7 +187,8 @@ class Cycle:
     def _judged(
         self, governed: Governed, before: HealthRow | None, look: Callable[[], Look | None]
     ) -> Look | None:
-        """A look at one table. One that ends in what nobody foresaw is a finding on that table, which quarantines it."""
+        """A look at one table. One that ends in what nobody foresaw is a finding on that table,
+        which quarantines it."""
         name = governed.row.name
         found = self._guarded(name, partial(isolated, look))
         if not isinstance(found, Unforeseen):
@@ -198,7 +200,8 @@ class Cycle:
         return seen
 
     def _write(self, looks: Sequence[Look], recorded: Sequence[RunRow], fence: Fence) -> int:
-        """Write what was found. Where it cannot be written as a whole, the tables to blame are told apart from the others."""
+        """Write what was found. Where it cannot be written as a whole,
+        the tables to blame are told apart from the others."""
         parts = self.parts
         written = isolated(partial(parts.writer.write, looks, recorded, fence))
         if not isinstance(written, Unforeseen):
@@ -217,7 +220,8 @@ class Cycle:
         return parts.observer.unjudged(governed, parts.memory.health(look.table_id), found.problem)
 
     def _carry(self, fence: Fence) -> None:
-        """What plain RESTOREs took back is followed into derived tables. A rollback that begins is planned for at once."""
+        """What plain RESTOREs took back is followed into derived tables.
+        A rollback that begins is planned for at once."""
         parts, begun = self.parts, False
         for one in self._guarded("restored tables", parts.carrier.open) or ():
             parts.require(fence)
@@ -297,7 +301,8 @@ class Cycle:
         return done[0] if done else None
 
     def _attempt(self, what: str, do: Callable[[], object]) -> Ended:
-        """Do something that concerns one table, and say how it ended. Between two such things a stopping daemon ends."""
+        """Do something that concerns one table, and say how it ended.
+        Between two such things a stopping daemon ends."""
         self._go_on()
         ended = Ended.NEVER
         try:

@@ -80,8 +80,8 @@ class ServiceParts:
 
 @dataclass(slots=True)
 class Service:
-    """One daemon. `run` returns when it is over, `stop` (also from a signal) asks for that: it sets `stopping`, which the
-    cycle looks at between two tables."""
+    """One daemon. `run` returns when it is over, `stop` (also from a signal) asks for that: it sets
+    `stopping`, which the cycle looks at between two tables."""
 
     parts: ServiceParts
     stopping: threading.Event = field(default_factory=threading.Event)

@@ -1,8 +1,9 @@
 """Plain RESTOREs, carried on to what was derived from the versions that they took back.
 
-Level-triggered: a RESTORE is open as long as it is in `lakewarden.lineage` and `lakewarden.audit` has no entry that says
-what came of it. The entry is written last, so a daemon that dies anywhere does the rest again: a plan's hash is its id, a
-rollback that was begun is in the journal and goes on by itself. Neither needs the operational database.
+Level-triggered: a RESTORE is open as long as it is in `lakewarden.lineage` and `lakewarden.audit` has no
+entry that says what came of it. The entry is written last, so a daemon that dies anywhere does the rest
+again: a plan's hash is its id, a rollback that was begun is in the journal and goes on by itself.
+Neither needs the operational database.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -77,7 +77,8 @@ class Ended(Enum):
 
 
 Attempt = Callable[[str, Callable[[], object]], Ended]
-"""Does what concerns one table, in the way of the cycle: whatever goes wrong is logged under its name and stops no other."""
+"""Does what concerns one table, in the way of the cycle:
+whatever goes wrong is logged under its name and stops no other."""
 
 
 def _storable(rows: list[RunRow], attempt: Attempt) -> list[RunRow]:

@@ -41,7 +41,8 @@ class StreamClerk:
     clock: Clock
 
     def record(self, fence: Fence) -> int:
-        """Record what was noted; how many rows. Raises `UnavailableError` if the storage of the notes does not answer."""
+        """Record what was noted; how many rows. Raises `UnavailableError` if the storage of the notes does
+        not answer."""
         files = self._read()
         by_sink: dict[str, list[StreamNote]] = defaultdict(list)
         for notes in files.values():

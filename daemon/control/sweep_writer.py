@@ -1,7 +1,7 @@
 """What a sweep found, written down: at most one commit per system table, in an order that survives a crash.
 
-A row's state, a schema version and lineage come before the health that says "seen": after a crash in between, the next sweep
-looks again and writes what is missing.
+A row's state, a schema version and lineage come before the health that says "seen": after a crash in between,
+the next sweep looks again and writes what is missing.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

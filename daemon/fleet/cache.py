@@ -75,14 +75,15 @@ _HIDES: Final = ("exists", "judged")
 
 
 def is_looked_after(row: TableRow) -> bool:
-    """Whether there is anything to plan for a row's table: it is managed, waits to be purged, or is owed its properties."""
+    """Whether there is anything to plan for a row's table:
+    it is managed, waits to be purged, or is owed its properties."""
     gone = row.state in GONE and row.state is not TableState.PURGING and not is_leaving(row)
     return row.kind is RowKind.TABLE and not gone
 
 
 class Memory:
-    """Tables under their scopes, their health, what their runs came to, and which have a schema on record; `undoings` is
-    what was taken back of them."""
+    """Tables under their scopes, their health, what their runs came to, and which have a schema on record;
+    `undoings` is what was taken back of them."""
 
     def __init__(self, store: SystemStore, clock: Clock) -> None:
         self._store, self._clock = store, clock
@@ -275,8 +276,8 @@ class Memory:
             self._promises_stale = True
 
     def _hold_for_downstream(self) -> None:
-        """Know what is derived from what, and let tables keep what tables derived from them promise. Costs nothing while
-        no table or derivation changed."""
+        """Know what is derived from what, and let tables keep what tables derived from them promise. Costs
+        nothing while no table or derivation changed."""
         if not self._promises_stale:
             return
         self._promises_stale = False
@@ -364,7 +365,8 @@ class Memory:
 
 
 def is_unlooked(row: TableRow, health: HealthRow | None) -> bool:
-    """Whether the next sweep finds out where the table's files lie. One that is gone, or cannot be judged, it cannot look at:
+    """Whether the next sweep finds out where the table's files lie.
+    One that is gone, or cannot be judged, it cannot look at:
     a run that has to know finds out itself, or refuses."""
     if is_reach_known(row) or row.state in GONE:
         return False

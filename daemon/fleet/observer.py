@@ -76,8 +76,9 @@ class Inspector(Protocol):
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Look:
     """What looking at one table came to. `health` is new health to write (None: as before), `schema` a new schema
-    version, `lineage` the rows of versions that had none; `seen` is None where the table is gone or could not be judged, and `dropped` then says why it counts as dropped, not as lost;
-    `rewound`: it was restored since the last look."""
+    version, `lineage` the rows of versions that had none; `seen` is None where the table is gone or could not
+    be judged, and `dropped` then says why it counts as dropped, not as lost; `rewound`:
+    it was restored since the last look."""
 
     table_id: str
     at: datetime
@@ -92,8 +93,8 @@ class Look:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OnRecord:
-    """What the system tables know of a table: whether any schema version, and lineage up to which version by UUID; what was
-    taken back of all tables, and whether versions on record read any of those tables."""
+    """What the system tables know of a table: whether any schema version, and lineage up to which version by
+    UUID; what was taken back of all tables, and whether versions on record read any of those tables."""
 
     schema: bool
     lineage: Recorded = field(default_factory=dict)
@@ -242,8 +243,8 @@ class Observer:
 
     def _never_judged(self, governed: Governed, before: HealthRow | None, on_record: OnRecord) -> bool:
         """Whether the table was never judged by its row as it is now (policy, name, location) and the policies of its
-        scopes, or its schema, its lineage or where its files lie is not on record, or it was taken for late taint by an earlier process: that
-        may have been lifted since. Looks of this process that left no trace count."""
+        scopes, or its schema, its lineage or where its files lie is not on record, or it was taken for late
+        taint by an earlier process: that may have been lifted since. Looks of this process that left no trace count."""
         row = governed.row
         looked = self._looked_at.get(row.table_id)
         complete = row.source is Source.SELF or (on_record.complete and is_reach_known(row))
@@ -254,8 +255,8 @@ class Observer:
         return governed.changed_at > (max(looked, before.observed_at) if looked else before.observed_at)
 
     def _moved(self, row: TableRow, before: HealthRow | None, probe: ProbeResult) -> bool:
-        """Whether the table moved since this process looked, whatever a command has entered meanwhile. One with a broken
-        log did only if it looks different from then: it is not read again by every sweep."""
+        """Whether the table moved since this process looked, whatever a command has entered meanwhile. One
+        with a broken log did only if it looks different from then: it is not read again by every sweep."""
         failed = self._failed.pop(row.table_id, None)
         if failed is not None and probe == failed:
             self._failed[row.table_id] = failed

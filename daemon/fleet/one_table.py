@@ -1,4 +1,5 @@
-"""What the daemon would keep in mind of one table, read for it alone: a command about one table does not pay for the fleet.
+"""What the daemon would keep in mind of one table, read for it alone:
+a command about one table does not pay for the fleet.
 
 The columns that speak of other tables (places, who reads whom) are read as columns; rows are made of this table's only.
 """

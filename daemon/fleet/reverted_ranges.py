@@ -1,4 +1,5 @@
-"""What was taken back, by rollbacks and by plain RESTOREs, as the daemon keeps it in mind: ranges of versions, and readers.
+"""What was taken back, by rollbacks and by plain RESTOREs, as the daemon keeps it in mind:
+ranges of versions, and readers.
 
 Made of what the journal and the lineage on record say; nothing here is truth.
 """
@@ -61,7 +62,8 @@ class Undoings:
             self._readers.add(target)
 
     def settle(self, rows: Mapping[str, TableRow], derivations: Collection[tuple[str, str]]) -> None:
-        """Work out the ranges after something was taken in; `derivations` are pairs (source, target). Costs nothing else."""
+        """Work out the ranges after something was taken in; `derivations` are pairs (source, target).
+        Costs nothing else."""
         if not self._stale:
             return
         self._stale = False

@@ -34,8 +34,8 @@ _READER_BYTES: Final = 8 * 1024 * 1024
 
 
 class Services:
-    """Everything an installation has, opened when it is first asked for; `user` is whose process it is, by whom it commits
-    to the system tables."""
+    """Everything an installation has, opened when it is first asked for; `user` is whose process it is, by
+    whom it commits to the system tables."""
 
     def __init__(self, settings: Settings, *, clock: Clock | None = None, user: str = "lakewarden") -> None:
         self.settings = settings

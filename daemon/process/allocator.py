@@ -1,6 +1,7 @@
 """Keep a process small that sleeps most of its life and runs for months.
 
-delta-rs has dozens of threads, and malloc an arena for each; with pandas and numpy, 50 MB are gone before the first sweep.
+delta-rs has dozens of threads, and malloc an arena for each;
+with pandas and numpy, 50 MB are gone before the first sweep.
 """
 
 import ctypes
@@ -18,8 +19,8 @@ _KEEP_BYTES = 128 * 1024
 
 
 def keep_small() -> None:
-    """Tune this process's allocators. Call it before anything is read: an arena, once made, stays. Elsewhere than on glibc
-    it does little."""
+    """Tune this process's allocators. Call it before anything is read: an arena, once made, stays. Elsewhere
+    than on glibc it does little."""
     spare_unused_libraries()
     pa.set_memory_pool(pa.system_memory_pool())
     if sys.platform != "linux":

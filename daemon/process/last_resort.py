@@ -24,9 +24,9 @@ _END: Final = b"\0"
 
 @contextmanager
 def watching(*, asked: Callable[[], None], give_up: Callable[[], None], after: timedelta) -> Iterator[None]:
-    """In the block (of the main thread), the first SIGTERM or SIGINT calls `asked` from another thread at once; where the
-    block does not end within `after` of it, `give_up` is called and the process ends. A crash at any point is made good
-    by the next daemon, so this one is as well."""
+    """In the block (of the main thread), the first SIGTERM or SIGINT calls `asked` from another thread at
+    once; where the block does not end within `after` of it, `give_up` is called and the process ends. A crash
+    at any point is made good by the next daemon, so this one is as well."""
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     over = threading.Event()

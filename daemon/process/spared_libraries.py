@@ -1,7 +1,7 @@
 """Make this process one without libraries that others import only because they are there.
 
-Arrow imports numpy at once, and pandas the first time a list becomes a column: 50 MB, and most of a second of a command's
-life. structlog imports rich, for tracebacks in colour which we do not print: 5 MB.
+Arrow imports numpy at once, and pandas the first time a list becomes a column: 50 MB, and most of a second of
+a command's life. structlog imports rich, for tracebacks in colour which we do not print: 5 MB.
 """
 
 import sys

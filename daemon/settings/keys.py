@@ -35,7 +35,8 @@ class KnobKind(StrEnum):
 class Knob:
     """One setting. `default` is as a user would write it (`{home}` stands for the home folder); "" means unset.
 
-    `choices` closes a text. A `secret` value is never printed. What is `file_only` cannot be set by environment or flag.
+    `choices` closes a text. A `secret` value is never printed.
+    What is `file_only` cannot be set by environment or flag.
     """
 
     key: str

@@ -40,7 +40,8 @@ class Setting:
 class Settings:
     """All settings, parsed. One field per knob (`sweep.interval` is `sweep_interval`); `origins` by key.
 
-    An unset text or path is None. `file` is the settings file that was read (None: there is none). `spark_conf` goes to Spark as it is, `storage` to every reader and engine.
+    An unset text or path is None. `file` is the settings file that was read (None: there is none).
+    `spark_conf` goes to Spark as it is, `storage` to every reader and engine.
     """
 
     home: Path

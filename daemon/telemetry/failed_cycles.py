@@ -19,7 +19,8 @@ _NAME: Final = "failing-cycles.json"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Failing:
-    """The cycles that failed in a row: how many, since when, when last, and what stopped the last one, in a sentence."""
+    """The cycles that failed in a row: how many, since when, when last, and what stopped the last one,
+    in a sentence."""
 
     count: int
     since: datetime

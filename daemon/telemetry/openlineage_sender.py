@@ -1,9 +1,10 @@
 """Tails `lakewarden.lineage` and sends an event for each version it tells of. Never in the way of a cycle.
 
 One thread per sink. What there is to send stands in the table, so nothing piles up here: a bookmark in the operational
-database says up to which commit of the table everything was sent, and moves only behind what a sink has taken. Hence each
-event is sent at least once, those of one table in their order, however long a sink was away. Without a bookmark (a new
-sink, a deleted database) it begins with what is recorded from now on: `lakewarden lineage events` prints the rest.
+database says up to which commit of the table everything was sent, and moves only behind what a sink has
+taken. Hence each event is sent at least once, those of one table in their order, however long a sink was
+away. Without a bookmark (a new sink, a deleted database) it begins with what is recorded from now on:
+`lakewarden lineage events` prints the rest.
 """
 
 import threading

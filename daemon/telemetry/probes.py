@@ -1,4 +1,5 @@
-"""`/livez`, `/readyz` and `/metrics` on a loopback port, for probes and Prometheus. No library needed for three pages."""
+"""`/livez`, `/readyz` and `/metrics` on a loopback port, for probes and Prometheus.
+No library needed for three pages."""
 
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer

@@ -31,9 +31,10 @@ def run(
 ) -> Iterator[Actor]:
     """Ask the rule, then let the block act, and write down in `lakewarden.audit` what came of it.
 
-    `where` says what it is done to; `rows` finds those that the rule is asked about where a name alone does not say it. `on` is
-    what the entry says instead of `where`, `audit_id` makes an entry that is written once. Where the audit itself may be
-    damaged, `unrecorded` is told why there is no entry; elsewhere that is an error. Raises `NotAllowedError`.
+    `where` says what it is done to; `rows` finds those that the rule is asked about where a name alone does
+    not say it. `on` is what the entry says instead of `where`, `audit_id` makes an entry that is written
+    once. Where the audit itself may be damaged, `unrecorded` is told why there is no entry;
+    elsewhere that is an error. Raises `NotAllowedError`.
     """
     allowed, why = True, None
     actor, what = Actor(caller), on or where

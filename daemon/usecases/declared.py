@@ -1,7 +1,7 @@
 """Every use case, declared once: its name on the command line, what the rule is asked about, whether it goes on record.
 
-`run` (audit.py) is the one way to do what is governed here. docs/reference/use-cases.md shows what comes of it, role by role;
-a command or a statement without an entry fails tests/unit/house/test_use_cases.py.
+`run` (audit.py) is the one way to do what is governed here. docs/reference/use-cases.md shows what comes of
+it, role by role; a command or a statement without an entry fails tests/unit/house/test_use_cases.py.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,8 @@ __all__ = ["FREE", "GOVERNED", "Subject", "UseCase"]
 
 
 class Subject(StrEnum):
-    """What the rule is asked about before anything is done. What is changed is asked about once more, in the very commit."""
+    """What the rule is asked about before anything is done.
+    What is changed is asked about once more, in the very commit."""
 
     NEW = "a table that is not managed yet"
     TABLE = "a table"
@@ -25,8 +26,9 @@ class Subject(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UseCase:
-    """Something that can be asked of an installation and that not everybody may have. `name` is the command's, `deed` what the
-    rule and the audit call it. A dry run asks the same rule, changes nothing and is not `audited`."""
+    """Something that can be asked of an installation and that not everybody may have. `name` is the
+    command's, `deed` what the rule and the audit call it.
+    A dry run asks the same rule, changes nothing and is not `audited`."""
 
     name: str
     deed: Deed
@@ -80,5 +82,5 @@ FREE: Final = (
     "lineage marks", "lineage stream", "metastore diff", "metastore sync --dry-run", "rollback list", "rollback show",
     "system backup --dry-run", "system verify", "system repair --dry-run", "system leave --dry-run",
 )  # fmt: skip
-"""What is for anyone and not on record: whatever only looks. `init` makes what a record would be kept in, and its commits say by
-whom; the `daemon` acts for nobody, and what it does is in `lakewarden.runs`."""
+"""What is for anyone and not on record: whatever only looks. `init` makes what a record would be kept in, and
+its commits say by whom; the `daemon` acts for nobody, and what it does is in `lakewarden.runs`."""

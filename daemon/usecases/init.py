@@ -21,7 +21,8 @@ class Initialised:
 
 
 def initialise(services: Services, admin: str) -> Initialised:
-    """Create the system tables if absent, with their first admin, and enlist them in the metastore. Interrupted, it is simply run again."""
+    """Create the system tables if absent, with their first admin, and enlist them in the metastore.
+    Interrupted, it is simply run again."""
     created = not services.store.exists()
     if created:
         _refuse_lost(services)

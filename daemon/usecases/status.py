@@ -23,8 +23,8 @@ __all__ = ["Status", "status_of"]
 class Status:
     """`leader` is None where no daemon leads; `reads_undone` counts tables whose head holds what was made from versions
     that were taken back; `bytes` and `files` are of live versions; `last_look_at` the newest
-    health row; `paused` the reason everything is paused, None if it is not; `failed_cycles` counts the cycles that failed in a row up to
-    now, with what stopped the last one."""
+    health row; `paused` the reason everything is paused, None if it is not; `failed_cycles` counts the cycles
+    that failed in a row up to now, with what stopped the last one."""
 
     home: str
     leader: str | None

@@ -1,4 +1,5 @@
-"""Mending the system tables where nothing can be taken for granted: they may be damaged or gone, and so may their audit."""
+"""Mending the system tables where nothing can be taken for granted:
+they may be damaged or gone, and so may their audit."""
 
 import shlex
 from collections.abc import Iterator, Sequence
@@ -71,8 +72,8 @@ def mend(
 
 
 def left_over(services: Services, source: BackupSource | None) -> tuple[Problem, ...]:
-    """What is still wrong after a repair. While a table's log is damaged nobody sees which of its files are, too, and what
-    lay in the backup may be no better."""
+    """What is still wrong after a repair. While a table's log is damaged nobody sees which of its files are,
+    too, and what lay in the backup may be no better."""
     return verify(services.store, source)
 
 

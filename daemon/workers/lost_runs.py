@@ -24,7 +24,8 @@ _DOUBLINGS: Final = 10
 class Reaper:
     """Settles expired runs: done if the log carries their id, queued again up to `attempts` times, else abandoned.
 
-    `silence` ends the worker of a name if it lives since before its run began: what has lost its run must not wake and go on.
+    `silence` ends the worker of a name if it lives since before its run began:
+    what has lost its run must not wake and go on.
     """
 
     queue: Queue

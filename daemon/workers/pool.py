@@ -1,7 +1,8 @@
 """Worker processes: started when there is work, watched, restarted with back-off, drained.
 
 A worker that ends by itself with exit code 0 was idle or drained. Any other end is a failure: the next start waits,
-twice as long after each further failure. What its run came to is decided by the run's lease and the table's log, not here.
+twice as long after each further failure. What its run came to is decided by the run's lease and the table's
+log, not here.
 """
 
 import contextlib
@@ -68,8 +69,8 @@ def worker_launcher(
     environment: Mapping[str, str],
     command: Sequence[str] = (sys.executable, "-m", "lakewarden.jobs.worker.process"),
 ) -> Launch:
-    """Start workers as `python -m lakewarden.jobs.worker.process` in sessions of their own (Ctrl-C is for the daemon, which
-    drains them), with their configuration on stdin and their output in `logs`."""
+    """Start workers as `python -m lakewarden.jobs.worker.process` in sessions of their own (Ctrl-C is for the
+    daemon, which drains them), with their configuration on stdin and their output in `logs`."""
 
     def launch(name: str) -> "subprocess.Popen[bytes]":
         logs.mkdir(parents=True, exist_ok=True)
@@ -172,8 +173,8 @@ class WorkerPool:
                 _signal_group(process, signal.SIGKILL)
 
     def silence(self, name: str, began_at: datetime) -> bool:
-        """End the worker of that name at once, if it is one of ours, lives, and lived when its run began (UTC; a later one
-        has the name of its predecessor). Returns whether it did: then nothing can wake and go on."""
+        """End the worker of that name at once, if it is one of ours, lives, and lived when its run began
+        (UTC; a later one has the name of its predecessor). Returns whether it did: then nothing can wake and go on."""
         for slot in self._slots:
             if slot.name == name and _lives(slot) and slot.since is not None and slot.since < began_at:
                 assert slot.process is not None, "it lives"

@@ -40,8 +40,9 @@ PURGE_DELETED_SHARE: Final = 0.1
 class Compact:
     """Rewrite small files of cold partitions to about `target_bytes`; purge deletion vectors where `purge`.
 
-    A partition is cold when nobody wrote to it for `quiet_seconds`. `requires` or a later head will do: files and partitions
-    are chosen on the head that the run finds. `beside_writers`: it may commit behind commits that came while it ran.
+    A partition is cold when nobody wrote to it for `quiet_seconds`. `requires` or a later head will do: files
+    and partitions are chosen on the head that the run finds. `beside_writers`:
+    it may commit behind commits that came while it ran.
     """
 
     kind: Literal["compact"] = "compact"

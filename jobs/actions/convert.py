@@ -26,8 +26,8 @@ class Convert:
     """Turn a Parquet directory or metastore table into a Delta table in place.
 
     `name` is `db.t` when the metastore knows it, else None with only `location`. `partitioned_by` are (column, type)
-    pairs. `properties` are set after the conversion, together, as `SetProperties` sets them. `source` are the files that were
-    there when it was asked for: others are not converted.
+    pairs. `properties` are set after the conversion, together, as `SetProperties` sets them. `source` are the
+    files that were there when it was asked for: others are not converted.
     """
 
     kind: Literal["convert"] = "convert"

@@ -37,8 +37,8 @@ LIST_RATE: Final = 2_000.0
 """Files listed per second."""
 
 WORTHWHILE: Final = 4
-"""So many files have to become one, unless that one is no small file any more. Thus each byte is rewritten a logarithmic
-number of times, and not with every new small file."""
+"""So many files have to become one, unless that one is no small file any more. Thus each byte is rewritten a
+logarithmic number of times, and not with every new small file."""
 
 SCANS_A_DAY: Final = 20.0
 """How often a table is assumed to be read in a day."""

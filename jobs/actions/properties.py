@@ -40,7 +40,8 @@ class SetProperties:
     """Set table properties in one commit on exactly version `requires`.
 
     A retention that the table has longer stands, unless its name is among `lowers`: then somebody asked for less.
-    `gives_back`: none of that, but what stood there before us is given back to a table that leaves, on whatever is head.
+    `gives_back`: none of that, but what stood there before us is given back to a table that leaves,
+    on whatever is head.
     """
 
     kind: Literal["properties"] = "properties"

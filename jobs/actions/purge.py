@@ -19,8 +19,8 @@ __all__ = ["PURGE", "Purge"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Purge:
-    """Delete a dropped table's files after its grace period; `files` and `bytes` are what the dry run counted, `unknown`
-    is the token of the files that its log does not name and that may go along."""
+    """Delete a dropped table's files after its grace period; `files` and `bytes` are what the dry run
+    counted, `unknown` is the token of the files that its log does not name and that may go along."""
 
     kind: Literal["purge"] = "purge"
     requires: int

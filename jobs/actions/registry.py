@@ -55,7 +55,8 @@ def encode(action: AnyAction) -> str:
 
 
 def decode(payload: str) -> AnyAction:
-    """The action that `encode` wrote. Raises `UnreadableError` for anything else: another version of lakewarden wrote it."""
+    """The action that `encode` wrote. Raises `UnreadableError` for anything else:
+    another version of lakewarden wrote it."""
     try:
         return _ADAPTERS[Action(json.loads(payload)["kind"])].validate_json(payload)
     except (ValueError, TypeError, KeyError) as error:  # pydantic's ValidationError is a ValueError
@@ -75,8 +76,8 @@ def estimate(action: AnyAction, health: HealthRow | None) -> Estimate:
 def verdict_of(run: Run, commits: Iterable[Commit]) -> Verdict:
     """What a run whose worker is gone came to: the table's log says, not memory.
 
-    `commits` are those after the version it was decided on (after -1 where it was on none). One of somebody else does not
-    matter here: begun again, the run finds that its version is no longer head.
+    `commits` are those after the version it was decided on (after -1 where it was on none). One of somebody
+    else does not matter here: begun again, the run finds that its version is no longer head.
     """
     ours = [commit for commit in commits if commit.run_id == run.request.run_id]
     if not ours:

@@ -128,9 +128,10 @@ class Spec(Generic[A]):
     What it is: `action` is the word in `lakewarden.runs`, `value` the type of its values.
     When: `rule` says whether it is due; `urgency` ranks it among the others, higher first; `estimate` predicts its cost
     and benefit; `order` makes its value for a person who orders it (None: it is not ordered by `jobs run`).
-    What stands against it when it is planned: `asked_for` actions were wanted by a person, so that neither mode nor quiet
-    hours matter; `needs_features`: it acts on the table's files or log, so all protocol features must be known to us;
-    `of_system_tables`, `of_leaving_tables`, `amid_rollbacks`: it is done to them, and there, too; `switch` may be off; `gate` is what it alone has to say.
+    What stands against it when it is planned: `asked_for` actions were wanted by a person, so that neither
+    mode nor quiet hours matter; `needs_features`: it acts on the table's files or log, so all protocol
+    features must be known to us; `of_system_tables`, `of_leaving_tables`, `amid_rollbacks`:
+    it is done to them, and there, too; `switch` may be off; `gate` is what it alone has to say.
     What stands against it when it acts: `allowed_in` says why the table's state forbids it now, `forbidden_by_hold`
     whether a legal hold does, `retention` the seconds it was decided on and those in force.
     When its worker is gone: `recover` judges it by its own commits after the version it was decided on, oldest first.

@@ -1,4 +1,5 @@
-"""Where the files that a log names really are: relative, absolute or through links, two names of one file become one."""
+"""Where the files that a log names really are: relative, absolute or through links,
+two names of one file become one."""
 
 import os
 from typing import Final

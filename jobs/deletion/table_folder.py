@@ -28,7 +28,8 @@ _MARKS_OF_WRITERS: Final = ("_SUCCESS", "_committed_", "_started_", "_metadata",
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TableFolder:
     """Files of one folder (paths relative to it): data that is the table's, its log, unknown ones; tables of their own
-    inside it, and all folders, inner ones first. A symbolic link is an unknown file itself, and nothing behind it counts:
+    inside it, and all folders, inner ones first. A symbolic link is an unknown file itself,
+    and nothing behind it counts:
     that lies elsewhere, whatever it is."""
 
     data: tuple[FileEntry, ...]

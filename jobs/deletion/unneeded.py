@@ -1,7 +1,9 @@
-"""Which of the files that a vacuum chose nobody needs: proved when it begins, and kept true batch by batch while it deletes.
+"""Which of the files that a vacuum chose nobody needs:
+proved when it begins, and kept true batch by batch while it deletes.
 
-Needed are the files of head, of what the promise protects, of shallow clones that lakewarden knows, and whatever lies in a
-table of its own inside the folder. Files are compared by where they really are (`Places`), not by how a log spells them.
+Needed are the files of head, of what the promise protects, of shallow clones that lakewarden knows, and
+whatever lies in a table of its own inside the folder.
+Files are compared by where they really are (`Places`), not by how a log spells them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -32,7 +34,8 @@ _AT_ONCE: Final = 8
 @dataclass(kw_only=True, slots=True)
 class Unneeded:
     """Candidates of one vacuum by place. `verified` is the version up to which the log was asked, `oldest_version` the
-    oldest one that is protected; `inner` are the tables in the folder that were stayed out of (relative paths). `looked`: as `clones_of` notes it."""
+    oldest one that is protected; `inner` are the tables in the folder that were stayed out of (relative
+    paths). `looked`: as `clones_of` notes it."""
 
     ctx: JobContext
     store: FileStore
@@ -58,8 +61,8 @@ class Unneeded:
         *,
         strict: bool = False,
     ) -> "Unneeded":
-        """Those of `files` that lie in the table's folder and in no other table's. `strict`: they come from a listing, so
-        that a path which cannot be placed may be one of them."""
+        """Those of `files` that lie in the table's folder and in no other table's. `strict`: they come from a
+        listing, so that a path which cannot be placed may be one of them."""
         places = Places(ctx.target.location)
         chosen = tuple(files)
         inner = set(inner_tables_at(store, (entry.path for entry in chosen)))
@@ -78,8 +81,8 @@ class Unneeded:
         )
 
     def keep(self, paths: Iterable[str], *, strict: bool = False) -> None:
-        """Whatever these paths of the table's log name stays. `strict`: raises `PreconditionError` for a path of which it
-        cannot be told whether it lies in the folder."""
+        """Whatever these paths of the table's log name stays. `strict`: raises `PreconditionError` for a path
+        of which it cannot be told whether it lies in the folder."""
         for path in paths:
             try:
                 self.candidates.pop(self.places.of(path), None)
@@ -88,7 +91,8 @@ class Unneeded:
                     raise
 
     def keep_for_clones(self) -> None:
-        """What shallow clones among the managed tables name stays. Raises `PreconditionError` for one that cannot be read."""
+        """What shallow clones among the managed tables name stays.
+        Raises `PreconditionError` for one that cannot be read."""
         for row in self._clones():
             self.readers = (*self.readers, row.table_id)
             for place in places_named(self.ctx, row):
@@ -106,8 +110,8 @@ class Unneeded:
     def still(self, batch: Sequence[FileEntry]) -> tuple[FileEntry, ...]:
         """Those of the batch that can go by what the log, the journal of rollbacks and the folder say now.
 
-        Raises `ConflictError` if the table was made anew or replaced, a rollback needs older versions by now, or a table
-        that names files of this one was registered.
+        Raises `ConflictError` if the table was made anew or replaced, a rollback needs older versions by now,
+        or a table that names files of this one was registered.
         """
         self._follow()
         needed = None if self.ctx.rollbacks is None else self.ctx.rollbacks.needed_version(self._table_id)
@@ -149,9 +153,9 @@ class Unneeded:
 
 
 def clones_of(ctx: JobContext, looked: dict[str, bool]) -> tuple[TableRow, ...]:
-    """The other managed or dropped tables that are known to name files in the table's folder, and that are not gone: one
-    that cannot be seen now, because its disk is away, counts. Where nobody has looked at a table yet, it is looked at here,
-    once, and noted in `looked`; raises `PreconditionError` if it cannot be seen."""
+    """The other managed or dropped tables that are known to name files in the table's folder, and that are
+    not gone: one that cannot be seen now, because its disk is away, counts. Where nobody has looked at a
+    table yet, it is looked at here, once, and noted in `looked`; raises `PreconditionError` if it cannot be seen."""
     if ctx.guard is None:
         return ()
     rows = ctx.guard.readers_of(ctx.target.location)
@@ -181,7 +185,8 @@ def _reads_from_here(ctx: JobContext, row: TableRow, looked: dict[str, bool]) ->
 
 
 def places_named(ctx: JobContext, row: TableRow) -> Iterator[str]:
-    """The places of all files that a clone's log names, live or removed. Raises `PreconditionError` if it cannot be read."""
+    """The places of all files that a clone's log names, live or removed.
+    Raises `PreconditionError` if it cannot be read."""
     location, places = row.location or "", Places(row.location or "")
     try:
         for path in _all_paths(ctx.reader, location):

@@ -1,4 +1,5 @@
-"""Deleting empty folders, and never more than that: an engine's answer to what a storage without folders has none of."""
+"""Deleting empty folders, and never more than that:
+an engine's answer to what a storage without folders has none of."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,4 +1,5 @@
-"""What the rows of a table have to do with one another at two versions: the question, the answer, and its words. Pure."""
+"""What the rows of a table have to do with one another at two versions:
+the question, the answer, and its words. Pure."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -32,8 +33,8 @@ _NULL: Final = "null"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DiffRequest:
-    """Compare two versions of the table at `location`. `keys` are the columns that tell which row is which; without any,
-    whole rows are compared. At most `samples` rows (or keys) come back."""
+    """Compare two versions of the table at `location`. `keys` are the columns that tell which row is which;
+    without any, whole rows are compared. At most `samples` rows (or keys) come back."""
 
     name: str
     location: str
@@ -45,8 +46,8 @@ class DiffRequest:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ColumnChange:
-    """A column that only one version has (the other type is None) or that has two types. `values` are those that are not
-    null of one that only one version has."""
+    """A column that only one version has (the other type is None) or that has two types. `values` are those
+    that are not null of one that only one version has."""
 
     name: str
     head: str | None
@@ -82,8 +83,8 @@ class KeyCounts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RowDiff:
-    """Rows as a multiset: a row that head has three times and target once goes twice. `columns` are not the same in both
-    versions; of rows, only what both have in common is compared."""
+    """Rows as a multiset: a row that head has three times and target once goes twice. `columns` are not the
+    same in both versions; of rows, only what both have in common is compared."""
 
     request: DiffRequest
     rows_head: int

@@ -25,7 +25,8 @@ def convert(ctx: JobContext, action: Convert) -> Report:
     """Convert the table that `action` names.
 
     Raises `RefusedError` for what is no plain Parquet table or a Delta table already, `ConflictError` while somebody
-    writes to it, `RevokedError` where other files lie there than when it was asked for. Files that a writer adds during the conversion are not part of the table: the report names them.
+    writes to it, `RevokedError` where other files lie there than when it was asked for.
+    Files that a writer adds during the conversion are not part of the table: the report names them.
     """
     before: frozenset[str] | None = None
     if ctx.reader.is_table(action.location):

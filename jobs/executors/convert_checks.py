@@ -50,8 +50,8 @@ def check_source(
 ) -> tuple[FileEntry, ...]:
     """Refuse what cannot be converted whole and right. Returns the data files that are there, relative to the table.
 
-    Raises `RefusedError` for what is no plain Parquet table, `ConflictError` while somebody writes to it, `RevokedError` where
-    other files lie than those that the conversion was asked for.
+    Raises `RefusedError` for what is no plain Parquet table, `ConflictError` while somebody writes to it,
+    `RevokedError` where other files lie than those that the conversion was asked for.
     """
     store = open_store(action.location, storage)
     entries = list(store.list("", recursive=True))

@@ -1,4 +1,5 @@
-"""Types that a conversion cannot take: those asked for partition columns, and those found in the files. No Spark is asked."""
+"""Types that a conversion cannot take: those asked for partition columns, and those found in the files.
+No Spark is asked."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -41,7 +42,8 @@ _UNREADABLE: Final = (
 
 
 def refuse_partition_types(columns: Sequence[tuple[str, str]], folders: Iterable[str]) -> None:
-    """Raise `RefusedError` for a type that no partition column has, and for a folder whose value is none of its type."""
+    """Raise `RefusedError` for a type that no partition column has,
+    and for a folder whose value is none of its type."""
     for column, text in columns:
         if not _is_type(text):
             raise RefusedError(
@@ -61,8 +63,8 @@ def refuse_partition_types(columns: Sequence[tuple[str, str]], folders: Iterable
 
 
 def refuse_columns(store: FileStore, files: Sequence[FileEntry], *, shown: str) -> None:
-    """Raise `RefusedError` for files that are no Parquet, and columns whose name or type Delta cannot take. Looks at the
-    footers of some of the files."""
+    """Raise `RefusedError` for files that are no Parquet, and columns whose name or type Delta cannot take.
+    Looks at the footers of some of the files."""
     for file in files[:: max(1, -(-len(files) // FOOTERS))]:
         for problem in _problems(store, file.path):
             raise RefusedError(

@@ -1,4 +1,5 @@
-"""Give a table's properties back as they were before lakewarden set them: the last thing that is done to a table that leaves."""
+"""Give a table's properties back as they were before lakewarden set them:
+the last thing that is done to a table that leaves."""
 
 from typing import Final
 
@@ -15,10 +16,11 @@ _ANOTHER: Final = "not given back: another table was made at its place since, wh
 
 
 def give_properties_back(ctx: JobContext) -> Report:
-    """Unset and set, each in one commit on exactly the head that it was decided on; begun again where somebody else committed
-    first. What somebody changed after us stays, and so does everything of a table that was made anew at the place: what is set
-    there is not ours, whatever it equals. Repeating it changes nothing. Where the engine fails the log tells whether it had committed
-    before: what Spark does after a commit ends with an error if an interval of the table's is none.
+    """Unset and set, each in one commit on exactly the head that it was decided on; begun again where
+    somebody else committed first. What somebody changed after us stays, and so does everything of a table
+    that was made anew at the place: what is set there is not ours, whatever it equals. Repeating it changes
+    nothing. Where the engine fails the log tells whether it had committed before:
+    what Spark does after a commit ends with an error if an interval of the table's is none.
 
     Raises `ConflictError` if writers are always faster."""
     if ctx.ledger is None:

@@ -34,9 +34,9 @@ _CAME_LATER: Final = "its files are deleted; what lies in its folder came later 
 def purge(ctx: JobContext, action: Purge) -> Report:
     """Delete the whole folder: data, then the log, then the marker that says whose deletion has begun.
 
-    Killed anywhere, the next attempt goes on by the marker and by the table's row, which knows when nothing is left. Raises
-    `ConflictError` if the table was written to or made anew after its dry run, `RefusedError` if another table, or files that
-    nobody agreed to delete, lie in it or are read from it.
+    Killed anywhere, the next attempt goes on by the marker and by the table's row, which knows when nothing
+    is left. Raises `ConflictError` if the table was written to or made anew after its dry run, `RefusedError`
+    if another table, or files that nobody agreed to delete, lie in it or are read from it.
     """
     store = open_store(ctx.target.location, ctx.storage)
     if ctx.ledger is not None and ctx.ledger.is_deleted(ctx.target.table_id):
@@ -74,8 +74,8 @@ def purge(ctx: JobContext, action: Purge) -> Report:
 
 
 def _is_succeeded(store: FileStore, begun: Begun) -> bool:
-    """Whether nothing of the table is left and something else lies there: its data was all deleted before its log, and of that
-    log no entry is there any more."""
+    """Whether nothing of the table is left and something else lies there: its data was all deleted before its
+    log, and of that log no entry is there any more."""
     folder = look_into(store, None)
     left = begun.log.intersection(signature(entry) for entry in folder.log)
     return begun.data_deleted and not left and bool(folder.log or folder.unknown)
@@ -129,7 +129,8 @@ def _agreed_folder(ctx: JobContext, action: Purge, store: FileStore, looked: dic
 def _rest_of(
     ctx: JobContext, action: Purge, store: FileStore, begun: Begun, looked: dict[str, bool]
 ) -> TableFolder:
-    """What a deletion that was interrupted left. The log goes last, so without it there is no data of the table any more."""
+    """What a deletion that was interrupted left. The log goes last,
+    so without it there is no data of the table any more."""
     folder = look_into(store, None)
     whole = frozenset(signature(entry) for entry in folder.log) >= begun.log
     if whole and ctx.reader.is_table(ctx.target.location):

@@ -2,8 +2,8 @@
 
 Two ways to find them, one way to decide, one way to delete. The log names the files that commits removed (LITE, without
 Spark); a listing of the folder finds, besides, what no log entry names (FULL, by Spark). Either way a file goes only if
-the log does not show that a protected version reads it (unneeded.py), if Spark's own check agrees, and if it is still so
-right before it goes: deletion is ours, in bounded batches with the guard between them (deletion.py).
+the log does not show that a protected version reads it (unneeded.py), if Spark's own check agrees, and if it
+is still so right before it goes: deletion is ours, in bounded batches with the guard between them (deletion.py).
 """
 
 import json
@@ -35,8 +35,8 @@ _SHOWN: Final = 3
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Verdict:
-    """What the log says: files that can go (paths relative to the table, as on disk) and files that must stay (as the log
-    names them), how many removals stay for which reason, and the oldest version the promise protects."""
+    """What the log says: files that can go (paths relative to the table, as on disk) and files that must stay
+    (as the log names them), how many removals stay for which reason, and the oldest version the promise protects."""
 
     garbage: frozenset[str]
     needed: frozenset[str]

@@ -32,8 +32,8 @@ def closed(view: TableView, action: Action) -> NotDue | None:
 
 
 def forbidden(view: TableView, action: Action) -> NotDue | None:
-    """Why nobody may order this action by hand, either: what is a person's to decide (mode, switches, the hour) does not
-    matter then, all else does. `view.health` has to be of now."""
+    """Why nobody may order this action by hand, either: what is a person's to decide (mode, switches, the
+    hour) does not matter then, all else does. `view.health` has to be of now."""
     row, spec = view.governed.row, SPECS[action]
     if is_leaving(row):
         return NotDue(action=action, why=WhyNot.NOT_ACTIVE, because=f"the table is {row.state}")

@@ -1,6 +1,8 @@
-"""Tables that need no judging now: nothing about them changed since they were judged, and no answer was to change by now.
+"""Tables that need no judging now: nothing about them changed since they were judged,
+and no answer was to change by now.
 
-An idle fleet is thus asked about rarely, whatever its size. Nothing here is truth: without it every table is judged anew.
+An idle fleet is thus asked about rarely, whatever its size. Nothing here is truth:
+without it every table is judged anew.
 """
 
 from collections.abc import Sequence
@@ -19,7 +21,8 @@ LONGEST_REST: Final = timedelta(minutes=10)
 
 @dataclass(frozen=True, slots=True)
 class Resting:
-    """What was judged of each table, by `table_id`: the view, when, and until when its answers stand. One per daemon that plans."""
+    """What was judged of each table, by `table_id`: the view, when, and until when its answers stand.
+    One per daemon that plans."""
 
     longest: timedelta = LONGEST_REST
     _judged: dict[str, tuple[TableView, datetime, datetime]] = field(default_factory=dict)
@@ -37,8 +40,8 @@ class Resting:
                 del self._judged[table_id]
 
     def note(self, view: TableView, answers: Sequence[NotDue] | None, now: datetime) -> None:
-        """Keep what a table was judged to be; None: it may not rest. Who waits for a run that somebody is about to queue, or
-        for a sweep's look (perhaps at another table), does not rest, either."""
+        """Keep what a table was judged to be; None: it may not rest. Who waits for a run that somebody is
+        about to queue, or for a sweep's look (perhaps at another table), does not rest, either."""
         if answers is None or any(one.why in (WhyNot.QUEUED, WhyNot.NOT_OBSERVED) for one in answers):
             self._judged.pop(view.table_id, None)
             return

@@ -1,7 +1,7 @@
 """Everything a rollback plan is made of, read from the system tables and the logs, and the plan made of it.
 
-Reads, never writes. Lineage is taken as far as logs have it, also where no sweep has written it down yet. A plan is made
-twice: the first says which files and versions have to be looked for.
+Reads, never writes. Lineage is taken as far as logs have it, also where no sweep has written it down yet. A
+plan is made twice: the first says which files and versions have to be looked for.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -54,8 +54,8 @@ __all__ = ["Gathered", "Gatherer"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Gathered:
-    """A plan, the rows of the tables in it, and the UUIDs that their heads had when it was made. The rest is what it was
-    decided from (`lineage`: rows of `ROW_COLUMNS`), for whoever explains it."""
+    """A plan, the rows of the tables in it, and the UUIDs that their heads had when it was made. The rest is
+    what it was decided from (`lineage`: rows of `ROW_COLUMNS`), for whoever explains it."""
 
     plan: RollbackPlan
     rows: Mapping[str, TableRow]
@@ -210,7 +210,8 @@ class Gatherer:
     def _looked(
         self, table: TablePlan, facts: TableFacts, seen: Observation | LogProblem | None
     ) -> TableFacts:
-        """The facts, with whether the target can be restored, which lost appends are still whole, and what else changes."""
+        """The facts, with whether the target can be restored, which lost appends are still whole,
+        and what else changes."""
         if table.step is not Step.RESTORE or table.to_version is None or facts.unreadable is not None:
             return facts
         reach = self._reach(table, table.to_version)

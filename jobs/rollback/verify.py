@@ -19,8 +19,8 @@ from lakewarden.jobs.runs.table_files import existing, relative_to
 __all__ = ["missing_files", "require_same_head", "verify_step"]
 
 _UNTOUCHED: Final = "Nothing was changed."
-"""True where these errors are raised to somebody. A rollback that finds the same when it has begun keeps the sentence of
-the error alone."""
+"""True where these errors are raised to somebody. A rollback that finds the same when it has begun keeps the
+sentence of the error alone."""
 
 
 def verify_step(step: TableStep, reader: TableReader, store: FileStore) -> TableStep:
@@ -48,7 +48,8 @@ def verify_step(step: TableStep, reader: TableReader, store: FileStore) -> Table
 
 
 def require_same_head(step: TableStep, reader: TableReader) -> None:
-    """Raise `ConflictError` if the version that the step was verified on is another table's by now: made anew, replaced."""
+    """Raise `ConflictError` if the version that the step was verified on is another table's by now:
+    made anew, replaced."""
     if step.head is None:
         return
     head = next(reader.commits(step.location, after=step.from_version - 1, upto=step.from_version), None)

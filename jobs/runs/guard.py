@@ -1,7 +1,8 @@
 """What allows a run to delete, to rewind or to commit, asked anew right before it does: a decision is old when it acts.
 
-`refusal` decides purely on what the system tables say at this moment (`Standing`); `RunGuard` is what an executor asks, at its
-start and again before each bounded batch. docs/operations.md has the table of who asks what, and when.
+`refusal` decides purely on what the system tables say at this moment (`Standing`); `RunGuard` is what an
+executor asks, at its start and again before each bounded batch.
+docs/operations.md has the table of who asks what, and when.
 """
 
 from collections.abc import Callable
@@ -25,8 +26,8 @@ __all__ = ["RunGuard", "Standing", "Standings", "refusal"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Standing:
-    """What the system tables say of a table now: its row under its scopes, with what derived tables make it keep (None: it
-    has no row), and the rollback that holds it, if one does."""
+    """What the system tables say of a table now: its row under its scopes, with what derived tables make it
+    keep (None: it has no row), and the rollback that holds it, if one does."""
 
     governed: Governed | None
     rollback_id: str | None = None
@@ -39,8 +40,8 @@ class Standings(Protocol):
         """Read anew each time. Raises `UnavailableError` when the system tables do not answer."""
 
     def readers_of(self, location: str) -> tuple[TableRow, ...]:
-        """The managed tables that are known to name files in this folder although they lie elsewhere (shallow clones), or of
-        which nobody has looked yet whether they do."""
+        """The managed tables that are known to name files in this folder although they lie elsewhere (shallow
+        clones), or of which nobody has looked yet whether they do."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,7 +77,8 @@ class RunGuard:
 def refusal(
     standing: Standing, action: AnyAction, *, location: str, now: datetime, ordered: bool = True
 ) -> str | None:
-    """Why the action may not touch the table now, said of the table; None if it may. The most final reason comes first."""
+    """Why the action may not touch the table now, said of the table; None if it may.
+    The most final reason comes first."""
     if standing.governed is None:
         return "is not managed any more"
     governed, spec = standing.governed, spec_of(action)

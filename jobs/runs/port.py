@@ -111,20 +111,21 @@ class Engine(Protocol):
         table's own retention names. Changes nothing."""
 
     def agreed(self, location: str, *, requires: int, candidates: Sequence[FileEntry]) -> Sequence[FileEntry]:
-        """Those of `candidates` (paths relative to the table, as on disk; head is version `requires`) that the engine, too,
-        finds unreferenced: a second opinion. Changes nothing."""
+        """Those of `candidates` (paths relative to the table, as on disk; head is version `requires`) that
+        the engine, too, finds unreferenced: a second opinion. Changes nothing."""
 
     def begin_vacuum(
         self, location: str, *, requires: int, files: int, size_bytes: int, run_id: str
     ) -> int | None:
-        """Say in the log that up to `files` files of `size_bytes` are about to be deleted. Returns the version of that empty
-        commit, which may come after somebody else's; None where vacuums are not logged."""
+        """Say in the log that up to `files` files of `size_bytes` are about to be deleted. Returns the
+        version of that empty commit, which may come after somebody else's; None where vacuums are not logged."""
 
     def end_vacuum(self, location: str, *, after: int, files: int, run_id: str) -> int | None:
         """Say in the log that the vacuum begun after version `after` has deleted `files` files; as `begin_vacuum`."""
 
     def delete_empty_folders(self, location: str, folders: Sequence[str]) -> int:
-        """Delete those of `folders` (relative, inner ones first; "" is the table's own) that are empty, and say how many."""
+        """Delete those of `folders` (relative, inner ones first;
+        "" is the table's own) that are empty, and say how many."""
 
     def compact(
         self,
@@ -138,7 +139,8 @@ class Engine(Protocol):
     ) -> FileChange:
         """Rewrite small files of these partitions (None: the whole table) into files of about `target_bytes`.
 
-        `beside_writers`: on `requires` or a later version, as long as commits in between left the rewritten files alone."""
+        `beside_writers`: on `requires` or a later version, as long as commits in between left the rewritten
+        files alone."""
 
     def purge_deletions(
         self,
@@ -166,7 +168,8 @@ class Engine(Protocol):
         them. Raises `ExecutionError` if files of `to` are gone."""
 
     def fence(self, location: str, *, requires: int, run_id: str) -> int:
-        """One commit that changes nothing, on exactly version `requires`: whoever decided on that version comes too late.
+        """One commit that changes nothing, on exactly version `requires`:
+        whoever decided on that version comes too late.
         Returns its version."""
 
     def begin_epoch(
@@ -180,8 +183,8 @@ class Engine(Protocol):
     def remove_files(
         self, location: str, *, requires: int, versions: Sequence[int], record: LineageRecord
     ) -> int:
-        """Take just the files that the commits of `versions` added out of the table, in one commit that carries `record`
-        and, as run id, the record's. Returns its version.
+        """Take just the files that the commits of `versions` added out of the table, in one commit that
+        carries `record` and, as run id, the record's. Returns its version.
 
         Raises `PreconditionError` if version `requires` no longer has one of them, or a commit is gone from the log."""
 
@@ -196,10 +199,10 @@ class Engine(Protocol):
 
     def clean_log(self, location: str, *, keep_from: int, proceed: Callable[[], None]) -> FileChange:
         """Delete the log entries that no version from `keep_from` on needs; no commit. What replaces them is compared
-        with them first; what it finds damaged is left alone and told in `problems`. Killed half-way it leaves a readable
-        table, and the next call goes on. `proceed` is called right before each bounded batch of deletions: what it raises
-        ends the call. `version` of the answer is the first version that can still be rebuilt, None if nothing was
-        deleted."""
+        with them first; what it finds damaged is left alone and told in `problems`. Killed half-way it leaves
+        a readable table, and the next call goes on. `proceed` is called right before each bounded batch of
+        deletions: what it raises ends the call. `version` of the answer is the first version that can still
+        be rebuilt, None if nothing was deleted."""
 
     def statistics(
         self, location: str, *, version: int, columns: Sequence[str] | None, max_rows: int
@@ -211,7 +214,8 @@ class Engine(Protocol):
         answer counts them; no commit where there are none that can be given exact ones."""
 
     def interrupt(self) -> None:
-        """Make a call that is under way in another thread fail soon, as by `ExecutionError`; nothing if there is none."""
+        """Make a call that is under way in another thread fail soon, as by `ExecutionError`;
+        nothing if there is none."""
 
     def close(self) -> None:
         """End the session."""
@@ -232,8 +236,9 @@ class Guard(Protocol):
 
 
 class Ledger(Protocol):
-    """What runs keep in tables' rows: what stood in their properties before lakewarden set them (catalog/policy/original_properties.py), and that
-    nothing of them is left (catalog/model/pending_purge.py). Raises `UnavailableError`."""
+    """What runs keep in tables' rows: what stood in their properties before lakewarden set them
+    (catalog/policy/original_properties.py), and that nothing of them is left
+    (catalog/model/pending_purge.py). Raises `UnavailableError`."""
 
     def kept(self, table_id: str) -> tuple[Kept, ...]:
         """What is remembered of a table."""
@@ -274,9 +279,10 @@ class Rollbacks(Protocol):
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobContext:
     """Everything one run needs. `metastore` is None where none is configured. `still_ours` is called between steps:
-    it raises `ConflictError` once the run was cancelled or its lease was lost, by this process' own clock. `storage` opens the
-    table's folder. `rollbacks` is the journal of rollbacks and what acting on it takes, `guard` what allows the run
-    (jobs/runs/guard.py), `ledger` what stood in its properties before us; None where there is none to respect."""
+    it raises `ConflictError` once the run was cancelled or its lease was lost, by this process' own clock.
+    `storage` opens the table's folder. `rollbacks` is the journal of rollbacks and what acting on it takes,
+    `guard` what allows the run (jobs/runs/guard.py), `ledger` what stood in its properties before us;
+    None where there is none to respect."""
 
     target: Target
     run_id: str

@@ -1,5 +1,5 @@
-"""What executors keep of a table in its row of `lakewarden.tables`: what stood in its properties before us, and that nothing of
-it is left."""
+"""What executors keep of a table in its row of `lakewarden.tables`: what stood in its properties before us,
+and that nothing of it is left."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -99,8 +99,8 @@ def keep_before(
 
 
 def traced(reader: TableReader, location: str, names: Iterable[str]) -> tuple[Kept, ...]:
-    """What the log tells of properties that lakewarden set before it remembered such things: the commits that carry a run id
-    of ours, and what stood there before the first. Nothing where the log does not reach back to it."""
+    """What the log tells of properties that lakewarden set before it remembered such things: the commits that
+    carry a run id of ours, and what stood there before the first. Nothing where the log does not reach back to it."""
     wanted = tuple(names)
     ours = [
         commit.version

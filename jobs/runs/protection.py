@@ -58,8 +58,8 @@ def protect(
     """The versions that the promise protects, from the commits that the log still has, in order, up to `head`.
 
     A commit counts as no older than any commit before it: where two clocks contradict each other, the younger reading
-    wins. Without a young commit only head itself is protected. `needed` is the oldest version that something else needs,
-    such as a rollback or its undo.
+    wins. Without a young commit only head itself is protected. `needed` is the oldest version that something
+    else needs, such as a rollback or its undo.
     """
     newest: datetime | None = None
     oldest_young = logged_from = previous = None

@@ -56,7 +56,8 @@ def _stat(store: FileStore, path: str) -> FileEntry | None:
 
 
 def delete_empty_local(location: str, folders: Sequence[str]) -> int:
-    """Delete those of `folders` (relative, inner ones first; "" is the location's own) on a local disk that are empty."""
+    """Delete those of `folders` (relative, inner ones first;
+    "" is the location's own) on a local disk that are empty."""
     root, deleted = local_path(location), 0
     assert root is not None, "the caller has asked"
     for folder in folders:

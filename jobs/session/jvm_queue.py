@@ -1,8 +1,10 @@
 """What Spark tells its listeners, taken to Python without a single call from the JVM into Python.
 
-Spark calls listeners in a thread of its own, the catalog's in that of the statement. Ours is a `java.beans.EventHandler`:
-a proxy inside the JVM that offers the event to a bounded `LinkedBlockingQueue` and returns, in microseconds; a full queue
-drops it. A listener in Python would add a round trip to each statement, and hang it whenever the interpreter hangs.
+Spark calls listeners in a thread of its own, the catalog's in that of the statement.
+Ours is a `java.beans.EventHandler`:
+a proxy inside the JVM that offers the event to a bounded `LinkedBlockingQueue` and returns, in microseconds;
+a full queue drops it. A listener in Python would add a round trip to each statement,
+and hang it whenever the interpreter hangs.
 """
 
 from datetime import timedelta
@@ -20,8 +22,8 @@ _AT_ONCE: Final = 500
 
 class JvmQueue:
     """Events of the JVM of `spark`, in their order. `listener` is a proxy there of a Java `interface`, to be registered
-    with Spark; it keeps the argument of each call, or only of calls of `method`. `jvm` and `session` are the JVM and the
-    session there.
+    with Spark; it keeps the argument of each call, or only of calls of `method`. `jvm` and `session` are the
+    JVM and the session there.
 
     Raises `UsageError` for a Spark Connect session: its JVM is elsewhere. Every method may raise Spark's own errors.
     """

@@ -17,8 +17,8 @@ __all__ = ["Pinned", "pin"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pinned:
-    """A query whose versions are settled, and what it reads. `reads_self`: it reads the table it is written to, as that is
-    before the write; an older version of it is an input like any other."""
+    """A query whose versions are settled, and what it reads. `reads_self`: it reads the table it is written
+    to, as that is before the write; an older version of it is an input like any other."""
 
     plan: JavaPlan
     reads: tuple[Read, ...]
@@ -28,8 +28,9 @@ class Pinned:
 def pin(plans: Plans, session: Any, plan: JavaPlan, *, target: str | None, cached: bool = True) -> Pinned:
     """Settle the versions of an analysed query. `target` is the canonical location that it will be written to.
 
-    Cached data stays what it is: it has the versions it was computed from (unless `cached` is false). The target itself, read without a
-    version, is left to the transaction of the write, which reads it at its own version and notices conflicts.
+    Cached data stays what it is: it has the versions it was computed from (unless `cached` is false). The
+    target itself, read without a version, is left to the transaction of the write,
+    which reads it at its own version and notices conflicts.
     """
     cache = session.sharedState().cacheManager()
     if cached and not cache.isEmpty():

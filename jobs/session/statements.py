@@ -29,7 +29,8 @@ _WRITES: Final = frozenset(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shape:
-    """A write taken apart: the whole `plan` and what it is made of. `query` is what it reads (None: nothing but its target), `rebuilt` puts another one in.
+    """A write taken apart: the whole `plan` and what it is made of. `query` is what it reads (None:
+    nothing but its target), `rebuilt` puts another one in.
 
     `target` is the canonical location, None for a table that does not exist yet; `locate` asks again afterwards.
     """

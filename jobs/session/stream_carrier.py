@@ -1,4 +1,5 @@
-"""What a user's session sees of its streams' batches, carried to the folder of notes (catalog/lineage/streams/session_notes.py).
+"""What a user's session sees of its streams' batches, carried to the folder of notes
+(catalog/lineage/streams/session_notes.py).
 
 Batches are gathered and left as one file every ten seconds at most, however fast they come. What cannot be delivered is
 kept for a while, then dropped: a declared checkpoint still tells of it.

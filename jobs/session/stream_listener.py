@@ -1,6 +1,7 @@
 """The progress of a session's streaming queries.
 
-Spark tells its listeners of each batch after its commit. Ours implements the interface that PySpark's own listeners have.
+Spark tells its listeners of each batch after its commit.
+Ours implements the interface that PySpark's own listeners have.
 A full queue drops events: then a declared checkpoint has to tell.
 
 Seen: queries of the attached session that write a Delta table by its own sink. `foreachBatch` is no sink of a table.
@@ -34,8 +35,8 @@ _DEED: Final = "tell of its streams"
 
 
 class StreamListener:
-    """`StreamEvents` of one session. Raises `UsageError` for a Spark Connect session, `LakewardenError` if Spark does not
-    let us listen."""
+    """`StreamEvents` of one session. Raises `UsageError` for a Spark Connect session, `LakewardenError` if
+    Spark does not let us listen."""
 
     def __init__(self, spark: SparkSession) -> None:
         with translated(_DEED):

@@ -12,8 +12,8 @@ _PATH_FORMATS = ("parquet", "delta")
 
 
 class Words:
-    """What is left of a statement. Every method raises `UsageError`, with `syntax` as its hint, for what does not belong
-    there."""
+    """What is left of a statement. Every method raises `UsageError`, with `syntax` as its hint, for what does
+    not belong there."""
 
     def __init__(self, tokens: Sequence[Token], *, syntax: str) -> None:
         self._tokens, self._at, self._syntax = tokens, 0, syntax

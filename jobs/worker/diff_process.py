@@ -1,7 +1,9 @@
-"""The process that compares rows: `python -m lakewarden.jobs.worker.diff_process`, one Spark session for as long as it takes.
+"""The process that compares rows: `python -m lakewarden.jobs.worker.diff_process`,
+one Spark session for as long as it takes.
 
-It reads two lines, a worker's configuration and a list of `DiffRequest`, and writes one line for each answer, or one that says
-what went wrong. It changes nothing, so it is no run of the queue: nothing has to go on with it when it is killed.
+It reads two lines, a worker's configuration and a list of `DiffRequest`, and writes one line for each answer,
+or one that says what went wrong. It changes nothing, so it is no run of the queue:
+nothing has to go on with it when it is killed.
 """
 
 import json

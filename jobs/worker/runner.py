@@ -48,8 +48,9 @@ class Finished:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Runner:
     """Claims and executes runs for one worker, one at a time. `lease` is how long a run stays ours without a report,
-    `heartbeat` how often we report, `longest_run` when a run counts as stuck; `storage` gives a location's options, `rollbacks` is the journal of rollbacks, `standings` what the system tables say
-    of a table and `ledger` what stood in its properties before us (None: there are none)."""
+    `heartbeat` how often we report, `longest_run` when a run counts as stuck; `storage` gives a location's
+    options, `rollbacks` is the journal of rollbacks, `standings` what the system tables say of a table and
+    `ledger` what stood in its properties before us (None: there are none)."""
 
     worker: str
     queue: Queue

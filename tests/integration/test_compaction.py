@@ -1,4 +1,5 @@
-"""Compaction and purging on real tables: the rows stay, the files become few, hot partitions and writers are left alone."""
+"""Compaction and purging on real tables: the rows stay, the files become few,
+hot partitions and writers are left alone."""
 
 import threading
 import time

@@ -1,4 +1,5 @@
-"""The daemon killed with -9 at every step, frozen and resumed, its database deleted: one leader, nothing lost or doubled.
+"""The daemon killed with -9 at every step, frozen and resumed, its database deleted:
+one leader, nothing lost or doubled.
 
 Random kills, of workers too, are in test_soak.py.
 """

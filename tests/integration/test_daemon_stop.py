@@ -1,4 +1,5 @@
-"""SIGTERM ends a daemon in any phase within `workers.drain`: in the middle of a bulk adoption, and in a step that hangs."""
+"""SIGTERM ends a daemon in any phase within `workers.drain`:
+in the middle of a bulk adoption, and in a step that hangs."""
 
 import os
 import re

@@ -1,4 +1,5 @@
-"""Vacuum and purge on a real HDFS, with Spark's second opinion: deletion, companions and folders are the storage's own."""
+"""Vacuum and purge on a real HDFS, with Spark's second opinion:
+deletion, companions and folders are the storage's own."""
 
 import time
 from datetime import UTC, datetime, timedelta

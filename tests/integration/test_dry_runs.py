@@ -1,4 +1,5 @@
-"""`--dry-run` changes nothing, of any command that has it: not a byte of a table, of the system tables, of the database."""
+"""`--dry-run` changes nothing, of any command that has it:
+not a byte of a table, of the system tables, of the database."""
 
 import hashlib
 import sqlite3

@@ -1,4 +1,5 @@
-"""Tables that leave management get their properties back: with a daemon or without, killed, unreachable, all at once."""
+"""Tables that leave management get their properties back:
+with a daemon or without, killed, unreachable, all at once."""
 
 import shutil
 import time

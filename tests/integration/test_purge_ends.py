@@ -1,5 +1,5 @@
-"""A purge that was killed half-way always comes to an end, whatever came into the folder since: by itself where nothing of the
-old table can be left, else by a command. Nothing of what came since is deleted."""
+"""A purge that was killed half-way always comes to an end, whatever came into the folder since: by itself
+where nothing of the old table can be left, else by a command. Nothing of what came since is deleted."""
 
 from collections.abc import Callable
 from pathlib import Path

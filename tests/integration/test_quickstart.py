@@ -1,4 +1,5 @@
-"""The quickstart is what one gets: its console blocks are run in order, and the output below each command is compared."""
+"""The quickstart is what one gets: its console blocks are run in order,
+and the output below each command is compared."""
 
 import os
 import re

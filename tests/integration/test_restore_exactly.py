@@ -37,7 +37,8 @@ TABLES = {
 
 
 def filled(spark: SparkSession, folder: Path, made_by: str) -> tuple[str, int]:
-    """A table with inserts, a delete, an upgrade of its properties and an optimize. Returns its SQL name and its head."""
+    """A table with inserts, a delete, an upgrade of its properties and an optimize.
+    Returns its SQL name and its head."""
     sql = table_at(canonical(str(folder)))
     spark.sql(f"CREATE TABLE {sql} {made_by}")
     for number in (1, 2, 3):

@@ -1,4 +1,5 @@
-"""What is decided and queued, and then forbidden, changed or made anew: the worker finds out before it deletes anything."""
+"""What is decided and queued, and then forbidden, changed or made anew:
+the worker finds out before it deletes anything."""
 
 import shutil
 from datetime import timedelta

@@ -1,4 +1,5 @@
-"""What a plan asks consent for, what a consent covers, and what counts as read: `lakewarden rollback` on real tables."""
+"""What a plan asks consent for, what a consent covers, and what counts as read:
+`lakewarden rollback` on real tables."""
 
 from dataclasses import replace
 from pathlib import Path

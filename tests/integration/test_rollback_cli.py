@@ -1,4 +1,5 @@
-"""`lakewarden rollback` and ROLLBACK TABLE on real Delta tables: plans, applications, and what the user reads when not."""
+"""`lakewarden rollback` and ROLLBACK TABLE on real Delta tables:
+plans, applications, and what the user reads when not."""
 
 import shutil
 import time

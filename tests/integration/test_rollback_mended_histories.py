@@ -1,4 +1,5 @@
-"""Random histories on real Delta tables that are mended: bad files taken out, lost appends added again, tables set aside.
+"""Random histories on real Delta tables that are mended:
+bad files taken out, lost appends added again, tables set aside.
 Then rolled back once more about another write, compared row by row. `LAKEWARDEN_REAL_HISTORIES=300` runs more."""
 
 import os

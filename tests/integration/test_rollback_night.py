@@ -19,7 +19,8 @@ DATA = pa.table({"id": pa.array([7], pa.int64())})
 
 
 class Lake:
-    """A source with a bad load, `daily` made from it by ana with good rows after it, `odd` with a commit of a stranger."""
+    """A source with a bad load, `daily` made from it by ana with good rows after it,
+    `odd` with a commit of a stranger."""
 
     def __init__(self, folder: Path, call: Cli) -> None:
         self.call = call

@@ -1,4 +1,5 @@
-"""Rollbacks of tables that delta-rs must not write: by a transaction of Delta's own, on exactly the expected version."""
+"""Rollbacks of tables that delta-rs must not write:
+by a transaction of Delta's own, on exactly the expected version."""
 
 from pathlib import Path
 

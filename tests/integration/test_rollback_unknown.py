@@ -1,4 +1,5 @@
-"""Commits of unknown origin in rollbacks of real Delta tables: kept and lost all the same, added again, or lost as agreed."""
+"""Commits of unknown origin in rollbacks of real Delta tables:
+kept and lost all the same, added again, or lost as agreed."""
 
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,8 @@ RETENTION = "delta.logRetentionDuration"
 
 
 class Desk:
-    """`db.derived` read a bad version of `db.source`; then somebody appended to it who says nothing of what they read."""
+    """`db.derived` read a bad version of `db.source`; then somebody appended to it who says nothing of what
+    they read."""
 
     def __init__(self, folder: Path, call: Cli) -> None:
         self.call = call

@@ -1,4 +1,5 @@
-"""Daemons and workers killed and frozen at random while users append: what `python -m bench.crashes` does, for a minute.
+"""Daemons and workers killed and frozen at random while users append:
+what `python -m bench.crashes` does, for a minute.
 
 `LAKEWARDEN_KILLS` sets the number of kills; docs/operations.md has the figures of a soak of more than 200.
 """

@@ -1,4 +1,5 @@
-"""Streams on real Spark: what their batches read, and how they go on after a rollback without losing or doubling a row."""
+"""Streams on real Spark: what their batches read, and how they go on after a rollback without losing or
+doubling a row."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,6 +1,7 @@
 """System tables under fire: several processes, no shared lock or database, the same rows and new keys, random SIGKILLs.
 
-Every acknowledged change must be there exactly once; a change that was not acknowledged may be there once or not at all.
+Every acknowledged change must be there exactly once;
+a change that was not acknowledged may be there once or not at all.
 `LAKEWARDEN_FIRE_SECONDS` makes the fire last longer than it does in CI.
 """
 

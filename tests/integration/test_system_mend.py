@@ -1,4 +1,5 @@
-"""Damaged and lost system tables through the command line: what is wrong, the next command, and what a backup brings back."""
+"""Damaged and lost system tables through the command line:
+what is wrong, the next command, and what a backup brings back."""
 
 import shutil
 from collections.abc import Callable

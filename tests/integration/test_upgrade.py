@@ -1,4 +1,5 @@
-"""A home that the version before has used: it opens, is upgraded by `init`, keeps its history, and goes on from there."""
+"""A home that the version before has used: it opens, is upgraded by `init`, keeps its history,
+and goes on from there."""
 
 from dataclasses import replace
 from pathlib import Path

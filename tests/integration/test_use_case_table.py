@@ -1,4 +1,5 @@
-"""Who may do what: every use case is really tried as everybody, and docs/reference/use-cases.md says what comes of it."""
+"""Who may do what: every use case is really tried as everybody,
+and docs/reference/use-cases.md says what comes of it."""
 
 from pathlib import Path
 

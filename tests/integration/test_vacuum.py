@@ -63,7 +63,8 @@ def vacuum(table: DeltaTableOnDisk, **changes: object) -> Vacuum:
 
 
 def rewritten_in_turns(table: DeltaTableOnDisk) -> int:
-    """Ten versions, each replacing every row, by Spark and delta-rs in turns, with checkpoints of both. Returns head."""
+    """Ten versions, each replacing every row, by Spark and delta-rs in turns, with checkpoints of both.
+    Returns head."""
     table.sql(f"CREATE TABLE {{t}} (id BIGINT) USING delta TBLPROPERTIES ({SHORT})")
     for version in range(1, 11):
         if version in (2, 5, 9):

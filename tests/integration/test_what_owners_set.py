@@ -1,4 +1,5 @@
-"""What the owner of a table has set, or was promised, outlives our care: commands on real tables, workers without Spark."""
+"""What the owner of a table has set, or was promised, outlives our care:
+commands on real tables, workers without Spark."""
 
 from pathlib import Path
 

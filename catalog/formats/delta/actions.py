@@ -235,7 +235,8 @@ def _user(body: Json) -> str | None:
 
 
 def _run_id(own: object, user: object, lineage: RecordReading) -> str | None:
-    """delta-rs carries our run id as a key of its own, Spark inside `userMetadata` (JSON, anybody's); a record names its run."""
+    """delta-rs carries our run id as a key of its own, Spark inside `userMetadata` (JSON, anybody's);
+    a record names its run."""
     if isinstance(own, str):
         return own
     if lineage.record is not None:

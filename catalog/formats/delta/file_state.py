@@ -60,8 +60,8 @@ def partition_key(values: tuple[tuple[str, str | None], ...]) -> int:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FileState:
-    """Live files (`LIVE`, one row per key) and removed ones (`DEAD`, one row per path, none of them live). `elsewhere` are
-    folders of files that were named by absolute paths, one per storage."""
+    """Live files (`LIVE`, one row per key) and removed ones (`DEAD`, one row per path, none of them live).
+    `elsewhere` are folders of files that were named by absolute paths, one per storage."""
 
     live: pa.Table
     dead: pa.Table

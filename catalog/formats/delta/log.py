@@ -22,7 +22,8 @@ _IN_MEMORY_BYTES: Final = 64 * 1024 * 1024
 
 
 class DeltaLog:
-    """Reads one table's log through a `FileStore`. Storage trouble is `UnavailableError`, odd content `BrokenLogError`."""
+    """Reads one table's log through a `FileStore`. Storage trouble is `UnavailableError`,
+    odd content `BrokenLogError`."""
 
     def __init__(self, store: FileStore) -> None:
         self._store = store

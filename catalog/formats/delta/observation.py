@@ -20,7 +20,8 @@ __all__ = ["observation_of"]
 
 
 def observation_of(location: str, replayed: Replayed, segment: Segment) -> Observation:
-    """Everything the log says about the version, as counts. Raises `BrokenLogError` for a schema that makes no sense."""
+    """Everything the log says about the version, as counts.
+    Raises `BrokenLogError` for a schema that makes no sense."""
     live, metadata, history = replayed.files.live, replayed.metadata, replayed.history
     for column in ("size", "deleted"):
         _refuse_absurd(live[column])

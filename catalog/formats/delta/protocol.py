@@ -53,7 +53,8 @@ _KNOWN: Final = frozenset(
         "variantType-preview",
     ]
 )
-"""Features whose meaning we know and that Delta 4.4 on Spark reads and writes (`TableFeature.allSupportedFeaturesMap`)."""
+"""Features whose meaning we know and that Delta 4.4 on Spark reads and writes
+(`TableFeature.allSupportedFeaturesMap`)."""
 
 _ELSEWHERE: Final = frozenset({"catalogManaged", "coordinatedCommits-preview"})
 """Commits are decided by somebody else than the log folder: such tables are only observed."""

@@ -1,4 +1,5 @@
-"""What a RESTORE went back to where its commit does not say: the version with the same files. Read from the log alone."""
+"""What a RESTORE went back to where its commit does not say: the version with the same files.
+Read from the log alone."""
 
 from lakewarden.catalog.formats.delta.actions import AddFile, Metadata, RemoveFile
 from lakewarden.catalog.formats.delta.log import DeltaLog

@@ -49,10 +49,10 @@ def build_graph(
 ) -> VersionGraph:
     """The graph of everything that `rows` (columns `ROW_COLUMNS`) and `histories` speak of.
 
-    Histories have to be read after the rows. `trusting` are the tables whose policy lets edges of confidence `plan` move
-    them. `places` gives the `table_id` of locations that are managed now, `newest` the last UUID of tables that have no log
-    (any more), so that their predecessors are told from them; the graph finds the commits of `runs`. Linear in rows and
-    versions; an incremental read counts as as many edges as it read versions.
+    Histories have to be read after the rows. `trusting` are the tables whose policy lets edges of confidence
+    `plan` move them. `places` gives the `table_id` of locations that are managed now, `newest` the last UUID
+    of tables that have no log (any more), so that their predecessors are told from them; the graph finds the
+    commits of `runs`. Linear in rows and versions; an incremental read counts as as many edges as it read versions.
     """
     encoded, known = encode_rows(rows, histories, places or {}, newest or {})
     reads = _log_reads(histories, known, places or {})

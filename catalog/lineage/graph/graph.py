@@ -20,8 +20,9 @@ NO_NODE: Final = -1
 class Bit:
     """What is known of a node in a closure.
 
-    OWN: the commit itself is one of the seeds or read something that depends on one. DELTA: what it changed depends on a
-    seed. STATE: its content does. OWN implies DELTA, and DELTA or a parent's STATE implies STATE where content is kept.
+    OWN: the commit itself is one of the seeds or read something that depends on one. DELTA: what it changed
+    depends on a seed. STATE: its content does. OWN implies DELTA,
+    and DELTA or a parent's STATE implies STATE where content is kept.
     """
 
     STATE: Final = 1
@@ -54,8 +55,9 @@ class EdgeArrays:
 class VersionGraph:
     """The graph. `first[i]` to `first[i + 1]` are the nodes of `tables[i]`; `versions` their versions, `effects` an
     `Effect` each, `known` 1 where every input is known and the version before it is there. `targets` says what a
-    RESTORE, or taking files away, went back to. `heads[i]` is the node of the newest version of `tables[i]` that is surely its own, `NO_NODE`
-    if there is none. `runs` has the content commits of the runs it was built for. `readers` has edges by input, `inputs` the same by output.
+    RESTORE, or taking files away, went back to. `heads[i]` is the node of the newest version of `tables[i]`
+    that is surely its own, `NO_NODE` if there is none. `runs` has the content commits of the runs it was
+    built for. `readers` has edges by input, `inputs` the same by output.
     """
 
     tables: Sequence[str]
@@ -100,7 +102,8 @@ class VersionGraph:
         return node - 1 if node > self.first[self.owners[node]] else NO_NODE
 
     def origin(self, node: int) -> int:
-        """The version whose content a node carries on: its parent, or its target for a RESTORE and for removed files."""
+        """The version whose content a node carries on: its parent, or its target for a RESTORE and for
+        removed files."""
         if self.effects[node] == Effect.RESTORE:
             return self.targets.get(node, self.parent(node))
         return self.parent(node)

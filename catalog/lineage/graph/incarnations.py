@@ -1,9 +1,9 @@
 """Which table a version belongs to: the one whose log we read, or a predecessor at the same place. Pure.
 
-A table that was dropped and made again has a new log that counts from 0, with another UUID; CREATE OR REPLACE changes the
-UUID within one log, and its row names the UUID that it replaced. So the UUIDs of one log hang together, back to the first of
-them. What was read of a predecessor still carries taint, so predecessors stay in the graph, as tables of their own that
-nobody can roll back.
+A table that was dropped and made again has a new log that counts from 0, with another UUID; CREATE OR REPLACE
+changes the UUID within one log, and its row names the UUID that it replaced. So the UUIDs of one log hang
+together, back to the first of them. What was read of a predecessor still carries taint, so predecessors stay
+in the graph, as tables of their own that nobody can roll back.
 """
 
 from bisect import bisect_left
@@ -42,8 +42,8 @@ def may_be_same(one: str | None, other: str | None) -> bool:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Uuids:
-    """What rows tell of UUIDs: which one each replaced in its log, and which had a version 0. `newest` are the last UUIDs
-    of tables whose log is not there."""
+    """What rows tell of UUIDs: which one each replaced in its log, and which had a version 0. `newest` are
+    the last UUIDs of tables whose log is not there."""
 
     replaced: Mapping[Uuid, str] = field(default_factory=dict)
     begun: frozenset[Uuid] = frozenset()
@@ -104,8 +104,8 @@ class Incarnations:
     def _is_elsewhere(self, table: int, version: int, first: str) -> bool:
         """Whether a UUID, whose log began with `first`, is surely not of the log that we read.
 
-        A log from which nothing was cleaned tells all its UUIDs, and a version that it has, its own. Before it begins, two
-        UUIDs that both had a version 0 are of two logs.
+        A log from which nothing was cleaned tells all its UUIDs, and a version that it has, its own. Before
+        it begins, two UUIDs that both had a version 0 are of two logs.
         """
         log, own = self._logs[table], self._own[table]
         if first in own:

@@ -97,8 +97,8 @@ def encode_rows(
 
 
 def _uuids(said: Rows, nothing: pa.Array, cut: Sequence[int]) -> Uuids:
-    """What rows tell of UUIDs; of tables by number. `nothing` marks rows of versions that read nothing, `cut` the tables
-    whose log is not there or does not begin at version 0."""
+    """What rows tell of UUIDs; of tables by number. `nothing` marks rows of versions that read nothing, `cut`
+    the tables whose log is not there or does not begin at version 0."""
     made, before = said.column("output_format_id"), said.column("input_format_id")
     anew = pc.and_(nothing, pc.and_(pc.is_valid(made), pc.is_valid(before)))
     born = pc.and_(pc.equal(said.column("output_version"), 0), pc.is_valid(made))

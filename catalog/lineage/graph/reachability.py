@@ -15,7 +15,8 @@ def tables_reached(
     dependencies: Mapping[str, Iterable[str]] | None = None,
     places: Mapping[str, str] | None = None,
 ) -> frozenset[str]:
-    """The tables that could depend on those of `start`, these included, whatever the versions and however well it is known.
+    """The tables that could depend on those of `start`, these included,
+    whatever the versions and however well it is known.
 
     `rows` are those of `lakewarden.lineage` (`output_id` and `input_id`), `dependencies` the upstream tables that each
     table declares, `places` the `table_id` of locations that are managed now.

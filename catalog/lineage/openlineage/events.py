@@ -1,7 +1,8 @@
 """Versions as OpenLineage events: one for each committed version, both ends with their versions. Pure.
 
-An event says again what rows of `lakewarden.lineage` say, so it can be made again at any time, and is the same then: its
-run id is computed from table, UUID and version. The words are those of the OpenLineage specification 2-0-2.
+An event says again what rows of `lakewarden.lineage` say, so it can be made again at any time, and is the
+same then: its run id is computed from table, UUID and version.
+The words are those of the OpenLineage specification 2-0-2.
 """
 
 import uuid
@@ -158,8 +159,8 @@ class EventMaker:
 def events_of(rows: Iterable[LineageRow], maker: EventMaker) -> Iterator[VersionEvent]:
     """The events of versions from all their rows, in any order: by table, then by version.
 
-    A table that was made anew at the same place has versions of the same numbers as its predecessor. They are told apart
-    by UUID; a row without one, as sessions write them, counts for each.
+    A table that was made anew at the same place has versions of the same numbers as its predecessor. They are
+    told apart by UUID; a row without one, as sessions write them, counts for each.
     """
     for _, found in groupby(sorted(rows, key=_version_of), key=_version_of):
         edges = sorted(found, key=_edge)

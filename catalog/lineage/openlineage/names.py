@@ -1,7 +1,7 @@
 """Datasets as OpenLineage names them: what a location is called so that every producer calls it the same. Pure.
 
-The source is OpenLineage's "Naming Conventions", and its Java client for what these leave open: a path keeps its leading
-slash on file systems and loses it on object stores; each store has one scheme.
+The source is OpenLineage's "Naming Conventions", and its Java client for what these leave open: a path keeps
+its leading slash on file systems and loses it on object stores; each store has one scheme.
 """
 
 from dataclasses import dataclass

@@ -124,7 +124,8 @@ def batch_key(commit: Commit) -> BatchKey | None:
 
 
 def parse_offsets(text: str) -> tuple[str | None, ...]:
-    """The offsets in a file `offsets/<batch>` of a checkpoint, by source: the version, a line of metadata, one line each.
+    """The offsets in a file `offsets/<batch>` of a checkpoint, by source:
+    the version, a line of metadata, one line each.
 
     Raises ValueError for a layout that is not known.
     """

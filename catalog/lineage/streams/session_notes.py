@@ -1,7 +1,9 @@
 """What sessions saw of their streams' batches, on its way to `lakewarden.lineage`: the folder `streams`.
 
-A session that was attached leaves a file now and then with all batches since the last one, whether or not a daemon runs.
-The daemon makes rows of them, in one commit, and deletes the files; until then a rollback plan reads them where they are.
+A session that was attached leaves a file now and then with all batches since the last one,
+whether or not a daemon runs.
+The daemon makes rows of them, in one commit, and deletes the files;
+until then a rollback plan reads them where they are.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,4 +1,5 @@
-"""What a repair takes away is kept in folders `_broken-TIME` of the table, and so is a note that its log went back in time."""
+"""What a repair takes away is kept in folders `_broken-TIME` of the table,
+and so is a note that its log went back in time."""
 
 import re
 from collections.abc import Sequence
@@ -18,7 +19,8 @@ _ENTRY = re.compile(r"_delta_log/(\d{20})\.")
 
 
 def note_going_back(files: FileStore, now: datetime) -> None:
-    """To be called before a log loses its newest entries: what was backed up until now may be another history than what follows."""
+    """To be called before a log loses its newest entries:
+    what was backed up until now may be another history than what follows."""
     files.write(f"{_folder(now)}/{_WENT_BACK}", b"")
 
 

@@ -1,8 +1,10 @@
-"""A second copy of the seven system tables, all as of one moment, with their whole history. First a plan, then the copy.
+"""A second copy of the seven system tables, all as of one moment, with their whole history.
+First a plan, then the copy.
 
-A backup is a store like any other (`lakewarden system verify` and `sql` read it). Repeating a backup to the same place copies
-only what is new: data files never change under their name, log files are compared by content (after a repair the
-same version may be another commit of the very same size). What is there already is looked at again, not believed.
+A backup is a store like any other (`lakewarden system verify` and `sql` read it). Repeating a backup to the
+same place copies only what is new: data files never change under their name, log files are compared by
+content (after a repair the same version may be another commit of the very same size).
+What is there already is looked at again, not believed.
 """
 
 import json
@@ -46,7 +48,8 @@ _LOG_FILE = re.compile(r"^_delta_log/(\d{20})\.(?:json|checkpoint(?:\..+)?\.parq
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Copied:
-    """One file of a backup: its path below the store, size in bytes and SHA-256 (None: a data file, while only planned)."""
+    """One file of a backup: its path below the store, size in bytes and SHA-256 (None:
+    a data file, while only planned)."""
 
     path: str
     size_bytes: int
@@ -201,7 +204,8 @@ def read_backup(location: str, options: StorageOptions) -> Backup | None:
 
 
 def check_files(place: FileStore, files: Iterable[Copied]) -> None:
-    """Whether a place holds these files as its manifest has them. Raises `UnreadableError` for the first that differs."""
+    """Whether a place holds these files as its manifest has them.
+    Raises `UnreadableError` for the first that differs."""
     for file in files:
         try:
             content = place.read(file.path)

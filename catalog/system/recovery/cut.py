@@ -1,8 +1,9 @@
 """Cutting a damaged log off: the table ends before the first entry that cannot be read.
 
-What decides about other tables (`lakewarden.tables`, `lakewarden.rollbacks`) goes back in time by that, and is settled as a
-backup that is put back is (catalog/system/recovery/settlement.py): the last entry may have been the one that called a deletion
-off. The settled end takes the place of the damaged entry as the very last step, so that a kill leaves the damage or all of it.
+What decides about other tables (`lakewarden.tables`, `lakewarden.rollbacks`) goes back in time by that, and
+is settled as a backup that is put back is (catalog/system/recovery/settlement.py): the last entry may have
+been the one that called a deletion off. The settled end takes the place of the damaged entry as the very last
+step, so that a kill leaves the damage or all of it.
 """
 
 from collections.abc import Iterator

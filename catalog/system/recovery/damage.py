@@ -29,8 +29,9 @@ class Damage(StrEnum):
 class Problem:
     """One thing that is wrong. `path` is the file concerned, relative to the table; `rows` how many rows, if known.
 
-    A checkpoint is only `checkpoint_broken`, not the log, where sound commits tell all that it told. `covered_by`: the sound
-    checkpoint after the damage from which the newest version can be read all the same; None where there is none.
+    A checkpoint is only `checkpoint_broken`, not the log, where sound commits tell all that it told.
+    `covered_by`: the sound checkpoint after the damage from which the newest version can be read all the
+    same; None where there is none.
     """
 
     table: SystemTable[Any]

@@ -1,5 +1,6 @@
-"""The log of one system table, file by file: gaps, entries that cannot be read, checkpoints that say something else than
-the commits, and, where a backup is at hand, entries that are no longer what they were when it was made."""
+"""The log of one system table, file by file: gaps, entries that cannot be read, checkpoints that say
+something else than the commits, and, where a backup is at hand,
+entries that are no longer what they were when it was made."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -115,8 +116,8 @@ def damaged_since(table: SystemTable[Any], files: FileStore, source: BackupSourc
 def is_other_history(table: SystemTable[Any], files: FileStore, source: BackupSource) -> bool:
     """Whether a backup has other commits than this log under the same versions: one of the two went back in time since.
 
-    Where no entry that can be read on both sides tells, a repair has left a note; it is no matter where the newest entry
-    of the backup is still here."""
+    Where no entry that can be read on both sides tells, a repair has left a note; it is no matter where the
+    newest entry of the backup is still here."""
     if any(_mark_of(ours) != _mark_of(theirs) for _, ours, theirs in _differing(table, files, source)):
         return True
     return went_back_since(files, source.backup.made_at) and not _has_newest(table, files, source)

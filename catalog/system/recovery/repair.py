@@ -1,8 +1,8 @@
 """Repair of the system tables: carries out what catalog/system/recovery/repair_plan.py has planned.
 
 What can be put back is put back from the backup, file by file, or as a whole table where its log is lost
-(catalog/system/recovery/restore.py). What lay there is kept aside in `_broken-...`, never deleted. Only what no backup holds is
-given up, and that needs consent: each step says what it loses. Repair with the daemon stopped.
+(catalog/system/recovery/restore.py). What lay there is kept aside in `_broken-...`, never deleted. Only what
+no backup holds is given up, and that needs consent: each step says what it loses. Repair with the daemon stopped.
 """
 
 import re
@@ -162,7 +162,8 @@ def _drop_files(store: SystemStore, step: DropFiles, now: datetime, note: Note) 
 def _pausing(
     store: SystemStore, snapshot: Snapshot, kept: Sequence[Piece], *, now: datetime, actor: str
 ) -> tuple[set[Piece], list[AddAction]]:
-    """What pauses everything in a `lakewarden.tables` of which only some files can be read: files to replace, and by what."""
+    """What pauses everything in a `lakewarden.tables` of which only some files can be read:
+    files to replace, and by what."""
     data, coded = data_files(store, TABLES), codec(TABLES)
     try:
         rows = [row for piece in kept for row in coded.decode(data.read(piece))]

@@ -1,9 +1,11 @@
-"""Putting whole system tables back from a backup, so that a kill at any step leaves either the damage or the whole table.
+"""Putting whole system tables back from a backup, so that a kill at any step leaves either the damage or the
+whole table.
 
-The copy is made beside the store, from files that were checked before, settled there (catalog/system/recovery/settlement.py) and given a leader's
-token above any that a frozen daemon could still hold. Only then it takes the damaged table's place: data files first,
-the log last and from its newest entry down, so that the table cannot be opened before it is complete. What lay there
-is moved into `_broken-...`, the log's oldest entries first, so that it never looks like a sound older version.
+The copy is made beside the store, from files that were checked before, settled there
+(catalog/system/recovery/settlement.py) and given a leader's token above any that a frozen daemon could still
+hold. Only then it takes the damaged table's place: data files first, the log last and from its newest entry
+down, so that the table cannot be opened before it is complete. What lay there is moved into `_broken-...`,
+the log's oldest entries first, so that it never looks like a sound older version.
 """
 
 import uuid
@@ -52,7 +54,8 @@ def put_back(
 
 
 def take_place(home: FileStore, copy: FileStore, now: datetime) -> None:
-    """Bring a staged copy into a table's place: data first, then the log from its newest entry down. The copy is gone then."""
+    """Bring a staged copy into a table's place: data first, then the log from its newest entry down.
+    The copy is gone then."""
     for path in sorted(_paths(copy), key=_in_order):
         if log_version(path) is None and path.startswith(_LOG):
             continue  # a pointer to the newest checkpoint is a hint, nothing more

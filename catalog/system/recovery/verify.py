@@ -92,7 +92,8 @@ def _verify_table(
 def other_histories(
     store: SystemStore, problems: Iterable[Problem], source: BackupSource
 ) -> tuple[SystemTable[Any], ...]:
-    """The tables with problems whose log may be another history than the backup's: single files of it must not be mixed in."""
+    """The tables with problems whose log may be another history than the backup's:
+    single files of it must not be mixed in."""
     return tuple(
         table
         for table in dict.fromkeys(problem.table for problem in problems)

@@ -50,8 +50,8 @@ def run_(
 ) -> None:
     """Do one thing to one table now, due or not, and wait for it. Pauses and holds are respected.
 
-    --dry-run says what properties, sync and log_care would change; of vacuum and compact it is a run that changes nothing
-    of the table and is on record; the others have none.
+    --dry-run says what properties, sync and log_care would change; of vacuum and compact it is a run that
+    changes nothing of the table and is on record; the others have none.
     """
     services = opened(home)
     row = services.desk.resolve(where)

@@ -10,7 +10,8 @@ __all__ = ["foreseen_as_row", "tell_foreseen", "tell_left"]
 
 
 def foreseen_as_row(one: Leaving) -> dict[str, Any]:
-    """The columns of a dry run: properties to set, to unset, and those that are left because somebody changed them since."""
+    """The columns of a dry run: properties to set, to unset, and those that are left because somebody changed
+    them since."""
     wanted = one.wanted
     return {
         "sets": dict(wanted.sets),

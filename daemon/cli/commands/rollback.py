@@ -146,7 +146,8 @@ def apply_(
     home: Home = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Do what was planned, if it still is what would be planned. Waits until it is done. Exit code 3: not within --timeout."""
+    """Do what was planned, if it still is what would be planned. Waits until it is done. Exit code 3:
+    not within --timeout."""
     seconds = _seconds(timeout)
     services = opened(home)
     rollbacks = rollbacks_of_services(services, timeout=seconds)

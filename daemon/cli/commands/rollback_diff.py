@@ -15,8 +15,8 @@ def diff_requests(
 ) -> tuple[DiffRequest, ...]:
     """One for each table, in the order given. `keys` are `column[,column]` for all of them or `table=column[,column]`.
 
-    Raises `NotFoundError` for a table that the plan does not have, `PreconditionError` for one without a version to compare
-    with, `UsageError` for a key of a table that is not compared.
+    Raises `NotFoundError` for a table that the plan does not have, `PreconditionError` for one without a
+    version to compare with, `UsageError` for a key of a table that is not compared.
     """
     if not 0 <= samples <= MOST_SAMPLES:
         raise UsageError(f"{samples:,} samples are not between 0 and {MOST_SAMPLES:,}.")

@@ -1,4 +1,5 @@
-"""How a rollback plan is printed: for people with everything they have to know, for programs with the same as fields."""
+"""How a rollback plan is printed: for people with everything they have to know,
+for programs with the same as fields."""
 
 import os
 from collections.abc import Callable, Sequence

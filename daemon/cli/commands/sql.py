@@ -21,7 +21,8 @@ def sql(
     home: Home = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Run SELECT on lakewarden.*, UPDATE lakewarden.tables SET policy..., CONVERT TO DELTA, ROLLBACK TABLE, MARK or UNMARK TABLE."""
+    """Run SELECT on lakewarden.*, UPDATE lakewarden.tables SET policy..., CONVERT TO DELTA, ROLLBACK TABLE,
+    MARK or UNMARK TABLE."""
     text = sys.stdin.read() if statement == "-" else statement
     services = opened(home)
     result = execute(services, text, caller=caller_of(services, "sql"), tell=note)

@@ -93,8 +93,8 @@ def repair(
 ) -> None:
     """Mend what `verify` finds: the plan first, then, with your consent, the repair. The daemon has to be stopped.
 
-    With --backup, damaged and lost tables come back from it, also all of them. What lay there is kept aside. Everything is
-    verified again at the end: exit 3 if something is left, which is named then.
+    With --backup, damaged and lost tables come back from it, also all of them. What lay there is kept aside.
+    Everything is verified again at the end: exit 3 if something is left, which is named then.
     """
     services = opened_anyhow(home)
     origin = backup_at(services, source)

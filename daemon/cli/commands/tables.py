@@ -167,8 +167,8 @@ def drop(
 ) -> None:
     """Stop managing a table. Files stay, unless --purge repeats what a dry run showed.
 
-    Given again without --purge while the table waits to be purged, or its purge cannot go on: the deletion is stopped, what
-    is left of the files stays, and the table stays dropped.
+    Given again without --purge while the table waits to be purged, or its purge cannot go on: the deletion is
+    stopped, what is left of the files stays, and the table stays dropped.
     """
     services = opened(home)
     row = services.desk.resolve(where, gone=True)

@@ -1,4 +1,5 @@
-"""The streaming queries that write a table, and how much is known of their batches: what `lakewarden lineage stream` shows.
+"""The streaming queries that write a table, and how much is known of their batches:
+what `lakewarden lineage stream` shows.
 
 Looking is learning: what a declared checkpoint still tells of batches that are on record as unknown is added then.
 """
@@ -22,7 +23,8 @@ __all__ = ["StreamQuery", "learn_streams", "require_checkpoint"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StreamQuery:
-    """A streaming query that writes the table: `batches` in the table's log, and of how many it is known what they read.
+    """A streaming query that writes the table: `batches` in the table's log,
+    and of how many it is known what they read.
 
     `checkpoint` is the folder that was declared, None if none was; `query_id` None if there is no checkpoint any more.
     """

@@ -1,4 +1,5 @@
-"""What a person asks to undo, from words to a `RollbackRequest`: names to ids, a time to a version, marks to versions."""
+"""What a person asks to undo, from words to a `RollbackRequest`:
+names to ids, a time to a version, marks to versions."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -27,8 +28,8 @@ __all__ = ["Wanted", "consents_of", "request_of"]
 class Wanted:
     """A rollback in the words of the caller. One of `version`, `timestamp` (ISO 8601), `bad`, `run`, `marked` (what is
     marked bad on the table) and `all_marked` (what is marked bad on any managed table) says what to undo; `where` may
-    be left out with the last. `consents` are words like `collateral` and `collateral=db.t@7-9`. `agreed` are tables, by name, whose owners agree, `remove_files` those that only lose the
-    files of bad appends."""
+    be left out with the last. `consents` are words like `collateral` and `collateral=db.t@7-9`. `agreed` are
+    tables, by name, whose owners agree, `remove_files` those that only lose the files of bad appends."""
 
     where: str | None = None
     version: int | None = None
@@ -45,7 +46,8 @@ class Wanted:
 
 
 def request_of(desk: Desk, wanted: Wanted) -> RollbackRequest:
-    """The request. Raises `UsageError` unless exactly one thing says what to undo, `NotFoundError` for what is not there."""
+    """The request. Raises `UsageError` unless exactly one thing says what to undo,
+    `NotFoundError` for what is not there."""
     return RollbackRequest(
         seeds=_seeds(desk, wanted),
         cascade=wanted.cascade,
@@ -57,7 +59,8 @@ def request_of(desk: Desk, wanted: Wanted) -> RollbackRequest:
 
 
 def consents_of(desk: Desk, words: Iterable[str]) -> Consents:
-    """What was agreed to. Raises `UsageError` for words that are no consent, `NotFoundError` for a table that is not there."""
+    """What was agreed to. Raises `UsageError` for words that are no consent,
+    `NotFoundError` for a table that is not there."""
     agreed = Consents()
     for word in words:
         consent, where, versions = parse_consent(word)

@@ -1,4 +1,5 @@
-"""Rollbacks as people ask for them: plan and store, apply what was planned, resume, undo. The work is a run of the queue."""
+"""Rollbacks as people ask for them: plan and store, apply what was planned, resume, undo.
+The work is a run of the queue."""
 
 import time
 from collections.abc import Callable
@@ -54,7 +55,8 @@ _ATTEMPTS: Final = 10
 
 
 def rollbacks_of_services(services: Services, *, timeout: timedelta | None = None) -> "Rollbacks":
-    """The use cases on an installation's ports, which wait for a rollback no longer than `timeout` (None: to its end)."""
+    """The use cases on an installation's ports, which wait for a rollback no longer than `timeout` (None:
+    to its end)."""
     journal = Journal(store=services.store, clock=services.clock)
     gatherer = Gatherer(
         store=services.store, reader=services.readers[0], storage=services.storage, clock=services.clock
@@ -64,7 +66,8 @@ def rollbacks_of_services(services: Services, *, timeout: timedelta | None = Non
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rollbacks:
-    """The use cases. Each asks the rule about the tables that it changes, when it knows which; `run` (audit.py) asked before."""
+    """The use cases. Each asks the rule about the tables that it changes, when it knows which;
+    `run` (audit.py) asked before."""
 
     services: Services
     journal: Journal
@@ -148,7 +151,8 @@ class Rollbacks:
         return self._run(rollback, run_id, actor, tell)
 
     def undo(self, text: str, *, leave: bool = False, actor: Actor, tell: Callable[[str], None]) -> Rollback:
-        """Make the old heads head again. `leave`: end an undo that stopped, tables that were written to stay rolled back.
+        """Make the old heads head again. `leave`: end an undo that stopped,
+        tables that were written to stay rolled back.
 
         Raises `PreconditionError` once the undo window is over.
         """
@@ -254,7 +258,8 @@ class Rollbacks:
 
     def _next_run(self, rollback: Rollback) -> str:
         """The id of the run that will go on with it, to be known before the journal says that there is something to do:
-        from then on the daemon may queue that very run. Where nothing is to be done yet, a run that is ending may end."""
+        from then on the daemon may queue that very run. Where nothing is to be done yet,
+        a run that is ending may end."""
         until = time.monotonic() + (0.0 if rollback.head.state in _UNDER_WAY else _ENDING)
         while True:
             run_id = next_run_id(rollback.rollback_id, partial(run_is_over, self.services))

@@ -30,8 +30,8 @@ def compare_rows(
     tell: Callable[[str], None],
     command: Sequence[str] = _COMMAND,
 ) -> tuple[RowDiff, ...]:
-    """Answer the requests in their order. Takes a Spark session: 10 seconds, and what it takes to read the files that the
-    two versions do not share.
+    """Answer the requests in their order. Takes a Spark session: 10 seconds, and what it takes to read the
+    files that the two versions do not share.
 
     Raises what Spark says, `PreconditionError` without Java or for a key column that is not there.
     """

@@ -1,4 +1,5 @@
-"""Waiting for a rollback: what it is doing and since when, on standard error; an end to the waiting, not to the rollback."""
+"""Waiting for a rollback: what it is doing and since when, on standard error;
+an end to the waiting, not to the rollback."""
 
 import time
 from collections.abc import Callable
@@ -34,8 +35,8 @@ def goes_on(rollback_id: str) -> str:
 
 @dataclass(kw_only=True, slots=True)
 class Wait:
-    """`look` is called often. It tells what is new, and raises `UnfinishedError` after `timeout` (None: never). `queue` knows
-    what the rollback itself may wait for (None: nobody says)."""
+    """`look` is called often. It tells what is new, and raises `UnfinishedError` after `timeout` (None:
+    never). `queue` knows what the rollback itself may wait for (None: nobody says)."""
 
     rollback_id: str
     journal: Journal

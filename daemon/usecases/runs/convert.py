@@ -36,8 +36,8 @@ __all__ = ["ConvertRequest", "Foreseen", "convert_table", "foresee_conversion"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ConvertRequest:
-    """What CLI, SQL and Python ask for alike. `where` is db.t, a path or a URI; `retain_seconds` the retention; `seen` what
-    the dry run called the files that it found (None: there was none)."""
+    """What CLI, SQL and Python ask for alike. `where` is db.t, a path or a URI; `retain_seconds` the
+    retention; `seen` what the dry run called the files that it found (None: there was none)."""
 
     where: str
     name: str | None = None
@@ -61,8 +61,8 @@ class ConvertRequest:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Foreseen:
-    """What a conversion would do: the row and the properties it would write, and the data it would take (bytes), by which
-    `seen` knows it again."""
+    """What a conversion would do: the row and the properties it would write, and the data it would take
+    (bytes), by which `seen` knows it again."""
 
     row: TableRow
     files: int

@@ -39,7 +39,8 @@ def is_foreseen(action: Action) -> bool:
 
 
 def foresee_run(services: Services, row: TableRow, order: Order, *, actor: Actor) -> tuple[ForeseenRun, ...]:
-    """What `order` would change now. Raises what the order would raise, and `UsageError` for an action without a dry run."""
+    """What `order` would change now. Raises what the order would raise,
+    and `UsageError` for an action without a dry run."""
     request = order_run(services, row, order, actor=actor)
     foresee = _FORESEEN.get(order.action)
     if foresee is None:

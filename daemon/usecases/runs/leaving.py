@@ -1,7 +1,7 @@
 """Leaving management: what a table gets back, foreseen; the drop; the runs that give it back, with or without a daemon.
 
-The row says first that something is owed, in the very commit that drops the table. Whatever comes after may be killed: the
-daemon's next cycle gives back what is owed, and so does the next `tables drop` or `system leave`.
+The row says first that something is owed, in the very commit that drops the table. Whatever comes after may
+be killed: the daemon's next cycle gives back what is owed, and so does the next `tables drop` or `system leave`.
 """
 
 import time
@@ -41,8 +41,9 @@ _DONE: Final = (Outcome.SUCCEEDED, Outcome.SKIPPED)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Leaving:
-    """What a table would get back. `kept` is all that is known of what stood there before us; `guessed` says that some of it
-    is only what we would have set ourselves; `trouble` why the table cannot be read (then `wanted` is by its row alone)."""
+    """What a table would get back. `kept` is all that is known of what stood there before us; `guessed` says
+    that some of it is only what we would have set ourselves;
+    `trouble` why the table cannot be read (then `wanted` is by its row alone)."""
 
     row: TableRow
     kept: tuple[Kept, ...]
@@ -92,7 +93,8 @@ def leave(services: Services, foreseen: Leaving, *, actor: Actor) -> TableRow:
 def finish(
     services: Services, leavings: Sequence[Leaving], *, actor: Caller, tell: Callable[[str], None]
 ) -> tuple[Left, ...]:
-    """Give back what dropped tables are owed, and wait for it. Never raises for a table: what could not be done is said."""
+    """Give back what dropped tables are owed, and wait for it. Never raises for a table:
+    what could not be done is said."""
     rows = [services.desk.get(one.row.table_id) for one in leavings]
     owed = [row for row in rows if is_leaving(row)]
     results = _run(services, [_request(row, actor) for row in owed], tell) if owed else {}
@@ -139,7 +141,8 @@ def _told(services: Services, row: TableRow, seen: Observation, known: Iterable[
 
 
 def _guessed(services: Services, row: TableRow, seen: Observation, known: Iterable[str]) -> tuple[Kept, ...]:
-    """Properties that are exactly what we would set, of a table on which we did: nothing tells what stood there before."""
+    """Properties that are exactly what we would set, of a table on which we did:
+    nothing tells what stood there before."""
     alike = [
         (name, value)
         for name, value in _wanted(services, row)
@@ -192,7 +195,8 @@ def _run(
 def _awaited(
     services: Services, requests: Sequence[RunRequest], tell: Callable[[str], None], *, led: bool
 ) -> dict[str, Result]:
-    """Whoever waits, reaps (daemon/usecases/runs/waiting.py). Every look costs the same few questions, however many tables wait."""
+    """Whoever waits, reaps (daemon/usecases/runs/waiting.py).
+    Every look costs the same few questions, however many tables wait."""
     waiting = {one.table_id: one for one in requests}
     results: dict[str, Result] = {}
     queued: set[str] = set()

@@ -1,4 +1,5 @@
-"""A run that a person orders: the action as the rules would make it, due or not, through the gates that a planned one passes."""
+"""A run that a person orders: the action as the rules would make it, due or not,
+through the gates that a planned one passes."""
 
 import uuid
 from dataclasses import replace
@@ -32,8 +33,8 @@ _HINTS: Final = {
 def order_run(services: Services, row: TableRow, order: Order, *, actor: Actor) -> RunRequest:
     """The request for one action on one table at its present head.
 
-    Raises `RefusedError` for a system table, `PreconditionError` for what a gate keeps everybody from (quarantine, pause,
-    hold, rollback, features), `UsageError` for an action that nobody orders.
+    Raises `RefusedError` for a system table, `PreconditionError` for what a gate keeps everybody from
+    (quarantine, pause, hold, rollback, features), `UsageError` for an action that nobody orders.
     """
     require(actor, Deed.RUN, row)
     if row.source is Source.SELF:

@@ -1,7 +1,8 @@
 """Queued runs that a command makes wrong are taken back by that very command, with its reason.
 
-What a worker has begun is not its business: the guard finds the same out before the next step (jobs/runs/guard.py). So this may
-fail, or come late, and nothing wrong is done; without it a queue would show work that will only be refused.
+What a worker has begun is not its business: the guard finds the same out before the next step
+(jobs/runs/guard.py). So this may fail, or come late, and nothing wrong is done;
+without it a queue would show work that will only be refused.
 """
 
 from collections.abc import Collection
@@ -37,8 +38,8 @@ def take_back_runs(
 ) -> int:
     """End the queued runs of these actions on a table, or on the tables of a scope's row. Returns how many.
 
-    Without `ordered`, runs that a person asked for stay: they are what somebody wants now. A database that does not answer
-    is no reason to fail: the guard stops what should not run.
+    Without `ordered`, runs that a person asked for stay: they are what somebody wants now. A database that
+    does not answer is no reason to fail: the guard stops what should not run.
     """
     try:
         queued = [

@@ -40,8 +40,9 @@ def run_and_wait(
     """Queue a run and wait until it is finished; if the daemon queued the very same work first, wait for that, or take
     what it has come to.
 
-    Raises `ConflictError` if the table has another unfinished run. Interrupted, it cancels what only it would do. `look` is
-    called all the while; it may give the waiting up by `UnfinishedError`, which is like being interrupted.
+    Raises `ConflictError` if the table has another unfinished run. Interrupted, it cancels what only it would
+    do. `look` is called all the while; it may give the waiting up by `UnfinishedError`,
+    which is like being interrupted.
     """
     queued = services.queue.enqueue([request])
     followed = request if queued or _is_known(services, request.run_id) else _twin(services, request)

@@ -58,7 +58,8 @@ def convert(
 
 
 def _prepare(spark: SparkSession, store: FileStore, name: str | None) -> None:
-    """Before the first commit: refuse what Delta would silently spoil, choose how folders are read, fill an empty one."""
+    """Before the first commit: refuse what Delta would silently spoil, choose how folders are read,
+    fill an empty one."""
     is_empty = next(data_files(store.list("", recursive=True)), None) is None
     if name is None:
         if is_empty:

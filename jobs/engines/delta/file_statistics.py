@@ -1,8 +1,8 @@
 """Fill missing per-file statistics of a Delta table from Parquet footers: no Spark, and no data read.
 
 One commit on exactly the version it was decided on adds the same files again, with statistics and `dataChange` false;
-readers, streams and users' writers see no change of data. Adding a file again after somebody removed it would bring dead
-rows back, hence no retries, ever.
+readers, streams and users' writers see no change of data. Adding a file again after somebody removed it would
+bring dead rows back, hence no retries, ever.
 """
 
 import re
@@ -35,9 +35,10 @@ _READERS: Final = 8
 def fill_file_statistics(location: str, *, requires: int, run_id: str, storage: StorageOptions) -> FileChange:
     """Give statistics to files of version `requires` that have none. `files_added` of the answer counts them.
 
-    Left alone are files with deletion vectors (delta-rs would lose those), with paths that may be spelt in several ways,
-    outside the table's folder, or without a readable footer; and tables whose features delta-rs does not know. Without
-    any to fill there is no commit (`version` None). Raises `ConflictError` if somebody committed first.
+    Left alone are files with deletion vectors (delta-rs would lose those), with paths that may be spelt in
+    several ways, outside the table's folder, or without a readable footer; and tables whose features delta-rs
+    does not know. Without any to fill there is no commit (`version` None).
+    Raises `ConflictError` if somebody committed first.
     """
     table = open_version(location, requires, storage)
     if table is None:

@@ -55,8 +55,8 @@ def add_again(
 ) -> int:
     """Append these files, which `version` had added, in one commit on exactly version `requires`.
 
-    Returns the new version. Raises `ConflictError` if somebody committed first, `PreconditionError` if the table has other
-    columns by now.
+    Returns the new version. Raises `ConflictError` if somebody committed first, `PreconditionError` if the
+    table has other columns by now.
     """
     with translated(f"add files to {store.root} again"):
         _, transaction = begun(spark, store, requires)

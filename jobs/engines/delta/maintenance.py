@@ -116,8 +116,8 @@ def unset_properties(
 ) -> int:
     """Take table properties away in one commit. Returns its version.
 
-    By a transaction that has read version `requires`: somebody else's change of properties in between is a conflict, where
-    ALTER TABLE would go by whatever it finds. Raises `ConflictError`."""
+    By a transaction that has read version `requires`: somebody else's change of properties in between is a
+    conflict, where ALTER TABLE would go by whatever it finds. Raises `ConflictError`."""
     require_head(store, requires)
     with translated(f"take properties of {store.root} away"):
         _, transaction = begun(spark, store, requires)

@@ -1,9 +1,10 @@
 """Taking a Delta table back to an older version by Spark: for tables whose features delta-rs must not write.
 
-Spark's own RESTORE restores over whatever is head when it begins. So the same is done as a transaction of Delta's that is
-refused unless it read exactly the expected version. `commitLarge` writes the version after the one it read or fails; it
-never tries again on a later one (Delta 4.4, `OptimisticTransaction.commitLarge`). What goes into it is what
-`RestoreTableCommand` puts there: files, metadata with merged identity marks, the higher protocol, domains.
+Spark's own RESTORE restores over whatever is head when it begins. So the same is done as a transaction of
+Delta's that is refused unless it read exactly the expected version. `commitLarge` writes the version after
+the one it read or fails; it never tries again on a later one (Delta 4.4,
+`OptimisticTransaction.commitLarge`). What goes into it is what `RestoreTableCommand` puts there:
+files, metadata with merged identity marks, the higher protocol, domains.
 """
 
 import time
@@ -69,8 +70,8 @@ def restore(spark: SparkSession, store: FileStore, *, requires: int, to: int) ->
 
 
 def fence(spark: SparkSession, store: FileStore, *, requires: int) -> int:
-    """A commit that changes nothing, as version `requires` + 1. `spark` is stamped with the run. Raises `ConflictError` if
-    somebody committed first."""
+    """A commit that changes nothing, as version `requires` + 1. `spark` is stamped with the run. Raises
+    `ConflictError` if somebody committed first."""
     with translated(f"commit to {store.root}"):
         _, transaction = begun(spark, store, requires)
         operation = object_of(delta(spark), "DeltaOperations$ManualUpdate")

@@ -24,11 +24,11 @@ __all__ = ["add_again", "other_columns"]
 def add_again(
     location: str, *, requires: int, version: int, record: LineageRecord, storage: StorageOptions
 ) -> int | None:
-    """Append the files that `version` added, on exactly version `requires`. Returns the new version, None if the table's
-    features or a path are not ours to write.
+    """Append the files that `version` added, on exactly version `requires`. Returns the new version, None if
+    the table's features or a path are not ours to write.
 
-    Raises `ConflictError` if somebody committed first, `PreconditionError` if the table has other columns by now or a file
-    is gone.
+    Raises `ConflictError` if somebody committed first, `PreconditionError` if the table has other columns by
+    now or a file is gone.
     """
     table = open_version(location, requires, storage)
     if table is None:

@@ -86,8 +86,8 @@ def set_properties(
 
 
 def fence(location: str, *, requires: int, run_id: str, storage: StorageOptions) -> int | None:
-    """A commit that changes nothing, on exactly version `requires`. Returns its version, None if the table's features are
-    not ours to write. Raises `ConflictError` if somebody committed first."""
+    """A commit that changes nothing, on exactly version `requires`. Returns its version, None if the table's
+    features are not ours to write. Raises `ConflictError` if somebody committed first."""
     table = open_version(location, requires, storage)
     if table is None:
         return None

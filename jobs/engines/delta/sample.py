@@ -158,7 +158,8 @@ def _extremes_of(said: Mapping[str, Any], place: int) -> _Extremes:
 
 
 def _statistic(files: DataFrame, part: str, physical: str) -> Column | None:
-    """A column's value in the parsed per-file statistics; None where they have none, or text, which is cut off there."""
+    """A column's value in the parsed per-file statistics;
+    None where they have none, or text, which is cut off there."""
     statistics: Any = files.schema["stats"].dataType
     if part not in statistics.names or physical not in statistics[part].dataType.names:
         return None

@@ -17,8 +17,8 @@ def distinct_in_table(
 ) -> int:
     """Distinct values of a column in the whole table, between `seen` and `rows`.
 
-    `seen` is the number of distinct values in the sampled files together, `incidences` the sum of the distinct values of
-    each. Every value is taken to lie in a share p of the files, and in one at least. Then
+    `seen` is the number of distinct values in the sampled files together, `incidences` the sum of the
+    distinct values of each. Every value is taken to lie in a share p of the files, and in one at least. Then
     `incidences / seen = m p / (1 - (1 - p)^m)` for m sampled files gives p, and `incidences / (m p)` the number of
     values: `seen` if each is everywhere, `seen * all / sampled` if each is in one file only.
     """

@@ -1,9 +1,9 @@
 """Table and column statistics of a Delta table, by the code behind Spark's own ANALYZE, which Delta's SQL lacks.
 
-`CommandUtils.computeColumnStats` counts rows, nulls and distinct values (HyperLogLog++) and builds equi-height histograms;
-`CatalogColumnStat` writes them in the form that Spark's optimizer reads from the metastore. Large tables are looked at
-through a sample of whole files; what the log knows of all files (rows, nulls, smallest and largest values) comes from
-there. Not in `pyspark`'s API, hence by py4j.
+`CommandUtils.computeColumnStats` counts rows, nulls and distinct values (HyperLogLog++) and builds
+equi-height histograms; `CatalogColumnStat` writes them in the form that Spark's optimizer reads from the
+metastore. Large tables are looked at through a sample of whole files; what the log knows of all files (rows,
+nulls, smallest and largest values) comes from there. Not in `pyspark`'s API, hence by py4j.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

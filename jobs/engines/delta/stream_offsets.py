@@ -1,8 +1,8 @@
 """Taking back transaction numbers by Spark, after a RESTORE of Spark's, which keeps them.
 
-A streaming sink skips a batch whose number the table has seen, without a word. After a restore its query's number has to
-be what it was at the target, or batches that were undone can never be written again. Delta replays the last number of
-an application id, even if it is lower than one before (run: the replayed batch was written).
+A streaming sink skips a batch whose number the table has seen, without a word. After a restore its query's
+number has to be what it was at the target, or batches that were undone can never be written again. Delta
+replays the last number of an application id, even if it is lower than one before (run: the replayed batch was written).
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,8 @@ _OPERATION: Final = "DeltaOperations$ManualUpdate$"
 def begin_epoch(
     spark: SparkSession, store: FileStore, *, restored: int, to: int, apps: Sequence[str], run_id: str
 ) -> int | None:
-    """See `Engine.begin_epoch`. `spark` is stamped with the run. Raises `ConflictError` if others keep committing first."""
+    """See `Engine.begin_epoch`. `spark` is stamped with the run.
+    Raises `ConflictError` if others keep committing first."""
     done = next(commits_of(store, run_id, after=restored), None)
     if done is not None:
         return done.version

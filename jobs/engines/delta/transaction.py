@@ -13,7 +13,8 @@ __all__ = ["actions_of", "begun", "delta", "java", "object_of", "sequence"]
 
 
 def begun(spark: SparkSession, store: FileStore, requires: int) -> tuple[Any, Any]:
-    """The table's log and a transaction that has read version `requires`. Raises `ConflictError` if that is not head."""
+    """The table's log and a transaction that has read version `requires`.
+    Raises `ConflictError` if that is not head."""
     log = delta(spark).DeltaLog.forTable(spark._jsparkSession, hadoop_path(store.root))
     transaction = log.startTransaction()
     if transaction.readVersion() != requires:

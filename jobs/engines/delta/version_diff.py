@@ -1,8 +1,8 @@
 """The rows that two versions of a Delta table do not have in common, counted and sampled by Spark.
 
 Only files that one of the versions has and the other has not are read: the rows of a file, less those that its deletion
-vector takes away, are the same in every version that has both. What is left is a difference of multisets: each row of head
-counts one, each of target minus one, equal rows are added up.
+vector takes away, are the same in every version that has both. What is left is a difference of multisets:
+each row of head counts one, each of target minus one, equal rows are added up.
 """
 
 from collections.abc import Iterator, Sequence
@@ -56,7 +56,8 @@ class _Version:
 
 
 def row_diff(spark: SparkSession, request: DiffRequest) -> RowDiff:
-    """Compare the two versions. Reads only; collects at most the samples that are asked for, three rows of each side a key.
+    """Compare the two versions. Reads only; collects at most the samples that are asked for,
+    three rows of each side a key.
 
     Raises `PreconditionError` for a key column that not both versions have, `ExecutionError` if a version is gone.
     """

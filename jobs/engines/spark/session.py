@@ -22,7 +22,8 @@ COMMIT_ATTEMPTS: Final = "spark.databricks.delta.maxCommitAttempts"
 
 
 def start_session(settings: SparkSettings) -> SparkSession:
-    """Start Spark: 4 to 10 seconds. Raises `PreconditionError` without Java, `UnavailableError` if it does not start."""
+    """Start Spark: 4 to 10 seconds. Raises `PreconditionError` without Java,
+    `UnavailableError` if it does not start."""
     java_command()
     jars: tuple[Path, ...] = ()
     if settings.jar_source is JarSource.MAVEN:

@@ -21,7 +21,8 @@ def removal_record(step: TableStep, *, mark: str, user: str) -> LineageRecord:
 
 
 def again_record(step: TableStep, original: Commit, *, mark: str, user: str) -> LineageRecord:
-    """Adding a commit's files again: its rows come from that commit, and from what that had read, if it can be believed.
+    """Adding a commit's files again: its rows come from that commit, and from what that had read,
+    if it can be believed.
 
     What is not known of that commit stays so: this one depends on it.
     """

@@ -1,4 +1,5 @@
-"""Ending the runs that are in a rollback's way, and waiting for their end: for which, since when and until when is said."""
+"""Ending the runs that are in a rollback's way, and waiting for their end:
+for which, since when and until when is said."""
 
 import time
 from collections.abc import Callable, Container, Sequence
@@ -45,7 +46,8 @@ def _pause() -> None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Clearing:
-    """Clears tables of other runs, waiting no longer than `patience`. What `tell` is told, is said again now and then."""
+    """Clears tables of other runs, waiting no longer than `patience`.
+    What `tell` is told, is said again now and then."""
 
     queue: Queue
     clock: Clock
@@ -57,7 +59,8 @@ class Clearing:
     def clear(
         self, tables: Container[str], *, ours: Callable[[RunRequest], bool], look: Callable[[], None]
     ) -> Run | None:
-        """Ask every run on `tables` to end that is not `ours`, and wait until all have; one that has not by then, else None.
+        """Ask every run on `tables` to end that is not `ours`, and wait until all have;
+        one that has not by then, else None.
         `look` is called all the while; what it raises ends the waiting."""
         begun, since = self.monotonic(), self.clock.now()
         told, told_at = "", 0.0

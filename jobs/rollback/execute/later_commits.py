@@ -1,4 +1,5 @@
-"""What happened to a table after a rollback restored it: whether the undo would take anything of somebody else's. Pure."""
+"""What happened to a table after a rollback restored it:
+whether the undo would take anything of somebody else's. Pure."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -24,8 +25,8 @@ class Since:
 
 
 def since_restore(restored: int, commits: Iterable[Commit], ours: Collection[str], undo: str) -> Since:
-    """Go through the commits after version `restored`. `ours` are the marks of the rollback on this table, `undo` that of
-    its undo.
+    """Go through the commits after version `restored`. `ours` are the marks of the rollback on this table,
+    `undo` that of its undo.
 
     What others did counts no longer once a RESTORE has gone back to a version that holds what the rollback left: as the
     undo of a later rollback does.

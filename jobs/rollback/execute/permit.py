@@ -1,7 +1,8 @@
 """Asked right before each commit of a rollback: is this deed still ours to do?
 
 A worker may sleep between its decision and its commit. Who takes its rollback away from it writes that into the journal
-first and then sees to it that the table has moved (jobs/rollback/execute/table_steps.py): so a sleeper is refused either here or by the log.
+first and then sees to it that the table has moved (jobs/rollback/execute/table_steps.py):
+so a sleeper is refused either here or by the log.
 """
 
 from collections.abc import Callable, Mapping

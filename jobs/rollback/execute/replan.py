@@ -21,8 +21,8 @@ class Extender:
     def __call__(self, rollback: Rollback) -> Sequence[TableStep]:
         """The tables that are still, or newly, tainted; none when the rollback has reached its end.
 
-        Raises `ConsentError` if it takes a consent that nobody gave, `NotAllowedError` if a table of somebody else's has
-        come in.
+        Raises `ConsentError` if it takes a consent that nobody gave, `NotAllowedError` if a table of somebody
+        else's has come in.
         """
         stored = decode_plan(rollback.head.payload or "")
         found = self.gatherer.gather(frozen_request(stored.plan))

@@ -38,9 +38,10 @@ Extend = Callable[[Rollback], Sequence[TableStep]]
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Saga:
     """Executes rollbacks. `still_ours` raises once the run was cancelled or lost; `drain` waits until no other run of
-    ours works on these tables; `undo_for` is how long an undo stays possible. `extend` looks for late commits and moved heads
-    (None: nothing is added, a moved head stops it); `compensates`: a moved head takes everything back instead. `inherited`
-    are steps that an earlier attempt may have begun and may still be at, asleep."""
+    ours works on these tables; `undo_for` is how long an undo stays possible. `extend` looks for late commits
+    and moved heads (None: nothing is added, a moved head stops it); `compensates`: a moved head takes
+    everything back instead. `inherited` are steps that an earlier attempt may have begun and may still be at,
+    asleep."""
 
     journal: Journal
     hands: Hands
@@ -203,8 +204,8 @@ class Saga:
         return extended, bool(more) or again
 
     def _stop(self, rollback: Rollback, because: str) -> Rollback:
-        """What was begun and not done goes back to being planned; a person decides. The logs say what was done, and what an
-        earlier attempt may have begun is made impossible first."""
+        """What was begun and not done goes back to being planned; a person decides. The logs say what was
+        done, and what an earlier attempt may have begun is made impossible first."""
         rollback = self._ended(settled(rollback, self.hands.reader))
         planned = [
             replace(row, state=RollbackState.PLANNED)

@@ -42,8 +42,8 @@ def mark_found(reader: TableReader, step: TableStep, mark: str) -> int | None:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Hands:
     """What works on the tables. `storage` opens a table's folder. `permit` is asked right before each commit, after the
-    version it is made on was read: it raises what speaks against it now. Before a fence, which changes nothing and keeps a
-    sleeper from changing anything, only `claim` is: a hold or a pause must not keep it away."""
+    version it is made on was read: it raises what speaks against it now. Before a fence, which changes
+    nothing and keeps a sleeper from changing anything, only `claim` is: a hold or a pause must not keep it away."""
 
     reader: TableReader
     engine: Engine
@@ -78,7 +78,8 @@ class Hands:
         return version
 
     def remove_files(self, row: RollbackRow, step: TableStep) -> int:
-        """Take the files of the step's versions out; the version of the commit. Raises `ConflictError` if head moved."""
+        """Take the files of the step's versions out; the version of the commit.
+        Raises `ConflictError` if head moved."""
         done = self.done(row, step)
         if done is not None:
             return done
@@ -160,9 +161,9 @@ class Hands:
         )
 
     def settle(self, row: RollbackRow, step: TableStep) -> int | None:
-        """What became of a step that an attempt may have begun which nobody has seen to end. The version of its commit; None
-        if it made none, and then it cannot make one any more: a commit of ours that changes nothing stands where its own
-        would have to be. Raises `ConflictError` if others keep committing first."""
+        """What became of a step that an attempt may have begun which nobody has seen to end. The version of
+        its commit; None if it made none, and then it cannot make one any more: a commit of ours that changes
+        nothing stands where its own would have to be. Raises `ConflictError` if others keep committing first."""
         for _ in range(_ATTEMPTS):
             # Head before the log: a commit that comes between the two looks is found by the second.
             latest = self.reader.probe(step.location, seen=None).latest

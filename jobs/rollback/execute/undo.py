@@ -24,8 +24,8 @@ __all__ = ["take_back"]
 def take_back(
     journal: Journal, hands: Hands, rollback: Rollback, *, still_ours: Callable[[], None]
 ) -> Rollback:
-    """Take back every step that was done, whatever the journal thinks became of it. Ends compensated, or in conflict over the
-    tables that stay as they are."""
+    """Take back every step that was done, whatever the journal thinks became of it. Ends compensated, or in
+    conflict over the tables that stay as they are."""
     never_begun = {row.step for row in rollback.steps if row.state is RollbackState.PLANNED}
     rows = [row for row in rollback.steps if _to_take_back(hands, row)]
     for wave in sorted({row.wave for row in rows}, reverse=True):

@@ -53,8 +53,8 @@ class Journal:
         self.store.edit(ROLLBACKS, lambda _: kept, because=because)
 
     def keep_plan(self, head: RollbackRow, *, old: Iterable[Rollback], because: str) -> None:
-        """Write the head row of a plan, also in place of the same one that was taken back, and remove `old` plans; all in
-        one commit. What somebody has begun by now stays as it is."""
+        """Write the head row of a plan, also in place of the same one that was taken back, and remove `old`
+        plans; all in one commit. What somebody has begun by now stays as it is."""
         others = tuple(one for one in old if one.rollback_id != head.rollback_id)
 
         def kept(rows: Rows[RollbackRow]) -> tuple[RollbackRow, ...]:
@@ -77,8 +77,9 @@ class Journal:
             )
 
     def save(self, rollback: Rollback, *, expects: RollbackState, because: str) -> Rollback:
-        """Write the head row and what differs from the stored ones, in one commit, if the rollback is still in state `expects`
-        and nobody has written to it since `rollback` was read or saved. Returns it as it is stored now.
+        """Write the head row and what differs from the stored ones, in one commit, if the rollback is still
+        in state `expects` and nobody has written to it since `rollback` was read or saved.
+        Returns it as it is stored now.
 
         Raises `ConflictError` if somebody else has moved it on.
         """

@@ -31,8 +31,8 @@ class Standing:
 
 
 def standing_of(rollback: Rollback, *, waits_for: str | None = None) -> Standing:
-    """Which of how many steps, on which tables. Steps of one wave are begun together. `waits_for`: a clause on what has to
-    end before the next one can begin."""
+    """Which of how many steps, on which tables. Steps of one wave are begun together. `waits_for`: a clause
+    on what has to end before the next one can begin."""
     back = rollback.head.undo
     begun, ended = (
         (RollbackState.UNDOING, RollbackState.COMPENSATED)

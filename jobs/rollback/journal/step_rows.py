@@ -1,7 +1,7 @@
 """A plan's steps as rows of the journal, and back. Pure.
 
-Steps have odd numbers. Right after a restore, with the number between, come the properties that it must not rewind; what
-is added again to its table has numbers of its own, later ones.
+Steps have odd numbers. Right after a restore, with the number between, come the properties that it must not
+rewind; what is added again to its table has numbers of its own, later ones.
 """
 
 from collections.abc import Iterable, Sequence
@@ -52,8 +52,8 @@ def head_row(
 
 
 def next_rows(rollback: Rollback, steps: Iterable[TableStep]) -> tuple[RollbackRow, ...]:
-    """Rows for further steps, numbered after those that are there. Their waves come after all others; steps on one table
-    stay in the order given."""
+    """Rows for further steps, numbered after those that are there. Their waves come after all others; steps
+    on one table stay in the order given."""
     number = max((row.step for row in rollback.steps), default=-1) // _PER_STEP * _PER_STEP + _PER_STEP + 1
     first_wave = max((row.wave for row in rollback.steps), default=-1) + 1
     ordered: Sequence[TableStep] = sorted(steps, key=lambda step: (step.wave, step.name, step.table_id))
@@ -89,8 +89,9 @@ def left_as_it_is(rollback: Rollback) -> Rollback:
 
 
 def superseded(rollback: Rollback, lost: Consents = NO_CONSENTS) -> Rollback:
-    """The same rollback ready for a new plan of what is left: steps that were not made are given up, with all that follows
-    from them; what follows from one that was made is tried again. What somebody agreed to have `lost` is not added again."""
+    """The same rollback ready for a new plan of what is left: steps that were not made are given up, with all
+    that follows from them; what follows from one that was made is tried again.
+    What somebody agreed to have `lost` is not added again."""
     left, agreed = (RollbackState.PLANNED, RollbackState.CONFLICT), lost
     given_up = {
         (row.table_id, row.wave)

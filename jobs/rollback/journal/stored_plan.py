@@ -42,8 +42,9 @@ class OnMoved(StrEnum):
 
 
 def _as_now(plan: object) -> object:
-    """What an older lakewarden wrote, in the form of today. Consents were a list of kinds without versions: what these covered
-    then cannot be told, so that they cover nothing, and whoever goes on with the plan is asked again."""
+    """What an older lakewarden wrote, in the form of today. Consents were a list of kinds without versions:
+    what these covered then cannot be told, so that they cover nothing,
+    and whoever goes on with the plan is asked again."""
     match plan:
         case {"request": {"consents": [*_], **request}, **rest}:
             return {**rest, "request": {**request, "consents": {}}}
@@ -83,8 +84,8 @@ def decode_plan(payload: str) -> StoredPlan:
 
 
 def refuse_blocked(plan: RollbackPlan, *, resuming: str | None = None) -> None:
-    """Raise `ConsentError` with the first thing that keeps the plan from being applied, and how to agree to it: the command
-    to paste, where it is the rollback `resuming` that needs it."""
+    """Raise `ConsentError` with the first thing that keeps the plan from being applied, and how to agree to
+    it: the command to paste, where it is the rollback `resuming` that needs it."""
     found = list(plan.blockers())
     if not found:
         return
@@ -114,11 +115,11 @@ def _resuming(rollback_id: str, found: Sequence[tuple[TablePlan, Blocker]]) -> s
 
 
 def frozen_request(plan: RollbackPlan, consents: Consents = NO_CONSENTS) -> RollbackRequest:
-    """The same request, but about exactly the versions that the plan called tainted on the tables that were asked for, and
-    about the version that was named for one, where the plan goes back to it.
+    """The same request, but about exactly the versions that the plan called tainted on the tables that were
+    asked for, and about the version that was named for one, where the plan goes back to it.
 
-    What was written after the plan was made is nobody's seed: to lose it takes a consent of its own. `consents` are further
-    ones.
+    What was written after the plan was made is nobody's seed: to lose it takes a consent of its own.
+    `consents` are further ones.
     """
     roots = (table for table in plan.tables if table.trigger is None)
     seeds = tuple(seed for table in roots for seed in _as_planned(table, plan.request))

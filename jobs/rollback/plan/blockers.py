@@ -24,10 +24,10 @@ _BORN_TAINTED: Final = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Case:
-    """One table to decide on. `target` is None if no version is clean, `in_log` whether the log still has it, `from_start`
-    whether the table's first version is known; `lost` are
-    the versions that head would no longer have, as far as the log tells them. `unknown` are versions that may be tainted
-    and count as clean so far, `asks` those of them that do not depend on kept ones alone."""
+    """One table to decide on. `target` is None if no version is clean, `in_log` whether the log still has it,
+    `from_start` whether the table's first version is known; `lost` are
+    the versions that head would no longer have, as far as the log tells them. `unknown` are versions that may
+    be tainted and count as clean so far, `asks` those of them that do not depend on kept ones alone."""
 
     request: RollbackRequest
     table_id: str

@@ -1,7 +1,7 @@
 """What a plain RESTORE of a table sets off in the tables derived from it: their dependencies decide. Pure.
 
-The restored table is back already. Tables whose dependency says `cascade` follow by themselves, where nobody has to agree
-to anything; for all others there is a plan that waits.
+The restored table is back already. Tables whose dependency says `cascade` follow by themselves, where nobody
+has to agree to anything; for all others there is a plan that waits.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
 """What somebody agreed to, kind by kind, table by table, version by version. Pure.
 
-A consent covers what was listed when it was given and nothing else. One that was given for a whole plan is kept as the list
-of what that plan showed, so that whatever comes later is asked about anew.
+A consent covers what was listed when it was given and nothing else. One that was given for a whole plan is
+kept as the list of what that plan showed, so that whatever comes later is asked about anew.
 """
 
 from collections.abc import Iterable, Iterator
@@ -29,7 +29,8 @@ class Consent(StrEnum):
 
     `collateral`: commits that nobody called bad may be lost. `keep_unknown`: commits of unknown lineage count as clean.
     `lose_unknown`: they count as seeds. `skip_unreachable`: tables that cannot be restored stay as they are.
-    `drop_born_tainted`, `quarantine_born_tainted`: what to do with a table none of whose versions is clean. `append_only`:
+    `drop_born_tainted`, `quarantine_born_tainted`: what to do with a table none of whose versions is clean.
+    `append_only`:
     tables that promise their readers to only grow may be rewound.
     """
 
@@ -57,7 +58,8 @@ class Agreement:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Consents:
-    """`whole`: whatever the plan lists that is made now. `named`: exactly these. A plan that was made has no `whole`."""
+    """`whole`: whatever the plan lists that is made now. `named`: exactly these.
+    A plan that was made has no `whole`."""
 
     whole: frozenset[Consent] = frozenset()
     named: frozenset[Agreement] = frozenset()
@@ -107,8 +109,8 @@ def by_words(named: Iterable[Agreement]) -> tuple[str, ...]:
 
 
 def parse_consent(text: str) -> tuple[Consent, str | None, tuple[int, ...]]:
-    """`collateral`, `collateral=db.t@7-9,12`, `append_only=db.t`: the kind, the table as it was written (None: all that the
-    plan lists) and its versions. Raises `UsageError`."""
+    """`collateral`, `collateral=db.t@7-9,12`, `append_only=db.t`: the kind, the table as it was written
+    (None: all that the plan lists) and its versions. Raises `UsageError`."""
     word, equals, rest = text.partition("=")
     try:
         consent = Consent(word)

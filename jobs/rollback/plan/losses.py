@@ -1,9 +1,10 @@
 """What a table's head would lose that nobody has called bad: the commits that a consent is asked for. Pure.
 
-Not among them: what a later overwrite had removed from head before (but a change of columns outlives it, up to a CREATE OR
-REPLACE); a RESTORE, which makes no rows of its own (what it had brought back is listed commit by commit); properties, which
-are listed beside the commits, and maintenance; a commit that neither added nor removed a file; what somebody agreed to lose
-as unknown; and a change of columns after the very version that the table was asked to go back to, if it was there then.
+Not among them: what a later overwrite had removed from head before (but a change of columns outlives it, up
+to a CREATE OR REPLACE); a RESTORE, which makes no rows of its own (what it had brought back is listed commit
+by commit); properties, which are listed beside the commits, and maintenance; a commit that neither added nor
+removed a file; what somebody agreed to lose as unknown;
+and a change of columns after the very version that the table was asked to go back to, if it was there then.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,8 +22,8 @@ __all__ = ["Losses", "counted", "rows_of"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Losses:
-    """One table's. `keeps_unknown` says of a version whether somebody agreed that it counts as clean though nobody knows
-    what it was made from; `fitting` and `reapply` as in `TableFacts` and `RollbackRequest`."""
+    """One table's. `keeps_unknown` says of a version whether somebody agreed that it counts as clean though
+    nobody knows what it was made from; `fitting` and `reapply` as in `TableFacts` and `RollbackRequest`."""
 
     graph: VersionGraph
     taint: Taint

@@ -40,8 +40,8 @@ class Blocked(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Blocker:
-    """One reason, as a sentence; `consents` are those that would lift it (for `owner`: naming the table), `versions` what
-    they are asked for."""
+    """One reason, as a sentence; `consents` are those that would lift it (for `owner`: naming the table),
+    `versions` what they are asked for."""
 
     why: Blocked
     message: str
@@ -51,8 +51,9 @@ class Blocker:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Lost:
-    """A commit that the table's head would no longer have, though nobody has called it bad. Rows and files it added, None where
-    not recorded. `unknown`: it counts as clean because somebody agreed to that; `touch` tells a change of columns.
+    """A commit that the table's head would no longer have, though nobody has called it bad. Rows and files it
+    added, None where not recorded. `unknown`: it counts as clean because somebody agreed to that;
+    `touch` tells a change of columns.
 
     `reapplied`: a blind append whose files are all there, which is added again afterwards.
     """
@@ -86,13 +87,14 @@ class StreamAdvice:
 class TablePlan:
     """What happens to one table, and why.
 
-    `from_version` is its head, `to_version` the newest version without taint that the head goes back to, None if there is
-    none; equal if nothing is to be done. `tainted` are seeds and commits that read what depends on one; `collateral` clean
-    commits standing on these; `unknown` commits that may depend on a seed. `wave` 0 is done first. `trigger` is what the
-    dependency says, None for a table that was asked for; `waits`: it says `plan`, so the owner decides later. `upstream`
-    are the tables of the plan that it read taint from. `appends` are lost blind appends, whose files a second plan wants
-    to know about; `undoable` the versions whose files could be removed instead, without collateral. `transactions` are
-    (application id, version) of lost commits; `streams` say what that means (jobs/rollback/plan/stream_advice.py). `stays_tainted`:
+    `from_version` is its head, `to_version` the newest version without taint that the head goes back to, None
+    if there is none; equal if nothing is to be done. `tainted` are seeds and commits that read what depends
+    on one; `collateral` clean commits standing on these; `unknown` commits that may depend on a seed. `wave`
+    0 is done first. `trigger` is what the dependency says, None for a table that was asked for; `waits`: it
+    says `plan`, so the owner decides later. `upstream` are the tables of the plan that it read taint from.
+    `appends` are lost blind appends, whose files a second plan wants to know about; `undoable` the versions
+    whose files could be removed instead, without collateral. `transactions` are (application id, version) of
+    lost commits; `streams` say what that means (jobs/rollback/plan/stream_advice.py). `stays_tainted`:
     nothing is done to it although its head is tainted.
     """
 

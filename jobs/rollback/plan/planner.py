@@ -1,8 +1,8 @@
 """The rollback plan: `plan_rollback` decides from request, version graph and facts alone. Pure.
 
-Taint is the forward closure of the seeds over version edges (catalog/lineage/graph/graph.py). A table whose head is tainted
-goes back to the newest version on its way that is not. What could go wrong is a `Blocker`, each lifted by a consent of
-its own or by nothing.
+Taint is the forward closure of the seeds over version edges (catalog/lineage/graph/graph.py). A table whose
+head is tainted goes back to the newest version on its way that is not. What could go wrong is a `Blocker`,
+each lifted by a consent of its own or by nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,8 @@ _STRONGEST_FIRST: Final = (OnRollback.BLOCK, OnRollback.PLAN, OnRollback.CASCADE
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Scene:
-    """Everything that a table's part of the plan is decided from. `upstream` by `table_id`: where its taint came from."""
+    """Everything that a table's part of the plan is decided from. `upstream` by `table_id`:
+    where its taint came from."""
 
     request: RollbackRequest
     graph: VersionGraph

@@ -32,9 +32,9 @@ class BadVersions:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ToVersionAsPlanned:
-    """A `ToVersion` of a plan that is carried out, as it was when the table's head was `head`: the versions `bad` are seeds,
-    nothing that was written later is. The table goes back to `version` as long as its content still has any of `leaves`,
-    the versions that the plan takes from it."""
+    """A `ToVersion` of a plan that is carried out, as it was when the table's head was `head`: the versions
+    `bad` are seeds, nothing that was written later is. The table goes back to `version` as long as its
+    content still has any of `leaves`, the versions that the plan takes from it."""
 
     table_id: str
     version: int
@@ -48,8 +48,8 @@ Seed = ToVersion | CommitsOf | BadVersions | ToVersionAsPlanned
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RollbackRequest:
-    """What to undo and how. `clean` are commits, as (table_id, version), that an owner marked clean: read anew whenever a
-    plan is made (jobs/rollback/planning_service.py).
+    """What to undo and how. `clean` are commits, as (table_id, version), that an owner marked clean: read
+    anew whenever a plan is made (jobs/rollback/planning_service.py).
 
     `cascade`: derived tables whose dependency says `plan` are done too, not only planned. `agreed` are tables whose
     dependency says `block` and whose owner agrees. `undo` are tables where only the files of the bad appends are to be

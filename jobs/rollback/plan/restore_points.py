@@ -21,8 +21,9 @@ _ROW_WISE: Final = frozenset(
 class Line:
     """One table's way back. Nodes of the graph, oldest first.
 
-    `target` is NO_NODE if no version is clean. `lost` is what head has and target has not; `tainted` every tainted commit
-    of the table, in head's past or not; `unknown` what may be tainted and is in the content of head or target.
+    `target` is NO_NODE if no version is clean. `lost` is what head has and target has not; `tainted` every
+    tainted commit of the table, in head's past or not;
+    `unknown` what may be tainted and is in the content of head or target.
     """
 
     head: int
@@ -76,8 +77,8 @@ def undoable(
 ) -> tuple[int, ...]:
     """The versions whose files could be removed from head instead of rewinding it, losing nothing clean; () if not so.
 
-    Every tainted commit that is lost has to be a blind append with all its files still in head, and every clean one after
-    them row by row.
+    Every tainted commit that is lost has to be a blind append with all its files still in head, and every
+    clean one after them row by row.
     """
     bad = [node for node in line.lost if node in set(line.tainted)]
     first = bad[0] if bad else NO_NODE

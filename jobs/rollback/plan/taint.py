@@ -40,8 +40,9 @@ class Taint:
 
     `counts` is the one that decides targets: that of the seeds and of the unknown commits that somebody agreed to lose.
     `named` has the version that somebody named for a table, `seeds` the seeds' nodes, `roots` the tables they are on.
-    `spared` are nodes that would be tainted by themselves had nobody declared them clean. `doubts` are the unknown commits
-    that `wide` begins with; `asks` is what depends on a seed or on one of those that nobody agreed to keep.
+    `spared` are nodes that would be tainted by themselves had nobody declared them clean. `doubts` are the
+    unknown commits that `wide` begins with; `asks` is what depends on a seed or on one of those that nobody
+    agreed to keep.
     """
 
     seeds: frozenset[int]
@@ -87,8 +88,8 @@ def _asking(
     doubts: frozenset[int],
     cleared: frozenset[int],
 ) -> Closure:
-    """The closure of the seeds and of those unknown commits that nobody agreed to keep. What depends on kept ones alone is
-    as clean as these: nobody is asked about it anew."""
+    """The closure of the seeds and of those unknown commits that nobody agreed to keep. What depends on kept
+    ones alone is as clean as these: nobody is asked about it anew."""
     if Consent.KEEP_UNKNOWN in request.consents.whole:
         return sure
     named = (one for one in request.consents.named if one.consent is Consent.KEEP_UNKNOWN)
@@ -228,7 +229,8 @@ def _widened(
 
 
 def _declared(graph: VersionGraph, facts: Mapping[str, TableFacts]) -> Mapping[str, Sequence[int]]:
-    """By table, the numbers of those that declare to depend on it, or cannot be read and may, and of their predecessors."""
+    """By table, the numbers of those that declare to depend on it, or cannot be read and may,
+    and of their predecessors."""
     bodies: dict[str, list[int]] = defaultdict(list)
     for number, table_id in enumerate(graph.tables):
         bodies[base_of(table_id)].append(number)

@@ -40,8 +40,8 @@ def _set(bits: pa.Array) -> pa.Array:
 def waves_of(upstream: Mapping[str, Sequence[str]]) -> Mapping[str, int]:
     """The wave of each table: 0 for those without upstream among them, else one after the last of these.
 
-    Tables that read one another share what is left of the order: the one with the fewest open inputs goes first. What was
-    only derived from such a circle still comes after it.
+    Tables that read one another share what is left of the order: the one with the fewest open inputs goes
+    first. What was only derived from such a circle still comes after it.
     """
     readers: dict[str, list[str]] = defaultdict(list)
     for table, of in upstream.items():

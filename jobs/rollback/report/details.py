@@ -1,4 +1,5 @@
-"""What a person wants to know of a plan before agreeing to it: whose tables, who wrote what when, why it is tainted. Pure."""
+"""What a person wants to know of a plan before agreeing to it:
+whose tables, who wrote what when, why it is tainted. Pure."""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,4 +1,5 @@
-"""The command that comes after a plan, ready to be pasted into a shell: apply it, or plan again with what it asks for. Pure."""
+"""The command that comes after a plan, ready to be pasted into a shell:
+apply it, or plan again with what it asks for. Pure."""
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -53,8 +54,8 @@ def next_steps(plan: RollbackPlan, *, options: Sequence[str] = ()) -> tuple[Next
 
 
 def steps_from(rollback: Rollback, *, options: Sequence[str] = ()) -> tuple[NextStep, ...]:
-    """The ways to go on with a rollback that was begun and is not over; what was stopped over a missing consent says in its
-    own message which one."""
+    """The ways to go on with a rollback that was begun and is not over; what was stopped over a missing
+    consent says in its own message which one."""
     if not rollback.is_unsettled:
         return ()
     back, stopped = rollback.head.undo, rollback.head.state is RollbackState.CONFLICT

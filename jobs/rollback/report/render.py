@@ -76,7 +76,8 @@ def as_mermaid(plan: RollbackPlan) -> str:
 
 
 def _drawn_below(table: TablePlan, by_id: Mapping[str, TablePlan]) -> str | None:
-    """Its upstream table in the wave before, by name; none for a root and for the first of tables that read one another."""
+    """Its upstream table in the wave before, by name; none for a root and for the first of tables that read
+    one another."""
     above = [by_id[up] for up in table.upstream if up in by_id and by_id[up].wave < table.wave]
     if not above and table.step is Step.NONE and table.trigger is not None:
         above = [by_id[up] for up in table.upstream if up in by_id and by_id[up].step is not Step.NONE]

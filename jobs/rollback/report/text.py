@@ -1,4 +1,5 @@
-"""The whole plan as a tired person reads it: what happens in a few lines, the tables, the commits, the next command. Pure.
+"""The whole plan as a tired person reads it: what happens in a few lines, the tables, the commits,
+the next command. Pure.
 
 Nothing is wider than `WIDTH` unless a name is, and nothing is longer than can be read: what is left out is counted.
 """
@@ -47,8 +48,8 @@ def commands_in_words(steps: Sequence[NextStep]) -> Iterator[str]:
 def with_details(
     plan: RollbackPlan, details: Details, steps: Sequence[NextStep], caller: Caller
 ) -> dict[str, Any]:
-    """`as_json` with `next` (a command, null if there is none), `next_choices`, and by table `owner`, `may_apply` (whether
-    `caller` may), `commits` and `commits_left_out`."""
+    """`as_json` with `next` (a command, null if there is none), `next_choices`, and by table `owner`,
+    `may_apply` (whether `caller` may), `commits` and `commits_left_out`."""
     told = as_json(plan)
     of = {one.table_id: one for one in details.tables}
     return {

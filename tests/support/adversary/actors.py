@@ -35,8 +35,8 @@ class Said:
 
 @dataclass
 class Actor:
-    """Somebody who does one thing, in a thread: `stop` at that many failpoints, of those whose names begin with `of`. `point`
-    is where it stands."""
+    """Somebody who does one thing, in a thread: `stop` at that many failpoints, of those whose names begin
+    with `of`. `point` is where it stands."""
 
     name: str
     do: Callable[[], Said]

@@ -35,7 +35,8 @@ SLACK = timedelta(seconds=5)
 
 @dataclass(frozen=True, kw_only=True)
 class Moment:
-    """One version: what it holds, when it was made by the world's clock, and whether it was the product's doing. `theirs`:
+    """One version: what it holds, when it was made by the world's clock,
+    and whether it was the product's doing. `theirs`:
     the properties as they would stand without what the product has set."""
 
     snapshot: Snapshot
@@ -90,8 +91,8 @@ class Facts:
 
 @dataclass(kw_only=True)
 class Table:
-    """A table in the world, managed or not. `gone`: files that went lawfully, or by a stranger's hand. `log_from`: below
-    it somebody else has deleted the log."""
+    """A table in the world, managed or not. `gone`: files that went lawfully, or by a stranger's hand.
+    `log_from`: below it somebody else has deleted the log."""
 
     key: int
     folder: Path

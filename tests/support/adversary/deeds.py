@@ -1,4 +1,5 @@
-"""What users and the product do: commands, cycles of the daemon, runs of workers, and those who stood still and go on."""
+"""What users and the product do: commands, cycles of the daemon, runs of workers,
+and those who stood still and go on."""
 
 from datetime import timedelta
 

@@ -1,7 +1,7 @@
 """Every file that this process deletes or opens for writing, seen before it happens, by whichever code.
 
-Python tells its audit hooks of `os.remove`, `os.rmdir`, `os.rename` and `open`. A hook cannot be taken away again, so there is
-one, and it tells whoever listens.
+Python tells its audit hooks of `os.remove`, `os.rmdir`, `os.rename` and `open`. A hook cannot be taken away
+again, so there is one, and it tells whoever listens.
 """
 
 import errno

@@ -13,8 +13,8 @@ __all__ = ["PlainEngine"]
 
 
 class PlainEngine(FakeEngine):
-    """Finds every file unreferenced that head does not name by a path relative to the table. What is too young, promised or
-    somebody else's is for the caller to know: no second opinion hides a mistake."""
+    """Finds every file unreferenced that head does not name by a path relative to the table. What is too
+    young, promised or somebody else's is for the caller to know: no second opinion hides a mistake."""
 
     def __init__(self, clock: Clock) -> None:
         super().__init__(clock)

@@ -1,7 +1,8 @@
-"""Known holes, opened again: each takes one fix out of the product at a named seam, so that the adversary has to find it.
+"""Known holes, opened again: each takes one fix out of the product at a named seam,
+so that the adversary has to find it.
 
-A seam is `module:name` or `module:Class.name`. One that is renamed breaks `opened`, and a test, rather than silently opening
-nothing.
+A seam is `module:name` or `module:Class.name`. One that is renamed breaks `opened`, and a test, rather than
+silently opening nothing.
 """
 
 import importlib
@@ -17,8 +18,8 @@ __all__ = ["HOLES", "Hole", "opened", "owner_of"]
 
 @dataclass(frozen=True, kw_only=True)
 class Hole:
-    """A fix to be taken out: `seams`, each with what stands there instead. `shows` is part of what the finding says, `themes`
-    are those in which it is looked for."""
+    """A fix to be taken out: `seams`, each with what stands there instead. `shows` is part of what the
+    finding says, `themes` are those in which it is looked for."""
 
     name: str
     words: str

@@ -136,7 +136,8 @@ class Judge:
                 )
 
     def _contents(self, table: Table, new: list[int]) -> Iterator[Finding]:
-        """Our own commits change no rows, but a rollback's; and that one loses nothing that it was not agreed to lose."""
+        """Our own commits change no rows, but a rollback's;
+        and that one loses nothing that it was not agreed to lose."""
         for version in new:
             if version == 0 or version - 1 not in table.moments:
                 continue

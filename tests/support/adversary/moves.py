@@ -16,8 +16,8 @@ Deed = Callable[[World, int, int, int], object]
 
 @dataclass(frozen=True, kw_only=True)
 class Move:
-    """One kind of step: how often it is chosen where everything happens (0: only where a theme names it), whether actors of the
-    product move in it (so that faults can hit them)."""
+    """One kind of step: how often it is chosen where everything happens (0: only where a theme names it),
+    whether actors of the product move in it (so that faults can hit them)."""
 
     do: Deed
     weight: int

@@ -1,7 +1,9 @@
-"""The book of rollbacks: which version was made from which, what was agreed to, and so what has to become of every table.
+"""The book of rollbacks: which version was made from which, what was agreed to,
+and so what has to become of every table.
 
-Written from docs/rollback.md alone. A version is followed by what it was made from, backwards; what a rollback of ours did is
-read from the tables' logs and from `lakewarden.rollbacks` as it lies on disk, never from what the product says of itself.
+Written from docs/rollback.md alone. A version is followed by what it was made from, backwards; what a
+rollback of ours did is read from the tables' logs and from `lakewarden.rollbacks` as it lies on disk,
+never from what the product says of itself.
 """
 
 import json
@@ -47,8 +49,8 @@ class Cause(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Fate:
-    """One version: what it depends on (`whole`), what its own commit does (`own`), where a RESTORE went. `sure`: what it read
-    is known. `rewind`: the rollback that made it, and whether in an undo."""
+    """One version: what it depends on (`whole`), what its own commit does (`own`), where a RESTORE went.
+    `sure`: what it read is known. `rewind`: the rollback that made it, and whether in an undo."""
 
     cause: Cause
     whole: frozenset[Place]
@@ -199,7 +201,8 @@ class RollbackBook:
                 yield self._say("looked after", table, words)
 
     def unfinished(self) -> Iterator[Finding]:
-        """At the end, when everybody has had time: nothing that was begun is still under way, unless that is forbidden."""
+        """At the end, when everybody has had time: nothing that was begun is still under way,
+        unless that is forbidden."""
         if any(self._book.held(one) or self._book.paused(one) for one in self._book.tables):
             return
         for rewind in self.rewinds.values():
@@ -212,7 +215,8 @@ class RollbackBook:
                 yield table
 
     def _done(self, rewind: Rewind) -> Iterator[Finding]:
-        """What was acknowledged as done: nothing bad is head anywhere; undisturbed, each table holds what it has to hold."""
+        """What was acknowledged as done: nothing bad is head anywhere;
+        undisturbed, each table holds what it has to hold."""
         for table in self._managed():
             head, gone = table.head, rewind.to_go
             clean = next((one for one in self._way(table, head) if not self._tainted(table, one, gone)), None)
@@ -320,7 +324,8 @@ class RollbackBook:
         return Fate(cause=cause, whole=whole, own=own, sure=told, rewind=rewind, undo=undo)
 
     def _told(self, table: Table, version: int) -> tuple[Cause, int | None, bool, re.Match[str] | None]:
-        """What a commit says of itself: cause, target of a RESTORE, whether it carries a record, the mark of a rollback."""
+        """What a commit says of itself: cause, target of a RESTORE, whether it carries a record,
+        the mark of a rollback."""
         info = _info(table.folder, version)
         operation = str(info.get("operation", ""))
         parameters = info.get("operationParameters") or {}

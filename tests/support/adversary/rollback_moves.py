@@ -1,4 +1,5 @@
-"""Rollbacks over lineage: tables made from others, marks, plans with what they ask for, and everybody who acts meanwhile."""
+"""Rollbacks over lineage: tables made from others, marks, plans with what they ask for,
+and everybody who acts meanwhile."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,5 @@
-"""Somebody whose jobs say what they read: commits by delta-rs that carry a lineage record, written from docs/rollback.md."""
+"""Somebody whose jobs say what they read: commits by delta-rs that carry a lineage record,
+written from docs/rollback.md."""
 
 import json
 import uuid

@@ -1,8 +1,9 @@
-"""The product on a stage: its real commands, cycles and workers, each an actor that can be frozen or killed at a failpoint.
+"""The product on a stage: its real commands, cycles and workers,
+each an actor that can be frozen or killed at a failpoint.
 
-Everything runs in this process, one actor at a time: a step gives one actor the word until it has ended or stands frozen at
-a failpoint. The world's clock is the machine's plus an offset; the product's clock, the database's and the workers'
-monotonic ones follow it.
+Everything runs in this process, one actor at a time: a step gives one actor the word until it has ended or
+stands frozen at a failpoint. The world's clock is the machine's plus an offset; the product's clock, the
+database's and the workers' monotonic ones follow it.
 """
 
 import io
@@ -202,7 +203,8 @@ class Stage:
         return replace(made, queue=services.queue, rollbacks=rollbacks, monotonic=_monotonic)
 
     def wait_for(self, run: Any, actor: Actor | None) -> None:
-        """Whoever has the word waits for a run: if nobody works on it now, for a lease or a pause to end, time goes by."""
+        """Whoever has the word waits for a run: if nobody works on it now, for a lease or a pause to end,
+        time goes by."""
         if actor is None or self.acting is not actor:
             return
         holder = self.hired.get(run.worker or "")

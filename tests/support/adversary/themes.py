@@ -1,8 +1,8 @@
 """What histories are about: how they begin, what is decided in them, what happens meanwhile, who acts then.
 
-Few things, often, find more than everything, rarely: each history has one theme and leaves some of its moves out. A word is a
-move; `wait:2` gives its second number, `order@0:1` both, `work!` makes its actor stand still, `work!6` at its sixth
-failpoint, `order*3` is chosen so much more often.
+Few things, often, find more than everything, rarely: each history has one theme and leaves some of its moves
+out. A word is a move; `wait:2` gives its second number, `order@0:1` both, `work!` makes its actor stand
+still, `work!6` at its sixth failpoint, `order*3` is chosen so much more often.
 """
 
 import random

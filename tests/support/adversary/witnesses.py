@@ -1,4 +1,5 @@
-"""Witnesses: for each hole the fewest steps, picked by a person, that show it while it is open; closed, they find nothing.
+"""Witnesses: for each hole the fewest steps, picked by a person, that show it while it is open;
+closed, they find nothing.
 
 A word is `name:y@x!n`: a move, its two numbers, and the failpoint at which its actor stands still.
 """

@@ -83,9 +83,9 @@ class World:
         self.findings += self.rewinds.catch_up()
 
     def act(self, actor: Actor, fault: int = 0) -> Said | None:
-        """An actor's turn. `fault`: 0 none; n stands still at the n-th failpoint; -n is killed there; 100 + n finds the disk
-        full at its n-th write; 200 + n and -200 - n count a rollback's failpoints alone. Returns what it said; None if it did
-        not come to its end."""
+        """An actor's turn. `fault`: 0 none; n stands still at the n-th failpoint; -n is killed there; 100 + n
+        finds the disk full at its n-th write; 200 + n and -200 - n count a rollback's failpoints alone.
+        Returns what it said; None if it did not come to its end."""
         full = 100 < fault <= 200
         self._full = fault - 100 if full else 0
         actor.stop, actor.of = (0 if full else abs(fault) % 200), ("rollback." if abs(fault) > 200 else "")

@@ -20,7 +20,8 @@ def write(
     mode: str = "append",
     said: LineageRecord | None = None,
 ) -> int:
-    """Write ids to a table, as derived from the heads of `reads` (by `table_id`), or from what a job `said` when it read.
+    """Write ids to a table, as derived from the heads of `reads` (by `table_id`),
+    or from what a job `said` when it read.
     Returns the version."""
     record = said or reading(reads or {}, Operation.APPEND if mode == "append" else Operation.OVERWRITE)
     write_deltalake(

@@ -1,7 +1,8 @@
 """Makes tests/data/tables: small tables as Spark and delta-rs write them, and broken copies of them.
 
-Run once, by hand, from the checkout: `PYTHONPATH=tests python -m support.builders.make_tables` (needs Java). The outcome is committed, so
-that no test hinges on what a later Spark writes. Names say what is special; verdicts.csv holds the reviewed verdicts.
+Run once, by hand, from the checkout: `PYTHONPATH=tests python -m support.builders.make_tables` (needs Java).
+The outcome is committed, so that no test hinges on what a later Spark writes. Names say what is special;
+verdicts.csv holds the reviewed verdicts.
 """
 
 import json

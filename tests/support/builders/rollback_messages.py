@@ -1,4 +1,5 @@
-"""What the user reads when a rollback cannot be done: the CLI tests look for these sentences, docs/incident.md quotes them."""
+"""What the user reads when a rollback cannot be done:
+the CLI tests look for these sentences, docs/incident.md quotes them."""
 
 __all__ = ["SAYS"]
 

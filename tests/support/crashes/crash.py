@@ -7,7 +7,8 @@ __all__ = ["Blow", "Crash"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Crash:
-    """A process that dies by SIGKILL at a failpoint. `tried`: the points a test sets, where they are not just `point`."""
+    """A process that dies by SIGKILL at a failpoint. `tried`:
+    the points a test sets, where they are not just `point`."""
 
     point: str
     killed: str

@@ -1,4 +1,5 @@
-"""docs/reference/crashes.md, printed from the crash table: `python -m support.crashes.crash_page` in the folder tests."""
+"""docs/reference/crashes.md, printed from the crash table:
+`python -m support.crashes.crash_page` in the folder tests."""
 
 import sys
 

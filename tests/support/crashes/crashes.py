@@ -1,7 +1,8 @@
 """The crash table: where a process is killed, what is left then, what happens next, and the test that shows it.
 
 The crash tests take their points from here (`points_of`), docs/reference/crashes.md is printed from here, and
-tests/unit/house/test_crash_table.py compares both with the points in the source. A `*` stands for the name of a system table.
+tests/unit/house/test_crash_table.py compares both with the points in the source.
+A `*` stands for the name of a system table.
 """
 
 from support.crashes.crash import Blow

@@ -89,8 +89,8 @@ def _input(fleet: Fleet, read: Read) -> LineageInput:
 def histories_of(
     fleet: Fleet, cut: dict[str, int], dropped: frozenset[str] = frozenset()
 ) -> dict[str, tuple[Version, ...]]:
-    """The logs of the current lives; versions below `cut` are cleaned away, and what only they told with them. `dropped`
-    tables have none any more."""
+    """The logs of the current lives; versions below `cut` are cleaned away, and what only they told with
+    them. `dropped` tables have none any more."""
     histories = {}
     for table in fleet.lives:
         left = fleet.current(table)[cut.get(table, 0) :]

@@ -86,7 +86,8 @@ class Read:
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """One commit. `hit` are the files it rewrites or takes away, `added` those it brings; `format_id` holds after it."""
+    """One commit. `hit` are the files it rewrites or takes away, `added` those it brings;
+    `format_id` holds after it."""
 
     number: int
     place: Place

@@ -1,4 +1,5 @@
-"""Random fleets and what somebody wants to undo there; where the plan differs from the oracle, and what was in a case."""
+"""Random fleets and what somebody wants to undo there;
+where the plan differs from the oracle, and what was in a case."""
 
 import random
 from collections.abc import Iterator

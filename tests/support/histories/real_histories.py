@@ -1,8 +1,9 @@
 """Random histories of a few real Delta tables, with what each version holds kept beside them, row by row.
 
-Every row names the write that made it and all writes its value depends on; every version, all writes that had a part in it
-(also in what is not there any more). So what a rollback has to give back can be said without a version graph: the newest
-content on a table's way back that no bad write had a part in. Who executes the writes, and on which storage, is given (support/scribes.py).
+Every row names the write that made it and all writes its value depends on; every version, all writes that had
+a part in it (also in what is not there any more). So what a rollback has to give back can be said without a
+version graph: the newest content on a table's way back that no bad write had a part in.
+Who executes the writes, and on which storage, is given (support/scribes.py).
 """
 
 import random
@@ -61,7 +62,8 @@ class Moment:
 class History:
     """Tables `t0`, `t1`, ... below `root`; a table reads only from those before it, and from itself.
 
-    The first version of each is written by delta-rs, each later one by some of `scribes`; `kinds` says what, and how often.
+    The first version of each is written by delta-rs, each later one by some of `scribes`;
+    `kinds` says what, and how often.
     """
 
     root: str

@@ -15,7 +15,8 @@ __all__ = ["Expected", "Truth", "expected_of", "lost_between", "rows_left", "row
 
 
 class Truth:
-    """Contents of one fleet for one value of the seeds. With `only_told`, reads that the product cannot know do not count."""
+    """Contents of one fleet for one value of the seeds.
+    With `only_told`, reads that the product cannot know do not count."""
 
     def __init__(self, fleet: Fleet, seeds: Iterable[int], salt: int, *, only_told: bool) -> None:
         self._fleet, self._seeds, self._salt, self._only_told = fleet, frozenset(seeds), salt, only_told
@@ -60,8 +61,8 @@ class Truth:
 
 @dataclass(frozen=True, kw_only=True)
 class Expected:
-    """One table: head and target versions (None: born tainted), tainted versions, and those that head would lose although
-    they are clean."""
+    """One table: head and target versions (None: born tainted), tainted versions, and those that head would
+    lose although they are clean."""
 
     head: int
     target: int | None

@@ -58,7 +58,8 @@ class Source:
 class Deed:
     """One write of one row: `reads` are the numbers it and its sources depend on, `before` the table's rows till then.
 
-    `key` is a row that is there: an update and a merge change it, a delete takes it away, a partial overwrite replaces it.
+    `key` is a row that is there: an update and a merge change it, a delete takes it away,
+    a partial overwrite replaces it.
     """
 
     kind: Kind

@@ -1,4 +1,5 @@
-"""Writes of a random history by governed statements on Spark: what a row depends on is worked out by Spark, from what it reads."""
+"""Writes of a random history by governed statements on Spark:
+what a row depends on is worked out by Spark, from what it reads."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,5 +1,5 @@
-"""A worker process without Spark. Right after the first restore it makes, somebody begins to write to a table of the next
-wave: the folder that BESIDE names."""
+"""A worker process without Spark. Right after the first restore it makes, somebody begins to write to a table
+of the next wave: the folder that BESIDE names."""
 
 import os
 import subprocess

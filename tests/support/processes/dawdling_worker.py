@@ -1,4 +1,5 @@
-"""A worker process without Spark that takes its time around every change of a table, so that a random kill meets it there."""
+"""A worker process without Spark that takes its time around every change of a table,
+so that a random kill meets it there."""
 
 import random
 import sys

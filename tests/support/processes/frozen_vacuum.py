@@ -1,7 +1,7 @@
 """A worker process that freezes itself (SIGSTOP) among its deletions: `python frozen_vacuum.py HOME WHEN`.
 
-It freezes right before it looks, for the WHEN-th time, at whether its claim still lasts: as late as a process can be frozen
-and still not know. Whoever wakes it sees what it does then.
+It freezes right before it looks, for the WHEN-th time, at whether its claim still lasts: as late as a process
+can be frozen and still not know. Whoever wakes it sees what it does then.
 """
 
 import os

@@ -110,7 +110,8 @@ class House:
         return process
 
     def freeze(self, process: "subprocess.Popen[bytes]") -> None:
-        """Stop a daemon outside of transactions: in one it keeps SQLite's lock, and all others wait until it is killed."""
+        """Stop a daemon outside of transactions: in one it keeps SQLite's lock,
+        and all others wait until it is killed."""
         while True:
             process.send_signal(signal.SIGSTOP)
             try:

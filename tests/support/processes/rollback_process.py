@@ -1,4 +1,5 @@
-"""A process that goes on with a rollback until it is done, or dies at a failpoint: `python rollback_process.py LAKE ENGINE`.
+"""A process that goes on with a rollback until it is done, or dies at a failpoint:
+`python rollback_process.py LAKE ENGINE`.
 
 ENGINE `sleepy` is one that freezes itself (SIGSTOP) where it is about to commit what FROZEN_AT names, once.
 """

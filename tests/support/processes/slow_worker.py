@@ -1,4 +1,5 @@
-"""A worker process whose compactions and restores take as long as a file `hold` lies in its working folder: a run in flight."""
+"""A worker process whose compactions and restores take as long as a file `hold` lies in its working folder:
+a run in flight."""
 
 import os
 import sys

@@ -1,7 +1,7 @@
 """A process of its own on a system store: `python system_process.py ROLE LOCATION [ARGUMENTS]`.
 
-Started as a new interpreter, never forked: delta-rs does not survive a fork. What a writer was told is done goes into its
-acknowledgement file, one line each, synced before anything else happens.
+Started as a new interpreter, never forked: delta-rs does not survive a fork. What a writer was told is done
+goes into its acknowledgement file, one line each, synced before anything else happens.
 """
 
 import os

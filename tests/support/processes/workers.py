@@ -1,4 +1,5 @@
-"""Worker processes on a real queue: started, killed at named points or at random, their runs settled like a daemon does."""
+"""Worker processes on a real queue: started, killed at named points or at random,
+their runs settled like a daemon does."""
 
 import os
 import subprocess

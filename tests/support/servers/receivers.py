@@ -11,7 +11,8 @@ __all__ = ["Receiver", "until"]
 
 
 class Receiver:
-    """Answers with the status codes of `answers` in turn, then with 200. `got` holds what it took, `tokens` who sent it."""
+    """Answers with the status codes of `answers` in turn, then with 200.
+    `got` holds what it took, `tokens` who sent it."""
 
     def __init__(self) -> None:
         self.got: list[dict[str, Any]] = []

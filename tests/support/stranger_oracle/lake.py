@@ -1,4 +1,5 @@
-"""Worlds as real Delta tables, written by delta-rs as a foreign program does that declares its lineage in its commits."""
+"""Worlds as real Delta tables, written by delta-rs as a foreign program does that declares its lineage in its
+commits."""
 
 import json
 from collections.abc import Callable
@@ -49,7 +50,8 @@ class Lake:
         return str(self.folder / name)
 
     def play(self, step: Step) -> None:
-        """Make the step's commit, where it can be made: a first step makes the table, a RESTORE needs somewhere to go."""
+        """Make the step's commit, where it can be made: a first step makes the table,
+        a RESTORE needs somewhere to go."""
         head = len(self.commits.get(step.table, ())) - 1
         if head < 0 and step.deed != "append":
             return

@@ -28,8 +28,8 @@ class Question:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """What a plan says of one table. `to` is None if it was never clean, `head` if it stays. `tainted` is so by the seeds
-    alone; what was agreed to be lost as unknown, and what comes of that, stays `unknown`."""
+    """What a plan says of one table. `to` is None if it was never clean, `head` if it stays. `tainted` is so
+    by the seeds alone; what was agreed to be lost as unknown, and what comes of that, stays `unknown`."""
 
     head: int
     to: int | None
@@ -88,8 +88,9 @@ class _Judge:
         return {name: one for name, one in said.items() if one.tainted or name in named or one.unknown}
 
     def doubted(self, kept: frozenset[Place]) -> "_Judge":
-        """The same if every commit is a seed that may be tainted though nobody knows: the unknown ones of tables that the taint
-        touches and of those that declare to depend on one; what they taint touches further tables, until nothing is added.
+        """The same if every commit is a seed that may be tainted though nobody knows: the unknown ones of
+        tables that the taint touches and of those that declare to depend on one;
+        what they taint touches further tables, until nothing is added.
         What somebody agreed to keep is clean, whatever makes it doubtful, unless it is tainted for sure."""
         kept -= {place for place in kept if self.bad(*place)}
         wide = _Judge(self.world, self.question, self.seeds, kept)
@@ -145,7 +146,8 @@ class _Judge:
         return self.at(name, version).makes_rows and bool(self.sources(name, version))
 
     def _changes(self, name: str, version: int) -> bool:
-        """Whether what a commit changed is tainted. Anything but an append says by its changes what was there before, too."""
+        """Whether what a commit changed is tainted. Anything but an append says by its changes what was there
+        before, too."""
         commit = self.at(name, version)
         if commit.kind in (Kind.CHANGE, Kind.OVERWRITE, Kind.RESTORE):
             return self.content(name, version) or self.content(name, version - 1)
@@ -229,7 +231,8 @@ class _Judge:
         return self.at(name, version).told or (name, version) in self.world.clean
 
     def nobody_knows(self, name: str, version: int) -> bool:
-        """Whether a commit may have read something bad: not known, not known to be tainted, and not there before it all."""
+        """Whether a commit may have read something bad: not known, not known to be tainted,
+        and not there before it all."""
         if self.known(name, version) or self.bad(name, version):
             return False
         return not all(version <= self.before(seed).get(name, -1) for seed in self.seeds)

@@ -45,8 +45,8 @@ as `rollback`.
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What came of one try. `recorded` are (what, actor, allowed) of the audit entries that it left; `changed` says whether it left
-    anything else."""
+    """What came of one try. `recorded` are (what, actor, allowed) of the audit entries that it left;
+    `changed` says whether it left anything else."""
 
     code: int
     error: str
@@ -76,8 +76,8 @@ def tried(lake: Lake, one: Try, role: str) -> Outcome:
 
 
 def line(lake: Lake, one: Try) -> str:
-    """The row of the page. Raises `AssertionError` where neither the rule refuses it nor it is done, or where what is on record is
-    not what came of it."""
+    """The row of the page. Raises `AssertionError` where neither the rule refuses it nor it is done, or where
+    what is on record is not what came of it."""
     outcomes = [tried(lake, one, role) for role in ROLES]
     cells = " | ".join(_cell(one, outcome) for outcome in outcomes)
     if isinstance(one.use_case, str):

@@ -26,8 +26,8 @@ def _nothing(lake: Lake) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Try:
-    """`on` says in words what it is tried on. `{}` in a word stands for the folder of the lake. `exits` are the exit codes of one
-    who may: what was done need not be all."""
+    """`on` says in words what it is tried on. `{}` in a word stands for the folder of the lake. `exits` are
+    the exit codes of one who may: what was done need not be all."""
 
     use_case: UseCase | str
     words: tuple[str, ...]

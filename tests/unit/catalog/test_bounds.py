@@ -1,4 +1,5 @@
-"""No value is too absurd to be refused with a sentence, clamped, or named: whichever door it comes by, nothing stops."""
+"""No value is too absurd to be refused with a sentence, clamped, or named:
+whichever door it comes by, nothing stops."""
 
 import json
 from collections.abc import Callable

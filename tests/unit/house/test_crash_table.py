@@ -1,4 +1,5 @@
-"""The crash table is whole: every failpoint of the source is in it, with a test that sets it, and the page is current."""
+"""The crash table is whole: every failpoint of the source is in it, with a test that sets it,
+and the page is current."""
 
 import ast
 from collections.abc import Iterator

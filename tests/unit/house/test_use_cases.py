@@ -1,4 +1,5 @@
-"""One way to run a use case: who calls comes from a surface, what is governed goes through `run`, nothing else is on record."""
+"""One way to run a use case: who calls comes from a surface, what is governed goes through `run`,
+nothing else is on record."""
 
 import ast
 from collections.abc import Callable, Iterator

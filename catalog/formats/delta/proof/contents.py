@@ -61,7 +61,8 @@ class Told:
 
 
 def by_checkpoint(log: DeltaLog, listing: Listing, checkpoint: Checkpoint) -> Told:
-    """What a checkpoint tells, all of it read. Raises `BrokenLogError`, or `ValueError` for values that make no sense."""
+    """What a checkpoint tells, all of it read. Raises `BrokenLogError`,
+    or `ValueError` for values that make no sense."""
     head = read_head(log, listing, checkpoint)
     written_ms = to_millis(checkpoint.written_at)
     keys: list[pa.Array] = []

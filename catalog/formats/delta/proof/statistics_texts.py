@@ -1,7 +1,7 @@
 """Statistics of single files as their writers wrote them, and whether two texts say the same.
 
-Most writers copy the text into a checkpoint as it is. Some write it anew from columns: other order and spelling, left-out
-columns. That is no damage; another number is.
+Most writers copy the text into a checkpoint as it is. Some write it anew from columns: other order and
+spelling, left-out columns. That is no damage; another number is.
 """
 
 from collections.abc import Iterator, Sequence
@@ -42,7 +42,8 @@ def statistics_texts(
     commits: Sequence[tuple[int, FileEntry]],
     keys: frozenset[int],
 ) -> dict[int, str]:
-    """The statistics of those files (by the hash of path and vector), as a checkpoint or a later commit has them last."""
+    """The statistics of those files (by the hash of path and vector),
+    as a checkpoint or a later commit has them last."""
     found: dict[int, str] = {}
     if checkpoint is not None:
         head = read_head(log, listing, checkpoint)

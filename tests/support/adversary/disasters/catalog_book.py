@@ -55,8 +55,8 @@ class Before:
 
 
 class CatalogBook:
-    """`broken`: somebody has damaged the system tables, and no repair has said that they are whole again. `interrupted`: one
-    was killed meanwhile, whose steps nobody has seen to their end."""
+    """`broken`: somebody has damaged the system tables, and no repair has said that they are whole again.
+    `interrupted`: one was killed meanwhile, whose steps nobody has seen to their end."""
 
     def __init__(self, book: Book, home: Path) -> None:
         self._book, self._home = book, home
@@ -106,8 +106,8 @@ class CatalogBook:
     def repaired(
         self, steps: Sequence[Mapping[str, Any]], backup: Path | None, *, whole: bool
     ) -> Iterator[Finding]:
-        """A repair has ended. `steps` are those that it named, each with what it loses; `whole`: it says that all is whole
-        now. What is left by one is mended by the next, which may take another backup."""
+        """A repair has ended. `steps` are those that it named, each with what it loses; `whole`: it says that
+        all is whole now. What is left by one is mended by the next, which may take another backup."""
         self._steps += [one for one in steps if "beyond" not in one["step"]]
         if any(one["step"] == "RestoreTable" and one["table"] == _TABLES for one in steps):
             self._source = backup

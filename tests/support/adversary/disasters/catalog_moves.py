@@ -1,4 +1,5 @@
-"""The system tables are backed up, lost, damaged, and mended from one of several backups, by the product's own commands."""
+"""The system tables are backed up, lost, damaged, and mended from one of several backups,
+by the product's own commands."""
 
 from support.adversary.moves import move
 from support.adversary.stage import Said
@@ -54,7 +55,8 @@ def damage_catalog(world: World, x: int, y: int, fault: int) -> object:
 
 @move(0, ours=True)
 def mend_catalog(world: World, x: int, y: int, fault: int) -> object:
-    """`system repair`, from one of the backups (the oldest for 0), or, for a last number, from none; with the loss agreed to.
+    """`system repair`, from one of the backups (the oldest for 0), or, for a last number, from none;
+    with the loss agreed to.
     Who is hit by a fault is killed: a person does not start a second repair while one stands."""
     if not world.catalog.broken:
         return False

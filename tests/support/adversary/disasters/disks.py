@@ -1,4 +1,5 @@
-"""Disks that are away and come back, copies, folders that change places: what is found at a place may be another table."""
+"""Disks that are away and come back, copies, folders that change places:
+what is found at a place may be another table."""
 
 import shutil
 from pathlib import Path
@@ -64,8 +65,8 @@ def plug(world: World, x: int, y: int, fault: int) -> object:
 
 @move(0, ours=False)
 def swap(world: World, x: int, y: int, fault: int) -> object:
-    """Two tables change places, as by mounts in another order. A row is for what lies at its place, as it is where a table
-    is made anew every night; but what was decided before was decided on the other one."""
+    """Two tables change places, as by mounts in another order. A row is for what lies at its place, as it is
+    where a table is made anew every night; but what was decided before was decided on the other one."""
     one = world.pick(x)
     other = world.pick(x + 1 + y)
     if one is None or other is None or not _apart(world, one, other):

@@ -1,4 +1,5 @@
-"""Holes about tables that are not where they were, and about a catalog that was mended: like `holes`, each at named seams."""
+"""Holes about tables that are not where they were, and about a catalog that was mended:
+like `holes`, each at named seams."""
 
 from pathlib import Path
 from types import SimpleNamespace

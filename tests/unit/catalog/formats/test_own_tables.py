@@ -17,7 +17,8 @@ EXPECTED = expected_verdicts(TABLES / "verdicts.csv")
 GOOD = [name for name, verdict in EXPECTED.items() if verdict.verdict == "readable"]
 LARGEST_BYTES = 300_000
 WITHOUT_CHECKSUMS = ("delta_rs", "old_commit_missing")
-"""Written by delta-rs, which leaves no checksums: one flipped bit may go unseen, and docs/reference/checks.md says so."""
+"""Written by delta-rs, which leaves no checksums: one flipped bit may go unseen,
+and docs/reference/checks.md says so."""
 
 
 @pytest.mark.parametrize("name", EXPECTED)

@@ -1,4 +1,5 @@
-"""Sweeps over tables that are replaced, dropped and made again: every version goes on record, each under its own UUID."""
+"""Sweeps over tables that are replaced, dropped and made again:
+every version goes on record, each under its own UUID."""
 
 import random
 import shutil

@@ -1,4 +1,5 @@
-"""Lineage rows as OpenLineage events: what they say, that they are what the specification asks for, and always the same."""
+"""Lineage rows as OpenLineage events: what they say, that they are what the specification asks for,
+and always the same."""
 
 import json
 import uuid
@@ -64,7 +65,8 @@ def registry() -> tuple[Registry[Any], dict[str, Any]]:
 
 
 def check(event: dict[str, Any]) -> None:
-    """The event is valid, and so is each facet by the schema it names itself; no schema is named that is not at hand."""
+    """The event is valid, and so is each facet by the schema it names itself;
+    no schema is named that is not at hand."""
     known, schemas = registry()
     facets = [*_facets(event["run"]), *_facets(event["job"])]
     for one in (*event["inputs"], *event["outputs"]):

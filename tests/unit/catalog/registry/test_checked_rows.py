@@ -1,4 +1,5 @@
-"""What validation has to judge is judged before rows are compared and set; what becomes another one meanwhile, again."""
+"""What validation has to judge is judged before rows are compared and set;
+what becomes another one meanwhile, again."""
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path

@@ -1,4 +1,5 @@
-"""The namespace `lakewarden` belongs to the system tables: no other table gets a name in it, and nobody sets their policy."""
+"""The namespace `lakewarden` belongs to the system tables:
+no other table gets a name in it, and nobody sets their policy."""
 
 from dataclasses import replace
 from datetime import UTC, datetime

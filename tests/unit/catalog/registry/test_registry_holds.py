@@ -1,4 +1,5 @@
-"""A legal hold and a pause are escaped by no rename, no drop and no move: use cases on the stores' in-memory implementations."""
+"""A legal hold and a pause are escaped by no rename, no drop and no move:
+use cases on the stores' in-memory implementations."""
 
 from datetime import timedelta
 from pathlib import Path

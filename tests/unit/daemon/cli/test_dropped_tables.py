@@ -1,4 +1,5 @@
-"""A table that was dropped is a precondition that does not hold, whatever command names it; one that nobody knows is not there."""
+"""A table that was dropped is a precondition that does not hold, whatever command names it;
+one that nobody knows is not there."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,5 @@
-"""What commands print: a terminal gets no control character out of anybody's names, programs get every value as it is."""
+"""What commands print: a terminal gets no control character out of anybody's names,
+programs get every value as it is."""
 
 import json
 

@@ -212,8 +212,9 @@ def test_what_can_be_read_before_an_unproved_checkpoint_stays(tmp_path: Path) ->
 
 
 def test_no_single_flipped_byte_costs_a_promised_version_its_files(tmp_path: Path) -> None:
-    """Wherever something was deleted, delta-rs finds the same files as before, or refuses the checkpoint for a footer that
-    is not up to the format although all that the proof read from it is right: that can be written anew."""
+    """Wherever something was deleted, delta-rs finds the same files as before, or refuses the checkpoint for
+    a footer that is not up to the format although all that the proof read from it is right:
+    that can be written anew."""
     plain = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
     origin, dice = tmp_path / "origin", random.Random(9)
     for number in range(6):

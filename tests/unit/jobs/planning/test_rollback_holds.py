@@ -1,4 +1,5 @@
-"""What the journal keeps away from tables, and what it keeps on disk, while a rollback is under way or can be undone."""
+"""What the journal keeps away from tables, and what it keeps on disk,
+while a rollback is under way or can be undone."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -1,4 +1,5 @@
-"""Whoever waits for a rollback is told which step of how many it is at, on which table, and since when; and may stop waiting."""
+"""Whoever waits for a rollback is told which step of how many it is at, on which table, and since when;
+and may stop waiting."""
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
