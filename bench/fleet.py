@@ -3,6 +3,7 @@
 import uuid
 from datetime import UTC, datetime, timedelta
 
+from lakewarden.catalog.formats.files_elsewhere import READS_ELSEWHERE
 from lakewarden.catalog.model.rows import (
     Dependency,
     PolicySettings,
@@ -40,6 +41,6 @@ def fleet_row(number: int) -> TableRow:
         if number % 3 == 0
         else PolicySettings(),
         dependencies=(Dependency(upstream=f"upstream-{number % 100}"),) if number % 10 == 0 else (),
-        properties={"team": owner} if number % 20 == 0 else {},
+        properties={READS_ELSEWHERE: "", **({"team": owner} if number % 20 == 0 else {})},
         format_ids=(str(uuid.uuid5(uuid.NAMESPACE_DNS, f"table/{number}")),),
     )

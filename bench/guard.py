@@ -15,12 +15,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from deltalake import write_deltalake
 
 from bench.measure import Figures, Options, median_ms, options, report
+from lakewarden.catalog.formats.files_elsewhere import READS_ELSEWHERE
 from lakewarden.catalog.model.rows import Outcome
 from lakewarden.catalog.registry.governance import set_policy
 from lakewarden.catalog.registry.register import register
@@ -79,7 +81,7 @@ def _estate(folder: Path) -> Estate:
 
 def _put(estate: Estate, those: Iterable[int]) -> None:
     """A commit to `lakewarden.tables`: rows of tables that do not exist."""
-    rows = [sample(TABLES, number) for number in those]
+    rows = [replace(sample(TABLES, number), properties={READS_ELSEWHERE: ""}) for number in those]
     estate.services.store.edit(TABLES, lambda _: rows, because="bench")
 
 

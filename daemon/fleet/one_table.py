@@ -6,6 +6,7 @@ The columns that speak of other tables (places, who reads whom) are read as colu
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
+from typing import Final
 
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.formats.files_elsewhere import is_reach_known
@@ -22,6 +23,9 @@ from lakewarden.jobs.planning.past import remember
 from lakewarden.jobs.runs.standings import StoredStandings, ids_without_reach
 
 __all__ = ["world_of"]
+
+_FEW: Final = 50
+"""So many rows are read one by one."""
 
 
 def world_of(
@@ -61,13 +65,17 @@ def world_of(
 
 
 def _unlooked(store: SystemStore, rows: Rows[TableRow]) -> Iterator[str]:
-    found = (rows.get(table_id) for table_id in ids_without_reach(rows))
-    candidates = [
-        row for row in found if row is not None and is_looked_after(row) and not is_reach_known(row)
-    ]
-    health = store.rows(HEALTH) if candidates else None
-    for row in candidates:
-        if is_unlooked(row, None if health is None else health.get(row.table_id)):
+    ids = tuple(ids_without_reach(rows))
+    if not ids:
+        return
+    health = store.rows(HEALTH)
+    if len(ids) <= _FEW:
+        known = ((rows.get(table_id), health.get(table_id)) for table_id in ids)
+    else:  # a home of an older lakewarden, before the first sweep
+        healths = {one.table_id: one for one in health.all()}
+        known = ((row, healths.get(row.table_id)) for row in rows.all())
+    for row, seen in known:
+        if row is not None and is_looked_after(row) and not is_reach_known(row) and is_unlooked(row, seen):
             yield row.name
 
 

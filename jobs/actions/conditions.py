@@ -3,6 +3,7 @@
 Rules assume that `gates.closed` let the action through: the table is active, managed, observed, and has no run.
 """
 
+from bisect import bisect_left
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -70,11 +71,14 @@ def not_swept(view: TableView, action: Action) -> NotDue | None:
 
 def not_looked_at(view: TableView, world: World, action: Action) -> NotDue | None:
     """Where it is not known yet of some other table whether it reads this one's files: shallow clones do."""
-    others = [name for name in world.unlooked if name != view.name]
+    names, place = world.unlooked, bisect_left(world.unlooked, view.name)
+    mine = names[place : place + 1] == (view.name,)
+    others = len(names) - mine
     if not others:
         return None
-    more = f" and {count_of(len(others) - 1, 'more table')}" if len(others) > 1 else ""
-    because = f"not known yet whether {others[0]}{more} can do without its files; the next sweep looks"
+    first = names[1] if mine and place == 0 else names[0]
+    more = f" and {count_of(others - 1, 'more table')}" if others > 1 else ""
+    because = f"not known yet whether {first}{more} can do without its files; the next sweep looks"
     return NotDue(action=action, why=WhyNot.NOT_OBSERVED, because=because)
 
 

@@ -65,7 +65,7 @@ class TableView:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class World:
     """Everything a plan is made of. `locations` are those of all managed tables, sorted; `unfinished` counts runs.
-    `unlooked` are the names of tables of which the next sweep finds out whether they read other tables' files."""
+    `unlooked` are the sorted names of tables of which the next sweep finds out whether they read others' files."""
 
     tables: tuple[TableView, ...]
     locations: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ from lakewarden.catalog.formats.files_elsewhere import READS_ELSEWHERE, is_reach
 from lakewarden.catalog.lineage.inherited_retention import downstream_of, ids_by_place
 from lakewarden.catalog.model.arrow_columns import distinct_pairs
 from lakewarden.catalog.model.rollbacks import holds, rollbacks_of
-from lakewarden.catalog.model.rows import GONE, RowKind, TableRow, TableState
+from lakewarden.catalog.model.rows import GONE, RowKind, Source, TableRow, TableState
 from lakewarden.catalog.policy.effective import DownstreamPromise
 from lakewarden.catalog.policy.scopes import Governed, govern, scopes_by_name
 from lakewarden.catalog.system.port import LINEAGE, ROLLBACKS, TABLES, Rows, SystemStore
@@ -26,7 +26,7 @@ class StoredStandings:
     def __init__(self, store: SystemStore) -> None:
         self._store = store
         self._held: tuple[int, dict[str, str]] = (-1, {})
-        self._reaching: tuple[int, tuple[str, ...]] = (-1, ())
+        self._reaching: tuple[int, tuple[TableRow, ...]] = (-1, ())
         self._pairs: tuple[tuple[int, int], frozenset[tuple[str, str]]] = ((-1, -1), frozenset())
 
     def of(self, table_id: str) -> Standing:
@@ -44,12 +44,9 @@ class StoredStandings:
     def readers_of(self, location: str) -> tuple[TableRow, ...]:
         tables = self._store.rows(TABLES)
         if self._reaching[0] != tables.version:
-            ids = tuple(table_id for table_id, reach in _reaches(tables) if reach != "")
-            self._reaching = (tables.version, ids)
-        rows = (tables.get(table_id) for table_id in self._reaching[1])
-        return tuple(
-            row for row in rows if row is not None and (reads_from(row, location) or not is_reach_known(row))
-        )
+            found = (tables.get(table_id) for table_id, reach in _reaches(tables) if reach != "")
+            self._reaching = (tables.version, tuple(row for row in found if row is not None))
+        return tuple(row for row in self._reaching[1] if reads_from(row, location) or not is_reach_known(row))
 
     def _holders(self) -> dict[str, str]:
         rows = self._store.rows(ROLLBACKS)
@@ -100,7 +97,8 @@ def ids_without_reach(tables: Rows[TableRow]) -> tuple[str, ...]:
 
 
 def _reaches(tables: Rows[TableRow]) -> Iterable[tuple[str, str | None]]:
-    columns = tables.arrow(["table_id", "properties"])
+    columns = tables.arrow(["table_id", "properties", "source"])
+    columns = columns.filter(pc.not_equal(columns["source"], Source.SELF.value))  # they lie where they are
     pairs = zip(columns["table_id"].to_pylist(), columns["properties"].to_pylist(), strict=True)
     return ((table_id, dict(found or ()).get(READS_ELSEWHERE)) for table_id, found in pairs)
 
