@@ -8,6 +8,7 @@ import statistics
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
@@ -21,7 +22,9 @@ from lakewarden.catalog.model.rollbacks import Rollback
 from lakewarden.catalog.model.rows import RollbackRow, RollbackState
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.catalog.system.own_rows import system_rows
+from lakewarden.catalog.system.port import TABLES
 from lakewarden.catalog.system.store import DeltaSystemStore
+from lakewarden.jobs.actions.rollback import RollBack
 from lakewarden.jobs.rollback.execute.saga import Saga
 from lakewarden.jobs.rollback.execute.table_steps import Hands
 from lakewarden.jobs.rollback.journal.journal import Journal
@@ -30,6 +33,9 @@ from lakewarden.jobs.rollback.journal.steps import TableStep
 from lakewarden.jobs.rollback.journal.stored_plan import StoredPlan, encode_plan
 from lakewarden.jobs.rollback.plan.model import RollbackPlan
 from lakewarden.jobs.rollback.plan.request import RollbackRequest
+from lakewarden.jobs.runs.guard import RunGuard
+from lakewarden.jobs.runs.standings import StoredStandings
+from support.builders.system_samples import sample
 from support.fakes.engine import FakeEngine
 
 __all__ = ["SIZES", "apply_figures"]
@@ -40,20 +46,31 @@ TARGET: Final = 4
 
 
 def apply_figures(depth: int, width: int) -> dict[str, float]:
-    """`apply_ms_per_table` and `bare_restore_ms` (median), both in milliseconds, for depth x width tables."""
+    """`apply_ms_per_table`, `apply_bare_ms_per_table` (the same without the guard, on other tables) and
+    `bare_restore_ms` (delta-rs alone, median), all in milliseconds, for depth x width tables."""
     with tempfile.TemporaryDirectory(prefix="lakewarden-bench-") as folder:
-        lake = Path(folder) / "lake"
-        places = [
-            (wave, lake / f"t{wave:02}_{number:03}") for wave in range(depth) for number in range(width)
-        ]
-        for _, place in places:
+        places, others = (
+            [
+                (wave, Path(folder) / lake / f"t{wave:02}_{number:03}")
+                for wave in range(depth)
+                for number in range(width)
+            ]
+            for lake in ("lake", "other")
+        )
+        for _, place in (*places, *others):
             _write(place)
-        seconds = _rolled_back(Path(folder), places)
+        unguarded = _rolled_back(Path(folder) / "unguarded", others, guarded=False)
+        seconds = _rolled_back(Path(folder) / "guarded", places, guarded=True)
         # The bare restore comes second, back to where the table was: as many files change hands.
         bare = statistics.median(_bare_restore(place) for _, place in places)
-    figures = {"apply_ms_per_table": 1000 * seconds / len(places), "bare_restore_ms": 1000 * bare}
+    figures = {
+        "apply_ms_per_table": 1000 * seconds / len(places),
+        "apply_bare_ms_per_table": 1000 * unguarded / len(places),
+        "bare_restore_ms": 1000 * bare,
+    }
     sys.stderr.write(
         f"{depth} x {width} tables: apply {figures['apply_ms_per_table']:.1f} ms per table, "
+        f"{figures['apply_bare_ms_per_table']:.1f} without the guard, "
         f"bare restore {figures['bare_restore_ms']:.1f} ms\n"
     )
     return figures
@@ -65,7 +82,7 @@ def _write(place: Path) -> None:
         write_deltalake(str(place), rows, mode="append")
 
 
-def _rolled_back(folder: Path, places: list[tuple[int, Path]]) -> float:
+def _rolled_back(folder: Path, places: list[tuple[int, Path]], *, guarded: bool) -> float:
     clock, options = SystemClock(), StorageOptions()
     store = DeltaSystemStore(canonical(str(folder / "system")), options, actor="bench")
     store.create(system_rows(store, now=clock.now(), actor="bench"))
@@ -81,7 +98,29 @@ def _rolled_back(folder: Path, places: list[tuple[int, Path]]) -> float:
         )
         for wave, place in places
     ]
-    hands = Hands(reader=DeltaReader(), engine=FakeEngine(clock), storage=lambda _: options)
+    rows = [
+        replace(
+            sample(TABLES, number),
+            table_id=step.table_id,
+            name=step.name,
+            location=step.location,
+            paused=None,
+        )
+        for number, step in enumerate(steps, start=10)
+    ]
+    store.edit(TABLES, lambda _: rows, because="bench")
+    guard = RunGuard(
+        action=RollBack(rollback_id="bench"),
+        standings=StoredStandings(store),
+        claim=lambda: None,
+        clock=clock,
+    )
+
+    def permit(row: RollbackRow, step: TableStep) -> None:
+        if guarded:
+            guard.ask(step.table_id, step.name, step.location)
+
+    hands = Hands(reader=DeltaReader(), engine=FakeEngine(clock), storage=lambda _: options, permit=permit)
     saga = Saga(journal=journal, hands=hands, undo_for=timedelta(days=7))
     begin = time.perf_counter()
     journal.put(_begun(steps, clock), because="bench")

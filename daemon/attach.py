@@ -21,7 +21,7 @@ from lakewarden.jobs.session.stream_carrier import StreamCarrier
 from lakewarden.jobs.session.stream_listener import StreamListener
 from lakewarden.jobs.session.writes import Request, Sql, Written
 from lakewarden.jobs.sql.parser import parse
-from lakewarden.jobs.sql.statements import ConvertToDelta
+from lakewarden.jobs.sql.statements import ConvertToDelta, Unmanaged
 
 __all__ = ["attach"]
 
@@ -97,11 +97,16 @@ def _notes(services: Services) -> StreamNotes:
 
 def _run(services: Services, spark: SparkSession, writes: _Writes, text: str) -> DataFrame:
     writes.require_initialised()
-    result = execute(services, text, caller=callers.caller_of(services, "session"), tell=lambda _: None)
+    statement = parse(text)
+    result = None
+    if not isinstance(
+        statement, Unmanaged
+    ):  # else nobody's roles matter: Spark, or the file system, will say
+        caller = callers.caller_of(services, "session")
+        result = execute(services, text, caller=caller, tell=lambda _: None)
     if result is None:
         done = writes.run(Sql(text=text))
         return run_sql(spark, text) if done is None else done[0]
-    statement = parse(text)
     if isinstance(statement, ConvertToDelta):
         refresh_table(spark, statement.where)  # a worker changed it behind this session's back
     return frame_of(spark, result)
