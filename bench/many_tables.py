@@ -11,7 +11,6 @@ floor of any command. `refresh_*` is what a daemon does after somebody else has 
 """
 
 import statistics
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -24,7 +23,7 @@ import psutil
 
 from bench.fleet import fleet
 from bench.measure import Figures, Options, options, report
-from bench.processes import LAKEWARDEN, environment
+from bench.processes import wall_seconds
 from lakewarden.catalog.model.rows import HealthRow, Mode, RunRow, TableRow
 from lakewarden.catalog.system.port import HEALTH, RUNS, TABLES, Rows
 from lakewarden.daemon.fleet.cache import Memory
@@ -55,10 +54,10 @@ def figures(chosen: Options) -> Figures:
         times = chosen.repeat(11)
         return {
             "tables": MANY,
-            "help_seconds": _wall(["--help"], few, times),
-            "why_small_seconds": _wall(["why", ONE], few, times),
-            "why_seconds": _wall(["why", ONE], many, times),
-            "plan_seconds": _wall(["jobs", "plan"], many, times),
+            "help_seconds": wall_seconds(["--help"], few, times),
+            "why_small_seconds": wall_seconds(["why", ONE], few, times),
+            "why_seconds": wall_seconds(["why", ONE], many, times),
+            "plan_seconds": wall_seconds(["jobs", "plan", "-o", "json"], many, times),
             **_planning(services, times),
         }
 
@@ -126,18 +125,6 @@ def _ms(do: Callable[[], object]) -> float:
     begin = time.perf_counter()
     do()
     return 1000 * (time.perf_counter() - begin)
-
-
-def _wall(arguments: list[str], home: Path, times: int) -> float:
-    seconds = []
-    for _ in range(times):
-        begin = time.perf_counter()
-        done = subprocess.run(
-            [LAKEWARDEN, *arguments], env=environment(home), capture_output=True, check=True
-        )
-        seconds.append(time.perf_counter() - begin)
-        assert done.stdout or done.stderr
-    return statistics.median(seconds)
 
 
 if __name__ == "__main__":

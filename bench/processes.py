@@ -22,7 +22,7 @@ from lakewarden.catalog.system.own_rows import system_rows
 from lakewarden.daemon.installation.services import Services, open_services
 from support.builders.callers import actor
 
-__all__ = ["LAKEWARDEN", "commands", "daemon", "environment"]
+__all__ = ["LAKEWARDEN", "commands", "daemon", "environment", "wall_seconds"]
 
 LAKEWARDEN = str(Path(sys.executable).with_name("lakewarden"))
 TABLES = 1_000
@@ -35,8 +35,8 @@ FAST_SWEEP = 0.5
 def commands(home: Path, chosen: Options) -> Figures:
     """Seconds of two commands as processes, wall clock; `home` holds 100,000 tables."""
     return {
-        "list_100k_seconds": _wall(["tables", "list", "-o", "json"], home, chosen.repeat(5)),
-        "help_seconds": _wall(["--help"], home, chosen.repeat(15)),
+        "list_100k_seconds": wall_seconds(["tables", "list", "-o", "json"], home, chosen.repeat(5)),
+        "help_seconds": wall_seconds(["--help"], home, chosen.repeat(15)),
     }
 
 
@@ -89,7 +89,8 @@ def _cycles(log: Path, wanted: int) -> int:
     return seen
 
 
-def _wall(arguments: list[str], home: Path, times: int) -> float:
+def wall_seconds(arguments: list[str], home: Path, times: int) -> float:
+    """The median time that a command takes as a process."""
     seconds = []
     for _ in range(times):
         begin = time.perf_counter()

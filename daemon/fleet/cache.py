@@ -56,7 +56,7 @@ from lakewarden.catalog.system.port import (
 from lakewarden.daemon.fleet.reverted_ranges import Undoings
 from lakewarden.jobs.actions.budget import Budget
 from lakewarden.jobs.actions.world import Past, TableView, World
-from lakewarden.jobs.planning.past import remember
+from lakewarden.jobs.planning.past import with_run
 
 __all__ = ["RUNS_WINDOW", "Memory", "is_looked_after"]
 
@@ -222,13 +222,7 @@ class Memory:
     def remember_runs(self, runs: Iterable[RunRow]) -> None:
         """Fold finished runs into what is known of each table's past."""
         for run in runs:
-            past = self._past.get(run.table_id, {})
-            known = remember(past.get(run.action), run)
-            if known is not None:
-                self._past[run.table_id] = {
-                    **past,
-                    run.action: known,
-                }  # a new one: who holds the old one sees no change
+            self._past[run.table_id] = with_run(self._past.get(run.table_id, {}), run)
 
     def world(self, unfinished: Iterable[Run], budget: Budget, *, has_metastore: bool) -> World:
         """What the planner sees."""

@@ -4,12 +4,12 @@ a command about one table does not pay for the fleet.
 The columns that speak of other tables (places, who reads whom) are read as columns; rows are made of this table's only.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from functools import reduce
 from itertools import chain
 from typing import Final
 
 from lakewarden.catalog.clock import Clock
-from lakewarden.catalog.formats.files_elsewhere import is_reach_known
 from lakewarden.catalog.lineage.restores import RESTORE_OPERATIONS, restores_of
 from lakewarden.catalog.model.rollbacks import Rollback, holds, rollbacks_of
 from lakewarden.catalog.model.rows import Action, TableRow
@@ -19,7 +19,7 @@ from lakewarden.daemon.fleet.cache import RUNS_WINDOW, is_looked_after, is_unloo
 from lakewarden.daemon.fleet.reverted_ranges import Undoings
 from lakewarden.jobs.actions.budget import Budget
 from lakewarden.jobs.actions.world import Past, TableView, World
-from lakewarden.jobs.planning.past import remember
+from lakewarden.jobs.planning.past import with_run
 from lakewarden.jobs.runs.standings import StoredStandings, ids_without_reach
 
 __all__ = ["world_of"]
@@ -39,7 +39,7 @@ def world_of(
 ) -> World:
     """The planner's world with this table alone in it; with none if it is not managed. Raises `UnavailableError`."""
     busy = {run.request.table_id: run for run in unfinished}
-    governed = StoredStandings(store).of(table_id).governed
+    governed = StoredStandings(store).governed(table_id)
     views: tuple[TableView, ...] = ()
     if governed is not None and is_looked_after(governed.row):
         journal = rollbacks_of(store.rows(ROLLBACKS).all())
@@ -65,7 +65,7 @@ def world_of(
 
 
 def _unlooked(store: SystemStore, rows: Rows[TableRow]) -> Iterator[str]:
-    ids = tuple(ids_without_reach(rows))
+    ids = ids_without_reach(rows)
     if not ids:
         return
     health = store.rows(HEALTH)
@@ -75,19 +75,15 @@ def _unlooked(store: SystemStore, rows: Rows[TableRow]) -> Iterator[str]:
         healths = {one.table_id: one for one in health.all()}
         known = ((row, healths.get(row.table_id)) for row in rows.all())
     for row, seen in known:
-        if row is not None and is_looked_after(row) and not is_reach_known(row) and is_unlooked(row, seen):
+        if row is not None and is_unlooked(row, seen):
             yield row.name
 
 
-def _past(store: SystemStore, clock: Clock, table_id: str) -> dict[Action, Past]:
+def _past(store: SystemStore, clock: Clock, table_id: str) -> Mapping[Action, Past]:
     since = clock.now() - RUNS_WINDOW
     runs = [run for run in store.rows(RUNS).find(table_id=table_id) if run.finished_at >= since]
-    past: dict[Action, Past] = {}
-    for run in sorted(runs, key=lambda one: one.finished_at):
-        known = remember(past.get(run.action), run)
-        if known is not None:
-            past[run.action] = known
-    return past
+    nothing: Mapping[Action, Past] = {}
+    return reduce(with_run, sorted(runs, key=lambda one: one.finished_at), nothing)
 
 
 def _taken_back(

@@ -163,3 +163,7 @@ class Spec(Generic[A]):
     said_of_failures: Callable[[TableRow, Past], str] | None = None
     is_thorough: Callable[[A], bool] = field(default=lambda action: False)
     is_dry_run: Callable[[A], bool] = field(default=lambda action: False)
+
+    def is_switched_off(self, policy: EffectivePolicy) -> bool:
+        """Whether the policy says no to it."""
+        return self.switch is not None and self.switch.value(policy.settings) is False

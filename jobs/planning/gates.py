@@ -83,7 +83,7 @@ def _wishes(view: TableView, spec: Spec[Any]) -> NotDue | None:
     if not spec.asked_for and governed.policy.mode is Mode.OBSERVE:
         because = "mode is observe: the table is looked at, never changed"
         return NotDue(action=action, why=WhyNot.OBSERVE_ONLY, because=because)
-    if spec.switch is not None and spec.switch.value(governed.policy.settings) is False:
+    if spec.switch is not None and spec.is_switched_off(governed.policy):
         return NotDue(action=action, why=WhyNot.DISABLED, because=f"{spec.switch.key} = no")
     return None
 

@@ -1,14 +1,22 @@
 """What the finished runs of a table have come to, folded one by one. Pure."""
 
+from collections.abc import Mapping
+
 from lakewarden.catalog.errors import UnreadableError
-from lakewarden.catalog.model.rows import Outcome, RunRow
+from lakewarden.catalog.model.rows import Action, Outcome, RunRow
 from lakewarden.jobs.actions.answers import AnyAction
 from lakewarden.jobs.actions.registry import decode, spec_of
 from lakewarden.jobs.actions.world import Past
 
-__all__ = ["remember"]
+__all__ = ["remember", "with_run"]
 
 _UNDONE = (Outcome.FAILED, Outcome.ABANDONED)
+
+
+def with_run(past: Mapping[Action, Past], run: RunRow) -> Mapping[Action, Past]:
+    """What is known of a table after one more finished run: a new mapping, or the same where nothing is new."""
+    known = remember(past.get(run.action), run)
+    return past if known is None else {**past, run.action: known}
 
 
 def remember(past: Past | None, run: RunRow) -> Past | None:

@@ -116,6 +116,6 @@ def _wishes(governed: Governed, action: AnyAction, spec: Spec[Any]) -> str | Non
         return None
     if governed.policy.mode is Mode.OBSERVE:
         return "is observed only by now"
-    if spec.switch is not None and spec.switch.value(governed.policy.settings) is False:
+    if spec.is_switched_off(governed.policy):
         return f"is not to be touched by now: its policy switched the {action.kind} off"
     return None

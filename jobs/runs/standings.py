@@ -30,16 +30,19 @@ class StoredStandings:
         self._pairs: tuple[tuple[int, int], frozenset[tuple[str, str]]] = ((-1, -1), frozenset())
 
     def of(self, table_id: str) -> Standing:
+        governed = self.governed(table_id)
+        return Standing(
+            governed=governed, rollback_id=None if governed is None else self._holders().get(table_id)
+        )
+
+    def governed(self, table_id: str) -> Governed | None:
+        """The row under its scopes, with what derived tables make it keep. None: it has no row."""
         tables = self._store.rows(TABLES)
         row = tables.get(table_id)
         if row is None:
-            return Standing(governed=None)
+            return None
         scopes = scopes_by_name(tables.find(kind=RowKind.SCOPE))
-        governed = govern(row, scopes)
-        return Standing(
-            governed=self._with_downstream(tables, scopes, governed),
-            rollback_id=self._holders().get(table_id),
-        )
+        return self._with_downstream(tables, scopes, govern(row, scopes))
 
     def readers_of(self, location: str) -> tuple[TableRow, ...]:
         tables = self._store.rows(TABLES)

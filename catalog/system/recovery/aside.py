@@ -9,7 +9,7 @@ from typing import Final
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.storage.file_store import FileStore
 
-__all__ = ["keep_aside", "move_aside", "note_going_back", "went_back_since"]
+__all__ = ["entry_version", "keep_aside", "move_aside", "note_going_back", "went_back_since"]
 
 _FOLDER: Final = "_broken-"
 _TIME: Final = "%Y%m%dT%H%M%S"
@@ -50,7 +50,13 @@ def _folder(at: datetime) -> str:
     return f"{_FOLDER}{at:{_TIME}}"
 
 
+def entry_version(path: str) -> int | None:
+    """The version that any file of a log belongs to, checksums included; None for a pointer or a data file."""
+    match = _ENTRY.search(path)
+    return int(match[1]) if match else None
+
+
 def _age(path: str) -> tuple[int, bool, str]:
     """Log entries by version, a checkpoint before the commit of its version; pointers and the like first."""
-    match = _ENTRY.search(path)
-    return (int(match[1]) if match else -1, ".checkpoint" not in path, path)
+    version = entry_version(path)
+    return (-1 if version is None else version, ".checkpoint" not in path, path)

@@ -14,7 +14,7 @@ from lakewarden.catalog.storage.file_store import FileStore, open_store
 from lakewarden.catalog.system.commits import Note
 from lakewarden.catalog.system.handles import commit_path
 from lakewarden.catalog.system.port import ROLLBACKS, TABLES, SystemStore, SystemTable
-from lakewarden.catalog.system.recovery.aside import move_aside, note_going_back
+from lakewarden.catalog.system.recovery.aside import entry_version, move_aside, note_going_back
 from lakewarden.catalog.system.recovery.backup import Copied, log_version
 from lakewarden.catalog.system.recovery.restore import staged, take_place
 from lakewarden.catalog.system.schema import BUCKET
@@ -38,7 +38,7 @@ def cut_log(store: SystemStore, table: SystemTable[Any], version: int, *, now: d
     if copy is not None and not files.exists(damaged):
         files.write(damaged, _DAMAGE)  # a gap: until all is in place, the log has to be known to be damaged
     paths = [entry.path for entry in files.list("_delta_log") if not entry.is_dir]
-    late = [path for path in paths if (number := log_version(path)) is not None and number >= version]
+    late = [path for path in paths if (number := entry_version(path)) is not None and number >= version]
     move_aside(files, [one for one in paths if one == _POINTER], now)
     # Newest first: until the damaged entry itself is gone, the log is known to be damaged.
     move_aside(files, [one for one in late if copy is None or one != damaged], now, newest_first=True)

@@ -5,7 +5,6 @@ What can be put back is put back from the backup, file by file, or as a whole ta
 no backup holds is given up, and that needs consent: each step says what it loses. Repair with the daemon stopped.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -23,7 +22,7 @@ from lakewarden.catalog.system.commits import Note, commit, properties, removal
 from lakewarden.catalog.system.handles import answering, open_at
 from lakewarden.catalog.system.own_rows import system_rows
 from lakewarden.catalog.system.port import ROLLBACKS, TABLES, SystemStore, SystemTable
-from lakewarden.catalog.system.recovery.aside import move_aside, note_going_back
+from lakewarden.catalog.system.recovery.aside import entry_version, move_aside, note_going_back
 from lakewarden.catalog.system.recovery.backup import BackupSource, log_version
 from lakewarden.catalog.system.recovery.cut import cut_log, said_of_cut
 from lakewarden.catalog.system.recovery.repair_plan import (
@@ -47,7 +46,6 @@ from lakewarden.catalog.system.snapshot import Piece, Snapshot, take_snapshot
 
 __all__ = ["loses_rows_of_tables", "repair"]
 
-_VERSION = re.compile(r"/(\d{20})\.")
 _WITHOUT_ROWS = "mended without some rows of lakewarden.tables"
 _POINTER = "_delta_log/_last_checkpoint"
 
@@ -142,7 +140,7 @@ def _how(step: RestoreTable | CutLog, source: BackupSource | None) -> str:
 def _cut_history(store: SystemStore, step: CutHistory, now: datetime) -> None:
     files = open_store(store.location(step.table), store.storage())
     paths = [entry.path for entry in files.list("_delta_log") if not entry.is_dir]
-    old = [path for path in paths if (match := _VERSION.search(path)) and int(match[1]) < step.version]
+    old = [path for path in paths if (number := entry_version(path)) is not None and number < step.version]
     move_aside(files, old, now)
 
 
@@ -167,11 +165,8 @@ def _pausing(
     data, coded = data_files(store, TABLES), codec(TABLES)
     try:
         rows = [row for piece in kept for row in coded.decode(data.read(piece))]
-    except UnreadableError:
-        return (
-            set(),
-            [],
-        )  # rows that cannot be understood are taken out by a later step, and then everything is paused
+    except UnreadableError:  # a later step takes such rows out, and then everything is paused
+        return set(), []
     changed = everything_paused(rows, because=_WITHOUT_ROWS, now=now, actor=actor)
     homes = {bucket_of(row.table_id, snapshot.buckets) for row in changed}
     replaced = {piece for piece in kept if piece.bucket in homes}

@@ -16,7 +16,7 @@ from lakewarden.daemon.fleet.one_table import world_of
 from lakewarden.daemon.installation.services import Services
 from lakewarden.jobs.actions.answers import NotDue, WhyNot
 from lakewarden.jobs.actions.registry import SPECS, encode, required_version
-from lakewarden.jobs.actions.spec import Order, Ordered
+from lakewarden.jobs.actions.spec import Order, Ordered, state_of
 from lakewarden.jobs.actions.world import TableView
 from lakewarden.jobs.planning.gates import forbidden
 
@@ -86,7 +86,7 @@ def _refusal(view: TableView, against: NotDue) -> PreconditionError:
         case WhyNot.ROLLBACK:
             said = f"is held by rollback {view.rollback and view.rollback.rollback_id}, which is not finished"
         case WhyNot.QUARANTINED | WhyNot.NOT_ACTIVE:
-            said = f"is {row.state}" + (f": {row.state_reason}" if row.state_reason else "")
+            said = state_of(row)
         case _:
             said = against.because
     hint = _HINTS.get(against.why, "See `lakewarden why`.")

@@ -116,10 +116,8 @@ class Saga:
             except LakewardenError as error:
                 if _comes_again(error):
                     raise
-                if not untouched:
-                    return self._stop(
-                        rollback, str(error)
-                    )  # what is advised before a rollback begins comes too late
+                if not untouched:  # what is advised before a rollback begins comes too late
+                    return self._stop(rollback, str(error))
                 refused = rollback.with_head(RollbackState.COMPENSATED, message=error.in_full)
                 self._save(refused, f"rollback {rollback.rollback_id} was refused")
                 raise
