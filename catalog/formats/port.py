@@ -103,9 +103,12 @@ class Commit:
     whether that can be relied on. `format_id` is the table's UUID if the commit set it (the first commit and
     CREATE OR REPLACE do, so do changes of schema and properties).
     `restored` is what a RESTORE went back to, where not the commit but the files tell (`TableReader.restored`).
+    `parent` is the version whose content it was made from, None for the table's first. Numbers only tell which of
+    two versions was made first: what comes before one is its parent, whatever lies between.
     """
 
     version: int
+    parent: int | None
     committed_at: datetime
     stamped_at: datetime | None = None
     operation: str
@@ -136,8 +139,10 @@ class LogProblem:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Observation:
-    """Everything the log says about one version of a table. Sizes in bytes, times UTC.
+    """Everything the log says about the version that head shows. Sizes in bytes, times UTC.
 
+    `head` is head's state as one token: it changes whenever head does, even back to an older version, and a table made
+    anew at the same place never has it. What is decided on it can be asked again when it is done.
     `rows` is what a scan returns (deleted rows not counted), None where some head file has no row count. `retention_*`
     properties are in `properties` as written.
     `tombstones`, `tombstone_bytes` and `oldest_tombstone_at` count removed files that no completed vacuum has dealt
@@ -150,6 +155,7 @@ class Observation:
     format: TableFormat
     location: str
     version: int
+    head: str
     committed_at: datetime
     format_id: str
     name: str | None = None

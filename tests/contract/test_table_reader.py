@@ -142,6 +142,21 @@ def test_commits_come_in_order_and_within_bounds(table: Maker) -> None:
     assert all(commit.committed_at > datetime(2026, 1, 1, tzinfo=UTC) for commit in commits)
 
 
+def test_every_commit_says_which_version_it_was_made_from(table: Maker) -> None:
+    made = [table.commit() for _ in range(3)]
+    parents = {one.version: one.parent for one in table.reader.commits(table.location, after=-1)}
+    assert parents == {made[0]: None, made[1]: made[0], made[2]: made[1]}
+
+
+def test_the_state_of_head_changes_with_every_commit_and_with_nothing_else(table: Maker) -> None:
+    heads = []
+    for _ in range(3):
+        table.commit()
+        assert observed(table).head == observed(table).head
+        heads.append(observed(table).head)
+    assert len(set(heads)) == 3
+
+
 def test_files_of_an_older_version_are_still_known(table: Maker) -> None:
     table.commit()
     table.commit(adds=(("a", 1),))

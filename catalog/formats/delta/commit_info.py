@@ -74,6 +74,7 @@ def read_commit(version: int, actions: Iterable[LogAction], written_at: datetime
             info = action
     commit = Commit(
         version=version,
+        parent=version - 1 if version > 0 else None,
         committed_at=_youngest(info, written_at),
         stamped_at=None if info.timestamp_ms is None else from_millis(info.timestamp_ms),
         operation=info.operation,

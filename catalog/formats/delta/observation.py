@@ -13,6 +13,7 @@ from lakewarden.catalog.formats.delta.protocol import capabilities_of, features_
 from lakewarden.catalog.formats.delta.replay import Replayed
 from lakewarden.catalog.formats.delta.schema import columns_of
 from lakewarden.catalog.formats.delta.segment import Segment
+from lakewarden.catalog.formats.heads import head_token
 from lakewarden.catalog.formats.port import LogProblem, Observation, SizeHistogram
 from lakewarden.catalog.model.rows import TableFormat
 
@@ -31,6 +32,7 @@ def observation_of(location: str, replayed: Replayed, segment: Segment) -> Obser
         format=TableFormat.DELTA,
         location=location,
         version=replayed.version,
+        head=head_token(metadata.id, replayed.version, history.committed_at),
         committed_at=history.committed_at,
         format_id=metadata.id,
         name=metadata.name,

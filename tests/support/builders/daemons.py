@@ -1,7 +1,7 @@
 """A daemon's cycle on fakes: the ports' own in-memory implementations, a manual clock, tables that the test changes."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -29,6 +29,7 @@ from lakewarden.daemon.telemetry.webhook import Event
 from lakewarden.daemon.workers.lost_runs import Reaper
 from lakewarden.jobs.actions.budget import Budget
 from lakewarden.jobs.runs.standings import StoredStandings
+from support.builders.commits import changed
 from support.builders.tables import FakeInspector, FakeReader, observation
 from support.fakes.state import FakeInbox, FakeLeases, FakeQueue
 from support.fakes.system_store import FakeSystemStore
@@ -158,7 +159,7 @@ class World:
         location = row.location or ""
         before = self.reader.tables[location]
         assert isinstance(before, Observation)
-        self.reader.tables[location] = replace(
+        self.reader.tables[location] = changed(
             before, version=before.version + 1, committed_at=self.clock.now(), **changes
         )
 

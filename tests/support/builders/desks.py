@@ -1,6 +1,5 @@
 """A desk on in-memory stores, and folders that its reader takes for tables."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from lakewarden.catalog.registry.service import Desk
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.catalog.system.own_rows import system_rows
 from support.builders.callers import actor
+from support.builders.commits import changed
 from support.builders.tables import FakeReader, observation
 from support.fakes.system_store import FakeSystemStore
 
@@ -48,5 +48,5 @@ def folder(reader: FakeReader, path: Path, *, uuid: str | None = None) -> str:
     path.mkdir(parents=True)
     location = canonical(str(path))
     seen = observation(location, NOW)
-    reader.tables[location] = seen if uuid is None else replace(seen, format_id=uuid)
+    reader.tables[location] = seen if uuid is None else changed(seen, format_id=uuid)
     return location

@@ -21,6 +21,7 @@ from lakewarden.catalog.model.rows import TableFormat
 from lakewarden.catalog.state.port import DELTA_RUNTIME
 from lakewarden.catalog.storage.file_store import FileEntry, canonical
 from lakewarden.jobs.runs.port import FileChange, JobContext, Partition, TableStatistics, Target
+from support.builders.commits import changed, counted, observed
 
 __all__ = ["DAY", "NOW", "AskedEngine", "ValueReader", "commit", "context", "data_file", "seen", "tombstone"]
 
@@ -30,7 +31,7 @@ DAY = timedelta(days=1)
 
 def commit(version: int, age_days: float, *, data_change: bool = True) -> Commit:
     at = NOW - timedelta(days=age_days)
-    return Commit(version=version, committed_at=at, operation="WRITE", data_change=data_change)
+    return counted(version=version, committed_at=at, operation="WRITE", data_change=data_change)
 
 
 def tombstone(path: str, removed_in: int | None, age_days: float, vector: str | None = None) -> Tombstone:
@@ -60,7 +61,7 @@ def data_file(
 
 def seen(location: str, version: int, **changes: object) -> Observation:
     able = Capabilities(restore=True, vacuum=True, compact=True, file_statistics=True)
-    plain = Observation(
+    plain = observed(
         format=TableFormat.DELTA,
         location=location,
         version=version,
@@ -68,7 +69,7 @@ def seen(location: str, version: int, **changes: object) -> Observation:
         format_id="id",
         capabilities=able,
     )
-    return replace(plain, **changes)  # type: ignore[arg-type]  # tests name fields of Observation
+    return changed(plain, **changes)
 
 
 @dataclass

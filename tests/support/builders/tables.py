@@ -1,7 +1,7 @@
 """Tables without files: a reader whose tables the test changes, and an inspector that finds what the test says."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -17,6 +17,7 @@ from lakewarden.catalog.formats.port import (
 )
 from lakewarden.catalog.model.rows import Column, Finding, HealthRow, Severity, TableFormat
 from lakewarden.catalog.policy.scopes import Governed
+from support.builders.commits import changed, observed
 
 __all__ = ["FakeInspector", "FakeReader", "observation"]
 
@@ -25,7 +26,7 @@ CAN = Capabilities(restore=True, vacuum=True, compact=True, file_statistics=True
 
 def observation(location: str, at: datetime, *, version: int = 0, **changes: Any) -> Observation:
     """A small healthy table."""
-    base = Observation(
+    base = observed(
         format=TableFormat.DELTA,
         location=location,
         version=version,
@@ -39,7 +40,7 @@ def observation(location: str, at: datetime, *, version: int = 0, **changes: Any
         partitions=1,
         checkpoint_version=version,
     )
-    return replace(base, **changes)
+    return changed(base, **changes)
 
 
 @dataclass

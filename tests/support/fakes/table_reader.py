@@ -16,6 +16,7 @@ from lakewarden.catalog.formats.port import (
     Tombstone,
 )
 from lakewarden.catalog.model.rows import Column, TableFormat
+from support.builders.commits import counted, observed
 
 __all__ = ["FakeReader", "FakeTable"]
 
@@ -49,7 +50,7 @@ class FakeTable:
         files.update({file.path: file for file in add})
         self.versions.append(files)
         self.commits.append(
-            Commit(
+            counted(
                 version=len(self.commits),
                 committed_at=at,
                 operation=operation,
@@ -142,7 +143,7 @@ def _observation(location: str, table: FakeTable) -> Observation:
     stones = list(_reader_of(location, table).tombstones(location))
     counted = all(file.rows is not None for file in files)
     sizes = [file.size_bytes for file in files]
-    empty = Observation(
+    empty = observed(
         format=TableFormat.DELTA,
         location=location,
         version=head.version,

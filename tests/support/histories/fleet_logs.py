@@ -14,6 +14,7 @@ from lakewarden.catalog.model.rows import Confidence, Dependency, LineageRow
 from lakewarden.catalog.system.codec import codec
 from lakewarden.catalog.system.port import LINEAGE
 from lakewarden.jobs.rollback.plan.facts import TableFacts
+from support.builders.commits import counted
 from support.histories.fleets import CONTENT, Event, Fleet, Kind, Read, Told
 
 __all__ = ["commit_of", "facts_of", "histories_of", "lineage_of", "rows_table"]
@@ -46,7 +47,7 @@ def commit_of(fleet: Fleet, event: Event) -> Commit:
         parameters = {"version": str(event.target), "timestamp": "null"}
     told = event.told is Told.COMMIT and event.kind in CONTENT
     record = record_of(fleet, event) if told else None
-    return Commit(
+    return counted(
         version=event.place[2],
         committed_at=NOW,
         operation=operation,

@@ -19,6 +19,7 @@ from lakewarden.daemon.usecases.lineage.edges import named_edges
 from lakewarden.jobs.rollback.plan.model import RollbackPlan
 from lakewarden.jobs.rollback.plan.planner import plan_rollback
 from lakewarden.jobs.rollback.plan.request import RollbackRequest, ToVersion
+from support.builders.commits import counted
 from support.builders.daemons import World
 from support.builders.tables_by_hand import NO_ROWS, facts, history
 from support.histories.fleet_logs import NOW
@@ -30,9 +31,9 @@ A = history("create", "append", "append")
 
 def derived(*inputs: LineageInput) -> tuple[Version, ...]:
     """Table `b`: made, then appended to from these."""
-    made = Commit(version=0, committed_at=NOW, operation="CREATE TABLE", format_id="u-b")
+    made = counted(version=0, committed_at=NOW, operation="CREATE TABLE", format_id="u-b")
     record = LineageRecord(run_id="r", operation=Operation.APPEND, user="ana", inputs=inputs)
-    read = Commit(
+    read = counted(
         version=1,
         committed_at=NOW,
         operation="WRITE",
@@ -124,7 +125,9 @@ def _made_from(read: LineageInput, world: World) -> Commit:
     told: dict[str, Any] = {"operation": "CREATE TABLE AS SELECT", "data_change": True, "added_files": 1}
     record = LineageRecord(run_id="r1", operation=Operation.REPLACE, user="ana", inputs=(read,))
     complete = RecordVerdict.COMPLETE
-    return Commit(version=0, committed_at=world.clock.now(), lineage=record, lineage_verdict=complete, **told)
+    return counted(
+        version=0, committed_at=world.clock.now(), lineage=record, lineage_verdict=complete, **told
+    )
 
 
 def test_lineage_show_finds_readers_by_place(world: World) -> None:

@@ -18,6 +18,7 @@ from lakewarden.catalog.system.codec import codec
 from lakewarden.catalog.system.port import LINEAGE
 from lakewarden.jobs.rollback.plan.model import Step
 from lakewarden.jobs.rollback.plan.request import BadVersions, RollbackRequest
+from support.builders.commits import counted
 from support.builders.tables_by_hand import history, plan
 from support.histories.fleet_logs import NOW
 
@@ -27,7 +28,7 @@ FLIGHTS = LineageInput(table_id="a", location="file:///w/a", format="delta", ver
 def commit(operation: str, mode: str | None = None, *, version: int = 5, **changes: Any) -> Commit:
     """A commit that neither added nor removed a file, so that it says nowhere that data changed."""
     parameters = {} if mode is None else {"mode": mode}
-    return Commit(version=version, committed_at=NOW, operation=operation, parameters=parameters, **changes)
+    return counted(version=version, committed_at=NOW, operation=operation, parameters=parameters, **changes)
 
 
 def governed(operation: str, recorded: Operation, mode: str | None = None, **changes: Any) -> Commit:

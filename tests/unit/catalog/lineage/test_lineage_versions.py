@@ -11,6 +11,7 @@ from lakewarden.catalog.lineage.edges import NOT_KNOWN, NOTHING, rows_of
 from lakewarden.catalog.lineage.versions import Effect, Touch, history_of, version_of
 from lakewarden.catalog.model.lineage_record import LineageInput, LineageRecord, Operation, RecordVerdict
 from lakewarden.catalog.model.rows import Confidence
+from support.builders.commits import counted
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 FLIGHTS = LineageInput(table_id="f", location="file:///f", format="delta", version=3, format_id="u-f")
@@ -28,7 +29,7 @@ def commit(operation: str, mode: str | None = None, **changes: Any) -> Commit:
         "added_files": 1,
         "removed_files": 0 if mode == "Append" else 1,
     }
-    return Commit(**{**told, **changes})
+    return counted(**{**told, **changes})
 
 
 def governed(operation: str, recorded: Operation, mode: str | None = None, **changes: Any) -> Commit:

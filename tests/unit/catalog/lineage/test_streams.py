@@ -24,6 +24,7 @@ from lakewarden.catalog.lineage.streams.offsets import (
 from lakewarden.catalog.lineage.versions import Effect, version_of
 from lakewarden.catalog.model.rows import LineageRow
 from lakewarden.catalog.storage.file_store import canonical, open_store
+from support.builders.commits import counted
 from support.builders.stream_files import checkpoint, offset
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -211,7 +212,7 @@ def commit(version: int, epoch: object = 0, operation: str = "STREAMING UPDATE",
         "data_change": True,
         "added_files": 1,
     }
-    return Commit(**{**told, **changes})
+    return counted(**{**told, **changes})
 
 
 def rows(*commits: Commit, reads: StreamReads, epoch: int = 0) -> list[tuple[int, str, int | None, str]]:

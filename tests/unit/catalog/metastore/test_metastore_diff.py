@@ -22,6 +22,7 @@ from lakewarden.catalog.metastore.sync_plan import (
     plan_sync,
 )
 from lakewarden.catalog.model.rows import Column, TableFormat
+from support.builders.commits import observed
 from support.fakes.metastore import FakeMetastore
 
 HERE = "file:///lake/flights"
@@ -45,7 +46,7 @@ def seen(**changes: Any) -> Observation:
         "bytes": 1000,
         "rows": 100,
     }
-    return Observation(**{**values, **changes})
+    return observed(**{**values, **changes})
 
 
 def made_by_spark(**changes: Any) -> Entry:

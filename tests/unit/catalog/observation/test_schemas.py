@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from lakewarden.catalog.formats.port import Capabilities, Observation
 from lakewarden.catalog.model.rows import Change, Column, SchemaRow, TableFormat
 from lakewarden.catalog.observation.schemas import next_schema
+from support.builders.commits import observed
 
 CAN = Capabilities(restore=True, vacuum=True, compact=True, file_statistics=True)
 
@@ -14,7 +15,7 @@ def column(path: str, type_: str = "long", *, id: int = 0, nullable: bool = True
 
 
 def seen(version: int, *columns: Column, mapping: str | None = None) -> Observation:
-    return Observation(
+    return observed(
         format=TableFormat.DELTA,
         location="file:///t",
         version=version,

@@ -10,7 +10,7 @@ import pytest
 from lakewarden.catalog.clock import from_millis
 from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.formats.delta.segment import listing_of, segment_of
-from lakewarden.catalog.formats.port import Capabilities, Commit, LogProblem, Observation
+from lakewarden.catalog.formats.port import Capabilities, LogProblem, Observation
 from lakewarden.catalog.metastore.port import Entry, EntryColumn
 from lakewarden.catalog.model.rows import (
     Column,
@@ -33,12 +33,13 @@ from lakewarden.catalog.validation.nesting import Neighbours, location_findings
 from lakewarden.catalog.validation.on_change import gone_findings, on_change_findings
 from lakewarden.catalog.validation.partitions import partition_findings, unknown_partitions
 from lakewarden.catalog.validation.retention import retention_findings
+from support.builders.commits import counted, observed
 from support.builders.delta_logs import LogWriter, add
 from support.builders.worlds import DAY as ONE_DAY
 from support.builders.worlds import NOW, row
 
 CAN = Capabilities(restore=True, vacuum=True, compact=True, file_statistics=True)
-SEEN = Observation(
+SEEN = observed(
     format=TableFormat.DELTA,
     location="file:///lake/db/t",
     version=5,
@@ -262,7 +263,7 @@ def test_partition_folders_the_log_does_not_know_are_found(tmp_path: Path) -> No
 
 def test_times_from_the_future_and_running_backwards_are_found() -> None:
     commits = tuple(
-        Commit(version=version, committed_at=NOW - timedelta(hours=hours), operation="WRITE")
+        counted(version=version, committed_at=NOW - timedelta(hours=hours), operation="WRITE")
         for version, hours in ((3, 5), (4, 2), (5, 4))
     )
     (found,) = clock_findings(subject(), replace(SEEN, committed_at=NOW + timedelta(hours=3)), commits)

@@ -29,6 +29,7 @@ from lakewarden.catalog.state.port import Hint, HintKind, Result
 from lakewarden.catalog.system.port import HEALTH, LINEAGE, SCHEMAS, TABLES, SystemTableName
 from lakewarden.daemon.control.run_recorder import DAEMON
 from lakewarden.daemon.telemetry.webhook import EventKind
+from support.builders.commits import counted
 from support.builders.daemons import LEASE, World
 from support.builders.tables import observation
 
@@ -219,7 +220,7 @@ def test_a_lost_run_is_settled_by_the_tables_log(world: World) -> None:
     world.sweep()
     run = world.queue.claim("w", LEASE)
     assert run is not None and world.queue.start(run.request.run_id, "w", LEASE)
-    commit = Commit(
+    commit = counted(
         version=2, committed_at=world.clock.now(), operation="VACUUM END", run_id=run.request.run_id
     )
     world.reader.history[row.location or ""] = [commit]
@@ -289,7 +290,7 @@ def test_a_rewound_request_changes_nothing(world: World) -> None:
     settle(world)
     world.write(row, properties={"lakewarden.vacuum.retention": "9 days"})
     world.reader.history[row.location or ""] = [
-        Commit(version=1, committed_at=world.clock.now(), operation="RESTORE")
+        counted(version=1, committed_at=world.clock.now(), operation="RESTORE")
     ]
     world.sweep()
     assert world.row("db.a").policy.vacuum_retention_seconds is None
@@ -438,7 +439,7 @@ def test_every_version_of_a_moved_table_gets_its_lineage_once(world: World) -> N
     record = LineageRecord(run_id="r1", operation=Operation.APPEND, user="ana", inputs=inputs)
 
     def commit(version: int, lineage: LineageRecord | None) -> Commit:
-        return Commit(
+        return counted(
             version=version,
             committed_at=world.clock.now(),
             operation="WRITE",
@@ -470,7 +471,7 @@ def test_a_table_made_anew_gets_lineage_of_its_own_beside_its_predecessors(world
     row = world.add("db.a")
     place = row.location or ""
     world.reader.history[place] = [
-        Commit(
+        counted(
             version=number,
             committed_at=world.clock.now(),
             operation="WRITE",
@@ -485,7 +486,7 @@ def test_a_table_made_anew_gets_lineage_of_its_own_beside_its_predecessors(world
     before = len(world.store.rows(LINEAGE).all())
     world.reader.tables[place] = observation(place, world.clock.now(), version=0, format_id="new")
     world.reader.history[place] = [
-        Commit(
+        counted(
             version=0, committed_at=world.clock.now(), operation="WRITE", data_change=True, format_id="new"
         )
     ]
@@ -505,7 +506,7 @@ def test_a_source_keeps_removed_files_as_long_as_what_is_derived_from_it_promise
     record = LineageRecord(run_id="r1", operation=Operation.REPLACE, user="ana", inputs=(read,))
     world.write(source, tombstones=5, tombstone_bytes=500, oldest_tombstone_at=world.clock.now() - OLD)
     world.reader.history[place] = [
-        Commit(
+        counted(
             version=0,
             committed_at=world.clock.now(),
             operation="CREATE TABLE AS SELECT",
@@ -528,7 +529,7 @@ def test_a_source_keeps_removed_files_as_long_as_what_is_derived_from_it_promise
 def test_what_a_session_recorded_of_a_commit_does_not_hide_the_commit(world: World) -> None:
     row = world.add("db.a")
     world.reader.history[row.location or ""] = [
-        Commit(version=0, committed_at=world.clock.now(), operation="WRITE", data_change=True)
+        counted(version=0, committed_at=world.clock.now(), operation="WRITE", data_change=True)
     ]
     seen = LineageRow(
         output_id=row.table_id,

@@ -5,7 +5,6 @@ from datetime import timedelta
 
 import pytest
 
-from lakewarden.catalog.formats.port import Commit
 from lakewarden.catalog.model.lineage_record import LineageInput, LineageRecord, Operation, RecordVerdict
 from lakewarden.catalog.model.rows import (
     Finding,
@@ -18,6 +17,7 @@ from lakewarden.catalog.model.rows import (
 )
 from lakewarden.catalog.system.port import ROLLBACKS, TABLES
 from lakewarden.daemon.telemetry.webhook import EventKind
+from support.builders.commits import counted
 from support.builders.daemons import World
 
 
@@ -36,7 +36,7 @@ class Late:
         commits = self.world.reader.history.setdefault(place, [])
         inputs = () if read is None else (self._input(read),)
         record = LineageRecord(run_id="r", operation=Operation.APPEND, user="ana", inputs=inputs)
-        commit = Commit(
+        commit = counted(
             version=len(commits),
             committed_at=self.world.clock.now(),
             operation="WRITE",
@@ -80,7 +80,7 @@ class Late:
     def restore_source(self, version: int, target: int) -> None:
         """Somebody restores the source by hand."""
         place = self.source.location or ""
-        commit = Commit(
+        commit = counted(
             version=version,
             committed_at=self.world.clock.now(),
             operation="RESTORE",

@@ -9,6 +9,7 @@ from lakewarden.catalog.model.rows import Action
 from lakewarden.catalog.state.port import Run, RunRequest, RunState
 from lakewarden.jobs.actions.registry import verdict_of
 from lakewarden.jobs.actions.spec import GiveUp, Recovered, Retry, Verdict
+from support.builders.commits import counted
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 OURS, THEIRS = "run-1", None
@@ -30,7 +31,7 @@ def run(action: Action, *, decided_on: int | None = 4) -> Run:
 
 def commits(*entries: tuple[str, str | None]) -> list[Commit]:
     return [
-        Commit(version=version, committed_at=AT, operation=operation, run_id=run_id)
+        counted(version=version, committed_at=AT, operation=operation, run_id=run_id)
         for version, (operation, run_id) in enumerate(entries, start=5)
     ]
 

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from lakewarden.catalog.formats.port import Commit
 from lakewarden.catalog.lineage.versions import Touch, version_of
 from lakewarden.jobs.rollback.plan.consents import Agreement, Consent, Consents
 from lakewarden.jobs.rollback.plan.facts import Reach, Unreachable
 from lakewarden.jobs.rollback.plan.model import Blocked, RollbackPlan, Step, TablePlan
 from lakewarden.jobs.rollback.plan.request import BadVersions, RollbackRequest, ToVersion
 from lakewarden.jobs.rollback.report.render import as_json, as_mermaid, as_tree
+from support.builders.commits import counted
 from support.builders.tables_by_hand import facts, history, plan
 from support.histories.fleet_logs import NOW
 
@@ -153,7 +153,7 @@ def test_properties_that_outlive_every_rollback_are_nothing_to_undo(
     operation: str, properties: str, touch: Touch
 ) -> None:
     parameters = {"properties": properties}
-    one = Commit(version=2, committed_at=NOW, operation=operation, parameters=parameters, format_id="u1")
+    one = counted(version=2, committed_at=NOW, operation=operation, parameters=parameters, format_id="u1")
     made = version_of(one)
     assert made.touch is touch
     asked = table(plan(A_LOAD, {"a": (*A[:2], made)}), "a")

@@ -5,6 +5,7 @@ import pytest
 from lakewarden.catalog.formats.port import Commit
 from lakewarden.catalog.model.rollbacks import marked_by
 from lakewarden.jobs.rollback.execute.later_commits import Since, since_restore
+from support.builders.commits import counted
 from support.histories.fleet_logs import NOW
 
 OURS = ("rollback-r1-1", "rollback-r1-2")
@@ -18,7 +19,7 @@ def commits(*lines: str) -> list[Commit]:
 def _commit(version: int, line: str) -> Commit:
     what, _, run_id = line.partition(" by ")
     operation, _, target = what.partition(" to ")
-    return Commit(
+    return counted(
         version=version,
         committed_at=NOW,
         operation=operation,

@@ -1,0 +1,26 @@
+"""Commits and heads of tables whose versions count up, as Delta's do."""
+
+from dataclasses import replace
+from typing import Any
+
+from lakewarden.catalog.formats.heads import head_token
+from lakewarden.catalog.formats.port import Commit, Observation
+
+__all__ = ["changed", "counted", "observed"]
+
+
+def counted(*, version: int, **told: Any) -> Commit:
+    """The commit that made a version out of the one before it."""
+    told.setdefault("parent", version - 1 if version > 0 else None)
+    return Commit(version=version, **told)
+
+
+def observed(**told: Any) -> Observation:
+    """What a log says, and the head that follows from it."""
+    return changed(Observation(head="", **told))
+
+
+def changed(seen: Observation, **changes: Any) -> Observation:
+    """What a log says after these changes, and the head that follows from it."""
+    made = replace(seen, **changes)
+    return replace(made, head=head_token(made.format_id, made.version, made.committed_at))
