@@ -5,10 +5,10 @@ from datetime import UTC, datetime, timedelta
 
 from lakewarden.catalog.formats.files_elsewhere import READS_ELSEWHERE
 from lakewarden.catalog.model.rows import (
+    DELTA,
     Dependency,
     PolicySettings,
     Source,
-    TableFormat,
     TableRow,
 )
 
@@ -29,7 +29,7 @@ def fleet_row(number: int) -> TableRow:
         row=number,
         table_id=uuid.uuid5(uuid.NAMESPACE_URL, f"table/{number}").hex,
         name=f"{database}.table_{number}",
-        format=TableFormat.DELTA,
+        format=DELTA,
         location=f"hdfs://namenode:9000/warehouse/{database}.db/table_{number}",
         owner=owner,
         source=Source.DISCOVER,

@@ -18,7 +18,6 @@ from lakewarden.catalog.bounds import as_whole
 from lakewarden.catalog.formats.port import Commit
 from lakewarden.catalog.model.lineage_record import LineageInput, LineageRecord, Operation, RecordVerdict
 from lakewarden.catalog.model.rollbacks import is_mark
-from lakewarden.catalog.model.rows import TableFormat
 from lakewarden.catalog.policy.kept_properties import keeps
 
 __all__ = [
@@ -169,7 +168,7 @@ _EFFECTS: Final[Mapping[str, Effect]] = {
     Operation.REMOVE_FILES: Effect.RESTORE,  # and what it kept of the versions since is among its inputs
 }
 _REPLACING: Final = frozenset({Operation.OVERWRITE, Operation.PARTIAL_OVERWRITE, Operation.REPLACE})
-_LAKE_FORMATS: Final = frozenset(one.value for one in TableFormat)
+_LAKE_FORMATS: Final = frozenset({"delta", "hudi", "iceberg"})
 _ROWS_METRICS: Final = ("numOutputRows", "numTargetRowsInserted", "num_added_rows")
 
 

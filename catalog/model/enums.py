@@ -1,9 +1,10 @@
 """The fixed words that rows of the system tables use: formats, states, kinds, outcomes. Pure."""
 
 from enum import StrEnum
-from typing import Final
+from typing import Final, TypeAlias
 
 __all__ = [
+    "DELTA",
     "GONE",
     "Action",
     "Change",
@@ -23,12 +24,11 @@ __all__ = [
 ]
 
 
-class TableFormat(StrEnum):
-    """Table formats a managed table can have."""
+TableFormat: TypeAlias = str
+"""A table's format by its name, as `lakewarden.tables` keeps it. Which there are, catalog/formats/registry.py says."""
 
-    DELTA = "delta"
-    ICEBERG = "iceberg"
-    HUDI = "hudi"
+DELTA: Final = "delta"
+"""The format of our own tables, and of those that lakewarden converts."""
 
 
 class RowKind(StrEnum):

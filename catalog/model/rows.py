@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from lakewarden.catalog.model.enums import (
+    DELTA,
     GONE,
     Action,
     Change,
@@ -28,6 +29,7 @@ from lakewarden.catalog.model.enums import (
 )
 
 __all__ = [
+    "DELTA",
     "GONE",
     "Action",
     "AuditRow",

@@ -123,7 +123,7 @@ DELTA_RUNTIME: Final = "delta"
 
 def runtime_of(row: TableRow) -> str:
     """The runtime that work on a table needs: its format's, Delta's while it has none yet."""
-    return DELTA_RUNTIME if row.format is None else row.format.value
+    return DELTA_RUNTIME if row.format is None else row.format
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -4,7 +4,7 @@ import uuid
 from datetime import datetime
 from typing import Final
 
-from lakewarden.catalog.model.rows import Mode, PolicySettings, Source, TableFormat, TableRow
+from lakewarden.catalog.model.rows import DELTA, Mode, PolicySettings, Source, TableRow
 from lakewarden.catalog.system.port import SYSTEM_TABLES, SystemStore, SystemTableName
 from lakewarden.catalog.system.schema import LAYOUTS
 
@@ -30,7 +30,7 @@ def system_rows(store: SystemStore, *, now: datetime, actor: str) -> tuple[Table
             row=number,
             table_id=system_table_id(table.name),
             name=f"lakewarden.{table.name}",
-            format=TableFormat.DELTA,
+            format=DELTA,
             location=store.location(table),
             owner=actor,
             source=Source.SELF,

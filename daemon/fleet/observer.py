@@ -20,6 +20,7 @@ from lakewarden.catalog.lineage.stream_batches import StreamHarvest
 from lakewarden.catalog.lineage.unrecorded import Recorded, unrecorded
 from lakewarden.catalog.model.rollbacks import Undone
 from lakewarden.catalog.model.rows import (
+    DELTA,
     Finding,
     HealthRow,
     LineageRow,
@@ -147,7 +148,7 @@ class Observer:
         `UnavailableError` when its storage does not answer: nothing is concluded from that.
         """
         row, now = governed.row, self._clock.now()
-        reader, location = self._readers[row.format or TableFormat.DELTA], row.location or ""
+        reader, location = self._readers[row.format or DELTA], row.location or ""
         probe = reader.probe(location, seen=before.version if before is not None else None)
         was_gone = before is not None and _is_gone(before)
         if not probe.exists:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from lakewarden.catalog.errors import LakewardenError
-from lakewarden.catalog.model.rows import TableFormat
+from lakewarden.catalog.model.rows import DELTA
 from lakewarden.catalog.storage.file_store import local_path
 from lakewarden.catalog.system.port import TABLES
 from lakewarden.daemon.installation.admins import distrust, recorded_admins
@@ -218,11 +218,7 @@ def _writers(services: Services) -> Diagnosis:
         else []
     )
     local = [row for row in rows if (row["location"] or "").startswith("file://") and row["source"] != "self"]
-    unsafe = [
-        row
-        for row in rows
-        if (row["location"] or "").startswith("s3://") and row["format"] == TableFormat.DELTA
-    ]
+    unsafe = [row for row in rows if (row["location"] or "").startswith("s3://") and row["format"] == DELTA]
     if unsafe:
         return _warn(
             "writers", f"{len(unsafe)} tables are on S3.",

@@ -9,7 +9,7 @@ from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.metastore.port import Metastore
 from lakewarden.catalog.model.lineage_record import LineageRecord
 from lakewarden.catalog.model.rollbacks import Rollback
-from lakewarden.catalog.model.rows import TableFormat, TableRow
+from lakewarden.catalog.model.rows import DELTA, TableFormat, TableRow
 from lakewarden.catalog.policy.original_properties import Kept, Owed
 from lakewarden.catalog.storage.file_store import FileEntry, StorageOptions
 
@@ -37,7 +37,7 @@ class Target:
     table_id: str
     name: str
     location: str
-    format: TableFormat = TableFormat.DELTA
+    format: TableFormat = DELTA
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

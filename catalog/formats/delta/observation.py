@@ -15,7 +15,7 @@ from lakewarden.catalog.formats.delta.schema import columns_of
 from lakewarden.catalog.formats.delta.segment import Segment
 from lakewarden.catalog.formats.heads import head_token
 from lakewarden.catalog.formats.port import LogProblem, Observation, SizeHistogram
-from lakewarden.catalog.model.rows import TableFormat
+from lakewarden.catalog.model.rows import DELTA
 
 __all__ = ["observation_of"]
 
@@ -29,7 +29,7 @@ def observation_of(location: str, replayed: Replayed, segment: Segment) -> Obser
     dead, rows = _left_to_vacuum(replayed), _sensible(live["rows"])
     unrecorded, deleted = rows.null_count, _sum(live["deleted"])
     return Observation(
-        format=TableFormat.DELTA,
+        format=DELTA,
         location=location,
         version=replayed.version,
         head=head_token(metadata.id, replayed.version, history.committed_at),

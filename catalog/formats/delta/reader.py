@@ -18,7 +18,7 @@ from lakewarden.catalog.formats.delta.restore_target import restored_version
 from lakewarden.catalog.formats.delta.segment import Listing, Segment, segment_of
 from lakewarden.catalog.formats.delta.version_checksum import parse_version_checksum
 from lakewarden.catalog.formats.port import Commit, DataFile, LogProblem, Observation, ProbeResult, Tombstone
-from lakewarden.catalog.model.rows import TableFormat
+from lakewarden.catalog.model.rows import DELTA, TableFormat
 from lakewarden.catalog.storage.file_store import StorageOptions, open_store
 
 __all__ = ["DeltaReader"]
@@ -47,7 +47,7 @@ class DeltaReader:
 
     @property
     def format(self) -> TableFormat:
-        return TableFormat.DELTA
+        return DELTA
 
     def is_table(self, location: str) -> bool:
         """Whether the log folder holds anything that a Delta writer puts there. An empty folder is no table."""

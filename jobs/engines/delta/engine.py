@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.model.lineage_record import LineageRecord
-from lakewarden.catalog.model.rows import Action, TableFormat
+from lakewarden.catalog.model.rows import DELTA, Action, TableFormat
 from lakewarden.catalog.state.port import DELTA_RUNTIME
 from lakewarden.catalog.storage.file_store import FileEntry, FileStore, StorageOptions, open_store
 from lakewarden.jobs.engines.delta import (
@@ -45,7 +45,7 @@ class DeltaEngine:
 
     @property
     def format(self) -> TableFormat:
-        return TableFormat.DELTA
+        return DELTA
 
     @property
     def runtime(self) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from lakewarden.catalog.clock import ManualClock
 from lakewarden.catalog.formats.port import LogProblem, Observation
-from lakewarden.catalog.model.rows import Finding, PolicySettings, RunRow, Source, TableFormat, TableRow
+from lakewarden.catalog.model.rows import DELTA, Finding, PolicySettings, RunRow, Source, TableRow
 from lakewarden.catalog.policy.effective import EffectivePolicy
 from lakewarden.catalog.registry.discovery import Candidate
 from lakewarden.catalog.registry.service import Desk
@@ -139,7 +139,7 @@ class World:
             row=100 + len(self.reader.tables),
             table_id=f"id-{name}",
             name=name,
-            format=TableFormat.DELTA,
+            format=DELTA,
             location=location,
             owner="ana",
             source=Source.CONVERT,

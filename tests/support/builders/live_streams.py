@@ -13,7 +13,7 @@ from lakewarden.catalog.lineage.streams.checkpoints import Checkpoint, with_chec
 from lakewarden.catalog.lineage.streams.offsets import NOT_SAID, Began, batch_key
 from lakewarden.catalog.lineage.streams.session_notes import StreamNote, StreamNotes, waiting
 from lakewarden.catalog.model.rollbacks import Rollback
-from lakewarden.catalog.model.rows import Source, TableFormat, TableRow
+from lakewarden.catalog.model.rows import DELTA, Source, TableRow
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical, open_store
 from lakewarden.catalog.system.port import TABLES
 from lakewarden.jobs.rollback.plan.model import RollbackPlan
@@ -52,7 +52,7 @@ class Sea(Lake):
             row=100 + len(self.store.rows(TABLES).all()),
             table_id=f"id-{name}",
             name=f"db.{name}",
-            format=TableFormat.DELTA,
+            format=DELTA,
             location=self.location(name),
             owner="ana",
             source=Source.CONVERT,

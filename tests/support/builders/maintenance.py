@@ -17,7 +17,7 @@ from lakewarden.catalog.formats.port import (
     Tombstone,
 )
 from lakewarden.catalog.model.lineage_record import LineageRecord
-from lakewarden.catalog.model.rows import TableFormat
+from lakewarden.catalog.model.rows import DELTA, TableFormat
 from lakewarden.catalog.state.port import DELTA_RUNTIME
 from lakewarden.catalog.storage.file_store import FileEntry, canonical
 from lakewarden.jobs.runs.port import FileChange, JobContext, Partition, TableStatistics, Target
@@ -62,7 +62,7 @@ def data_file(
 def seen(location: str, version: int, **changes: object) -> Observation:
     able = Capabilities(restore=True, vacuum=True, compact=True, file_statistics=True)
     plain = observed(
-        format=TableFormat.DELTA,
+        format=DELTA,
         location=location,
         version=version,
         committed_at=NOW,
@@ -88,7 +88,7 @@ class ValueReader:
 
     @property
     def format(self) -> TableFormat:
-        return TableFormat.DELTA
+        return DELTA
 
     def is_table(self, location: str) -> bool:
         return location not in self.broken
@@ -145,7 +145,7 @@ class AskedEngine:
 
     @property
     def format(self) -> TableFormat:
-        return TableFormat.DELTA
+        return DELTA
 
     @property
     def runtime(self) -> str:

@@ -12,7 +12,7 @@ from lakewarden.catalog.lineage.stream_batches import StreamHarvest
 from lakewarden.catalog.lineage.streams.checkpoints import Checkpoint, with_checkpoint
 from lakewarden.catalog.lineage.streams.offsets import NOT_SAID, Batch, Began, Source
 from lakewarden.catalog.lineage.streams.session_notes import StreamNote, StreamNotes
-from lakewarden.catalog.model.rows import LineageRow, TableFormat, TableRow
+from lakewarden.catalog.model.rows import DELTA, LineageRow, TableRow
 from lakewarden.catalog.model.rows import Source as Origin
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.catalog.system.own_rows import system_rows
@@ -184,7 +184,7 @@ class Creek:
             row=number,
             table_id=f"id-{name}",
             name=f"db.{name}",
-            format=TableFormat.DELTA,
+            format=DELTA,
             location=self.location(table),
             owner="ana",
             source=Origin.CONVERT,

@@ -9,6 +9,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from lakewarden.catalog.model.rows import (
+    DELTA,
     Action,
     AuditRow,
     Change,
@@ -31,7 +32,6 @@ from lakewarden.catalog.model.rows import (
     Severity,
     Source,
     SystemRow,
-    TableFormat,
     TableRow,
     Trigger,
 )
@@ -47,7 +47,7 @@ def table_row(number: int, *, owner: str = "ana") -> TableRow:
         row=number,
         table_id=f"table-{number:06d}",
         name=f"db{number % 7}.t{number}",
-        format=TableFormat.DELTA,
+        format=DELTA,
         location=f"file:///warehouse/db{number % 7}/t{number}",
         owner=owner,
         source=Source.REGISTER,

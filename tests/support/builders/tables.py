@@ -15,7 +15,7 @@ from lakewarden.catalog.formats.port import (
     ProbeResult,
     Tombstone,
 )
-from lakewarden.catalog.model.rows import Column, Finding, HealthRow, Severity, TableFormat
+from lakewarden.catalog.model.rows import DELTA, Column, Finding, HealthRow, Severity, TableFormat
 from lakewarden.catalog.policy.scopes import Governed
 from support.builders.commits import changed, observed
 
@@ -27,7 +27,7 @@ CAN = Capabilities(restore=True, vacuum=True, compact=True, file_statistics=True
 def observation(location: str, at: datetime, *, version: int = 0, **changes: Any) -> Observation:
     """A small healthy table."""
     base = observed(
-        format=TableFormat.DELTA,
+        format=DELTA,
         location=location,
         version=version,
         committed_at=at,
@@ -55,7 +55,7 @@ class FakeReader:
 
     @property
     def format(self) -> TableFormat:
-        return TableFormat.DELTA
+        return DELTA
 
     def is_table(self, location: str) -> bool:
         return location in self.tables

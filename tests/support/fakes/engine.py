@@ -23,7 +23,7 @@ from lakewarden.catalog.errors import ConflictError, ExecutionError, RefusedErro
 from lakewarden.catalog.formats.delta.log_names import FOLDER
 from lakewarden.catalog.metastore.port import Metastore
 from lakewarden.catalog.model.lineage_record import LineageRecord, custom_metadata
-from lakewarden.catalog.model.rows import TableFormat
+from lakewarden.catalog.model.rows import DELTA, TableFormat
 from lakewarden.catalog.state.port import DELTA_RUNTIME
 from lakewarden.catalog.storage.file_store import FileEntry, FileStore, StorageOptions, local_path, open_store
 from lakewarden.jobs.engines.delta import rs_files, rs_metadata, rs_restore
@@ -49,7 +49,7 @@ class FakeEngine:
 
     @property
     def format(self) -> TableFormat:
-        return TableFormat.DELTA
+        return DELTA
 
     @property
     def runtime(self) -> str:

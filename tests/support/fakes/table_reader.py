@@ -15,7 +15,7 @@ from lakewarden.catalog.formats.port import (
     SizeHistogram,
     Tombstone,
 )
-from lakewarden.catalog.model.rows import Column, TableFormat
+from lakewarden.catalog.model.rows import DELTA, Column, TableFormat
 from support.builders.commits import counted, observed
 
 __all__ = ["FakeReader", "FakeTable"]
@@ -70,7 +70,7 @@ class FakeReader:
 
     @property
     def format(self) -> TableFormat:
-        return TableFormat.DELTA
+        return DELTA
 
     def is_table(self, location: str) -> bool:
         return location in self.tables
@@ -144,7 +144,7 @@ def _observation(location: str, table: FakeTable) -> Observation:
     counted = all(file.rows is not None for file in files)
     sizes = [file.size_bytes for file in files]
     empty = observed(
-        format=TableFormat.DELTA,
+        format=DELTA,
         location=location,
         version=head.version,
         committed_at=head.committed_at,

@@ -14,7 +14,7 @@ import pytest
 from lakewarden.catalog.clock import ManualClock
 from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.lineage.edges import NOTHING
-from lakewarden.catalog.model.rows import LineageRow, Source, TableFormat, TableRow
+from lakewarden.catalog.model.rows import DELTA, LineageRow, Source, TableRow
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.catalog.system.own_rows import system_rows
 from lakewarden.catalog.system.port import HEALTH, LINEAGE, TABLES, Fence, R, SystemTable
@@ -72,7 +72,7 @@ class Site:
             name="db.t",
             owner="ana",
             source=Source.REGISTER,
-            format=TableFormat.DELTA,
+            format=DELTA,
             location=canonical(str(self.log.root)),
             registered_at=self.clock.now(),
             registered_by="ana",

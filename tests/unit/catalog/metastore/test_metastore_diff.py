@@ -21,7 +21,7 @@ from lakewarden.catalog.metastore.sync_plan import (
     hadoop_location,
     plan_sync,
 )
-from lakewarden.catalog.model.rows import Column, TableFormat
+from lakewarden.catalog.model.rows import Column
 from support.builders.commits import observed
 from support.fakes.metastore import FakeMetastore
 
@@ -32,7 +32,7 @@ SPARKS = "org.apache.hadoop.mapred.SequenceFileInputFormat"
 
 def seen(**changes: Any) -> Observation:
     values: dict[str, Any] = {
-        "format": TableFormat.DELTA,
+        "format": DELTA,
         "location": HERE,
         "version": 7,
         "committed_at": datetime(2026, 1, 1, tzinfo=UTC),

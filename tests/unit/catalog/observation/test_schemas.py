@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from lakewarden.catalog.formats.port import Capabilities, Observation
-from lakewarden.catalog.model.rows import Change, Column, SchemaRow, TableFormat
+from lakewarden.catalog.model.rows import DELTA, Change, Column, SchemaRow
 from lakewarden.catalog.observation.schemas import next_schema
 from support.builders.commits import observed
 
@@ -16,7 +16,7 @@ def column(path: str, type_: str = "long", *, id: int = 0, nullable: bool = True
 
 def seen(version: int, *columns: Column, mapping: str | None = None) -> Observation:
     return observed(
-        format=TableFormat.DELTA,
+        format=DELTA,
         location="file:///t",
         version=version,
         committed_at=datetime(2026, 1, 1, tzinfo=UTC),

@@ -13,13 +13,13 @@ from lakewarden.catalog.formats.delta.segment import listing_of, segment_of
 from lakewarden.catalog.formats.port import Capabilities, LogProblem, Observation
 from lakewarden.catalog.metastore.port import Entry, EntryColumn
 from lakewarden.catalog.model.rows import (
+    DELTA,
     Column,
     Finding,
     HealthRow,
     Mode,
     PolicySettings,
     Severity,
-    TableFormat,
 )
 from lakewarden.catalog.policy.effective import effective
 from lakewarden.catalog.policy.retention_properties import FILES, LOG, interval_seconds
@@ -40,7 +40,7 @@ from support.builders.worlds import NOW, row
 
 CAN = Capabilities(restore=True, vacuum=True, compact=True, file_statistics=True)
 SEEN = observed(
-    format=TableFormat.DELTA,
+    format=DELTA,
     location="file:///lake/db/t",
     version=5,
     committed_at=NOW - ONE_DAY,

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.lineage.edges import ALIAS, NOT_KNOWN, NOTHING
-from lakewarden.catalog.model.rows import Confidence, LineageRow, Source, TableFormat, TableRow
+from lakewarden.catalog.model.rows import DELTA, Confidence, LineageRow, Source, TableRow
 from lakewarden.catalog.state.port import Bookmarks
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.catalog.system.commits import Note
@@ -69,7 +69,7 @@ class Station:
             row=number,
             table_id=name,
             name=f"db.{name}",
-            format=TableFormat.DELTA,
+            format=DELTA,
             location=f"file:///lake/{name}",
             source=Source.REGISTER,
             registered_at=NOW,

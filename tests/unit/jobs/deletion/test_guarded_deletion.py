@@ -14,7 +14,7 @@ from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.formats.delta.segment import Listing
 from lakewarden.catalog.formats.files_elsewhere import READS_ELSEWHERE
 from lakewarden.catalog.formats.port import Observation
-from lakewarden.catalog.model.rows import RowKind, Source, TableFormat, TableRow
+from lakewarden.catalog.model.rows import DELTA, RowKind, Source, TableRow
 from lakewarden.catalog.storage.file_store import canonical, open_store
 from lakewarden.jobs.actions.vacuum import Vacuum
 from lakewarden.jobs.deletion import batches
@@ -201,7 +201,7 @@ def clone_row(location: str, elsewhere: str) -> TableRow:
         table_id="clone",
         kind=RowKind.TABLE,
         name="db.clone",
-        format=TableFormat.DELTA,
+        format=DELTA,
         location=location,
         source=Source.REGISTER,
         registered_at=NOW,

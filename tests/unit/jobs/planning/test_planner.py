@@ -7,7 +7,7 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakewarden.catalog.model.rows import Action, Outcome, PolicySettings, TableFormat
+from lakewarden.catalog.model.rows import Action, Outcome, PolicySettings
 from lakewarden.jobs.actions.answers import WhyNot
 from lakewarden.jobs.actions.budget import Budget
 from lakewarden.jobs.actions.registry import SPECS
@@ -134,7 +134,7 @@ def test_the_words_are_the_same_everywhere() -> None:
 
 
 def test_a_run_names_the_runtime_that_its_table_needs() -> None:
-    delta, iceberg = messy("db.a"), view("db.b", row_changes={"format": TableFormat.ICEBERG}, small_files=50)
+    delta, iceberg = messy("db.a"), view("db.b", row_changes={"format": "iceberg"}, small_files=50)
     made = plan(world(delta, iceberg), NOW)
     asked = {run.name: request_for(run, new_id=lambda: "id").runtime for run in made.runs}
     assert asked == {"db.a": "delta", "db.b": "iceberg"}
