@@ -37,6 +37,7 @@ from lakewarden.jobs.runs.guard import RunGuard
 from lakewarden.jobs.runs.standings import StoredStandings
 from support.builders.system_samples import sample
 from support.fakes.engine import FakeEngine
+from support.fakes.tools import OneFormat
 
 __all__ = ["SIZES", "apply_figures"]
 
@@ -120,7 +121,7 @@ def _rolled_back(folder: Path, places: list[tuple[int, Path]], *, guarded: bool)
         if guarded:
             guard.ask(step.table_id, step.name, step.location)
 
-    hands = Hands(reader=DeltaReader(), engine=FakeEngine(clock), storage=lambda _: options, permit=permit)
+    hands = Hands(tools=OneFormat(DeltaReader(), FakeEngine(clock)), storage=lambda _: options, permit=permit)
     saga = Saga(journal=journal, hands=hands, undo_for=timedelta(days=7))
     begin = time.perf_counter()
     journal.put(_begun(steps, clock), because="bench")

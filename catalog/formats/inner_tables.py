@@ -1,19 +1,30 @@
-"""Tables that lie inside another table's folder, told from a listing. Pure.
+"""Tables that lie inside another table's folder, told from a listing.
 
-A table is known by what its format keeps beside the data: `_delta_log` (Delta), `.hoodie` (Hudi), and a folder
-`metadata` with table metadata in it (Iceberg, where its metadata was not sent elsewhere).
+A table is known by what its format keeps beside the data: the sign in its `FormatSpec`. Those of Hudi (`.hoodie`) and
+Iceberg (a folder `metadata` with table metadata in it, where it was not sent elsewhere) are known, too.
 """
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Final
 
-__all__ = ["formats_at_root", "inner_tables"]
+from lakewarden.catalog.formats.registry import formats
+from lakewarden.catalog.formats.spec import Sign
 
-_DELTA: Final = "_delta_log"
-_HUDI: Final = ".hoodie"
-_ICEBERG: Final = "metadata"
-_ICEBERG_ENDINGS: Final = (".metadata.json", ".metadata.json.gz")
-_ICEBERG_HINT: Final = "version-hint.text"
+__all__ = ["formats_at_root", "inner_tables", "signs"]
+
+_FOREIGN: Final[Mapping[str, Sign]] = {
+    "Hudi": Sign(folder=".hoodie"),
+    "Iceberg": Sign(folder="metadata", endings=(".metadata.json", ".metadata.json.gz", "version-hint.text")),
+}
+"""Formats that nobody here can read, and that are somebody's tables all the same."""
+
+
+@cache
+def signs() -> Mapping[str, Sign]:
+    """By what the tables of each format are known, by its name for people."""
+    return {**_FOREIGN, **{spec.label: spec.sign for spec in formats().values()}}
 
 
 def inner_tables(paths: Iterable[str]) -> tuple[str, ...]:
@@ -27,31 +38,23 @@ def inner_tables(paths: Iterable[str]) -> tuple[str, ...]:
 
 
 def formats_at_root(paths: Iterable[str]) -> tuple[str, ...]:
-    """The formats (`Delta`, `Hudi`, `Iceberg`) whose metadata lies in the root itself, sorted."""
+    """The formats (`Delta`, `Hudi`...) whose metadata lies in the root itself, sorted."""
     return tuple(sorted({format_ for place, format_ in _places(paths) if not place}))
 
 
 def _places(paths: Iterable[str]) -> Iterable[tuple[str, str]]:
+    known = signs()
+    folders = re.compile("|".join(re.escape(sign.folder) for sign in known.values()))
     for path in paths:
-        if _DELTA not in path and _HUDI not in path and _ICEBERG not in path:
+        if folders.search(path) is None:
             continue  # listings are long, and tables inside tables rare
         parts = path.split("/")
         for depth, part in enumerate(parts):
-            format_ = _format(part, parts[depth + 1 :])
+            below = parts[depth + 1 :]
+            format_ = next((label for label, sign in known.items() if sign.is_seen(part, below)), None)
             if format_ is not None:
                 yield "/".join(parts[:depth]), format_
                 break  # deeper ones (`.hoodie/metadata/.hoodie`) are that table's own
-
-
-def _format(part: str, below: list[str]) -> str | None:
-    if part == _DELTA:
-        return "Delta"
-    if part == _HUDI:
-        return "Hudi"
-    if part == _ICEBERG and len(below) == 1:
-        name = below[0]
-        return "Iceberg" if name.endswith(_ICEBERG_ENDINGS) or name == _ICEBERG_HINT else None
-    return None
 
 
 def _above(place: str) -> Iterable[str]:

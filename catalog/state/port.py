@@ -123,13 +123,13 @@ DELTA_RUNTIME: Final = "delta"
 
 def runtime_of(row: TableRow) -> str:
     """The runtime that work on a table needs: its format's, Delta's while it has none yet."""
-    return DELTA_RUNTIME if row.format is None else row.format
+    return row.format or DELTA_RUNTIME
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunRequest:
     """A run to be queued. `payload` is the action as JSON (jobs/actions/registry.py); `rank` higher first.
-    `runtime` is what a worker has to have for it: engines of one Spark cannot do the work of another's.
+    `runtime` is the format whose engine a worker has to have for it: one Spark cannot do the work of another.
 
     `predicted_*`: estimate made by the planner, None when unknown.
     """

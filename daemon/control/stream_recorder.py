@@ -14,10 +14,11 @@ from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import UnavailableError, UnreadableError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.port import TableReader
+from lakewarden.catalog.formats.registry import reader_of
 from lakewarden.catalog.lineage.stream_batches import StreamHarvest
 from lakewarden.catalog.lineage.streams.offsets import BatchKey
 from lakewarden.catalog.lineage.streams.session_notes import StreamNote, StreamNotes
-from lakewarden.catalog.model.rows import DELTA, LineageRow, TableRow
+from lakewarden.catalog.model.rows import LineageRow, TableRow
 from lakewarden.catalog.system.port import LINEAGE, Fence, SystemStore
 from lakewarden.catalog.units import count_of
 from lakewarden.daemon.fleet.cache import Memory
@@ -85,7 +86,7 @@ class StreamClerk:
         """The rows of a table's batches, and the batches for which it is too early."""
         upto = self.memory.lineage_upto(row.table_id)
         if upto is not None:
-            reader = next(one for one in self.readers if one.format == (row.format or DELTA))
+            reader = reader_of(self.readers, row.format)
             try:
                 return self.harvest.noted(noted, row, reader, at=self.clock.now(), upto=upto)
             except UnavailableError:

@@ -7,8 +7,9 @@ from datetime import datetime
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import UnavailableError
 from lakewarden.catalog.formats.port import LogProblem, Observation, TableReader
+from lakewarden.catalog.formats.registry import reader_of
 from lakewarden.catalog.metastore.port import Metastore
-from lakewarden.catalog.model.rows import DELTA, Finding, HealthRow, TableRow
+from lakewarden.catalog.model.rows import Finding, HealthRow, TableRow
 from lakewarden.catalog.policy.effective import EffectivePolicy
 from lakewarden.catalog.policy.scopes import Governed
 from lakewarden.catalog.storage.file_store import StorageOptions
@@ -85,8 +86,7 @@ class Inspection:
             return Silent()
 
     def _reader(self, row: TableRow) -> TableReader:
-        wanted = row.format or DELTA
-        return next(reader for reader in self.readers if reader.format == wanted)
+        return reader_of(self.readers, row.format)
 
     def _around(self) -> Neighbours:
         """All managed tables by place; made again only when `lakewarden.tables` moved."""

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 __all__ = ["Services", "open_services"]
 
 _TEND_SECONDS: Final = 1.0
-_READER_BYTES: Final = 8 * 1024 * 1024
-"""What the reader may keep of tables it has read. Enough for the few that move between two sweeps."""
 
 
 class Services:
@@ -79,8 +77,8 @@ class Services:
     @cached_property
     def readers(self) -> tuple[TableReader, ...]:
         """One reader per table format."""
-        memory = load("lakewarden.catalog.formats.delta.cache").Memory(_READER_BYTES)
-        return (load("lakewarden.catalog.formats.delta.reader").DeltaReader(self.storage, memory=memory),)
+        made: tuple[TableReader, ...] = load("lakewarden.catalog.formats.registry").readers(self.storage)
+        return made
 
     @cached_property
     def metastore(self) -> Metastore | None:

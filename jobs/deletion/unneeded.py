@@ -16,7 +16,7 @@ from typing import Final
 
 from lakewarden.catalog.errors import ConflictError, LakewardenError, PreconditionError
 from lakewarden.catalog.formats.files_elsewhere import is_reach_known, reads_from, with_reach
-from lakewarden.catalog.formats.inner_tables import inner_tables
+from lakewarden.catalog.formats.inner_tables import inner_tables, signs
 from lakewarden.catalog.formats.port import DataFile, Observation, TableReader
 from lakewarden.catalog.model.rows import TableRow, TableState
 from lakewarden.catalog.storage.absence import is_surely_gone
@@ -210,14 +210,16 @@ def inner_tables_at(store: FileStore, paths: Iterable[str]) -> tuple[str, ...]:
     """The tables of their own that lie on the way to any of these paths (relative), by a look at each folder."""
     folders = sorted({str(parent) for path in paths for parent in PurePosixPath(path).parents} - {"."})
 
-    def signs(folder: str) -> list[str]:
-        logs = [f"{folder}/{sign}" for sign in ("_delta_log", ".hoodie") if store.exists(f"{folder}/{sign}")]
-        return [*logs, *(entry.path for entry in store.list(f"{folder}/metadata"))]
+    def found(folder: str) -> list[str]:
+        places = [(f"{folder}/{sign.folder}", sign) for sign in signs().values()]
+        bare = [place for place, sign in places if not sign.endings and store.exists(place)]
+        listed = (store.list(place) for place, sign in places if sign.endings)
+        return [*bare, *(entry.path for entry in chain.from_iterable(listed))]
 
     if local_path(store.root) is not None:
-        return inner_tables(chain.from_iterable(map(signs, folders)))
+        return inner_tables(chain.from_iterable(map(found, folders)))
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return inner_tables(chain.from_iterable(pool.map(signs, folders)))
+        return inner_tables(chain.from_iterable(pool.map(found, folders)))
 
 
 def _within(path: str, tables: set[str]) -> bool:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.formats.port import LogProblem, Observation, TableReader
+from lakewarden.catalog.formats.registry import reader_of
 from lakewarden.catalog.garbage_collection import uncollected
 from lakewarden.catalog.lineage.graph.build import ROW_COLUMNS, build_graph
 from lakewarden.catalog.lineage.graph.graph import VersionGraph
@@ -23,31 +24,31 @@ from lakewarden.catalog.lineage.recording import rows_from
 from lakewarden.catalog.lineage.stream_batches import StreamHarvest
 from lakewarden.catalog.lineage.streams.session_notes import StreamNote, StreamNotes, waiting
 from lakewarden.catalog.lineage.unrecorded import Recorded, recorded_upto, unrecorded
-from lakewarden.catalog.lineage.versions import Effect, Version, history_of, is_property_commit
+from lakewarden.catalog.lineage.versions import Effect, Version, history_of
 from lakewarden.catalog.model.arrow_columns import highest_of_pairs
 from lakewarden.catalog.model.pending_quarantine import Aside
 from lakewarden.catalog.model.rows import (
+    DELTA,
     GONE,
     Confidence,
     LineageRow,
     MarkVerdict,
     RowKind,
+    TableFormat,
     TableRow,
 )
-from lakewarden.catalog.policy.kept_properties import keeps
 from lakewarden.catalog.policy.scopes import Governed, govern, scopes_by_name
 from lakewarden.catalog.storage.file_store import StorageOptions, open_store
 from lakewarden.catalog.system.codec import codec
 from lakewarden.catalog.system.port import LINEAGE, TABLES, SystemStore
-from lakewarden.catalog.units import count_of
 from lakewarden.jobs.rollback.journal.steps import TableStep
 from lakewarden.jobs.rollback.journal.stored_plan import steps_of
-from lakewarden.jobs.rollback.plan.facts import PropertyChange, Reach, TableFacts, Unreachable
+from lakewarden.jobs.rollback.plan.facts import TableFacts
 from lakewarden.jobs.rollback.plan.model import RollbackPlan, Step, TablePlan
 from lakewarden.jobs.rollback.plan.planner import plan_rollback
 from lakewarden.jobs.rollback.plan.request import CommitsOf, RollbackRequest
 from lakewarden.jobs.rollback.plan.stream_advice import with_streams
-from lakewarden.jobs.rollback.verify import missing_files
+from lakewarden.jobs.rollback.target_check import TargetCheck
 
 __all__ = ["Gathered", "Gatherer"]
 
@@ -65,9 +66,19 @@ class Gathered:
     facts: Mapping[str, TableFacts]
     lineage: pa.Table
 
+    @property
+    def formats(self) -> Mapping[str, TableFormat]:
+        """The formats of the plan's tables that are not Delta, by `table_id`."""
+        rows = (self.rows.get(table.table_id) for table in self.plan.tables)
+        return {
+            row.table_id: row.format
+            for row in rows
+            if row is not None and row.format is not None and row.format != DELTA
+        }
+
     def steps(self) -> tuple[TableStep, ...]:
         """What executing the plan does to tables by restoring them, roots first."""
-        return steps_of(self.plan, self.format_ids)
+        return steps_of(self.plan, self.format_ids, self.formats)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +93,10 @@ class _Log:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Gatherer:
-    """Makes plans from what is there now, marks included. `reader_at` gives the reader of the table at a location."""
+    """Makes plans from what is there now, marks included. `readers` has one for each format."""
 
     store: SystemStore
-    reader: TableReader
+    readers: Sequence[TableReader]
     storage: Callable[[str], StorageOptions]
     clock: Clock
 
@@ -131,7 +142,7 @@ class Gatherer:
         )
         first = plan_rollback(request, graph, histories, facts)
         looked = {
-            table.table_id: self._looked(table, facts[table.table_id], seen.get(table.table_id))
+            table.table_id: self._looked(table, managed.get(table.table_id), facts, seen.get(table.table_id))
             for table in first.tables
         }
         names = {key: row.name for key, row in managed.items()}
@@ -169,7 +180,7 @@ class Gatherer:
         try:
             found = list(self._unrecorded(row, recorded))
             if noted:
-                found.extend(self._harvest().noted(noted, row, self.reader, at=self.clock.now())[0])
+                found.extend(self._harvest().noted(noted, row, self._reader(row), at=self.clock.now())[0])
         except UnreadableError:
             return ()
         return found
@@ -178,14 +189,33 @@ class Gatherer:
         location = row.location or ""
         # Of a UUID that nothing is on record of, the number of a version says nothing.
         known = not row.format_ids or row.format_ids[-1] in recorded or None in recorded
-        probe = self.reader.probe(location, seen=_newest(row, recorded) if known else None)
+        reader = self._reader(row)
+        probe = reader.probe(location, seen=_newest(row, recorded) if known else None)
         if not probe.exists or not probe.moved:
             return ()
-        new = unrecorded(self.reader, row, recorded=recorded, head=probe.latest or 0)
+        new = unrecorded(reader, row, recorded=recorded, head=probe.latest or 0)
         streams = self._harvest().reads(row, new.commits)
         return rows_from(
             row.table_id, new.commits, format_id=new.format_id, at=self.clock.now(), streams=streams
         )
+
+    def _looked(
+        self,
+        table: TablePlan,
+        row: TableRow | None,
+        facts: Mapping[str, TableFacts],
+        seen: Observation | LogProblem | None,
+    ) -> TableFacts:
+        """The facts, with what the plan makes it worth looking at in the table's files."""
+        known, location = facts[table.table_id], table.location or ""
+        if table.step is not Step.RESTORE or table.to_version is None or known.unreadable is not None:
+            return known
+        store = open_store(location, self.storage(location))
+        target = TargetCheck(table=table, target=table.to_version, reader=self._reader(row), store=store)
+        return target.completed(known, seen)
+
+    def _reader(self, row: TableRow | None) -> TableReader:
+        return reader_of(self.readers, None if row is None else row.format)
 
     def _harvest(self) -> StreamHarvest:
         return StreamHarvest(store=self.store, storage=self.storage)
@@ -195,76 +225,17 @@ class Gatherer:
         return StreamNotes(system, self.store.storage(), clock=self.clock)
 
     def _log(self, row: TableRow, recorded: Recorded) -> _Log:
-        location = row.location or ""
-        seen = self.reader.observe(location)
+        location, reader = row.location or "", self._reader(row)
+        seen = reader.observe(location)
         head_id = seen.format_id if isinstance(seen, Observation) else None
         try:
-            return _Log(seen, history_of(self.reader.commits(location, after=-1), head_id=head_id))
+            return _Log(seen, history_of(reader.commits(location, after=-1), head_id=head_id))
         except UnreadableError as error:
-            latest, on_record = self.reader.probe(location, seen=None).latest, _newest(row, recorded)
+            latest, on_record = reader.probe(location, seen=None).latest, _newest(row, recorded)
             hidden = latest is not None and (on_record is None or latest > on_record)
             head = Version(version=latest or 0, operation="unknown", effect=Effect.CHANGE)
             problem = LogProblem(check="log_readable", message=str(error))
             return _Log(problem, (head,) if hidden else (), hidden=hidden)
-
-    def _looked(
-        self, table: TablePlan, facts: TableFacts, seen: Observation | LogProblem | None
-    ) -> TableFacts:
-        """The facts, with whether the target can be restored, which lost appends are still whole,
-        and what else changes."""
-        if table.step is not Step.RESTORE or table.to_version is None or facts.unreadable is not None:
-            return facts
-        reach = self._reach(table, table.to_version)
-        if reach is not None:
-            facts = replace(facts, unreachable={table.to_version: reach, **facts.unreachable})
-        intact = self._intact(table)
-        location, target = table.location or "", table.to_version
-        commits = self.reader.commits(location, after=target, upto=table.from_version)
-        redefined = [commit for commit in commits if commit.format_id is not None]
-        first = min((one.version for one in redefined if not is_property_commit(one)), default=None)
-        fitting = frozenset(version for version in intact if first is None or version < first)
-        properties: tuple[PropertyChange, ...] = ()
-        if redefined and reach is None and isinstance(seen, Observation):
-            target_properties = self.reader.properties(location, version=target)
-            properties = _changes(seen.properties, target_properties)
-        return replace(facts, intact=intact, fitting=fitting, properties=properties)
-
-    def _reach(self, table: TablePlan, target: int) -> Unreachable | None:
-        location = table.location or ""
-        store = open_store(location, self.storage(location))
-        try:
-            gone = missing_files(self.reader, store, location, head=table.from_version, target=target)
-        except UnreadableError:
-            message = f"Version {target} of {table.name} has expired: its log no longer goes back that far."
-            return Unreachable(why=Reach.EXPIRED, message=message)
-        if gone:
-            are = "is" if len(gone) == 1 else "are"
-            message = (
-                f"Version {target} of {table.name} cannot be restored: {count_of(len(gone), 'file')} {are} gone, "
-                f"the first is {gone[0]}."
-            )
-            return Unreachable(why=Reach.MISSING_FILES, message=message)
-        return None
-
-    def _intact(self, table: TablePlan) -> frozenset[int]:
-        """Those of the lost blind appends all of whose files head still has."""
-        if not table.appends:
-            return frozenset()
-        head = self._files(table, table.from_version)
-        return frozenset(version for version in table.appends if self._added(table, version) <= head)
-
-    def _added(self, table: TablePlan, version: int) -> frozenset[tuple[str, str | None]]:
-        """The files that a version added; a file that nobody has where the log no longer tells."""
-        try:
-            return self._files(table, version) - self._files(table, version - 1)
-        except UnreadableError:
-            return frozenset({("", None)})
-
-    def _files(self, table: TablePlan, version: int) -> frozenset[tuple[str, str | None]]:
-        if version < 0:
-            return frozenset()
-        files = self.reader.files(table.location or "", version=version)
-        return frozenset((file.path, file.deletion_vector) for file in files)
 
 
 def _newest(row: TableRow, recorded: Recorded) -> int | None:
@@ -277,15 +248,6 @@ def _read_by(table_id: str, rows: pa.Table, managed: Mapping[str, TableRow]) -> 
     places = {row.location: key for key, row in managed.items()}
     inputs = pc.unique(rows["input_id"].filter(pc.equal(rows["output_id"], table_id))).to_pylist()
     return frozenset(places.get(one, one) for one in inputs) - {table_id}
-
-
-def _changes(head: Mapping[str, str], target: Mapping[str, str]) -> tuple[PropertyChange, ...]:
-    """The properties that a restore would change; ours are set again after it."""
-    return tuple(
-        PropertyChange(key=key, head=head.get(key), target=target.get(key))
-        for key in sorted(head.keys() | target.keys())
-        if head.get(key) != target.get(key) and not keeps(key)
-    )
 
 
 def _seeds(request: RollbackRequest, rows: pa.Table) -> set[str]:

@@ -25,6 +25,7 @@ __all__ = [
     "Rollbacks",
     "TableStatistics",
     "Target",
+    "Tools",
 ]
 
 Partition = tuple[tuple[str, str | None], ...]
@@ -92,8 +93,8 @@ class Engine(Protocol):
         """The table format this engine works on."""
 
     @property
-    def runtime(self) -> str:
-        """What it is made of, as runs name it that need it (`RunRequest.runtime`)."""
+    def broken(self) -> bool:
+        """Whether it cannot work any more, whatever it is asked: its worker ends then."""
 
     def convert(
         self,
@@ -219,6 +220,27 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """End the session."""
+
+
+class Tools(Protocol):
+    """What tables are read and worked on with, by their format (None: of a table that has none yet, Delta's)."""
+
+    @property
+    def runtimes(self) -> Sequence[str]:
+        """The formats whose tables this worker can work on, as runs name them (`RunRequest.runtime`)."""
+
+    @property
+    def readers(self) -> Sequence[TableReader]:
+        """The readers of all formats."""
+
+    def reader(self, format_: TableFormat | None) -> TableReader:
+        """The reader of a format. Raises `RefusedError` where there is none."""
+
+    def engine(self, format_: TableFormat | None) -> Engine:
+        """The engine of a format. Raises `RefusedError` where there is none."""
+
+    def interrupt(self) -> None:
+        """Make calls that are under way fail soon, whichever engine they are at."""
 
 
 class Guard(Protocol):

@@ -13,13 +13,11 @@ import structlog
 
 from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.errors import LakewardenError
-from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.metastore.hive import HiveMetastore
 from lakewarden.catalog.state.db import open_database
 from lakewarden.catalog.state.inbox import DatabaseInbox
 from lakewarden.catalog.state.queue import DatabaseQueue
-from lakewarden.jobs.engines.delta.engine import DeltaEngine
-from lakewarden.jobs.engines.spark.session import start_session
+from lakewarden.jobs.engines.registry import InstalledTools
 from lakewarden.jobs.rollback.execute.run import open_rollbacks
 from lakewarden.jobs.runs.properties_ledger import open_ledger
 from lakewarden.jobs.runs.standings import open_standings
@@ -35,15 +33,13 @@ def main() -> int:
     try:
         config = read_config(sys.stdin.read())
         _configure_log(config.log_level)
-        engine = DeltaEngine(
-            lambda: start_session(config.spark), storage=config.storage.at, clock=SystemClock()
-        )
+        tools = InstalledTools(config)
         worker = WorkLoop(
-            _runner(config, engine),
+            _runner(config, tools),
             idle=config.idle,
             poll=config.poll,
             parent=config.parent,
-            is_broken=lambda: engine.broken,
+            is_broken=lambda: tools.broken,
         )
 
         def on_term(signal_number: int, frame: FrameType | None) -> None:
@@ -52,30 +48,28 @@ def main() -> int:
         signal.signal(signal.SIGTERM, on_term)
         structlog.get_logger().info("worker started", part="worker", worker=config.name, pid=os.getpid())
         code = worker.work()
-        if not engine.broken:
-            engine.close()
+        tools.close()
         return code
     except LakewardenError as error:
         print(f"{error} {error.hint}".rstrip(), file=sys.stderr)
         return int(error.exit_code)
 
 
-def _runner(config: WorkerConfig, engine: DeltaEngine) -> Runner:
+def _runner(config: WorkerConfig, tools: InstalledTools) -> Runner:
     uri = config.spark.metastore_uri
     database = open_database(config.database_url)
     queue = DatabaseQueue(database)
     return Runner(
         worker=config.name,
         queue=queue,
-        reader=DeltaReader(config.storage.at),
-        engine=engine,
+        tools=tools,
         metastore=None if uri is None else HiveMetastore(uri),
         clock=SystemClock(),
         storage=config.storage.at,
         lease=config.lease,
         heartbeat=config.heartbeat,
         longest_run=config.longest_run,
-        rollbacks=open_rollbacks(config, queue, DatabaseInbox(database)),
+        rollbacks=open_rollbacks(config, tools, queue, DatabaseInbox(database)),
         standings=open_standings(config),
         ledger=open_ledger(config),
     )

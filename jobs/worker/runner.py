@@ -18,7 +18,6 @@ from lakewarden.catalog.errors import (
     UnreadableError,
 )
 from lakewarden.catalog.failpoints import reach
-from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.metastore.port import Metastore
 from lakewarden.catalog.model.rows import Outcome
 from lakewarden.catalog.state.port import Queue, Result, Run, RunRequest
@@ -27,7 +26,7 @@ from lakewarden.jobs.actions.answers import AnyAction
 from lakewarden.jobs.actions.registry import SPECS, decode, verdict_of
 from lakewarden.jobs.actions.spec import GiveUp, Recovered, Retry
 from lakewarden.jobs.runs.guard import RunGuard, Standings
-from lakewarden.jobs.runs.port import Engine, JobContext, Ledger, Report, Rollbacks, Target
+from lakewarden.jobs.runs.port import JobContext, Ledger, Report, Rollbacks, Target, Tools
 from lakewarden.jobs.worker.dispatch import execute
 from lakewarden.jobs.worker.heartbeat import Heartbeat
 
@@ -48,14 +47,13 @@ class Finished:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Runner:
     """Claims and executes runs for one worker, one at a time. `lease` is how long a run stays ours without a report,
-    `heartbeat` how often we report, `longest_run` when a run counts as stuck; `storage` gives a location's
-    options, `rollbacks` is the journal of rollbacks, `standings` what the system tables say of a table and
-    `ledger` what stood in its properties before us (None: there are none)."""
+    `heartbeat` how often we report, `longest_run` when a run counts as stuck; `tools` work on tables of each
+    format, `storage` gives a location's options, `rollbacks` is the journal of rollbacks, `standings` what the system
+    tables say of a table and `ledger` what stood in its properties before us (None: there are none)."""
 
     worker: str
     queue: Queue
-    reader: TableReader
-    engine: Engine
+    tools: Tools
     metastore: Metastore | None
     clock: Clock
     storage: Callable[[str], StorageOptions]
@@ -70,7 +68,7 @@ class Runner:
     def run_next(self) -> Finished | None:
         """Take the best due run and finish it; None if there is none. Raises `UnavailableError` while the queue does
         not answer; a run that was begun then is settled by its lease and its table's log."""
-        run = self.queue.claim(self.worker, self.lease, runtimes=[self.engine.runtime])
+        run = self.queue.claim(self.worker, self.lease, runtimes=self.tools.runtimes)
         if run is None:
             return None
         reach("run.claimed")
@@ -105,7 +103,7 @@ class Runner:
             lease=self.lease,
             interval=self.heartbeat,
             longest=self.longest_run,
-            on_lost=self.engine.interrupt,
+            on_lost=self.tools.interrupt,
             monotonic=self.monotonic,
         )
 
@@ -135,8 +133,9 @@ class Runner:
         if request.attempt <= 1:
             return None
         after = -1 if request.requires_version is None else request.requires_version
-        is_there = self.reader.is_table(request.location)
-        verdict = verdict_of(run, self.reader.commits(request.location, after=after) if is_there else ())
+        reader = self.tools.reader(request.runtime)
+        is_there = reader.is_table(request.location)
+        verdict = verdict_of(run, reader.commits(request.location, after=after) if is_there else ())
         match verdict:
             case Recovered(version=version):
                 return Result(
@@ -154,7 +153,8 @@ class Runner:
     def _execute(self, run: Run, pulse: Heartbeat) -> Report:
         request = run.request
         decided = None if SPECS[request.action].on_any_head else request.requires_version
-        if decided is not None and self.reader.probe(request.location, seen=decided).moved:
+        reader = self.tools.reader(request.runtime)
+        if decided is not None and reader.probe(request.location, seen=decided).moved:
             raise ConflictError(
                 f"{request.name} moved past version {decided}, on which this was decided; nothing was changed."
             )
@@ -166,12 +166,12 @@ class Runner:
                 table_id=request.table_id,
                 name=request.name,
                 location=request.location,
-                format=self.engine.format,
+                format=request.runtime,
             ),
             run_id=request.run_id,
-            reader=self.reader,
+            reader=reader,
             clock=self.clock,
-            engine=self.engine,
+            engine=self.tools.engine(request.runtime),
             metastore=self.metastore,
             still_ours=pulse.still_ours,
             storage=self.storage(request.location),

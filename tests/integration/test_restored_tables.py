@@ -37,6 +37,7 @@ from support.builders.derived import head, ids, reading, write
 from support.builders.rollback_messages import SAYS
 from support.crashes.crashes import points_of
 from support.fakes.engine import FakeEngine
+from support.fakes.tools import OneFormat
 from support.processes.house import ANA, House
 
 FOLLOWS, WAITS, ASKS = OnRollback.CASCADE, OnRollback.PLAN, OnRollback.BLOCK
@@ -114,7 +115,7 @@ class Lake:
         """Do what is left to do of a rollback, as a worker does."""
         services = self.house.services
         hands = Hands(
-            reader=DeltaReader(), engine=FakeEngine(services.clock), storage=lambda _: StorageOptions()
+            tools=OneFormat(DeltaReader(), FakeEngine(services.clock)), storage=lambda _: StorageOptions()
         )
         journal = rollbacks_of_services(services).journal
         return Saga(journal=journal, hands=hands, undo_for=timedelta(days=7)).go_on(rollback_id).head.state

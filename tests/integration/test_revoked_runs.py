@@ -300,6 +300,7 @@ def rollbacks(estate: Estate) -> JournaledRollbacks:
     services = estate.services
     return JournaledRollbacks(
         journal=Journal(store=services.store, clock=services.clock),
+        tools=estate.tools,
         storage=services.storage,
         undo_for=timedelta(days=7),
     )

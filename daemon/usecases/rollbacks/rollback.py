@@ -10,10 +10,11 @@ from typing import Final
 
 from lakewarden.catalog.errors import ConflictError, PreconditionError
 from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.formats.registry import reader_of
 from lakewarden.catalog.model.rollbacks import Rollback, holds, next_run_id
 from lakewarden.catalog.model.rows import Action, RollbackState, TableRow
 from lakewarden.catalog.policy.access import Actor, Deed, require
-from lakewarden.catalog.state.port import RunRequest
+from lakewarden.catalog.state.port import RunRequest, runtime_of
 from lakewarden.catalog.storage.file_store import open_store
 from lakewarden.catalog.system.port import TABLES
 from lakewarden.catalog.units import about_seconds
@@ -59,7 +60,7 @@ def rollbacks_of_services(services: Services, *, timeout: timedelta | None = Non
     to its end)."""
     journal = Journal(store=services.store, clock=services.clock)
     gatherer = Gatherer(
-        store=services.store, reader=services.readers[0], storage=services.storage, clock=services.clock
+        store=services.store, readers=services.readers, storage=services.storage, clock=services.clock
     )
     return Rollbacks(services=services, journal=journal, gatherer=gatherer, timeout=timeout)
 
@@ -136,7 +137,7 @@ class Rollbacks:
             found = self.gatherer.gather(frozen_request(stored.plan, consents))
             refuse_blocked(found.plan, resuming=rollback.rollback_id)
             refuse_others(found, actor.name, admin=actor.admin)
-            again = superseded(settled(rollback, self.gatherer.reader), consents)
+            again = superseded(settled(rollback, self.gatherer.readers), consents)
             agreed = stored.plan.request.consents.with_more(found.plan.request.consents)
             request = replace(stored.plan.request, consents=agreed)
             kept = replace(stored, plan=replace(stored.plan, request=request), admin=actor.admin)
@@ -216,6 +217,7 @@ class Rollbacks:
         stored = StoredPlan(
             plan=found.plan,
             format_ids=tuple(sorted(found.format_ids.items())),
+            formats=tuple(sorted(found.formats.items())),
             on_moved=on_moved,
             details=details_of(found),
         )
@@ -236,17 +238,17 @@ class Rollbacks:
 
     def _checked(self, stored: StoredPlan) -> Gathered:
         """The plan as it would be made now, if that is still the stored one. The sentence says what differs."""
-        reader, storage = self.gatherer.reader, self.services.storage
-        for step in steps_of(stored.plan, dict(stored.format_ids)):
+        storage = self.services.storage
+        for step in steps_of(stored.plan, dict(stored.format_ids), dict(stored.formats)):
             row = self.services.desk.get(step.table_id)
             if row.location != step.location:
                 raise PreconditionError(
                     f"{step.name} was moved to {row.location} since the plan was made.",
                     hint="Make a new plan.",
                 )
-            verify_step(
-                replace(step, name=row.name), reader, open_store(step.location, storage(step.location))
-            )
+            reader = reader_of(self.services.readers, step.format)
+            store = open_store(step.location, storage(step.location))
+            verify_step(replace(step, name=row.name), reader, store)
         found = self.gatherer.gather(stored.plan.request)
         refuse_blocked(found.plan)
         if found.plan.hash != stored.plan.hash:
@@ -277,6 +279,7 @@ class Rollbacks:
             payload=encode(RollBack(rollback_id=rollback.rollback_id)),
             because=f"{actor.name} asked for it",
             rank=float("inf"),
+            runtime=runtime_of(self.services.desk.get(rollback.head.table_id)),
         )
         wait = Wait(
             rollback_id=rollback.rollback_id,

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import Final
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from lakewarden.catalog.clock import Clock
+from lakewarden.catalog.clock import Clock, SystemClock
 from lakewarden.catalog.model.lineage_record import LineageRecord
 from lakewarden.catalog.model.rows import DELTA, Action, TableFormat
-from lakewarden.catalog.state.port import DELTA_RUNTIME
 from lakewarden.catalog.storage.file_store import FileEntry, FileStore, StorageOptions, open_store
 from lakewarden.jobs.engines.delta import (
     file_transactions,
@@ -27,10 +27,12 @@ from lakewarden.jobs.engines.delta.log_cleanup import clean_log
 from lakewarden.jobs.engines.delta.statistics import table_statistics
 from lakewarden.jobs.engines.delta.vacuum_log import log_begin, log_end
 from lakewarden.jobs.engines.empty_folders import delete_empty_folders
-from lakewarden.jobs.engines.spark.session import stamped
+from lakewarden.jobs.engines.spark.session import stamped, start_session
+from lakewarden.jobs.engines.spec import EngineSpec
 from lakewarden.jobs.runs.port import FileChange, Partition, TableStatistics
+from lakewarden.jobs.runs.worker_config import WorkerConfig
 
-__all__ = ["DeltaEngine"]
+__all__ = ["DELTA_ENGINE", "DeltaEngine"]
 
 
 class DeltaEngine:
@@ -46,10 +48,6 @@ class DeltaEngine:
     @property
     def format(self) -> TableFormat:
         return DELTA
-
-    @property
-    def runtime(self) -> str:
-        return DELTA_RUNTIME
 
     @property
     def broken(self) -> bool:
@@ -261,3 +259,10 @@ class DeltaEngine:
 
     def _store(self, location: str) -> FileStore:
         return open_store(location, self._storage(location))
+
+
+def _engine(config: WorkerConfig) -> DeltaEngine:
+    return DeltaEngine(lambda: start_session(config.spark), storage=config.storage.at, clock=SystemClock())
+
+
+DELTA_ENGINE: Final = EngineSpec(engine=_engine)

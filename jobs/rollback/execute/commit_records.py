@@ -6,7 +6,6 @@ from itertools import pairwise
 from lakewarden.catalog.formats.port import Commit
 from lakewarden.catalog.lineage.versions import version_of
 from lakewarden.catalog.model.lineage_record import LineageInput, LineageRecord, Operation
-from lakewarden.catalog.model.rows import DELTA
 from lakewarden.jobs.rollback.journal.steps import TableStep
 
 __all__ = ["again_record", "removal_record"]
@@ -49,7 +48,7 @@ def _read(step: TableStep, *, upto: int, after: int | None = None) -> LineageInp
     return LineageInput(
         table_id=step.table_id,
         location=step.location,
-        format=DELTA,
+        format=step.format,
         version=upto,
         from_version=after,
         format_id=step.format_id,

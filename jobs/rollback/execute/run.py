@@ -11,7 +11,6 @@ import structlog
 
 from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.errors import PreconditionError, UnavailableError
-from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.model.rollbacks import Rollback, holds, needed_versions
 from lakewarden.catalog.model.rows import RollbackRow, RollbackState, RollbackStep
 from lakewarden.catalog.state.port import Hint, HintKind, HintSink, Queue
@@ -28,7 +27,7 @@ from lakewarden.jobs.rollback.journal.steps import TableStep
 from lakewarden.jobs.rollback.journal.stored_plan import OnMoved, decode_plan
 from lakewarden.jobs.rollback.planning_service import Gatherer
 from lakewarden.jobs.rollback.verify import require_same_head
-from lakewarden.jobs.runs.port import JobContext, Report
+from lakewarden.jobs.runs.port import JobContext, Report, Tools
 from lakewarden.jobs.runs.worker_config import WorkerConfig
 
 __all__ = ["JournaledRollbacks", "open_rollbacks", "roll_back"]
@@ -40,10 +39,12 @@ _PATIENCE: Final = timedelta(minutes=2)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JournaledRollbacks:
-    """`Rollbacks` on the system tables. `queue` has the other runs that must end first (None: there are none), `hints`
-    takes the tables to look at when it has ended (None: the sweep finds them by itself)."""
+    """`Rollbacks` on the system tables, by the tools of each table's format. `queue` has the other runs that must end
+    first (None: there are none), `hints` takes the tables to look at when it has ended (None: the sweep finds
+    them by itself)."""
 
     journal: Journal
+    tools: Tools
     storage: Callable[[str], StorageOptions]
     undo_for: timedelta
     queue: Queue | None = None
@@ -67,7 +68,7 @@ class JournaledRollbacks:
             if ctx.guard is not None:
                 ctx.guard.ask(step.table_id, step.name, step.location)
             if row.state is RollbackState.INTENT and row.kind in _REWINDS:
-                require_same_head(step, ctx.reader)
+                require_same_head(step, self.tools.reader(step.format))
 
         def claim(_: RollbackRow) -> None:
             if ctx.guard is not None:
@@ -79,9 +80,7 @@ class JournaledRollbacks:
             ctx.require_allowed()  # nothing is begun: where that is forbidden now, it waits as it is
         ended = Saga(
             journal=self.journal,
-            hands=Hands(
-                reader=ctx.reader, engine=ctx.engine, storage=self.storage, permit=permit, claim=claim
-            ),
+            hands=Hands(tools=self.tools, storage=self.storage, permit=permit, claim=claim),
             undo_for=self.undo_for,
             still_ours=ctx.still_ours,
             drain=drain,
@@ -130,7 +129,7 @@ class JournaledRollbacks:
 
 
 def open_rollbacks(
-    config: WorkerConfig, queue: Queue, hints: HintSink | None = None
+    config: WorkerConfig, tools: Tools, queue: Queue, hints: HintSink | None = None
 ) -> JournaledRollbacks | None:
     """The journal as a worker sees it; None where it was not told of system tables."""
     location = config.system_location
@@ -139,9 +138,10 @@ def open_rollbacks(
     clock = SystemClock()
     store = DeltaSystemStore(location, config.storage.at(location), actor=config.name)
     storage = config.storage.at
-    gatherer = Gatherer(store=store, reader=DeltaReader(storage), storage=storage, clock=clock)
+    gatherer = Gatherer(store=store, readers=tools.readers, storage=storage, clock=clock)
     return JournaledRollbacks(
         journal=Journal(store=store, clock=clock),
+        tools=tools,
         storage=storage,
         extend=Extender(gatherer=gatherer),
         undo_for=config.undo_for,

@@ -112,7 +112,9 @@ class Saga:
             step = step_of(row)
             store = open_store(step.location, self.hands.storage(step.location))
             try:
-                found.extend(verified_row(row, verify_step(step, self.hands.reader, store)))
+                found.extend(
+                    verified_row(row, verify_step(step, self.hands.tools.reader(step.format), store))
+                )
             except LakewardenError as error:
                 if _comes_again(error):
                     raise
@@ -184,7 +186,7 @@ class Saga:
         if self.extend is None:
             return rollback, False
         before = rollback.head.state
-        rollback = settled(rollback, self.hands.reader)
+        rollback = settled(rollback, self.hands.tools.readers)
         try:
             more = self.extend(rollback)
         except LakewardenError as error:
@@ -204,7 +206,7 @@ class Saga:
     def _stop(self, rollback: Rollback, because: str) -> Rollback:
         """What was begun and not done goes back to being planned; a person decides. The logs say what was
         done, and what an earlier attempt may have begun is made impossible first."""
-        rollback = self._ended(settled(rollback, self.hands.reader))
+        rollback = self._ended(settled(rollback, self.hands.tools.readers))
         planned = [
             replace(row, state=RollbackState.PLANNED)
             for row in rollback.steps

@@ -4,6 +4,7 @@ A worker may be killed between a commit and the journal. Before a step is given 
 looked for in the log: what was made counts as done.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from lakewarden.catalog.formats.port import TableReader
@@ -21,14 +22,14 @@ COMMITS = (*REWINDS, RollbackStep.REAPPLY)
 _OPEN = (RollbackState.PLANNED, RollbackState.INTENT, RollbackState.CONFLICT)
 
 
-def settled(rollback: Rollback, reader: TableReader) -> Rollback:
+def settled(rollback: Rollback, readers: Sequence[TableReader]) -> Rollback:
     """The rollback with every step done that its table's log shows, and that the journal does not know of."""
-    found = (_found(row, reader) for row in rollback.of_kind(*COMMITS) if row.state in _OPEN)
+    found = (_found(row, readers) for row in rollback.of_kind(*COMMITS) if row.state in _OPEN)
     return rollback.with_rows(row for row in found if row is not None)
 
 
-def _found(row: RollbackRow, reader: TableReader) -> RollbackRow | None:
-    version = mark_found(reader, step_of(row), mark_of(row))
+def _found(row: RollbackRow, readers: Sequence[TableReader]) -> RollbackRow | None:
+    version = mark_found(readers, step_of(row), mark_of(row))
     if version is None:
         return None
     return replace(row, state=RollbackState.DONE, new_version=version, message=None)

@@ -12,6 +12,7 @@ from typing import Final
 from lakewarden.catalog.errors import ConflictError, PreconditionError, UnreadableError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.port import Commit, LogProblem, Observation, TableReader
+from lakewarden.catalog.formats.registry import reader_of
 from lakewarden.catalog.lineage.versions import Effect, version_of
 from lakewarden.catalog.model.rollbacks import marked_by
 from lakewarden.catalog.model.rows import RollbackRow, RollbackStep
@@ -21,7 +22,7 @@ from lakewarden.jobs.rollback.execute.later_commits import since_restore
 from lakewarden.jobs.rollback.journal.steps import TableStep
 from lakewarden.jobs.rollback.plan.consents import Consent, flags_of
 from lakewarden.jobs.rollback.verify import missing_files
-from lakewarden.jobs.runs.port import Engine
+from lakewarden.jobs.runs.port import Tools
 
 __all__ = ["Hands", "mark_found", "mark_of"]
 
@@ -33,20 +34,20 @@ def mark_of(row: RollbackRow, *, undo: bool = False) -> str:
     return f"rollback-{row.rollback_id}-{row.step}{'-undo' if undo else ''}"
 
 
-def mark_found(reader: TableReader, step: TableStep, mark: str) -> int | None:
+def mark_found(readers: Sequence[TableReader], step: TableStep, mark: str) -> int | None:
     """The version of the first commit after the step's that carries a mark; None if the log has none."""
-    commits = reader.commits(step.location, after=step.from_version)
+    commits = reader_of(readers, step.format).commits(step.location, after=step.from_version)
     return next((commit.version for commit in commits if commit.run_id == mark), None)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Hands:
-    """What works on the tables. `storage` opens a table's folder. `permit` is asked right before each commit, after the
-    version it is made on was read: it raises what speaks against it now. Before a fence, which changes
-    nothing and keeps a sleeper from changing anything, only `claim` is: a hold or a pause must not keep it away."""
+    """What works on the tables, each with the tools of its format. `storage` opens a table's folder. `permit` is asked
+    right before each commit, after the version it is made on was read: it raises what speaks against it now. Before a
+    fence, which changes nothing and keeps a sleeper from changing anything, only `claim` is: a hold or a pause must not
+    keep it away."""
 
-    reader: TableReader
-    engine: Engine
+    tools: Tools
     storage: Callable[[str], StorageOptions]
     permit: Callable[[RollbackRow, TableStep], None] = lambda row, step: None
     claim: Callable[[RollbackRow], None] = lambda row: None
@@ -62,7 +63,7 @@ class Hands:
     def _restore(self, row: RollbackRow, step: TableStep) -> int:
         self.permit(row, step)
         try:
-            version = self.engine.restore(
+            version = self.tools.engine(step.format).restore(
                 step.location,
                 requires=step.from_version,
                 to=step.to_version,
@@ -87,7 +88,7 @@ class Hands:
         record = removal_record(step, mark=mark, user=row.actor or mark)
         self.permit(row, step)
         try:
-            version = self.engine.remove_files(
+            version = self.tools.engine(step.format).remove_files(
                 step.location, requires=step.from_version, versions=step.versions, record=record
             )
         except ConflictError as error:
@@ -105,14 +106,14 @@ class Hands:
         the two would decide what the table holds.
         """
         for _ in range(_ATTEMPTS):
-            since = tuple(self.reader.commits(step.location, after=step.from_version))
+            since = tuple(self.tools.reader(step.format).commits(step.location, after=step.from_version))
             done = next((commit.version for commit in since if commit.run_id == mark_of(row)), None)
             if done is not None:
                 return done
             self._require_only_appends(row, step, since)
             self.permit(row, step)
             try:
-                version = self.engine.add_again(
+                version = self.tools.engine(step.format).add_again(
                     step.location,
                     requires=since[-1].version,
                     version=step.to_version,
@@ -130,7 +131,7 @@ class Hands:
 
     def require_head(self, step: TableStep) -> None:
         """Raise `ConflictError` if somebody wrote to the table since the plan."""
-        if self.reader.probe(step.location, seen=step.from_version).moved:
+        if self.tools.reader(step.format).probe(step.location, seen=step.from_version).moved:
             raise self._moved(step)
 
     def keep_properties(self, row: RollbackRow, step: TableStep) -> int | None:
@@ -143,7 +144,7 @@ class Hands:
         if not lost:
             return None
         self.permit(row, step)
-        version = self.engine.set_properties(
+        version = self.tools.engine(step.format).set_properties(
             step.location, requires=seen.version, properties=lost, run_id=mark_of(row)
         )
         reach("rollback.properties")
@@ -151,13 +152,13 @@ class Hands:
 
     def done(self, row: RollbackRow, step: TableStep) -> int | None:
         """The version of the commit that the step made, by its mark in the log; None if it made none so far."""
-        return mark_found(self.reader, step, mark_of(row))
+        return mark_found(self.tools.readers, step, mark_of(row))
 
     def is_left_over(self, row: RollbackRow, step: TableStep) -> bool:
         """Whether the step was done and never taken back, whatever the journal thinks of it."""
         return (
             self.done(row, step) is not None
-            and mark_found(self.reader, step, mark_of(row, undo=True)) is None
+            and mark_found(self.tools.readers, step, mark_of(row, undo=True)) is None
         )
 
     def settle(self, row: RollbackRow, step: TableStep) -> int | None:
@@ -166,7 +167,7 @@ class Hands:
         nothing stands where its own would have to be. Raises `ConflictError` if others keep committing first."""
         for _ in range(_ATTEMPTS):
             # Head before the log: a commit that comes between the two looks is found by the second.
-            latest = self.reader.probe(step.location, seen=None).latest
+            latest = self.tools.reader(step.format).probe(step.location, seen=None).latest
             done = self.done(row, step)
             if done is not None or latest is None:
                 return done
@@ -174,7 +175,9 @@ class Hands:
                 return None
             self.claim(row)
             try:
-                self.engine.fence(step.location, requires=latest, run_id=mark_of(row, undo=True))
+                self.tools.engine(step.format).fence(
+                    step.location, requires=latest, run_id=mark_of(row, undo=True)
+                )
             except ConflictError:
                 continue
             reach("rollback.fenced")
@@ -199,7 +202,7 @@ class Hands:
                     hint="Somebody cleaned the log or made the table anew: look at `lakewarden tables history`.",
                 )
             return None
-        commits = self.reader.commits(step.location, after=last)
+        commits = self.tools.reader(step.format).commits(step.location, after=last)
         since = since_restore(last, commits, frozenset(marks), undo)
         if since.foreign is not None:
             raise _written_since(step, since.foreign)
@@ -210,7 +213,7 @@ class Hands:
     def _take_back(self, row: RollbackRow, step: TableStep, head: int) -> int:
         self._check_old_files(step, head)
         self.permit(row, step)
-        version = self.engine.restore(
+        version = self.tools.engine(step.format).restore(
             step.location,
             requires=head,
             to=step.from_version,
@@ -224,11 +227,15 @@ class Hands:
         """Take back the numbers of streams' batches where the restore could not; again after a crash in between."""
         if step.apps:
             self.permit(row, step)
-            self.engine.begin_epoch(step.location, restored=restored, to=to, apps=step.apps, run_id=mark)
+            self.tools.engine(step.format).begin_epoch(
+                step.location, restored=restored, to=to, apps=step.apps, run_id=mark
+            )
 
     def _original(self, row: RollbackRow, step: TableStep) -> Commit:
         version = step.to_version
-        found = next(self.reader.commits(step.location, after=version - 1, upto=version), None)
+        found = next(
+            self.tools.reader(step.format).commits(step.location, after=version - 1, upto=version), None
+        )
         if found is None:
             raise PreconditionError(
                 f"Version {version} of {step.name} is no longer in the log; its rows cannot be added again.",
@@ -257,7 +264,9 @@ class Hands:
     def _check_old_files(self, step: TableStep, head: int) -> None:
         store = open_store(step.location, self.storage(step.location))
         try:
-            gone = missing_files(self.reader, store, step.location, head=head, target=step.from_version)
+            gone = missing_files(
+                self.tools.reader(step.format), store, step.location, head=head, target=step.from_version
+            )
         except UnreadableError as error:
             raise PreconditionError(
                 f"Version {step.from_version} of {step.name} has expired: it cannot be undone to any more.",
@@ -270,13 +279,13 @@ class Hands:
             )
 
     def _observe(self, step: TableStep) -> Observation:
-        seen = self.reader.observe(step.location)
+        seen = self.tools.reader(step.format).observe(step.location)
         if isinstance(seen, LogProblem):
             raise UnreadableError(seen.message, hint=f"lakewarden tables validate {step.name}")
         return seen
 
     def _moved(self, step: TableStep) -> ConflictError:
-        first = next(self.reader.commits(step.location, after=step.from_version), None)
+        first = next(self.tools.reader(step.format).commits(step.location, after=step.from_version), None)
         what = "" if first is None else f" (version {first.version}, {first.operation})"
         return ConflictError(
             f"Somebody wrote to {step.name} after version {step.from_version}{what}; it was not touched.",

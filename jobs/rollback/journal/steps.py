@@ -5,7 +5,7 @@ from dataclasses import replace
 from pydantic import TypeAdapter
 from pydantic.dataclasses import dataclass
 
-from lakewarden.catalog.model.rows import RollbackStep
+from lakewarden.catalog.model.rows import DELTA, RollbackStep, TableFormat
 
 __all__ = ["NO_VERSION", "TableStep", "decode_step", "encode_step"]
 
@@ -32,6 +32,7 @@ class TableStep:
     from_version: int
     to_version: int
     kind: RollbackStep = RollbackStep.RESTORE
+    format: TableFormat = DELTA
     wave: int = 0
     format_id: str | None = None
     versions: tuple[int, ...] = ()

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from lakewarden.catalog.errors import ConsentError, UnreadableError
-from lakewarden.catalog.model.rows import RollbackStep
+from lakewarden.catalog.model.rows import DELTA, RollbackStep, TableFormat
 from lakewarden.catalog.units import count_of
 from lakewarden.jobs.rollback.journal.steps import NO_VERSION, TableStep
 from lakewarden.jobs.rollback.plan.consents import NO_CONSENTS, Consents, flags_of
@@ -54,11 +54,13 @@ def _as_now(plan: object) -> object:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoredPlan:
-    """A plan with the UUIDs of the heads it was made on, by `table_id`. `admin`: whoever applies it may change tables
+    """A plan with the UUIDs of the heads it was made on, by `table_id`, and the formats of tables that are not Delta.
+    `admin`: whoever applies it may change tables
     that are not their own. `details` are for whoever looks at it."""
 
     plan: Annotated[RollbackPlan, BeforeValidator(_as_now)]
     format_ids: tuple[tuple[str, str], ...] = ()
+    formats: tuple[tuple[str, TableFormat], ...] = ()
     admin: bool = False
     on_moved: OnMoved = OnMoved.EXTEND
     details: Details = Details()
@@ -141,17 +143,20 @@ def _as_planned(table: TablePlan, request: RollbackRequest) -> Iterator[Seed]:
         yield BadVersions(table_id=table.table_id, versions=table.tainted)
 
 
-def steps_of(plan: RollbackPlan, format_ids: Mapping[str, str]) -> tuple[TableStep, ...]:
-    """What executing a plan does to tables, roots first; the steps on one table in their order."""
+def steps_of(
+    plan: RollbackPlan, format_ids: Mapping[str, str], formats: Mapping[str, TableFormat]
+) -> tuple[TableStep, ...]:
+    """What executing a plan does to tables, roots first; the steps on one table in their order. UUIDs and formats are
+    by `table_id`; a table without a format is Delta."""
     return tuple(
         step
         for table in plan.tables
         if table.acts
-        for step in _steps_on(table, format_ids.get(table.table_id))
+        for step in _steps_on(table, format_ids.get(table.table_id), formats.get(table.table_id, DELTA))
     )
 
 
-def _steps_on(table: TablePlan, format_id: str | None) -> Iterator[TableStep]:
+def _steps_on(table: TablePlan, format_id: str | None, format_: TableFormat) -> Iterator[TableStep]:
     step = TableStep(
         table_id=table.table_id,
         name=table.name,
@@ -159,6 +164,7 @@ def _steps_on(table: TablePlan, format_id: str | None) -> Iterator[TableStep]:
         from_version=table.from_version,
         to_version=NO_VERSION if table.to_version is None else table.to_version,
         wave=table.wave,
+        format=format_,
         format_id=format_id,
         tainted=table.tainted,
     )

@@ -24,6 +24,7 @@ from sqlalchemy.pool import Pool
 
 from lakewarden.catalog import clock, failpoints
 from lakewarden.catalog.errors import ConflictError, FencedError, LakewardenError, UnavailableError
+from lakewarden.catalog.model.rows import DELTA
 from lakewarden.daemon.callers import real_user
 from lakewarden.daemon.cli import common
 from lakewarden.daemon.cli.app import run
@@ -36,6 +37,7 @@ from lakewarden.daemon.usecases.init import initialise
 from lakewarden.daemon.usecases.rollbacks import rollback
 from lakewarden.daemon.usecases.runs import waiting
 from lakewarden.daemon.workers.pool import worker_config
+from lakewarden.jobs.engines.registry import InstalledTools
 from lakewarden.jobs.rollback.execute import interference
 from lakewarden.jobs.runs.worker_config import read_config
 from lakewarden.jobs.worker import process
@@ -196,8 +198,7 @@ class Stage:
         if actor is not None:
             self.hired[name] = actor
         config = read_config(worker_config(services.settings, name))
-        engine: Any = PlainEngine(services.clock)
-        made = process._runner(config, engine)
+        made = process._runner(config, InstalledTools(config, {DELTA: PlainEngine(services.clock)}))
         journal: Any = made.rollbacks
         rollbacks = None if journal is None else replace(journal, patience=_SOON)
         return replace(made, queue=services.queue, rollbacks=rollbacks, monotonic=_monotonic)

@@ -30,6 +30,7 @@ from lakewarden.jobs.actions.vacuum import Vacuum
 from lakewarden.jobs.runs.standings import StoredStandings
 from lakewarden.jobs.worker.runner import Finished, Runner
 from support.fakes.engine import FakeEngine
+from support.fakes.tools import OneFormat
 from support.processes.commands import Cli, Said, caller
 
 __all__ = ["AHEAD", "Estate", "made_estate", "numbers", "overwritten", "rows"]
@@ -123,6 +124,10 @@ class Estate:
         assert found is not None and found.result is not None, found
         return found.result
 
+    @property
+    def tools(self) -> OneFormat:
+        return OneFormat(self.reader, FakeEngine(self.services.clock))
+
     def work(self, **changes: object) -> Finished | None:
         """Let a worker take the next run, some days ahead of the commits it finds."""
         services = self.services
@@ -130,8 +135,7 @@ class Estate:
         values = {
             "worker": f"w-{os.getpid()}",
             "queue": services.queue,
-            "reader": self.reader,
-            "engine": FakeEngine(clock),
+            "tools": OneFormat(self.reader, FakeEngine(clock)),
             "metastore": None,
             "clock": clock,
             "storage": lambda _: StorageOptions(),

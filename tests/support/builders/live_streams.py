@@ -175,5 +175,5 @@ class Sea(Lake):
 
     def _gatherer(self) -> Gatherer:
         return Gatherer(
-            store=self.store, reader=self.reader, storage=lambda _: StorageOptions(), clock=self.clock
+            store=self.store, readers=[self.reader], storage=lambda _: StorageOptions(), clock=self.clock
         )

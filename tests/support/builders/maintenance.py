@@ -18,7 +18,6 @@ from lakewarden.catalog.formats.port import (
 )
 from lakewarden.catalog.model.lineage_record import LineageRecord
 from lakewarden.catalog.model.rows import DELTA, TableFormat
-from lakewarden.catalog.state.port import DELTA_RUNTIME
 from lakewarden.catalog.storage.file_store import FileEntry, canonical
 from lakewarden.jobs.runs.port import FileChange, JobContext, Partition, TableStatistics, Target
 from support.builders.commits import changed, counted, observed
@@ -148,8 +147,8 @@ class AskedEngine:
         return DELTA
 
     @property
-    def runtime(self) -> str:
-        return DELTA_RUNTIME
+    def broken(self) -> bool:
+        return False
 
     def convert(
         self,

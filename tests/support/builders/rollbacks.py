@@ -29,6 +29,7 @@ from lakewarden.jobs.rollback.plan.model import RollbackPlan
 from lakewarden.jobs.rollback.plan.request import RollbackRequest
 from lakewarden.jobs.runs.port import Engine
 from support.fakes.engine import FakeEngine
+from support.fakes.tools import OneFormat
 
 __all__ = ["Lake"]
 
@@ -155,7 +156,7 @@ class Lake:
         self.journal.save(undoing, expects=rollback.head.state, because="test")
 
     def saga(self, **changes: Any) -> Saga:
-        hands = Hands(reader=self.reader, engine=self.engine, storage=lambda _: StorageOptions())
+        hands = Hands(tools=OneFormat(self.reader, self.engine), storage=lambda _: StorageOptions())
         return Saga(**{"journal": self.journal, "hands": hands, "undo_for": timedelta(days=7), **changes})
 
     def go_on(self, rollback_id: str = "r1", **changes: Any) -> Rollback:

@@ -22,6 +22,7 @@ from lakewarden.jobs.worker.runner import Runner
 from support.fakes.engine import FakeEngine
 from support.fakes.metastore import FakeMetastore
 from support.fakes.state import FakeQueue
+from support.fakes.tools import OneFormat
 
 __all__ = ["Bench", "delta_table", "parquet_file", "request_of"]
 
@@ -64,12 +65,15 @@ class Bench:
         self.queue = FakeQueue(self.clock)
         self.engine = FakeEngine(self.clock, self.metastore)
 
+    @property
+    def tools(self) -> OneFormat:
+        return OneFormat(self.reader, self.engine)
+
     def runner(self, **changes: Any) -> Runner:
         values: dict[str, Any] = {
             "worker": "w",
             "queue": self.queue,
-            "reader": self.reader,
-            "engine": self.engine,
+            "tools": self.tools,
             "metastore": self.metastore,
             "clock": self.clock,
             "storage": lambda _: StorageOptions(),

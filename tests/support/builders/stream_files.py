@@ -165,7 +165,7 @@ class Creek:
 
     def gatherer(self) -> Gatherer:
         return Gatherer(
-            store=self.store, reader=self.reader, storage=lambda _: StorageOptions(), clock=self.clock
+            store=self.store, readers=[self.reader], storage=lambda _: StorageOptions(), clock=self.clock
         )
 
     def edges(self) -> dict[int, list[tuple[str, int | None, int | None, str]]]:

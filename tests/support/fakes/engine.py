@@ -24,7 +24,6 @@ from lakewarden.catalog.formats.delta.log_names import FOLDER
 from lakewarden.catalog.metastore.port import Metastore
 from lakewarden.catalog.model.lineage_record import LineageRecord, custom_metadata
 from lakewarden.catalog.model.rows import DELTA, TableFormat
-from lakewarden.catalog.state.port import DELTA_RUNTIME
 from lakewarden.catalog.storage.file_store import FileEntry, FileStore, StorageOptions, local_path, open_store
 from lakewarden.jobs.engines.delta import rs_files, rs_metadata, rs_restore
 from lakewarden.jobs.engines.delta.added_files import Addition, additions, require_live
@@ -52,8 +51,8 @@ class FakeEngine:
         return DELTA
 
     @property
-    def runtime(self) -> str:
-        return DELTA_RUNTIME
+    def broken(self) -> bool:
+        return False
 
     def convert(
         self,

@@ -31,6 +31,7 @@ from lakewarden.jobs.runs.port import Engine
 from lakewarden.jobs.runs.worker_config import read_config
 from lakewarden.jobs.worker.runner import Runner
 from support.fakes.engine import FakeEngine
+from support.fakes.tools import OneFormat
 from support.histories.real_histories import ANA, History, Size
 from support.histories.scribes import Content, Deed, DeltaRs, Kind, Scribe
 from support.processes.daemon_process import FakeWorkerServices
@@ -84,18 +85,18 @@ class InThisProcess(FakeWorkerServices):
 
     def _work(self, ended: threading.Event) -> None:
         config = read_config(worker_config(self.settings, "thread"))
+        tools = OneFormat(self.readers[0], self.engine)
         runner = Runner(
             worker=config.name,
             queue=self.queue,
-            reader=self.readers[0],
-            engine=self.engine,
+            tools=tools,
             metastore=None,
             clock=self.clock,
             storage=self.storage,
             lease=config.lease,
             heartbeat=config.heartbeat,
             longest_run=config.longest_run,
-            rollbacks=open_rollbacks(config, self.queue),
+            rollbacks=open_rollbacks(config, tools, self.queue),
         )
         while not ended.wait(0.01):
             runner.run_next()

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from types import FrameType
 
 from lakewarden.catalog.clock import SystemClock
-from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.metastore.port import Metastore
+from lakewarden.catalog.model.rows import DELTA
 from lakewarden.catalog.state.db import open_database
 from lakewarden.catalog.state.inbox import DatabaseInbox
 from lakewarden.catalog.state.queue import DatabaseQueue
+from lakewarden.jobs.engines.registry import InstalledTools
 from lakewarden.jobs.rollback.execute.run import open_rollbacks
 from lakewarden.jobs.runs.properties_ledger import open_ledger
 from lakewarden.jobs.runs.standings import open_standings
@@ -29,18 +30,18 @@ def main(
     metastore = None if uri is None else connect(uri)
     database = open_database(config.database_url)
     queue = DatabaseQueue(database)
+    tools = InstalledTools(config, {DELTA: engine(clock, metastore)})
     runner = Runner(
         worker=config.name,
         queue=queue,
-        reader=DeltaReader(),
-        engine=engine(clock, metastore),
+        tools=tools,
         metastore=metastore,
         clock=clock,
         storage=config.storage.at,
         lease=config.lease,
         heartbeat=config.heartbeat,
         longest_run=config.longest_run,
-        rollbacks=open_rollbacks(config, queue, DatabaseInbox(database)),
+        rollbacks=open_rollbacks(config, tools, queue, DatabaseInbox(database)),
         standings=open_standings(config),
         ledger=open_ledger(config),
     )

@@ -22,13 +22,14 @@ from deltalake import write_deltalake
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.metastore.port import Entry, Metastore
 from lakewarden.catalog.metastore.sync_plan import plan_sync
-from lakewarden.catalog.model.rows import AuditRow, TableRow
+from lakewarden.catalog.model.rows import DELTA, AuditRow, TableRow
 from lakewarden.catalog.state.inbox import DatabaseInbox
 from lakewarden.catalog.system.port import AUDIT
 from lakewarden.daemon.cli.app import run
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.settings.settings import load_settings
 from lakewarden.daemon.workers.pool import worker_config
+from lakewarden.jobs.engines.registry import InstalledTools
 from lakewarden.jobs.rollback.execute.run import open_rollbacks
 from lakewarden.jobs.runs.properties_ledger import open_ledger
 from lakewarden.jobs.runs.standings import open_standings
@@ -79,18 +80,18 @@ class _Services(Services):
 
     def _runner(self) -> Runner:
         config = read_config(worker_config(self.settings, "worker"))
+        tools = InstalledTools(config, {DELTA: FakeEngine(self.clock, self.metastore)})
         return Runner(
             worker="worker",
             queue=self.queue,
-            reader=self.readers[0],
-            engine=FakeEngine(self.clock, self.metastore),
+            tools=tools,
             metastore=self.metastore,
             clock=self.clock,
             storage=self.storage,
             lease=config.lease,
             heartbeat=config.heartbeat,
             longest_run=config.longest_run,
-            rollbacks=open_rollbacks(config, self.queue, DatabaseInbox(self._database)),
+            rollbacks=open_rollbacks(config, tools, self.queue, DatabaseInbox(self._database)),
             standings=open_standings(config),
             ledger=open_ledger(config),
         )

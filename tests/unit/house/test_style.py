@@ -116,7 +116,7 @@ def _length(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 def _swallows_everything(handler: ast.ExceptHandler) -> bool:
     broad = handler.type is None or ast.unparse(handler.type) in ("Exception", "BaseException")
     last = handler.body[-1]
-    return broad and not (isinstance(last, ast.Raise) and last.exc is None)
+    return broad and not (isinstance(last, ast.Raise) and (last.exc is None or last.cause is not None))
 
 
 def _exported(tree: ast.Module) -> list[str]:

@@ -219,7 +219,7 @@ def test_a_plan_knows_what_a_table_made_again_has_read_although_no_sweep_recorde
     site.append()
     site.killed_while_sweeping()
     gatherer = Gatherer(
-        store=site.store, reader=site.reader, storage=lambda _: StorageOptions(), clock=site.clock
+        store=site.store, readers=[site.reader], storage=lambda _: StorageOptions(), clock=site.clock
     )
     found = gatherer.gather(RollbackRequest(seeds=(ToVersion(table_id="t", version=0),)))
     told = zip(

@@ -71,7 +71,7 @@ class Lake:
     def plan(self, wanted: Wanted) -> RollbackPlan:
         request = request_of(self.desk, replace(wanted, cascade=True))
         gatherer = Gatherer(
-            store=self.store, reader=self.reader, storage=lambda _: StorageOptions(), clock=self.clock
+            store=self.store, readers=[self.reader], storage=lambda _: StorageOptions(), clock=self.clock
         )
         return gatherer.gather(request).plan
 

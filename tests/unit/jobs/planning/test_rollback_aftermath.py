@@ -100,7 +100,11 @@ def test_metastore_and_statistics_follow_a_rollback_as_queued_work(lake: Lake, b
     inbox = FakeInbox()
     lake.begin(lake.step("source", 1))
     journal = JournaledRollbacks(
-        journal=lake.journal, storage=lambda _: StorageOptions(), undo_for=timedelta(days=7), hints=inbox
+        journal=lake.journal,
+        tools=bench.tools,
+        storage=lambda _: StorageOptions(),
+        undo_for=timedelta(days=7),
+        hints=inbox,
     )
     run = request_of(lake.location("source"), RollBack(rollback_id="r1"), table_id="id-source")
     bench.queue.enqueue([run])

@@ -112,7 +112,11 @@ def test_a_run_that_comes_late_to_a_held_table_changes_nothing(tmp_path: Path) -
         lake.append("source", number)
     lake.begin(lake.step("source", 1))
     journal = JournaledRollbacks(
-        journal=lake.journal, storage=lambda _: StorageOptions(), undo_for=DAY, queue=bench.queue
+        journal=lake.journal,
+        tools=bench.tools,
+        storage=lambda _: StorageOptions(),
+        undo_for=DAY,
+        queue=bench.queue,
     )
     action = Compact(requires=5, target_bytes=1_000_000, min_small_files=2, quiet_seconds=0)
     bench.queue.enqueue([request_of(lake.location("source"), action, table_id="id-source")])
@@ -131,7 +135,11 @@ def test_a_rollback_runs_from_the_queue_and_ends_other_runs_first(tmp_path: Path
         lake.append("derived", number)
     lake.begin(lake.step("source", 1), lake.step("derived", 0, wave=1))
     journal = JournaledRollbacks(
-        journal=lake.journal, storage=lambda _: StorageOptions(), undo_for=DAY, queue=bench.queue
+        journal=lake.journal,
+        tools=bench.tools,
+        storage=lambda _: StorageOptions(),
+        undo_for=DAY,
+        queue=bench.queue,
     )
     late = Compact(requires=2, target_bytes=1_000_000, min_small_files=2, quiet_seconds=0)
     bench.queue.enqueue(

@@ -58,7 +58,10 @@ def run(lake: Lake) -> Result:
     """The rollback's run, as a worker takes it from the queue."""
     bench = Bench()
     rollbacks = JournaledRollbacks(
-        journal=lake.journal, storage=lambda _: StorageOptions(), undo_for=timedelta(days=7)
+        journal=lake.journal,
+        tools=bench.tools,
+        storage=lambda _: StorageOptions(),
+        undo_for=timedelta(days=7),
     )
     action = RollBack(rollback_id="r1")
     bench.queue.enqueue([request_of(lake.location("source"), action, table_id="id-source")])

@@ -36,7 +36,7 @@ def test_a_plan_stored_by_an_older_lakewarden_is_read_and_its_consents_cover_not
 ) -> None:
     stored = decode_plan(payload)
     assert stored.plan.request.consents == NO_CONSENTS == frozen_request(stored.plan).consents
-    (step,) = steps_of(stored.plan, {})
+    (step,) = steps_of(stored.plan, {}, {})
     assert (step.name, step.from_version, step.to_version) == ("db.a", 2, 0)
     assert decode_plan(encode_plan(stored)) == stored
 
@@ -59,7 +59,10 @@ def test_a_rollback_done_by_another_version_can_be_undone(tmp_path: Path, payloa
     lake.journal.put([replace(done.head, payload=payload), *done.steps], because="test")
     lake.begin_undo()
     rollbacks = JournaledRollbacks(
-        journal=lake.journal, storage=lambda _: StorageOptions(), undo_for=timedelta(days=7)
+        journal=lake.journal,
+        tools=bench.tools,
+        storage=lambda _: StorageOptions(),
+        undo_for=timedelta(days=7),
     )
     action = RollBack(rollback_id=begun.rollback_id)
     bench.queue.enqueue([request_of(lake.location("source"), action, table_id="id-source")])

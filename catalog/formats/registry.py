@@ -1,0 +1,47 @@
+"""Which table formats are there? Ours, one line each, and those that distributions installed beside us offer."""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Final
+
+from lakewarden.catalog.errors import RefusedError
+from lakewarden.catalog.formats.port import TableReader
+from lakewarden.catalog.formats.spec import FormatSpec, StorageOf
+from lakewarden.catalog.model.rows import DELTA, TableFormat
+from lakewarden.catalog.plugins import loaded, offered
+
+__all__ = ["GROUP", "formats", "reader_of", "readers", "spec_of"]
+
+GROUP: Final = "lakewarden.formats"
+"""The entry-point group: a `FormatSpec` by the format's name."""
+_OURS: Final = {
+    DELTA: "lakewarden.catalog.formats.delta.spec:DELTA_FORMAT",
+}
+
+
+@cache
+def formats() -> Mapping[TableFormat, FormatSpec]:
+    """Every format by name. Raises `PreconditionError` if one that is installed is broken."""
+    return {name: loaded(point, FormatSpec) for name, point in offered(GROUP, _OURS).items()}
+
+
+def spec_of(format_: TableFormat | None) -> FormatSpec | None:
+    """A format by its name, Delta for a table that has none yet; None if it is not installed here."""
+    return formats().get(format_ or DELTA)
+
+
+def readers(storage: StorageOf) -> tuple[TableReader, ...]:
+    """One reader for each format."""
+    return tuple(spec.reader(storage) for spec in formats().values())
+
+
+def reader_of(known: Sequence[TableReader], format_: TableFormat | None) -> TableReader:
+    """The reader of a format, Delta's for a table that has none yet. Raises `RefusedError` where there is none."""
+    wanted = format_ or DELTA
+    found = next((reader for reader in known if reader.format == wanted), None)
+    if found is None:
+        raise RefusedError(
+            f"The table format {wanted} is not installed here.",
+            hint="Install the package that it came with, everywhere lakewarden runs.",
+        )
+    return found

@@ -1,0 +1,85 @@
+"""Which engines are there? Ours, one line each, and those that distributions installed beside us offer."""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.metadata import EntryPoint
+from typing import Final
+
+from lakewarden.catalog.errors import RefusedError
+from lakewarden.catalog.formats.port import TableReader
+from lakewarden.catalog.formats.registry import reader_of, readers
+from lakewarden.catalog.model.rows import DELTA, TableFormat
+from lakewarden.catalog.plugins import loaded, offered
+from lakewarden.jobs.engines.spec import EngineSpec
+from lakewarden.jobs.runs.port import Engine
+from lakewarden.jobs.runs.worker_config import WorkerConfig
+
+__all__ = ["GROUP", "InstalledTools", "engine_formats", "engine_spec"]
+
+GROUP: Final = "lakewarden.engines"
+"""The entry-point group: an `EngineSpec` by the name of the format it works on."""
+_OURS: Final = {
+    DELTA: "lakewarden.jobs.engines.delta.engine:DELTA_ENGINE",
+}
+
+
+@cache
+def _engines() -> Mapping[TableFormat, EntryPoint]:
+    return offered(GROUP, _OURS)
+
+
+def engine_formats() -> tuple[TableFormat, ...]:
+    """The formats that have an engine here; nothing is loaded for that."""
+    return tuple(_engines())
+
+
+def engine_spec(format_: TableFormat) -> EngineSpec:
+    """The engine of a format. Raises `RefusedError` where there is none, `PreconditionError` if it is broken."""
+    point = _engines().get(format_)
+    if point is None:
+        raise RefusedError(
+            f"No engine for the table format {format_} is installed here.",
+            hint="Install the package that it came with, everywhere workers run.",
+        )
+    return loaded(point, EngineSpec)
+
+
+class InstalledTools:
+    """`Tools` from what is installed. An engine is made when the first table of its format needs it, and lives as
+    long as its worker; those of `made` are there already."""
+
+    def __init__(self, config: WorkerConfig, made: Mapping[TableFormat, Engine] | None = None) -> None:
+        self._config, self._made = config, dict(made or {})
+        self._readers: Sequence[TableReader] = readers(config.storage.at)
+
+    @property
+    def runtimes(self) -> Sequence[str]:
+        return engine_formats()
+
+    @property
+    def readers(self) -> Sequence[TableReader]:
+        return self._readers
+
+    def reader(self, format_: TableFormat | None) -> TableReader:
+        return reader_of(self._readers, format_)
+
+    def engine(self, format_: TableFormat | None) -> Engine:
+        wanted = format_ or DELTA
+        if wanted not in self._made:
+            self._made[wanted] = engine_spec(wanted).engine(self._config)
+        return self._made[wanted]
+
+    def interrupt(self) -> None:
+        for engine in tuple(self._made.values()):
+            engine.interrupt()
+
+    @property
+    def broken(self) -> bool:
+        """Whether one of the engines does not answer any more: the worker has to end."""
+        return any(engine.broken for engine in self._made.values())
+
+    def close(self) -> None:
+        """End the engines that still answer."""
+        for engine in self._made.values():
+            if not engine.broken:
+                engine.close()

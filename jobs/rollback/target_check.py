@@ -1,0 +1,92 @@
+"""Can a table be taken back to the version that a plan chose, and what goes with it? Asked of its log and its files."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from lakewarden.catalog.errors import UnreadableError
+from lakewarden.catalog.formats.port import LogProblem, Observation, TableReader
+from lakewarden.catalog.lineage.versions import is_property_commit
+from lakewarden.catalog.policy.kept_properties import keeps
+from lakewarden.catalog.storage.file_store import FileStore
+from lakewarden.catalog.units import count_of
+from lakewarden.jobs.rollback.plan.facts import PropertyChange, Reach, TableFacts, Unreachable
+from lakewarden.jobs.rollback.plan.model import TablePlan
+from lakewarden.jobs.rollback.verify import missing_files
+
+__all__ = ["TargetCheck"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TargetCheck:
+    """The version `target` that a plan takes a table back to; `reader` is that of its format."""
+
+    table: TablePlan
+    target: int
+    reader: TableReader
+    store: FileStore
+
+    def completed(self, facts: TableFacts, seen: Observation | LogProblem | None) -> TableFacts:
+        """The facts, with whether the target can be restored, which lost appends are still whole,
+        and what else changes."""
+        reach = self._reach()
+        if reach is not None:
+            facts = replace(facts, unreachable={self.target: reach, **facts.unreachable})
+        intact = self._intact()
+        commits = self.reader.commits(self._location, after=self.target, upto=self.table.from_version)
+        redefined = [commit for commit in commits if commit.format_id is not None]
+        first = min((one.version for one in redefined if not is_property_commit(one)), default=None)
+        fitting = frozenset(version for version in intact if first is None or version < first)
+        properties: tuple[PropertyChange, ...] = ()
+        if redefined and reach is None and isinstance(seen, Observation):
+            target_properties = self.reader.properties(self._location, version=self.target)
+            properties = _changes(seen.properties, target_properties)
+        return replace(facts, intact=intact, fitting=fitting, properties=properties)
+
+    @property
+    def _location(self) -> str:
+        return self.table.location or ""
+
+    def _reach(self) -> Unreachable | None:
+        name, head = self.table.name, self.table.from_version
+        try:
+            gone = missing_files(self.reader, self.store, self._location, head=head, target=self.target)
+        except UnreadableError:
+            message = f"Version {self.target} of {name} has expired: its log no longer goes back that far."
+            return Unreachable(why=Reach.EXPIRED, message=message)
+        if gone:
+            are = "is" if len(gone) == 1 else "are"
+            message = (
+                f"Version {self.target} of {name} cannot be restored: {count_of(len(gone), 'file')} {are} gone, "
+                f"the first is {gone[0]}."
+            )
+            return Unreachable(why=Reach.MISSING_FILES, message=message)
+        return None
+
+    def _intact(self) -> frozenset[int]:
+        """Those of the lost blind appends all of whose files head still has."""
+        if not self.table.appends:
+            return frozenset()
+        head = self._files(self.table.from_version)
+        return frozenset(version for version in self.table.appends if self._added(version) <= head)
+
+    def _added(self, version: int) -> frozenset[tuple[str, str | None]]:
+        """The files that a version added; a file that nobody has where the log no longer tells."""
+        try:
+            return self._files(version) - self._files(version - 1)
+        except UnreadableError:
+            return frozenset({("", None)})
+
+    def _files(self, version: int) -> frozenset[tuple[str, str | None]]:
+        if version < 0:
+            return frozenset()
+        files = self.reader.files(self._location, version=version)
+        return frozenset((file.path, file.deletion_vector) for file in files)
+
+
+def _changes(head: Mapping[str, str], target: Mapping[str, str]) -> tuple[PropertyChange, ...]:
+    """The properties that a restore would change; ours are set again after it."""
+    return tuple(
+        PropertyChange(key=key, head=head.get(key), target=target.get(key))
+        for key in sorted(head.keys() | target.keys())
+        if head.get(key) != target.get(key) and not keeps(key)
+    )
