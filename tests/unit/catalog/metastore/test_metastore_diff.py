@@ -21,7 +21,7 @@ from lakewarden.catalog.metastore.sync_plan import (
     hadoop_location,
     plan_sync,
 )
-from lakewarden.catalog.model.rows import Column
+from lakewarden.catalog.model.rows import DELTA, Column
 from support.builders.commits import observed
 from support.fakes.metastore import FakeMetastore
 
