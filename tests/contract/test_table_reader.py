@@ -1,4 +1,4 @@
-"""What every TableReader promises, on the Delta reader and on the fake."""
+"""What every TableReader promises: the Delta reader, a format's whose versions do not count up by one, and the fake."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -13,6 +13,8 @@ from lakewarden.catalog.formats.port import DataFile, LogProblem, Observation, T
 from lakewarden.catalog.storage.file_store import canonical
 from support.builders.delta_logs import START, LogWriter, add, remove
 from support.fakes.table_reader import FakeReader, FakeTable
+from support.manifest_format.reader import ManifestReader
+from support.manifest_format.writer import ManifestWriter
 
 
 class Maker(Protocol):
@@ -71,7 +73,25 @@ class FakeMaker:
         del self._reader.tables[self.location]
 
 
-@pytest.fixture(params=[DeltaMaker, FakeMaker], ids=["delta", "fake"])
+class ManifestMaker:
+    def __init__(self, folder: Path) -> None:
+        self.reader: TableReader = ManifestReader()
+        self.location = canonical(str(folder))
+        self._table = ManifestWriter(root=folder, now=START)
+
+    def commit(self, *, adds: tuple[tuple[str, int], ...] = (), removes: tuple[str, ...] = ()) -> int:
+        self._table.now += timedelta(minutes=1)
+        return self._table.commit(add=adds, remove=removes)
+
+    def spoil(self) -> None:
+        self._table.newest.write_text("{")
+
+    def vanish(self) -> None:
+        for path in self._table.newest.parent.iterdir():
+            path.unlink()
+
+
+@pytest.fixture(params=[DeltaMaker, ManifestMaker, FakeMaker], ids=["delta", "manifest", "fake"])
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> Maker:
     make: Callable[[Path], Maker] = request.param
     return make(tmp_path / "t")
@@ -92,12 +112,12 @@ def test_where_nothing_is_there_is_no_table(table: Maker) -> None:
 
 
 def test_a_probe_tells_whether_the_version_moved(table: Maker) -> None:
-    table.commit()
+    first = table.commit()
     assert table.reader.probe(table.location, seen=None).moved
-    assert not table.reader.probe(table.location, seen=0).moved
-    table.commit(adds=(("a", 1),))
-    probe = table.reader.probe(table.location, seen=0)
-    assert (probe.exists, probe.moved, probe.latest) == (True, True, 1)
+    assert not table.reader.probe(table.location, seen=first).moved
+    second = table.commit(adds=(("a", 1),))
+    probe = table.reader.probe(table.location, seen=first)
+    assert (probe.exists, probe.moved, probe.latest) == (True, True, second)
 
 
 def test_a_vanished_table_is_noticed(table: Maker) -> None:
@@ -108,18 +128,17 @@ def test_a_vanished_table_is_noticed(table: Maker) -> None:
 
 
 def test_a_log_that_starts_again_is_noticed(table: Maker) -> None:
-    for _ in range(3):
-        table.commit()
-    probe = table.reader.probe(table.location, seen=7)
-    assert (probe.exists, probe.moved, probe.latest) == (True, True, 2)
+    made = [table.commit() for _ in range(3)]
+    probe = table.reader.probe(table.location, seen=70)
+    assert (probe.exists, probe.moved, probe.latest) == (True, True, made[-1])
 
 
 def test_files_are_counted(table: Maker) -> None:
     table.commit()
     table.commit(adds=(("a", 100), ("b", 1024)))
-    table.commit(adds=(("c", 1),), removes=("a",))
+    last = table.commit(adds=(("c", 1),), removes=("a",))
     seen = observed(table)
-    assert (seen.version, seen.files, seen.bytes, seen.rows, seen.partitions) == (2, 2, 1025, 20, 1)
+    assert (seen.version, seen.files, seen.bytes, seen.rows, seen.partitions) == (last, 2, 1025, 20, 1)
     assert (seen.sizes.below(1024), seen.sizes.below(2048)) == (1, 2)
     assert (seen.tombstones, seen.tombstone_bytes) == (1, 100)
     assert seen.last_write_at == seen.committed_at
@@ -135,10 +154,9 @@ def test_going_on_gives_what_reading_everything_gives(table: Maker) -> None:
 
 
 def test_commits_come_in_order_and_within_bounds(table: Maker) -> None:
-    for _ in range(5):
-        table.commit()
-    commits = list(table.reader.commits(table.location, after=1, upto=3))
-    assert [commit.version for commit in commits] == [2, 3]
+    made = [table.commit() for _ in range(5)]
+    commits = list(table.reader.commits(table.location, after=made[1], upto=made[3]))
+    assert [commit.version for commit in commits] == [made[2], made[3]]
     assert all(commit.committed_at > datetime(2026, 1, 1, tzinfo=UTC) for commit in commits)
 
 
@@ -159,39 +177,38 @@ def test_the_state_of_head_changes_with_every_commit_and_with_nothing_else(table
 
 def test_files_of_an_older_version_are_still_known(table: Maker) -> None:
     table.commit()
-    table.commit(adds=(("a", 1),))
+    older = table.commit(adds=(("a", 1),))
     table.commit(adds=(("b", 2),), removes=("a",))
     assert {file.path for file in table.reader.files(table.location)} == {"b"}
-    assert {file.path for file in table.reader.files(table.location, version=1)} == {"a"}
+    assert {file.path for file in table.reader.files(table.location, version=older)} == {"a"}
     with pytest.raises(UnreadableError):
-        list(table.reader.files(table.location, version=9))
+        list(table.reader.files(table.location, version=9_000))
 
 
 def test_properties_of_an_older_version_are_still_known(table: Maker) -> None:
-    for _ in range(3):
-        table.commit()
+    made = [table.commit() for _ in range(3)]
     seen = table.reader.observe(table.location)
     assert isinstance(seen, Observation)
-    assert table.reader.properties(table.location, version=1) == seen.properties
+    assert table.reader.properties(table.location, version=made[1]) == seen.properties
     with pytest.raises(UnreadableError):
-        table.reader.properties(table.location, version=9)
+        table.reader.properties(table.location, version=9_000)
 
 
 def test_where_a_restore_went_is_told_by_its_files(table: Maker) -> None:
     table.commit()
-    table.commit(adds=(("a", 1),))
-    table.commit(adds=(("b", 2),))
-    table.commit(removes=("b",))
-    assert table.reader.restored(table.location, version=3) == 1
-    assert table.reader.restored(table.location, version=2) is None
+    target = table.commit(adds=(("a", 1),))
+    between = table.commit(adds=(("b", 2),))
+    back = table.commit(removes=("b",))
+    assert table.reader.restored(table.location, version=back) == target
+    assert table.reader.restored(table.location, version=between) is None
 
 
 def test_a_removed_file_is_a_tombstone_until_it_is_back(table: Maker) -> None:
     table.commit()
     table.commit(adds=(("a", 5),))
-    table.commit(removes=("a",))
+    removed = table.commit(removes=("a",))
     (stone,) = table.reader.tombstones(table.location)
-    assert (stone.path, stone.removed_in, stone.size_bytes) == ("a", 2, 5)
+    assert (stone.path, stone.removed_in, stone.size_bytes) == ("a", removed, 5)
     table.commit(adds=(("a", 5),))
     assert list(table.reader.tombstones(table.location)) == []
 
@@ -209,14 +226,16 @@ def test_an_unreadable_log_is_a_value_and_its_files_an_error(table: Maker) -> No
 
 
 def test_additions_are_the_files_that_each_later_commit_added(table: Maker) -> None:
-    table.commit()
-    table.commit(adds=(("a", 1), ("b", 2)))
-    table.commit(removes=("a",))
-    table.commit(adds=(("a", 1),))
+    made = [
+        table.commit(),
+        table.commit(adds=(("a", 1), ("b", 2))),
+        table.commit(removes=("a",)),
+        table.commit(adds=(("a", 1),)),
+    ]
     found = [
         (commit.version, sorted(file.path for file in files))
-        for commit, files in table.reader.additions(table.location, since=0)
+        for commit, files in table.reader.additions(table.location, since=made[0])
     ]
-    assert found == [(0, []), (1, ["a", "b"]), (2, []), (3, ["a"])]
-    assert [one.version for one, _ in table.reader.additions(table.location, since=3)] == [3]
-    assert list(table.reader.additions(table.location, since=4)) == []
+    assert found == list(zip(made, ([], ["a", "b"], [], ["a"]), strict=True))
+    assert [one.version for one, _ in table.reader.additions(table.location, since=made[-1])] == made[-1:]
+    assert list(table.reader.additions(table.location, since=made[-1] + 1)) == []
