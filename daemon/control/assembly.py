@@ -140,14 +140,7 @@ def _cycle(
             memory=memory,
             observer=observer,
             writer=Writer(store=store, memory=memory, notifier=notifier, clock=clock),
-            reaper=Reaper(
-                queue=services.queue,
-                desk=services.desk,
-                clock=clock,
-                attempts=settings.run_attempts,
-                pause=settings.run_heartbeat,
-                silence=pool.silence,
-            ),
+            reaper=_reaper(services, pool),
             recorder=recorder,
             ears=_ears(services, memory),
             caretaker=_caretaker(store, memory, recorder, clock),
@@ -155,6 +148,7 @@ def _cycle(
             metrics=metrics,
             budget=services.budget,
             checks_per_cycle=settings.sweep_checks_per_cycle,
+            threads=settings.sweep_threads,
             adopt=settings.discovery_adopt,
             carrier=RestoreCarrier(
                 rollbacks=rollbacks_of_services(services), memory=memory, notifier=notifier
@@ -165,6 +159,18 @@ def _cycle(
             stopping=stopping.is_set,
             streams=_clerk(services, memory, harvest).record,
         )
+    )
+
+
+def _reaper(services: Services, pool: WorkerPool) -> Reaper:
+    settings = services.settings
+    return Reaper(
+        queue=services.queue,
+        desk=services.desk,
+        clock=services.clock,
+        attempts=settings.run_attempts,
+        pause=settings.run_heartbeat,
+        silence=pool.silence,
     )
 
 

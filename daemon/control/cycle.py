@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from typing import Final, TypeVar
 
 from lakewarden.catalog.errors import FencedError, LakewardenError, RefusedError, UnreadableError
@@ -30,6 +31,7 @@ from lakewarden.daemon.control.restore_cascade import Carrier
 from lakewarden.daemon.control.run_recorder import DAEMON, Ended, Recorder
 from lakewarden.daemon.control.sweep_writer import Writer
 from lakewarden.daemon.control.system_maintenance import Caretaker
+from lakewarden.daemon.control.threads import in_threads
 from lakewarden.daemon.fleet.cache import Memory
 from lakewarden.daemon.fleet.observer import Look, Observer, OnRecord
 from lakewarden.daemon.telemetry.log import get_log
@@ -61,7 +63,7 @@ class CycleParts:
     """What a cycle works with. `carrier` follows plain RESTOREs into derived tables; `discover` finds tables without a
     row; `require` raises `FencedError` once the lease is lost; `beat` says that the cycle goes on; `stopping`
     whether it shall end at the next table; `streams` records what sessions noted of their streams;
-    at most `checks_per_cycle` tables get the daily checks in one cycle."""
+    at most `checks_per_cycle` tables get the daily checks in one cycle; so many `threads` look at tables."""
 
     queue: Queue
     memory: Memory
@@ -75,6 +77,7 @@ class CycleParts:
     metrics: Metrics
     budget: Budget
     checks_per_cycle: int
+    threads: int
     adopt: bool
     carrier: Carrier
     discover: Callable[[], Iterator[Candidate]]
@@ -158,31 +161,35 @@ class Cycle:
         )
 
     def _observe(self, must: Collection[str]) -> list[Look]:
-        parts, looks, checks = self.parts, [], 0
-        for table_id, governed in parts.memory.governed().items():
-            if governed.row.state not in _LOOKED_AT:
-                continue
-            before = parts.memory.health(table_id)
-            wants = checks < parts.checks_per_cycle and parts.observer.wants_checks(before)
-            checks += wants
-            on_record = OnRecord(
-                schema=parts.memory.has_schema(table_id),
-                lineage=parts.memory.lineage_of(table_id),
-                undone=parts.memory.undoings.ranges,
-                may_hold_undone=parts.memory.undoings.may_hold(table_id),
-            )
-            look = partial(
-                parts.observer.look,
-                governed,
-                before,
-                must=table_id in must,
-                checks=wants,
-                on_record=on_record,
-            )
-            seen = self._judged(governed, before, look)
-            if seen is not None:
-                looks.append(seen)
-        return looks
+        """Looks at the tables that moved, or that something asks to look at; by several threads."""
+        parts = self.parts
+        shown = [one for one in parts.memory.governed().values() if one.row.state in _LOOKED_AT]
+        waiting = (one.row.table_id for one in shown if self._wants_checks(one))
+        checked = frozenset(islice(waiting, parts.checks_per_cycle))
+        look = partial(self._look, must=must, checked=checked)
+        return [seen for seen in in_threads(look, shown, threads=parts.threads) if seen is not None]
+
+    def _wants_checks(self, governed: Governed) -> bool:
+        return self.parts.observer.wants_checks(self.parts.memory.health(governed.row.table_id))
+
+    def _look(self, governed: Governed, must: Collection[str], checked: Collection[str]) -> Look | None:
+        memory, table_id = self.parts.memory, governed.row.table_id
+        before = memory.health(table_id)
+        on_record = OnRecord(
+            schema=memory.has_schema(table_id),
+            lineage=memory.lineage_of(table_id),
+            undone=memory.undoings.ranges,
+            may_hold_undone=memory.undoings.may_hold(table_id),
+        )
+        look = partial(
+            self.parts.observer.look,
+            governed,
+            before,
+            must=table_id in must,
+            checks=table_id in checked,
+            on_record=on_record,
+        )
+        return self._judged(governed, before, look)
 
     def _judged(
         self, governed: Governed, before: HealthRow | None, look: Callable[[], Look | None]

@@ -4,7 +4,6 @@ A table that did not move costs one look for the next version. Only what changed
 as before leaves no trace, so that idle sweeps make no commit.
 """
 
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -39,6 +38,7 @@ from lakewarden.catalog.system.port import LINEAGE, SCHEMAS, SYSTEM_TABLES, Syst
 from lakewarden.catalog.validation.checks import Tier
 from lakewarden.catalog.validation.context import Subject
 from lakewarden.catalog.validation.reverted_reads import READS_UNDONE, undone_findings
+from lakewarden.daemon.fleet.last_looks import LastLook, LastLooks
 
 __all__ = ["BY", "Inspector", "Look", "Observer", "OnRecord", "settled"]
 
@@ -50,8 +50,6 @@ BY: Final = "lakewarden"
 _EXISTS: Final = "exists"
 _JUDGED: Final = "judged"
 _REQUESTS: Final = "policy_requests"
-_REMEMBERED: Final = 200
-"""Observations kept for reading only what came after; the least recently used goes."""
 
 
 class Inspector(Protocol):
@@ -114,7 +112,8 @@ class OnRecord:
 
 
 class Observer:
-    """Looks at one table at a time and remembers when it did. Nothing is written here."""
+    """Looks at one table at a time and remembers what it saw. Nothing is written here. Safe with many threads that look
+    at different tables."""
 
     def __init__(
         self,
@@ -129,10 +128,7 @@ class Observer:
         self._streams = streams
         self._readers: Mapping[TableFormat, TableReader] = {reader.format: reader for reader in readers}
         self._inspector, self._store, self._clock, self._checks_every = inspector, store, clock, checks_every
-        self._observations: OrderedDict[str, Observation] = OrderedDict()
-        self._looked_at: dict[str, datetime] = {}
-        self._versions: dict[str, int | None] = {}
-        self._failed: dict[str, ProbeResult] = {}
+        self._last = LastLooks()
 
     def wants_checks(self, before: HealthRow | None) -> bool:
         """Whether the daily checks of a table are due."""
@@ -161,8 +157,6 @@ class Observer:
         ):
             return None
         seen = self._read(row.table_id, reader, location)
-        if isinstance(seen, LogProblem):
-            self._failed[row.table_id] = probe
         judge = self._inspector.daily if checks else self._inspector.changed
         rewound = self._rewound(row, seen, before, reader)
         lineage = self._lineage(row, seen, reader, on_record, now)
@@ -178,7 +172,8 @@ class Observer:
         health = health_of(row, governed.policy, seen, findings, now=now, before=before)
         if checks:
             health = replace(health, checked_at=now)
-        self._looked_at[row.table_id], self._versions[row.table_id] = now, health.version
+        failed = probe if isinstance(seen, LogProblem) else None
+        self._last.keep(row.table_id, LastLook(at=now, version=health.version, failed=failed))
         return Look(
             table_id=row.table_id,
             at=now,
@@ -192,18 +187,18 @@ class Observer:
 
     def forget(self, table_id: str) -> None:
         """Read this table's log from scratch next time."""
-        self._observations.pop(table_id, None)
+        self._last.forget_observation(table_id)
 
     def unjudged(self, governed: Governed, before: HealthRow | None, problem: str) -> Look:
         """What is said of a table whose look ended in what nobody foresaw: it is quarantined until one gets through."""
         row, now = governed.row, self._clock.now()
         self.forget(row.table_id)
-        self._looked_at[row.table_id] = now
         lost = LogProblem(check=_JUDGED, message=problem)
         subject = Subject(row=row, policy=governed.policy, seen=lost, before=before, now=now)
         findings = (subject.say(_JUDGED, "unforeseen", problem=problem), *subject.standing(tier=Tier.DAILY))
         base = before or HealthRow(table_id=row.table_id, name=row.name, observed_at=now)
         health = replace(base, name=row.name, findings=findings, observed_at=now)
+        self._last.keep(row.table_id, LastLook(at=now, version=health.version))
         return Look(
             table_id=row.table_id,
             at=now,
@@ -215,10 +210,10 @@ class Observer:
     def _gone(self, governed: Governed, before: HealthRow | None, now: datetime) -> Look:
         row = governed.row
         self.forget(row.table_id)
-        self._looked_at[row.table_id] = now
         findings = self._inspector.gone(governed, before, now)
         base = before or HealthRow(table_id=row.table_id, name=row.name, observed_at=now)
         health = replace(base, name=row.name, findings=findings, observed_at=now)
+        self._last.keep(row.table_id, LastLook(at=now, version=health.version))
         return Look(
             table_id=row.table_id,
             at=now,
@@ -230,14 +225,11 @@ class Observer:
 
     def _read(self, table_id: str, reader: TableReader, location: str) -> Observation | LogProblem:
         try:
-            seen = reader.observe(location, since=self._observations.get(table_id))
+            seen = reader.observe(location, since=self._last.observation(table_id))
         except UnreadableError as error:
             seen = LogProblem(check="log_readable", message=str(error))
         if isinstance(seen, Observation):
-            self._observations[table_id] = seen
-            self._observations.move_to_end(table_id)
-            if len(self._observations) > _REMEMBERED:
-                self._observations.popitem(last=False)
+            self._last.keep_observation(table_id, seen)
         else:
             self.forget(table_id)
         return seen
@@ -247,7 +239,8 @@ class Observer:
         scopes, or its schema, its lineage or where its files lie is not on record, or it was taken for late
         taint by an earlier process: that may have been lifted since. Looks of this process that left no trace count."""
         row = governed.row
-        looked = self._looked_at.get(row.table_id)
+        last = self._last.of(row.table_id)
+        looked = None if last is None else last.at
         complete = row.source is Source.SELF or (on_record.complete and is_reach_known(row))
         if before is None or (looked is None and not complete):
             return True
@@ -258,13 +251,12 @@ class Observer:
     def _moved(self, row: TableRow, before: HealthRow | None, probe: ProbeResult) -> bool:
         """Whether the table moved since this process looked, whatever a command has entered meanwhile. One
         with a broken log did only if it looks different from then: it is not read again by every sweep."""
-        failed = self._failed.pop(row.table_id, None)
-        if failed is not None and probe == failed:
-            self._failed[row.table_id] = failed
-            return False
-        unseen = row.state is TableState.QUARANTINED and row.table_id not in self._looked_at
-        others = before is not None and before.version != self._versions.get(row.table_id, before.version)
-        return probe.moved or failed is not None or unseen or others
+        last = self._last.of(row.table_id)
+        if last is None:
+            return probe.moved or row.state is TableState.QUARANTINED
+        if last.failed is not None:
+            return probe != last.failed
+        return probe.moved or (before is not None and before.version != last.version)
 
     def _self_moved(self, row: TableRow, before: HealthRow | None) -> bool:
         if before is None or before.version is None:

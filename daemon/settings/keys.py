@@ -91,6 +91,12 @@ KNOBS: Final = (
         "100",
         "At most so many tables get the dear checks in one cycle, so that they spread over the day.",
     ),
+    _knob(
+        "sweep.threads",
+        KnobKind.COUNT,
+        "8",
+        "At most so many tables are looked at side by side, where their storage keeps a sweep waiting; on a local disk one by one.",
+    ),
     _knob("lease.name", KnobKind.TEXT, "leader", "Name of the leader's lease: daemons of one name share one leader."),
     _knob("lease.ttl", KnobKind.DURATION, "15 s", "A leader that does not renew for so long is replaced."),
     _knob("run.lease", KnobKind.DURATION, "60 s", "A worker that does not report for so long has lost its run."),

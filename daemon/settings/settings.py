@@ -54,6 +54,7 @@ class Settings:
     sweep_interval: timedelta
     sweep_checks_every: timedelta
     sweep_checks_per_cycle: int
+    sweep_threads: int
     lease_name: str
     lease_ttl: timedelta
     run_lease: timedelta

@@ -123,6 +123,7 @@ class World:
                 metrics=self.metrics,
                 budget=Budget(),
                 checks_per_cycle=100,
+                threads=2,
                 adopt=True,
                 carrier=NoRestores(),
                 discover=self._discover,
