@@ -8,6 +8,7 @@ policy of its own; no table exists on disk. `why_seconds` is `lakewarden why TAB
 floor of any command. `refresh_*` is what a daemon does after somebody else has committed to
 `lakewarden.tables`; `idle_plan_ms` is one cycle's planning where nothing moved,
 `plan_all_ms` the same by a daemon that has just begun.
+The rest is of a daemon as a process, with so many real tables on local disk (bench/lake.py).
 """
 
 import statistics
@@ -23,7 +24,7 @@ import psutil
 
 from bench.fleet import fleet
 from bench.measure import Figures, Options, options, report
-from bench.processes import wall_seconds
+from bench.processes import daemon, wall_seconds
 from lakewarden.catalog.model.rows import HealthRow, Mode, RunRow, TableRow
 from lakewarden.catalog.system.port import HEALTH, RUNS, TABLES, Rows
 from lakewarden.daemon.fleet.cache import Memory
@@ -59,6 +60,7 @@ def figures(chosen: Options) -> Figures:
             "why_seconds": wall_seconds(["why", ONE], many, times),
             "plan_seconds": wall_seconds(["jobs", "plan", "-o", "json"], many, times),
             **_planning(services, times),
+            **daemon(Path(folder), chosen, tables=MANY),
         }
 
 

@@ -1,4 +1,4 @@
-"""Whole processes: `tables list -o json` of 100,000 rows, `--help`, and a daemon that looks after 1,000 tables.
+"""Whole processes: `tables list -o json` of 100,000 rows, `--help`, and a daemon that looks after many tables.
 
 Part of bench.system_table, whose other parts take ten minutes;
 `python -m bench.system_table --processes` runs this alone.
@@ -13,19 +13,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import psutil
-import pyarrow as pa
-from deltalake import write_deltalake
 
+from bench.lake import home_of, write_lake
 from bench.measure import Figures, Options
-from lakewarden.catalog.registry.register import register
-from lakewarden.catalog.system.own_rows import system_rows
-from lakewarden.daemon.installation.services import Services, open_services
-from support.builders.callers import actor
+from lakewarden.catalog.system.port import HEALTH
 
 __all__ = ["LAKEWARDEN", "commands", "daemon", "environment", "wall_seconds"]
 
 LAKEWARDEN = str(Path(sys.executable).with_name("lakewarden"))
-TABLES = 1_000
 SWEEP = 30.0
 """Seconds between sweeps that `daemon_idle_cpu_percent` speaks of."""
 FAST_SWEEP = 0.5
@@ -40,44 +35,45 @@ def commands(home: Path, chosen: Options) -> Figures:
     }
 
 
-def daemon(folder: Path, chosen: Options) -> Figures:
-    """Memory and idle CPU of a daemon with 1,000 real tables, after an hour's worth of cycles (a quarter if quick)."""
-    cycles = 30 if chosen.quick else 120
-    home = folder / "daemon"
-    services = _thousand_tables(home, folder / "lake")
+def daemon(folder: Path, chosen: Options, *, tables: int = 1_000) -> Figures:
+    """Memory and idle CPU of a daemon with so many real tables, after an hour's worth of cycles (a quarter if quick).
+
+    `first_sweep_seconds`: until it has read and judged every one of them."""
+    cycles, home, lake = 30 if chosen.quick else 120, folder / "daemon", folder / "lake"
+    write_lake(lake, tables)
+    services = home_of(home, lake, tables)
     log = home / "daemon.log"
-    arguments = ["daemon", "--set", f"sweep.interval={FAST_SWEEP} s", "--set", "http.port=0"]
+    settings = {
+        "sweep.interval": f"{FAST_SWEEP} s",
+        "http.port": "0",
+        "sweep.checks_per_cycle": str(tables + 100),
+    }
+    arguments = ["daemon", *(f"--set={key}={value}" for key, value in settings.items())]
     with log.open("w") as output:
+        began = time.monotonic()
         process = psutil.Popen([LAKEWARDEN, *arguments], env=environment(home), stdout=output, stderr=output)
         try:
+            _cycles(log, 1)
+            first = time.monotonic() - began
             _cycles(log, 5)
-            early, began = process.memory_info().rss, sum(process.cpu_times()[:2])
+            early, spent = process.memory_info().rss, -sum(process.cpu_times()[:2])
             done = _cycles(log, 0)
             _cycles(log, done + cycles)
-            spent = (sum(process.cpu_times()[:2]) - began) / cycles
+            spent = (spent + sum(process.cpu_times()[:2])) / cycles
             late = process.memory_info().rss
         finally:
             process.terminate()
             process.wait(60)
-    assert services.store.exists()
+    seen = services.store.rows(HEALTH).all()
+    assert len(seen) >= tables
+    assert not any(one.findings for one in seen)
     return {
+        "first_sweep_seconds": first,
         "daemon_rss_mb": late / 1e6,
         "daemon_rss_growth_mb": (late - early) / 1e6,
         "daemon_cycle_cpu_ms": spent * 1000,
         "daemon_idle_cpu_percent": 100 * spent / SWEEP,
     }
-
-
-def _thousand_tables(home: Path, lake: Path) -> Services:
-    services = open_services(home=home)
-    home.mkdir(parents=True)
-    services.store.create(system_rows(services.store, now=services.clock.now(), actor="bench"))
-    me = actor("bench", admin=True)
-    for number in range(TABLES):
-        place = lake / f"t{number}"
-        write_deltalake(str(place), pa.table({"id": pa.array(range(10), pa.int64())}))
-        register(services.desk, str(place), actor=me)
-    return services
 
 
 def _cycles(log: Path, wanted: int) -> int:

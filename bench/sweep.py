@@ -7,7 +7,6 @@ threads; for `far_N_ms` each first look at a table is made to wait 20 ms more, a
 `first_*` is the first cycle of all: every log is read, every table judged.
 """
 
-import shutil
 import tempfile
 import time
 from collections.abc import Callable
@@ -15,18 +14,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-import pyarrow as pa
-from deltalake import write_deltalake
-
-from bench.fleet import fleet
+from bench.lake import home_of, write_lake
 from bench.measure import Figures, Options, median_ms, options, report
 from lakewarden.catalog.formats.port import ProbeResult, TableReader
-from lakewarden.catalog.system.port import TABLES
 from lakewarden.daemon.control.assembly import build_daemon
 from lakewarden.daemon.control.cycle import Cycle
-from lakewarden.daemon.installation.services import Services, open_services
 from lakewarden.daemon.telemetry.log import configure
-from lakewarden.daemon.usecases.init import initialise
 
 COUNT: Final = 1_000
 THREADS: Final = (1, 2, 4, 8, 16)
@@ -60,7 +53,7 @@ def figures(chosen: Options) -> Figures:
     """First by threads near, then far."""
     found: Figures = {"tables": COUNT}
     with tempfile.TemporaryDirectory(prefix="lakewarden-bench-") as folder:
-        _lake(Path(folder) / "lake")
+        write_lake(Path(folder) / "lake", COUNT)
         near = _cycle(Path(folder), "near", lambda reader: reader)
         found["first_1_ms"] = _ms(near(1))
         median_ms(near(1), SETTLED)
@@ -74,17 +67,11 @@ def figures(chosen: Options) -> Figures:
     return found
 
 
-def _lake(lake: Path) -> None:
-    write_deltalake(str(lake / "t0"), pa.table({"id": pa.array(range(10), pa.int64())}))
-    for number in range(1, COUNT):
-        shutil.copytree(lake / "t0", lake / f"t{number}")
-
-
 def _cycle(
     folder: Path, name: str, reading: Callable[[TableReader], TableReader]
 ) -> Callable[[int], Callable[[int], None]]:
     """Cycles of a daemon of its own, by so many threads."""
-    services = _home(folder / name, folder / "lake")
+    services = home_of(folder / name, folder / "lake", COUNT)
     services.readers = tuple(map(reading, services.readers))
     service = build_daemon(services, pages=False)
     fence = services.store.raise_fence("bench", at_least=1)
@@ -100,18 +87,6 @@ def _cycle(
         return once
 
     return by
-
-
-def _home(home: Path, lake: Path) -> Services:
-    services = open_services(home=home)
-    home.mkdir(parents=True)
-    initialise(services, services.user)
-    rows = [
-        replace(one, location=f"file://{lake}/t{number}", format_ids=())
-        for number, one in enumerate(fleet(COUNT))
-    ]
-    services.store.edit(TABLES, lambda _: rows, because="bench")
-    return services
 
 
 def _ms(once: Callable[[int], None]) -> float:

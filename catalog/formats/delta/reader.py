@@ -24,6 +24,8 @@ from lakewarden.catalog.storage.file_store import StorageOptions, open_store
 __all__ = ["DeltaReader"]
 
 _OPEN_LOGS: Final = 2_048
+_OPEN_LOCAL_LOGS: Final = 131_072
+"""Local ones are little more than a path; others hold a client of their storage."""
 _ATTEMPTS: Final = 3
 
 
@@ -43,6 +45,7 @@ class DeltaReader:
     ) -> None:
         self._storage, self._memory = storage, memory or Memory()
         self._logs: OrderedDict[str, DeltaLog] = OrderedDict()
+        self._local_logs: OrderedDict[str, DeltaLog] = OrderedDict()
         self._lock = threading.Lock()
 
     @property
@@ -160,16 +163,18 @@ class DeltaReader:
         return replay(log, listing, segment)
 
     def _log(self, location: str) -> DeltaLog:
+        is_local = location.startswith("file://")
+        logs, most = (self._local_logs, _OPEN_LOCAL_LOGS) if is_local else (self._logs, _OPEN_LOGS)
         with self._lock:
-            log = self._logs.get(location)
+            log = logs.get(location)
             if log is not None:
-                self._logs.move_to_end(location)
+                logs.move_to_end(location)
                 return log
         log = DeltaLog(open_store(location, self._storage(location)))
         with self._lock:
-            self._logs[location] = log
-            if len(self._logs) > _OPEN_LOGS:
-                self._logs.popitem(last=False)
+            logs[location] = log
+            if len(logs) > most:
+                logs.popitem(last=False)
         return log
 
 
