@@ -6,7 +6,6 @@ Iceberg (a folder `metadata` with table metadata in it, where it was not sent el
 
 import re
 from collections.abc import Iterable, Mapping
-from functools import cache
 from typing import Final
 
 from lakewarden.catalog.formats.registry import formats
@@ -21,7 +20,6 @@ _FOREIGN: Final[Mapping[str, Sign]] = {
 """Formats that nobody here can read, and that are somebody's tables all the same."""
 
 
-@cache
 def signs() -> Mapping[str, Sign]:
     """By what the tables of each format are known, by its name for people."""
     return {**_FOREIGN, **{spec.label: spec.sign for spec in formats().values()}}

@@ -145,6 +145,8 @@ class Observation:
     anew at the same place never has it. What is decided on it can be asked again when it is done.
     `rows` is what a scan returns (deleted rows not counted), None where some head file has no row count. `retention_*`
     properties are in `properties` as written.
+    `names_columns`: a column's id is the format's own, which a renamed one keeps. `append_only`: the table's users
+    want no rows taken out of it.
     `tombstones`, `tombstone_bytes` and `oldest_tombstone_at` count removed files that no completed vacuum has dealt
     with yet (a vacuum leaves the log's memory of what it deleted). `last_write_at` is the last commit by anyone that
     changed data. `elsewhere` are folders that hold every file named by an absolute path (a shallow clone's
@@ -162,6 +164,8 @@ class Observation:
     description: str | None = None
     schema: tuple[Column, ...] = ()
     partition_columns: tuple[str, ...] = ()
+    names_columns: bool = False
+    append_only: bool = False
     properties: Mapping[str, str] = field(default_factory=dict)
     protocol: tuple[int, int] = (1, 2)
     features: tuple[str, ...] = ()

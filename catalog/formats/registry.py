@@ -9,8 +9,9 @@ from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.formats.spec import FormatSpec, StorageOf
 from lakewarden.catalog.model.rows import DELTA, TableFormat
 from lakewarden.catalog.plugins import loaded, offered
+from lakewarden.catalog.policy.retention_properties import NO_PROPERTIES, RetentionProperties
 
-__all__ = ["GROUP", "formats", "reader_of", "readers", "spec_of"]
+__all__ = ["GROUP", "formats", "reader_of", "readers", "retention_of", "spec_of"]
 
 GROUP: Final = "lakewarden.formats"
 """The entry-point group: a `FormatSpec` by the format's name."""
@@ -28,6 +29,12 @@ def formats() -> Mapping[TableFormat, FormatSpec]:
 def spec_of(format_: TableFormat | None) -> FormatSpec | None:
     """A format by its name, Delta for a table that has none yet; None if it is not installed here."""
     return formats().get(format_ or DELTA)
+
+
+def retention_of(format_: TableFormat | None) -> RetentionProperties:
+    """The properties that carry a retention in tables of a format; none where it has none, or is not installed."""
+    spec = spec_of(format_)
+    return NO_PROPERTIES if spec is None else spec.retention
 
 
 def readers(storage: StorageOf) -> tuple[TableReader, ...]:

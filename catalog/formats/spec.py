@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lakewarden.catalog.formats.port import TableReader
-from lakewarden.catalog.storage.file_store import StorageOptions
+from lakewarden.catalog.policy.retention_properties import NO_PROPERTIES, RetentionProperties
+from lakewarden.catalog.storage.credentials import StorageOptions
 
 __all__ = ["FormatSpec", "Sign", "StorageOf"]
 
@@ -30,10 +31,12 @@ class Sign:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FormatSpec:
     """One table format. `label` is its name for people; `sign` the folder by which its tables are known, which holds
-    its metadata and nothing else; `kept` begins the paths of what it keeps in a table's folder besides."""
+    its metadata and nothing else; `kept` begins the paths of what it keeps in a table's folder besides.
+    `retention` are the properties by which its tables keep what a policy promises."""
 
     name: str
     label: str
     reader: Callable[[StorageOf], TableReader]
     sign: Sign
     kept: tuple[str, ...] = ()
+    retention: RetentionProperties = NO_PROPERTIES

@@ -12,15 +12,13 @@ from lakewarden.catalog.model.rows import Change, Column, ColumnChange, SchemaRo
 
 __all__ = ["assign_ids", "changes_between", "next_schema"]
 
-_MAPPED = ("id", "name")
-
 
 def next_schema(table_id: str, seen: Observation, history: Sequence[SchemaRow]) -> SchemaRow | None:
     """The schema version to record for what was just read, given all those on record; None if nothing changed."""
     before = max(history, key=lambda row: row.version, default=None)
     known = before.columns if before is not None else ()
     used = max((column.id for row in history for column in row.columns), default=0)
-    columns = seen.schema if _maps_columns(seen) else assign_ids(seen.schema, known, used=used)
+    columns = seen.schema if seen.names_columns else assign_ids(seen.schema, known, used=used)
     if before is not None and before.columns == columns:
         return None
     return SchemaRow(
@@ -82,10 +80,6 @@ def _changes_of(before: Column, after: Column, *, moved: bool) -> list[ColumnCha
 def _moved(before: list[int], after: list[int]) -> set[int]:
     """Ids whose place among the columns that stayed is another one."""
     return {one for place, one in enumerate(after) if before[place] != one}
-
-
-def _maps_columns(seen: Observation) -> bool:
-    return seen.properties.get("delta.columnMapping.mode") in _MAPPED
 
 
 def _words(column: Column) -> str:

@@ -1,33 +1,21 @@
-"""The Delta properties that carry a retention: read, and merged with what a policy asks for. Pure."""
+"""The properties by which a table keeps what a policy promises: read, and merged with what the policy asks for. Pure.
+
+Which these are is said by the table's format (`FormatSpec.retention`); a format may have none.
+"""
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from lakewarden.catalog.bounds import LONGEST_SECONDS
 from lakewarden.catalog.policy.effective import EffectivePolicy
-from lakewarden.catalog.units import DAY, format_seconds, parse_seconds
+from lakewarden.catalog.units import format_seconds, parse_seconds
 
-__all__ = [
-    "CLEANUP",
-    "DURATIONS",
-    "FILES",
-    "LOG",
-    "interval_seconds",
-    "lowered",
-    "retention_properties",
-    "still_to_set",
-    "unreadable",
-]
+__all__ = ["NO_PROPERTIES", "Duration", "RetentionProperties", "interval_seconds"]
 
-FILES: Final = "delta.deletedFileRetentionDuration"
-LOG: Final = "delta.logRetentionDuration"
-CLEANUP: Final = "delta.enableExpiredLogCleanup"
-
-DURATIONS: Final[Mapping[str, int]] = {FILES: 7 * DAY, LOG: 30 * DAY}
-"""The properties that hold a duration, and the seconds that Delta takes where they are unset."""
-
-_POLICY_KEY: Final[Mapping[str, str]] = {FILES: "vacuum.retention", LOG: "log.retention"}
+_OURS: Final = "lakewarden."
+"""Properties that begin like this are requests to us, in tables of any format."""
 _PAIR = re.compile(r"(-?\d+(?:\.\d+)?)\s+([a-z]+)")
 
 
@@ -46,48 +34,91 @@ def interval_seconds(text: str) -> float | None:
     return min(sum(part for part in parts if part is not None), LONGEST_SECONDS)
 
 
-def unreadable(properties: Mapping[str, str]) -> tuple[str, ...]:
-    """Those of the table's durations that are set to something that is none: nobody knows how long they mean."""
-    return tuple(
-        name for name in DURATIONS if name in properties and interval_seconds(properties[name]) is None
-    )
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Duration:
+    """A property that holds a duration, and the seconds that the format takes where it is unset."""
+
+    name: str
+    unset: int
+
+    def seconds(self, properties: Mapping[str, str]) -> float | None:
+        """What a table keeps; None if the property is set to something that is no duration."""
+        value = properties.get(self.name)
+        return float(self.unset) if value is None else interval_seconds(value)
 
 
-def retention_properties(policy: EffectivePolicy) -> tuple[tuple[str, str], ...]:
-    """The properties that carry a policy's retention, as they would be set where nothing is set yet."""
-    return (
-        (FILES, f"interval {format_seconds(policy.vacuum_retention_seconds)}"),
-        (LOG, f"interval {format_seconds(policy.log_retention_seconds)}"),
-        (CLEANUP, "false"),
-    )
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RetentionProperties:
+    """The properties of one format: how long removed files stay, how long the log does, and the one that, set to
+    `false`, keeps others from cleaning the log. None: the format has no such property."""
+
+    files: Duration | None = None
+    log: Duration | None = None
+    cleanup: str | None = None
+
+    def __bool__(self) -> bool:
+        return any((self.files, self.log, self.cleanup))
+
+    def durations(self, policy: EffectivePolicy) -> Iterator[tuple[Duration, int, str]]:
+        """Each duration, the seconds that a policy asks for, and the policy's key for it."""
+        if self.files is not None:
+            yield self.files, policy.vacuum_retention_seconds, "vacuum.retention"
+        if self.log is not None:
+            yield self.log, policy.log_retention_seconds, "log.retention"
+
+    def wanted(self, policy: EffectivePolicy) -> tuple[tuple[str, str], ...]:
+        """The properties that carry a policy's retention, as they would be set where nothing is set yet."""
+        durations = (
+            (one.name, f"interval {format_seconds(seconds)}") for one, seconds, _ in self.durations(policy)
+        )
+        return (*durations, *(() if self.cleanup is None else ((self.cleanup, "false"),)))
+
+    def lowered(self, policy: EffectivePolicy) -> tuple[str, ...]:
+        """The durations that may be lowered to the policy's: those that somebody set, for the table or a scope of it.
+
+        A default lowers nothing that the table's users wrote. What is asked for never goes below a promise: the
+        policy's retention holds that already.
+        """
+        return tuple(
+            one.name
+            for one, _, key in self.durations(policy)
+            if policy.origins.get(key, "default") != "default"
+        )
+
+    def unreadable(self, properties: Mapping[str, str]) -> tuple[str, ...]:
+        """Those of the table's durations that are set to something that is none: nobody knows how long they mean."""
+        return tuple(one.name for one in self._durations() if one.seconds(properties) is None)
+
+    def still_to_set(
+        self, properties: Mapping[str, str], wanted: Iterable[tuple[str, str]], *, lowers: Collection[str]
+    ) -> tuple[tuple[str, str], ...]:
+        """Which of the `wanted` properties a table with these `properties` still needs.
+
+        Of two durations the longer stands, except for the names in `lowers`. One that cannot be read stands, too: it
+        may mean longer.
+        """
+        return tuple(
+            (name, value)
+            for name, value in wanted
+            if not self._stands(name, properties.get(name), value, lowers)
+        )
+
+    def keeps(self, name: str) -> bool:
+        """Whether a table property is ours to keep through a restore: retention, log cleanup, requests to us."""
+        ours = {self.cleanup, *(one.name for one in self._durations())}
+        return name in ours or name.startswith(_OURS)
+
+    def _durations(self) -> tuple[Duration, ...]:
+        return tuple(one for one in (self.files, self.log) if one is not None)
+
+    def _stands(self, name: str, present: str | None, wanted: str, lowers: Collection[str]) -> bool:
+        if present is None or present == wanted:
+            return present is not None
+        if name not in {one.name for one in self._durations()}:
+            return False
+        has, asked = interval_seconds(present), interval_seconds(wanted)
+        return has is None or asked is None or has == asked or (has > asked and name not in lowers)
 
 
-def lowered(policy: EffectivePolicy) -> tuple[str, ...]:
-    """The durations that may be lowered to the policy's: those that somebody set, for the table or a scope of it.
-
-    A default lowers nothing that the table's users wrote. What is asked for never goes below a promise: the policy's
-    retention holds that already.
-    """
-    return tuple(name for name, key in _POLICY_KEY.items() if policy.origins.get(key, "default") != "default")
-
-
-def still_to_set(
-    properties: Mapping[str, str], wanted: Iterable[tuple[str, str]], *, lowers: Collection[str]
-) -> tuple[tuple[str, str], ...]:
-    """Which of the `wanted` properties a table with these `properties` still needs.
-
-    Of two durations the longer stands, except for the names in `lowers`. One that cannot be read stands, too: it may
-    mean longer.
-    """
-    return tuple(
-        (name, value) for name, value in wanted if not _stands(name, properties.get(name), value, lowers)
-    )
-
-
-def _stands(name: str, present: str | None, wanted: str, lowers: Collection[str]) -> bool:
-    if present is None or present == wanted:
-        return present is not None
-    if name not in DURATIONS:
-        return False
-    has, asked = interval_seconds(present), interval_seconds(wanted)
-    return has is None or asked is None or has == asked or (has > asked and name not in lowers)
+NO_PROPERTIES: Final = RetentionProperties()
+"""Those of a format whose tables keep no retention in properties."""

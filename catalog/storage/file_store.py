@@ -5,7 +5,7 @@ everything else delta-rs' object stores (hdfs://, s3://, abfs://, gs://).
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,6 +21,7 @@ from deltalake.fs import DeltaStorageHandler
 
 from lakewarden.catalog.bounds import as_moment
 from lakewarden.catalog.errors import UnavailableError, UsageError
+from lakewarden.catalog.storage.credentials import NO_OPTIONS, StorageOptions
 
 __all__ = [
     "FileEntry",
@@ -34,24 +35,6 @@ __all__ = [
 ]
 
 _ALIASES = {"s3a": "s3", "s3n": "s3", "abfss": "abfs", "wasbs": "abfs", "gcs": "gs"}
-
-
-@dataclass(frozen=True, slots=True)
-class StorageOptions:
-    """Credentials and endpoints for one storage, as delta-rs names them. Never printed."""
-
-    pairs: tuple[tuple[str, str], ...] = ()
-
-    @classmethod
-    def of(cls, options: Mapping[str, str]) -> "StorageOptions":
-        return cls(tuple(sorted(options.items())))
-
-    def as_dict(self) -> dict[str, str]:
-        """The form the libraries take."""
-        return dict(self.pairs)
-
-    def __repr__(self) -> str:
-        return f"StorageOptions({', '.join(key for key, _ in self.pairs)})"
 
 
 def canonical(location: str) -> str:
@@ -149,7 +132,7 @@ class FileStore(Protocol):
         """Delete one file; quietly when it is absent."""
 
 
-def open_store(location: str, options: StorageOptions = StorageOptions()) -> FileStore:
+def open_store(location: str, options: StorageOptions = NO_OPTIONS) -> FileStore:
     """The file store rooted at a canonical location."""
     path = local_path(location)
     return _LocalStore(location, path) if path is not None else _RemoteStore(location, options)

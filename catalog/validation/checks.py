@@ -119,7 +119,7 @@ CHECKS: Final[tuple[Check, ...]] = (
         sentences={
             "shorter": "{property} is {value}, the policy asks for {wanted}.",
             "longer": "{property} is {value}, the policy asks for only {wanted}.",
-            "cleanup": "delta.enableExpiredLogCleanup is not false: any writer's checkpoint may delete promised versions.",
+            "cleanup": "{property} is not false: any writer's checkpoint may delete promised versions.",
         },
         hint="The daemon sets the properties together in a quiet gap; `lakewarden jobs plan` shows when.",
     ),

@@ -4,16 +4,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from lakewarden.catalog.formats.port import Observation
+from lakewarden.catalog.formats.registry import retention_of
 from lakewarden.catalog.model.rows import Finding, Mode
-from lakewarden.catalog.policy.retention_properties import (
-    CLEANUP,
-    DURATIONS,
-    FILES,
-    LOG,
-    interval_seconds,
-    lowered,
-    unreadable,
-)
 from lakewarden.catalog.units import format_seconds
 from lakewarden.catalog.validation.context import Subject
 
@@ -33,23 +25,25 @@ def retention_findings(subject: Subject, seen: Observation) -> tuple[Finding, ..
 
 
 def _problems(subject: Subject, seen: Observation) -> Iterator[Finding]:
-    policy, may_lower = subject.policy, lowered(subject.policy)
-    for name, wanted in ((FILES, policy.vacuum_retention_seconds), (LOG, policy.log_retention_seconds)):
-        value = seen.properties.get(name)
-        found = DURATIONS[name] if value is None else interval_seconds(value)
+    policy, retention = subject.policy, retention_of(seen.format)
+    may_lower = retention.lowered(policy)
+    for one, wanted, _ in retention.durations(policy):
+        name, value = one.name, seen.properties.get(one.name)
+        found = one.seconds(seen.properties)
         if found is None:
             continue  # `_unreadable` says so
-        shown = (
-            f"unset ({format_seconds(DURATIONS[name])})" if value is None else value.removeprefix("interval ")
-        )
+        shown = f"unset ({format_seconds(one.unset)})" if value is None else value.removeprefix("interval ")
         if found < wanted:
             yield subject.say(CHECK, "shorter", property=name, value=shown, wanted=format_seconds(wanted))
         elif value is not None and found > wanted and name in may_lower:
             yield subject.say(CHECK, "longer", property=name, value=shown, wanted=format_seconds(wanted))
-    if policy.settings.rollback_promise_seconds and seen.properties.get(CLEANUP, "true").lower() != "false":
-        yield subject.say(CHECK, "cleanup")
+    cleanup = retention.cleanup
+    if cleanup is None or not policy.settings.rollback_promise_seconds:
+        return
+    if seen.properties.get(cleanup, "true").lower() != "false":
+        yield subject.say(CHECK, "cleanup", property=cleanup)
 
 
 def _unreadable(subject: Subject, seen: Observation) -> Iterator[Finding]:
-    for name in unreadable(seen.properties):
+    for name in retention_of(seen.format).unreadable(seen.properties):
         yield subject.say(READABLE, "unreadable", property=name, value=seen.properties[name])

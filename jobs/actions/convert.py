@@ -5,9 +5,9 @@ from typing import Final, Literal
 
 from pydantic.dataclasses import dataclass
 
+from lakewarden.catalog.formats.registry import retention_of
 from lakewarden.catalog.model.pending_conversion import Conversion, SourceFiles
-from lakewarden.catalog.model.rows import Action, HealthRow, TableRow, TableState
-from lakewarden.catalog.policy.retention_properties import lowered, retention_properties
+from lakewarden.catalog.model.rows import DELTA, Action, HealthRow, TableRow, TableState
 from lakewarden.catalog.policy.scopes import Governed
 from lakewarden.jobs.actions.answers import Answer, Due, NotDue, WhyNot
 from lakewarden.jobs.actions.conditions import nothing
@@ -42,14 +42,14 @@ class Convert:
 
 def conversion_action(governed: Governed) -> Convert:
     """The conversion that a row in state `converting` waits for, with the retention its policy asks for."""
-    wanted = Conversion.of(governed.row)
+    wanted, retention = Conversion.of(governed.row), retention_of(DELTA)
     return Convert(
         name=wanted.name,
         location=wanted.location,
         partitioned_by=wanted.partitioned_by,
         statistics=wanted.statistics,
-        properties=retention_properties(governed.policy),
-        lowers=lowered(governed.policy),
+        properties=retention.wanted(governed.policy),
+        lowers=retention.lowered(governed.policy),
         source=wanted.source,
     )
 

@@ -8,10 +8,11 @@ from pydantic.dataclasses import dataclass
 
 from lakewarden.catalog.formats.heads import head_seen
 from lakewarden.catalog.formats.port import Commit
+from lakewarden.catalog.formats.registry import retention_of
 from lakewarden.catalog.model.rows import Action, TableRow
 from lakewarden.catalog.policy.effective import EffectivePolicy
 from lakewarden.catalog.policy.original_properties import is_leaving
-from lakewarden.catalog.policy.retention_properties import lowered, retention_properties
+from lakewarden.catalog.policy.retention_properties import RetentionProperties
 from lakewarden.catalog.state.port import Run
 from lakewarden.jobs.actions.answers import Answer, Due
 from lakewarden.jobs.actions.conditions import (
@@ -52,13 +53,15 @@ class SetProperties:
     gives_back: bool = False
 
 
-def properties_action(policy: EffectivePolicy, version: int, *, decided_on: str | None) -> SetProperties:
-    """The commit that makes a table's properties carry a policy's retention."""
+def properties_action(
+    policy: EffectivePolicy, retention: RetentionProperties, version: int, *, decided_on: str | None
+) -> SetProperties:
+    """The commit that makes the properties of a table, of a format with these, carry a policy's retention."""
     return SetProperties(
         requires=version,
         decided_on=decided_on,
-        properties=retention_properties(policy),
-        lowers=lowered(policy),
+        properties=retention.wanted(policy),
+        lowers=retention.lowered(policy),
     )
 
 
@@ -67,6 +70,8 @@ def _due(view: TableView, world: World, now: datetime) -> Answer:
     if is_leaving(view.governed.row):
         because = "it was dropped: its properties go back to what they were before"
         return Due(action=SetProperties(gives_back=True), because=because)
+    if not retention_of(view.governed.row.format):
+        return nothing(Action.PROPERTIES, "its format has no properties for a retention")
     found = findings_of(view, (RETENTION_CHECK,))
     waits = not_swept(view, Action.PROPERTIES)
     if waits is not None:
@@ -78,12 +83,15 @@ def _due(view: TableView, world: World, now: datetime) -> Answer:
     waits = recent(view, Action.PROPERTIES, SHORTEST_REST, now) or writers(view, Action.PROPERTIES, gap, now)
     if waits is not None:
         return waits
-    return Due(action=properties_action(policy, version_of(view), decided_on=head_of(view)), because=found)
+    retention = retention_of(view.governed.row.format)
+    action = properties_action(policy, retention, version_of(view), decided_on=head_of(view))
+    return Due(action=action, because=found)
 
 
 def _ordered(ordered: Ordered) -> SetProperties:
     seen = ordered.seen
-    return properties_action(ordered.governed.policy, seen.version, decided_on=head_seen(seen))
+    retention = retention_of(seen.format)
+    return properties_action(ordered.governed.policy, retention, seen.version, decided_on=head_seen(seen))
 
 
 def _recover(run: Run, ours: Sequence[Commit]) -> Verdict:

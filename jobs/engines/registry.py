@@ -1,8 +1,6 @@
 """Which engines are there? Ours, one line each, and those that distributions installed beside us offer."""
 
 from collections.abc import Mapping, Sequence
-from functools import cache
-from importlib.metadata import EntryPoint
 from typing import Final
 
 from lakewarden.catalog.errors import RefusedError
@@ -23,19 +21,14 @@ _OURS: Final = {
 }
 
 
-@cache
-def _engines() -> Mapping[TableFormat, EntryPoint]:
-    return offered(GROUP, _OURS)
-
-
 def engine_formats() -> tuple[TableFormat, ...]:
     """The formats that have an engine here; nothing is loaded for that."""
-    return tuple(_engines())
+    return tuple(offered(GROUP, _OURS))
 
 
 def engine_spec(format_: TableFormat) -> EngineSpec:
     """The engine of a format. Raises `RefusedError` where there is none, `PreconditionError` if it is broken."""
-    point = _engines().get(format_)
+    point = offered(GROUP, _OURS).get(format_)
     if point is None:
         raise RefusedError(
             f"No engine for the table format {format_} is installed here.",
@@ -51,10 +44,11 @@ class InstalledTools:
     def __init__(self, config: WorkerConfig, made: Mapping[TableFormat, Engine] | None = None) -> None:
         self._config, self._made = config, dict(made or {})
         self._readers: Sequence[TableReader] = readers(config.storage.at)
+        self._runtimes = engine_formats()
 
     @property
     def runtimes(self) -> Sequence[str]:
-        return engine_formats()
+        return self._runtimes
 
     @property
     def readers(self) -> Sequence[TableReader]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.port import Observation
-from lakewarden.catalog.policy.retention_properties import still_to_set
+from lakewarden.catalog.formats.registry import retention_of
 from lakewarden.catalog.storage.file_store import open_store
 from lakewarden.catalog.units import about_bytes, count_of
 from lakewarden.jobs.actions.convert import Convert
@@ -53,7 +53,9 @@ def convert(ctx: JobContext, action: Convert) -> Report:
 
 def _set_properties(ctx: JobContext, action: Convert, seen: Observation) -> int:
     """All in one commit; none where they are there already, or longer: Delta takes them over from the metastore."""
-    missing = still_to_set(seen.properties, action.properties, lowers=action.lowers)
+    missing = retention_of(ctx.target.format).still_to_set(
+        seen.properties, action.properties, lowers=action.lowers
+    )
     if not missing:
         return seen.version
     keep_before(ctx, seen, missing, made_here=True)

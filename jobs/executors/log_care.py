@@ -7,7 +7,7 @@ from typing import Final
 from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.port import Observation
-from lakewarden.catalog.policy.retention_properties import LOG
+from lakewarden.catalog.formats.registry import retention_of
 from lakewarden.catalog.units import about_bytes, count_of
 from lakewarden.jobs.actions.log_care import LogCare
 from lakewarden.jobs.runs.head import (
@@ -25,13 +25,12 @@ _DAMAGED: Final = (
     "Compare it with a backup. Moved out of _delta_log, together with _last_checkpoint if that names it, it leaves readers "
     "the checkpoint before it and the commits."
 )
-_UNCLEAR: Final = f"nothing leaves the log while {LOG} is not a duration"
 
 
 def log_care(ctx: JobContext, action: LogCare) -> Report:
     """Write the checkpoint first, then clean; each only where there is something to do. Makes no commit.
 
-    What stays is what the policy or the table's own `delta.logRetentionDuration` keeps, whichever is longer.
+    What stays is what the policy or the table's own property keeps, whichever is longer.
     Commits that came after `requires` change nothing about either, so a moved table is no conflict. Raises
     `UnreadableError` when done if a checkpoint was found damaged: its owner has to know.
     """
@@ -70,12 +69,17 @@ def log_care(ctx: JobContext, action: LogCare) -> Report:
             "; ".join([*cleaned.problems, *(done or ["nothing left the log"])]), hint=_DAMAGED
         )
     return Report(
-        message="; ".join([*done, _UNCLEAR] if unclear else done) or "nothing can leave the log",
+        message="; ".join([*done, _unclear(seen)] if unclear else done) or "nothing can leave the log",
         skipped=not done,
         files=cleaned.files_removed,
         bytes=cleaned.bytes_removed,
         details=json.dumps(details, separators=(",", ":")),
     )
+
+
+def _unclear(seen: Observation) -> str:
+    named = retention_of(seen.format).log
+    return f"nothing leaves the log while {named.name if named is not None else 'its retention'} is not a duration"
 
 
 def _keep_from(ctx: JobContext, seen: Observation, before: int, retention: timedelta) -> int:

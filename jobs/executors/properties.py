@@ -1,7 +1,7 @@
 """Set table properties, in one commit on exactly the version it was decided on, or give them back."""
 
 from lakewarden.catalog.failpoints import reach
-from lakewarden.catalog.policy.retention_properties import still_to_set
+from lakewarden.catalog.formats.registry import retention_of
 from lakewarden.jobs.actions.properties import SetProperties
 from lakewarden.jobs.executors.give_back import give_properties_back
 from lakewarden.jobs.runs.head import observe_at
@@ -24,7 +24,9 @@ def _set(ctx: JobContext, action: SetProperties) -> Report:
     Even a commit that changes only properties aborts appends in flight: whoever plans this picks a quiet gap.
     """
     seen = observe_at(ctx, action.requires, action.decided_on)
-    missing = still_to_set(seen.properties, action.properties, lowers=action.lowers)
+    missing = retention_of(ctx.target.format).still_to_set(
+        seen.properties, action.properties, lowers=action.lowers
+    )
     if not missing:
         return Report(message="the properties are set already, or longer", skipped=True)
     keep_before(

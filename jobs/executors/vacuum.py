@@ -17,6 +17,7 @@ from typing import Final
 from lakewarden.catalog.errors import ConsentError, PreconditionError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.port import Observation, Tombstone
+from lakewarden.catalog.formats.registry import retention_of
 from lakewarden.catalog.storage.file_store import FileEntry, is_inside, open_store
 from lakewarden.catalog.units import about_bytes, about_seconds, count_of
 from lakewarden.jobs.actions.vacuum import Vacuum
@@ -82,11 +83,12 @@ def _check_listing(ctx: JobContext, action: Vacuum, seen: Observation, retention
             f"Listing {ctx.target.name} would enter {inner[0]}, which is a table of its own.",
             hint="Move one of them; until then vacuum without --full, which goes by the log and enters nothing.",
         )
+    kept = retention_of(seen.format).files
     own = deleted_file_retention(ctx, seen)
-    if own < retention:
+    if kept is not None and own < retention:
         has = f"is {about_seconds(own.total_seconds())}"
         raise PreconditionError(
-            f"delta.deletedFileRetentionDuration of {ctx.target.name} {has}; its policy needs at least "
+            f"{kept.name} of {ctx.target.name} {has}; its policy needs at least "
             f"{about_seconds(retention.total_seconds())} before the folder may be listed for garbage.",
             hint=f"`lakewarden jobs run {ctx.target.name} properties` sets it.",
         )

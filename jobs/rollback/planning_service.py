@@ -298,5 +298,4 @@ def _facts(governed: Governed, seen: Observation | LogProblem | None) -> TableFa
         return facts
     if isinstance(seen, LogProblem):
         return replace(facts, unreadable=seen.message)
-    append_only = seen.properties.get("delta.appendOnly", "false").lower() == "true"
-    return replace(facts, append_only=append_only)
+    return replace(facts, append_only=seen.append_only)

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.formats.port import LogProblem, Observation, TableReader
+from lakewarden.catalog.formats.registry import retention_of
 from lakewarden.catalog.lineage.versions import is_property_commit
-from lakewarden.catalog.policy.kept_properties import keeps
 from lakewarden.catalog.storage.file_store import FileStore
 from lakewarden.catalog.units import count_of
 from lakewarden.jobs.rollback.plan.facts import PropertyChange, Reach, TableFacts, Unreachable
@@ -39,7 +39,7 @@ class TargetCheck:
         properties: tuple[PropertyChange, ...] = ()
         if redefined and reach is None and isinstance(seen, Observation):
             target_properties = self.reader.properties(self._location, version=self.target)
-            properties = _changes(seen.properties, target_properties)
+            properties = _changes(seen, target_properties)
         return replace(facts, intact=intact, fitting=fitting, properties=properties)
 
     @property
@@ -83,8 +83,9 @@ class TargetCheck:
         return frozenset((file.path, file.deletion_vector) for file in files)
 
 
-def _changes(head: Mapping[str, str], target: Mapping[str, str]) -> tuple[PropertyChange, ...]:
+def _changes(seen: Observation, target: Mapping[str, str]) -> tuple[PropertyChange, ...]:
     """The properties that a restore would change; ours are set again after it."""
+    head, keeps = seen.properties, retention_of(seen.format).keeps
     return tuple(
         PropertyChange(key=key, head=head.get(key), target=target.get(key))
         for key in sorted(head.keys() | target.keys())

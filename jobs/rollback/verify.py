@@ -9,8 +9,8 @@ from typing import Final
 from lakewarden.catalog.errors import ConflictError, PreconditionError, RefusedError, UnreadableError
 from lakewarden.catalog.formats.heads import format_id_of, head_seen, is_head
 from lakewarden.catalog.formats.port import DataFile, LogProblem, Observation, TableReader
+from lakewarden.catalog.formats.registry import retention_of
 from lakewarden.catalog.model.rows import RollbackStep
-from lakewarden.catalog.policy.kept_properties import keeps
 from lakewarden.catalog.storage.file_store import FileStore
 from lakewarden.catalog.units import count_of
 from lakewarden.jobs.rollback.journal.steps import TableStep
@@ -138,4 +138,5 @@ def _apps(step: TableStep, reader: TableReader) -> tuple[str, ...]:
 
 
 def _ours(seen: Observation) -> tuple[tuple[str, str], ...]:
+    keeps = retention_of(seen.format).keeps
     return tuple(sorted((key, value) for key, value in seen.properties.items() if keeps(key)))

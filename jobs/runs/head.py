@@ -1,12 +1,14 @@
 """The table as a run finds it: observed at exactly the version that the action was decided on."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from lakewarden.catalog.bounds import as_duration
 from lakewarden.catalog.errors import ConflictError, PreconditionError, UnreadableError
 from lakewarden.catalog.formats.heads import format_id_of, is_head
 from lakewarden.catalog.formats.port import Commit, LogProblem, Observation
-from lakewarden.catalog.policy.retention_properties import DURATIONS, FILES, LOG, interval_seconds
+from lakewarden.catalog.formats.registry import retention_of
+from lakewarden.catalog.policy.retention_properties import Duration
 from lakewarden.jobs.runs.port import JobContext
 from lakewarden.jobs.runs.protection import Protection, protect
 
@@ -106,23 +108,24 @@ def protection_of(ctx: JobContext, seen: Observation, promise: timedelta) -> Pro
 
 
 def deleted_file_retention(ctx: JobContext, seen: Observation) -> timedelta:
-    """How long the table itself keeps removed files. Raises `PreconditionError` if its property makes no sense: it may
-    mean any time."""
-    own = _duration(seen, FILES, unset=DURATIONS[FILES])
-    if own is None:
+    """How long the table itself keeps removed files; no time where its format has no property for that.
+    Raises `PreconditionError` if the property makes no sense: it may mean any time."""
+    kept = retention_of(seen.format).files
+    own = _duration(seen, kept)
+    if kept is not None and own is None:
         raise PreconditionError(
-            f"{FILES} of {ctx.target.name} is not a duration, so nobody knows how long its removed files have to stay.",
+            f"{kept.name} of {ctx.target.name} is not a duration, so nobody knows how long its removed files have to stay.",
             hint="Set it to one by ALTER TABLE ... SET TBLPROPERTIES, such as 'interval 30 days'.",
         )
-    return own
+    return own or timedelta(0)
 
 
 def log_retention(seen: Observation) -> timedelta | None:
     """How long the table's users want its log kept: nothing where they did not say, None if it makes no sense."""
-    return _duration(seen, LOG, unset=0)
+    kept = retention_of(seen.format).log
+    return _duration(seen, None if kept is None else replace(kept, unset=0))
 
 
-def _duration(seen: Observation, name: str, *, unset: int) -> timedelta | None:
-    text = seen.properties.get(name)
-    seconds = unset if text is None else interval_seconds(text)
+def _duration(seen: Observation, kept: Duration | None) -> timedelta | None:
+    seconds = 0 if kept is None else kept.seconds(seen.properties)
     return None if seconds is None else as_duration(seconds)

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
+from lakewarden.catalog.formats.delta.retention import CLEANUP, FILES, LOG
 from lakewarden.catalog.model.rows import Action, Source, TableRow, TableState
 from lakewarden.catalog.policy.original_properties import is_leaving, kept_of
-from lakewarden.catalog.policy.retention_properties import CLEANUP, FILES, LOG
 from lakewarden.catalog.registry.governance import set_hold
 from lakewarden.catalog.registry.register import register
 from lakewarden.catalog.registry.removal import undrop

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
+from lakewarden.catalog.formats.delta.retention import CLEANUP
 from lakewarden.catalog.model.rows import Action
 from lakewarden.catalog.policy.original_properties import with_ours
-from lakewarden.catalog.policy.retention_properties import CLEANUP
 from lakewarden.catalog.registry.register import register
 from lakewarden.catalog.state.port import Run, RunRequest
 from lakewarden.catalog.state.queue import DatabaseQueue

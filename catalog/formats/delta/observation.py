@@ -27,6 +27,7 @@ def observation_of(location: str, replayed: Replayed, segment: Segment) -> Obser
     for column in ("size", "deleted"):
         _refuse_absurd(live[column])
     dead, rows = _left_to_vacuum(replayed), _sensible(live["rows"])
+    mapped = _is_mapped(metadata.properties.get("delta.columnMapping.mode"))
     unrecorded, deleted = rows.null_count, _sum(live["deleted"])
     return Observation(
         format=DELTA,
@@ -37,9 +38,9 @@ def observation_of(location: str, replayed: Replayed, segment: Segment) -> Obser
         format_id=metadata.id,
         name=metadata.name,
         description=metadata.description,
-        schema=columns_of(
-            metadata.schema_json, mapped=_is_mapped(metadata.properties.get("delta.columnMapping.mode"))
-        ),
+        schema=columns_of(metadata.schema_json, mapped=mapped),
+        names_columns=mapped,
+        append_only=metadata.properties.get("delta.appendOnly", "false").lower() == "true",
         partition_columns=metadata.partition_columns,
         properties=metadata.properties,
         protocol=(replayed.protocol.reader, replayed.protocol.writer),

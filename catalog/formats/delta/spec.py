@@ -5,6 +5,7 @@ from typing import Final
 from lakewarden.catalog.formats.delta.cache import Memory
 from lakewarden.catalog.formats.delta.log_names import FOLDER
 from lakewarden.catalog.formats.delta.reader import DeltaReader
+from lakewarden.catalog.formats.delta.retention import DELTA_RETENTION
 from lakewarden.catalog.formats.spec import FormatSpec, Sign, StorageOf
 from lakewarden.catalog.model.rows import DELTA
 
@@ -23,5 +24,6 @@ DELTA_FORMAT: Final = FormatSpec(
     label="Delta",
     reader=_reader,
     sign=Sign(folder=FOLDER),
+    retention=DELTA_RETENTION,
     kept=("_change_data/", "_delta_index/", "_symlink_format_manifest/"),
 )

@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.formats.port import Observation
+from lakewarden.catalog.formats.registry import retention_of
 from lakewarden.catalog.model.rows import Action, TableRow
 from lakewarden.catalog.policy.access import Actor
-from lakewarden.catalog.policy.retention_properties import still_to_set
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases.metastore import drifts
 from lakewarden.daemon.usecases.runs.orders import order_run
@@ -62,9 +62,10 @@ def foresee_run(services: Services, row: TableRow, order: Order, *, actor: Actor
 
 def _properties(services: Services, row: TableRow, action: SetProperties) -> list[tuple[str, str]]:
     seen = _seen(services, row)
+    retention = retention_of(seen.format)
     return [
         (key, f"{seen.properties.get(key, 'unset')} becomes {value}")
-        for key, value in still_to_set(seen.properties, action.properties, lowers=action.lowers)
+        for key, value in retention.still_to_set(seen.properties, action.properties, lowers=action.lowers)
     ]
 
 

@@ -13,10 +13,10 @@ from typing import Final
 
 from lakewarden.catalog.errors import LakewardenError
 from lakewarden.catalog.formats.port import LogProblem, Observation
+from lakewarden.catalog.formats.registry import retention_of
 from lakewarden.catalog.model.rows import GONE, Action, Outcome, RowKind, Source, TableRow, TableState
 from lakewarden.catalog.policy.access import Actor, Caller
 from lakewarden.catalog.policy.original_properties import GiveBack, Kept, give_back, is_leaving, kept_of
-from lakewarden.catalog.policy.retention_properties import retention_properties
 from lakewarden.catalog.policy.scopes import govern, scopes_by_name
 from lakewarden.catalog.registry.owed_properties import given_back, said_of
 from lakewarden.catalog.registry.removal import drop
@@ -155,7 +155,7 @@ def _guessed(services: Services, row: TableRow, seen: Observation, known: Iterab
 
 def _wanted(services: Services, row: TableRow) -> tuple[tuple[str, str], ...]:
     scopes = scopes_by_name(services.store.rows(TABLES).find(kind=RowKind.SCOPE))
-    return retention_properties(govern(row, scopes).policy)
+    return retention_of(row.format).wanted(govern(row, scopes).policy)
 
 
 def _was_ours(services: Services, row: TableRow) -> bool:

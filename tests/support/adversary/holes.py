@@ -44,7 +44,7 @@ def _as_spelled(self: Any, path: str) -> str:
     return path if path.startswith("/") else f"{self._root}/{path}"
 
 
-def _whatever_differs(properties: Any, wanted: Any, *, lowers: Any) -> tuple[Any, ...]:
+def _whatever_differs(_: Any, properties: Any, wanted: Any, *, lowers: Any) -> tuple[Any, ...]:
     return tuple((name, value) for name, value in wanted if properties.get(name) != value)
 
 
@@ -135,7 +135,12 @@ HOLES: Final = (
     Hole(
         name="2.2",
         words="a longer retention that an owner set is lowered unasked",
-        seams=(("lakewarden.jobs.executors.properties:still_to_set", _whatever_differs),),
+        seams=(
+            (
+                "lakewarden.catalog.policy.retention_properties:RetentionProperties.still_to_set",
+                _whatever_differs,
+            ),
+        ),
         themes=("keeping",),
         shows="retention",
     ),

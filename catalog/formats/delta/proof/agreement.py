@@ -18,8 +18,8 @@ from lakewarden.catalog.formats.delta.errors import BrokenLogError
 from lakewarden.catalog.formats.delta.log import DeltaLog
 from lakewarden.catalog.formats.delta.proof.contents import Told, after_commits, by_checkpoint
 from lakewarden.catalog.formats.delta.proof.statistics_texts import same_statistics, statistics_texts
+from lakewarden.catalog.formats.delta.retention import FILES_KEPT
 from lakewarden.catalog.formats.delta.segment import Checkpoint, Listing
-from lakewarden.catalog.policy.retention_properties import DURATIONS, FILES, interval_seconds
 from lakewarden.catalog.storage.file_store import FileEntry
 from lakewarden.catalog.units import count_of
 
@@ -222,9 +222,8 @@ def _lost_removals(expected: Told, found: Told) -> int:
 
 
 def _removal_ms(metadata: Metadata | None) -> int:
-    text = None if metadata is None else metadata.properties.get(FILES)
-    seconds = None if text is None else interval_seconds(text)
-    return int((DURATIONS[FILES] if seconds is None else seconds) * 1000)
+    seconds = FILES_KEPT.seconds({} if metadata is None else metadata.properties)
+    return int((FILES_KEPT.unset if seconds is None else seconds) * 1000)
 
 
 def other_statistics(expected: Told, found: Told) -> frozenset[int]:

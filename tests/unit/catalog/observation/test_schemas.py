@@ -22,7 +22,7 @@ def seen(version: int, *columns: Column, mapping: str | None = None) -> Observat
         committed_at=datetime(2026, 1, 1, tzinfo=UTC),
         format_id="u",
         schema=columns,
-        properties={"delta.columnMapping.mode": mapping} if mapping else {},
+        names_columns=mapping is not None,
         capabilities=CAN,
     )
 

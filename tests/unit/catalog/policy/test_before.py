@@ -10,6 +10,7 @@ from deltalake import CommitProperties, DeltaTable
 
 from lakewarden.catalog.clock import ManualClock
 from lakewarden.catalog.errors import ConflictError, ExecutionError
+from lakewarden.catalog.formats.delta.retention import CLEANUP, FILES, LOG
 from lakewarden.catalog.model.rows import TableRow, TableState
 from lakewarden.catalog.policy.original_properties import (
     GiveBack,
@@ -21,7 +22,6 @@ from lakewarden.catalog.policy.original_properties import (
     leaving,
     with_ours,
 )
-from lakewarden.catalog.policy.retention_properties import CLEANUP, FILES, LOG
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.catalog.system.own_rows import system_rows
 from lakewarden.catalog.system.port import TABLES

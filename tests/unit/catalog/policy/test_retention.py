@@ -7,18 +7,10 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
+from lakewarden.catalog.formats.delta.retention import CLEANUP, DELTA_RETENTION, FILES, LOG
 from lakewarden.catalog.model.rows import PolicySettings, Source
 from lakewarden.catalog.policy.effective import DownstreamPromise, EffectivePolicy, effective
-from lakewarden.catalog.policy.retention_properties import (
-    CLEANUP,
-    FILES,
-    LOG,
-    interval_seconds,
-    lowered,
-    retention_properties,
-    still_to_set,
-    unreadable,
-)
+from lakewarden.catalog.policy.retention_properties import interval_seconds
 from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.catalog.units import DAY
 from lakewarden.jobs.actions.convert import Convert
@@ -39,7 +31,11 @@ def policy(table: PolicySettings | None = None, **scopes: PolicySettings) -> Eff
 
 
 def still(properties: dict[str, str], of: EffectivePolicy) -> dict[str, str]:
-    return dict(still_to_set(properties, retention_properties(of), lowers=lowered(of)))
+    return dict(
+        DELTA_RETENTION.still_to_set(
+            properties, DELTA_RETENTION.wanted(of), lowers=DELTA_RETENTION.lowered(of)
+        )
+    )
 
 
 def test_a_default_policy_sets_only_what_is_unset() -> None:
@@ -77,7 +73,7 @@ def test_a_promise_alone_asks_for_more_never_for_less() -> None:
 def test_a_retention_that_is_no_duration_is_left_as_it_is(value: str) -> None:
     asked = policy(PolicySettings(vacuum_retention_seconds=90 * DAY, log_retention_seconds=90 * DAY))
     assert still({FILES: value, LOG: value}, asked) == {CLEANUP: "false"}
-    assert unreadable({FILES: value, LOG: "interval 1 day"}) == (FILES,)
+    assert DELTA_RETENTION.unreadable({FILES: value, LOG: "interval 1 day"}) == (FILES,)
 
 
 def test_the_same_duration_in_other_words_needs_no_commit() -> None:
@@ -96,7 +92,9 @@ def test_an_owners_year_survives_that_another_property_was_unset(tmp_path: Path,
     owners = {name: value for name, value in {**LONG, CLEANUP: "false"}.items() if name != unset}
     DeltaTable(location).alter.set_table_properties(owners)
     version = bench.seen(location).version
-    report = set_properties(bench.context(location), properties_action(policy(), version, decided_on=None))
+    report = set_properties(
+        bench.context(location), properties_action(policy(), DELTA_RETENTION, version, decided_on=None)
+    )
     assert report.message == f"set {unset}"
     assert owners.items() <= bench.seen(location).properties.items()
 
@@ -104,7 +102,9 @@ def test_an_owners_year_survives_that_another_property_was_unset(tmp_path: Path,
 def test_an_owner_who_sets_a_year_after_the_run_was_queued_keeps_it(tmp_path: Path) -> None:
     location, bench = delta_table(tmp_path / "t"), Bench()
     DeltaTable(location).alter.set_table_properties({**LONG, CLEANUP: "false"})
-    planned = decode(encode(properties_action(policy(), bench.seen(location).version, decided_on=None)))
+    planned = decode(
+        encode(properties_action(policy(), DELTA_RETENTION, bench.seen(location).version, decided_on=None))
+    )
     assert isinstance(planned, SetProperties)
     assert set_properties(bench.context(location), planned).skipped
 
@@ -114,7 +114,7 @@ def test_a_conversion_that_is_finished_later_keeps_the_retention_set_meanwhile(t
     parquet_file(tmp_path / "t" / "a.parquet")
     bench.engine.convert(name=None, location=location, partitioned_by=(), statistics=True, run_id="run-1")
     DeltaTable(location).alter.set_table_properties(LONG)
-    wanted = Convert(name=None, location=location, properties=retention_properties(policy()))
+    wanted = Convert(name=None, location=location, properties=DELTA_RETENTION.wanted(policy()))
     report = convert(bench.context(location), wanted)
     assert report.committed_version == bench.seen(location).version
     assert {**LONG, CLEANUP: "false"}.items() <= bench.seen(location).properties.items()

@@ -9,6 +9,7 @@ import pytest
 
 from lakewarden.catalog.clock import from_millis
 from lakewarden.catalog.formats.delta.reader import DeltaReader
+from lakewarden.catalog.formats.delta.retention import FILES, LOG
 from lakewarden.catalog.formats.delta.segment import listing_of, segment_of
 from lakewarden.catalog.formats.port import Capabilities, LogProblem, Observation
 from lakewarden.catalog.metastore.port import Entry, EntryColumn
@@ -22,7 +23,7 @@ from lakewarden.catalog.model.rows import (
     Severity,
 )
 from lakewarden.catalog.policy.effective import effective
-from lakewarden.catalog.policy.retention_properties import FILES, LOG, interval_seconds
+from lakewarden.catalog.policy.retention_properties import interval_seconds
 from lakewarden.catalog.storage.file_store import FileEntry, StorageOptions, canonical
 from lakewarden.catalog.units import DAY, HOUR
 from lakewarden.catalog.validation.checks import CHECK_BY_NAME, CHECKS

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from lakewarden.catalog.errors import ConflictError, ConsentError, PreconditionError, UnreadableError
+from lakewarden.catalog.formats.delta.retention import FILES
 from lakewarden.catalog.formats.port import LogProblem, Tombstone
-from lakewarden.catalog.policy.retention_properties import FILES
 from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.jobs.actions.vacuum import Vacuum
 from lakewarden.jobs.executors.vacuum import vacuum
