@@ -16,7 +16,7 @@ __all__ = ["GROUP", "formats", "reader_of", "readers", "retention_of", "spec_of"
 GROUP: Final = "lakewarden.formats"
 """The entry-point group: a `FormatSpec` by the format's name."""
 _OURS: Final = {
-    DELTA: "lakewarden.catalog.formats.delta.spec:DELTA_FORMAT",
+    DELTA: "lakewarden.catalog.formats.delta.reader:DELTA_FORMAT",
 }
 
 

@@ -15,18 +15,22 @@ from lakewarden.catalog.formats.delta.observation import observation_of
 from lakewarden.catalog.formats.delta.proof.files import data_file, live_files, tombstones
 from lakewarden.catalog.formats.delta.replay import Replayed, metadata_of, replay, replay_on, version_actions
 from lakewarden.catalog.formats.delta.restore_target import restored_version
+from lakewarden.catalog.formats.delta.retention import DELTA_RETENTION
 from lakewarden.catalog.formats.delta.segment import Listing, Segment, segment_of
 from lakewarden.catalog.formats.delta.version_checksum import parse_version_checksum
 from lakewarden.catalog.formats.port import Commit, DataFile, LogProblem, Observation, ProbeResult, Tombstone
+from lakewarden.catalog.formats.spec import FormatSpec, Sign, StorageOf
 from lakewarden.catalog.model.rows import DELTA, TableFormat
 from lakewarden.catalog.storage.file_store import StorageOptions, open_store
 
-__all__ = ["DeltaReader"]
+__all__ = ["DELTA_FORMAT", "DeltaReader"]
 
 _OPEN_LOGS: Final = 2_048
 _OPEN_LOCAL_LOGS: Final = 131_072
 """Local ones are little more than a path; others hold a client of their storage."""
 _ATTEMPTS: Final = 3
+_MEMORY_BYTES: Final = 8 * 1024 * 1024
+"""What the reader may keep of tables it has read. Enough for the few that move between two sweeps."""
 
 
 def _no_options(location: str) -> StorageOptions:
@@ -188,3 +192,17 @@ def _check_totals(log: DeltaLog, listing: Listing, seen: Observation) -> None:
             f" {checksum.files} and {checksum.bytes}: a commit or checkpoint is not what was written."
         )
         raise BrokenLogError(CHECKSUM, message)
+
+
+def _reader(storage: StorageOf) -> DeltaReader:
+    return DeltaReader(storage, memory=Memory(_MEMORY_BYTES))
+
+
+DELTA_FORMAT: Final = FormatSpec(
+    name=DELTA,
+    label="Delta",
+    reader=_reader,
+    sign=Sign(folder=FOLDER),
+    retention=DELTA_RETENTION,
+    kept=("_change_data/", "_delta_index/", "_symlink_format_manifest/"),
+)

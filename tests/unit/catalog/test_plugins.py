@@ -33,7 +33,7 @@ def install(site: Path, entry_point: str, module: str = "", group: str = GROUP) 
 
 GOOD = """
 from dataclasses import replace
-from lakewarden.catalog.formats.delta.spec import DELTA_FORMAT
+from lakewarden.catalog.formats.delta.reader import DELTA_FORMAT
 ODD = replace(DELTA_FORMAT, name="odd", label="Odd")
 """
 
