@@ -1,0 +1,118 @@
+"""An UPDATE or DELETE in one form, whichever dialect it came from. Pure."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from sqlglot import exp
+
+from lakewarden.jobs.sql.compile.values import TableName
+
+__all__ = ["EXACT", "Assignment", "Change", "Relation", "name_of", "tables_of", "with_joins"]
+
+EXACT: Final = "exact"
+"""Marks the cast that tells sqlglot that 1.5 is a decimal: it takes it for floating-point."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Relation:
+    """One thing that is read: a table, a query in parentheses, or VALUES; `join` says how it is joined to those before
+    it, None for the first and after a comma."""
+
+    item: exp.Expr
+    join: exp.Join | None = None
+
+    @property
+    def name(self) -> str:
+        """What its columns are qualified with, in lower case."""
+        return str(self.item.alias_or_name).lower()
+
+    @property
+    def inner(self) -> bool:
+        """Whether it takes part by conditions alone, so that its order does not matter."""
+        if self.join is None:
+            return True
+        return not self.join.side and self.join.kind in ("", "INNER", "CROSS")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assignment:
+    """`column = value`."""
+
+    column: exp.Column
+    value: exp.Expr
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """Rows of `relations` that satisfy `where`: the rows of the target among them (`relations[place]`) are updated by
+    `assignments`, or deleted where there are none."""
+
+    relations: tuple[Relation, ...]
+    place: int
+    assignments: tuple[Assignment, ...] = ()
+    where: exp.Expr | None = None
+    ctes: tuple[exp.CTE, ...] = ()
+
+    @property
+    def target(self) -> exp.Table:
+        """The table that is changed."""
+        item = self.relations[self.place].item
+        assert isinstance(item, exp.Table)
+        return item
+
+    @property
+    def stands_alone(self) -> bool:
+        """Whether commas alone, no joins, are between the target and everything else."""
+        after = self.relations[self.place + 1 : self.place + 2]
+        return self.relations[self.place].join is None and all(one.join is None for one in after)
+
+    @property
+    def joins_inside(self) -> bool:
+        """Whether all joins are inner ones."""
+        return all(relation.inner for relation in self.relations)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing is read but the target itself."""
+        return len(self.relations) == 1 and not self.ctes and not any(self.parts(exp.Query))
+
+    def parts(self, *kinds: type[exp.Expr]) -> Iterator[exp.Expr]:
+        """All nodes of these kinds, in the order in which they are written, roughly."""
+        for cte in self.ctes:
+            yield from cte.find_all(*kinds)
+        for relation in self.relations:
+            yield from relation.item.find_all(*kinds)
+            on = relation.join and relation.join.args.get("on")
+            if on:
+                yield from on.find_all(*kinds)
+        for assignment in self.assignments:
+            yield from assignment.column.find_all(*kinds)
+            yield from assignment.value.find_all(*kinds)
+        if self.where is not None:
+            yield from self.where.find_all(*kinds)
+
+
+def with_joins(base: exp.Expr) -> Iterator[Relation]:
+    """A FROM item and what is joined to it, one after the other. Takes the joins out of `base`."""
+    joins = base.args.get("joins") or ()
+    base.set("joins", None)
+    yield Relation(item=base)
+    for join in joins:
+        is_comma = not join.args.get("on") and not join.args.get("using") and not join.side and not join.kind
+        yield Relation(item=join.this, join=None if is_comma and not join.method else join)
+
+
+def name_of(table: exp.Table) -> TableName:
+    """The table's name as it is written."""
+    return TableName(parts=tuple(part.name for part in table.parts))
+
+
+def tables_of(change: Change) -> tuple[exp.Table, ...]:
+    """All tables that are named, without the names of common table expressions."""
+    hidden = {cte.alias.lower() for cte in change.parts(exp.CTE)}
+    return tuple(
+        table
+        for table in change.parts(exp.Table)
+        if isinstance(table, exp.Table) and (table.db or table.name.lower() not in hidden)
+    )

@@ -1,0 +1,120 @@
+"""One UPDATE or DELETE and the schemas of its tables: the plain statements that do it. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from sqlglot import exp
+
+from lakewarden.catalog.errors import UsageError
+from lakewarden.jobs.sql.compile.emission import step_of
+from lakewarden.jobs.sql.compile.meaning import assigned, refuse_unsure_queries, translated
+from lakewarden.jobs.sql.compile.places import wrong_in
+from lakewarden.jobs.sql.compile.reading import Draft, ambiguous
+from lakewarden.jobs.sql.compile.resolving import Resolved, resolved
+from lakewarden.jobs.sql.compile.values import (
+    Compiled,
+    Dialect,
+    MatchPolicy,
+    MatchRule,
+    Step,
+    TableName,
+    TableSchema,
+)
+
+__all__ = ["compiled"]
+
+_CHANCE = (exp.Rand, exp.Randn, exp.Uuid, exp.Randstr)
+_CHANCE_NAMES = frozenset({"RANDOM", "SHUFFLE", "MONOTONICALLY_INCREASING_ID", "UNIFORM", "NEWID"})
+
+
+def compiled(
+    draft: Draft, schemas: Mapping[TableName, TableSchema], policy: MatchPolicy | None = None
+) -> Compiled:
+    """The steps. `schemas` has those of all of the draft's tables. Raises `UsageError` for names that are not there,
+    and for whatever would mean something else in Spark than in the statement's dialect.
+
+    Several dialects that read the statement alike must also mean the same by it.
+    """
+    policy = policy or MatchPolicy()
+    found = resolved(draft, schemas, policy)
+    _refuse_chance(found, draft)
+    _refuse_order_of_assignments(draft)
+    results: dict[Dialect, tuple[Step, tuple[str, ...]]] = {}
+    refusals: list[UsageError] = []
+    for dialect in draft.dialects:
+        try:
+            results[dialect] = _in_dialect(draft, found, policy, dialect)
+        except UsageError as error:
+            refusals.append(error)
+    if not results:
+        raise refusals[0]
+    if refusals:
+        raise ambiguous(draft.dialects, str(refusals[0]))
+    steps = {step.sql for step, _ in results.values()}
+    if len(steps) > 1:
+        raise ambiguous(draft.dialects, "They round, divide or compare differently.")
+    step, notes = results[draft.dialects[0]]
+    return Compiled(
+        dialect=draft.dialects[0],
+        target=draft.tables[0],
+        matches=policy,
+        steps=(step,),
+        notes=(*notes, *_said(draft, policy)),
+    )
+
+
+def _in_dialect(
+    draft: Draft, found: Resolved, policy: MatchPolicy, dialect: Dialect
+) -> tuple[Step, tuple[str, ...]]:
+    query, notes = translated(found.query.copy(), dialect, draft.text)
+    refuse_unsure_queries(query, draft.text)
+    mine = replace(found, query=query)
+    values = tuple(
+        replace(one, value=assigned(one.value, one.type, dialect, draft.text)) for one in mine.values
+    )
+    return step_of(draft.change, mine, values, policy), notes
+
+
+def _said(draft: Draft, policy: MatchPolicy) -> tuple[str, ...]:
+    """What is worth saying of the policy: nothing where each row can match but once."""
+    if len(draft.change.relations) == 1 or not draft.change.assignments:
+        return ()
+    match policy.rule:
+        case MatchRule.ERROR:
+            return ("A row with several matches is an error; SET lakewarden.matches = any chooses one.",)
+        case MatchRule.ANY:
+            return ("Of several matches of a row the one with the smallest values is taken.",)
+        case MatchRule.LAST:
+            return (f"Of several matches of a row the one with the largest {policy.by} is taken.",)
+
+
+def _refuse_chance(found: Resolved, draft: Draft) -> None:
+    if draft.change.is_plain:
+        return
+    for node in found.query.find_all(exp.Func):
+        if isinstance(node, _CHANCE) or (
+            isinstance(node, exp.Anonymous) and node.name.upper() in _CHANCE_NAMES
+        ):
+            raise wrong_in(
+                draft.text,
+                node,
+                "What is random cannot be looked up twice.",
+                hint="Write the random values to a table first.",
+            )
+
+
+def _refuse_order_of_assignments(draft: Draft) -> None:
+    """MySQL assigns from left to right and uses what it has just assigned; the others use what was there before."""
+    if Dialect.MYSQL not in draft.dialects:
+        return
+    done: set[str] = set()
+    for assignment in draft.change.assignments:
+        for column in assignment.value.find_all(exp.Column):
+            if column.name.lower() in done:
+                raise wrong_in(
+                    draft.text,
+                    column,
+                    f"mysql takes the new value of {column.name} here, all others the old one.",
+                    hint="Set this column before the other one, or write two statements.",
+                )
+        done.add(assignment.column.name.lower())

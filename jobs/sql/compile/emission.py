@@ -1,0 +1,284 @@
+"""The plain statements for what was resolved: as they are where they can be, as one MERGE where not. Pure.
+
+A MERGE joins the target directly with its sources where inner joins lead to them and no condition holds a query. In all
+other cases its source is the query for the matches itself, asked for each distinct combination of the target's columns
+that anything depends on: two rows that agree in these have the same matches, and are found again by them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+
+from lakewarden.jobs.sql.compile.change import Change
+from lakewarden.jobs.sql.compile.resolving import Resolved, Target
+from lakewarden.jobs.sql.compile.values import MatchPolicy, MatchRule, Step, StepKind, TableName
+
+__all__ = ["step_of"]
+
+_SPARK: Final = Spark()
+_PLAIN: Final = "Nothing but the target is read."
+_DIRECT: Final = "The target is joined with what it is changed by; Delta refuses a second match of a row."
+_DELETED: Final = "The target is joined with what decides; a row that matches several times is deleted once."
+_ASKED: Final = "Delta allows no queries in the conditions of a change: the rows are found first."
+_CHOSEN: Final = "Of several matches of a row one is chosen: {policy}."
+_OUTER: Final = "The target takes part in an outer join: the matches are found first."
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Parts:
+    """The resolved statement taken apart."""
+
+    change: Change
+    found: Resolved
+    values: tuple[Target, ...]
+    policy: MatchPolicy
+
+    @property
+    def item(self) -> exp.Table:
+        """The target among what is read."""
+        item = _items(self.found.query)[self.change.place]
+        assert isinstance(item, exp.Table)
+        return item
+
+    @property
+    def target(self) -> str:
+        """The target as SQL."""
+        return _named(self.found.tables[self.item.name])
+
+    @property
+    def where(self) -> exp.Expr | None:
+        """The WHERE, None where there is none."""
+        where = self.found.query.args.get("where")
+        return where.this if isinstance(where, exp.Where) else None
+
+    @property
+    def asks(self) -> bool:
+        """Whether a condition or a value holds a query."""
+        joins = self.found.query.args.get("joins") or ()
+        return any(
+            node is not None and node.find(exp.Query) is not None
+            for node in (
+                self.where,
+                *(join.args.get("on") for join in joins),
+                *(one.value for one in self.values),
+            )
+        )
+
+
+def step_of(change: Change, found: Resolved, values: tuple[Target, ...], policy: MatchPolicy) -> Step:
+    """The one statement. `values` are those of `found`, as they are stored."""
+    parts = _Parts(change=change, found=found, values=values, policy=policy)
+    if change.is_plain:
+        return _plain(parts)
+    several = len(change.relations) > 1
+    asks, chooses = parts.asks, bool(values) and several and policy.rule is not MatchRule.ERROR
+    joined = several and (change.stands_alone or change.joins_inside)
+    if joined and not asks and not chooses:
+        return _direct(parts)
+    reasons = [_ASKED] if asks or not several else []
+    if several and not joined:
+        reasons.append(_OUTER)
+    if chooses:
+        reasons.append(_CHOSEN.format(policy=policy))
+    return Step(kind=StepKind.MERGE, sql=_asked(parts, chooses=chooses), because=" ".join(reasons))
+
+
+def _plain(parts: _Parts) -> Step:
+    where = "" if parts.where is None else f" WHERE {_sql(parts.where, parts)}"
+    target = f"{parts.target} AS {_quoted(parts.found.alias)}"
+    if not parts.values:
+        return Step(kind=StepKind.DELETE, sql=f"DELETE FROM {target}{where}", because=_PLAIN)
+    sets = ", ".join(f"{_quoted(one.column)} = {_sql(one.value, parts)}" for one in parts.values)
+    return Step(kind=StepKind.UPDATE, sql=f"UPDATE {target} SET {sets}{where}", because=_PLAIN)
+
+
+def _direct(parts: _Parts) -> Step:
+    alias = parts.found.alias
+    sources, conditions = _sources(parts)
+    only = sources.args["from_"].this
+    plain = isinstance(only, exp.Table) and not sources.args.get("joins") and not _is_special(only, parts)
+    values = [one.value for one in parts.values]
+    if plain:
+        source = f"{_named(parts.found.tables[only.name])} AS {_quoted(only.alias)}"
+    else:
+        name = _other_name(alias)
+        used = _columns_of_others((*conditions, *values), alias)
+        names = {column: f"c{number}" for number, column in enumerate(used)}
+        sources.set("expressions", [_renamed(column, new) for column, new in names.items()] or [_one()])
+        source = f"({_sql(sources, parts)}) AS {_quoted(name)}"
+        conditions = [_from_source(node, names, name) for node in conditions]
+        values = [_from_source(node, names, name) for node in values]
+    on = " AND ".join(_sql(_wrapped(node), parts) for node in conditions) or "TRUE"
+    sets = [(one.column, _sql(value, parts)) for one, value in zip(parts.values, values, strict=True)]
+    return Step(
+        kind=StepKind.MERGE,
+        sql=f"MERGE INTO {parts.target} AS {_quoted(alias)} USING {source} ON {on} {_clause(alias, sets)}",
+        because=_DIRECT if parts.values else _DELETED,
+    )
+
+
+def _sources(parts: _Parts) -> tuple[exp.Select, list[exp.Expr]]:
+    """Everything but the target as a query without a select list; and the conditions that join the two."""
+    query, place = parts.found.query, parts.change.place
+    conditions = [] if parts.where is None else [parts.where]
+    joins = [exp.Join(this=query.args["from_"].this.copy())]
+    joins += [join.copy() for join in query.args.get("joins") or ()]
+    del joins[place]
+    if not parts.change.stands_alone:  # inner joins: each ON may as well be asked at the end
+        conditions = [
+            join.args["on"] for join in query.args.get("joins") or () if join.args.get("on")
+        ] + conditions
+        joins = [exp.Join(this=join.this) for join in joins]
+    sources = exp.Select(from_=exp.From(this=joins[0].this), joins=joins[1:])
+    if query.args.get("with_") is not None:
+        sources.set("with_", query.args["with_"].copy())
+    return sources, conditions
+
+
+def _columns_of_others(nodes: Sequence[exp.Expr], alias: str) -> tuple[tuple[str, str], ...]:
+    columns = (column for node in nodes for column in node.find_all(exp.Column))
+    return tuple(dict.fromkeys((one.table, one.name) for one in columns if one.table != alias))
+
+
+def _from_source(node: exp.Expr, names: Mapping[tuple[str, str], str], source: str) -> exp.Expr:
+    """An expression in the names that the source gives its columns."""
+    return node.copy().transform(
+        lambda part: (
+            exp.column(names[part.table, part.name], table=source, quoted=True)
+            if isinstance(part, exp.Column) and (part.table, part.name) in names
+            else part
+        )
+    )
+
+
+def _asked(parts: _Parts, *, chooses: bool) -> str:
+    """The MERGE whose source is the query for the matches."""
+    found, alias = parts.found, parts.found.alias
+    keys, query = found.target_columns(), found.query.copy()
+    far = {i: one for i, one in enumerate(parts.values) if _is_far(one.value, alias)}
+    selected = [_renamed((alias, key), f"k{i}") for i, key in enumerate(keys)]
+    selected += [exp.alias_(one.value.copy(), f"v{i}", quoted=True) for i, one in far.items()]
+    names = [_quoted(one.alias) for one in selected]
+    if chooses and found.by:
+        selected.append(exp.alias_(found.query.expressions[-1].unalias().copy(), "by", quoted=True))
+    with_ = query.args.get("with_")
+    query.set("with_", None)
+    query.set("expressions", selected or [_one()])
+    _items(query)[parts.change.place].replace(_distinct_rows(parts, keys))
+    matches = _sql(query, parts)
+    if chooses:
+        matches = _chosen(matches, names, len(keys), parts.policy)
+    before = f"{_sql(with_, parts)} " if with_ is not None else ""
+    on = " AND ".join(f"`target`.{_quoted(key)} <=> `source`.`k{i}`" for i, key in enumerate(keys)) or "TRUE"
+    sets = [
+        (one.column, f"`source`.`v{i}`" if i in far else _sql(_near(one.value, alias), parts))
+        for i, one in enumerate(parts.values)
+    ]
+    return (
+        f"MERGE INTO {parts.target} AS `target` USING ({before}{matches}) AS `source` ON {on} "
+        f"{_clause('target', sets)}"
+    )
+
+
+def _distinct_rows(parts: _Parts, keys: Sequence[str]) -> exp.Subquery:
+    """The target as far as anything depends on it: each combination of the columns once; one row where nothing does."""
+    rows = exp.Select(
+        expressions=[exp.column(key, quoted=True) for key in keys] or [_one()],
+        from_=exp.From(this=exp.Table(this=parts.item.this.copy())),
+    )
+    rows = rows.distinct() if keys else rows.limit(1)
+    return exp.Subquery(
+        this=rows, alias=exp.TableAlias(this=exp.to_identifier(parts.found.alias, quoted=True))
+    )
+
+
+def _chosen(matches: str, names: Sequence[str], keys: int, policy: MatchPolicy) -> str:
+    """Of the matches of each key one: the smallest, or the last; what is last twice stays twice, and is refused."""
+    listed = ", ".join(names) or "`found`"
+    if len(names) == keys and policy.rule is MatchRule.ANY:
+        return f"SELECT DISTINCT {listed} FROM ({matches}) AS `matches`"  # whatever matches, it gets the same
+    within = f"PARTITION BY {', '.join(names[:keys])} " if keys else ""
+    if policy.rule is MatchRule.LAST:
+        rank = f"RANK() OVER ({within}ORDER BY `by` DESC NULLS LAST)"
+    else:
+        rank = f"ROW_NUMBER() OVER ({within}ORDER BY {', '.join(names[keys:])})"
+    ranked = f"SELECT *, {rank} AS `rank` FROM ({matches}) AS `matches`"
+    return (
+        f"SELECT DISTINCT {', '.join(names) or '1 AS `found`'} FROM ({ranked}) AS `ranked` WHERE `rank` = 1"
+    )
+
+
+def _near(value: exp.Expr, alias: str) -> exp.Expr:
+    """An expression over the target alone, by the name that it has in the MERGE."""
+    return value.copy().transform(
+        lambda part: (
+            exp.column(part.name, table="target", quoted=True)
+            if isinstance(part, exp.Column) and part.table == alias
+            else part
+        )
+    )
+
+
+def _renamed(column: tuple[str, str], name: str) -> exp.Expr:
+    table, old = column
+    return exp.alias_(exp.column(old, table=table, quoted=True), name, quoted=True)
+
+
+def _one() -> exp.Expr:
+    return exp.alias_(exp.Literal.number(1), "found", quoted=True)
+
+
+def _wrapped(node: exp.Expr) -> exp.Expr:
+    return exp.Paren(this=node.copy()) if isinstance(node, exp.Or) else node
+
+
+def _is_far(value: exp.Expr, alias: str) -> bool:
+    """Whether a value needs more than the row that it is set in."""
+    return value.find(exp.Query) is not None or any(one.table != alias for one in value.find_all(exp.Column))
+
+
+def _is_special(table: exp.Table, parts: _Parts) -> bool:
+    """Whether a source is more than a table's name and an alias: an older version, other names of its columns."""
+    more = [key for key, value in table.args.items() if value and key not in ("this", "alias")]
+    return table.name not in parts.found.tables or bool(more) or bool(table.args["alias"].columns)
+
+
+def _items(query: exp.Select) -> list[exp.Expr]:
+    return [query.args["from_"].this, *(join.this for join in query.args.get("joins") or ())]
+
+
+def _clause(target: str, sets: Sequence[tuple[str, str]]) -> str:
+    if not sets:
+        return "WHEN MATCHED THEN DELETE"
+    listed = ", ".join(f"{_quoted(target)}.{_quoted(column)} = {value}" for column, value in sets)
+    return f"WHEN MATCHED THEN UPDATE SET {listed}"
+
+
+def _other_name(alias: str) -> str:
+    return "source" if alias != "source" else "sources"
+
+
+def _sql(node: exp.Expr, parts: _Parts) -> str:
+    """As Spark reads it, with the tables' own names."""
+    return _with_names(node.copy(), parts.found.tables).sql(dialect=_SPARK, identify=True, comments=False)
+
+
+def _with_names(node: exp.Expr, tables: Mapping[str, TableName]) -> exp.Expr:
+    for table in node.find_all(exp.Table):
+        real = tables.get(table.name)
+        if real is not None:
+            table.set("this", exp.to_identifier(real.parts[-1], quoted=True))
+            for key, part in zip(("db", "catalog"), real.parts[-2::-1], strict=False):
+                table.set(key, exp.to_identifier(part, quoted=True))
+    return node
+
+
+def _named(name: TableName) -> str:
+    return ".".join(_quoted(part) for part in name.parts)
+
+
+def _quoted(identifier: str) -> str:
+    return "`" + identifier.replace("`", "``") + "`"

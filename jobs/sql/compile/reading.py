@@ -1,0 +1,169 @@
+"""From text to a draft: whose SQL is it, which table does it change, and which does it read? Pure."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from sqlglot import Token, TokenType, exp
+from sqlglot.errors import ParseError, SqlglotError
+
+from lakewarden.catalog.errors import NotAllowedError, UsageError
+from lakewarden.jobs.sql.compile.change import Change, name_of, tables_of
+from lakewarden.jobs.sql.compile.dialects import PARSERS
+from lakewarden.jobs.sql.compile.places import wrong_at
+from lakewarden.jobs.sql.compile.shapes import ForeignError, shape_of
+from lakewarden.jobs.sql.compile.values import DIALECT_KEY, Dialect, TableName
+
+__all__ = ["Draft", "draft_of", "is_change"]
+
+_SYSTEM: Final = "lakewarden"
+_BEGINNINGS: Final = frozenset({"UPDATE", "UPD", "DELETE", "DEL"})
+_ELSEWHERE: Final = frozenset({"FROM", "USING", "JOIN"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draft:
+    """A statement that is read but not yet held against the schemas of its `tables`. Several `dialects`: they read it
+    alike, and none was chosen. The first of the tables is the one that is changed."""
+
+    text: str
+    dialects: tuple[Dialect, ...]
+    change: Change
+    tables: tuple[TableName, ...]
+
+
+def is_change(text: str) -> bool:
+    """Whether this is an UPDATE or DELETE, in any dialect, after a WITH or not."""
+    words = _outer_words(text)
+    if words and words[0] == "WITH":
+        return bool(_BEGINNINGS.intersection(words))
+    return bool(words) and words[0] in _BEGINNINGS
+
+
+def draft_of(text: str, dialect: Dialect | None = None) -> Draft | None:
+    """Read an UPDATE or DELETE; None where Spark and Delta run it as it is.
+
+    Without a dialect, what Spark can read is Spark's, and anything else is that of the dialects that have such a
+    statement. Raises `UsageError` where they read it differently, where nobody reads it, or where it is not supported.
+    """
+    chosen = tuple(PARSERS) if dialect is None else (dialect,)
+    changes: dict[Dialect, Change] = {}
+    refusals: list[UsageError] = []
+    unread: list[tuple[int, ParseError]] = []
+    for one in chosen:
+        try:
+            changes[one] = shape_of(_tree(text, one), one, text)
+        except ForeignError:
+            continue
+        except UsageError as error:
+            refusals.append(error)
+        except ParseError as error:
+            unread.append((_offset(text, error), error))
+        if one is Dialect.SPARK and one in changes:
+            break
+    if not changes:
+        if dialect in (None, Dialect.SPARK) and not refusals and _may_be_sparks(text):
+            return None
+        raise _unreadable(text, dialect, refusals, unread)
+    first = next(iter(changes.values()))
+    if any(other != first for other in changes.values()):
+        raise ambiguous(tuple(changes))
+    draft = Draft(text=text, dialects=tuple(changes), change=first, tables=_names(first))
+    _refuse_system(draft)
+    return None if draft.dialects == (Dialect.SPARK,) and first.is_plain else draft
+
+
+def ambiguous(dialects: tuple[Dialect, ...], why: str = "") -> UsageError:
+    """The error for what dialects read differently."""
+    return UsageError(
+        f"This means one thing in {' and another in '.join(dialects)}.{' ' * bool(why)}{why}",
+        hint=f"Say which it is: SET {DIALECT_KEY} = {dialects[0]}.",
+    )
+
+
+def _tree(text: str, dialect: Dialect) -> exp.Expr:
+    try:
+        trees = [tree for tree in PARSERS[dialect].parse(text) if tree is not None]
+    except ParseError:
+        raise
+    except SqlglotError as error:  # unclosed quotes
+        raise ParseError(str(error)) from error
+    if len(trees) > 1:
+        raise UsageError(
+            "These are several statements.", hint="Run one after the other, each by a call of its own."
+        )
+    if not trees or not isinstance(trees[0], exp.Update | exp.Delete):
+        raise ForeignError("no UPDATE or DELETE")
+    return trees[0]
+
+
+def _unreadable(
+    text: str, dialect: Dialect | None, refusals: list[UsageError], unread: list[tuple[int, ParseError]]
+) -> UsageError:
+    """What to say of a statement that nobody reads: of all readings, the one that came furthest."""
+    if refusals:
+        return refusals[0]
+    if not unread:
+        names = ", ".join(Dialect) if dialect is None else dialect
+        return UsageError(
+            f"No UPDATE or DELETE has this form (read as {names}).",
+            hint="docs/sql.md has a table of the forms.",
+        )
+    offset, error = max(unread, key=lambda one: one[0])
+    described = str(error.errors[0].get("description") or "") if error.errors else ""
+    if not described or "<class" in described:
+        described = "Something is missing here"
+    return wrong_at(
+        text,
+        offset if error.errors else None,
+        f"{described.rstrip('.')}.",
+        hint="docs/sql.md has a table of the forms that UPDATE and DELETE may have.",
+    )
+
+
+def _offset(text: str, error: ParseError) -> int:
+    """Where a parser stopped: the beginning of what it points at."""
+    if not error.errors or error.errors[0].get("line") is None:
+        return 0
+    found = error.errors[0]
+    before = sum(len(line) for line in text.splitlines(keepends=True)[: int(found["line"] or 1) - 1])
+    return max(before + int(found["col"] or 1) - len(str(found["highlight"] or "")), 0)
+
+
+def _names(change: Change) -> tuple[TableName, ...]:
+    return tuple(dict.fromkeys([name_of(change.target), *(name_of(table) for table in tables_of(change))]))
+
+
+def _refuse_system(draft: Draft) -> None:
+    for table in draft.tables:
+        if len(table.parts) == 2 and table.parts[0].lower() == _SYSTEM:
+            raise NotAllowedError(
+                f"{table} is a system table: no UPDATE or DELETE of other tables reads or changes it.",
+                hint="UPDATE lakewarden.tables SET policy... changes it; SELECT alone reads it.",
+            )
+
+
+def _outer_words(text: str) -> list[str]:
+    """The words outside all parentheses, in capitals; none of a text that nobody can read."""
+    words, depth = [], 0
+    for token in _tokens(text):
+        depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
+        if depth == 0 and token.token_type is not TokenType.STRING:
+            words.append(token.text.upper())
+    return words
+
+
+def _tokens(text: str) -> list[Token]:
+    """By the first dialect that knows all the quotes."""
+    for parser in PARSERS.values():
+        try:
+            return parser.tokenize(text)
+        except SqlglotError:
+            continue
+    return []
+
+
+def _may_be_sparks(text: str) -> bool:
+    """Whether it looks like Spark's own UPDATE t SET ... or DELETE FROM t WHERE ...: its parser is the judge then."""
+    words = _outer_words(text)
+    beyond = words[2:] if words[:2] == ["DELETE", "FROM"] else words[1:]
+    return bool(words) and words[0] in ("UPDATE", "DELETE", "WITH") and not _ELSEWHERE.intersection(beyond)

@@ -1,0 +1,238 @@
+"""Which column of which table does each name mean, and of what type is it? Pure; sqlglot's optimizer does the work.
+
+The statement becomes the query for its matches: SELECT the values it assigns FROM everything that it reads, the target
+among it. In it names are found by SQL's rules, wherever they stand.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.optimizer.annotate_types import annotate_types
+from sqlglot.optimizer.qualify import qualify
+from sqlglot.optimizer.scope import Scope, build_scope
+from sqlglot.schema import MappingSchema
+
+from lakewarden.catalog.errors import UsageError
+from lakewarden.jobs.sql.compile.change import EXACT, Change, Relation, name_of
+from lakewarden.jobs.sql.compile.dialects import PARSERS
+from lakewarden.jobs.sql.compile.places import wrong_in
+from lakewarden.jobs.sql.compile.reading import Draft
+from lakewarden.jobs.sql.compile.values import Dialect, MatchPolicy, TableName, TableSchema
+
+__all__ = ["Resolved", "Target", "resolved"]
+
+_STAND_IN: Final = "_t"
+"""Tables are called _t0, _t1, ... while names are looked up: catalogs and databases are out of the way then."""
+_PLACE = re.compile(r"Line: (\d+), Col: (\d+)")
+_NAME = re.compile(r"'([^']*)'")
+
+Schemas = Mapping[TableName, TableSchema]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """A column that is set: its name and type in the table, and the value that it gets."""
+
+    column: str
+    type: exp.DataType
+    value: exp.Expr
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resolved:
+    """The query for the matches, each column qualified and each expression typed: its select list holds the values of
+    `columns` in this order, then what the policy goes by. `tables` are the stand-ins' real names."""
+
+    query: exp.Select
+    alias: str
+    columns: tuple[tuple[str, exp.DataType], ...]
+    by: bool
+    tables: Mapping[str, TableName]
+
+    @property
+    def values(self) -> tuple[Target, ...]:
+        """What is set."""
+        return tuple(
+            Target(column=name, type=kind, value=one.unalias())
+            for (name, kind), one in zip(self.columns, self.query.expressions, strict=False)
+        )
+
+    def target_columns(self) -> tuple[str, ...]:
+        """The columns of the target that anything depends on, wherever it stands."""
+        scope = build_scope(self.query)
+        assert isinstance(scope, Scope)
+        found = (column.name for column in scope.columns if column.table == self.alias)
+        return tuple(dict.fromkeys(found))
+
+
+def resolved(draft: Draft, schemas: Schemas, policy: MatchPolicy) -> Resolved:
+    """Look every name up. Raises `UsageError`, with the place, for one that is not there or means several things."""
+    change, text = draft.change, draft.text
+    columns = _columns_set(change, schemas[draft.tables[0]], text)
+    by = policy.by if columns and len(change.relations) > 1 else None
+    query, tables = _query(draft, by)
+    schema = MappingSchema(
+        {name: {one.name.lower(): _type(one.type) for one in schemas[real]} for name, real in tables.items()},
+        dialect=PARSERS[Dialect.SPARK],
+        normalize=False,
+    )
+    dialect = PARSERS[draft.dialects[0]]
+    try:
+        query = qualify(query, schema=schema, dialect=dialect)
+        query = annotate_types(query, schema=schema, dialect=dialect)
+    except SqlglotError as error:
+        raise _unknown(draft, schemas, str(error)) from error
+    return Resolved(
+        query=query,
+        alias=change.relations[change.place].name,
+        columns=columns,
+        by=by is not None,
+        tables=tables,
+    )
+
+
+def _columns_set(change: Change, schema: TableSchema, text: str) -> tuple[tuple[str, exp.DataType], ...]:
+    known = {one.name.lower(): one for one in schema}
+    target = change.relations[change.place]
+    found: dict[str, exp.DataType] = {}
+    for assignment in change.assignments:
+        column = assignment.column
+        name = column.name.lower()
+        if column.db or column.table.lower() not in ("", target.name, target.item.name.lower()):
+            raise wrong_in(
+                text,
+                column,
+                f"{column.table} is not the table that is changed.",
+                hint="A field of a struct is set with the whole struct.",
+            )
+        if name not in known:
+            raise wrong_in(
+                text,
+                column,
+                f"{change.target.name} has no column {column.name}.",
+                hint=f"It has: {', '.join(one.name for one in schema)}.",
+            )
+        if known[name].name in found:
+            raise wrong_in(text, column, f"{column.name} is set twice.", hint="Set each column once.")
+        found[known[name].name] = _type(known[name].type)
+    return tuple(found.items())
+
+
+def _query(draft: Draft, by: str | None) -> tuple[exp.Select, Mapping[str, TableName]]:
+    """The query for the matches as it is written, with stand-ins for the tables."""
+    change = draft.change
+    selected = [
+        exp.alias_(assignment.value.copy(), f"lakewarden_v{number}")
+        for number, assignment in enumerate(change.assignments)
+    ]
+    if by is not None:
+        selected.append(exp.alias_(_column(by), "lakewarden_by"))
+    query = exp.Select(expressions=selected or [exp.alias_(exp.Literal.number(1), "lakewarden_v0")])
+    items = [_joined(relation) for relation in change.relations]
+    query.set("from_", exp.From(this=items[0].this))
+    query.set("joins", items[1:])
+    if change.where is not None:
+        query.set("where", exp.Where(this=change.where.copy()))
+    if change.ctes:
+        query.set("with_", exp.With(expressions=[cte.copy() for cte in change.ctes]))
+    if Dialect.SPARK not in draft.dialects:
+        _mark_decimals(query)
+    return query, _stand_in(query)
+
+
+def _mark_decimals(query: exp.Select) -> None:
+    for literal in list(query.find_all(exp.Literal)):
+        whole, dot, digits = literal.name.partition(".")
+        if not literal.is_string and dot and "e" not in literal.name.lower():
+            scale, precision = len(digits), max(len(whole.lstrip("0")) + len(digits), 1)
+            cast = exp.Cast(
+                this=literal.copy(), to=exp.DataType.build(f"DECIMAL({precision}, {scale})", dialect="spark")
+            )
+            cast.meta[EXACT] = True
+            literal.replace(cast)
+
+
+def _joined(relation: Relation) -> exp.Join:
+    join = exp.Join() if relation.join is None else relation.join.copy()
+    join.set("this", relation.item.copy())
+    return join
+
+
+def _column(text: str) -> exp.Expr:
+    column = sqlglot.parse_one(text, dialect="spark")
+    if not isinstance(column, exp.Column):
+        raise UsageError(
+            f"{text} is no column.", hint="Write last by <column>, such as last by s.changed_at."
+        )
+    return column
+
+
+def _stand_in(query: exp.Select) -> Mapping[str, TableName]:
+    """Put stand-ins for the tables, and all names in lower case, as Spark and Delta compare them."""
+    names: dict[TableName, str] = {}
+    hidden = {cte.alias.lower() for cte in query.find_all(exp.CTE)}
+    for table in list(query.find_all(exp.Table)):
+        if table.db or table.name.lower() not in hidden:
+            real = name_of(table)
+            if not table.alias:
+                alias = table.args.get("alias") or exp.TableAlias()
+                alias.set("this", table.this.copy())
+                table.set("alias", alias)
+            table.set("this", exp.to_identifier(names.setdefault(real, f"{_STAND_IN}{len(names)}")))
+            table.set("db", None)
+            table.set("catalog", None)
+            table.set("only", None)
+    lasts = {name.parts[-1].lower(): name for name in names if len(name.parts) > 1}
+    for column in query.find_all(exp.Column):
+        real_name = lasts.get(column.table.lower())
+        if column.db and real_name is not None and column.db.lower() == real_name.parts[-2].lower():
+            column.set("db", None)
+            column.set("catalog", None)
+    for identifier in query.find_all(exp.Identifier):
+        identifier.set("this", identifier.name.lower())
+    return {stand_in: name for name, stand_in in names.items()}
+
+
+@lru_cache(maxsize=1024)
+def _type(name: str) -> exp.DataType:
+    try:
+        return exp.DataType.build(name, dialect="spark")
+    except SqlglotError:
+        return exp.DataType.build("unknown")
+
+
+def _unknown(draft: Draft, schemas: Schemas, said: str) -> UsageError:
+    """What sqlglot says of a name it could not look up, in our words and with the place."""
+    quoted = _NAME.findall(said)
+    if not said.startswith("Column") or not quoted:
+        return UsageError(
+            f"{said.partition('. Line')[0].rstrip('.')}.", hint="Look at the names of tables and columns."
+        )
+    name = quoted[0]
+    owners = [
+        str(table) for table, schema in schemas.items() if any(one.name.lower() == name for one in schema)
+    ]
+    if len(owners) > 1 and len(quoted) == 1:
+        message, hint = f"{name} may be a column of {' or '.join(owners)}.", f"Write which: table.{name}."
+    elif len(quoted) > 1:
+        message, hint = (
+            f"There is no column {name} in {quoted[1]}.",
+            "Look at its schema, and at the aliases.",
+        )
+    else:
+        message, hint = f"There is no column {name} in any of the tables.", "Look at their schemas."
+    return wrong_in(draft.text, next(_named(draft.change, said, name), None), message, hint=hint)
+
+
+def _named(change: Change, said: str, name: str) -> Iterator[exp.Expr]:
+    place = _PLACE.search(said)
+    for identifier in change.parts(exp.Identifier):
+        at = (str(identifier.meta.get("line")), str(identifier.meta.get("col")))
+        if identifier.name.lower() == name and (place is None or at == place.groups()):
+            yield identifier

@@ -1,0 +1,314 @@
+"""The forms that UPDATE and DELETE have in each dialect, made into one. Pure."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from sqlglot import exp
+
+from lakewarden.jobs.sql.compile.change import Assignment, Change, Relation, with_joins
+from lakewarden.jobs.sql.compile.places import wrong_in
+from lakewarden.jobs.sql.compile.values import Dialect
+
+__all__ = ["ForeignError", "shape_of"]
+
+_CLAUSES: Final = {
+    "this": "",
+    "expressions": "",
+    "from_": "",
+    "where": "",
+    "with_": "",
+    "tables": "",
+    "using": "",
+    "returning": "RETURNING and OUTPUT return rows, which a governed statement does not.",
+    "order": "ORDER BY and LIMIT choose rows by their order.",
+    "limit": "ORDER BY and LIMIT choose rows by their order.",
+    "hint": "Hints are for another database's planner.",
+}
+_TABLE_PARTS: Final = frozenset({"this", "db", "catalog", "alias", "joins", "only"})
+_VERSIONED: Final = _TABLE_PARTS | {"version", "when"}
+
+
+class ForeignError(Exception):
+    """The statement has not the form that it would have in this dialect."""
+
+
+def shape_of(tree: exp.Expr, dialect: Dialect, text: str) -> Change:
+    """The statement in one form. Takes the tree apart. Raises `ForeignError` where the dialect has no such statement,
+    `UsageError` for one that it has and that is not supported."""
+    _refuse_clauses(tree, text)
+    with_ = tree.args.get("with_")
+    ctes = () if with_ is None else tuple(with_.expressions)
+    if with_ is not None and with_.recursive:
+        raise wrong_in(
+            text,
+            with_,
+            "WITH RECURSIVE is not supported in UPDATE and DELETE.",
+            hint="Write its result to a table first.",
+        )
+    relations, place = _relations_of(tree, dialect, text)
+    for relation in relations:
+        _refuse_item(relation, dialect, text)
+    if not isinstance(relations[place].item, exp.Table):
+        raise wrong_in(
+            text,
+            relations[place].item,
+            "A query in parentheses cannot be changed.",
+            hint="Name the table itself.",
+        )
+    where = tree.args.get("where")
+    change = Change(
+        relations=relations,
+        place=place,
+        assignments=_assignments(tree, text) if isinstance(tree, exp.Update) else (),
+        where=None if where is None else where.this,
+        ctes=ctes,
+    )
+    _refuse_outer_rows(change, text)
+    return change
+
+
+def _refuse_outer_rows(change: Change, text: str) -> None:
+    """RIGHT and FULL JOIN with the target make rows without it, which cannot be changed."""
+    for relation in () if change.stands_alone else change.relations:
+        if relation.join is not None and relation.join.side in ("RIGHT", "FULL"):
+            raise wrong_in(
+                text,
+                relation.item,
+                f"{relation.join.side} JOIN with the table that is changed makes rows without it.",
+                hint="Write LEFT JOIN, or JOIN, beginning with the table that is changed.",
+            )
+
+
+def _relations_of(tree: exp.Expr, dialect: Dialect, text: str) -> tuple[tuple[Relation, ...], int]:
+    match tree, dialect:
+        case exp.Update(), Dialect.MYSQL:
+            return _mysql_update(tree, text)
+        case exp.Update(), _:
+            return _update(tree, dialect, text)
+        case exp.Delete(), _ if tree.args.get("tables"):
+            return _delete_tables(tree, dialect, text)
+        case exp.Delete(), _:
+            return _delete(tree, dialect)
+        case _:
+            raise ForeignError("no UPDATE or DELETE")
+
+
+def _update(tree: exp.Update, dialect: Dialect, text: str) -> tuple[tuple[Relation, ...], int]:
+    (target, *joined) = with_joins(tree.this)
+    from_ = tree.args.get("from_")
+    if joined:
+        raise ForeignError("tables before SET")
+    if from_ is None:
+        return (target,), 0
+    if dialect is Dialect.SPARK:
+        raise ForeignError("FROM")
+    if (dialect is Dialect.TERADATA) != _stands_before(from_, tree.expressions):
+        raise ForeignError("FROM on the other side of SET")
+    sources = tuple(with_joins(from_.this))
+    if dialect is Dialect.POSTGRES:
+        if any(source.name == target.name for source in sources):
+            raise ForeignError("a name twice")
+        return (target, *sources), 0
+    if dialect is Dialect.TSQL and target.item.alias:
+        raise ForeignError("an alias of the target")
+    return _among(target, sources, dialect, text)
+
+
+def _mysql_update(tree: exp.Update, text: str) -> tuple[tuple[Relation, ...], int]:
+    if tree.args.get("from_") is not None:
+        raise ForeignError("FROM")
+    relations = tuple(with_joins(tree.this))
+    if len(relations) == 1:
+        return relations, 0
+    named = [assignment.this.table.lower() for assignment in tree.expressions if assignment.this]
+    if "" in named:
+        raise wrong_in(
+            text,
+            tree.expressions[named.index("")].this,
+            "Several tables are named before SET, and this column says of none that it is its own.",
+            hint="Write SET t.column = ... with the name of the table.",
+        )
+    places = [place for place, relation in enumerate(relations) if relation.name in named]
+    if len(set(named)) > 1:
+        raise wrong_in(
+            text,
+            tree.expressions[next(i for i, name in enumerate(named) if name != named[0])].this,
+            "One statement changes one table.",
+            hint="Write one UPDATE for each table.",
+        )
+    if len(places) != 1:
+        raise wrong_in(
+            text,
+            tree.expressions[0].this,
+            f"There is no table {named[0]} before SET.",
+            hint="Use the alias of the table, where it has one.",
+        )
+    return relations, places[0]
+
+
+def _delete(tree: exp.Delete, dialect: Dialect) -> tuple[tuple[Relation, ...], int]:
+    (target, *joined) = with_joins(tree.this)
+    if joined:
+        raise ForeignError("a join after DELETE FROM")
+    using = tuple(relation for item in tree.args.get("using") or () for relation in with_joins(item))
+    if not using:
+        return (target,), 0
+    again = [place for place, relation in enumerate(using) if relation.name == target.name]
+    if dialect is Dialect.POSTGRES and not again:
+        return (target, *using), 0
+    if dialect is Dialect.MYSQL and len(again) == 1:
+        return using, again[0]
+    raise ForeignError("USING")
+
+
+def _delete_tables(tree: exp.Delete, dialect: Dialect, text: str) -> tuple[tuple[Relation, ...], int]:
+    if dialect in (Dialect.SPARK, Dialect.POSTGRES) or tree.args.get("using"):
+        raise ForeignError("tables before FROM")
+    (first, *more) = tree.args["tables"]
+    (target,) = with_joins(first)
+    if more:
+        raise wrong_in(
+            text,
+            more[0],
+            "One statement deletes from one table.",
+            hint="Write one DELETE for each table.",
+        )
+    if target.item.args.get("alias"):
+        raise ForeignError("an alias before FROM")
+    if not isinstance(tree.this, exp.Expr):
+        if dialect is Dialect.MYSQL:
+            raise ForeignError("no FROM")
+        return (target,), 0
+    found, place = _among(target, tuple(with_joins(tree.this)), dialect, text)
+    if len(found) > 1 and found[0] is target and dialect is not Dialect.TERADATA:
+        raise wrong_in(
+            text,
+            target.item,
+            f"FROM has no table {target.name}.",
+            hint="DELETE names a table of its FROM, by its alias where it has one.",
+        )
+    return found, place
+
+
+def _among(
+    target: Relation, sources: tuple[Relation, ...], dialect: Dialect, text: str
+) -> tuple[tuple[Relation, ...], int]:
+    """The target where FROM has it: by the alias; in T-SQL also by the name behind one, if only one has it."""
+    item = target.item
+    assert isinstance(item, exp.Table)
+    by_name = [place for place, source in enumerate(sources) if _is_named(source, item)]
+    if len(by_name) == 1:
+        return sources, by_name[0]
+    behind = [place for place, source in enumerate(sources) if _is_same(source.item, item)]
+    if not behind:
+        return (target, *sources), 0
+    if dialect is Dialect.TSQL and len(behind) == 1:
+        return sources, behind[0]
+    raise wrong_in(
+        text,
+        sources[behind[0]].item,
+        f"Is {sources[behind[0]].name} the table that is changed, or another reading of it?",
+        hint="Name the table to change by its alias in FROM.",
+    )
+
+
+def _is_named(source: Relation, target: exp.Table) -> bool:
+    """Whether the target's name, of one part or of all that the source has, is what the source is called."""
+    if not isinstance(source.item, exp.Table):
+        return False
+    if not target.db:
+        return source.name == target.name.lower()
+    return not source.item.alias and _is_same(source.item, target)
+
+
+def _is_same(one: exp.Expr, other: exp.Table) -> bool:
+    names = [[part.name.lower() for part in t.parts] for t in (one, other) if isinstance(t, exp.Table)]
+    return len(names) == 2 and names[0] == names[1]
+
+
+def _stands_before(one: exp.Expr, others: Sequence[exp.Expr]) -> bool:
+    first = [min(_starts(part), default=0) for part in (one, others[0])]
+    return first[0] < first[1]
+
+
+def _starts(node: exp.Expr) -> list[int]:
+    return [part.meta["start"] for part in node.walk() if "start" in part.meta]
+
+
+def _assignments(tree: exp.Update, text: str) -> tuple[Assignment, ...]:
+    found: list[Assignment] = []
+    for one in tree.expressions:
+        if not isinstance(one, exp.EQ):
+            raise wrong_in(text, one, "This is no assignment.", hint="Write SET column = value.")
+        match one.this, one.expression:
+            case exp.Column() as column, value:
+                found.append(Assignment(column=column, value=value))
+            case (exp.Tuple() | exp.Paren()) as columns, value:
+                found += _row_assignments(columns, value, text)
+            case other, _:
+                raise wrong_in(
+                    text,
+                    other,
+                    "Only whole columns are set.",
+                    hint="Build the new value of the column: struct(...), array(...).",
+                )
+    return tuple(found)
+
+
+def _row_assignments(columns: exp.Expr, value: exp.Expr, text: str) -> list[Assignment]:
+    """`(a, b) = (x, y)` and `(a, b) = (SELECT x, y ...)`, where each column gets a query of its own."""
+    names = columns.expressions if isinstance(columns, exp.Tuple) else [columns.this]
+    inner = value.unnest() if isinstance(value, exp.Paren | exp.Subquery) else value
+    values: list[exp.Expr]
+    if isinstance(inner, exp.Select):
+        values = [exp.Subquery(this=_only(inner, place)) for place in range(len(inner.expressions))]
+    else:
+        values = list(inner.expressions) if isinstance(inner, exp.Tuple) else [inner]
+    if len(values) != len(names) or not all(isinstance(name, exp.Column) for name in names):
+        raise wrong_in(
+            text, columns, "There are not as many values as columns.", hint="Give each column one value."
+        )
+    return [
+        Assignment(column=name, value=one)
+        for name, one in zip(names, values, strict=True)
+        if isinstance(name, exp.Column)
+    ]
+
+
+def _only(query: exp.Select, place: int) -> exp.Select:
+    one = query.copy()
+    one.set("expressions", [one.expressions[place]])
+    return one
+
+
+def _refuse_clauses(tree: exp.Expr, text: str) -> None:
+    for clause, value in tree.args.items():
+        if not value or _CLAUSES.get(clause) == "":
+            continue
+        where = value if isinstance(value, exp.Expr) else None
+        reason = _CLAUSES.get(clause, f"{clause.upper()} is not supported here.")
+        raise wrong_in(text, where, reason, hint="Leave it away.")
+
+
+def _refuse_item(relation: Relation, dialect: Dialect, text: str) -> None:
+    item, join = relation.item, relation.join
+    known = _VERSIONED if dialect is Dialect.SPARK else _TABLE_PARTS
+    odd = [name for name, value in item.args.items() if value and name not in known]
+    if isinstance(item, exp.Table) and isinstance(item.this, exp.Identifier) and not odd:
+        if item.args.get("joins"):
+            raise wrong_in(text, item, "Joins in one another are not supported.", hint="Join one by one.")
+    elif not isinstance(item, exp.Values) and not (
+        isinstance(item, exp.Subquery) and isinstance(item.this, exp.Query)
+    ):
+        raise wrong_in(
+            text, item, "This is no table, query or VALUES.", hint="Name a table, or write (SELECT ...) AS s."
+        )
+    if not relation.name:
+        raise wrong_in(text, item, "What is read here needs a name.", hint="Write (SELECT ...) AS s.")
+    if join is not None and (join.method or join.kind not in ("", "INNER", "CROSS", "OUTER")):
+        raise wrong_in(
+            text,
+            join.this,
+            f"{join.method or join.kind} JOIN is not supported here.",
+            hint="Write JOIN, LEFT JOIN, RIGHT JOIN or FULL JOIN with ON.",
+        )

@@ -1,0 +1,133 @@
+"""What the compiler takes and gives: frozen values that EXPLAIN GOVERNED and the executor read alike."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from lakewarden.catalog.errors import UsageError
+
+__all__ = [
+    "DIALECT_KEY",
+    "MATCHES_KEY",
+    "ColumnType",
+    "Compiled",
+    "Dialect",
+    "MatchPolicy",
+    "MatchRule",
+    "Step",
+    "StepKind",
+    "TableName",
+    "TableSchema",
+    "dialect_of",
+    "policy_of",
+]
+
+DIALECT_KEY: Final = "lakewarden.dialect"
+MATCHES_KEY: Final = "lakewarden.matches"
+
+
+class Dialect(StrEnum):
+    """Whose SQL a statement is read as."""
+
+    SPARK = "spark"
+    POSTGRES = "postgres"
+    MYSQL = "mysql"
+    TERADATA = "teradata"
+    TSQL = "tsql"
+
+
+class MatchRule(StrEnum):
+    """What happens to a row of the target that several rows of the sources match."""
+
+    ERROR = "error"
+    ANY = "any"
+    LAST = "last"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MatchPolicy:
+    """`by` is the column, as SQL, whose largest value wins; set for `LAST` alone."""
+
+    rule: MatchRule = MatchRule.ERROR
+    by: str | None = None
+
+    def __str__(self) -> str:
+        return self.rule.value if self.by is None else f"last by {self.by}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TableName:
+    """A table as the statement names it: one to three parts, without quotes."""
+
+    parts: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return ".".join(self.parts)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ColumnType:
+    """A column and its type by Spark's name."""
+
+    name: str
+    type: str
+
+
+TableSchema = tuple[ColumnType, ...]
+
+
+class StepKind(StrEnum):
+    """What kind of plain statement a step is."""
+
+    MERGE = "merge"
+    UPDATE = "update"
+    DELETE = "delete"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Step:
+    """One plain statement that Spark and Delta run as it is. `because` says why it has this form."""
+
+    kind: StepKind
+    sql: str
+    because: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Compiled:
+    """What becomes of a statement. `notes` say where the choice of a dialect or a policy matters."""
+
+    dialect: Dialect
+    target: TableName
+    matches: MatchPolicy
+    steps: tuple[Step, ...]
+    notes: tuple[str, ...] = ()
+
+
+def dialect_of(text: str | None) -> Dialect | None:
+    """The dialect that a setting names, None where it names none. Raises `UsageError` for one that is not known."""
+    name = (text or "").strip().strip("'\"").lower()
+    if not name:
+        return None
+    if name not in set(Dialect):
+        raise UsageError(
+            f"There is no dialect '{name}'.", hint=f"{DIALECT_KEY} is one of: {', '.join(Dialect)}."
+        )
+    return Dialect(name)
+
+
+def policy_of(text: str | None) -> MatchPolicy:
+    """The policy that a setting names: `error`, `any` or `last by <column>`. Raises `UsageError` for anything else."""
+    words = (text or MatchRule.ERROR).strip().strip("'\"").split()
+    match [word.lower() for word in words]:
+        case ["error"]:
+            return MatchPolicy()
+        case ["any"]:
+            return MatchPolicy(rule=MatchRule.ANY)
+        case ["last", "by", _]:
+            return MatchPolicy(rule=MatchRule.LAST, by=words[2])
+        case _:
+            raise UsageError(
+                f"'{text}' is no policy for rows with several matches.",
+                hint=f"{MATCHES_KEY} is error, any, or last by <column>.",
+            )
