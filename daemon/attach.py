@@ -11,17 +11,20 @@ from lakewarden.catalog.state.hint_spool import Spool
 from lakewarden.catalog.state.port import HintSink
 from lakewarden.daemon import callers
 from lakewarden.daemon.installation.services import Services, open_services
+from lakewarden.daemon.usecases.explain import explanation_of, plain_explanation, steps_table
 from lakewarden.daemon.usecases.lineage.unrecorded_writes import record_unrecorded
 from lakewarden.daemon.usecases.sql import execute
 from lakewarden.jobs.session.attached import Attached
 from lakewarden.jobs.session.catalog_listener import CatalogListener, SparkSession
-from lakewarden.jobs.session.frames import DataFrame, frame_of, refresh_table, run_sql
+from lakewarden.jobs.session.frames import DataFrame, frame_of, refresh_table, run_sql, setting
 from lakewarden.jobs.session.spark_writer import SparkWriter
 from lakewarden.jobs.session.stream_carrier import StreamCarrier
 from lakewarden.jobs.session.stream_listener import StreamListener
-from lakewarden.jobs.session.writes import Request, Sql, Written
+from lakewarden.jobs.session.writes import Change, Request, Sql, Written
+from lakewarden.jobs.sql.compile.reading import Draft
+from lakewarden.jobs.sql.compile.values import DIALECT_KEY, Compiled, dialect_of
 from lakewarden.jobs.sql.parser import parse
-from lakewarden.jobs.sql.statements import ConvertToDelta, Unmanaged
+from lakewarden.jobs.sql.statements import ChangeRows, ConvertToDelta, Explain, Unmanaged
 
 __all__ = ["attach"]
 
@@ -69,6 +72,9 @@ class _Writes:
             record_unrecorded(self._services, directory, done[1])
         return done
 
+    def compiled(self, draft: Draft) -> Compiled:
+        return self._writer.compiled(draft)
+
     def require_initialised(self) -> None:
         """Raise `PreconditionError` if there is no installation. Asked once: it takes milliseconds."""
         if not self._initialised:
@@ -97,16 +103,25 @@ def _notes(services: Services) -> StreamNotes:
 
 def _run(services: Services, spark: SparkSession, writes: _Writes, text: str) -> DataFrame:
     writes.require_initialised()
-    statement = parse(text)
-    result = None
-    if not isinstance(
-        statement, Unmanaged
-    ):  # else nobody's roles matter: Spark, or the file system, will say
-        caller = callers.caller_of(services, "session")
-        result = execute(services, text, caller=caller, tell=lambda _: None)
-    if result is None:
-        done = writes.run(Sql(text=text))
-        return run_sql(spark, text) if done is None else done[0]
-    if isinstance(statement, ConvertToDelta):
-        refresh_table(spark, statement.where)  # a worker changed it behind this session's back
-    return frame_of(spark, result)
+    match parse(text, dialect_of(setting(spark, DIALECT_KEY))):
+        case Unmanaged():  # nobody's roles matter: Spark, or the file system, will say
+            return _written(spark, writes, Sql(text=text), text)
+        case ChangeRows(draft=draft):
+            return _written(spark, writes, Change(draft=draft), text)
+        case Explain(statement=Unmanaged(sql=sql)):
+            return frame_of(spark, steps_table(plain_explanation(sql)))
+        case Explain(statement=ChangeRows(draft=draft)):
+            return frame_of(spark, steps_table(explanation_of(writes.compiled(draft))))
+        case statement:
+            caller = callers.caller_of(services, "session")
+            result = execute(services, text, caller=caller, tell=lambda _: None)
+            assert result is not None  # only what a session runs has none
+            if isinstance(statement, ConvertToDelta):
+                refresh_table(spark, statement.where)  # a worker changed it behind this session's back
+            return frame_of(spark, result)
+
+
+def _written(spark: SparkSession, writes: _Writes, request: Request, text: str) -> DataFrame:
+    """The result of a governed write, or of the statement as it is where it is none."""
+    done = writes.run(request)
+    return run_sql(spark, text) if done is None else done[0]

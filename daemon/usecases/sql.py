@@ -24,7 +24,16 @@ from lakewarden.daemon.usecases.runs.convert import ConvertRequest, convert_tabl
 from lakewarden.daemon.usecases.runs.revocation import PLANNED, take_back_runs
 from lakewarden.jobs.rollback.journal.stored_plan import refuse_blocked
 from lakewarden.jobs.sql.parser import parse
-from lakewarden.jobs.sql.statements import ConvertToDelta, MarkTable, Query, RollbackTable, SetRows, Unmanaged
+from lakewarden.jobs.sql.statements import (
+    ChangeRows,
+    ConvertToDelta,
+    Explain,
+    MarkTable,
+    Query,
+    RollbackTable,
+    SetRows,
+    Unmanaged,
+)
 
 __all__ = ["STATEMENTS", "execute"]
 
@@ -32,6 +41,8 @@ _MARKS: Final = pa.schema([*arrow_type(Mark), pa.field("applies", pa.bool_())])
 STATEMENTS: Final[Mapping[type, tuple[UseCase, ...]]] = {
     Query: (),
     Unmanaged: (),
+    ChangeRows: (),
+    Explain: (),
     SetRows: (declared.SET_POLICY, declared.SET_OWNER),
     ConvertToDelta: (declared.CONVERT,),
     MarkTable: (declared.MARK,),
@@ -53,7 +64,7 @@ def execute(services: Services, text: str, *, caller: Caller, tell: Callable[[st
             return _roll_back(services, statement, caller, tell)
         case MarkTable() as statement:
             return _mark(services, statement, caller)
-        case Unmanaged():
+        case Unmanaged() | ChangeRows() | Explain():
             return None
         case statement:
             assert_never(statement)

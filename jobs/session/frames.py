@@ -4,12 +4,17 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["DataFrame", "frame_of", "refresh_table", "run_sql"]
+__all__ = ["DataFrame", "frame_of", "refresh_table", "run_sql", "setting"]
 
 
 def run_sql(spark: SparkSession, text: str) -> DataFrame:
     """Run a statement that is not ours. Spark's errors are the user's own and come as they are."""
     return spark.sql(text)
+
+
+def setting(spark: SparkSession, key: str) -> str | None:
+    """What the session's SET says of a key, None where nothing was set."""
+    return spark.conf.get(key, None)
 
 
 def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:

@@ -10,12 +10,18 @@ from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.model.lineage_record import user_metadata
 from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.jobs.engines.spark.names import quoted, table_at
+from lakewarden.jobs.session.compiled_changes import (
+    compile_change,
+    require_own_words,
+    several_matches_explained,
+)
 from lakewarden.jobs.session.executed_plans import Witness
 from lakewarden.jobs.session.pins import Pinned, pin
 from lakewarden.jobs.session.plans import JavaPlan, Plans
 from lakewarden.jobs.session.statements import Shape, is_write, shape_of
 from lakewarden.jobs.session.writes import (
     Append,
+    Change,
     Directory,
     Merge,
     Overwrite,
@@ -25,6 +31,8 @@ from lakewarden.jobs.session.writes import (
     compare,
     record_of,
 )
+from lakewarden.jobs.sql.compile.reading import Draft
+from lakewarden.jobs.sql.compile.values import Compiled
 
 __all__ = ["SparkWriter"]
 
@@ -48,6 +56,9 @@ class SparkWriter:
         plan = _plan_of(frame)
         return self._plans.frame(session, pin(self._plans, session, plan, target=None, cached=False).plan)
 
+    def compiled(self, draft: Draft) -> Compiled:
+        return compile_change(self._spark._jsparkSession, draft)
+
     def run(self, request: Request) -> tuple[DataFrame, Written] | None:
         session: Any = self._spark._jsparkSession.cloneSession()
         plan, options = self._statement(session, request)
@@ -55,10 +66,13 @@ class SparkWriter:
             return None
         shape = shape_of(self._plans, session, self._plans.analysed(session, plan))
         if shape is None:
+            if isinstance(request, Change):
+                require_own_words(request.draft)
             return None
         if shape.target is not None:
             self._directory.require_writable(shape.target)
-        return self._write(session, shape, options)
+        with several_matches_explained():
+            return self._write(session, shape, options)
 
     def _write(self, session: Any, shape: Shape, options: Mapping[str, str]) -> tuple[DataFrame, Written]:
         pinned: Pinned | None = None
@@ -88,6 +102,9 @@ class SparkWriter:
             case Sql(text=text):
                 plan = self._plans.parsed(session, text)
                 return (plan if is_write(plan) else None), {}
+            case Change(draft=draft):
+                (step,) = compile_change(session, draft).steps
+                return self._plans.parsed(session, step.sql), {}
             case Append():
                 return self._append(session, request), request.options
             case Overwrite():

@@ -10,10 +10,13 @@ from typing import Any, Protocol
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.model.lineage_record import LineageInput, LineageRecord, Operation
+from lakewarden.jobs.sql.compile.reading import Draft
+from lakewarden.jobs.sql.compile.values import Compiled
 
 __all__ = [
     "UPSERT",
     "Append",
+    "Change",
     "Directory",
     "Merge",
     "Observed",
@@ -70,7 +73,14 @@ class Sql:
     text: str
 
 
-Request = Append | Overwrite | Merge | Sql
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Change:
+    """An UPDATE or DELETE that is compiled to plain statements when the session says which columns its tables have."""
+
+    draft: Draft
+
+
+Request = Append | Change | Overwrite | Merge | Sql
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -134,6 +144,9 @@ class Writer(Protocol):
 
     def table(self, name: str, version: int | None) -> Any:
         """A DataFrame of one version of each Delta table behind `name`: a table, a view, or a path."""
+
+    def compiled(self, draft: Draft) -> Compiled:
+        """The plain statements that a change would be run as, by the session's policy for several matches."""
 
     def run(self, request: Request) -> tuple[Any, Written] | None:
         """Run it; its result as a DataFrame. None, and nothing was run, if it is SQL that writes no Delta table."""

@@ -1,5 +1,6 @@
 """Governed SQL: from text to a statement. Pure; sqlglot does the lexing and everything that is standard SQL."""
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -11,15 +12,19 @@ from sqlglot.errors import SqlglotError
 from lakewarden.catalog.errors import NotAllowedError, UsageError
 from lakewarden.catalog.policy.effective import Value, parse_value
 from lakewarden.catalog.system.port import SystemTableName
+from lakewarden.jobs.sql.compile.reading import draft_of, is_change
+from lakewarden.jobs.sql.compile.values import Dialect
 from lakewarden.jobs.sql.convert import CONVERT_SYNTAX, parse_convert
 from lakewarden.jobs.sql.mark import MARK_SYNTAX, UNMARK_SYNTAX, parse_mark, parse_unmark
 from lakewarden.jobs.sql.rollback import ROLLBACK_SYNTAX, parse_rollback
-from lakewarden.jobs.sql.statements import Query, SetRows, Statement, Unmanaged
+from lakewarden.jobs.sql.statements import ChangeRows, Explain, Query, SetRows, Statement, Unmanaged
 from lakewarden.jobs.sql.token_reader import Words
 
 __all__ = ["parse"]
 
 _DATABASE = "lakewarden"
+_EXPLAIN = re.compile(r"\s*EXPLAIN\s+GOVERNED\b", re.IGNORECASE)
+_SYSTEM_TARGET = re.compile(r"\s*UPDATE\s+`?lakewarden`?\s*\.", re.IGNORECASE)
 _OURS: Final[Sequence[tuple[tuple[str, ...], str, Callable[[Words], Statement]]]] = (
     (("CONVERT", "TO", "DELTA"), CONVERT_SYNTAX, parse_convert),
     (("ROLLBACK", "TABLE"), ROLLBACK_SYNTAX, parse_rollback),
@@ -29,8 +34,17 @@ _OURS: Final[Sequence[tuple[tuple[str, ...], str, Callable[[Words], Statement]]]
 """Statements that no SQL has: how they begin, how they go on, and who reads them."""
 
 
-def parse(text: str) -> Statement:
-    """Read one statement. Raises `UsageError` with the place of the mistake for a governed one that is wrong."""
+def parse(text: str, dialect: Dialect | None = None) -> Statement:
+    """Read one statement; `dialect` says whose UPDATE and DELETE it may be, None where it tells by itself.
+
+    Raises `UsageError` with the place of the mistake for a governed one that is wrong.
+    """
+    explained = _EXPLAIN.match(text)
+    if explained is not None:
+        return _explained(" " * explained.end() + text[explained.end() :], dialect)
+    if is_change(text) and not _changes_system(text):
+        draft = draft_of(text, dialect)
+        return Unmanaged(sql=text) if draft is None else ChangeRows(draft=draft)
     tokens = _tokens(text)
     if not tokens:
         raise UsageError("There is no statement.", hint="Try: SELECT * FROM lakewarden.tables")
@@ -51,6 +65,24 @@ def parse(text: str) -> Statement:
         "System tables are changed with UPDATE lakewarden.tables or the CLI, not like this.",
         hint="Rows come and go with CONVERT TO DELTA, register and drop.",
     )
+
+
+def _explained(text: str, dialect: Dialect | None) -> Explain:
+    statement = parse(text, dialect)
+    if not isinstance(statement, ChangeRows | Unmanaged):
+        raise UsageError(
+            "EXPLAIN GOVERNED is for statements that Spark runs.",
+            hint="What the daemon does is shown by `lakewarden plan`, `rollback plan` and --dry-run.",
+        )
+    return Explain(statement=statement)
+
+
+def _changes_system(text: str) -> bool:
+    """Whether an UPDATE or DELETE names a system table, as far as it is Spark's SQL."""
+    try:
+        return _touches_system(sqlglot.parse_one(text, dialect="spark"))
+    except SqlglotError:
+        return _SYSTEM_TARGET.match(text) is not None
 
 
 def _tokens(text: str) -> Sequence[Token]:

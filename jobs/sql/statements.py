@@ -4,8 +4,19 @@ from dataclasses import dataclass
 
 from lakewarden.catalog.model.rows import MarkVerdict
 from lakewarden.catalog.policy.effective import Value
+from lakewarden.jobs.sql.compile.reading import Draft
 
-__all__ = ["ConvertToDelta", "MarkTable", "Query", "RollbackTable", "SetRows", "Statement", "Unmanaged"]
+__all__ = [
+    "ChangeRows",
+    "ConvertToDelta",
+    "Explain",
+    "MarkTable",
+    "Query",
+    "RollbackTable",
+    "SetRows",
+    "Statement",
+    "Unmanaged",
+]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,4 +79,18 @@ class MarkTable:
     note: str | None = None
 
 
-Statement = ConvertToDelta | MarkTable | RollbackTable | SetRows | Query | Unmanaged
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ChangeRows:
+    """UPDATE or DELETE of a user's tables as a warehouse writes it: a Spark session runs what it is compiled to."""
+
+    draft: Draft
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Explain:
+    """EXPLAIN GOVERNED <statement>: the plain statements that would be run. `statement` is none of the daemon's."""
+
+    statement: ChangeRows | Unmanaged
+
+
+Statement = ChangeRows | Explain | ConvertToDelta | MarkTable | RollbackTable | SetRows | Query | Unmanaged

@@ -1,0 +1,107 @@
+"""EXPLAIN GOVERNED: what a statement would be run as, by the logs of its tables alone where there is no session."""
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lakewarden.catalog.errors import NotFoundError, RefusedError, UsageError
+from lakewarden.catalog.formats.port import LogProblem
+from lakewarden.catalog.metastore.lookup import resolve
+from lakewarden.daemon.installation.services import Services
+from lakewarden.jobs.sql.compile.compiler import compiled
+from lakewarden.jobs.sql.compile.values import (
+    ColumnType,
+    Compiled,
+    MatchPolicy,
+    TableName,
+    TableSchema,
+)
+from lakewarden.jobs.sql.statements import ChangeRows, Explain
+
+__all__ = ["Explanation", "explain", "explanation_of", "plain_explanation", "steps_table"]
+
+_FORMATS = ("delta", "parquet")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Explanation:
+    """What would be run. `steps` are plain statements for Spark, `because` says of each why it has this form."""
+
+    dialect: str
+    target: str | None
+    matches: str
+    steps: tuple[str, ...]
+    because: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
+def explain(services: Services, asked: Explain, policy: MatchPolicy) -> Explanation:
+    """What a session would run, without one. Raises `RefusedError` where only a session knows the columns of a table,
+    `UsageError` for a statement that is wrong."""
+    if not isinstance(asked.statement, ChangeRows):
+        return plain_explanation(asked.statement.sql)
+    draft = asked.statement.draft
+    schemas = {table: _schema(services, table) for table in draft.tables}
+    return explanation_of(compiled(draft, schemas, policy))
+
+
+def explanation_of(done: Compiled) -> Explanation:
+    """A compiled statement for people and programs."""
+    return Explanation(
+        dialect=done.dialect.value,
+        target=str(done.target),
+        matches=str(done.matches),
+        steps=tuple(step.sql for step in done.steps),
+        because=tuple(step.because for step in done.steps),
+        notes=done.notes,
+    )
+
+
+def plain_explanation(sql: str) -> Explanation:
+    """A statement that Spark runs as it is."""
+    text = sql.strip().rstrip(";")
+    if not text:
+        raise UsageError("There is nothing to explain.", hint="Write EXPLAIN GOVERNED UPDATE ...")
+    because = ("Spark runs it as it is.",)
+    return Explanation(dialect="spark", target=None, matches="error", steps=(text,), because=because)
+
+
+def steps_table(done: Explanation) -> pa.Table:
+    """One row per step."""
+    numbers = range(1, len(done.steps) + 1)
+    return pa.table(
+        {
+            "step": pa.array(numbers, pa.int32()),
+            "statement": pa.array(done.steps, pa.string()),
+            "because": pa.array(done.because, pa.string()),
+            "notes": pa.array([" ".join(done.notes)] * len(done.steps), pa.string()),
+        }
+    )
+
+
+def _schema(services: Services, table: TableName) -> TableSchema:
+    """The columns as the newest version of the table's log has them."""
+    location = _location(services, table)
+    reader = services.desk.reader_at(location, str(table))
+    seen = reader.observe(location)
+    if isinstance(seen, LogProblem):
+        raise RefusedError(
+            f"The columns of {table} cannot be read: {seen.message}",
+            hint="`lakewarden tables validate` says more.",
+        )
+    columns: list[ColumnType] = []
+    for column in seen.schema:  # fields of structs follow them, as `struct.field`
+        if not columns or not column.path.startswith(f"{columns[-1].name}."):
+            columns.append(ColumnType(name=column.path, type=column.type))
+    return tuple(columns)
+
+
+def _location(services: Services, table: TableName) -> str:
+    if len(table.parts) == 2 and table.parts[0].lower() in _FORMATS:
+        return resolve(table.parts[1], None).location
+    name = ".".join(("default", *table.parts)[-2:])
+    try:
+        managed = services.desk.resolve(name).location
+    except NotFoundError:
+        managed = None
+    return managed or resolve(name, services.metastore).location

@@ -1,0 +1,63 @@
+"""Changes compiled in a Spark session: it knows the columns of tables and views, and its settings the policy."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from pyspark.errors import PySparkException
+from pyspark.sql.types import StructType
+
+from lakewarden.catalog.errors import PreconditionError, UsageError
+from lakewarden.jobs.engines.spark.names import quoted
+from lakewarden.jobs.sql.compile.compiler import compiled
+from lakewarden.jobs.sql.compile.reading import Draft
+from lakewarden.jobs.sql.compile.values import (
+    MATCHES_KEY,
+    ColumnType,
+    Compiled,
+    Dialect,
+    TableName,
+    TableSchema,
+    policy_of,
+)
+
+__all__ = ["compile_change", "require_own_words", "several_matches_explained"]
+
+_SEVERAL: Final = "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
+
+
+def compile_change(session: Any, draft: Draft) -> Compiled:
+    """The plain statements, by what a session (in the JVM) knows. Raises `UsageError`, or Spark's own error for a
+    table that is not there."""
+    schemas = {table: _schema(session, table) for table in draft.tables}
+    return compiled(draft, schemas, policy_of(session.conf().get(MATCHES_KEY, "")))
+
+
+def require_own_words(draft: Draft) -> None:
+    """Raise `UsageError` for what only Delta tables understand: Spark would read it by other rules, or not at all."""
+    if Dialect.SPARK not in draft.dialects:
+        raise UsageError(
+            f"{draft.tables[0]} is no Delta table: only these are changed like this.",
+            hint="Convert it (CONVERT TO DELTA), or write Spark's own SQL.",
+        )
+
+
+@contextmanager
+def several_matches_explained() -> Iterator[None]:
+    """Say in our words that a row of the target has several matches."""
+    try:
+        yield
+    except PySparkException as error:
+        if _SEVERAL not in str(error):
+            raise
+        raise PreconditionError(
+            "A row of the table that is changed has several matches, and they may say different things.",
+            hint=f"Make the matches unique, or choose: SET {MATCHES_KEY} = any, or last by <column>.",
+        ) from error
+
+
+def _schema(session: Any, table: TableName) -> TableSchema:
+    name = ".".join(quoted(part) for part in table.parts)
+    schema = StructType.fromJson(json.loads(session.table(name).schema().json()))
+    return tuple(ColumnType(name=field.name, type=field.dataType.simpleString()) for field in schema)

@@ -1,0 +1,220 @@
+"""UPDATE and DELETE as warehouses write them, run on Spark and on a real PostgreSQL: the same rows, the same counts."""
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
+
+import lakewarden
+from lakewarden.catalog.errors import PreconditionError, UsageError
+from lakewarden.catalog.formats.port import Commit
+from lakewarden.catalog.model.lineage_record import Operation
+from lakewarden.daemon.installation.services import Services, open_services
+from lakewarden.daemon.usecases.init import initialise
+from lakewarden.jobs.session.attached import Attached
+from support.builders.warehouse_changes import CASES
+from support.servers.postgres import PostgresServer
+
+pytestmark = [pytest.mark.spark, pytest.mark.postgres]
+
+INT, TEXT, DOUBLE, DECIMAL = pa.int32(), pa.string(), pa.float64(), pa.decimal128(10, 2)
+COLUMNS = {
+    "t": {"id": INT, "k": INT, "a": INT, "s": TEXT, "d": DOUBLE},
+    "s": {"k": INT, "b": INT, "c": TEXT, "n": DOUBLE},
+    "u": {"k": INT, "e": INT},
+}
+ROWS: dict[str, list[tuple[object, ...]]] = {
+    "t": [
+        (1, 1, 10, "x", 0.5),
+        (2, 2, 20, "y", 1.5),
+        (3, None, 30, None, None),
+        (4, 1, -41, "z", 2.5),
+        (5, 7, None, "x", 3.5),
+        (5, 7, None, "x", 3.5),
+    ],
+    "s": [(1, 100, "p", 2.5), (2, 200, "x", -3.5), (None, 300, "r", 1.0), (9, None, "z", None)],
+    "u": [(1, 5), (2, 6), (2, 7), (None, 8)],
+}
+NAMES = {INT: "INT", TEXT: "TEXT", DOUBLE: "DOUBLE PRECISION"}
+
+
+@dataclass
+class Both:
+    """The same three tables in Spark and in PostgreSQL."""
+
+    spark: SparkSession
+    lw: Attached
+    services: Services
+    folder: Path
+    connection: psycopg.Connection[Any]
+
+    def fill(self) -> None:
+        """Put the rows of the beginning back into t, on both sides."""
+        write_deltalake(self.folder / "t", _arrow("t"), mode="overwrite")
+        self.connection.execute("DELETE FROM t")
+        self._insert("t")
+
+    def create(self) -> None:
+        """Make the tables."""
+        for name, columns in COLUMNS.items():
+            write_deltalake(self.folder / name, _arrow(name))
+            self.spark.sql(f"CREATE TABLE {name} USING delta LOCATION '{self.folder / name}'")
+            listed = ", ".join(f"{column} {NAMES[kind]}" for column, kind in columns.items())
+            self.connection.execute(f"CREATE TABLE {name} ({listed})".encode())
+            self._insert(name)
+
+    def _insert(self, name: str) -> None:
+        places = ", ".join(["%s"] * len(COLUMNS[name]))
+        with self.connection.cursor() as cursor:
+            cursor.executemany(f"INSERT INTO {name} VALUES ({places})".encode(), ROWS[name])
+
+    def ours(self) -> list[Any]:
+        """What t holds in Spark."""
+        rows = DeltaTable(self.folder / "t").to_pyarrow_table().to_pylist()
+        return sorted((tuple(row.values()) for row in rows), key=repr)
+
+    def theirs(self) -> list[Any]:
+        """What t holds in PostgreSQL."""
+        return sorted(self.connection.execute("SELECT * FROM t").fetchall(), key=repr)
+
+    def head(self) -> Commit:
+        """The newest commit of t."""
+        return list(self.services.readers[0].commits((self.folder / "t").as_uri(), after=-1))[-1]
+
+
+def _arrow(name: str) -> pa.Table:
+    schema = pa.schema(list(COLUMNS[name].items()))
+    return pa.Table.from_pylist(
+        [dict(zip(COLUMNS[name], row, strict=True)) for row in ROWS[name]], schema=schema
+    )
+
+
+@pytest.fixture(scope="module")
+def tables(
+    spark: SparkSession, postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Both]:
+    services = open_services(home=tmp_path_factory.mktemp("home"))
+    initialise(services, services.user)
+    database, before = f"c_{uuid.uuid4().hex[:10]}", spark.catalog.currentDatabase()
+    spark.sql(f"CREATE DATABASE {database}")
+    spark.catalog.setCurrentDatabase(database)
+    url = postgres.fresh_url().replace("+psycopg", "")
+    with (
+        psycopg.connect(url, autocommit=True) as connection,
+        lakewarden.attach(spark, home=services.settings.home) as lw,
+    ):
+        both = Both(spark, lw, services, tmp_path_factory.mktemp("tables"), connection)
+        both.create()
+        yield both
+    spark.catalog.setCurrentDatabase(before)
+    spark.sql(f"DROP DATABASE {database} CASCADE")
+
+
+@pytest.fixture
+def both(tables: Both) -> Iterator[Both]:
+    tables.fill()
+    yield tables
+    for key in ("lakewarden.dialect", "lakewarden.matches"):
+        tables.spark.conf.unset(key)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_a_warehouse_would_do_is_done(both: Both, name: str) -> None:
+    dialect = name.partition(":")[0]
+    statement, theirs = CASES[name]
+    both.spark.conf.set("lakewarden.dialect", dialect)
+    result = both.lw.sql(statement).collect()[0]
+    done = both.connection.execute((theirs or statement).encode())
+    assert (result["num_affected_rows"], both.ours()) == (done.rowcount, both.theirs())
+
+
+def test_teradatas_update_is_one_governed_merge(both: Both) -> None:
+    (result,) = both.lw.sql("UPDATE t FROM s SET a = s.b + t.a WHERE t.k = s.k AND s.b > 150").collect()
+    assert result.asDict() == {
+        "num_affected_rows": 1,
+        "num_updated_rows": 1,
+        "num_deleted_rows": 0,
+        "num_inserted_rows": 0,
+    }
+    commit = both.head()
+    assert commit.operation == "MERGE" and commit.lineage is not None
+    assert commit.lineage.operation is Operation.MERGE
+    assert [(one.location.rpartition("/")[2], one.version) for one in commit.lineage.inputs] == [("s", 0)]
+    assert not commit.lineage.reads_self
+
+
+def test_the_record_says_that_the_target_was_asked_about_itself(both: Both) -> None:
+    both.lw.sql("DELETE FROM t WHERE k IN (SELECT k FROM u WHERE u.e = 5)").collect()
+    record = both.head().lineage
+    assert record is not None and record.reads_self
+    assert [one.location.rpartition("/")[2] for one in record.inputs] == ["u"]
+
+
+TWICE = "UPDATE t SET a = u.e FROM u WHERE t.k = u.k"
+
+
+def test_a_row_with_several_matches_is_an_error_and_changes_nothing(both: Both) -> None:
+    before = both.ours()
+    with pytest.raises(PreconditionError, match="several matches") as caught:
+        both.lw.sql(TWICE)
+    assert "lakewarden.matches = any" in caught.value.hint
+    assert both.ours() == before
+
+
+@pytest.mark.parametrize(
+    ("matches", "chosen"),
+    [("any", 6), ("last by u.e", 7), ("LAST BY e", 7)],
+    ids=["any", "last", "unqualified"],
+)
+def test_one_match_is_chosen_when_the_policy_says_how(both: Both, matches: str, chosen: int) -> None:
+    both.lw.sql(f"SET lakewarden.matches = {matches}")
+    (result,) = both.lw.sql(TWICE).collect()
+    assert result["num_affected_rows"] == 3
+    assert [row[2] for row in both.ours() if row[1] == 2] == [chosen]
+
+
+def test_what_is_last_twice_is_still_an_error(both: Both) -> None:
+    both.lw.sql("SET lakewarden.matches = last by u.k")
+    with pytest.raises(PreconditionError, match="several matches"):
+        both.lw.sql(TWICE)
+
+
+def test_a_view_is_a_source_and_no_target(both: Both) -> None:
+    both.spark.sql("CREATE OR REPLACE TEMP VIEW w AS SELECT k, b FROM s WHERE b = 200")
+    (result,) = both.lw.sql("UPDATE t FROM w SET a = w.b WHERE t.k = w.k").collect()
+    assert result["num_affected_rows"] == 1
+    record = both.head().lineage
+    assert record is not None and [one.version for one in record.inputs] == [0]
+
+
+def test_an_older_version_is_a_source_in_sparks_own_words(both: Both) -> None:
+    version = DeltaTable(both.folder / "t").version()
+    both.spark.sql("UPDATE t SET a = 0")
+    both.lw.sql(
+        f"UPDATE t SET a = (SELECT max(o.a) FROM t VERSION AS OF {version} o WHERE o.id = t.id) WHERE id < 5"
+    )
+    assert [row[2] for row in both.ours()] == [10, 20, 30, -41, 0, 0]
+
+
+def test_other_tables_than_deltas_are_refused_unless_spark_itself_can(both: Both) -> None:
+    both.spark.sql("CREATE TABLE IF NOT EXISTS plain (k INT) USING parquet")
+    with pytest.raises(UsageError, match="no Delta table"):
+        both.lw.sql("DELETE FROM plain USING s WHERE plain.k = s.k")
+
+
+def test_a_session_explains_what_it_would_run(both: Both) -> None:
+    (step,) = both.lw.sql("EXPLAIN GOVERNED UPDATE t FROM s SET a = s.b WHERE t.k = s.k").collect()
+    assert step["statement"] == (
+        "MERGE INTO `t` AS `t` USING `s` AS `s` ON `t`.`k` = `s`.`k` "
+        "WHEN MATCHED THEN UPDATE SET `t`.`a` = `s`.`b`"
+    )
+    (plain,) = both.lw.sql("EXPLAIN GOVERNED DELETE FROM t WHERE k = 1").collect()
+    assert plain["statement"] == "DELETE FROM t WHERE k = 1"
+    assert both.head().operation == "WRITE"

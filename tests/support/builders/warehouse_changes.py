@@ -1,0 +1,118 @@
+"""UPDATE and DELETE in each dialect, and what says the same to PostgreSQL: for tables t, s and u of the tests.
+
+docs/sql.md shows some of them; every one is run on Spark and on PostgreSQL.
+"""
+
+from typing import Final
+
+__all__ = ["CASES"]
+
+SAME: Final = ""
+"""PostgreSQL runs the same text."""
+CASES: Final = {
+    "postgres: FROM": ("UPDATE t SET a = s.b FROM s WHERE t.k = s.k", SAME),
+    "postgres: FROM a JOIN b": (
+        "UPDATE t AS x SET a = s.b + u.e, s = s.c FROM s JOIN u ON s.k = u.k WHERE x.k = s.k AND u.e < 6",
+        SAME,
+    ),
+    "postgres: LEFT JOIN of sources": (
+        "UPDATE t SET a = coalesce(w.e, -1) FROM s LEFT JOIN u w ON s.k = w.k AND w.e > 6 WHERE t.k = s.k",
+        SAME,
+    ),
+    "postgres: a query as a source": (
+        "UPDATE t SET a = q.m FROM (SELECT k, max(e) AS m FROM u GROUP BY k) AS q WHERE q.k = t.k",
+        SAME,
+    ),
+    "postgres: WITH": (
+        "WITH q AS (SELECT k, min(e) AS m FROM u GROUP BY k) UPDATE t SET a = m FROM q WHERE q.k = t.k",
+        SAME,
+    ),
+    "postgres: VALUES": (
+        "UPDATE t SET a = v.b FROM (VALUES (1, 5), (2, NULL)) AS v(k, b) WHERE v.k = t.k",
+        SAME,
+    ),
+    "postgres: itself as a source": (
+        "UPDATE t SET a = o.a FROM t AS o WHERE o.id = t.id + 1 AND o.id < 5",
+        SAME,
+    ),
+    "postgres: a scalar query": (
+        "UPDATE t SET a = (SELECT max(b) FROM s WHERE s.k = t.k) FROM u WHERE u.e = 5",
+        SAME,
+    ),
+    "postgres: a row of a query": (
+        "UPDATE t SET (a, s) = (SELECT b, c FROM s WHERE s.k = t.k) WHERE t.k IN (SELECT k FROM s)",
+        SAME,
+    ),
+    "postgres: NOT IN with NULL": ("UPDATE t SET a = 0 WHERE k NOT IN (SELECT k FROM u)", SAME),
+    "postgres: NOT IN without NULL": (
+        "UPDATE t SET a = 0 WHERE k NOT IN (SELECT k FROM u WHERE k IS NOT NULL)",
+        SAME,
+    ),
+    "postgres: NOT EXISTS": ("UPDATE t SET a = 0 WHERE NOT EXISTS (SELECT 1 FROM u WHERE u.k = t.k)", SAME),
+    "postgres: IN or else": ("UPDATE t SET a = 1 WHERE id = 3 OR k IN (SELECT k FROM u WHERE e > 5)", SAME),
+    "postgres: the target in its own query": ("UPDATE t SET a = 1 WHERE a < (SELECT max(a) FROM t)", SAME),
+    "postgres: CASE": ("UPDATE t SET a = CASE WHEN k NOT IN (SELECT k FROM u) THEN 1 ELSE 2 END", SAME),
+    "postgres: rounding": ("UPDATE t SET a = s.n, d = t.a / 2 FROM s WHERE s.k = t.k", SAME),
+    "postgres: casts": ("UPDATE t SET a = CAST(d AS INT) * 10 + 2.5 WHERE id IN (SELECT id FROM t)", SAME),
+    "postgres: texts": (
+        "UPDATE t SET s = upper(t.s) || s.c, a = length(s.c) FROM s WHERE s.k = t.k AND t.s <> 'y'",
+        SAME,
+    ),
+    "postgres: no row at all": ("UPDATE t SET a = 1 FROM s WHERE s.k = t.k AND s.b > 1000", SAME),
+    "postgres: USING": ("DELETE FROM t USING s WHERE t.k = s.k", SAME),
+    "postgres: USING twice": ("DELETE FROM t AS x USING s, u WHERE x.k = u.k AND s.k = u.k", SAME),
+    "postgres: DELETE NOT IN": ("DELETE FROM t WHERE k NOT IN (SELECT k FROM u WHERE k = 1)", SAME),
+    "postgres: DELETE by itself": (
+        "DELETE FROM t WHERE EXISTS (SELECT 1 FROM t o WHERE o.k = t.k AND o.id < t.id)",
+        SAME,
+    ),
+    "postgres: DELETE all if": ("DELETE FROM t WHERE EXISTS (SELECT 1 FROM u WHERE e = 8)", SAME),
+    "teradata: FROM before SET": (
+        "UPDATE t FROM s SET a = s.b WHERE t.k = s.k",
+        "UPDATE t SET a = s.b FROM s WHERE t.k = s.k",
+    ),
+    "teradata: UPD, several sources": (
+        "UPD t AS x FROM s, u w SET a = s.b, d = w.e WHERE x.k = s.k AND w.e = 5",
+        "UPDATE t x SET a = s.b, d = w.e FROM s, u w WHERE x.k = s.k AND w.e = 5",
+    ),
+    "teradata: the target named in FROM": (
+        "UPDATE x FROM t AS x, (SEL k, b FROM s) AS q SET a = q.b / 3 WHERE x.k = q.k",
+        "UPDATE t SET a = q.b / 3 FROM (SELECT k, b FROM s) AS q WHERE t.k = q.k",
+    ),
+    "teradata: DELETE t FROM": ("DELETE t FROM s WHERE t.k = s.k", "DELETE FROM t USING s WHERE t.k = s.k"),
+    "teradata: DEL": ("DEL FROM t WHERE k = 1", "DELETE FROM t WHERE k = 1"),
+    "teradata: ALL": ("DELETE t ALL", "DELETE FROM t"),
+    "mysql: JOIN before SET": (
+        'UPDATE t x JOIN s ON x.k = s.k SET x.a = s.b, x.s = "it\'s" WHERE s.b > 100',
+        "UPDATE t x SET a = s.b, s = 'it''s' FROM s WHERE x.k = s.k AND s.b > 100",
+    ),
+    "mysql: LEFT JOIN": (
+        "UPDATE t LEFT JOIN s ON t.k = s.k SET t.a = s.b",
+        "UPDATE t SET a = (SELECT b FROM s WHERE s.k = t.k)",
+    ),
+    "mysql: a comma": (
+        "UPDATE s, t SET t.a = s.b WHERE t.k = s.k",
+        "UPDATE t SET a = s.b FROM s WHERE t.k = s.k",
+    ),
+    "mysql: DELETE t FROM t LEFT JOIN": (
+        "DELETE t FROM t LEFT JOIN s ON t.k = s.k WHERE s.k IS NULL",
+        "DELETE FROM t WHERE NOT EXISTS (SELECT 1 FROM s WHERE s.k = t.k)",
+    ),
+    "mysql: USING": ("DELETE FROM t USING t JOIN s ON t.k = s.k", "DELETE FROM t USING s WHERE t.k = s.k"),
+    "tsql: FROM t JOIN": (
+        "UPDATE t SET a = s.b FROM t JOIN s ON t.k = s.k",
+        "UPDATE t SET a = s.b FROM s WHERE t.k = s.k",
+    ),
+    "tsql: the alias": (
+        "UPDATE x SET [a] = s.b FROM t AS x JOIN s ON x.k = s.k WHERE x.id > 1",
+        "UPDATE t SET a = s.b FROM s WHERE t.k = s.k AND t.id > 1",
+    ),
+    "tsql: DELETE x FROM": (
+        "DELETE x FROM t AS x JOIN s ON x.k = s.k",
+        "DELETE FROM t USING s WHERE t.k = s.k",
+    ),
+    "spark: a query in WHERE": (
+        "DELETE FROM t WHERE k IN (SELECT k FROM u)",
+        "DELETE FROM t WHERE k IN (SELECT k FROM u)",
+    ),
+}

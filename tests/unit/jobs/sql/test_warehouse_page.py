@@ -1,0 +1,24 @@
+"""The reference table of UPDATE and DELETE: every row is a case that is run on Spark and on PostgreSQL."""
+
+import re
+from pathlib import Path
+
+from support.builders.warehouse_changes import CASES
+
+PAGE = (Path(__file__).parents[4] / "docs" / "sql.md").read_text(encoding="utf-8")
+ROW = re.compile(r"^\| ([\w, ]+) \| `(.+)` \|$", re.MULTILINE)
+NAMES = {
+    "PostgreSQL": "postgres",
+    "SQL Server": "tsql",
+    "Teradata": "teradata",
+    "MySQL": "mysql",
+    "Spark": "spark",
+}
+
+
+def test_every_row_of_the_page_is_a_case() -> None:
+    rows = ROW.findall(PAGE)
+    run = {(name.partition(":")[0], statement) for name, (statement, _) in CASES.items()}
+    assert len(rows) >= 20
+    shown = [({NAMES[one] for one in dialects.split(", ")}, statement) for dialects, statement in rows]
+    assert [one for names, one in shown if not any((name, one) in run for name in names)] == []
