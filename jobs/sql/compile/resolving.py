@@ -29,6 +29,7 @@ __all__ = ["Resolved", "Target", "resolved"]
 
 _STAND_IN: Final = "_t"
 """Tables are called _t0, _t1, ... while names are looked up: catalogs and databases are out of the way then."""
+_UNKNOWN: Final = "Unknown column: "
 _PLACE = re.compile(r"Line: (\d+), Col: (\d+)")
 _NAME = re.compile(r"'([^']*)'")
 
@@ -210,7 +211,9 @@ def _type(name: str) -> exp.DataType:
 def _unknown(draft: Draft, schemas: Schemas, said: str) -> UsageError:
     """What sqlglot says of a name it could not look up, in our words and with the place."""
     quoted = _NAME.findall(said)
-    if not said.startswith("Column") or not quoted:
+    if said.startswith(_UNKNOWN):  # of a table that is there
+        quoted = [said.removeprefix(_UNKNOWN).partition(". ")[0].strip('`"')]
+    if not said.startswith(("Column", _UNKNOWN)) or not quoted:
         return UsageError(
             f"{said.partition('. Line')[0].rstrip('.')}.", hint="Look at the names of tables and columns."
         )
@@ -218,15 +221,16 @@ def _unknown(draft: Draft, schemas: Schemas, said: str) -> UsageError:
     owners = [
         str(table) for table, schema in schemas.items() if any(one.name.lower() == name for one in schema)
     ]
-    if len(owners) > 1 and len(quoted) == 1:
-        message, hint = f"{name} may be a column of {' or '.join(owners)}.", f"Write which: table.{name}."
+    if owners and len(quoted) == 1 and not said.startswith(_UNKNOWN):
+        message = f"{name} is not clear here: {', '.join(owners)} {'has' if len(owners) == 1 else 'have'} such a column."
+        hint = f"Write whose it is: table.{name}."
     elif len(quoted) > 1:
         message, hint = (
             f"There is no column {name} in {quoted[1]}.",
             "Look at its schema, and at the aliases.",
         )
     else:
-        message, hint = f"There is no column {name} in any of the tables.", "Look at their schemas."
+        message, hint = f"There is no column {name} in the tables that are named.", "Look at their schemas."
     return wrong_in(draft.text, next(_named(draft.change, said, name), None), message, hint=hint)
 
 

@@ -1,0 +1,255 @@
+"""Changes compiled: what comes out, what is refused with which place, and that nothing slips through quotes."""
+
+import pytest
+import sqlglot
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlglot import exp
+
+from lakewarden.catalog.errors import LakewardenError, NotAllowedError, UsageError
+from lakewarden.jobs.sql.compile.compiler import compiled
+from lakewarden.jobs.sql.compile.reading import draft_of
+from lakewarden.jobs.sql.compile.values import (
+    ColumnType,
+    Compiled,
+    Dialect,
+    MatchPolicy,
+    StepKind,
+    TableName,
+    TableSchema,
+    dialect_of,
+    policy_of,
+)
+from support.builders.warehouse_changes import CASES
+
+
+def schema(**columns: str) -> TableSchema:
+    return tuple(ColumnType(name=name, type=kind) for name, kind in columns.items())
+
+
+SCHEMAS = {
+    "t": schema(id="int", k="int", a="int", s="string", d="double", price="decimal(10,2)", p="struct<x:int>"),
+    "s": schema(k="int", b="int", c="string", n="double"),
+    "u": schema(k="int", e="int"),
+}
+
+
+def compile_one(text: str, dialect: Dialect | None = None, matches: str = "error") -> Compiled:
+    draft = draft_of(text, dialect)
+    assert draft is not None, "Spark runs it as it is"
+    return compiled(draft, {table: SCHEMAS[table.parts[-1]] for table in draft.tables}, policy_of(matches))
+
+
+PLAIN = {
+    "UPDATE t FROM s SET a = s.b WHERE t.k = s.k": (
+        "MERGE INTO `t` AS `t` USING `s` AS `s` ON `t`.`k` = `s`.`k`"
+        " WHEN MATCHED THEN UPDATE SET `t`.`a` = `s`.`b`"
+    ),
+    "UPDATE db.t AS x SET a = 1, s = 'it''s' FROM db.s, u WHERE x.k = s.k OR x.k = u.k": (
+        "MERGE INTO `db`.`t` AS `x` USING (SELECT `s`.`k` AS `c0`, `u`.`k` AS `c1` FROM `db`.`s` AS `s`, `u` AS `u`)"
+        " AS `source` ON (`x`.`k` = `source`.`c0` OR `x`.`k` = `source`.`c1`)"
+        " WHEN MATCHED THEN UPDATE SET `x`.`a` = 1, `x`.`s` = 'it\\'s'"
+    ),
+    "DELETE FROM t WHERE k NOT IN (SELECT k FROM u)": (
+        "MERGE INTO `t` AS `target` USING (SELECT `t`.`k` AS `k0` FROM (SELECT DISTINCT `k` FROM `t`) AS `t`"
+        " WHERE NOT `t`.`k` IN (SELECT `u`.`k` AS `k` FROM `u` AS `u`)) AS `source`"
+        " ON `target`.`k` <=> `source`.`k0` WHEN MATCHED THEN DELETE"
+    ),
+    "DEL FROM t ALL": "DELETE FROM `t` AS `t`",
+    "UPD t SET a = a / 2 WHERE k = 1": "UPDATE `t` AS `t` SET `a` = `t`.`a` DIV 2 WHERE `t`.`k` = 1",
+}
+
+
+@pytest.mark.parametrize(("text", "sql"), PLAIN.items())
+def test_the_plain_statement(text: str, sql: str) -> None:
+    (step,) = compile_one(text).steps
+    assert step.sql == sql
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_each_case_compiles_to_one_statement_that_spark_can_parse(name: str) -> None:
+    done = compile_one(CASES[name][0], Dialect(name.partition(":")[0]))
+    (step,) = done.steps
+    kinds = {StepKind.MERGE: exp.Merge, StepKind.UPDATE: exp.Update, StepKind.DELETE: exp.Delete}
+    assert [type(tree) for tree in sqlglot.parse(step.sql, dialect="spark")] == [kinds[step.kind]]
+    assert done.target == TableName(parts=("t",))
+
+
+@pytest.mark.parametrize(
+    ("text", "dialect"),
+    [
+        ("UPDATE t FROM s SET a = s.b", "teradata"),
+        ("UPD t SET a = 1", "teradata"),
+        ("UPDATE t JOIN s ON t.k = s.k SET t.a = s.b", "mysql"),
+        ("UPDATE t SET a = s.b FROM s", "postgres"),
+        ("UPDATE t SET a = s.b FROM t JOIN s ON t.k = s.k", "tsql"),
+        ("DELETE FROM t USING s WHERE t.k = s.k", "postgres"),
+        ("DELETE FROM t USING t JOIN s ON t.k = s.k", "mysql"),
+        ("DELETE FROM t WHERE k IN (SELECT k FROM s)", "spark"),
+    ],
+)
+def test_the_form_says_whose_it_is(text: str, dialect: str) -> None:
+    assert compile_one(text).dialect == dialect
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "UPDATE t SET a = 1 WHERE k = 2",
+        'DELETE FROM db.t WHERE s = "it\'s"',
+        "UPDATE t SET p.x = 1",
+        "UPDATE t SET a = transform(array(1), x -> x + 1)[0]",
+    ],
+)
+def test_what_spark_runs_as_it_is_is_left_alone(text: str) -> None:
+    assert draft_of(text) is None
+    assert draft_of(text, Dialect.SPARK) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "DELETE t FROM t JOIN s ON t.k = s.k WHERE t.a / 2 > 1",
+        "UPDATE t SET a = x.a FROM t AS x JOIN s ON x.k = s.k",
+        "UPDATE t SET a = s.n FROM s WHERE t.k = s.k",
+        'DELETE t FROM t JOIN s ON t.k = s.k WHERE s.c = "x"',
+    ],
+)
+def test_what_dialects_read_differently_is_refused_until_one_is_chosen(text: str) -> None:
+    with pytest.raises(UsageError, match="one thing in") as caught:
+        compile_one(text)
+    assert "SET lakewarden.dialect" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "caret"),
+    [
+        ("UPDATE t SET a = s.b,\n  zz = 1 FROM s", "t has no column zz. Line 2, column 3", "  zz = 1 FROM s\n    ^"),
+        ("UPDATE t SET a = k FROM s", "k is not clear here: t, s have such a column. Line 1, column 18", None),
+        ("UPDATE t FROM s SET a = s.zz", "There is no column zz in the tables that are named. Line 1, column 27", None),
+        ("WITH q AS (SELECT k, e AS a FROM u) UPDATE t SET d = a FROM q", "a is not clear here", None),
+        ("UPDATE t SET a = q.b FROM s", "There is no column b in q. Line 1, column 20", None),
+        ("UPDATE t SET a = 1, A = 2 FROM s", "A is set twice", None),
+        ("UPDATE t SET a = FROM s", "Line 1, column 18", None),
+        ("UPDATE t SET s = md5(s.c) FROM s", "MD5 may mean something else in Spark than in postgres. Line 1", None),
+        ("UPDATE t SET s = f(s.c) FROM s", "F may mean something else in Spark than in postgres. Line 1", None),
+        ("UPDATE t SET a = 1 FROM s WHERE s.c = 5", "integer and text are compared by other rules", None),
+        ("UPDATE t SET a = t.price / 3 FROM s", "another number of digits", None),
+        ("UPDATE t SET a = 1 FROM s RETURNING a", "RETURNING", None),
+        ("UPDATE t SET a = 1 FROM s WHERE (t.k IN (SELECT k FROM u)) IS NULL", "has no NULL for IN", None),
+        ("UPDATE t SET a = rand() FROM s", "random", None),
+        ("UPDATE t, s SET t.a = 1, s.b = 2 WHERE t.k = s.k", "One statement changes one table", None),
+        ("UPDATE t, s SET a = 1", "says of none that it is its own", None),
+        ("DELETE a, b FROM a JOIN b ON a.k = b.k", "One statement deletes from one table", None),
+        ("UPDATE t SET a = s.b FROM t RIGHT JOIN s ON t.k = s.k", "RIGHT JOIN with the table that is changed", None),
+        ("UPDATE t SET a = (SELECT e FROM u LIMIT 1) FROM s", "LIMIT without ORDER BY", None),
+        ("DELETE FROM t USING s WHERE t.k = ANY (SELECT k FROM u) AND t.k > ALL (SELECT k FROM u)", "Of ANY and ALL", None),
+        ("UPDATE t SET p.x = 1 FROM s", "is not the table that is changed", None),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_told_with_its_place(text: str, said: str, caret: str | None) -> None:
+    with pytest.raises(UsageError) as caught:
+        compile_one(text)
+    assert said in str(caught.value)
+    assert caught.value.hint
+    assert caret is None or str(caught.value).endswith(caret)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "UPDATE t SET a = 1 FROM s; DROP TABLE t",
+        "DELETE FROM t USING s; DELETE FROM t",
+        "UPD t SET a = 1; UPD t SET a = 2",
+    ],
+)
+def test_several_statements_are_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="several statements"):
+        draft_of(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "UPDATE t SET a = 1 FROM lakewarden.tables s",
+        "DELETE FROM lakewarden.tables USING s WHERE row = 1",
+        "DELETE FROM t WHERE k IN (SELECT row FROM `LakeWarden`.tables)",
+    ],
+)
+def test_system_tables_stay_out(text: str) -> None:
+    with pytest.raises(NotAllowedError):
+        draft_of(text)
+
+
+def test_mysql_assigns_from_left_to_right_and_is_asked_to_say_it_otherwise() -> None:
+    text = "UPDATE t SET a = a + 1, d = a"
+    with pytest.raises(UsageError, match="mysql takes the new value of a"):
+        compile_one(text, Dialect.MYSQL)
+    assert compile_one(text, Dialect.POSTGRES).steps[0].kind is StepKind.UPDATE
+
+
+def test_notes_say_where_the_dialect_matters() -> None:
+    done = compile_one("DELETE x FROM t AS x JOIN s ON x.s = s.c", Dialect.TSQL)
+    assert done.notes == ("Texts are compared exactly, where tsql may ignore case and blanks at the end.",)
+
+
+@pytest.mark.parametrize(
+    ("text", "policy"),
+    [
+        (None, "error"),
+        ("", "error"),
+        ("ANY", "any"),
+        ("last by s.changed", "last by s.changed"),
+        ("'Last  By ts'", "last by ts"),
+    ],
+)
+def test_policies_are_read(text: str | None, policy: str) -> None:
+    assert str(policy_of(text)) == policy
+
+
+@pytest.mark.parametrize("text", ["first", "last", "last by", "last by a, b", "last by a desc"])
+def test_other_policies_are_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        policy_of(text)
+
+
+def test_dialects_are_read() -> None:
+    assert (dialect_of(None), dialect_of(" "), dialect_of("'TSQL'")) == (None, None, Dialect.TSQL)
+    with pytest.raises(UsageError, match="no dialect"):
+        dialect_of("oracle")
+
+
+NASTY = st.text(alphabet=st.sampled_from("abt'\"`\\;-/*[]$%_ \n\té☃(),.="), min_size=1, max_size=12)
+
+
+@given(name=NASTY, literal=NASTY)
+def test_hostile_names_and_literals_come_out_as_they_went_in(name: str, literal: str) -> None:
+    quoted, text = name.replace('"', '""'), literal.replace("'", "''")
+    statement = (
+        f"UPDATE \"{quoted}\" AS x SET \"{quoted}\" = '{text}' FROM s WHERE x.k = s.k AND s.c <> '{text}'"
+    )
+    draft = draft_of(statement, Dialect.POSTGRES)
+    assert draft is not None
+    schemas = dict(zip(draft.tables, (schema(k="int", **{name: "string"}), SCHEMAS["s"]), strict=True))
+    (step,) = compiled(draft, schemas, MatchPolicy()).steps
+    (merge,) = sqlglot.parse(step.sql, dialect="spark")
+    assert isinstance(merge, exp.Merge) and isinstance(merge.this, exp.Table)
+    assert merge.this.name == name
+    assert {one.name for one in merge.find_all(exp.Literal) if one.is_string} == {literal}
+    (update,) = merge.find_all(exp.Update)
+    assert [one.this.name for one in update.expressions] == [name]
+
+
+@given(
+    text=st.text(
+        alphabet=st.sampled_from("UPDATE t SET a=1 FROM s DELETE USING WHERE();'\"`\\-/*,.\n"), max_size=80
+    )
+)
+def test_whatever_is_written_is_read_or_refused_in_our_words(text: str) -> None:
+    for beginning in ("UPDATE t SET ", "DELETE FROM t ", "UPD t FROM ", "DELETE t "):
+        try:
+            draft = draft_of(beginning + text)
+            if draft is not None and all(table.parts[-1] in SCHEMAS for table in draft.tables):
+                compile_one(beginning + text)
+        except LakewardenError as error:
+            assert error.hint
