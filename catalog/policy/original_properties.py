@@ -3,11 +3,13 @@ kept in the table's row, given back when it leaves. Pure.
 
 `before.NAME` holds the value that stood there (JSON; null: it was not set), `ours.NAME` the values that we
 have set since. A property that has any other value now was changed by somebody after us, and theirs stands.
+So does, where the row says that it remembers everything, a property that it knows nothing of, whatever its value is.
 """
 
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Final
 
 from lakewarden.catalog.model.rows import TableRow, TableState
@@ -22,6 +24,8 @@ __all__ = [
     "kept_of",
     "leaving",
     "owed_to",
+    "remembering",
+    "remembers_everything",
     "with_ours",
 ]
 
@@ -29,6 +33,8 @@ _BEFORE: Final = "before."
 _OURS: Final = "ours."
 _PENDING: Final = "leave.pending"
 """Row property of a dropped table whose properties have not been given back yet: since when (ISO 8601, UTC)."""
+_EVERYTHING: Final = "before"
+"""Row property of a table of which we have set nothing that the row does not remember: its value says since when."""
 _MOST: Final = 20
 
 
@@ -124,6 +130,17 @@ def leaving(row: TableRow, kept: Iterable[Kept], since: str) -> TableRow:
     """The row of a table that is dropped while something is to be given back."""
     marked = _with(row, kept)
     return replace(marked, properties={**marked.properties, _PENDING: since})
+
+
+def remembering(row: TableRow, since: datetime) -> TableRow:
+    """The row of a table on which nothing of ours stands that the row does not remember:
+    one that is new to us, or has been given everything back."""
+    return replace(row, properties={**row.properties, _EVERYTHING: f"everything since {since.isoformat()}"})
+
+
+def remembers_everything(row: TableRow) -> bool:
+    """Whether what the row does not remember is not ours. Rows of versions that remembered nothing do not say so."""
+    return _EVERYTHING in row.properties
 
 
 def is_leaving(row: TableRow) -> bool:

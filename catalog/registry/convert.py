@@ -126,7 +126,7 @@ def _converting(desk: Desk, rows: Rows[TableRow], asked: _Asked) -> TableRow:
         state=TableState.CONVERTING,
         state_reason="waits for its conversion to Delta",
         policy=wanted.policy,
-        properties=conversion.as_properties(),
+        properties={**row.properties, **conversion.as_properties()},
     )
 
 

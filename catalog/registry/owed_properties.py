@@ -6,7 +6,14 @@ from datetime import datetime
 from typing import Final
 
 from lakewarden.catalog.model.rows import TableRow, TableState
-from lakewarden.catalog.policy.original_properties import Kept, forgotten, is_leaving, kept_of, leaving
+from lakewarden.catalog.policy.original_properties import (
+    Kept,
+    forgotten,
+    is_leaving,
+    kept_of,
+    leaving,
+    remembering,
+)
 from lakewarden.catalog.registry.service import Desk, row_of
 from lakewarden.catalog.system.port import TABLES, Rows
 
@@ -34,7 +41,8 @@ def given_back(desk: Desk, table_id: str, sentence: str) -> TableRow:
         if not is_leaving(row):
             return []
         reason = f"{_DROPPED}{_PROPERTIES}{sentence}"
-        return [replace(forgotten(row), state_reason=reason, updated_at=desk.clock.now())]
+        now = desk.clock.now()
+        return [replace(remembering(forgotten(row), now), state_reason=reason, updated_at=now)]
 
     desk.store.edit(TABLES, settled, because="properties given back")
     return desk.get(table_id)

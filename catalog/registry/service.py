@@ -22,6 +22,7 @@ from lakewarden.catalog.model.rows import GONE, Finding, HealthRow, RowKind, Sou
 from lakewarden.catalog.observation.health import health_of
 from lakewarden.catalog.policy.access import Actor, Deed, require
 from lakewarden.catalog.policy.effective import EffectivePolicy
+from lakewarden.catalog.policy.original_properties import remembering
 from lakewarden.catalog.policy.scopes import Governed, govern, scopes_by_name
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.catalog.system.port import HEALTH, TABLES, Rows, SystemStore
@@ -124,7 +125,7 @@ class Desk:
         """A fresh row with the next number. Raises `RefusedError` if the name is taken, or a system table's."""
         refuse_closed(name)
         refuse_taken(rows, name)
-        return TableRow(
+        made = TableRow(
             row=next_number(rows),
             table_id=table_id,
             name=name,
@@ -136,6 +137,7 @@ class Desk:
             updated_at=at,
             updated_by=actor.name,
         )
+        return remembering(made, at)
 
     def change_row(
         self, row: TableRow, actor: Actor, deed: Deed, change: Callable[[TableRow], TableRow], *, because: str

@@ -4,23 +4,20 @@ and that nothing of it is left."""
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Final
 
 from lakewarden.catalog.clock import Clock, SystemClock
-from lakewarden.catalog.errors import ConflictError, UnreadableError
-from lakewarden.catalog.formats.port import Observation, TableReader
+from lakewarden.catalog.errors import ConflictError
+from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.model.pending_purge import PURGE_DELETED
-from lakewarden.catalog.model.rollbacks import is_mark
 from lakewarden.catalog.model.rows import TableRow, TableState
 from lakewarden.catalog.policy.original_properties import Kept, Owed, kept_of, owed_to, with_ours
 from lakewarden.catalog.system.port import TABLES, Rows, SystemStore
 from lakewarden.catalog.system.store import DeltaSystemStore
 from lakewarden.jobs.runs.port import JobContext
+from lakewarden.jobs.runs.properties_traced import traced
 from lakewarden.jobs.runs.worker_config import WorkerConfig
 
-__all__ = ["StoredLedger", "keep_before", "open_ledger", "traced"]
-
-_SETS: Final = "SET TBLPROPERTIES"
+__all__ = ["StoredLedger", "keep_before", "open_ledger"]
 
 
 class StoredLedger:
@@ -93,33 +90,7 @@ def keep_before(
         return
     pairs = tuple(wanted)
     known = {one.name for one in ctx.ledger.kept(ctx.target.table_id)}
-    unknown = [name for name, _ in pairs if name not in known and name in seen.properties]
-    told = traced(ctx.reader, ctx.target.location, unknown) if unknown and not made_here else ()
+    names = {name for name, _ in pairs} - known
+    unknown = {name: value for name, value in seen.properties.items() if name in names}
+    told = traced(ctx.reader, ctx.target.location, unknown) if not made_here else ()
     ctx.ledger.remember(ctx.target.table_id, pairs, seen.properties, told)
-
-
-def traced(reader: TableReader, location: str, names: Iterable[str]) -> tuple[Kept, ...]:
-    """What the log tells of properties that lakewarden set before it remembered such things: the commits that
-    carry a run id of ours, and what stood there before the first. Nothing where the log does not reach back to it."""
-    wanted = tuple(names)
-    ours = [
-        commit.version
-        for commit in reader.commits(location, after=-1)
-        if commit.operation == _SETS and commit.run_id is not None and not is_mark(commit.run_id)
-    ]
-    if not wanted or not ours or ours[0] == 0:
-        return ()
-    try:
-        before = reader.properties(location, version=ours[0] - 1)
-        after = [reader.properties(location, version=version) for version in ours]
-    except UnreadableError:
-        return ()
-    return tuple(
-        Kept(
-            name=name,
-            before=before.get(name),
-            ours=tuple(dict.fromkeys(one[name] for one in after if name in one)),
-        )
-        for name in wanted
-        if any(one.get(name) != before.get(name) for one in after)
-    )

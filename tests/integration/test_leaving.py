@@ -94,6 +94,38 @@ def test_taken_back_it_is_cared_for_and_left_again(house: House) -> None:
     assert properties(place) == {LOG: "interval 3 days"}
 
 
+def test_what_its_owner_set_while_it_was_away_stays_when_it_leaves_again(house: House) -> None:
+    place = managed(house, "t")
+    assert house.run_until_idle() == 0
+    dropped(house, "db.t")
+    DeltaTable(place).alter.set_table_properties({CLEANUP: "false"}, raise_if_not_exists=False)
+    undrop(house.services.desk, "db.t", actor=ANA)
+    dropped(house, "db.t")
+    assert properties(place) == {CLEANUP: "false"}
+
+
+def test_what_its_owner_set_while_it_was_away_stays_without_the_log_that_tells_it(house: House) -> None:
+    place = managed(house, "t")
+    assert house.run_until_idle() == 0
+    DeltaTable(place).create_checkpoint()
+    log = Path(place) / "_delta_log"
+    for entry in sorted(log.glob("*.json"))[:-1]:
+        entry.unlink()
+    dropped(house, "db.t")
+    DeltaTable(place).alter.set_table_properties({CLEANUP: "false"}, raise_if_not_exists=False)
+    undrop(house.services.desk, "db.t", actor=ANA)
+    dropped(house, "db.t")
+    assert properties(place) == {CLEANUP: "false"}
+
+
+def test_what_its_owner_had_set_before_us_to_our_value_stays(house: House) -> None:
+    place = managed(house, "t", **{CLEANUP: "false"})
+    assert house.run_until_idle() == 0
+    assert properties(place) == OURS
+    dropped(house, "db.t")
+    assert properties(place) == {CLEANUP: "false"}
+
+
 def test_a_daemon_gives_back_what_a_killed_command_has_left(house: House) -> None:
     place = managed(house, "t")
     assert house.run_until_idle() == 0
@@ -177,7 +209,7 @@ def test_everybody_leaves(house: House) -> None:
 
 def legacy(house: House, name: str, **users: str) -> str:
     place = managed(house, name, **users)
-    row = replace(row_of(house, f"db.{name}"), source=Source.CONVERT)
+    row = replace(row_of(house, f"db.{name}"), source=Source.CONVERT, properties={})
     house.services.store.edit(TABLES, lambda _: [row], because="test")
     DeltaTable(place).alter.set_table_properties(
         OURS,

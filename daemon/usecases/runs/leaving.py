@@ -16,7 +16,14 @@ from lakewarden.catalog.formats.port import LogProblem, Observation
 from lakewarden.catalog.formats.registry import retention_of
 from lakewarden.catalog.model.rows import GONE, Action, Outcome, RowKind, Source, TableRow, TableState
 from lakewarden.catalog.policy.access import Actor, Caller
-from lakewarden.catalog.policy.original_properties import GiveBack, Kept, give_back, is_leaving, kept_of
+from lakewarden.catalog.policy.original_properties import (
+    GiveBack,
+    Kept,
+    give_back,
+    is_leaving,
+    kept_of,
+    remembers_everything,
+)
 from lakewarden.catalog.policy.scopes import govern, scopes_by_name
 from lakewarden.catalog.registry.owed_properties import given_back, said_of
 from lakewarden.catalog.registry.removal import drop
@@ -27,7 +34,7 @@ from lakewarden.daemon.usecases.runs.revocation import EVERYTHING, take_back_run
 from lakewarden.daemon.usecases.runs.waiting import reap_lost
 from lakewarden.jobs.actions.properties import SetProperties
 from lakewarden.jobs.actions.registry import encode
-from lakewarden.jobs.runs.properties_ledger import traced
+from lakewarden.jobs.runs.properties_traced import traced
 
 __all__ = ["Leaving", "Left", "finish", "foresee", "leave", "those_who_leave"]
 
@@ -133,22 +140,23 @@ def _unread(row: TableRow, remembered: tuple[Kept, ...], trouble: str) -> Leavin
 
 
 def _told(services: Services, row: TableRow, seen: Observation, known: Iterable[str]) -> tuple[Kept, ...]:
-    """What the log still tells of tables that were managed before their rows remembered such things."""
-    names = [name for name, _ in _wanted(services, row) if name not in set(known) and name in seen.properties]
-    if not names or not _was_ours(services, row):
+    """What the log still tells of tables whose rows remember nothing, or no more."""
+    names = {name for name, _ in _wanted(services, row)} - set(known)
+    present = {name: value for name, value in seen.properties.items() if name in names}
+    if not present or not _was_ours(services, row):
         return ()
-    return traced(services.desk.reader_at(row.location or "", row.name), row.location or "", names)
+    return traced(services.desk.reader_at(row.location or "", row.name), row.location or "", present)
 
 
 def _guessed(services: Services, row: TableRow, seen: Observation, known: Iterable[str]) -> tuple[Kept, ...]:
-    """Properties that are exactly what we would set, of a table on which we did:
-    nothing tells what stood there before."""
+    """Properties that are exactly what we would set, of a table on which we did before rows remembered such
+    things: nothing tells what stood there before."""
     alike = [
         (name, value)
         for name, value in _wanted(services, row)
         if name not in set(known) and seen.properties.get(name) == value
     ]
-    if not alike or not _was_ours(services, row):
+    if not alike or remembers_everything(row) or not _was_ours(services, row):
         return ()
     return tuple(Kept(name=name, before=None, ours=(value,)) for name, value in alike)
 

@@ -29,7 +29,8 @@ from lakewarden.catalog.system.store import DeltaSystemStore
 from lakewarden.jobs.actions.properties import SetProperties
 from lakewarden.jobs.engines.delta import rs_metadata
 from lakewarden.jobs.runs.port import JobContext
-from lakewarden.jobs.runs.properties_ledger import StoredLedger, traced
+from lakewarden.jobs.runs.properties_ledger import StoredLedger
+from lakewarden.jobs.runs.properties_traced import traced
 from lakewarden.jobs.worker.dispatch import execute
 from support.builders.runs import Bench, delta_table
 from support.builders.system_samples import NOW, table_row
@@ -286,7 +287,7 @@ def legacy(office: Office) -> None:
 def test_the_log_tells_what_stood_there_before_our_first_commit(office: Office) -> None:
     office.user_sets(**{LOG: "interval 3 days"})
     legacy(office)
-    assert traced(office.bench.reader, office.location, (LOG, FILES)) == (
+    assert told(office, LOG, FILES) == (
         Kept(name=LOG, before="interval 3 days", ours=("interval 30 days", "interval 60 days")),
         Kept(name=FILES, before=None, ours=("interval 7 days",)),
     )
@@ -307,7 +308,50 @@ def test_commits_of_rollbacks_and_of_users_are_not_taken_for_ours(office: Office
         commit_properties=CommitProperties(custom_metadata={rs_metadata.RUN_ID: "rollback-x-1"}),
         raise_if_not_exists=False,
     )
-    assert traced(office.bench.reader, office.location, (LOG,)) == ()
+    assert told(office, LOG) == ()
+
+
+# given back already, and managed again
+
+
+def given_back_and_managed_again(office: Office) -> None:
+    """Its row has forgotten: nothing of ours was left."""
+    office.we_set()
+    office.drop()
+    execute(office.ctx, BACK)
+    office.put(replace(forgotten(office.row), state=TableState.ACTIVE))
+
+
+def told(office: Office, *names: str) -> tuple[Kept, ...]:
+    """What the log tells of properties as they stand."""
+    return traced(office.bench.reader, office.location, {one: office.properties[one] for one in names})
+
+
+def test_what_its_owner_set_after_it_had_left_is_the_owners_whatever_we_had_set_once(office: Office) -> None:
+    given_back_and_managed_again(office)
+    office.user_sets(**{CLEANUP: "false", LOG: "interval 365 days"})
+    assert told(office, CLEANUP, LOG) == (
+        Kept(name=CLEANUP, before="false", ours=()),
+        Kept(name=LOG, before="interval 365 days", ours=()),
+    )
+    office.we_set()
+    office.drop()
+    execute(office.ctx, BACK)
+    assert office.properties == {CLEANUP: "false", LOG: "interval 365 days"}
+
+
+def test_a_restore_to_a_version_with_ours_brings_ours_back(office: Office) -> None:
+    given_back_and_managed_again(office)
+    DeltaTable(office.location).restore(1)
+    assert office.properties == dict(WANTED)
+    assert told(office, CLEANUP) == (Kept(name=CLEANUP, before=None, ours=("false",)),)
+
+
+def test_a_restore_to_a_version_before_ours_brings_the_owners_back(office: Office) -> None:
+    office.user_sets(**{CLEANUP: "false"})
+    office.we_set(**{CLEANUP: "true"})
+    DeltaTable(office.location).restore(1)
+    assert told(office, CLEANUP) == (Kept(name=CLEANUP, before="false", ours=()),)
 
 
 def test_only_a_table_that_leaves_is_leaving(office: Office) -> None:

@@ -17,6 +17,7 @@ from lakewarden.catalog.errors import (
 from lakewarden.catalog.formats.files_elsewhere import READS_ELSEWHERE
 from lakewarden.catalog.formats.port import LogProblem
 from lakewarden.catalog.model.rows import Mode, OnRollback, Source, TableState
+from lakewarden.catalog.policy.original_properties import remembers_everything
 from lakewarden.catalog.registry.convert import (
     WantedConversion,
     begin_conversion,
@@ -145,7 +146,8 @@ def test_a_conversion_is_a_row_first_and_settles_when_the_log_is_there(
     reader.tables[location] = observation(location, NOW)
     for _ in range(2):
         row = converted(desk, begun.row.table_id).row
-        assert (row.state, row.properties) == (TableState.ACTIVE, {READS_ELSEWHERE: ""})
+        assert row.state is TableState.ACTIVE and remembers_everything(row)
+        assert {*row.properties} == {READS_ELSEWHERE, "before"}, "nothing is left of what was asked for"
     assert governed(desk, "db.raw").policy.mode is Mode.MANAGE
 
 
@@ -195,7 +197,7 @@ def test_dropped_tables_come_back_and_purged_ones_do_not(
         register(desk, location, actor=ANA)
     assert undrop(desk, "default.t", actor=ANA).state is TableState.ACTIVE
     begin_purge(desk, "default.t", actor=ANA, expected_version=0, grace=timedelta(days=7))
-    assert undrop(desk, "default.t", actor=ANA).properties == {READS_ELSEWHERE: ""}
+    assert undrop(desk, "default.t", actor=ANA).properties == row.properties
     begin_purge(desk, "default.t", actor=ANA, expected_version=0, grace=timedelta(days=7))
     purged(desk, row.table_id, actor=ROOT)
     with pytest.raises(PreconditionError, match="files are gone"):
