@@ -169,10 +169,28 @@ class Book:
         self.arrivals[table.folder].append((now, table.key))
         table.facts, table.places, old.facts = old.facts, old.places | table.places, None
 
+    def registered(self, table: Table, table_id: str, name: str) -> None:
+        """A table has come under management, or was under it. At a place that a row is for, it comes under that row:
+        what was acknowledged for it (a hold, a pause) is in force for what lies there until somebody lifts it."""
+        if self.of_id(table_id) is not None:
+            return
+        left = [one for one in self.closed if one.facts is not None and one.facts.table_id == table_id]
+        table.facts = left[-1].facts if left else Facts(table_id=table_id, name=name)
+        for one in left:
+            table.places |= one.places
+            one.facts = None
+
     def was_there(self, table: Table, then: datetime) -> bool:
-        """Whether a table was at its place at a moment already, not another one."""
+        """Whether a table was at its place at a moment already, not another one. A copy of the one that was, with the
+        same log to the file times, is that one to whoever looks: moving a folder to another disk makes no more than a
+        copy, either, and the docs say that UUID, version and time of the commit are what a decision is bound to."""
         known = [key for at, key in self.arrivals.get(table.folder, ()) if at <= then]
-        return not known or known[-1] == table.key
+        return not known or known[-1] == table.key or self._has_log_of(table, known[-1], then)
+
+    def _has_log_of(self, table: Table, key: int, then: datetime) -> bool:
+        other = next(one for one in (*self.known, *self.closed) if one.key == key)
+        head = max((version for version, moment in other.moments.items() if moment.at <= then), default=-1)
+        return head in table.moments and table.moments[head] == other.moments[head]
 
     def open(self, folder: Path, *, clone_of: int | None = None) -> Table:
         """A new table at a folder."""

@@ -3,7 +3,7 @@ and those who stood still and go on."""
 
 from datetime import timedelta
 
-from support.adversary.book import Facts, Pin, Purging, Table
+from support.adversary.book import Pin, Purging, Table
 from support.adversary.invariants import Finding
 from support.adversary.moves import move
 from support.adversary.reading import CLEANUP, FILES_FOR, LOG_FOR, seconds_of
@@ -24,9 +24,7 @@ def register(world: World, x: int, y: int, fault: int) -> object:
         return False
 
     def then(said: Said) -> None:
-        known = world.book.of_id(said.json["table_id"])
-        if known is None:
-            table.facts = Facts(table_id=said.json["table_id"], name=said.json["name"])
+        world.book.registered(table, said.json["table_id"], said.json["name"])
 
     named = ("--name", f"db.{table.folder.name.replace('-', '_')}{table.key}") if table.facts is None else ()
     return world.command(

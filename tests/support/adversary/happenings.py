@@ -95,7 +95,9 @@ def clean_log_by_hand(world: World, x: int, y: int, fault: int) -> object:
 
 @move(2, ours=False)
 def spoil_checkpoint(world: World, x: int, y: int, fault: int) -> object:
-    table = world.pick(x, lambda one: one.head >= 1)
+    """Not the one that a log begins with after somebody's cleaning:
+    then it is his doing that its versions cannot be told."""
+    table = world.pick(x, lambda one: one.head >= 1 and one.head > one.log_from)
     if table is None:
         return False
     table.spoiled = True

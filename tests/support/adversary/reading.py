@@ -95,7 +95,7 @@ def rebuilt(folder: Path, version: int) -> Snapshot | None:
     there = set(versions_of(folder))
     if all(one in there for one in range(version + 1)):
         return _replayed(folder, Snapshot(), 0, version)
-    for base in sorted(_checkpoints(folder)):
+    for base in sorted(_checkpoints(folder), reverse=True):  # the newest one, as every reader takes it
         if base > version or not all(one in there for one in range(base + 1, version + 1)):
             continue
         found = _checkpoint(folder, base)

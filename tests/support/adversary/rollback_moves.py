@@ -383,7 +383,7 @@ def _registered(world: World, folder: Path, reads: Sequence[tuple[Table, Facts, 
 
 def _register(world: World, table: Table) -> object:
     def then(said: Said) -> None:
-        table.facts = Facts(table_id=said.json["table_id"], name=said.json["name"])
+        world.book.registered(table, said.json["table_id"], said.json["name"])
 
     name = f"db.{table.folder.name}"
     return world.command("tables", "register", str(table.folder), "--name", name, "-o", "json", then=then)

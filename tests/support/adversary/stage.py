@@ -35,7 +35,7 @@ from lakewarden.daemon.settings.settings import load_settings
 from lakewarden.daemon.telemetry.log import configure
 from lakewarden.daemon.usecases.init import initialise
 from lakewarden.daemon.usecases.rollbacks import rollback
-from lakewarden.daemon.usecases.runs import waiting
+from lakewarden.daemon.usecases.runs import leaving, waiting
 from lakewarden.daemon.workers.pool import worker_config
 from lakewarden.jobs.engines.registry import InstalledTools
 from lakewarden.jobs.rollback.execute import interference
@@ -60,6 +60,8 @@ _STEP: Final = timedelta(seconds=5)
 """What goes by in the world at each look of somebody who waits for a lease to end."""
 _PATIENCE: Final = 300
 """Looks at a run that nobody works on after which somebody who waits presses Ctrl-C."""
+_WAIT_FOR_TABLES: Final = ("rollback", "tables drop")
+"""Commands that wait until tables have no run, not for one run of theirs."""
 
 
 class _Queue:
@@ -82,7 +84,7 @@ class _Queue:
                 raise KeyboardInterrupt
             if name == "get" and actor.is_here:
                 return self._awaited
-            if name == "unfinished" and actor.name.startswith("rollback"):
+            if name == "unfinished" and actor.name.startswith(_WAIT_FOR_TABLES):
                 return self._in_the_way
         return getattr(self._queue, name)
 
@@ -377,6 +379,9 @@ def _prepare() -> None:
         (rollback, "_POLL", 0.01),
         (rollback, "_ENDING", 0.2),
         (rollback, "_PATIENCE", 0.3),
+        (leaving, "_POLL", 0.004),
+        (leaving, "_LOOK", 0.02),
+        (leaving, "_PATIENCE", 5.0),
         (interference, "_POLL", 0.01),
     ):
         setattr(module, name, value)

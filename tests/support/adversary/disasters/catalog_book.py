@@ -124,8 +124,11 @@ class CatalogBook:
             yield self._say("it says that all is whole, and lakewarden.tables cannot be read")
             return
         before = self._before.rows[self._before.head]
+        # A repair that was interrupted may have come to none of the steps it had named; where the rows are the very
+        # ones from before the damage, nothing of another day is back, and there is nothing to look at.
+        untouched = self.interrupted and before is not None and _lines(now) == _lines(before)
         if self.interrupted:
-            if {"RestoreTable", "CutLog"} & set(told):
+            if {"RestoreTable", "CutLog"} & set(told) and not untouched:
                 yield from self._settled(now)
         elif "RestoreTable" in told and backup is not None:
             yield from self._as_backed_up(now, rows_at(backup / "tables") or [])
@@ -140,7 +143,7 @@ class CatalogBook:
                 words = "it says that nothing was lost, and rows of lakewarden.tables are not what they were"
                 yield self._say(words)
         back = {one["table"] for one in steps if one["step"] in ("RestoreTable", "CutLog")}
-        if back:
+        if back - ({_TABLES} if untouched else set()):
             yield from self._nothing_queued()
         if _ROLLBACKS in back:
             yield from self._nothing_under_way()
