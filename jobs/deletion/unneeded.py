@@ -18,7 +18,7 @@ from lakewarden.catalog.errors import ConflictError, LakewardenError, Preconditi
 from lakewarden.catalog.formats.files_elsewhere import is_reach_known, reads_from, with_reach
 from lakewarden.catalog.formats.inner_tables import inner_tables, signs
 from lakewarden.catalog.formats.port import DataFile, Observation, TableReader
-from lakewarden.catalog.model.rows import TableRow, TableState
+from lakewarden.catalog.model.rows import GONE, TableRow, TableState
 from lakewarden.catalog.storage.absence import is_surely_gone
 from lakewarden.catalog.storage.file_store import FileEntry, FileStore, local_path
 from lakewarden.jobs.deletion.file_places import Places
@@ -154,8 +154,8 @@ class Unneeded:
 
 def clones_of(ctx: JobContext, looked: dict[str, bool]) -> tuple[TableRow, ...]:
     """The other managed or dropped tables that are known to name files in the table's folder, and that are
-    not gone: one that cannot be seen now, because its disk is away, counts. Where nobody has looked at a
-    table yet, it is looked at here, once, and noted in `looked`; raises `PreconditionError` if it cannot be seen."""
+    not gone. Where nobody has looked at a table yet, it is looked at here, once, and noted in `looked`;
+    raises `PreconditionError` if it cannot be seen."""
     if ctx.guard is None:
         return ()
     rows = ctx.guard.readers_of(ctx.target.location)
@@ -164,9 +164,18 @@ def clones_of(ctx: JobContext, looked: dict[str, bool]) -> tuple[TableRow, ...]:
         for row in sorted(rows, key=lambda one: one.table_id)
         if row.table_id != ctx.target.table_id
         and row.state is not TableState.PURGED
-        and (ctx.reader.is_table(row.location or "") or not is_surely_gone(row.location or "", ctx.storage))
+        and not _is_gone(ctx, row)
         and (is_reach_known(row) or _reads_from_here(ctx, row, looked))
     )
+
+
+def _is_gone(ctx: JobContext, row: TableRow) -> bool:
+    """One that cannot be seen now, because its disk is away, is not; nor is a clone that is managed still and
+    not at its place: somebody may have moved it, and it reads the same files from wherever it is now."""
+    location = row.location or ""
+    if ctx.reader.is_table(location) or (is_reach_known(row) and row.state not in GONE):
+        return False
+    return is_surely_gone(location, ctx.storage)
 
 
 def _reads_from_here(ctx: JobContext, row: TableRow, looked: dict[str, bool]) -> bool:
@@ -194,7 +203,8 @@ def places_named(ctx: JobContext, row: TableRow) -> Iterator[str]:
     except LakewardenError as error:
         raise PreconditionError(
             f"{row.name} reads files of {ctx.target.name}, and which ones cannot be told: {error}",
-            hint=f"Repair it or bring it back; until then nothing of {ctx.target.name} is deleted.",
+            hint=f"Repair it or bring it back; if it has moved, register it where it is now; if it is gone for good, drop it. "
+            f"Until then nothing of {ctx.target.name} is deleted.",
         ) from error
 
 

@@ -14,7 +14,7 @@ from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.formats.delta.segment import Listing
 from lakewarden.catalog.formats.files_elsewhere import READS_ELSEWHERE
 from lakewarden.catalog.formats.port import Observation
-from lakewarden.catalog.model.rows import DELTA, RowKind, Source, TableRow
+from lakewarden.catalog.model.rows import DELTA, RowKind, Source, TableRow, TableState
 from lakewarden.catalog.storage.file_store import canonical, open_store
 from lakewarden.jobs.actions.vacuum import Vacuum
 from lakewarden.jobs.deletion import batches
@@ -230,17 +230,32 @@ def test_a_clone_that_cannot_be_read_stops_the_vacuum(place: Place, tmp_path: Pa
     assert len(place.left) == 10
 
 
-def test_a_clone_whose_disk_is_away_stops_the_vacuum_and_one_that_is_gone_does_not(
+def test_a_dropped_clone_whose_disk_is_away_stops_the_vacuum_and_one_that_is_gone_does_not(
     place: Place, tmp_path: Path
 ) -> None:
     away = tmp_path / "mount" / "clone"
     away.parent.mkdir()
-    place.guard.readers = (clone_row(canonical(str(away)), place.location),)
+    dropped = replace(clone_row(canonical(str(away)), place.location), state=TableState.DROPPED)
+    place.guard.readers = (dropped,)
     place.reader.broken = {canonical(str(away))}
     with pytest.raises(PreconditionError, match="db.clone reads files of db.t"):
         place.vacuum()
     assert len(place.left) == 10
     (away.parent / "another").mkdir()  # the mount answers, and the clone is not there
+    assert "deleted 10 files" in place.vacuum()
+
+
+def test_a_managed_clone_that_is_gone_may_have_moved_and_stops_the_vacuum_until_it_is_dropped(
+    place: Place, tmp_path: Path
+) -> None:
+    gone = clone_row(canonical(str(tmp_path / "clone")), place.location)
+    place.guard.readers = (gone,)
+    place.reader.broken = {gone.location or ""}
+    with pytest.raises(PreconditionError, match="db.clone reads files of db.t") as stopped:
+        place.vacuum()
+    assert "drop" in (stopped.value.hint or "") and "register" in (stopped.value.hint or "")
+    assert len(place.left) == 10
+    place.guard.readers = (replace(gone, state=TableState.DROPPED),)
     assert "deleted 10 files" in place.vacuum()
 
 
