@@ -13,11 +13,11 @@ from lakewarden.catalog.formats.delta.log import DeltaLog
 from lakewarden.catalog.formats.delta.log_names import FOLDER, HINT, commit_path
 from lakewarden.catalog.formats.delta.observation import observation_of
 from lakewarden.catalog.formats.delta.proof.files import data_file, live_files, tombstones
+from lakewarden.catalog.formats.delta.proof.version_checksum import parse_version_checksum
 from lakewarden.catalog.formats.delta.replay import Replayed, metadata_of, replay, replay_on, version_actions
 from lakewarden.catalog.formats.delta.restore_target import restored_version
 from lakewarden.catalog.formats.delta.retention import DELTA_RETENTION
 from lakewarden.catalog.formats.delta.segment import Listing, Segment, segment_of
-from lakewarden.catalog.formats.delta.version_checksum import parse_version_checksum
 from lakewarden.catalog.formats.port import Commit, DataFile, LogProblem, Observation, ProbeResult, Tombstone
 from lakewarden.catalog.formats.spec import FormatSpec, Sign, StorageOf
 from lakewarden.catalog.model.rows import DELTA, TableFormat
