@@ -142,6 +142,7 @@ def lineage(edges: int) -> list[LineageRow]:
                 row = LineageRow(
                     output_id=table_id(table),
                     output_version=version,
+                    output_parent=version - 1,
                     input_id=table_id(source),
                     input_version=max(0, version - chance.randint(0, 1)),
                     operation=_APPEND,
@@ -191,10 +192,13 @@ def _plan(home: Path) -> tuple[int, RollbackPlan, float]:
 
 
 def _history() -> tuple[Version, ...]:
-    created = Version(version=0, operation=_REPLACE, effect=Effect.FRESH, known=True, rows=1000, files=1)
+    created = Version(
+        version=0, parent=None, operation=_REPLACE, effect=Effect.FRESH, known=True, rows=1000, files=1
+    )
     appended = (
         Version(
             version=version,
+            parent=version - 1,
             operation=_APPEND,
             effect=Effect.APPEND,
             known=True,

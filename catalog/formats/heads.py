@@ -16,7 +16,10 @@ def head_seen(seen: Observation) -> str:
 
 
 def head_on_record(row: TableRow, health: HealthRow) -> str | None:
-    """The head that the last sweep saw; None where it could not be read."""
+    """The head that the last sweep saw; None where it could not be read. Rows that are older than the column are of
+    Delta tables."""
+    if health.head is not None:
+        return health.head
     if not row.format_ids or health.version is None or health.committed_at is None:
         return None
     return head_token(row.format_ids[-1], health.version, health.committed_at)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from typing import Protocol
 
 from lakewarden.catalog.model.lineage_record import LineageRecord, RecordVerdict
@@ -11,6 +12,7 @@ from lakewarden.catalog.model.rows import Column, TableFormat
 __all__ = [
     "Capabilities",
     "Commit",
+    "CommitKind",
     "DataFile",
     "LogProblem",
     "Observation",
@@ -37,14 +39,16 @@ class Capabilities:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProbeResult:
-    """Whether the table is there and whether its version moved past the one last seen.
+    """Whether the table is there and whether its head shows another version than the one last seen.
 
-    `latest` is the highest version known to exist: exact when `moved` is False, a lower bound otherwise.
+    `latest` is the version that head shows, or one on the way to it: exact when `moved` is False. `head` is the
+    state of head (`Observation.head`), None where telling it takes more than a look.
     """
 
     exists: bool
     moved: bool
     latest: int | None = None
+    head: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,9 +96,34 @@ class Tombstone:
     deletion_vector: str | None = None
 
 
+class CommitKind(StrEnum):
+    """What a commit did, in words that all formats share.
+
+    CREATE: a table without rows, anew. REPLACE: one with rows. Up to OVERWRITE, rows came or went; PARTIAL_OVERWRITE
+    replaced some by others. MAINTENANCE left both rows and definition as they were, SCHEMA, PROPERTIES and METADATA
+    the rows. UNKNOWN may have done anything.
+    """
+
+    CREATE = "create"
+    REPLACE = "replace"
+    APPEND = "append"
+    MERGE = "merge"
+    UPDATE = "update"
+    DELETE = "delete"
+    PARTIAL_OVERWRITE = "partial overwrite"
+    OVERWRITE = "overwrite"
+    RESTORE = "restore"
+    MAINTENANCE = "maintenance"
+    SCHEMA = "schema"
+    PROPERTIES = "properties"
+    METADATA = "metadata"
+    UNKNOWN = "unknown"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Commit:
-    """One version as its commit tells it. `operation` as the writer named it (WRITE, MERGE, OPTIMIZE, VACUUM END...).
+    """One version as its commit tells it. `kind` is what it did, `operation` what the writer called it (WRITE, MERGE,
+    OPTIMIZE, VACUUM END...), for people.
 
     `committed_at` is the youngest of the commit's own clocks (in-commit timestamp, commitInfo timestamp, file time):
     age is never overestimated. `stamped_at` is the writer's clock alone, the one that also stamps removed files.
@@ -102,7 +131,8 @@ class Commit:
     `run_id`) put into commitInfo. `lineage` is what a governed write recorded there; `lineage_verdict` says
     whether that can be relied on. `format_id` is the table's UUID if the commit set it (the first commit and
     CREATE OR REPLACE do, so do changes of schema and properties).
-    `restored` is what a RESTORE went back to, where not the commit but the files tell (`TableReader.restored`).
+    `restored` is what a RESTORE went back to: as it says itself, or as the files tell (`TableReader.restored`).
+    `changed_properties` are those that a commit of that kind set or unset, None where it does not say.
     `parent` is the version whose content it was made from, None for the table's first. Numbers only tell which of
     two versions was made first: what comes before one is its parent, whatever lies between.
     """
@@ -111,6 +141,7 @@ class Commit:
     parent: int | None
     committed_at: datetime
     stamped_at: datetime | None = None
+    kind: CommitKind
     operation: str
     parameters: Mapping[str, str] = field(default_factory=dict)
     metrics: Mapping[str, str] = field(default_factory=dict)
@@ -126,6 +157,7 @@ class Commit:
     lineage_verdict: RecordVerdict = RecordVerdict.ABSENT
     format_id: str | None = None
     restored: int | None = None
+    changed_properties: tuple[str, ...] | None = None
     transactions: tuple[tuple[str, int], ...] = ()
 
 
@@ -204,7 +236,7 @@ class TableReader(Protocol):
         """Whether there is a table of this format at `location` at all (even a broken one)."""
 
     def probe(self, location: str, *, seen: int | None) -> ProbeResult:
-        """Does the table exist, and is there a version after `seen`? One or two small reads."""
+        """Does the table exist, and does its head show another version than `seen`? One or two small reads."""
 
     def observe(self, location: str, *, since: Observation | None = None) -> Observation | LogProblem:
         """The head version's state; incremental from `since` where that is possible and right.
@@ -213,7 +245,8 @@ class TableReader(Protocol):
         """
 
     def commits(self, location: str, *, after: int, upto: int | None = None) -> Iterator[Commit]:
-        """Commits with `after` < version <= `upto`, in order; those whose log entry is gone are left out."""
+        """Commits with `after` < version <= `upto`, in order, whether head goes back to them or not; those whose
+        log entry is gone are left out."""
 
     def additions(self, location: str, *, since: int) -> Iterator[tuple[Commit, tuple[DataFile, ...]]]:
         """By one listing: the commit of version `since`, if the log still has it, with no files; then those

@@ -5,9 +5,9 @@ from typing import Final
 
 from lakewarden.catalog.lineage.versions import Effect, Version
 from lakewarden.catalog.model.lineage_record import LineageInput, Operation
-from lakewarden.catalog.model.rows import Confidence, LineageRow
+from lakewarden.catalog.model.rows import NO_PARENT, Confidence, LineageRow
 
-__all__ = ["ALIAS", "NOTHING", "NOT_KNOWN", "RESTORE", "rows_of"]
+__all__ = ["ALIAS", "NOTHING", "NOT_KNOWN", "RESTORE", "parent_of", "rows_of"]
 
 NOTHING: Final = ""
 """`input_id` of a version that read no table. Without such a row, a version without inputs would look unknown. Where a
@@ -42,6 +42,7 @@ def rows_of(
         return LineageRow(
             output_id=table_id,
             output_version=version.version,
+            output_parent=NO_PARENT if version.parent is None else version.parent,
             input_id=input_id,
             input_version=input_version,
             operation=operation,
@@ -54,14 +55,18 @@ def rows_of(
         )
 
     if version.effect is Effect.ALIAS:
-        return (row(table_id, version.version - 1, operation=ALIAS),)
+        return (row(table_id, version.parent, operation=ALIAS),)
     removes = version.operation == Operation.REMOVE_FILES
     if version.effect is Effect.RESTORE and version.target is not None and not removes:
         return (row(table_id, version.target, operation=RESTORE),)
     named = ((one.table_id or one.location, one) for one in version.inputs)
     rows = [row(name, one.version, one=one) for name, one in named if name]
-    before = (table_id, version.version - 1)
-    if version.reads_self and before not in [(one.table_id, one.version) for one in version.inputs]:
+    before = (table_id, version.parent)
+    if (
+        version.reads_self
+        and version.parent is not None
+        and before not in [(one.table_id, one.version) for one in version.inputs]
+    ):
         rows.append(row(*before))
     if not version.known and not _told_by_place(version):
         rows.append(row(NOT_KNOWN, known_from=unsaid))
@@ -69,6 +74,12 @@ def rows_of(
         sole = confidence if not rows else Confidence.HINT  # beside others it says nothing of what was read
         rows.append(row(NOTHING, format_id=version.replaced, known_from=sole))
     return tuple(rows)
+
+
+def parent_of(row: LineageRow) -> int:
+    """The version that a row's version was made from, `NO_PARENT` for a table's first. Rows that are older than the
+    column are of tables whose versions count up from 0."""
+    return row.output_version - 1 if row.output_parent is None else row.output_parent
 
 
 def _told_by_place(version: Version) -> bool:

@@ -139,32 +139,37 @@ def is_foreign_restore(one: Version) -> bool:
 
 
 def taken_back(
-    history: Sequence[Version], restores: Collection[int], also: Iterable[int] = ()
+    history: Sequence[Version],
+    restores: Collection[int],
+    also: Iterable[int] = (),
+    *,
+    head: int | None = None,
 ) -> tuple[int, ...]:
     """The content commits that these RESTOREs took out of head, and `also`, less those that are in head again.
 
     A RESTORE of which nobody knows where it went takes back nothing that could be told; where head came from
-    one, nobody knows which of the versions before it are there.
+    one, nobody knows which of the versions before it are there. `head` is what head shows: the last version, unless
+    it is said.
     """
     line = {one.version: one for one in history}
     lost = set(also)
     for version in restores:
         one = line.get(version)
         if one is not None and is_foreign_restore(one) and one.target is not None:
-            lost |= set(_ancestors(line, version - 1)) - set(_ancestors(line, one.target))
-    held = list(_ancestors(line, history[-1].version)) if history else []
+            lost |= set(_ancestors(line, one.parent)) - set(_ancestors(line, one.target))
+    last = history[-1].version if history else None
+    held = list(_ancestors(line, last if head is None else head))
     known_after = next((version for version in held if _is_blind(line[version])), -1)
     gone = (version for version in lost - set(held) if version > known_after and version in line)
     return tuple(sorted(version for version in gone if _is_content(line[version])))
 
 
-def _ancestors(line: Mapping[int, Version], version: int) -> Iterator[int]:
+def _ancestors(line: Mapping[int, Version], version: int | None) -> Iterator[int]:
     """The version and those its content goes back to, as far as the log tells, newest first."""
-    one = line.get(version)
-    while one is not None:
-        yield one.version
+    while version is not None and (one := line.get(version)) is not None:
+        yield version
         target = one.target if one.effect is Effect.RESTORE else None
-        one = line.get(one.version - 1 if target is None else target)
+        version = one.parent if target is None else target
 
 
 def _is_blind(one: Version) -> bool:

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from lakewarden.catalog.lineage.edges import ALIAS, RESTORE
+from lakewarden.catalog.lineage.edges import ALIAS, RESTORE, parent_of
 from lakewarden.catalog.lineage.graph.incarnations import may_be_same
 from lakewarden.catalog.lineage.versions import Effect, effect_of
 from lakewarden.catalog.model.lineage_record import Operation
 from lakewarden.catalog.model.rollbacks import Undone, is_mark
-from lakewarden.catalog.model.rows import Confidence, LineageRow, Mark, MarkVerdict
+from lakewarden.catalog.model.rows import NO_PARENT, Confidence, LineageRow, Mark, MarkVerdict
 
 __all__ = ["UndoneRead", "undone_reads"]
 
@@ -58,7 +58,7 @@ def undone_reads(
         if (version, False) not in passed:
             found += [read for row in said if not _is_clean(row, clean) for read in _read(row, undone)]
         passed.add((version, whole))
-        ends += _origins(version, said) if whole else ()
+        ends += _origins(version, said, by_version) if whole else ()
     return tuple(sorted(found, key=lambda one: -one.version))
 
 
@@ -98,24 +98,34 @@ def _read(row: LineageRow, undone: Mapping[str, Sequence[Undone]]) -> Iterable[U
     ][:1]
 
 
-def _origins(version: int, said: Sequence[LineageRow]) -> Sequence[tuple[int, bool]]:
+def _origins(
+    version: int, said: Sequence[LineageRow], by_version: Mapping[int, Sequence[LineageRow]]
+) -> Sequence[tuple[int, bool]]:
     """The versions whose content this one carries on: whole, or only what they did themselves;
     none where it begins anew."""
+    parent = _parent(version, said, by_version)
     own = next((row for row in said if row.confidence is not Confidence.PLAN), None)
     if own is None or own.operation == ALIAS:
-        return [(version - 1, True)]
+        return [(parent, True)]
     if own.operation == RESTORE:
         return [] if own.input_version is None else [(own.input_version, True)]
     if own.operation == Operation.REMOVE_FILES:
-        return [one for row in said for one in _left(row)]
+        return [one for row in said for one in _left(row, by_version)]
     reads_self = any(row.input_id == row.output_id for row in said)
-    return [] if effect_of(own.operation) is Effect.FRESH and not reads_self else [(version - 1, True)]
+    return [] if effect_of(own.operation) is Effect.FRESH and not reads_self else [(parent, True)]
 
 
-def _left(row: LineageRow) -> Sequence[tuple[int, bool]]:
+def _parent(version: int, said: Sequence[LineageRow], by_version: Iterable[int]) -> int:
+    """The version that this one was made from; the newest before it on record where it is not on record itself."""
+    if not said:
+        return max((one for one in by_version if one < version), default=NO_PARENT)
+    return parent_of(next((row for row in said if row.output_parent is not None), said[0]))
+
+
+def _left(row: LineageRow, by_version: Iterable[int]) -> Sequence[tuple[int, bool]]:
     """What a version left in that took others out: one before them whole, and those in between for themselves."""
     if row.input_version is None or row.input_id != row.output_id:
         return []
     if row.from_version is None:
         return [(row.input_version, True)]
-    return [(version, False) for version in range(row.from_version + 1, row.input_version + 1)]
+    return [(version, False) for version in by_version if row.from_version < version <= row.input_version]

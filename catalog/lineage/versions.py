@@ -12,10 +12,8 @@ from datetime import datetime
 from enum import IntEnum, StrEnum
 from typing import Final
 
-import orjson
-
 from lakewarden.catalog.bounds import as_whole
-from lakewarden.catalog.formats.port import Commit
+from lakewarden.catalog.formats.port import Commit, CommitKind
 from lakewarden.catalog.model.lineage_record import LineageInput, LineageRecord, Operation, RecordVerdict
 from lakewarden.catalog.model.rollbacks import is_mark
 from lakewarden.catalog.policy.kept_properties import keeps
@@ -58,6 +56,7 @@ class Touch(StrEnum):
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Version:
     """One version of a table. `operation` is one of `record.Operation` for content, else as the engine named it.
+    `parent` is the version that it was made from, None for the table's first.
 
     `known`: every input of this commit is in `inputs`, but for the table itself: `reads_self`. `target` is
     what a RESTORE went back to, None if the log does not say; for removed files, the version before the first
@@ -72,6 +71,7 @@ class Version:
     """
 
     version: int
+    parent: int | None
     operation: str
     effect: Effect
     touch: Touch = Touch.CONTENT
@@ -95,68 +95,19 @@ class Version:
     writer: str | None = None
 
 
-_PROPERTY_COMMITS: Final = frozenset({"SET TBLPROPERTIES", "UNSET TBLPROPERTIES"})
-_SCHEMA_COMMITS: Final = frozenset(
-    {
-        "ADD COLUMN",
-        "ADD COLUMNS",
-        "CHANGE COLUMN",
-        "CHANGE COLUMNS",
-        "DROP COLUMNS",
-        "RENAME COLUMN",
-        "REPLACE COLUMNS",
-        "UPDATE COLUMN METADATA",
-        "UPDATE FIELD METADATA",
-        "UPDATE SCHEMA",
-    }
-)
-_MAINTENANCE: Final = frozenset(
-    {
-        "COMPUTE STATISTICS",
-        "COMPUTE STATS",
-        "DOMAIN METADATA CLEANUP",
-        "Deletion Vector Tombstones",
-        "OPTIMIZE",
-        "OPTIMIZE CHECKPOINT",
-        "REMOVE COLUMN MAPPING",
-        "REORG",
-        "REORG TABLE UPGRADE UNIFORM",
-        "ROW TRACKING BACKFILL",
-        "ROW TRACKING UNBACKFILL",
-        "VACUUM END",
-        "VACUUM START",
-    }
-)
-_METADATA_COMMITS: Final = frozenset(
-    {
-        "ADD CONSTRAINT",
-        "ADD FEATURE",
-        "CLUSTER BY",
-        "DROP CONSTRAINT",
-        "DROP FEATURE",
-        "UPDATE TABLE METADATA",
-        "UPGRADE PROTOCOL",
-    }
-)
-_KEEP_ROWS: Final = _MAINTENANCE | _PROPERTY_COMMITS | _SCHEMA_COMMITS | _METADATA_COMMITS
-"""Operations after which the table holds the rows it held before, whatever they counted."""
-_CREATE: Final = "CREATE TABLE"
-_CREATES: Final = frozenset({_CREATE, "CREATE OR REPLACE TABLE", "REPLACE TABLE"})
-_OPERATIONS: Final[Mapping[str, Operation]] = {
-    "MERGE": Operation.MERGE,
-    "UPDATE": Operation.UPDATE,
-    "DELETE": Operation.DELETE,
-    "TRUNCATE": Operation.DELETE,
-    "STREAMING UPDATE": Operation.APPEND,
-    "COPY INTO": Operation.APPEND,
-    "CREATE TABLE AS SELECT": Operation.REPLACE,
-    "CREATE OR REPLACE TABLE AS SELECT": Operation.REPLACE,
-    "REPLACE TABLE AS SELECT": Operation.REPLACE,
-    "CONVERT": Operation.REPLACE,
-    "CLONE": Operation.REPLACE,
-    **dict.fromkeys(_CREATES, Operation.REPLACE),
+_CONTENT: Final[Mapping[CommitKind, Operation]] = {
+    CommitKind.CREATE: Operation.REPLACE,
+    CommitKind.REPLACE: Operation.REPLACE,
+    CommitKind.APPEND: Operation.APPEND,
+    CommitKind.MERGE: Operation.MERGE,
+    CommitKind.UPDATE: Operation.UPDATE,
+    CommitKind.DELETE: Operation.DELETE,
+    CommitKind.PARTIAL_OVERWRITE: Operation.PARTIAL_OVERWRITE,
+    CommitKind.OVERWRITE: Operation.OVERWRITE,
 }
-_WRITES: Final = frozenset({"WRITE", *_OPERATIONS})
+_KEEP_ROWS: Final = frozenset(
+    {CommitKind.MAINTENANCE, CommitKind.SCHEMA, CommitKind.PROPERTIES, CommitKind.METADATA}
+)
 _EFFECTS: Final[Mapping[str, Effect]] = {
     Operation.APPEND: Effect.APPEND,
     Operation.MERGE: Effect.CHANGE,
@@ -169,6 +120,8 @@ _EFFECTS: Final[Mapping[str, Effect]] = {
 }
 _REPLACING: Final = frozenset({Operation.OVERWRITE, Operation.PARTIAL_OVERWRITE, Operation.REPLACE})
 _LAKE_FORMATS: Final = frozenset({"delta", "hudi", "iceberg"})
+_RESTORE: Final = "RESTORE"
+"""What `lakewarden.lineage` calls a RESTORE of which nobody knows where it went."""
 _ROWS_METRICS: Final = ("numOutputRows", "numTargetRowsInserted", "num_added_rows")
 
 
@@ -204,15 +157,15 @@ def _stamped(versions: Sequence[Version], head_id: str | None) -> tuple[Version,
 def version_of(commit: Commit, *, format_id: str | None = None) -> Version:
     """What one commit made. `format_id` is the table's UUID at it, where the commit itself does not set one."""
     record = commit.lineage
-    if commit.operation == "RESTORE":
+    if commit.kind is CommitKind.RESTORE:
         target = _restored(commit)
-        return _version(commit, format_id, "RESTORE", Effect.RESTORE, known=target is not None, target=target)
-    if _creates_nothing(commit):
+        return _version(commit, format_id, _RESTORE, Effect.RESTORE, known=target is not None, target=target)
+    if commit.kind is CommitKind.CREATE:
         return _version(commit, format_id, Operation.REPLACE, Effect.FRESH, known=True)
     if _keeps_rows(commit):
         return _version(commit, format_id, commit.operation, Effect.ALIAS, known=True, touch=_touch(commit))
-    derived = _derived(commit)
-    if record is None or not (commit.version == 0 or _agrees(record.operation, derived, commit)):
+    derived = _CONTENT.get(commit.kind)
+    if record is None or not (commit.parent is None or _agrees(record.operation, derived, commit)):
         effect = Effect.CHANGE if derived is None else _EFFECTS[derived]
         operation = commit.operation if derived is None else derived.value
         return _version(commit, format_id, operation, effect, known=False)
@@ -221,12 +174,12 @@ def version_of(commit: Commit, *, format_id: str | None = None) -> Version:
 
 def is_blind_restore(commit: Commit) -> bool:
     """Whether a commit is a RESTORE that does not say where it went: by a time, not by a version."""
-    return commit.operation == "RESTORE" and _restored(commit) is None
+    return commit.kind is CommitKind.RESTORE and _restored(commit) is None
 
 
 def is_property_commit(commit: Commit) -> bool:
     """Whether a commit changed table properties and nothing else."""
-    return commit.operation in _PROPERTY_COMMITS
+    return commit.kind is CommitKind.PROPERTIES
 
 
 def effect_of(operation: str) -> Effect:
@@ -240,7 +193,11 @@ def _governed(
     """A write with a record. Where record and commit differ in how much was overwritten, the lesser counts."""
     partial = Operation.PARTIAL_OVERWRITE in (derived, record.operation)
     operation = Operation.PARTIAL_OVERWRITE if partial else record.operation
-    lake = [one for one in record.inputs if one.table_id is not None or one.format in _LAKE_FORMATS]
+    lake = [
+        one
+        for one in record.inputs
+        if one.table_id is not None or one.version is not None or one.format in _LAKE_FORMATS
+    ]
     outside = tuple(dict.fromkeys(one.location for one in lake if one.table_id is None))
     nowhere = any(one.table_id is None and not one.location for one in record.inputs)  # rows of an RDD
     unpinned = any(one.version is None for one in lake)
@@ -249,7 +206,7 @@ def _governed(
         commit,
         format_id,
         operation,
-        Effect.FRESH if commit.version == 0 else effect_of(operation),
+        Effect.FRESH if commit.parent is None else effect_of(operation),
         known=told and not outside,
         record=record,
         target=_base_of(record, commit.version) if operation == Operation.REMOVE_FILES else None,
@@ -277,6 +234,7 @@ def _version(
     adds_only = commit.added_files > 0 and commit.removed_files == 0
     return Version(
         version=commit.version,
+        parent=commit.parent,
         operation=operation,
         effect=effect,
         touch=touch,
@@ -299,23 +257,6 @@ def _version(
     )
 
 
-def _derived(commit: Commit) -> Operation | None:
-    """What the commit itself says it did; None for an operation we do not know."""
-    if commit.operation == "STREAMING UPDATE" and commit.parameters.get("outputMode") == "Complete":
-        return Operation.OVERWRITE
-    if commit.operation != "WRITE":
-        return _OPERATIONS.get(commit.operation)
-    mode = commit.parameters.get("mode", "").lower()
-    if mode == "append":
-        return Operation.APPEND if commit.removed_files == 0 else None
-    if mode in ("errorifexists", "ignore"):
-        return Operation.REPLACE
-    if mode == "overwrite":
-        predicate = commit.parameters.get("predicate", "").strip('"[] ')
-        return Operation.PARTIAL_OVERWRITE if predicate else Operation.OVERWRITE
-    return None
-
-
 def _agrees(recorded: Operation, derived: Operation | None, commit: Commit) -> bool:
     if derived is None:
         return False
@@ -325,41 +266,30 @@ def _agrees(recorded: Operation, derived: Operation | None, commit: Commit) -> b
 
 
 def _keeps_rows(commit: Commit) -> bool:
-    """Whether the operation leaves the rows as they were. Files that are said to bring no change (statistics
-    filled in, a rearrangement) are believed, and so is a commit without files that a rollback of ours marked."""
-    files = commit.added_files + commit.removed_files
-    if commit.version == 0 or commit.data_change:
-        return False
-    known = commit.operation in _KEEP_ROWS or commit.operation == _CREATE  # on what is there already
-    return known or (files > 0 and commit.operation in _WRITES) or (files == 0 and is_mark(commit.run_id))
-
-
-def _creates_nothing(commit: Commit) -> bool:
-    """A table made or replaced without rows: its content is empty, wherever it came from."""
-    anew = commit.version == 0 or commit.data_change or commit.operation != _CREATE
-    return anew and commit.operation in _CREATES and commit.added_files == 0
+    """Whether the table holds the rows it held before. A commit without files that a rollback of ours marked is
+    believed, too."""
+    if commit.kind in _KEEP_ROWS:
+        return True
+    is_idle = not commit.data_change and commit.added_files + commit.removed_files == 0
+    return is_idle and commit.parent is not None and is_mark(commit.run_id)
 
 
 def _restored(commit: Commit) -> int | None:
-    text = commit.parameters.get("version", "").strip('" ')
-    told = as_whole(text)
-    target = commit.restored if told is None else told
+    target = commit.restored
     return target if target is not None and target < commit.version else None
 
 
 def _touch(commit: Commit) -> Touch:
-    if commit.format_id is None or _only_kept(commit):
-        return Touch.MAINTENANCE
-    return Touch.SCHEMA if commit.operation in _SCHEMA_COMMITS else Touch.PROPERTIES
+    if commit.kind is CommitKind.SCHEMA:
+        return Touch.SCHEMA
+    redefines = commit.kind is not CommitKind.MAINTENANCE and commit.format_id is not None
+    return Touch.PROPERTIES if redefines and not _only_kept(commit) else Touch.MAINTENANCE
 
 
 def _only_kept(commit: Commit) -> bool:
     """Whether a commit sets properties, and only such as outlive a rollback."""
-    try:
-        told = orjson.loads(commit.parameters.get("properties", "")) if is_property_commit(commit) else None
-    except ValueError:
-        return False
-    return isinstance(told, (dict, list)) and all(isinstance(key, str) and keeps(key) for key in told)
+    changed = commit.changed_properties
+    return commit.kind is CommitKind.PROPERTIES and changed is not None and all(map(keeps, changed))
 
 
 def _rows(commit: Commit) -> int | None:

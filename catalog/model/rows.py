@@ -7,6 +7,7 @@ catalog/model/enums.py and offered here too.
 
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Final
 
 from lakewarden.catalog.model.enums import (
     DELTA,
@@ -31,6 +32,8 @@ from lakewarden.catalog.model.enums import (
 __all__ = [
     "DELTA",
     "GONE",
+    "NO_PARENT",
+    "UNKNOWN_PARENT",
     "Action",
     "AuditRow",
     "Change",
@@ -61,6 +64,12 @@ __all__ = [
     "TableState",
     "Trigger",
 ]
+
+
+NO_PARENT: Final = -1
+"""In the place of a parent: the version was made from nothing."""
+UNKNOWN_PARENT: Final = -2
+"""In the place of a parent: there is one, and nobody can say which."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -186,6 +195,7 @@ class TableRow:
 class HealthRow:
     """One row of `lakewarden.health`: what the last sweep that saw a change found. Sizes in bytes, times UTC.
 
+    `head` is the state of head that was read (`Observation.head`), None in rows that are older than that column.
     `rows` is None where the log does not carry the counts; `schema_hash` changes exactly when the schema does.
     `last_*` are the newest times anyone did it, read from the log, not from our own memory (`last_statistics_at`
     is ours). `oldest_tombstone_at` is the oldest removed file that no vacuum has dealt with yet. `unsupported` names
@@ -195,6 +205,7 @@ class HealthRow:
     table_id: str
     name: str
     version: int | None = None
+    head: str | None = None
     committed_at: datetime | None = None
     files: int | None = None
     bytes: int | None = None
@@ -224,6 +235,8 @@ class HealthRow:
 class LineageRow:
     """One version edge: (input table, input version) -> (output table, output version).
 
+    `output_parent` is the version that the output was made from, `NO_PARENT` for a table's first; None in rows that
+    are older than that column.
     `input_id` is a `table_id`, or the location of what is not managed; catalog/lineage/edges.py has two more
     values, for "nothing was read" and "not known". `from_version`: only the changes after it were read. The
     two UUIDs tell versions of a recreated table from those of its predecessor; None where the writer did not
@@ -232,6 +245,7 @@ class LineageRow:
 
     output_id: str
     output_version: int
+    output_parent: int | None = None
     input_id: str
     input_version: int | None = None
     operation: str

@@ -251,12 +251,13 @@ class Observer:
     def _moved(self, row: TableRow, before: HealthRow | None, probe: ProbeResult) -> bool:
         """Whether the table moved since this process looked, whatever a command has entered meanwhile. One
         with a broken log did only if it looks different from then: it is not read again by every sweep."""
-        last = self._last.of(row.table_id)
+        last, known = self._last.of(row.table_id), None if before is None else before.head
+        moved = probe.moved or (None not in (probe.head, known) and probe.head != known)
         if last is None:
-            return probe.moved or row.state is TableState.QUARANTINED
+            return moved or row.state is TableState.QUARANTINED
         if last.failed is not None:
             return probe != last.failed
-        return probe.moved or (before is not None and before.version != last.version)
+        return moved or (before is not None and before.version != last.version)
 
     def _self_moved(self, row: TableRow, before: HealthRow | None) -> bool:
         if before is None or before.version is None:

@@ -30,6 +30,7 @@ from lakewarden.catalog.model.pending_quarantine import Aside
 from lakewarden.catalog.model.rows import (
     DELTA,
     GONE,
+    UNKNOWN_PARENT,
     Confidence,
     LineageRow,
     MarkVerdict,
@@ -138,6 +139,7 @@ class Gatherer:
             ),
             places={row.location or "": key for key, row in managed.items() if row.state not in GONE},
             newest={key: managed[key].format_ids[-1] for key in concerned if managed[key].format_ids},
+            heads={key: one.version for key, one in seen.items() if isinstance(one, Observation)},
             runs=frozenset(one.run_id for one in request.seeds if isinstance(one, CommitsOf)),
         )
         first = plan_rollback(request, graph, histories, facts)
@@ -233,7 +235,8 @@ class Gatherer:
         except UnreadableError as error:
             latest, on_record = reader.probe(location, seen=None).latest, _newest(row, recorded)
             hidden = latest is not None and (on_record is None or latest > on_record)
-            head = Version(version=latest or 0, operation="unknown", effect=Effect.CHANGE)
+            parent = UNKNOWN_PARENT if on_record is None else on_record
+            head = Version(version=latest or 0, parent=parent, operation="unknown", effect=Effect.CHANGE)
             problem = LogProblem(check="log_readable", message=str(error))
             return _Log(problem, (head,) if hidden else (), hidden=hidden)
 

@@ -54,7 +54,7 @@ def test_it_is_read_as_it_is_and_says_what_to_do(estate: Estate) -> None:
     assert {run["message"] for run in estate.must("jobs", "list", "-o", "json").json} == {"long ago", "then"}
     said = estate.says("tables", "policy", "set", "db.t", "compaction.enabled=no")
     assert said.code == 4
-    assert "waits for the upgrade to 6" in said.err
+    assert "waits for the upgrade to 7" in said.err
     assert "`lakewarden init` upgrades it" in said.err
 
 

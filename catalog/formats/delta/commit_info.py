@@ -16,6 +16,7 @@ from lakewarden.catalog.formats.delta.actions import (
     RemoveFile,
     Transaction,
 )
+from lakewarden.catalog.formats.delta.commit_kind import kind_of, named_properties, restored_to
 from lakewarden.catalog.formats.port import Commit
 
 __all__ = ["History", "ReadCommit", "extended", "read_commit"]
@@ -77,6 +78,15 @@ def read_commit(version: int, actions: Iterable[LogAction], written_at: datetime
         parent=version - 1 if version > 0 else None,
         committed_at=_youngest(info, written_at),
         stamped_at=None if info.timestamp_ms is None else from_millis(info.timestamp_ms),
+        kind=kind_of(
+            info.operation,
+            info.parameters,
+            first=version == 0,
+            data_change=data_change,
+            redefines=metadata is not None,
+            added=added,
+            removed=removed,
+        ),
         operation=info.operation,
         parameters=info.parameters,
         metrics=info.metrics,
@@ -91,6 +101,8 @@ def read_commit(version: int, actions: Iterable[LogAction], written_at: datetime
         lineage=info.lineage.record,
         lineage_verdict=info.lineage.verdict,
         format_id=None if metadata is None else metadata.id,
+        restored=restored_to(info.operation, info.parameters),
+        changed_properties=named_properties(info.operation, info.parameters),
         transactions=tuple(transactions),
     )
     return ReadCommit(commit=commit, metadata=metadata, protocol=protocol)

@@ -25,6 +25,7 @@ __all__ = ["ROW_COLUMNS", "TRUSTED", "build_graph"]
 ROW_COLUMNS: Final = (
     "output_id",
     "output_version",
+    "output_parent",
     "input_id",
     "input_version",
     "operation",
@@ -45,14 +46,16 @@ def build_graph(
     trusting: frozenset[str] = frozenset(),
     places: Mapping[str, str] | None = None,
     newest: Mapping[str, str] | None = None,
+    heads: Mapping[str, int] | None = None,
     runs: frozenset[str] = frozenset(),
 ) -> VersionGraph:
     """The graph of everything that `rows` (columns `ROW_COLUMNS`) and `histories` speak of.
 
     Histories have to be read after the rows. `trusting` are the tables whose policy lets edges of confidence
     `plan` move them. `places` gives the `table_id` of locations that are managed now, `newest` the last UUID
-    of tables that have no log (any more), so that their predecessors are told from them; the graph finds the
-    commits of `runs`. Linear in rows and versions; an incremental read counts as as many edges as it read versions.
+    of tables that have no log (any more), so that their predecessors are told from them, `heads` the versions
+    that heads show, where that is not the last of a log; the graph finds the commits of `runs`.
+    Linear in rows and versions; an incremental read counts as as many edges as it read versions.
     """
     encoded, known = encode_rows(rows, histories, places or {}, newest or {})
     reads = _log_reads(histories, known, places or {})
@@ -60,10 +63,11 @@ def build_graph(
     output = draft.numbering.nodes(encoded.output, encoded.column("output_version"))
     source = draft.numbering.nodes(encoded.input, encoded.column("input_version"))
     strong = _strong(encoded, known, trusting)
-    _say_heads(draft, histories)
+    _say_heads(draft, histories, heads or {})
+    _say_parents(draft, encoded, output)
     _say_rows(draft, encoded, output, source, strong)
     _say_effects(draft, histories, places or {})
-    draft.doubt_gaps()
+    draft.settle_parents()
     _say_edges(draft, encoded, output, source, strong)
     _log_edges(draft, reads)
     _say_runs(draft, encoded, output, histories, runs)
@@ -103,8 +107,8 @@ def _log_reads(histories: Histories, known: Incarnations, places: Mapping[str, s
             if not one.inputs and not one.reads_self:
                 continue
             ids = [read.table_id or places.get(read.location) for read in one.inputs]
-            if one.reads_self and one.version > 0:
-                found.append(_Read(table, one.version, table, one.version - 1, None))
+            if one.reads_self and one.parent is not None:
+                found.append(_Read(table, one.version, table, one.parent, None))
             for input_id, read in zip(ids, one.inputs, strict=True):
                 told = known.index.get(input_id or "")
                 if told is None or read.version is None:
@@ -136,12 +140,19 @@ def _pairs(
     yield pa.array(tables, pa.int64()), pa.array(versions, pa.int64())
 
 
-def _say_heads(draft: Draft, histories: Histories) -> None:
+def _say_heads(draft: Draft, histories: Histories, heads: Mapping[str, int]) -> None:
     """Heads, as the logs have them."""
     for table_id, history in histories.items():
         if history:
             table = draft.numbering.known.index[table_id]
-            draft.heads[table] = draft.node(table, history[-1].version)
+            draft.heads[table] = draft.node(table, heads.get(table_id, history[-1].version))
+
+
+def _say_parents(draft: Draft, rows: Rows, output: pa.Array) -> None:
+    """The parents that rows tell, as far as they are not just one below."""
+    told, version = rows.column("output_parent"), rows.column("output_version")
+    odd = pc.fill_null(pc.not_equal(pc.add(told, 1), version), False)
+    draft.odd_parents.update(zip(output.filter(odd).to_pylist(), told.filter(odd).to_pylist(), strict=True))
 
 
 def _say_runs(draft: Draft, rows: Rows, output: pa.Array, histories: Histories, runs: frozenset[str]) -> None:
@@ -205,6 +216,7 @@ def _say_effects(draft: Draft, histories: Histories, places: Mapping[str, str]) 
         table = draft.numbering.known.index[table_id]
         for one in history:
             node = draft.node(table, one.version)
+            draft.descends(node, one.parent)
             # A row that takes a write for maintenance was made when an operation without rows was taken for that.
             told = draft.known[node] and (draft.effects[node] != Effect.ALIAS or one.effect is Effect.ALIAS)
             known = one.known or (bool(one.once_managed) and places.keys() >= set(one.once_managed))

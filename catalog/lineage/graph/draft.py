@@ -1,7 +1,7 @@
 """The version graph while it is made: numbered nodes, what is known of each, and edges found so far. Pure."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -11,6 +11,7 @@ from lakewarden.catalog.lineage.graph.graph import NO_NODE, EdgeArrays, VersionG
 from lakewarden.catalog.lineage.graph.numbering import Numbering, packed
 from lakewarden.catalog.lineage.versions import Effect
 from lakewarden.catalog.model.arrow_columns import whole
+from lakewarden.catalog.model.rows import NO_PARENT
 
 __all__ = ["Draft", "draft_of", "finished"]
 
@@ -19,8 +20,9 @@ __all__ = ["Draft", "draft_of", "finished"]
 class Draft:
     """Lists by node (`versions`, `owners`, `effects`, `known`) or by table (`first`, `heads`), and edges.
 
-    `known` is 1 where every input is known. `told` are edges as Arrow columns `input`, `output`, `flags`; `inputs`,
-    `outputs`, `flags` those found one by one.
+    `odd_parents` are the versions that nodes were made from, where that is not the one below; `parents` the nodes of
+    them that are there, `begun` the tables whose first version is known. `known` is 1 where every input is known.
+    `told` are edges as Arrow columns `input`, `output`, `flags`; `inputs`, `outputs`, `flags` those found one by one.
     """
 
     numbering: Numbering
@@ -32,6 +34,9 @@ class Draft:
     heads: list[int]
     targets: dict[int, int] = field(default_factory=dict)
     runs: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    odd_parents: dict[int, int] = field(default_factory=dict)
+    parents: dict[int, int] = field(default_factory=dict)
+    begun: set[int] = field(default_factory=set)
     told: list[pa.Table] = field(default_factory=list)
     inputs: list[int] = field(default_factory=list)
     outputs: list[int] = field(default_factory=list)
@@ -49,20 +54,47 @@ class Draft:
         self.outputs.append(reader)
         self.flags.append(flags)
 
+    def descends(self, node: int, parent: int | None) -> None:
+        """Which version a node was made from, as a log tells it."""
+        told = NO_PARENT if parent is None else parent
+        if told + 1 != self.versions[node]:
+            self.odd_parents[node] = told
+        elif self.odd_parents:
+            self.odd_parents.pop(node, None)
+
     def changes(self, table: int, after: int, upto: int, reader: int, flags: int) -> None:
         """Edges to the changes after one version up to another; to the content too where one of them is missing, and if
         that has begun anew since, nobody knows what the missing one did."""
+        between, is_whole = self._between(table, after, upto)
+        for source in between:
+            self.edge(source, reader, flags | EdgeArrays.DELTA)
+        last = self.node(table, upto)
+        if not is_whole and last != NO_NODE:
+            self.edge(last, reader, flags & ~EdgeArrays.OWN)
+            begun = (Effect.FRESH, Effect.RESTORE)
+            if not flags & EdgeArrays.WEAK and any(self.effects[one] in begun for one in between):
+                self.known[reader] = 0
+
+    def _between(self, table: int, after: int, upto: int) -> tuple[Sequence[int], bool]:
+        """The nodes from after one version up to another that descends from it, and whether none of them is missing;
+        all that were made meanwhile where one is."""
         begin, end = self.first[table], self.first[table + 1]
         low = bisect_right(self.versions, after, begin, end)
         high = bisect_right(self.versions, upto, begin, end)
-        for source in range(low, high):
-            self.edge(source, reader, flags | EdgeArrays.DELTA)
-        last = self.node(table, upto)
-        if high - low < upto - after and last != NO_NODE:
-            self.edge(last, reader, flags & ~EdgeArrays.OWN)
-            begun = (Effect.FRESH, Effect.RESTORE)
-            if not flags & EdgeArrays.WEAK and any(self.effects[one] in begun for one in range(low, high)):
-                self.known[reader] = 0
+        if not self.odd_parents:
+            return range(low, high), high - low == upto - after
+        line, version = list[int](), upto
+        while version > after:
+            node = self.node(table, version)
+            if node == NO_NODE:
+                return range(low, high), False
+            line.append(node)
+            version = self._told_parent(node)
+        return line[::-1], True
+
+    def _told_parent(self, node: int) -> int:
+        """The version that a node was made from: the one below, where nobody says anything else."""
+        return self.odd_parents.get(node, self.versions[node] - 1)
 
     def restored(self, pairs: Iterable[tuple[int | None, int | None]]) -> None:
         """What RESTOREs went back to; only an earlier version of the same table is believed."""
@@ -70,16 +102,30 @@ class Draft:
             if node is not None and target is not None and self.first[self.owners[node]] <= target < node:
                 self.targets[node] = target
 
-    def doubt_gaps(self) -> None:
-        """Where the version before is missing, what came in between is not known; nor what a RESTORE to nowhere is."""
-        before_owner, before = -1, -1
+    def settle_parents(self) -> None:
+        """Find the nodes of parents. Where one is missing, what came in between is not known; nor what a RESTORE to
+        nowhere is."""
+        before_owner, before = -1, NO_PARENT
         for node, (owner, version) in enumerate(zip(self.owners, self.versions, strict=True)):
-            expected = before + 1 if owner == before_owner else 0
-            if version != expected and self.effects[node] not in (Effect.FRESH, Effect.RESTORE):
+            parent = self.odd_parents.get(node, version - 1)
+            if owner != before_owner:
+                before = NO_PARENT
+                if parent == NO_PARENT:
+                    self.begun.add(owner)
+            is_missing = parent != before and not self._has_odd_parent(node, owner, parent)
+            if is_missing and self.effects[node] not in (Effect.FRESH, Effect.RESTORE):
                 self.known[node] = 0
             if self.effects[node] == Effect.RESTORE and node not in self.targets:
                 self.known[node] = 0
             before_owner, before = owner, version
+
+    def _has_odd_parent(self, node: int, owner: int, parent: int) -> bool:
+        """Whether it is known which node is the parent, though it is not the one before."""
+        place = NO_NODE if parent == NO_PARENT else self.node(owner, parent)
+        if place >= node or (place == NO_NODE and parent != NO_PARENT):
+            return False
+        self.parents[node] = place
+        return True
 
 
 def draft_of(numbering: Numbering) -> Draft:
@@ -121,6 +167,9 @@ def finished(draft: Draft) -> VersionGraph:
         known=draft.known,
         owners=packed(numbering.owners(), "i"),
         heads=packed(pa.array(draft.heads, pa.int64()), "i"),
+        parents=draft.parents,
+        children=_inverted(draft.parents.items()),
+        begun=frozenset(draft.begun),
         targets=draft.targets,
         runs=draft.runs,
         restores=_inverted(draft.targets.items()),
@@ -140,6 +189,6 @@ def _sorted(edges: pa.Table, key: str, other: str) -> EdgeArrays:
 
 def _inverted(pairs: Iterable[tuple[int, int]]) -> Mapping[int, tuple[int, ...]]:
     found: dict[int, list[int]] = {}
-    for restore, target in pairs:
-        found.setdefault(target, []).append(restore)
-    return {target: tuple(restores) for target, restores in found.items()}
+    for node, origin in pairs:
+        found.setdefault(origin, []).append(node)
+    return {origin: tuple(nodes) for origin, nodes in found.items()}

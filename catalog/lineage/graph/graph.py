@@ -1,7 +1,8 @@
 """The version graph of a fleet: which version's content depends on which others. Pure, compact, linear.
 
-A node is one version of one table. Nodes of a table lie side by side, in order, so that a version's parent is the node
-before it. Numbers live in arrays: about 40 bytes per edge and 20 per node. Built by catalog/lineage/graph/build.py.
+A node is one version of one table. Nodes of a table lie side by side, in the order in which they were made: a
+version's parent is the node before it, but for the few that say otherwise. Numbers live in arrays: about 40 bytes per
+edge and 20 per node. Built by catalog/lineage/graph/build.py.
 """
 
 from array import array
@@ -54,7 +55,9 @@ class EdgeArrays:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VersionGraph:
     """The graph. `first[i]` to `first[i + 1]` are the nodes of `tables[i]`; `versions` their versions, `effects` an
-    `Effect` each, `known` 1 where every input is known and the version before it is there. `targets` says what a
+    `Effect` each, `known` 1 where every input is known and the version before it is there. `parents` has the
+    parents that are not the node before (`NO_NODE`: made from nothing), `children` the same by parent, `begun` the
+    numbers of tables whose first version is known. `targets` says what a
     RESTORE, or taking files away, went back to. `heads[i]` is the node of the newest version of `tables[i]`
     that is surely its own, `NO_NODE` if there is none. `runs` has the content commits of the runs it was
     built for. `readers` has edges by input, `inputs` the same by output.
@@ -68,6 +71,9 @@ class VersionGraph:
     known: bytearray
     owners: "array[int]"
     heads: "array[int]"
+    parents: Mapping[int, int]
+    children: Mapping[int, Sequence[int]]
+    begun: frozenset[int]
     targets: Mapping[int, int]
     restores: Mapping[int, Sequence[int]]
     runs: Mapping[str, Sequence[int]]
@@ -98,8 +104,14 @@ class VersionGraph:
         return self.tables[self.owners[node]]
 
     def parent(self, node: int) -> int:
-        """The node of the version before, `NO_NODE` for a table's first."""
+        """The node of the version that this one was made from, `NO_NODE` for a table's first."""
+        if node in self.parents:
+            return self.parents[node]
         return node - 1 if node > self.first[self.owners[node]] else NO_NODE
+
+    def begins(self, table_id: str) -> bool:
+        """Whether a table's first version is known."""
+        return self.index[table_id] in self.begun
 
     def origin(self, node: int) -> int:
         """The version whose content a node carries on: its parent, or its target for a RESTORE and for
@@ -162,7 +174,9 @@ class VersionGraph:
 
     def _spread_state(self, node: int, open_ends: list[tuple[int, int]]) -> None:
         child = node + 1
-        if child < self.first[self.owners[node] + 1]:
+        if child < self.first[self.owners[node] + 1] and child not in self.parents:
+            open_ends.append((child, _INHERITED[self.effects[child]]))
+        for child in self.children.get(node, ()):
             open_ends.append((child, _INHERITED[self.effects[child]]))
         for restore in self.restores.get(node, ()):
             open_ends.append((restore, Bit.STATE | Bit.DELTA))

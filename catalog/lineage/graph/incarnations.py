@@ -42,7 +42,7 @@ def may_be_same(one: str | None, other: str | None) -> bool:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Uuids:
-    """What rows tell of UUIDs: which one each replaced in its log, and which had a version 0. `newest` are
+    """What rows tell of UUIDs: which one each replaced in its log, and which had a first version. `newest` are
     the last UUIDs of tables whose log is not there."""
 
     replaced: Mapping[Uuid, str] = field(default_factory=dict)
@@ -105,12 +105,12 @@ class Incarnations:
         """Whether a UUID, whose log began with `first`, is surely not of the log that we read.
 
         A log from which nothing was cleaned tells all its UUIDs, and a version that it has, its own. Before
-        it begins, two UUIDs that both had a version 0 are of two logs.
+        it begins, two UUIDs that both had a first version are of two logs.
         """
         log, own = self._logs[table], self._own[table]
         if first in own:
             return False
-        if log and log[0].version == 0:
+        if log and log[0].parent is None:
             return bool(own)
         place = bisect_left(log, version, key=_version)
         if log and log[place].version == version and log[place].format_id is not None:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from lakewarden.catalog.lineage.edges import NOT_KNOWN, NOTHING
 from lakewarden.catalog.lineage.graph.incarnations import Histories, Incarnations, Uuids
 from lakewarden.catalog.model.arrow_columns import coded, whole
+from lakewarden.catalog.model.rows import NO_PARENT
 
 __all__ = ["Numbering", "Rows", "encode_rows", "numbers", "packed"]
 
@@ -78,7 +79,7 @@ def encode_rows(
         input=told,
         unsaid=_spread(pc.equal(inputs.dictionary, NOT_KNOWN), inputs),
     )
-    cut = [index[name] for name, log in histories.items() if log and log[0].version > 0]
+    cut = [index[name] for name, log in histories.items() if log and log[0].parent is not None]
     logless = {index[name]: one for name, one in newest.items() if name in index and not histories.get(name)}
     nothing = _spread(pc.equal(inputs.dictionary, NOTHING), inputs)
     uuids = replace(_uuids(said, nothing, [*cut, *logless]), newest=logless)
@@ -98,10 +99,11 @@ def encode_rows(
 
 def _uuids(said: Rows, nothing: pa.Array, cut: Sequence[int]) -> Uuids:
     """What rows tell of UUIDs; of tables by number. `nothing` marks rows of versions that read nothing, `cut`
-    the tables whose log is not there or does not begin at version 0."""
+    the tables whose log is not there or no longer begins with their first version."""
     made, before = said.column("output_format_id"), said.column("input_format_id")
     anew = pc.and_(nothing, pc.and_(pc.is_valid(made), pc.is_valid(before)))
-    born = pc.and_(pc.equal(said.column("output_version"), 0), pc.is_valid(made))
+    parents = pc.coalesce(said.column("output_parent"), pc.subtract(said.column("output_version"), 1))
+    born = pc.and_(pc.equal(parents, NO_PARENT), pc.is_valid(made))
     begun = pc.and_(born, pc.is_in(said.output, value_set=pa.array(cut, _INT64)))
     replaced = (said.output.filter(anew), made.filter(anew), before.filter(anew))
     return Uuids(

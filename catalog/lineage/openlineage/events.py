@@ -14,11 +14,11 @@ from typing import Any, Final
 
 import orjson
 
-from lakewarden.catalog.lineage.edges import ALIAS, NOT_KNOWN, NOTHING
+from lakewarden.catalog.lineage.edges import ALIAS, NOT_KNOWN, NOTHING, parent_of
 from lakewarden.catalog.lineage.graph.build import TRUSTED
 from lakewarden.catalog.lineage.openlineage.names import DatasetName, dataset_of
 from lakewarden.catalog.model.lineage_record import Operation
-from lakewarden.catalog.model.rows import Confidence, LineageRow
+from lakewarden.catalog.model.rows import NO_PARENT, Confidence, LineageRow
 
 __all__ = ["EventMaker", "NamedTable", "VersionEvent", "events_of"]
 
@@ -103,7 +103,7 @@ class EventMaker:
 
     def _output(self, table: NamedTable, rows: Sequence[LineageRow]) -> Json:
         facets = self._at(table, rows[0].output_version)
-        change = _lifecycle(_operation(rows), rows[0].output_version)
+        change = _lifecycle(_operation(rows), parent_of(rows[0]))
         if change is not None:
             facets["lifecycleStateChange"] = {
                 **self._standard("1-0-1/LifecycleStateChangeDatasetFacet"),
@@ -198,8 +198,8 @@ def _how_known(rows: Sequence[LineageRow]) -> str:
     return "incomplete" if known else "unknown"
 
 
-def _lifecycle(operation: str, version: int) -> str | None:
-    if version == 0:
+def _lifecycle(operation: str, parent: int) -> str | None:
+    if parent == NO_PARENT:
         return "CREATE"
     return "OVERWRITE" if operation in (Operation.OVERWRITE, Operation.REPLACE) else None
 

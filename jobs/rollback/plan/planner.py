@@ -127,7 +127,7 @@ def _case(scene: _Scene, table_id: str) -> Case | None:
         head=graph.versions[line.head],
         target=target,
         in_log=target in history,
-        from_start=graph.versions[graph.nodes(table_id)[0]] == 0,
+        from_start=graph.begins(table_id),
         undoable=() if append_only else undoable(graph, line, history, intact),
         collateral=_losses(scene, line, history, fitting).listed(),
         lost=tuple(history[graph.versions[node]] for node in line.lost if graph.versions[node] in history),

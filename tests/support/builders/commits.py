@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+from lakewarden.catalog.formats.delta.commit_kind import kind_of, named_properties, restored_to
 from lakewarden.catalog.formats.heads import head_token
 from lakewarden.catalog.formats.port import Commit, Observation
 
@@ -10,9 +11,23 @@ __all__ = ["changed", "counted", "observed"]
 
 
 def counted(*, version: int, **told: Any) -> Commit:
-    """The commit that made a version out of the one before it."""
-    told.setdefault("parent", version - 1 if version > 0 else None)
-    return Commit(version=version, **told)
+    """The commit that made a version out of the one before it, as the Delta reader would read it."""
+    operation, parameters = told["operation"], told.get("parameters", {})
+    derived = {
+        "parent": version - 1 if version > 0 else None,
+        "kind": kind_of(
+            operation,
+            parameters,
+            first=version == 0,
+            data_change=told.get("data_change", False),
+            redefines=told.get("format_id") is not None,
+            added=told.get("added_files", 0),
+            removed=told.get("removed_files", 0),
+        ),
+        "restored": restored_to(operation, parameters),
+        "changed_properties": named_properties(operation, parameters),
+    }
+    return Commit(version=version, **{**derived, **told})
 
 
 def observed(**told: Any) -> Observation:

@@ -36,6 +36,7 @@ def _version(number: int, line: str) -> Version:
     inputs = [one.strip() for one in (found["inputs"] or "").split(",") if one.strip()]
     one = Version(
         version=number,
+        parent=number - 1 if number > 0 else None,
         operation="replace" if what == "create" else what,
         effect=Effect.FRESH if number == 0 else effect_of(what),
         known=found["foreign"] is None,

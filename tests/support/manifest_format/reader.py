@@ -8,6 +8,7 @@ from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.formats.port import (
     Capabilities,
     Commit,
+    CommitKind,
     DataFile,
     LogProblem,
     Observation,
@@ -23,6 +24,16 @@ from support.manifest_format.manifest import FOLDER, Entry, File, Manifest, pars
 __all__ = ["NAME", "ManifestReader"]
 
 NAME: Final[TableFormat] = "manifest"
+_KINDS: Final = {
+    "create": CommitKind.CREATE,
+    "append": CommitKind.APPEND,
+    "overwrite": CommitKind.OVERWRITE,
+    "delete": CommitKind.DELETE,
+    "compact": CommitKind.MAINTENANCE,
+    "restore": CommitKind.RESTORE,
+    "fence": CommitKind.METADATA,
+    "properties": CommitKind.PROPERTIES,
+}
 _CAN: Final = Capabilities(restore=True, vacuum=True, compact=True, file_statistics=False)
 
 
@@ -47,10 +58,11 @@ class ManifestReader:
         if not self.is_table(location):
             return ProbeResult(exists=False, moved=False)
         try:
-            main = self._manifest(location).main
+            manifest = self._manifest(location)
         except UnreadableError:
             return ProbeResult(exists=True, moved=True)
-        return ProbeResult(exists=True, moved=main != seen, latest=main)
+        main = manifest.main
+        return ProbeResult(exists=True, moved=main != seen, latest=main, head=manifest.head)
 
     def observe(self, location: str, *, since: Observation | None = None) -> Observation | LogProblem:
         if not self.is_table(location):
@@ -162,6 +174,7 @@ def _commit(manifest: Manifest, entry: Entry) -> Commit:
         parent=entry.parent,
         committed_at=entry.committed_at,
         stamped_at=entry.committed_at,
+        kind=_KINDS.get(entry.operation, CommitKind.UNKNOWN),
         operation=entry.operation,
         data_change=bool(added or removed) and entry.operation != "compact",
         added_files=len(added),

@@ -154,6 +154,6 @@ def test_an_overwrite_by_no_rows_heals() -> None:
 
 def test_a_row_that_once_took_a_foreign_overwrite_for_maintenance_does_not_make_it_known() -> None:
     now = derived(commit("WRITE", "Overwrite", version=1))
-    then = Version(version=1, operation="WRITE", effect=Effect.ALIAS, known=True)
+    then = Version(version=1, parent=0, operation="WRITE", effect=Effect.ALIAS, known=True)
     graph = build_graph(codec(LINEAGE).encode(rows_of("b", then, at=NOW)), {"b": now})
     assert (graph.effects[graph.head("b")], graph.known[graph.head("b")]) == (Effect.FRESH, 0)

@@ -89,4 +89,4 @@ def test_a_restore_that_does_not_say_where_it_went_is_looked_into(table: LogWrit
     table.commit(remove("c"), operation="RESTORE")
     table.commit(add("c"), operation="RESTORE", operationParameters={"version": "3"})
     found = read(table, row_of(table, table.table_id), {table.table_id: 3})
-    assert [one.restored for one in found.commits] == [2, None]
+    assert [one.restored for one in found.commits] == [2, 3]

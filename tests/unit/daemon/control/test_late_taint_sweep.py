@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -30,24 +31,23 @@ class Late:
         self.commit()
         self.world.sweep()
 
-    def commit(self, read: int | None = None, **changes: object) -> None:
+    def commit(self, read: int | None = None, **changes: Any) -> None:
         """A job writes the derived table from a version of the source."""
         place = self.derived.location or ""
         commits = self.world.reader.history.setdefault(place, [])
         inputs = () if read is None else (self._input(read),)
         record = LineageRecord(run_id="r", operation=Operation.APPEND, user="ana", inputs=inputs)
-        commit = counted(
-            version=len(commits),
-            committed_at=self.world.clock.now(),
-            operation="WRITE",
-            parameters={"mode": "Append"},
-            data_change=True,
-            added_files=1,
-            lineage=record,
-            lineage_verdict=RecordVerdict.COMPLETE,
-            format_id=f"uuid-{place}",
-        )
-        commits.append(replace(commit, **changes))  # type: ignore[arg-type]  # tests name real fields
+        told: dict[str, Any] = {
+            "committed_at": self.world.clock.now(),
+            "operation": "WRITE",
+            "parameters": {"mode": "Append"},
+            "data_change": True,
+            "added_files": 1,
+            "lineage": record,
+            "lineage_verdict": RecordVerdict.COMPLETE,
+            "format_id": f"uuid-{place}",
+        }
+        commits.append(counted(version=len(commits), **{**told, **changes}))
         if len(commits) > 1:
             self.world.write(self.derived)
 

@@ -28,7 +28,7 @@ from support.builders.tables_by_hand import facts, history, plan
 BAD_LOAD = RollbackRequest(seeds=(ToVersion(table_id="a", version=1),), cascade=True)
 A = history("create", "append", "append")
 B = history("create", "append <- a@2", "append")
-B_WRITTEN_SINCE = (*B, replace(B[2], version=3))
+B_WRITTEN_SINCE = (*B, replace(B[2], version=3, parent=2))
 UNKNOWN = history("create", "append <- a@1", "append ?")
 
 
@@ -55,7 +55,7 @@ def test_a_consent_given_where_nothing_would_be_lost_is_worth_nothing_later() ->
     made = plan(agreed(Consent.COLLATERAL), {"a": A})
     assert made.request.consents == NO_CONSENTS
     assert made.hash == plan(BAD_LOAD, {"a": A}).hash
-    later = plan(frozen_request(made), {"a": (*A, replace(A[1], version=3))})
+    later = plan(frozen_request(made), {"a": (*A, replace(A[1], version=3, parent=2))})
     ((_, blocker),) = later.blockers()
     assert blocker.versions == (3,)
 
@@ -73,7 +73,7 @@ def test_what_was_written_since_is_asked_about_alone() -> None:
 
 
 def test_the_hash_covers_what_was_agreed_to() -> None:
-    tables = {"a": A, "b": (*B, replace(B[2], version=3))}
+    tables = {"a": A, "b": (*B, replace(B[2], version=3, parent=2))}
     one, both = (
         replace(BAD_LOAD, consents=named(*((Consent.COLLATERAL, "b", version) for version in versions)))
         for versions in ((2,), (2, 3))
@@ -85,12 +85,12 @@ def test_the_hash_covers_what_was_agreed_to() -> None:
 
 @pytest.mark.parametrize("consent", [Consent.KEEP_UNKNOWN, Consent.LOSE_UNKNOWN])
 def test_unknown_commits_that_come_later_are_asked_about_anew(consent: Consent) -> None:
-    tables = {"a": A, "b": (*UNKNOWN, replace(B[1], version=3))}
+    tables = {"a": A, "b": (*UNKNOWN, replace(B[1], version=3, parent=2))}
     made = plan(agreed(consent), tables)
     assert made.applicable and made.request.consents == named((consent, "b", 2))
     again = plan(made.request, tables)
     assert again.hash == made.hash and again.tables == made.tables
-    later = plan(made.request, {**tables, "b": (*tables["b"], replace(UNKNOWN[2], version=4))})
+    later = plan(made.request, {**tables, "b": (*tables["b"], replace(UNKNOWN[2], version=4, parent=3))})
     ((_, blocker),) = later.blockers()
     assert blocker.versions == (4,)
 

@@ -102,6 +102,7 @@ def _without_files(case: Case, made: TablePlan) -> VersionGraph:
     record = removal_record(step, mark="rollback-r1-1", user="ana")
     removal = Version(
         version=made.from_version + 1,
+        parent=made.from_version,
         operation=record.operation,
         effect=Effect.RESTORE,
         known=True,

@@ -6,7 +6,7 @@ import pytest
 
 from lakewarden.catalog.errors import NotFoundError
 from lakewarden.catalog.lineage.versions import Effect, Version
-from lakewarden.catalog.model.rows import Dependency, OnRollback
+from lakewarden.catalog.model.rows import UNKNOWN_PARENT, Dependency, OnRollback
 from lakewarden.jobs.rollback.plan.consents import Consent, Consents
 from lakewarden.jobs.rollback.plan.facts import PropertyChange, Reach, TableFacts, Unreachable
 from lakewarden.jobs.rollback.plan.model import Blocked, RollbackPlan, Step, TablePlan
@@ -256,7 +256,7 @@ def test_going_back_behind_removed_files_never_brings_them_back() -> None:
     one = table(plan(request, {"a": mended}), "a")
     assert (one.from_version, one.to_version, one.tainted) == (5, 1, (3, 5))
     assert [lost.version for lost in one.collateral] == [4], "what the removal had kept of the others"
-    onto = (*mended, replace(mended[4], version=6))
+    onto = (*mended, replace(mended[4], version=6, parent=5))
     bad = RollbackRequest(seeds=(BadVersions(table_id="a", versions=(6,)),))
     assert table(plan(bad, {"a": onto}), "a").to_version == 5
 
@@ -347,7 +347,7 @@ FOREIGN = history("create", "append <- a@1", "append ?")
 
 
 def test_a_foreign_write_on_a_touched_table_is_unknown_and_blocks() -> None:
-    tables = {"a": A, "b": (*FOREIGN, replace(B[1], version=3))}
+    tables = {"a": A, "b": (*FOREIGN, replace(B[1], version=3, parent=2))}
     made = plan(BAD_LOAD, tables)
     one = table(made, "b")
     assert (one.to_version, one.tainted, one.unknown) == (2, (3,), (2,))
@@ -396,7 +396,7 @@ def test_a_table_that_cannot_be_read_is_decided_on_by_what_is_on_record() -> Non
 
 
 def test_commits_that_nobody_can_read_may_have_read_what_their_table_has_read_before() -> None:
-    hidden = Version(version=4, operation="unknown", effect=Effect.CHANGE)
+    hidden = Version(version=4, parent=UNKNOWN_PARENT, operation="unknown", effect=Effect.CHANGE)
     b = facts("b", unreadable="Line 1 is odd.", may_read=frozenset({"a"}))
     tables = {"a": A, "b": (hidden,), "other": (hidden,)}
     made = plan(BAD_LOAD, tables, b, facts("other", unreadable="Line 1 is odd."))
@@ -420,7 +420,7 @@ def test_the_hash_is_that_of_what_is_decided_and_not_of_names() -> None:
     tables = {"a": A, "b": B}
     one = plan(BAD_LOAD, tables)
     assert one.hash == plan(BAD_LOAD, tables, facts("b", name="db.renamed")).hash
-    longer = {"a": A, "b": (*B, replace(B[1], version=2, inputs=()))}
+    longer = {"a": A, "b": (*B, replace(B[1], version=2, parent=1, inputs=()))}
     others = [
         plan(replace(BAD_LOAD, cascade=False), tables),
         plan(agreed(BAD_LOAD, Consent.COLLATERAL), longer),

@@ -1,0 +1,135 @@
+"""What Delta's operations are to lineage: the names that Spark, delta-rs and others write into commitInfo. Pure."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import orjson
+
+from lakewarden.catalog.bounds import as_whole
+from lakewarden.catalog.formats.port import CommitKind
+
+__all__ = ["kind_of", "named_properties", "restored_to"]
+
+_RESTORE: Final = "RESTORE"
+_CREATE: Final = "CREATE TABLE"
+_CREATES: Final = frozenset({_CREATE, "CREATE OR REPLACE TABLE", "REPLACE TABLE"})
+_CONTENT: Final[Mapping[str, CommitKind]] = {
+    "MERGE": CommitKind.MERGE,
+    "UPDATE": CommitKind.UPDATE,
+    "DELETE": CommitKind.DELETE,
+    "TRUNCATE": CommitKind.DELETE,
+    "STREAMING UPDATE": CommitKind.APPEND,
+    "COPY INTO": CommitKind.APPEND,
+    "CREATE TABLE AS SELECT": CommitKind.REPLACE,
+    "CREATE OR REPLACE TABLE AS SELECT": CommitKind.REPLACE,
+    "REPLACE TABLE AS SELECT": CommitKind.REPLACE,
+    "CONVERT": CommitKind.REPLACE,
+    "CLONE": CommitKind.REPLACE,
+    **dict.fromkeys(_CREATES, CommitKind.REPLACE),
+}
+_WRITE: Final = "WRITE"
+_WRITES: Final = frozenset({_WRITE, *_CONTENT})
+_PROPERTY_COMMITS: Final = frozenset({"SET TBLPROPERTIES", "UNSET TBLPROPERTIES"})
+_KEEP_ROWS: Final[Mapping[str, CommitKind]] = {
+    **dict.fromkeys(_PROPERTY_COMMITS, CommitKind.PROPERTIES),
+    **dict.fromkeys(
+        (
+            "ADD COLUMN",
+            "ADD COLUMNS",
+            "CHANGE COLUMN",
+            "CHANGE COLUMNS",
+            "DROP COLUMNS",
+            "RENAME COLUMN",
+            "REPLACE COLUMNS",
+            "UPDATE COLUMN METADATA",
+            "UPDATE FIELD METADATA",
+            "UPDATE SCHEMA",
+        ),
+        CommitKind.SCHEMA,
+    ),
+    **dict.fromkeys(
+        (
+            "COMPUTE STATISTICS",
+            "COMPUTE STATS",
+            "DOMAIN METADATA CLEANUP",
+            "Deletion Vector Tombstones",
+            "OPTIMIZE",
+            "OPTIMIZE CHECKPOINT",
+            "REMOVE COLUMN MAPPING",
+            "REORG",
+            "REORG TABLE UPGRADE UNIFORM",
+            "ROW TRACKING BACKFILL",
+            "ROW TRACKING UNBACKFILL",
+            "VACUUM END",
+            "VACUUM START",
+            "ADD CONSTRAINT",
+            "ADD FEATURE",
+            "CLUSTER BY",
+            "DROP CONSTRAINT",
+            "DROP FEATURE",
+            "UPDATE TABLE METADATA",
+            "UPGRADE PROTOCOL",
+            _CREATE,  # on what is there already
+        ),
+        CommitKind.METADATA,
+    ),
+}
+"""Operations after which the table holds the rows it held before, whatever they counted."""
+
+
+def kind_of(
+    operation: str,
+    parameters: Mapping[str, str],
+    *,
+    first: bool,
+    data_change: bool,
+    redefines: bool,
+    added: int,
+    removed: int,
+) -> CommitKind:
+    """What a commit did. `first`: it made version 0; `redefines`: it has metadata; `added` and `removed` count files.
+
+    Files that are said to bring no change (statistics filled in, a rearrangement) are believed.
+    """
+    if operation == _RESTORE:
+        return CommitKind.RESTORE
+    keeps = not first and not data_change
+    if operation in _CREATES and added == 0 and not (keeps and operation == _CREATE):
+        return CommitKind.CREATE
+    if keeps and operation in _KEEP_ROWS:
+        return _KEEP_ROWS[operation] if redefines else CommitKind.MAINTENANCE
+    if keeps and added + removed > 0 and operation in _WRITES:
+        return CommitKind.METADATA if redefines else CommitKind.MAINTENANCE
+    return _content(operation, parameters, removed)
+
+
+def restored_to(operation: str, parameters: Mapping[str, str]) -> int | None:
+    """The version that a RESTORE says it went back to; None for one by a time, and for other commits."""
+    return as_whole(parameters.get("version", "").strip('" ')) if operation == _RESTORE else None
+
+
+def named_properties(operation: str, parameters: Mapping[str, str]) -> tuple[str, ...] | None:
+    """The properties that a commit set or unset; None where it does not say."""
+    try:
+        told = orjson.loads(parameters.get("properties", "")) if operation in _PROPERTY_COMMITS else None
+    except ValueError:
+        return None
+    is_told = isinstance(told, (dict, list)) and all(isinstance(key, str) for key in told)
+    return tuple(told) if told is not None and is_told else None
+
+
+def _content(operation: str, parameters: Mapping[str, str], removed: int) -> CommitKind:
+    """What became of the rows."""
+    if operation == "STREAMING UPDATE" and parameters.get("outputMode") == "Complete":
+        return CommitKind.OVERWRITE
+    if operation != _WRITE:
+        return _CONTENT.get(operation, CommitKind.UNKNOWN)
+    mode = parameters.get("mode", "").lower()
+    if mode == "append":
+        return CommitKind.APPEND if removed == 0 else CommitKind.UNKNOWN
+    if mode in ("errorifexists", "ignore"):
+        return CommitKind.REPLACE
+    if mode == "overwrite":
+        predicate = parameters.get("predicate", "").strip('"[] ')
+        return CommitKind.PARTIAL_OVERWRITE if predicate else CommitKind.OVERWRITE
+    return CommitKind.UNKNOWN
