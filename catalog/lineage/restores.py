@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from lakewarden.catalog.formats.port import Commit, CommitKind
 from lakewarden.catalog.lineage.edges import RESTORE
 from lakewarden.catalog.lineage.graph.incarnations import may_be_same
 from lakewarden.catalog.lineage.versions import Effect, Version
@@ -20,6 +21,7 @@ __all__ = [
     "RestoreCommit",
     "informed",
     "is_foreign_restore",
+    "is_rewound",
     "restored_away",
     "restores_of",
     "still_undone",
@@ -92,6 +94,20 @@ def still_undone(one: Undone, restores: Iterable[RestoreCommit]) -> tuple[Undone
         ):
             left = [rest for each in left for rest in _without(each, later.target)]
     return tuple(left)
+
+
+def is_rewound(since: Sequence[Commit], *, before: int | None, now: int) -> bool:
+    """Whether head, which showed version `before`, has gone back in between: by a RESTORE, or to a version that was not
+    made from that one. `since` are the commits after it up to `now`; `before` None: that was another table."""
+    if any(one.kind is CommitKind.RESTORE for one in since):
+        return True
+    if before is None:
+        return False
+    parents = {one.version: one.parent for one in since}
+    version: int | None = now
+    while version is not None and version in parents:
+        version = parents[version]
+    return version is not None and version < before
 
 
 def _added(found: Sequence[Undone], one: RestoreCommit, name: str, first: int, last: int) -> list[Undone]:

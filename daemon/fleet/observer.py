@@ -14,6 +14,7 @@ from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.formats.files_elsewhere import is_reach_known, with_reach
 from lakewarden.catalog.formats.port import LogProblem, Observation, ProbeResult, TableReader
 from lakewarden.catalog.lineage.recording import NO_STREAMS, rows_from
+from lakewarden.catalog.lineage.restores import is_rewound
 from lakewarden.catalog.lineage.reverted_reads import undone_reads
 from lakewarden.catalog.lineage.stream_batches import StreamHarvest
 from lakewarden.catalog.lineage.unrecorded import Recorded, unrecorded
@@ -325,8 +326,9 @@ class Observer:
             return False
         if not has_new_requests(row, seen.properties):
             return False
-        commits = reader.commits(seen.location, after=before.version, upto=seen.version)
-        return any(commit.operation == "RESTORE" for commit in commits)
+        since = reader.commits(seen.location, after=before.version, upto=seen.version)
+        same = row.format_ids[-1:] == (seen.format_id,)
+        return is_rewound(tuple(since), before=before.version if same else None, now=seen.version)
 
 
 def settled(row: TableRow, look: Look, now: datetime) -> TableRow:
@@ -356,8 +358,8 @@ def settled(row: TableRow, look: Look, now: datetime) -> TableRow:
 
 
 def _edge(row: LineageRow) -> LineageRow:
-    """What makes two rows the same, whenever they were recorded."""
-    return replace(row, recorded_at=datetime.min.replace(tzinfo=UTC))
+    """What makes two rows the same, whenever and by which version of lakewarden they were recorded."""
+    return replace(row, recorded_at=datetime.min.replace(tzinfo=UTC), output_parent=None)
 
 
 def _requests(
