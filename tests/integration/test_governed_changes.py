@@ -1,125 +1,31 @@
 """UPDATE and DELETE as warehouses write them, run on Spark and on a real PostgreSQL: the same rows, the same counts."""
 
-import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
-import psycopg
-import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-import lakewarden
 from lakewarden.catalog.errors import PreconditionError, UsageError
-from lakewarden.catalog.formats.port import Commit
 from lakewarden.catalog.model.lineage_record import Operation
-from lakewarden.daemon.installation.services import Services, open_services
-from lakewarden.daemon.usecases.init import initialise
-from lakewarden.jobs.session.attached import Attached
 from support.builders.warehouse_changes import CASES
 from support.servers.postgres import PostgresServer
+from support.two_databases.sides import ROWS, Both, two_sides
 
 pytestmark = [pytest.mark.spark, pytest.mark.postgres]
-
-INT, TEXT, DOUBLE, DECIMAL = pa.int32(), pa.string(), pa.float64(), pa.decimal128(10, 2)
-COLUMNS = {
-    "t": {"id": INT, "k": INT, "a": INT, "s": TEXT, "d": DOUBLE},
-    "s": {"k": INT, "b": INT, "c": TEXT, "n": DOUBLE},
-    "u": {"k": INT, "e": INT},
-}
-ROWS: dict[str, list[tuple[object, ...]]] = {
-    "t": [
-        (1, 1, 10, "x", 0.5),
-        (2, 2, 20, "y", 1.5),
-        (3, None, 30, None, None),
-        (4, 1, -41, "z", 2.5),
-        (5, 7, None, "x", 3.5),
-        (5, 7, None, "x", 3.5),
-    ],
-    "s": [(1, 100, "p", 2.5), (2, 200, "x", -3.5), (None, 300, "r", 1.0), (9, None, "z", None)],
-    "u": [(1, 5), (2, 6), (2, 7), (None, 8)],
-}
-NAMES = {INT: "INT", TEXT: "TEXT", DOUBLE: "DOUBLE PRECISION"}
-
-
-@dataclass
-class Both:
-    """The same three tables in Spark and in PostgreSQL."""
-
-    spark: SparkSession
-    lw: Attached
-    services: Services
-    folder: Path
-    connection: psycopg.Connection[Any]
-
-    def fill(self) -> None:
-        """Put the rows of the beginning back into t, on both sides."""
-        write_deltalake(self.folder / "t", _arrow("t"), mode="overwrite")
-        self.connection.execute("DELETE FROM t")
-        self._insert("t")
-
-    def create(self) -> None:
-        """Make the tables."""
-        for name, columns in COLUMNS.items():
-            write_deltalake(self.folder / name, _arrow(name))
-            self.spark.sql(f"CREATE TABLE {name} USING delta LOCATION '{self.folder / name}'")
-            listed = ", ".join(f"{column} {NAMES[kind]}" for column, kind in columns.items())
-            self.connection.execute(f"CREATE TABLE {name} ({listed})".encode())
-            self._insert(name)
-
-    def _insert(self, name: str) -> None:
-        places = ", ".join(["%s"] * len(COLUMNS[name]))
-        with self.connection.cursor() as cursor:
-            cursor.executemany(f"INSERT INTO {name} VALUES ({places})".encode(), ROWS[name])
-
-    def ours(self) -> list[Any]:
-        """What t holds in Spark."""
-        rows = DeltaTable(self.folder / "t").to_pyarrow_table().to_pylist()
-        return sorted((tuple(row.values()) for row in rows), key=repr)
-
-    def theirs(self) -> list[Any]:
-        """What t holds in PostgreSQL."""
-        return sorted(self.connection.execute("SELECT * FROM t").fetchall(), key=repr)
-
-    def head(self) -> Commit:
-        """The newest commit of t."""
-        return list(self.services.readers[0].commits((self.folder / "t").as_uri(), after=-1))[-1]
-
-
-def _arrow(name: str) -> pa.Table:
-    schema = pa.schema(list(COLUMNS[name].items()))
-    return pa.Table.from_pylist(
-        [dict(zip(COLUMNS[name], row, strict=True)) for row in ROWS[name]], schema=schema
-    )
 
 
 @pytest.fixture(scope="module")
 def tables(
     spark: SparkSession, postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Both]:
-    services = open_services(home=tmp_path_factory.mktemp("home"))
-    initialise(services, services.user)
-    database, before = f"c_{uuid.uuid4().hex[:10]}", spark.catalog.currentDatabase()
-    spark.sql(f"CREATE DATABASE {database}")
-    spark.catalog.setCurrentDatabase(database)
-    url = postgres.fresh_url().replace("+psycopg", "")
-    with (
-        psycopg.connect(url, autocommit=True) as connection,
-        lakewarden.attach(spark, home=services.settings.home) as lw,
-    ):
-        both = Both(spark, lw, services, tmp_path_factory.mktemp("tables"), connection)
-        both.create()
+    with two_sides(spark, postgres, tmp_path_factory.mktemp("changes")) as both:
         yield both
-    spark.catalog.setCurrentDatabase(before)
-    spark.sql(f"DROP DATABASE {database} CASCADE")
 
 
 @pytest.fixture
 def both(tables: Both) -> Iterator[Both]:
-    tables.fill()
+    tables.fill({"t": ROWS["t"]})
     yield tables
     for key in ("lakewarden.dialect", "lakewarden.matches"):
         tables.spark.conf.unset(key)

@@ -41,6 +41,7 @@ _TIMES: Final = frozenset(
         exp.DataType.Type.TIMESTAMP,
         exp.DataType.Type.TIMESTAMPNTZ,
         exp.DataType.Type.TIMESTAMPLTZ,
+        exp.DataType.Type.TIMESTAMPTZ,
     }
 )
 _FLOATS: Final = frozenset({exp.DataType.Type.FLOAT, exp.DataType.Type.DOUBLE})
@@ -51,6 +52,7 @@ _FRAME: Final = (
 )  # fmt: skip
 _ALIKE: Final = (
     exp.And, exp.Or, exp.Not, exp.Is, exp.Exists, exp.Case, exp.If, exp.Coalesce, exp.Nullif, exp.Count, exp.Min, exp.Max,
+    exp.CurrentDate, exp.CurrentTimestamp,
 )  # fmt: skip
 _COMPARISONS: Final = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
 _ARITHMETIC: Final = (exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Abs, exp.Sum)
@@ -286,6 +288,19 @@ def _of_postgres(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> e
     return node
 
 
+def _like(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
+    pattern = node.expression
+    simple = isinstance(pattern, exp.Literal) and pattern.is_string and "\\" not in pattern.name
+    if dialect is not Dialect.POSTGRES or not simple:
+        raise wrong_in(
+            text,
+            node,
+            f"LIKE with such a pattern may match something else than in {dialect}.",
+            hint=_SPARKS_WORDS,
+        )
+    return node
+
+
 def _limit(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
     if node.parent is None or node.parent.args.get("order") is None:
         raise wrong_in(text, node, "LIMIT without ORDER BY takes rows by chance.", hint="Write ORDER BY.")
@@ -313,6 +328,7 @@ _JUDGES: Final[Mapping[tuple[type[exp.Expr], ...], Callable[[exp.Expr, Dialect, 
     (exp.Cast,): _cast,
     (exp.DPipe,): _joined_texts,
     _OF_POSTGRES: _of_postgres,
+    (exp.Like,): _like,
     (exp.Limit,): _limit,
     (exp.Ordered,): _order,
     (exp.Min, exp.Max): _extreme,

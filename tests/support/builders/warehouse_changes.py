@@ -58,6 +58,7 @@ CASES: Final = {
         "UPDATE t SET s = upper(t.s) || s.c, a = length(s.c) FROM s WHERE s.k = t.k AND t.s <> 'y'",
         SAME,
     ),
+    "postgres: LIKE": ("DELETE FROM t USING s WHERE s.c LIKE '_%' AND t.s LIKE 'x%' AND t.s = s.c", SAME),
     "postgres: no row at all": ("UPDATE t SET a = 1 FROM s WHERE s.k = t.k AND s.b > 1000", SAME),
     "postgres: USING": ("DELETE FROM t USING s WHERE t.k = s.k", SAME),
     "postgres: USING twice": ("DELETE FROM t AS x USING s, u WHERE x.k = u.k AND s.k = u.k", SAME),
@@ -115,4 +116,11 @@ CASES: Final = {
         "DELETE FROM t WHERE k IN (SELECT k FROM u)",
         "DELETE FROM t WHERE k IN (SELECT k FROM u)",
     ),
+    "spark: a row of a query": (
+        "UPDATE t SET (a, s) = (SELECT b, c FROM s WHERE s.k = t.k) WHERE t.k IN (SELECT k FROM s)",
+        SAME,
+    ),
+    "spark: NOT IN with NULL": ("UPDATE t SET a = 0 WHERE k NOT IN (SELECT k FROM u)", SAME),
+    "spark: NOT EXISTS": ("UPDATE t SET a = 0 WHERE NOT EXISTS (SELECT 1 FROM u WHERE u.k = t.k)", SAME),
+    "spark: the target in its own query": ("UPDATE t SET a = 1 WHERE a < (SELECT max(a) FROM t)", SAME),
 }

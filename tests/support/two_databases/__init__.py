@@ -1,0 +1,1 @@
+"""The same statements on Spark, governed, and on a real PostgreSQL."""

@@ -1,0 +1,75 @@
+"""One random change on both sides: what came of it."""
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+import psycopg
+
+from lakewarden.catalog.errors import PreconditionError, UsageError
+from support.two_databases.random_changes import RandomChange, random_change
+from support.two_databases.sides import Both
+
+__all__ = ["Outcome", "Played", "play"]
+
+
+class Outcome(StrEnum):
+    """How a change ended."""
+
+    SAME = "same"
+    CHOSEN = "chosen"  # the same, by the smallest of several matches
+    BOTH_REFUSED = "both refused"
+    REFUSED = "refused"  # the compiler asks for other words
+    DIFFERENT = "different"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Played:
+    """One change and what came of it; `why` has what differs or was refused."""
+
+    seed: int
+    change: RandomChange
+    outcome: Outcome
+    why: str = ""
+
+    def __str__(self) -> str:
+        return f"seed {self.seed}: {self.outcome}: {self.change.text}\n  {self.why}\n  {self.change.rows}"
+
+
+def play(both: Both, seed: int) -> Played:
+    """Run it on both sides. A row with several matches must be refused by us first, and then be chosen for alike."""
+    change = random_change(seed)
+    named = set(re.findall(r"\w+", change.text)) | {"t"}
+    both.fill({name: rows for name, rows in change.rows.items() if name in named})
+    both.spark.conf.set("lakewarden.dialect", "postgres")
+    both.spark.conf.set("lakewarden.matches", "error")
+    (several,) = both.connection.execute(change.several.encode()).fetchone() or (0,)
+    statement, outcome = change.text, Outcome.SAME
+    if several and change.sets:
+        before = both.ours()
+        try:
+            both.lw.sql(change.text)
+        except PreconditionError:
+            if both.ours() != before:
+                return Played(seed=seed, change=change, outcome=Outcome.DIFFERENT, why="refused, yet changed")
+        except UsageError as error:
+            return Played(seed=seed, change=change, outcome=Outcome.REFUSED, why=str(error))
+        else:
+            why = f"{several} rows have several matches, and nobody was told"
+            return Played(seed=seed, change=change, outcome=Outcome.DIFFERENT, why=why)
+        both.spark.conf.set("lakewarden.matches", "any")
+        statement, outcome = change.smallest, Outcome.CHOSEN
+    try:
+        (ours,) = both.lw.sql(change.text).collect()
+    except UsageError as error:
+        return Played(seed=seed, change=change, outcome=Outcome.REFUSED, why=str(error))
+    try:
+        theirs = both.connection.execute(statement.encode()).rowcount
+    except psycopg.Error as error:
+        return Played(seed=seed, change=change, outcome=Outcome.DIFFERENT, why=f"only they refuse: {error}")
+    counts = f"{ours['num_affected_rows']} rows here, {theirs} there"
+    found, wanted = both.ours(), both.theirs()
+    if (ours["num_affected_rows"], found) != (theirs, wanted):
+        why = f"{counts}\n  ours:   {found}\n  theirs: {wanted}"
+        return Played(seed=seed, change=change, outcome=Outcome.DIFFERENT, why=why)
+    return Played(seed=seed, change=change, outcome=outcome, why=counts)

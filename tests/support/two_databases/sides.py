@@ -1,0 +1,113 @@
+"""The same three tables in Spark, as Delta tables, and in a real PostgreSQL."""
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import psycopg
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
+
+import lakewarden
+from lakewarden.catalog.formats.port import Commit
+from lakewarden.daemon.installation.services import Services, open_services
+from lakewarden.daemon.usecases.init import initialise
+from lakewarden.jobs.session.attached import Attached
+from support.servers.postgres import PostgresServer
+
+__all__ = ["COLUMNS", "ROWS", "Both", "Rows", "two_sides"]
+
+Rows = Sequence[tuple[object, ...]]
+INT, TEXT, DOUBLE = pa.int32(), pa.string(), pa.float64()
+COLUMNS: Final = {
+    "t": {"id": INT, "k": INT, "a": INT, "s": TEXT, "d": DOUBLE},
+    "s": {"k": INT, "b": INT, "c": TEXT, "n": DOUBLE},
+    "u": {"k": INT, "e": INT},
+}
+ROWS: Final[Mapping[str, Rows]] = {
+    "t": [
+        (1, 1, 10, "x", 0.5),
+        (2, 2, 20, "y", 1.5),
+        (3, None, 30, None, None),
+        (4, 1, -41, "z", 2.5),
+        (5, 7, None, "x", 3.5),
+        (5, 7, None, "x", 3.5),
+    ],
+    "s": [(1, 100, "p", 2.5), (2, 200, "x", -3.5), (None, 300, "r", 1.0), (9, None, "z", None)],
+    "u": [(1, 5), (2, 6), (2, 7), (None, 8)],
+}
+NAMES: Final = {INT: "INT", TEXT: "TEXT", DOUBLE: "DOUBLE PRECISION"}
+
+
+@dataclass
+class Both:
+    """Both sides, with the current database of each."""
+
+    spark: SparkSession
+    lw: Attached
+    services: Services
+    folder: Path
+    connection: psycopg.Connection[Any]
+
+    def create(self) -> None:
+        """Make the tables, with the rows that tests begin with."""
+        for name, columns in COLUMNS.items():
+            write_deltalake(self.folder / name, _arrow(name, ROWS[name]))
+            self.spark.sql(f"CREATE TABLE {name} USING delta LOCATION '{self.folder / name}'")
+            listed = ", ".join(f"{column} {NAMES[kind]}" for column, kind in columns.items())
+            self.connection.execute(f"CREATE TABLE {name} ({listed})".encode())
+            self._insert(name, ROWS[name])
+
+    def fill(self, rows: Mapping[str, Rows]) -> None:
+        """Put these rows in place of those that the tables hold, on both sides."""
+        for name, wanted in rows.items():
+            write_deltalake(self.folder / name, _arrow(name, wanted), mode="overwrite")
+            self.connection.execute(f"DELETE FROM {name}".encode())
+            self._insert(name, wanted)
+
+    def ours(self) -> list[Any]:
+        """What t holds in Spark."""
+        rows = DeltaTable(self.folder / "t").to_pyarrow_table().to_pylist()
+        return sorted((tuple(row.values()) for row in rows), key=repr)
+
+    def theirs(self) -> list[Any]:
+        """What t holds in PostgreSQL."""
+        return sorted(self.connection.execute("SELECT * FROM t").fetchall(), key=repr)
+
+    def head(self) -> Commit:
+        """The newest commit of t."""
+        return list(self.services.readers[0].commits((self.folder / "t").as_uri(), after=-1))[-1]
+
+    def _insert(self, name: str, rows: Rows) -> None:
+        places = ", ".join(["%s"] * len(COLUMNS[name]))
+        with self.connection.cursor() as cursor:
+            cursor.executemany(f"INSERT INTO {name} VALUES ({places})".encode(), rows)
+
+
+@contextmanager
+def two_sides(spark: SparkSession, server: PostgresServer, folder: Path) -> Iterator[Both]:
+    """A database of its own on both sides, with the tables in it, and an installation that the session belongs to."""
+    services = open_services(home=folder / "home", flags={})
+    initialise(services, services.user)
+    database, before = f"c_{uuid.uuid4().hex[:10]}", spark.catalog.currentDatabase()
+    spark.sql(f"CREATE DATABASE {database}")
+    spark.catalog.setCurrentDatabase(database)
+    url = server.fresh_url().replace("+psycopg", "")
+    with (
+        psycopg.connect(url, autocommit=True) as connection,
+        lakewarden.attach(spark, home=services.settings.home) as lw,
+    ):
+        both = Both(spark, lw, services, folder / "tables", connection)
+        both.create()
+        yield both
+    spark.catalog.setCurrentDatabase(before)
+    spark.sql(f"DROP DATABASE {database} CASCADE")
+
+
+def _arrow(name: str, rows: Rows) -> pa.Table:
+    schema = pa.schema(list(COLUMNS[name].items()))
+    return pa.Table.from_pylist([dict(zip(COLUMNS[name], row, strict=True)) for row in rows], schema=schema)
