@@ -119,7 +119,9 @@ def _pairs(
     keys = pa.array(range(rows), pa.int64())
     write_deltalake(folder / "t", pa.table({"k": keys, "v": keys}))
     write_deltalake(folder / "s", pa.table({"k": keys.slice(0, rows // 2), "v": keys.slice(0, rows // 2)}))
-    names = {"t": f"delta.`{folder / 't'}`", "s": f"delta.`{folder / 's'}`"}
+    names = {name: f"{folder.name}_{name}" for name in ("t", "s")}
+    for name, table in names.items():
+        spark.sql(f"CREATE TABLE {table} USING delta LOCATION '{folder / name}'")
     statements = {spark.sql: BY_HAND.format(**names), governed: GOVERNED.format(**names)}
     found = []
     warm_up = WARM_UP if rows == TINY_ROWS else 2

@@ -4,47 +4,22 @@ Only what is known to mean the same passes; it is better to ask for other words 
 """
 
 from collections.abc import Callable, Mapping
-from enum import StrEnum
 from typing import Final
 
 from sqlglot import exp
 
 from lakewarden.jobs.sql.compile.change import EXACT
+from lakewarden.jobs.sql.compile.families import NUMBERS, Family, family_of, family_of_type
 from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.values import DIALECT_KEY, Dialect
 
-__all__ = ["Family", "assigned", "family_of", "refuse_unsure_queries", "translated"]
+__all__ = ["assigned", "refuse_unsure_queries", "translated"]
 
 _SPARKS_WORDS: Final = (
     f"Write it in Spark's SQL after SET {DIALECT_KEY} = spark, or make a view that computes it."
 )
 
 
-class Family(StrEnum):
-    """Kinds of types that dialects treat alike."""
-
-    INTEGER = "integer"
-    DECIMAL = "decimal"
-    FLOAT = "floating-point"
-    TEXT = "text"
-    BOOLEAN = "boolean"
-    TIME = "date or time"
-    NULL = "NULL"
-    OTHER = "other"
-
-
-_NUMBERS: Final = frozenset({Family.INTEGER, Family.DECIMAL, Family.FLOAT, Family.NULL})
-_INTEGERS: Final = frozenset(exp.DataType.INTEGER_TYPES)
-_TIMES: Final = frozenset(
-    {
-        exp.DataType.Type.DATE,
-        exp.DataType.Type.TIMESTAMP,
-        exp.DataType.Type.TIMESTAMPNTZ,
-        exp.DataType.Type.TIMESTAMPLTZ,
-        exp.DataType.Type.TIMESTAMPTZ,
-    }
-)
-_FLOATS: Final = frozenset({exp.DataType.Type.FLOAT, exp.DataType.Type.DOUBLE})
 _FRAME: Final = (
     exp.Select, exp.From, exp.Join, exp.Where, exp.Table, exp.TableAlias, exp.Alias, exp.Subquery, exp.Identifier,
     exp.Column, exp.Group, exp.Having, exp.Order, exp.Ordered, exp.Limit, exp.Distinct, exp.SetOperation, exp.With,
@@ -58,32 +33,6 @@ _COMPARISONS: Final = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Nu
 _ARITHMETIC: Final = (exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Abs, exp.Sum)
 _OF_POSTGRES: Final = (exp.Lower, exp.Upper, exp.Length, exp.Greatest, exp.Least)
 _CONDITIONS: Final = (exp.And, exp.Or, exp.Not, exp.Paren)
-
-
-def family_of(node: exp.Expr | None) -> Family:
-    """The kind of type that an expression has."""
-    if isinstance(node, exp.Literal) and not node.is_string:
-        return Family.INTEGER if node.is_int else Family.FLOAT if "e" in node.name.lower() else Family.DECIMAL
-    if isinstance(node, exp.Subquery | exp.Paren):
-        inner = node.this
-        return family_of(inner.expressions[0] if isinstance(inner, exp.Select) else inner)
-    if isinstance(node, exp.Cast):
-        return _family(node.args["to"])
-    if isinstance(node, exp.Predicate | exp.Connector | exp.Not):
-        return Family.BOOLEAN
-    if isinstance(node, exp.IntDiv):
-        return Family.INTEGER
-    if isinstance(node, exp.Alias | exp.Neg | exp.Abs | exp.Max | exp.Min):
-        return family_of(node.this)
-    if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Mod):
-        return _joint(family_of(node.this), family_of(node.expression))
-    if isinstance(node, exp.Sum):
-        return family_of(node.this)
-    if isinstance(node, exp.Coalesce):
-        return _of_all([node.this, *node.expressions])
-    if isinstance(node, exp.Case):
-        return _of_all([*(one.args["true"] for one in node.args["ifs"]), node.args.get("default")])
-    return _family(node.type if node is not None else None)
 
 
 def translated(query: exp.Select, dialect: Dialect, text: str) -> tuple[exp.Select, tuple[str, ...]]:
@@ -103,7 +52,7 @@ def assigned(value: exp.Expr, kind: exp.DataType, dialect: Dialect, text: str) -
     """A value as it is stored in a column of this type: rounded where the dialect rounds and Spark cuts off."""
     if dialect is Dialect.SPARK:
         return value
-    source, target = family_of(value), _family(kind)
+    source, target = family_of(value), family_of_type(kind)
     if isinstance(value, exp.Literal) and value.is_string and target is not Family.TEXT:
         return exp.Cast(this=value, to=kind.copy())
     match source, target:
@@ -218,7 +167,7 @@ def _in(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
 
 def _arithmetic(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
     parts = [node.this] if isinstance(node, exp.Unary | exp.Func) else [node.this, node.expression]
-    odd = next((part for part in parts if family_of(part) not in _NUMBERS), None)
+    odd = next((part for part in parts if family_of(part) not in NUMBERS), None)
     if odd is not None:
         raise wrong_in(
             text, odd, "Only numbers are added, subtracted and multiplied here.", hint=_SPARKS_WORDS
@@ -244,7 +193,7 @@ def _division(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.
 
 
 def _cast(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
-    source, target = family_of(node.this), _family(node.args["to"])
+    source, target = family_of(node.this), family_of_type(node.args["to"])
     is_text = isinstance(node.this, exp.Literal) and node.this.is_string
     if isinstance(node.this, exp.Literal) and EXACT in node.meta:
         return node.this
@@ -350,7 +299,7 @@ def _refuse_mixed(parts: list[exp.Expr], node: exp.Expr, dialect: Dialect, text:
         Family.NULL,
         Family.OTHER,
     }
-    if len(kinds) > 1 and not kinds <= _NUMBERS:
+    if len(kinds) > 1 and not kinds <= NUMBERS:
         raise wrong_in(
             text, node, f"{' and '.join(sorted(kinds))} are compared by other rules in Spark than in {dialect}.",
             hint="Cast one side.",
@@ -368,42 +317,7 @@ def _note_texts(node: exp.Expr, dialect: Dialect, notes: Notes, *, ordered: bool
 
 def _fits(value: exp.Expr, kind: exp.DataType) -> bool:
     found = value.type
-    if not isinstance(found, exp.DataType) or _family(found) is not Family.DECIMAL:
+    if not isinstance(found, exp.DataType) or family_of_type(found) is not Family.DECIMAL:
         return False
     scales = [int(one.expressions[1].name) if len(one.expressions) > 1 else 0 for one in (found, kind)]
     return scales[0] <= scales[1]
-
-
-def _family(kind: exp.DataType | None) -> Family:
-    if kind is None:
-        return Family.OTHER
-    found = kind.this
-    if found in _INTEGERS:
-        return Family.INTEGER
-    if found in (exp.DataType.Type.DECIMAL, exp.DataType.Type.BIGDECIMAL):
-        return Family.DECIMAL
-    if found in _FLOATS:
-        return Family.FLOAT
-    if found in exp.DataType.TEXT_TYPES:
-        return Family.TEXT
-    if found is exp.DataType.Type.BOOLEAN:
-        return Family.BOOLEAN
-    if found in _TIMES:
-        return Family.TIME
-    return Family.NULL if found is exp.DataType.Type.NULL else Family.OTHER
-
-
-def _joint(one: Family, other: Family) -> Family:
-    for kind in (Family.OTHER, Family.FLOAT, Family.DECIMAL, Family.INTEGER):
-        if kind in (one, other):
-            return kind
-    return one
-
-
-def _of_all(nodes: list[exp.Expr | None]) -> Family:
-    kinds = {family_of(node) for node in nodes if node is not None} - {Family.NULL}
-    if len(kinds) == 1:
-        return kinds.pop()
-    if kinds and kinds <= _NUMBERS:
-        return Family.FLOAT if Family.FLOAT in kinds else Family.DECIMAL
-    return Family.OTHER if kinds else Family.NULL

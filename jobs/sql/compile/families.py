@@ -1,0 +1,97 @@
+"""Kinds of types that dialects treat alike, and the kind of an expression. Pure."""
+
+from enum import StrEnum
+from typing import Final
+
+from sqlglot import exp
+
+__all__ = ["NUMBERS", "Family", "family_of", "family_of_type"]
+
+
+class Family(StrEnum):
+    """Kinds of types that dialects treat alike."""
+
+    INTEGER = "integer"
+    DECIMAL = "decimal"
+    FLOAT = "floating-point"
+    TEXT = "text"
+    BOOLEAN = "boolean"
+    TIME = "date or time"
+    NULL = "NULL"
+    OTHER = "other"
+
+
+NUMBERS: Final = frozenset({Family.INTEGER, Family.DECIMAL, Family.FLOAT, Family.NULL})
+_INTEGERS: Final = frozenset(exp.DataType.INTEGER_TYPES)
+_TIMES: Final = frozenset(
+    {
+        exp.DataType.Type.DATE,
+        exp.DataType.Type.TIMESTAMP,
+        exp.DataType.Type.TIMESTAMPNTZ,
+        exp.DataType.Type.TIMESTAMPLTZ,
+        exp.DataType.Type.TIMESTAMPTZ,
+    }
+)
+_FLOATS: Final = frozenset({exp.DataType.Type.FLOAT, exp.DataType.Type.DOUBLE})
+
+
+def family_of(node: exp.Expr | None) -> Family:
+    """The kind of type that an expression has."""
+    if isinstance(node, exp.Literal) and not node.is_string:
+        return Family.INTEGER if node.is_int else Family.FLOAT if "e" in node.name.lower() else Family.DECIMAL
+    if isinstance(node, exp.Subquery | exp.Paren):
+        inner = node.this
+        return family_of(inner.expressions[0] if isinstance(inner, exp.Select) else inner)
+    if isinstance(node, exp.Cast):
+        return family_of_type(node.args["to"])
+    if isinstance(node, exp.Predicate | exp.Connector | exp.Not):
+        return Family.BOOLEAN
+    if isinstance(node, exp.IntDiv):
+        return Family.INTEGER
+    if isinstance(node, exp.Alias | exp.Neg | exp.Abs | exp.Max | exp.Min):
+        return family_of(node.this)
+    if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Mod):
+        return _joint(family_of(node.this), family_of(node.expression))
+    if isinstance(node, exp.Sum):
+        return family_of(node.this)
+    if isinstance(node, exp.Coalesce):
+        return _of_all([node.this, *node.expressions])
+    if isinstance(node, exp.Case):
+        return _of_all([*(one.args["true"] for one in node.args["ifs"]), node.args.get("default")])
+    return family_of_type(node.type if node is not None else None)
+
+
+def family_of_type(kind: exp.DataType | None) -> Family:
+    """The kind of a type, `OTHER` where it is not known."""
+    if kind is None:
+        return Family.OTHER
+    found = kind.this
+    if found in _INTEGERS:
+        return Family.INTEGER
+    if found in (exp.DataType.Type.DECIMAL, exp.DataType.Type.BIGDECIMAL):
+        return Family.DECIMAL
+    if found in _FLOATS:
+        return Family.FLOAT
+    if found in exp.DataType.TEXT_TYPES:
+        return Family.TEXT
+    if found is exp.DataType.Type.BOOLEAN:
+        return Family.BOOLEAN
+    if found in _TIMES:
+        return Family.TIME
+    return Family.NULL if found is exp.DataType.Type.NULL else Family.OTHER
+
+
+def _joint(one: Family, other: Family) -> Family:
+    for kind in (Family.OTHER, Family.FLOAT, Family.DECIMAL, Family.INTEGER):
+        if kind in (one, other):
+            return kind
+    return one
+
+
+def _of_all(nodes: list[exp.Expr | None]) -> Family:
+    kinds = {family_of(node) for node in nodes if node is not None} - {Family.NULL}
+    if len(kinds) == 1:
+        return kinds.pop()
+    if kinds and kinds <= NUMBERS:
+        return Family.FLOAT if Family.FLOAT in kinds else Family.DECIMAL
+    return Family.OTHER if kinds else Family.NULL
