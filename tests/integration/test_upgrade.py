@@ -3,9 +3,10 @@ and goes on from there."""
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from sqlalchemy import MetaData, Table, insert
 
 from lakewarden.catalog.model.rows import Action, Outcome
@@ -13,7 +14,7 @@ from lakewarden.catalog.state.db import open_database
 from lakewarden.catalog.state.models import RUN, STEPS
 from lakewarden.catalog.state.port import RunState
 from lakewarden.catalog.state.run_rows import to_columns
-from lakewarden.catalog.system.port import RUNS, SYSTEM_TABLES
+from lakewarden.catalog.system.port import HEALTH, LINEAGE, RUNS, SYSTEM_TABLES
 from lakewarden.catalog.system.schema import VERSION_PROPERTY
 from support.builders.estate import Estate, made_estate, overwritten
 from support.builders.states import request, sqlite_url
@@ -69,3 +70,47 @@ def test_its_history_is_kept_and_goes_on_with_hints(estate: Estate) -> None:
     assert (runs["done"].message, runs["done"].hint, runs["done"].action) == ("then", None, Action.VACUUM)
     assert runs[run_id].outcome is Outcome.FAILED
     assert "--consent" in (runs[run_id].hint or "")
+
+
+def test_versions_on_record_without_parents_are_followed_as_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    estate = made_estate(tmp_path, monkeypatch, capfdbinary)
+    overwritten(tmp_path / "t")
+    estate.must("tables", "register", str(tmp_path / "t"), "--name", "db.t")
+    estate.must("daemon", "--once", "--set", "http.port=0")
+    then = _planned(estate)
+    _without_parents(estate.home / "system")
+    estate.must("init")
+    assert _planned(estate) == then
+    overwritten(tmp_path / "t", times=1)
+    estate.must("daemon", "--once", "--set", "http.port=0")
+    rows = estate.services.store.rows(LINEAGE).find(output_id=estate.row("db.t").table_id)
+    assert sorted((row.output_version, row.output_parent) for row in rows) == [
+        (0, None),
+        (1, None),
+        (2, None),
+        (3, None),
+        (4, 3),
+    ]
+    (health,) = estate.services.store.rows(HEALTH).find(table_id=estate.row("db.t").table_id)
+    assert health.head == estate.seen("db.t").head
+    assert [one["tainted"] for one in _planned(estate)] == [[2, 3, 4]]
+
+
+def _without_parents(system: Path) -> None:
+    """The system tables of schema version 6: lineage and health were written before versions had parents on record."""
+    for table, column in ((LINEAGE, "output_parent"), (HEALTH, "head")):
+        place = str(system / table.name)
+        kept = DeltaTable(place).to_pyarrow_table().drop_columns([column])
+        write_deltalake(place, kept, mode="overwrite", schema_mode="overwrite", partition_by="bucket")
+    for table in SYSTEM_TABLES:
+        handle = DeltaTable(str(system / table.name))
+        handle.alter.set_table_properties({VERSION_PROPERTY: "6"}, raise_if_not_exists=False)
+
+
+def _planned(estate: Estate) -> Any:
+    """What a plan decides."""
+    said = estate.says("rollback", "plan", "db.t", "--to-version", "1", "-o", "json")
+    assert said.code in (0, 2), said.err
+    return said.json["tables"]
