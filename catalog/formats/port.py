@@ -214,6 +214,7 @@ class Observation:
     tombstone_bytes: int = 0
     oldest_tombstone_at: datetime | None = None
     checkpoint_version: int | None = None
+    commits_since_checkpoint: int = 0
     first_version: int = 0
     last_vacuum_at: datetime | None = None
     last_compaction_at: datetime | None = None

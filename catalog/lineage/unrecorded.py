@@ -63,8 +63,8 @@ def _resumed(
     if head_id is not None and head_id in recorded:
         same = {head_id}
     else:
-        first = next(iter(reader.commits(row.location or "", after=_EVERYTHING, upto=0)), None)
-        began = None if first is None else first.format_id
+        first = next(iter(reader.commits(row.location or "", after=_EVERYTHING)), None)
+        began = None if first is None or first.parent is not None else first.format_id
         if began is None:  # the beginning is cleaned away
             same = {one for one in recorded if one is not None}
         elif began in recorded:

@@ -46,7 +46,6 @@ def health_of(
             checked_at=kept[1],
             observed_at=now,
         )
-    since = seen.version - (seen.checkpoint_version if seen.checkpoint_version is not None else -1)
     return HealthRow(
         table_id=row.table_id,
         name=row.name,
@@ -64,7 +63,7 @@ def health_of(
         tombstones=seen.tombstones,
         tombstone_bytes=seen.tombstone_bytes,
         oldest_tombstone_at=seen.oldest_tombstone_at,
-        commits_since_checkpoint=since,
+        commits_since_checkpoint=seen.commits_since_checkpoint,
         schema_hash=schema_hash(seen.schema),
         first_version=seen.first_version,
         last_write_at=seen.last_write_at,

@@ -58,6 +58,8 @@ def observation_of(location: str, replayed: Replayed, segment: Segment) -> Obser
         tombstone_bytes=_sum(_sensible(dead["size"])),
         oldest_tombstone_at=_oldest(dead["removed_ms"]),
         checkpoint_version=segment.checkpoint.version if segment.checkpoint else None,
+        commits_since_checkpoint=replayed.version
+        - (segment.checkpoint.version if segment.checkpoint else -1),
         first_version=segment.first_version,
         last_vacuum_at=history.last_vacuum_at,
         last_compaction_at=history.last_compaction_at,

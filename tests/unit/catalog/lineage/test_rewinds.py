@@ -1,5 +1,6 @@
 """Heads that go back: by a RESTORE, or moved by hand to an older version, with nothing in the log that says so."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,12 +10,14 @@ from lakewarden.catalog.lineage.graph.build import build_graph
 from lakewarden.catalog.lineage.graph.graph import NO_NODE
 from lakewarden.catalog.lineage.recording import rows_from
 from lakewarden.catalog.lineage.restores import is_rewound, taken_back
+from lakewarden.catalog.lineage.unrecorded import unrecorded
 from lakewarden.catalog.lineage.versions import history_of
 from lakewarden.catalog.model.lineage_record import LineageInput, LineageRecord, Operation
 from lakewarden.catalog.model.rows import NO_PARENT
 from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.catalog.system.codec import codec
 from lakewarden.catalog.system.port import LINEAGE
+from support.builders.system_samples import table_row
 from support.histories.fleet_logs import NOW
 from support.manifest_format.reader import ManifestReader
 from support.manifest_format.writer import ManifestWriter
@@ -129,3 +132,17 @@ def test_a_rewind_is_told_by_parents(table: Branched) -> None:
     assert is_rewound(since, before=table.left, now=last)
     since = tuple(reader.commits(table.location, after=table.kept))
     assert not is_rewound(since, before=table.kept, now=last)
+
+
+def test_what_is_on_record_goes_on_after_a_rewind(table: Branched) -> None:
+    reader, uuid = ManifestReader(), table.writer.manifest.table_id
+    row = replace(table_row(1), location=table.location, format_ids=(uuid,))
+    last = table.go_on()
+    found = unrecorded(reader, row, recorded={uuid: table.left}, head=last, head_id=uuid)
+    assert ([one.version for one in found.commits], found.anew) == ([last], False)
+    found = unrecorded(reader, row, recorded={uuid: table.left}, head=last)
+    assert ([one.version for one in found.commits], found.anew) == ([last], False), (
+        "known by its first commit"
+    )
+    found = unrecorded(reader, row, recorded={"another": table.left}, head=last)
+    assert ([one.version for one in found.commits], found.anew) == ([*table.history, last], True)
