@@ -4,10 +4,10 @@ well. Pure."""
 from datetime import datetime
 
 from lakewarden.catalog.clock import to_millis
-from lakewarden.catalog.formats.port import Observation
+from lakewarden.catalog.formats.port import Commit, Observation, TableReader
 from lakewarden.catalog.model.rows import HealthRow, TableRow
 
-__all__ = ["format_id_of", "head_on_record", "head_seen", "head_token", "is_head"]
+__all__ = ["commit_at", "has_commit", "head_on_record", "head_seen", "head_token"]
 
 
 def head_seen(seen: Observation) -> str:
@@ -25,14 +25,15 @@ def head_on_record(row: TableRow, health: HealthRow) -> str | None:
     return head_token(row.format_ids[-1], health.version, health.committed_at)
 
 
-def is_head(token: str, format_id: str, version: int, committed_at: datetime) -> bool:
-    """Whether the token was made of this very commit."""
-    return token == head_token(format_id, version, committed_at)
+def commit_at(reader: TableReader, location: str, version: int) -> Commit | None:
+    """The commit of a version; None if the log has it no more."""
+    return next(reader.commits(location, after=version - 1, upto=version), None)
 
 
-def format_id_of(token: str) -> str:
-    """The UUID that a token speaks of."""
-    return token.rpartition("@")[0].rpartition("@")[0]
+def has_commit(reader: TableReader, location: str, *, version: int, head: str) -> bool | None:
+    """`TableReader.has_head` for formats whose heads are told by `head_token`."""
+    commit, format_id = commit_at(reader, location, version), head.rpartition("@")[0].rpartition("@")[0]
+    return None if commit is None else head == head_token(format_id, commit.version, commit.committed_at)
 
 
 def head_token(format_id: str, version: int, committed_at: datetime) -> str:

@@ -174,7 +174,8 @@ class Observation:
     """Everything the log says about the version that head shows. Sizes in bytes, times UTC.
 
     `head` is head's state as one token: it changes whenever head does, even back to an older version, and a table made
-    anew at the same place never has it. What is decided on it can be asked again when it is done.
+    anew at the same place never has it. It begins with `format_id` and an `@`; what follows is the format's own.
+    What is decided on it can be asked again when it is done.
     `rows` is what a scan returns (deleted rows not counted), None where some head file has no row count. `retention_*`
     properties are in `properties` as written.
     `names_columns`: a column's id is the format's own, which a renamed one keeps. `append_only`: the table's users
@@ -238,6 +239,10 @@ class TableReader(Protocol):
 
     def probe(self, location: str, *, seen: int | None) -> ProbeResult:
         """Does the table exist, and does its head show another version than `seen`? One or two small reads."""
+
+    def has_head(self, location: str, *, version: int, head: str) -> bool | None:
+        """Whether `version` is still the one that head showed in state `head`, wherever head is now: not one of the
+        same number in a table made anew. None if nothing tells of that version any more."""
 
     def observe(self, location: str, *, since: Observation | None = None) -> Observation | LogProblem:
         """The head version's state; incremental from `since` where that is possible and right.

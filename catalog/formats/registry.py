@@ -26,14 +26,17 @@ def formats() -> Mapping[TableFormat, FormatSpec]:
     return {name: loaded(point, FormatSpec) for name, point in offered(GROUP, _OURS).items()}
 
 
-def spec_of(format_: TableFormat | None) -> FormatSpec | None:
-    """A format by its name, Delta for a table that has none yet; None if it is not installed here."""
-    return formats().get(format_ or DELTA)
+def spec_of(format_: TableFormat | None) -> FormatSpec:
+    """A format by its name, Delta for a table that has none yet. Raises `RefusedError` if it is not installed here."""
+    wanted = format_ or DELTA
+    if wanted not in formats():
+        raise _missing(wanted)
+    return formats()[wanted]
 
 
 def retention_of(format_: TableFormat | None) -> RetentionProperties:
     """The properties that carry a retention in tables of a format; none where it has none, or is not installed."""
-    spec = spec_of(format_)
+    spec = formats().get(format_ or DELTA)
     return NO_PROPERTIES if spec is None else spec.retention
 
 
@@ -47,8 +50,12 @@ def reader_of(known: Sequence[TableReader], format_: TableFormat | None) -> Tabl
     wanted = format_ or DELTA
     found = next((reader for reader in known if reader.format == wanted), None)
     if found is None:
-        raise RefusedError(
-            f"The table format {wanted} is not installed here.",
-            hint="Install the package that it came with, everywhere lakewarden runs.",
-        )
+        raise _missing(wanted)
     return found
+
+
+def _missing(format_: TableFormat) -> RefusedError:
+    return RefusedError(
+        f"The table format {format_} is not installed here.",
+        hint="Install the package that it came with, everywhere lakewarden runs.",
+    )

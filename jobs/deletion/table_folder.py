@@ -10,10 +10,11 @@ from typing import Final
 
 from lakewarden.catalog.clock import to_millis
 from lakewarden.catalog.errors import RefusedError
-from lakewarden.catalog.formats.delta.log_names import FOLDER
 from lakewarden.catalog.formats.inner_tables import inner_tables
 from lakewarden.catalog.formats.port import TableReader
+from lakewarden.catalog.formats.registry import spec_of
 from lakewarden.catalog.model.pending_purge import MARKER
+from lakewarden.catalog.model.rows import TableFormat
 from lakewarden.catalog.storage.file_store import FileEntry, FileStore
 from lakewarden.catalog.storage.hadoop_crc import companion_of
 from lakewarden.jobs.deletion.file_places import Places
@@ -21,7 +22,6 @@ from lakewarden.jobs.deletion.unneeded import named_paths
 
 __all__ = ["TableFolder", "inner_table", "look_into", "signature", "unknown_token"]
 
-_OF_THE_FORMAT: Final = ("_change_data/", "_delta_index/", "_symlink_format_manifest/")
 _MARKS_OF_WRITERS: Final = ("_SUCCESS", "_committed_", "_started_", "_metadata", "_common_metadata")
 
 
@@ -39,18 +39,23 @@ class TableFolder:
     folders: tuple[str, ...]
 
 
-def look_into(store: FileStore, reader: TableReader | None) -> TableFolder:
-    """List the whole folder. Without a `reader` (the log is gone in parts) every file outside the log is unknown."""
+def look_into(store: FileStore, format_: TableFormat | None, reader: TableReader | None) -> TableFolder:
+    """List the whole folder of a table of this format.
+
+    Without a `reader` (the log is gone in parts) every file outside the log is unknown.
+    """
     places = Places(store.root)
     entries = tuple(_without_links(store.list("", recursive=True), places))
     files = tuple(entry for entry in entries if not entry.is_dir and entry.path != MARKER)
-    log = tuple(entry for entry in files if entry.path.startswith(f"{FOLDER}/"))
-    rest = tuple(entry for entry in files if not entry.path.startswith(f"{FOLDER}/"))
+    spec = spec_of(format_)
+    own = f"{spec.sign.folder}/"
+    log = tuple(entry for entry in files if entry.path.startswith(own))
+    rest = tuple(entry for entry in files if not entry.path.startswith(own))
     named = set[str]() if reader is None else _named(store, reader)
     data = {
         entry.path
         for entry in rest
-        if places.is_own(entry.path) and (_is_kept(entry.path) or places.of(entry.path) in named)
+        if places.is_own(entry.path) and (_is_kept(entry.path, spec.kept) or places.of(entry.path) in named)
     }
     data |= {companion_of(path) for path in data}
     return TableFolder(
@@ -95,8 +100,8 @@ def _named(store: FileStore, reader: TableReader) -> set[str]:
     return found
 
 
-def _is_kept(path: str) -> bool:
+def _is_kept(path: str, kept: tuple[str, ...]) -> bool:
     """Whether the format, or writers of it, keep a file of this name there for their own ends."""
     *folders, name = path.split("/")
     in_partition = all("=" in folder for folder in folders)
-    return path.startswith(_OF_THE_FORMAT) or (in_partition and name.startswith(_MARKS_OF_WRITERS))
+    return path.startswith(kept) or (in_partition and name.startswith(_MARKS_OF_WRITERS))

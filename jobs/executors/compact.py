@@ -79,7 +79,8 @@ def compact(ctx: JobContext, action: Compact) -> Report:
             beside_writers=action.beside_writers,
         )
         reach("compact.purged")
-    return _report(seen, work, packed, purged)
+    others = _others(ctx, seen, packed, purged) if action.beside_writers else 0
+    return _report(work, packed, purged, others)
 
 
 def _work(ctx: JobContext, action: Compact, seen: Observation, files: tuple[DataFile, ...]) -> _Work:
@@ -142,13 +143,21 @@ def _foretold(work: _Work) -> Report:
     return Report(message=words, files=packing.files, bytes=packing.bytes, details=_details(work))
 
 
-def _report(seen: Observation, work: _Work, packed: FileChange, purged: FileChange) -> Report:
+def _others(ctx: JobContext, seen: Observation, packed: FileChange, purged: FileChange) -> int:
+    """How many commits of others came between the head that was read and ours."""
+    ours = [change.version for change in (packed, purged) if change.version is not None]
+    if not ours:
+        return 0
+    commits = ctx.reader.commits(ctx.target.location, after=seen.version, upto=max(ours))
+    return sum(one.version not in ours for one in commits)
+
+
+def _report(work: _Work, packed: FileChange, purged: FileChange, others: int) -> Report:
     version = packed.version if purged.version is None else purged.version
     if version is None:
         return Report(message="Spark found nothing to rewrite", skipped=True, files=0, bytes=0)
     removed, added = packed.files_removed + purged.files_removed, packed.files_added + purged.files_added
     size = packed.bytes_removed + purged.bytes_removed
-    others = version - seen.version - (packed.version is not None) - (purged.version is not None)
     words = f"rewrote {count_of(removed, 'file')} ({about_bytes(size)}) as {added}"
     if others:
         words += f", behind {count_of(others, 'commit')} that came meanwhile and left these alone"

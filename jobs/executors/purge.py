@@ -44,7 +44,7 @@ def purge(ctx: JobContext, action: Purge) -> Report:
     if not store.exists(""):
         return _gone_already(ctx)
     begun = Begun.at(store, ctx.target.table_id)
-    if begun is not None and _is_succeeded(store, begun):
+    if begun is not None and _is_succeeded(ctx, store, begun):
         return _tidied(ctx, store)
     looked: dict[str, bool] = {}
     try:
@@ -73,10 +73,10 @@ def purge(ctx: JobContext, action: Purge) -> Report:
     )
 
 
-def _is_succeeded(store: FileStore, begun: Begun) -> bool:
+def _is_succeeded(ctx: JobContext, store: FileStore, begun: Begun) -> bool:
     """Whether nothing of the table is left and something else lies there: its data was all deleted before its
     log, and of that log no entry is there any more."""
-    folder = look_into(store, None)
+    folder = look_into(store, ctx.target.format, None)
     left = begun.log.intersection(signature(entry) for entry in folder.log)
     return begun.data_deleted and not left and bool(folder.log or folder.unknown)
 
@@ -90,7 +90,7 @@ def _tidied(ctx: JobContext, store: FileStore) -> Report:
         return Report(message="its folder is gone already")
     if Begun.at(store, ctx.target.table_id) is not None:
         store.delete(MARKER)
-    folder = look_into(store, None)
+    folder = look_into(store, ctx.target.format, None)
     if folder.log or folder.unknown:
         return Report(message=_CAME_LATER)
     ctx.engine.delete_empty_folders(ctx.target.location, (*folder.folders, ""))
@@ -114,7 +114,7 @@ def _agreed_folder(ctx: JobContext, action: Purge, store: FileStore, looked: dic
         )
     observe_at(ctx, action.requires, action.decided_on)
     _refuse_readers(ctx, looked)
-    folder = look_into(store, ctx.reader)
+    folder = look_into(store, ctx.target.format, ctx.reader)
     _refuse_inner(ctx, folder.inner)
     found = unknown_token(folder.unknown)
     if found is not None and found != action.unknown:
@@ -131,7 +131,7 @@ def _rest_of(
 ) -> TableFolder:
     """What a deletion that was interrupted left. The log goes last,
     so without it there is no data of the table any more."""
-    folder = look_into(store, None)
+    folder = look_into(store, ctx.target.format, None)
     whole = frozenset(signature(entry) for entry in folder.log) >= begun.log
     if whole and ctx.reader.is_table(ctx.target.location):
         return _agreed_folder(ctx, action, store, looked)

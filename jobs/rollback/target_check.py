@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from lakewarden.catalog.errors import UnreadableError
+from lakewarden.catalog.formats.heads import commit_at
 from lakewarden.catalog.formats.port import LogProblem, Observation, TableReader
 from lakewarden.catalog.formats.registry import retention_of
 from lakewarden.catalog.lineage.versions import is_property_commit
@@ -72,12 +73,15 @@ class TargetCheck:
     def _added(self, version: int) -> frozenset[tuple[str, str | None]]:
         """The files that a version added; a file that nobody has where the log no longer tells."""
         try:
-            return self._files(version) - self._files(version - 1)
+            made = commit_at(self.reader, self._location, version)
+            if made is None:
+                return frozenset({("", None)})
+            return self._files(version) - self._files(made.parent)
         except UnreadableError:
             return frozenset({("", None)})
 
-    def _files(self, version: int) -> frozenset[tuple[str, str | None]]:
-        if version < 0:
+    def _files(self, version: int | None) -> frozenset[tuple[str, str | None]]:
+        if version is None:
             return frozenset()
         files = self.reader.files(self._location, version=version)
         return frozenset((file.path, file.deletion_vector) for file in files)

@@ -7,7 +7,7 @@ because the others are in use today.
 from typing import Final
 
 from lakewarden.catalog.errors import ConflictError, PreconditionError, RefusedError, UnreadableError
-from lakewarden.catalog.formats.heads import format_id_of, head_seen, is_head
+from lakewarden.catalog.formats.heads import head_seen
 from lakewarden.catalog.formats.port import DataFile, LogProblem, Observation, TableReader
 from lakewarden.catalog.formats.registry import retention_of
 from lakewarden.catalog.model.rows import RollbackStep
@@ -52,8 +52,7 @@ def require_same_head(step: TableStep, reader: TableReader) -> None:
     made anew, replaced."""
     if step.head is None:
         return
-    head = next(reader.commits(step.location, after=step.from_version - 1, upto=step.from_version), None)
-    if head is None or not is_head(step.head, format_id_of(step.head), head.version, head.committed_at):
+    if not reader.has_head(step.location, version=step.from_version, head=step.head):
         raise ConflictError(
             f"{step.name} was made anew or replaced at {step.location}; it was not touched.",
             hint="Make a new plan; only what the new table has itself can be undone.",

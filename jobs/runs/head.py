@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from lakewarden.catalog.bounds import as_duration
 from lakewarden.catalog.errors import ConflictError, PreconditionError, UnreadableError
-from lakewarden.catalog.formats.heads import format_id_of, is_head
+from lakewarden.catalog.formats.heads import commit_at
 from lakewarden.catalog.formats.port import Commit, LogProblem, Observation
 from lakewarden.catalog.formats.registry import retention_of
 from lakewarden.catalog.policy.retention_properties import Duration
@@ -52,12 +52,11 @@ def require_same_table(ctx: JobContext, seen: Observation, requires: int, decide
     replaced by a copy, or another one because a mount is gone. A version number alone does not tell."""
     if decided_on is None:
         return
-    same = format_id_of(decided_on) == seen.format_id
-    if same and seen.version == requires:
-        same = is_head(decided_on, seen.format_id, seen.version, seen.committed_at)
-    elif same:
-        commits = ctx.reader.commits(ctx.target.location, after=requires - 1, upto=requires)
-        same = all(is_head(decided_on, seen.format_id, one.version, one.committed_at) for one in commits)
+    if seen.version == requires:
+        same = decided_on == seen.head
+    else:
+        told = ctx.reader.has_head(ctx.target.location, version=requires, head=decided_on)
+        same = told is not False and decided_on.startswith(f"{seen.format_id}@")
     if not same:
         raise ConflictError(
             f"{ctx.target.name} is another table than the one this was decided on: it was made anew or replaced at "
@@ -67,7 +66,7 @@ def require_same_table(ctx: JobContext, seen: Observation, requires: int, decide
 
 def require_same_log(ctx: JobContext, version: int, committed_at: datetime) -> None:
     """Raise `ConflictError` unless the log still has this very commit: whatever was proved was proved of that log."""
-    last = next(ctx.reader.commits(ctx.target.location, after=version - 1, upto=version), None)
+    last = commit_at(ctx.reader, ctx.target.location, version)
     require_same_commit(ctx, last, version, committed_at)
 
 

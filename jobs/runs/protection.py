@@ -5,7 +5,7 @@ What protects a file is the log (which commit removed it), never one writer's cl
 commit is, and then the youngest reading wins.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -62,18 +62,26 @@ def protect(
     else needs, such as a rollback or its undo.
     """
     newest: datetime | None = None
-    oldest_young = logged_from = previous = None
+    parents: dict[int, int | None] = {}
+    promised = head
     for commit in commits:
         newest = commit.committed_at if newest is None else max(newest, commit.committed_at)
-        if oldest_young is None and now - newest < promise:
-            oldest_young = commit.version
-        if previous is None or commit.version != previous + 1:
-            logged_from = commit.version
-        previous = commit.version
-    promised = head if oldest_young is None else max(oldest_young - 1, 0)
+        if now - newest < promise:
+            promised = min(promised, commit.version if commit.parent is None else commit.parent)
+        parents[commit.version] = commit.parent
     oldest_version = promised if needed is None else min(promised, needed)
-    is_logged = previous == head and logged_from is not None and logged_from <= oldest_version + 1
+    is_logged = head in parents and _reaches(parents, head, oldest_version)
     return Protection(oldest_version=oldest_version, is_logged=is_logged)
+
+
+def _reaches(parents: Mapping[int, int | None], head: int, oldest: int) -> bool:
+    """Whether head can be followed back to `oldest`, or to where the table began, with no commit missing."""
+    version: int | None = head
+    while version is not None and version > oldest:
+        if version not in parents:
+            return False
+        version = parents[version]
+    return True
 
 
 def sort_tombstones(

@@ -93,7 +93,7 @@ def test_a_vacuum_deletes_what_nobody_needs_and_a_purge_the_rest(spark: SparkSes
     head = seen(location)
     assert done.committed_version == head.version and head.last_vacuum_at is not None
     store.write("exports/mine.csv", b"mine")
-    token = unknown_token(look_into(store, READER).unknown)
+    token = unknown_token(look_into(store, None, READER).unknown)
     purge = Purge(requires=head.version, decided_on=head_seen(head), unknown=token, files=2, bytes=1)
     store.write("beside", b"x")
     with pytest.raises(RefusedError, match="nobody agreed"):

@@ -18,6 +18,7 @@ from lakewarden.catalog.formats.delta.replay import Replayed, metadata_of, repla
 from lakewarden.catalog.formats.delta.restore_target import restored_version
 from lakewarden.catalog.formats.delta.retention import DELTA_RETENTION
 from lakewarden.catalog.formats.delta.segment import Listing, Segment, segment_of
+from lakewarden.catalog.formats.heads import has_commit
 from lakewarden.catalog.formats.port import Commit, DataFile, LogProblem, Observation, ProbeResult, Tombstone
 from lakewarden.catalog.formats.spec import FormatSpec, Sign, StorageOf
 from lakewarden.catalog.model.rows import DELTA, TableFormat
@@ -81,6 +82,9 @@ class DeltaReader:
         if listing.is_empty:
             return ProbeResult(exists=False, moved=False)
         return ProbeResult(exists=True, moved=listing.latest != seen, latest=listing.latest)
+
+    def has_head(self, location: str, *, version: int, head: str) -> bool | None:
+        return has_commit(self, location, version=version, head=head)
 
     def observe(self, location: str, *, since: Observation | None = None) -> Observation | LogProblem:
         log = self._log(location)

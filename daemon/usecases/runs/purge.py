@@ -58,4 +58,4 @@ def require_consent(services: Services, row: TableRow, token: str | None) -> Non
 def _look(services: Services, row: TableRow) -> TableFolder:
     location = row.location or ""
     reader = services.desk.reader_at(location, row.name)
-    return look_into(open_store(location, services.storage(location)), reader)
+    return look_into(open_store(location, services.storage(location)), row.format, reader)

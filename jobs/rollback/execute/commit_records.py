@@ -25,7 +25,7 @@ def again_record(step: TableStep, original: Commit, *, mark: str, user: str) -> 
 
     What is not known of that commit stays so: this one depends on it.
     """
-    own = _read(step, after=original.version - 1, upto=original.version)
+    own = _read(step, after=original.parent, upto=original.version)
     made, told = version_of(original), original.lineage
     return LineageRecord(
         run_id=mark,

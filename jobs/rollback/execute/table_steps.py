@@ -11,6 +11,7 @@ from typing import Final
 
 from lakewarden.catalog.errors import ConflictError, PreconditionError, UnreadableError
 from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.formats.heads import commit_at
 from lakewarden.catalog.formats.port import Commit, LogProblem, Observation, TableReader
 from lakewarden.catalog.formats.registry import reader_of
 from lakewarden.catalog.lineage.versions import Effect, version_of
@@ -233,9 +234,7 @@ class Hands:
 
     def _original(self, row: RollbackRow, step: TableStep) -> Commit:
         version = step.to_version
-        found = next(
-            self.tools.reader(step.format).commits(step.location, after=version - 1, upto=version), None
-        )
+        found = commit_at(self.tools.reader(step.format), step.location, version)
         if found is None:
             raise PreconditionError(
                 f"Version {version} of {step.name} is no longer in the log; its rows cannot be added again.",

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from lakewarden.catalog.clock import ManualClock
 from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.formats.files_elsewhere import folder_elsewhere
+from lakewarden.catalog.formats.heads import has_commit
 from lakewarden.catalog.formats.port import (
     Capabilities,
     Commit,
@@ -96,6 +97,9 @@ class ValueReader:
         assert isinstance(self.observation, Observation)
         latest = self.observation.version
         return ProbeResult(exists=True, moved=seen != latest, latest=latest)
+
+    def has_head(self, location: str, *, version: int, head: str) -> bool | None:
+        return has_commit(self, location, version=version, head=head)
 
     def observe(self, location: str, *, since: Observation | None = None) -> Observation | LogProblem:
         if location not in self.elsewhere or isinstance(self.observation, LogProblem):

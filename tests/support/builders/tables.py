@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from lakewarden.catalog.errors import UnavailableError
+from lakewarden.catalog.formats.heads import has_commit
 from lakewarden.catalog.formats.port import (
     Capabilities,
     Commit,
@@ -70,6 +71,9 @@ class FakeReader:
             return ProbeResult(exists=False, moved=False)
         version = table.version if isinstance(table, Observation) else (seen or 0) + 1
         return ProbeResult(exists=True, moved=version != seen, latest=version)
+
+    def has_head(self, location: str, *, version: int, head: str) -> bool | None:
+        return has_commit(self, location, version=version, head=head)
 
     def observe(self, location: str, *, since: Observation | None = None) -> Observation | LogProblem:
         self.reads += 1

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from lakewarden.catalog.errors import UnreadableError
+from lakewarden.catalog.formats.heads import has_commit
 from lakewarden.catalog.formats.port import (
     Capabilities,
     Commit,
@@ -81,6 +82,9 @@ class FakeReader:
             return ProbeResult(exists=False, moved=False)
         latest = len(table.commits) - 1
         return ProbeResult(exists=True, moved=latest != seen, latest=latest)
+
+    def has_head(self, location: str, *, version: int, head: str) -> bool | None:
+        return has_commit(self, location, version=version, head=head)
 
     def observe(self, location: str, *, since: Observation | None = None) -> Observation | LogProblem:
         table = self.tables.get(location)

@@ -66,6 +66,12 @@ class ManifestReader:
         main = manifest.main
         return ProbeResult(exists=True, moved=main != seen, latest=main, head=manifest.head)
 
+    def has_head(self, location: str, *, version: int, head: str) -> bool | None:
+        manifest = self._manifest(location)
+        if version not in manifest.versions:
+            return None
+        return head.startswith(f"{manifest.table_id}@{version}@")
+
     def observe(self, location: str, *, since: Observation | None = None) -> Observation | LogProblem:
         if not self.is_table(location):
             return LogProblem(check="exists", message=f"There is no manifest at {location}.")

@@ -156,7 +156,9 @@ def test_what_was_committed_since_it_was_planned_is_looked_at() -> None:
 def test_what_it_committed_behind_is_told() -> None:
     live = [*files(9, MIB, A), data_file("x", 100 * MIB, B, vector=True, deleted=1)]
     engine = AskedEngine(change=FileChange(version=13, files_removed=9, files_added=1))
-    report = compact(context("/t", table(live), engine), action(purge=True, beside_writers=True))
+    reader = table(live)
+    reader.history = [*reader.history, *(commit(version, 0) for version in range(10, 15))]
+    report = compact(context("/t", reader, engine), action(purge=True, beside_writers=True))
     assert engine.asked == ["compact 9 beside writers", "purge 13 beside writers"]
     assert (
         report.message
