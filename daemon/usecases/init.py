@@ -4,8 +4,11 @@ from dataclasses import dataclass
 
 from lakewarden.catalog.errors import NotFoundError, PreconditionError, UnavailableError
 from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.storage.file_store import open_store
 from lakewarden.catalog.system.own_rows import system_rows
 from lakewarden.catalog.system.port import SYSTEM_TABLES
+from lakewarden.catalog.system.recovery.aside import note_beginning
+from lakewarden.catalog.system.recovery.backup import log_version
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases.system_entries import enlist_system_tables
 
@@ -26,6 +29,7 @@ def initialise(services: Services, admin: str) -> Initialised:
     created = not services.store.exists()
     if created:
         _refuse_lost(services)
+        _note_beginnings(services)
     services.settings.home.mkdir(parents=True, exist_ok=True)
     services.store.create(system_rows(services.store, now=services.clock.now(), actor=admin))
     reach("init.created")
@@ -44,6 +48,14 @@ def _refuse_lost(services: Services) -> None:
                 f"lakewarden.tables is gone, while lakewarden.{table.name} has a history: it was lost, not never made.",
                 hint="`lakewarden system repair --backup FOLDER` brings it back from a backup.",
             )
+
+
+def _note_beginnings(services: Services) -> None:
+    """Nobody can tell whether there were others here: single files of theirs must not be mixed in from a backup."""
+    for table in SYSTEM_TABLES:
+        files = open_store(services.store.location(table), services.store.storage())
+        if not any(log_version(entry.path) is not None for entry in files.list("_delta_log")):
+            note_beginning(files, services.clock.now())
 
 
 def _enlist(services: Services) -> str | None:

@@ -2,11 +2,11 @@
 they may be damaged or gone, and so may their audit."""
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from lakewarden.catalog.errors import PreconditionError
-from lakewarden.catalog.policy.access import Caller
+from lakewarden.catalog.errors import ConflictError, PreconditionError
+from lakewarden.catalog.policy.access import Actor, Caller
 from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.catalog.system.commits import Note
 from lakewarden.catalog.system.port import ROLLBACKS, SYSTEM_TABLES, TABLES
@@ -25,6 +25,7 @@ from lakewarden.catalog.system.recovery.verify import other_histories, verify
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases import declared
 from lakewarden.daemon.usecases.audit import run
+from lakewarden.daemon.usecases.sole_repair import sole_repair
 
 __all__ = ["backup_at", "left_over", "mend", "next_step", "planned", "step_tables"]
 
@@ -55,20 +56,43 @@ def mend(
     services: Services, caller: Caller, plan: RepairPlan, source: BackupSource | None, *, consent: bool
 ) -> tuple[str, ...]:
     """Carry a plan out; gives sentences about what came of it, not whether all is sound now: `left_over` tells that.
-    Raises `PreconditionError` while a daemon leads."""
+    Raises `PreconditionError` while a daemon leads or another repair is under way, `ConflictError` if the tables
+    are not as they were when the plan was made: another repair may have ended since."""
     trouble: list[str] = []
     with run(services, caller, declared.REPAIR, "repair", unrecorded=trouble.append) as actor:
         _refuse_led(services)
-        cancelled = _cancelled(services) if _goes_back(plan) else 0
-        repair(
-            services.store,
-            plan,
-            source=source,
-            consent=consent,
-            now=services.clock.now(),
-            note=Note(because="repair", actor=actor.name),
-        )
+        with sole_repair(services, actor.name) as still:
+            cancelled = _carried_out(services, plan, source, actor=actor, consent=consent, still=still)
     return (*_said(plan, cancelled), *(f"The audit has no entry of this: {why}" for why in trouble))
+
+
+def _carried_out(
+    services: Services,
+    plan: RepairPlan,
+    source: BackupSource | None,
+    *,
+    actor: Actor,
+    consent: bool,
+    still: Callable[[], None],
+) -> int:
+    """Gives how many runs were cancelled."""
+    if planned(services, source) != plan:
+        raise ConflictError(
+            "The system tables are not as they were when this was planned; nothing was changed.",
+            hint="Repeat the command: it plans anew.",
+        )
+    still()
+    cancelled = _cancelled(services) if _goes_back(plan) else 0
+    repair(
+        services.store,
+        plan,
+        source=source,
+        consent=consent,
+        now=services.clock.now(),
+        note=Note(because="repair", actor=actor.name),
+        still=still,
+    )
+    return cancelled
 
 
 def left_over(services: Services, source: BackupSource | None) -> tuple[Problem, ...]:

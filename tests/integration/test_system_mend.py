@@ -2,7 +2,9 @@
 what is wrong, the next command, and what a backup brings back."""
 
 import shutil
+import time
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -170,3 +172,56 @@ def test_a_second_damage_that_the_first_one_hid_is_named_and_not_called_repaired
     again = cli("system", "repair", "--backup", backup, "--yes")
     assert again.code == 0 and "Repaired.\n" in again.err
     assert cli("system", "verify", "--backup", backup).code == 0
+
+
+def test_a_backup_from_before_everything_was_lost_is_not_mixed_into_what_init_made_then(
+    cli: Cli, home: Path, backup: str
+) -> None:
+    lose_everything(home)
+    time.sleep(1.1)  # what is noted says when, to the second
+    assert cli("init").code == 0
+    for number in range(3, 8):
+        place = home.parent / f"t{number}"
+        write_deltalake(str(place), pa.table({"id": [1]}))
+        assert cli("tables", "register", str(place), "--name", f"db.t{number}").code == 0
+    kept = len([*(Path(backup) / "tables" / "_delta_log").glob("*.json")])
+    assert len(log(home)) > kept
+    for entry in log(home)[:kept]:
+        entry.write_bytes(b"{")
+    told = cli("system", "repair", "--backup", backup, "--dry-run", "-o", "json")
+    [step] = [one for one in told.json if one["table"] == "lakewarden.tables"]
+    assert step["step"] == "RestoreTable" and "Changes of lakewarden.tables after" in step["loses"]
+
+
+def test_a_second_repair_is_refused_while_one_is_under_way_and_one_that_was_killed_blocks_nobody_for_ever(
+    cli: Cli, home: Path, backup: str
+) -> None:
+    flip(home)
+    settings = load_settings(home=home)
+    leases, name = DatabaseLeases(open_database(settings.database_url)), f"{settings.lease_name} repair"
+    assert leases.acquire(name, "ana on far.away, pid 4711", timedelta(seconds=3)) is not None
+    again = cli("system", "repair", "--backup", backup, "--yes")
+    assert again.code == 4 and "Another repair is under way (ana on far.away, pid 4711)" in again.err
+    assert cli("system", "verify", "--backup", backup).code == 3, "nothing was changed"
+    time.sleep(3.2)
+    assert cli("system", "repair", "--backup", backup, "--yes").code == 0
+    assert leases.current(name) is None
+
+
+def test_what_another_repair_has_mended_since_the_plan_was_made_is_not_repaired_again(
+    cli: Cli, home: Path, backup: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lose_the_table(home)
+
+    def answered(words: str, *, yes: bool) -> None:
+        if not mended:
+            mended.append(True)
+            assert cli("system", "repair", "--backup", backup, "--accept-loss", "--yes").code == 0
+            assert cli("tables", "rename", "db.t0", "db.later").code == 0
+
+    mended: list[bool] = []
+    monkeypatch.setattr("lakewarden.daemon.cli.commands.system.confirm", answered)
+    second = cli("system", "repair", "--backup", backup, "--accept-loss")
+    assert second.code == 4 and "not as they were when this was planned" in second.err
+    assert cli("system", "verify").code == 0
+    assert {"db.later"} <= {row["name"] for row in cli("tables", "list", "-o", "json").json}

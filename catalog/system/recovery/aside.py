@@ -1,5 +1,5 @@
 """What a repair takes away is kept in folders `_broken-TIME` of the table,
-and so is a note that its log went back in time."""
+and so is a note that its log went back in time. `_begun-TIME` says when a log began that `init` has made."""
 
 import re
 from collections.abc import Sequence
@@ -9,9 +9,17 @@ from typing import Final
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.storage.file_store import FileStore
 
-__all__ = ["entry_version", "keep_aside", "move_aside", "note_going_back", "went_back_since"]
+__all__ = [
+    "entry_version",
+    "keep_aside",
+    "move_aside",
+    "note_beginning",
+    "note_going_back",
+    "went_back_since",
+]
 
 _FOLDER: Final = "_broken-"
+_BEGUN: Final = "_begun-"
 _TIME: Final = "%Y%m%dT%H%M%S"
 _WENT_BACK: Final = "went-back"
 _ATTEMPTS: Final = 1_000
@@ -24,10 +32,21 @@ def note_going_back(files: FileStore, now: datetime) -> None:
     files.write(f"{_folder(now)}/{_WENT_BACK}", b"")
 
 
+def note_beginning(files: FileStore, now: datetime) -> None:
+    """To be called before a log is begun where, for all that can be seen, there never was one:
+    what was backed up until now is of a table that was lost there."""
+    files.write(f"{_BEGUN}{now:{_TIME}}", b"")
+
+
 def went_back_since(files: FileStore, at: datetime) -> bool:
-    """Whether a repair has taken newest entries of this log away at that time (UTC, to the second) or later."""
-    folders = (entry.path for entry in files.list("") if entry.is_dir and entry.path.startswith(_FOLDER))
-    return any(path >= _folder(at) and files.exists(f"{path}/{_WENT_BACK}") for path in folders)
+    """Whether a repair has taken newest entries of this log away at that time (UTC, to the second) or later,
+    or it began only after that time."""
+    entries = tuple(files.list(""))
+    folders = (entry.path for entry in entries if entry.is_dir and entry.path.startswith(_FOLDER))
+    begun = (entry.path for entry in entries if entry.path.startswith(_BEGUN))
+    return any(path > f"{_BEGUN}{at:{_TIME}}" for path in begun) or any(
+        path >= _folder(at) and files.exists(f"{path}/{_WENT_BACK}") for path in folders
+    )
 
 
 def move_aside(files: FileStore, paths: Sequence[str], now: datetime, *, newest_first: bool = False) -> None:

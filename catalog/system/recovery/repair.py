@@ -5,7 +5,7 @@ What can be put back is put back from the backup, file by file, or as a whole ta
 no backup holds is given up, and that needs consent: each step says what it loses. Repair with the daemon stopped.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, assert_never
@@ -50,6 +50,10 @@ _WITHOUT_ROWS = "mended without some rows of lakewarden.tables"
 _POINTER = "_delta_log/_last_checkpoint"
 
 
+def _nothing() -> None:
+    """Nobody has a say in it."""
+
+
 def repair(
     store: SystemStore,
     plan: RepairPlan,
@@ -58,9 +62,11 @@ def repair(
     consent: bool,
     now: datetime,
     note: Note,
+    still: Callable[[], None] = _nothing,
 ) -> None:
-    """Carry a plan out. Raises, before anything is changed, `ConsentError` if it loses something and nobody agreed, and
-    `UnreadableError` if the backup lacks a file, or has another one than its manifest says."""
+    """Carry a plan out. `still` is called before each step, and raises if this repair may not go on. Raises, before
+    anything is changed, `ConsentError` if it loses something and nobody agreed, and `UnreadableError` if the
+    backup lacks a file, or has another one than its manifest says."""
     if plan.losses and not consent:
         raise ConsentError(
             "The repair gives something up: " + " ".join(plan.losses),
@@ -75,6 +81,7 @@ def repair(
     if ROLLBACKS in back and TABLES not in back:
         pause_everything(store, because=_how(back[ROLLBACKS], source), now=now, actor=note.actor)
     for step in plan.steps:
+        still()
         _carry_out(store, step, source, now=now, note=note)
         reach("system.repaired")
     if loses_rows_of_tables(plan):

@@ -1,6 +1,7 @@
 """The system tables are backed up, lost, damaged, and mended from one of several backups,
 by the product's own commands."""
 
+from lakewarden.daemon.usecases.sole_repair import LEASE
 from support.adversary.moves import move
 from support.adversary.stage import Said
 from support.adversary.world import World
@@ -64,6 +65,8 @@ def mend_catalog(world: World, x: int, y: int, fault: int) -> object:
     backup = backups[x % len(backups)]
     named = () if backup is None else ("--backup", str(backup))
     world.stage.rest()
+    if world.catalog.interrupted:
+        world.stage.offset += LEASE  # the one that was killed is believed to be at it for so long
     actor = world.stage.command("system", "repair", *named, "--accept-loss", "--yes", "-o", "json")
 
     def then(said: Said) -> None:
