@@ -11,6 +11,7 @@ from lakewarden.catalog.system.export import write_json
 from lakewarden.catalog.system.port import HEALTH, SCHEMAS
 from lakewarden.daemon.cli.common import Home, Table, opened
 from lakewarden.daemon.cli.output import Format, Output, note, plain, show, show_one
+from lakewarden.daemon.usecases.history import newest_commits
 from lakewarden.daemon.usecases.tables import fleet
 from lakewarden.daemon.usecases.validation import validate_table
 
@@ -96,8 +97,7 @@ def history(
         return
     location = row.location or ""
     reader = services.desk.reader_at(location, row.name)
-    head = reader.probe(location, seen=None).latest or 0
-    commits = list(reader.commits(location, after=max(head - limit, -1)))
+    commits = newest_commits(reader, location, limit)
     columns = ["version", "committed_at", "operation", "added_files", "removed_files", "run_id", "engine"]
     show(reversed(commits), columns=columns, format=output)
 

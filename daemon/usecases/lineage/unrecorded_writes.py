@@ -9,7 +9,7 @@ import logging
 from lakewarden.catalog.errors import LakewardenError
 from lakewarden.catalog.formats.port import Commit
 from lakewarden.catalog.lineage.table_index import TableDirectory
-from lakewarden.catalog.model.rows import Confidence, LineageRow
+from lakewarden.catalog.model.rows import NO_PARENT, Confidence, LineageRow
 from lakewarden.catalog.system.port import LINEAGE
 from lakewarden.daemon.installation.services import Services
 from lakewarden.jobs.session.writes import Written
@@ -47,6 +47,7 @@ def _edges(services: Services, directory: TableDirectory, written: Written) -> l
         LineageRow(
             output_id=ids[location],
             output_version=commit.version,
+            output_parent=NO_PARENT if commit.parent is None else commit.parent,
             input_id=ids.get(read.location, read.location),
             input_version=read.version,
             operation=written.record.operation,
