@@ -24,6 +24,7 @@ from lakewarden.catalog.lineage.unrecorded import Recorded, recorded_upto
 from lakewarden.catalog.model.arrow_columns import distinct_pairs, highest_of_pairs, in_order
 from lakewarden.catalog.model.rollbacks import Hold, holds, rollbacks_of
 from lakewarden.catalog.model.rows import (
+    DELTA,
     GONE,
     Action,
     Confidence,
@@ -56,6 +57,7 @@ from lakewarden.catalog.system.port import (
 from lakewarden.daemon.fleet.reverted_ranges import Undoings
 from lakewarden.jobs.actions.budget import Budget
 from lakewarden.jobs.actions.world import Past, TableView, World
+from lakewarden.jobs.engines.registry import engine_formats
 from lakewarden.jobs.planning.past import with_run
 
 __all__ = ["RUNS_WINDOW", "Memory", "is_looked_after"]
@@ -227,6 +229,7 @@ class Memory:
     def world(self, unfinished: Iterable[Run], budget: Budget, *, has_metastore: bool) -> World:
         """What the planner sees."""
         busy = {run.request.table_id: run for run in unfinished}
+        engines = engine_formats()
         views = tuple(
             TableView(
                 governed=one,
@@ -235,6 +238,7 @@ class Memory:
                 unfinished=busy.get(table_id),
                 rollback=self._holds.get(table_id),
                 taken_back=tuple((one.first, one.last) for one in self.undoings.ranges.get(table_id, ())),
+                has_engine=(one.row.format or DELTA) in engines,
             )
             for table_id, one in self._governed.items()
         )

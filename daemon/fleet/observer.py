@@ -13,6 +13,7 @@ from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.formats.files_elsewhere import is_reach_known, with_reach
 from lakewarden.catalog.formats.port import LogProblem, Observation, ProbeResult, TableReader
+from lakewarden.catalog.formats.registry import reader_of
 from lakewarden.catalog.lineage.recording import NO_STREAMS, rows_from
 from lakewarden.catalog.lineage.restores import is_rewound
 from lakewarden.catalog.lineage.reverted_reads import undone_reads
@@ -20,14 +21,12 @@ from lakewarden.catalog.lineage.stream_batches import StreamHarvest
 from lakewarden.catalog.lineage.unrecorded import Recorded, unrecorded
 from lakewarden.catalog.model.rollbacks import Undone
 from lakewarden.catalog.model.rows import (
-    DELTA,
     Finding,
     HealthRow,
     LineageRow,
     SchemaRow,
     Severity,
     Source,
-    TableFormat,
     TableRow,
     TableState,
 )
@@ -127,7 +126,7 @@ class Observer:
         streams: StreamHarvest | None = None,
     ) -> None:
         self._streams = streams
-        self._readers: Mapping[TableFormat, TableReader] = {reader.format: reader for reader in readers}
+        self._readers = tuple(readers)
         self._inspector, self._store, self._clock, self._checks_every = inspector, store, clock, checks_every
         self._last = LastLooks()
 
@@ -145,7 +144,7 @@ class Observer:
         `UnavailableError` when its storage does not answer: nothing is concluded from that.
         """
         row, now = governed.row, self._clock.now()
-        reader, location = self._readers[row.format or DELTA], row.location or ""
+        reader, location = reader_of(self._readers, row.format), row.location or ""
         probe = reader.probe(location, seen=before.version if before is not None else None)
         was_gone = before is not None and _is_gone(before)
         if not probe.exists:

@@ -12,13 +12,14 @@ from typing import Final
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.lineage.restores import RESTORE_OPERATIONS, restores_of
 from lakewarden.catalog.model.rollbacks import Rollback, holds, rollbacks_of
-from lakewarden.catalog.model.rows import Action, TableRow
+from lakewarden.catalog.model.rows import DELTA, Action, TableRow
 from lakewarden.catalog.state.port import Run
 from lakewarden.catalog.system.port import HEALTH, LINEAGE, ROLLBACKS, RUNS, TABLES, Rows, SystemStore
 from lakewarden.daemon.fleet.cache import RUNS_WINDOW, is_looked_after, is_unlooked
 from lakewarden.daemon.fleet.reverted_ranges import Undoings
 from lakewarden.jobs.actions.budget import Budget
 from lakewarden.jobs.actions.world import Past, TableView, World
+from lakewarden.jobs.engines.registry import engine_formats
 from lakewarden.jobs.planning.past import with_run
 from lakewarden.jobs.runs.standings import StoredStandings, ids_without_reach
 
@@ -50,6 +51,7 @@ def world_of(
             unfinished=busy.get(table_id),
             rollback=holds(journal).get(table_id),
             taken_back=_taken_back(store, governed.row, journal),
+            has_engine=(governed.row.format or DELTA) in engine_formats(),
         )
         views = (view,)
     rows = store.rows(TABLES)

@@ -40,7 +40,8 @@ class Past:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TableView:
     """One managed table: its row under its scopes, its health, its finished runs, the run it has now, the rollback that
-    holds it, and the ranges (first, last) of versions that rollbacks took back."""
+    holds it, and the ranges (first, last) of versions that rollbacks took back. `has_engine`: there is one for its
+    format here."""
 
     governed: Governed
     health: HealthRow | None = None
@@ -48,6 +49,7 @@ class TableView:
     unfinished: Run | None = None
     rollback: Hold | None = None
     taken_back: tuple[tuple[int, int], ...] = ()
+    has_engine: bool = True
 
     @property
     def table_id(self) -> str:

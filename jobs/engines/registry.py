@@ -1,6 +1,7 @@
 """Which engines are there? Ours, one line each, and those that distributions installed beside us offer."""
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Final
 
 from lakewarden.catalog.errors import RefusedError
@@ -21,6 +22,7 @@ _OURS: Final = {
 }
 
 
+@cache
 def engine_formats() -> tuple[TableFormat, ...]:
     """The formats that have an engine here; nothing is loaded for that."""
     return tuple(offered(GROUP, _OURS))

@@ -99,6 +99,9 @@ def _unfinished(view: TableView, action: Action) -> NotDue | None:
 
 
 def _features(view: TableView, spec: Spec[Any]) -> NotDue | None:
+    if not view.has_engine:
+        because = f"no engine for the table format {view.governed.row.format} is installed here"
+        return NotDue(action=spec.action, why=WhyNot.UNSUPPORTED, because=because)
     if spec.asked_for or is_leaving(view.governed.row):
         return None
     health, action = view.health, spec.action

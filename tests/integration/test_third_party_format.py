@@ -10,7 +10,6 @@ from uuid import uuid4
 
 import pytest
 
-from lakewarden.catalog.formats.registry import formats
 from lakewarden.catalog.model.lineage_record import LineageInput, LineageRecord, Operation
 from lakewarden.catalog.model.rows import Outcome, RollbackState, RunRow
 from lakewarden.catalog.storage.file_store import canonical
@@ -19,7 +18,7 @@ from lakewarden.daemon.settings.settings import load_settings
 from lakewarden.daemon.usecases.rollbacks.rollback import Rollbacks, rollbacks_of_services
 from support.builders.callers import actor
 from support.builders.derived import ids, write
-from support.manifest_format.spec import install
+from support.manifest_format.spec import forget, install
 from support.manifest_format.writer import ManifestWriter
 from support.processes import daemon_process, house
 from support.processes.commands import Cli, Said, caller
@@ -126,7 +125,7 @@ def site(
         lambda home, user: FakeWorkerServices(load_settings(home=home), user=user),
     )
     yield Site(tmp_path, caller(tmp_path / "home", monkeypatch, capfdbinary))
-    formats.cache_clear()
+    forget()
 
 
 def test_its_tables_are_looked_after(site: Site) -> None:

@@ -12,7 +12,7 @@ from lakewarden.jobs.engines import registry as engines
 from support.manifest_format.manifest import FOLDER
 from support.manifest_format.reader import NAME, ManifestReader
 
-__all__ = ["MANIFEST_FORMAT", "install"]
+__all__ = ["MANIFEST_FORMAT", "forget", "install"]
 
 MANIFEST_FORMAT: Final = FormatSpec(
     name=NAME, label="Manifest", reader=ManifestReader, sign=Sign(folder=FOLDER, endings=(".json",))
@@ -29,4 +29,10 @@ def install(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         f"[{engines.GROUP}]\n{NAME} = support.manifest_format.engine:MANIFEST_ENGINE\n"
     )
     monkeypatch.setattr(sys, "path", [*sys.path, str(site)])
+    forget()
+
+
+def forget() -> None:
+    """What was found to be installed is looked for again."""
     formats.cache_clear()
+    engines.engine_formats.cache_clear()

@@ -133,6 +133,14 @@ def test_the_words_are_the_same_everywhere() -> None:
     assert all(isinstance(one, PlannedRun) or one.table_id == "id-db.t" for one in made.of("id-db.t"))
 
 
+def test_a_table_of_a_format_without_an_engine_here_is_left_alone_and_why_says_so() -> None:
+    bare = replace(view("db.a", row_changes={"format": "odd"}, small_files=50), has_engine=False)
+    made = plan(world(bare), NOW)
+    assert made.runs == ()
+    said = {one.action: one.because for one in explain(made)}
+    assert said[Action.COMPACT] == "no engine for the table format odd is installed here"
+
+
 def test_a_run_names_the_runtime_that_its_table_needs() -> None:
     delta, iceberg = messy("db.a"), view("db.b", row_changes={"format": "iceberg"}, small_files=50)
     made = plan(world(delta, iceberg), NOW)
