@@ -108,9 +108,10 @@ def _refuse_order_of_assignments(draft: Draft) -> None:
     if Dialect.MYSQL not in draft.dialects:
         return
     done: set[str] = set()
+    own = ("", draft.change.relations[draft.change.place].name)
     for assignment in draft.change.assignments:
         for column in assignment.value.find_all(exp.Column):
-            if column.name.lower() in done:
+            if column.name.lower() in done and column.table.lower() in own:
                 raise wrong_in(
                     draft.text,
                     column,

@@ -250,6 +250,16 @@ def _like(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr
     return node
 
 
+def _coalesced(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
+    parts = [node.this, *node.expressions]
+    if node.args.get("is_null") and len({family_of(part) for part in parts} - {Family.NULL}) > 1:
+        raise wrong_in(
+            text, node, "ISNULL of different types takes that of the first.", hint="Write COALESCE."
+        )
+    _refuse_mixed(parts, node, dialect, text)
+    return node
+
+
 def _limit(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
     if node.parent is None or node.parent.args.get("order") is None:
         raise wrong_in(text, node, "LIMIT without ORDER BY takes rows by chance.", hint="Write ORDER BY.")
@@ -278,6 +288,7 @@ _JUDGES: Final[Mapping[tuple[type[exp.Expr], ...], Callable[[exp.Expr, Dialect, 
     (exp.DPipe,): _joined_texts,
     _OF_POSTGRES: _of_postgres,
     (exp.Like,): _like,
+    (exp.Coalesce,): _coalesced,
     (exp.Limit,): _limit,
     (exp.Ordered,): _order,
     (exp.Min, exp.Max): _extreme,

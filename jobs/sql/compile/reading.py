@@ -1,6 +1,7 @@
 """From text to a draft: whose SQL is it, which table does it change, and which does it read? Pure."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 from sqlglot import Token, TokenType, exp
@@ -34,8 +35,9 @@ class Draft:
 def is_change(text: str) -> bool:
     """Whether this is an UPDATE or DELETE, in any dialect, after a WITH or not."""
     words = _outer_words(text)
-    if words and words[0] == "WITH":
-        return bool(_BEGINNINGS.intersection(words))
+    if words and words[0] == "WITH":  # the statement begins behind the last query in parentheses
+        after = (next_ for word, next_ in pairwise(words) if word == ")" and next_ not in ("AS", ","))
+        return next(after, None) in _BEGINNINGS
     return bool(words) and words[0] in _BEGINNINGS
 
 

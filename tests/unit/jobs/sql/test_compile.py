@@ -188,6 +188,13 @@ def test_mysql_assigns_from_left_to_right_and_is_asked_to_say_it_otherwise() -> 
     assert compile_one(text, Dialect.POSTGRES).steps[0].kind is StepKind.UPDATE
 
 
+def test_isnull_of_sql_server_takes_the_type_of_its_first_argument() -> None:
+    with pytest.raises(UsageError, match="takes that of the first"):
+        compile_one("UPDATE t SET d = ISNULL(s.b, 1.5) FROM t JOIN s ON t.k = s.k")
+    done = compile_one("UPDATE t SET d = ISNULL(s.b, 1) FROM t JOIN s ON t.k = s.k")
+    assert done.steps[0].sql.endswith("SET `t`.`d` = COALESCE(`s`.`b`, 1)")
+
+
 def test_notes_say_where_the_dialect_matters() -> None:
     done = compile_one("DELETE x FROM t AS x JOIN s ON x.s = s.c", Dialect.TSQL)
     assert done.notes == ("Texts are compared exactly, where tsql may ignore case and blanks at the end.",)

@@ -6,12 +6,15 @@ import pytest
 
 from lakewarden.catalog.errors import NotAllowedError, UsageError
 from lakewarden.catalog.model.rows import MarkVerdict, Mode
+from lakewarden.jobs.sql.compile.values import Dialect
 from lakewarden.jobs.sql.convert import CONVERT_SYNTAX
 from lakewarden.jobs.sql.mark import MARK_SYNTAX, UNMARK_SYNTAX
 from lakewarden.jobs.sql.parser import parse
 from lakewarden.jobs.sql.rollback import ROLLBACK_SYNTAX
 from lakewarden.jobs.sql.statements import (
+    ChangeRows,
     ConvertToDelta,
+    Explain,
     MarkTable,
     Query,
     RollbackTable,
@@ -177,6 +180,50 @@ def test_a_rollback_that_is_wrong_is_told_the_syntax(text: str) -> None:
 
 def test_rollback_of_a_transaction_is_not_ours() -> None:
     assert parse("ROLLBACK") == Unmanaged(sql="ROLLBACK")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED THEN UPDATE SET *",
+        "WITH c AS (SELECT 1 AS k) MERGE INTO t USING c ON t.k = c.k WHEN MATCHED THEN DELETE",
+        "WITH del (update) AS (SELECT 1), upd AS (SELECT 2) SELECT delete FROM del",
+        "WITH c AS (SELECT 1) INSERT INTO t SELECT * FROM c",
+        "DELETE FROM t WHERE s = 'a; b'",
+        "UPDATE t SET a = 1 -- FROM s",
+        "SET lakewarden.dialect = postgres",
+    ],
+)
+def test_what_spark_understands_goes_to_spark_unchanged(text: str) -> None:
+    assert parse(text) == Unmanaged(sql=text)
+
+
+@pytest.mark.parametrize(
+    ("text", "statement"),
+    [
+        ("EXPLAIN GOVERNED DELETE FROM t", "DELETE FROM t"),
+        ("explain  governed\nINSERT INTO t SELECT * FROM s", "INSERT INTO t SELECT * FROM s"),
+    ],
+)
+def test_an_explained_statement_that_is_sparks_is_its_own_step(text: str, statement: str) -> None:
+    explained = parse(text)
+    assert isinstance(explained, Explain)
+    assert isinstance(explained.statement, Unmanaged)
+    assert explained.statement.sql.strip() == statement
+
+
+def test_changes_of_warehouses_are_read_with_the_dialect_that_was_set() -> None:
+    text = "DELETE FROM t WHERE k = 7 / 2"
+    assert parse(text) == Unmanaged(sql=text)
+    change = parse(text, Dialect.POSTGRES)
+    assert isinstance(change, ChangeRows)
+    assert change.draft.dialects == (Dialect.POSTGRES,)
+    assert isinstance(parse(f"EXPLAIN GOVERNED {text}", Dialect.POSTGRES), Explain)
+
+
+def test_what_the_daemon_does_is_not_explained() -> None:
+    with pytest.raises(UsageError, match="statements that Spark runs"):
+        parse("EXPLAIN GOVERNED ROLLBACK TABLE db.t TO VERSION 3")
 
 
 @pytest.mark.parametrize(
