@@ -35,7 +35,7 @@ from support.two_databases.sides import two_sides
 __all__ = ["compile_figures", "main", "overheads", "random_figures"]
 
 TINY_ROWS: Final = 100
-LARGE_ROWS: Final = 2_000_000
+LARGE_ROWS: Final = 1_000_000
 WARM_UP: Final = 10
 STATEMENTS: Final = 300
 BY_HAND: Final = (
@@ -118,7 +118,8 @@ def _pairs(
     """Milliseconds of (by hand, governed), each first every other time."""
     keys = pa.array(range(rows), pa.int64())
     write_deltalake(folder / "t", pa.table({"k": keys, "v": keys}))
-    write_deltalake(folder / "s", pa.table({"k": keys.slice(0, rows // 2), "v": keys.slice(0, rows // 2)}))
+    chosen = keys.slice(0, rows // 10)
+    write_deltalake(folder / "s", pa.table({"k": chosen, "v": chosen}))
     names = {name: f"{folder.name}_{name}" for name in ("t", "s")}
     for name, table in names.items():
         spark.sql(f"CREATE TABLE {table} USING delta LOCATION '{folder / name}'")

@@ -7,7 +7,7 @@ from sqlglot import exp
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.sql.compile.emission import step_of
-from lakewarden.jobs.sql.compile.meaning import assigned, refuse_unsure_queries, translated
+from lakewarden.jobs.sql.compile.meaning import assigned, translated, with_conditions
 from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.reading import Draft, ambiguous
 from lakewarden.jobs.sql.compile.resolving import Resolved, resolved
@@ -67,8 +67,7 @@ def _in_dialect(
     draft: Draft, found: Resolved, policy: MatchPolicy, dialect: Dialect
 ) -> tuple[Step, tuple[str, ...]]:
     query, notes = translated(found.query.copy(), dialect, draft.text)
-    refuse_unsure_queries(query, draft.text)
-    mine = replace(found, query=query)
+    mine = replace(found, query=with_conditions(query))
     values = tuple(
         replace(one, value=assigned(one.value, one.type, dialect, draft.text)) for one in mine.values
     )

@@ -13,7 +13,7 @@ from lakewarden.jobs.sql.compile.families import NUMBERS, Family, family_of, fam
 from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.values import DIALECT_KEY, Dialect
 
-__all__ = ["assigned", "refuse_unsure_queries", "translated"]
+__all__ = ["assigned", "translated", "with_conditions"]
 
 _SPARKS_WORDS: Final = (
     f"Write it in Spark's SQL after SET {DIALECT_KEY} = spark, or make a view that computes it."
@@ -75,25 +75,27 @@ def assigned(value: exp.Expr, kind: exp.DataType, dialect: Dialect, text: str) -
     return value
 
 
-def refuse_unsure_queries(query: exp.Select, text: str) -> None:
-    """Spark knows IN (SELECT ...) as a condition only; as a value it would take NULL for false. Raises `UsageError`."""
-    for node in query.find_all(exp.In):
-        if node.args.get("query") is None:
+def with_conditions(query: exp.Select) -> exp.Select:
+    """The query with each IN (SELECT ...) that is used as a value made of conditions: elsewhere Spark has no NULL for
+    it, and would take it for false."""
+    for node in list(query.find_all(exp.In)):
+        if node.args.get("query") is None or _is_condition(node):
             continue
-        below: exp.Expr = node
-        above = node.parent
-        while isinstance(above, _CONDITIONS):
-            below, above = above, above.parent
-        is_condition = isinstance(above, exp.Where | exp.Having | exp.Join) or (
-            isinstance(above, exp.If) and above.this is below
+        yes, no = (
+            exp.If(this=node.copy(), true=exp.true()),
+            exp.If(this=exp.not_(node.copy()), true=exp.false()),
         )
-        if not is_condition:
-            raise wrong_in(
-                text,
-                node,
-                "Spark has no NULL for IN (SELECT ...) outside a condition.",
-                hint="Write CASE WHEN x IN (SELECT ...) THEN ... END.",
-            )
+        node.replace(exp.Case(ifs=[yes, no]))
+    return query
+
+
+def _is_condition(node: exp.Expr) -> bool:
+    below, above = node, node.parent
+    while isinstance(above, _CONDITIONS):
+        below, above = above, above.parent
+    return isinstance(above, exp.Where | exp.Having | exp.Join) or (
+        isinstance(above, exp.If) and above.this is below
+    )
 
 
 def _in_spark(node: exp.Expr, dialect: Dialect, text: str, notes: dict[str, None]) -> exp.Expr:

@@ -58,6 +58,13 @@ CASES: Final = {
         "UPDATE t SET s = upper(t.s) || s.c, a = length(s.c) FROM s WHERE s.k = t.k AND t.s <> 'y'",
         SAME,
     ),
+    "postgres: IN as a value": (
+        (
+            "UPDATE t SET a = CASE WHEN (k IN (SELECT k FROM u)) IS NULL THEN 0 WHEN NOT k IN (SELECT k FROM u) THEN 1"
+            " WHEN (k IN (SELECT k FROM u WHERE k = 1)) = (id = 1) THEN 3 ELSE 2 END"
+        ),
+        SAME,
+    ),
     "postgres: LIKE": ("DELETE FROM t USING s WHERE s.c LIKE '_%' AND t.s LIKE 'x%' AND t.s = s.c", SAME),
     "postgres: no row at all": ("UPDATE t SET a = 1 FROM s WHERE s.k = t.k AND s.b > 1000", SAME),
     "postgres: USING": ("DELETE FROM t USING s WHERE t.k = s.k", SAME),

@@ -205,7 +205,7 @@ class _Maker:
 
     def _atom(self) -> str:
         pick, number = self._chance.choice, self.number(1)
-        match self._chance.randrange(13):
+        match self._chance.randrange(14):
             case 0 | 1:
                 return f"{self.number(0)} {pick(('=', '<>', '<', '<=', '>', '>='))} {number}"
             case 2:
@@ -229,6 +229,9 @@ class _Maker:
                 return f"{pick(self._texts)} {pick(('=', '<>', '<'))} {self.text(0)}"
             case 10:
                 return f"{pick(self._numbers)} IS {pick(('', 'NOT '))}DISTINCT FROM {self.number(0)}"
+            case 12:
+                asked = f"{pick(self._numbers)} IN (SELECT {pick('ke')} FROM u)"
+                return f"({asked}) {pick(('IS NULL', 'IS NOT NULL', '= (t.k = 1)', 'IS DISTINCT FROM (t.a > 3)'))}"
             case 11:
                 return f"{pick(self._numbers)} = (SELECT {pick(('max', 'min', 'count'))}(e) FROM u)"
             case _:
