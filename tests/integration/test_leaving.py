@@ -119,11 +119,12 @@ def test_what_its_owner_set_while_it_was_away_stays_without_the_log_that_tells_i
 
 
 def test_what_its_owner_had_set_before_us_to_our_value_stays(house: House) -> None:
-    place = managed(house, "t", **{CLEANUP: "false"})
+    users = {CLEANUP: "false", LOG: "interval 3 days"}
+    place = managed(house, "t", **users)
     assert house.run_until_idle() == 0
     assert properties(place) == OURS
     dropped(house, "db.t")
-    assert properties(place) == {CLEANUP: "false"}
+    assert properties(place) == users
 
 
 def test_a_daemon_gives_back_what_a_killed_command_has_left(house: House) -> None:
