@@ -2,16 +2,17 @@
 
 `.venv/bin/python -m bench.vacuum [--quick] -o json`
 
-Three sessions, each a process of its own, each warmed up by one table that does not count: `default` is Spark
-with Delta and nothing else set, `tuned` differs in the listing parallelism alone, `ours` is what a worker
-runs. Each vacuums tables of ten live and ten removed files (`VACUUM t`,
-which lists the folder) and compacts tables of ten small files (`OPTIMIZE t`).
-Ratios are medians divided by ours. `run_*` are whole runs of a worker, decision included.
+Three sessions, each a process of its own: `default` is Spark with Delta and nothing else set, `tuned` differs in the
+listing parallelism alone, `ours` is what a worker runs. All are warmed up for the same time by tables that do not
+count: a JVM goes on compiling for that long. Each vacuums tables of ten live and ten removed files (`VACUUM t`, which
+lists the folder) and compacts tables of ten small files (`OPTIMIZE t`). Ratios are medians divided by ours; `*_low_*`
+and `*_high_*` are the quartiles around them. `run_*` are whole runs of a worker, decision included.
 """
 
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -27,7 +28,7 @@ import pyarrow as pa
 from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
-from bench.measure import Figures, Options, median_ms, options, report
+from bench.measure import Figures, Options, options, report
 from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.formats.port import Observation
@@ -45,6 +46,7 @@ from lakewarden.jobs.worker.dispatch import execute
 
 FILES: Final = 10
 RETENTION: Final = timedelta(seconds=1)
+WARM_SECONDS: Final = 30
 LISTING: Final = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 
 
@@ -85,19 +87,23 @@ def ratios(chosen: Options) -> Figures:
 
 def medians(session: Session, chosen: Options) -> Figures:
     """Median milliseconds of each deed in a session of this process."""
-    times = 2 if chosen.quick else 5
-    slow = 1 if session is Session.DEFAULT else times  # a default VACUUM takes half a minute
+    times = 5 if chosen.quick else 15
+    slow = 2 if session is Session.DEFAULT else times  # a default VACUUM takes half a minute
     with tempfile.TemporaryDirectory(prefix="lakewarden-bench-") as folder:
         spark = _start(session, Path(folder))
-        tables = _tables(Path(folder))
-        figures = {
-            "vacuum": _median(lambda at: _run(spark, f"VACUUM {table_at(at)}"), tables, slow),
-            "compact": _median(lambda at: _run(spark, f"OPTIMIZE {table_at(at)}"), tables, times),
+        deeds: dict[str, tuple[Callable[[str], object], int]] = {
+            "vacuum": (lambda at: _run(spark, f"VACUUM {table_at(at)}"), slow),
+            "compact": (lambda at: _run(spark, f"OPTIMIZE {table_at(at)}"), times),
         }
         if session is Session.OURS:
-            figures["run_vacuum"] = _median(lambda at: _execute(spark, at, _vacuum), tables, times)
-            figures["run_vacuum_full"] = _median(lambda at: _execute(spark, at, _vacuum_full), tables, times)
-            figures["run_compact"] = _median(lambda at: _execute(spark, at, _compact), tables, times)
+            deeds |= {
+                "run_vacuum": (lambda at: _execute(spark, at, _vacuum), times),
+                "run_vacuum_full": (lambda at: _execute(spark, at, _vacuum_full), times),
+                "run_compact": (lambda at: _execute(spark, at, _compact), times),
+            }
+        tables, figures = _tables(Path(folder)), Figures()
+        for name, (deed, wanted) in deeds.items():
+            figures |= _measured(deed, tables, wanted, name)
         spark.stop()
     return figures
 
@@ -144,12 +150,24 @@ def _tables(folder: Path) -> Iterator[str]:
         yield location
 
 
-def _median(deed: Callable[[str], object], tables: Iterator[str], times: int) -> float:
-    """The first table warms up. What was removed is older than the retention when the deed begins."""
-    fresh = [next(tables) for _ in range(times + 1)]
+def _measured(deed: Callable[[str], object], tables: Iterator[str], times: int, name: str) -> Figures:
+    """What was removed is older than the retention when the deed begins."""
+    until = time.monotonic() + WARM_SECONDS
+    while time.monotonic() < until:
+        deed(_ripe(tables, 1)[0])
+    spent = []
+    for location in _ripe(tables, times):
+        begin = time.perf_counter()
+        deed(location)
+        spent.append(1000 * (time.perf_counter() - begin))
+    low, median, high = statistics.quantiles(spent, n=4)
+    return {name: median, f"{name}_low": low, f"{name}_high": high}
+
+
+def _ripe(tables: Iterator[str], wanted: int) -> list[str]:
+    fresh = [next(tables) for _ in range(wanted)]
     time.sleep(RETENTION.total_seconds() + 0.1)
-    deed(fresh.pop())
-    return median_ms(lambda number: deed(fresh[number]), times)
+    return fresh
 
 
 def _run(spark: SparkSession, statement: str) -> None:
