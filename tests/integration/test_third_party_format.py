@@ -25,7 +25,13 @@ from support.processes.commands import Cli, Said, caller
 from support.processes.daemon_process import FakeWorkerServices
 
 QUICK = [f"{key}={value}" for key, value in house.QUICK.items()]
-MANAGED = ("mode=manage", "compaction.quiet=0 s", "compaction.min_small_files=10", "vacuum.max_share=1")
+MANAGED = (
+    "mode=manage",
+    "compaction.quiet=0 s",
+    "compaction.min_small_files=10",
+    "vacuum.max_share=1",
+    "log.checkpoint_commits=10",
+)
 
 
 class Site:

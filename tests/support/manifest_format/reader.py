@@ -164,7 +164,9 @@ def _observed(location: str, manifest: Manifest) -> Observation:
         tombstones=len(stones),
         tombstone_bytes=sum(one.size_bytes or 0 for one in stones),
         oldest_tombstone_at=min((one.removed_at for one in stones), default=None),
-        commits_since_checkpoint=head.number,  # it has none: what a manifest carries along is for log care to shorten
+        commits_since_checkpoint=len(
+            manifest.versions
+        ),  # each manifest carries them all: log care shortens it
         first_version=line[-1].number,
         last_compaction_at=_last(line, "compact"),
         last_write_at=max((one.committed_at for one in line if one.operation != "compact"), default=None),
