@@ -191,7 +191,7 @@ def drop(
     confirm(f"{'Purge' if purge else 'Drop'} {row.name} at {row.location}?", yes=yes)
     with run(services, calling(services), declared.DROP, row.table_id, on=row.name) as actor:
         if purge and at_version is not None:
-            require_consent(services, row, unknown_files)
+            require_consent(services, row, unknown_files, actor=actor)
             row = begin_purge(
                 services.desk,
                 row.table_id,

@@ -4,6 +4,8 @@ from typing import Any
 
 from lakewarden.catalog.errors import ConsentError
 from lakewarden.catalog.model.rows import TableRow
+from lakewarden.catalog.policy.access import Actor
+from lakewarden.catalog.registry.removal import check_drop
 from lakewarden.catalog.storage.file_store import open_store
 from lakewarden.catalog.units import count_of
 from lakewarden.daemon.installation.services import Services
@@ -33,9 +35,10 @@ def foresee_purge(services: Services, row: TableRow) -> dict[str, Any]:
     }
 
 
-def require_consent(services: Services, row: TableRow, token: str | None) -> None:
+def require_consent(services: Services, row: TableRow, token: str | None, *, actor: Actor) -> None:
     """Raise `ConsentError` unless `token` names just the unknown files that are there (None where there are none),
-    `RefusedError` if a table of its own lies in the folder."""
+    `RefusedError` if a table of its own lies in the folder; before that, what no consent helps against."""
+    check_drop(services.desk, row, actor=actor, purge=True)
     folder = _look(services, row)
     if folder.inner:
         raise inner_table(row.name, folder.inner[0])
