@@ -27,4 +27,4 @@ def test_random_changes_do_what_postgresql_does(
     assert [str(one) for one in played if one.outcome is Outcome.DIFFERENT] == []
     outcomes = Counter(one.outcome for one in played)
     assert outcomes[Outcome.REFUSED] <= 2
-    assert outcomes[Outcome.CHOSEN] >= 2
+    assert outcomes[Outcome.CHOSEN] >= 1, "the policy about several matches is among them"
