@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -81,17 +82,14 @@ def compile_figures(options: Options) -> Figures:
     columns = tuple(ColumnType(name=name, type="bigint") for name in ("k", "v", "w"))
     schemas = {TableName(parts=(name,)): columns for name in ("t", "s", "u")}
 
-    def compile_one(text: str) -> None:
+    def compile_one(text: str, _: int = 0) -> None:
         draft = draft_of(text)
         assert draft is not None
         compiled(draft, schemas)
 
     for text in COMPILED.values():
         compile_one(text)
-    return {
-        key: median_ms(lambda _, text=text: compile_one(text), options.repeat(100))  # type: ignore[misc]
-        for key, text in COMPILED.items()
-    }
+    return {key: median_ms(partial(compile_one, text), options.repeat(100)) for key, text in COMPILED.items()}
 
 
 def overheads(spark: SparkSession, folder: Path, options: Options) -> Figures:
