@@ -114,7 +114,7 @@ def _run(services: Services, spark: SparkSession, writes: _Writes, text: str) ->
             return frame_of(spark, steps_table(explanation_of(writes.compiled(draft))))
         case statement:
             caller = callers.caller_of(services, "session")
-            result = execute(services, text, caller=caller, tell=lambda _: None)
+            result = execute(services, statement, caller=caller, tell=lambda _: None)
             assert result is not None  # only what a session runs has none
             if isinstance(statement, ConvertToDelta):
                 refresh_table(spark, statement.where)  # a worker changed it behind this session's back

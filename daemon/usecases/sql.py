@@ -23,7 +23,6 @@ from lakewarden.daemon.usecases.rollbacks.rollback import rollbacks_of_services
 from lakewarden.daemon.usecases.runs.convert import ConvertRequest, convert_table
 from lakewarden.daemon.usecases.runs.revocation import PLANNED, take_back_runs
 from lakewarden.jobs.rollback.journal.stored_plan import refuse_blocked
-from lakewarden.jobs.sql.parser import parse
 from lakewarden.jobs.sql.statements import (
     ChangeRows,
     ConvertToDelta,
@@ -32,6 +31,7 @@ from lakewarden.jobs.sql.statements import (
     Query,
     RollbackTable,
     SetRows,
+    Statement,
     Unmanaged,
 )
 
@@ -51,22 +51,24 @@ STATEMENTS: Final[Mapping[type, tuple[UseCase, ...]]] = {
 """Which use cases a kind of statement stands for."""
 
 
-def execute(services: Services, text: str, *, caller: Caller, tell: Callable[[str], None]) -> pa.Table | None:
+def execute(
+    services: Services, statement: Statement, *, caller: Caller, tell: Callable[[str], None]
+) -> pa.Table | None:
     """Run one statement for somebody; its result, or None if it is not ours to run (a Spark session may)."""
-    match parse(text):
+    match statement:
         case Query(sql=sql):
             return query(services.store, sql)
-        case SetRows() as statement:
+        case SetRows():
             return _set_rows(services, statement, caller)
-        case ConvertToDelta() as statement:
+        case ConvertToDelta():
             return _convert(services, statement, caller, tell)
-        case RollbackTable() as statement:
+        case RollbackTable():
             return _roll_back(services, statement, caller, tell)
-        case MarkTable() as statement:
+        case MarkTable():
             return _mark(services, statement, caller)
         case Unmanaged() | ChangeRows() | Explain():
             return None
-        case statement:
+        case _:
             assert_never(statement)
 
 

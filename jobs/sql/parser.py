@@ -72,7 +72,7 @@ def _explained(text: str, dialect: Dialect | None) -> Explain:
     if not isinstance(statement, ChangeRows | Unmanaged):
         raise UsageError(
             "EXPLAIN GOVERNED is for statements that Spark runs.",
-            hint="What the daemon does is shown by `lakewarden plan`, `rollback plan` and --dry-run.",
+            hint="What the daemon does is shown by `lakewarden jobs plan`, `rollback plan` and --dry-run.",
         )
     return Explain(statement=statement)
 

@@ -40,7 +40,7 @@ def sql(
     if isinstance(asked, Explain):
         show_one(explain(services, asked, policy_of(matches)), format=output)
         return
-    result = execute(services, text, caller=caller_of(services, "sql"), tell=note)
+    result = execute(services, asked, caller=caller_of(services, "sql"), tell=note)
     if result is None:
         raise UsageError(
             "This statement needs a Spark session.",

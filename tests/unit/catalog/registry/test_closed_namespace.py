@@ -25,6 +25,7 @@ from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.settings.settings import load_settings
 from lakewarden.daemon.usecases.init import initialise
 from lakewarden.daemon.usecases.sql import execute
+from lakewarden.jobs.sql.parser import parse
 from support.builders.callers import actor
 from support.builders.runs import delta_table, parquet_file
 from support.builders.tables import FakeReader, observation
@@ -141,5 +142,5 @@ def test_sql_has_the_same_doors_and_changes_all_rows_or_none(tmp_path: Path, sta
     register(services.desk, delta_table(tmp_path / "t"), actor=ROOT, name="db.t")
     before = {row.table_id: replace(row) for row in services.store.rows(TABLES).all()}
     with pytest.raises(LakewardenError):
-        execute(services, statement, caller=ROOT, tell=lambda _: None)
+        execute(services, parse(statement), caller=ROOT, tell=lambda _: None)
     assert {row.table_id: row for row in services.store.rows(TABLES).all()} == before
