@@ -4,15 +4,10 @@ well. Pure."""
 from datetime import datetime
 
 from lakewarden.catalog.clock import to_millis
-from lakewarden.catalog.formats.port import Commit, Observation, TableReader
+from lakewarden.catalog.formats.port import Commit, TableReader
 from lakewarden.catalog.model.rows import HealthRow, TableRow
 
-__all__ = ["commit_at", "has_commit", "head_on_record", "head_seen", "head_token"]
-
-
-def head_seen(seen: Observation) -> str:
-    """The head that was read."""
-    return seen.head
+__all__ = ["commit_at", "has_commit", "head_on_record", "head_token"]
 
 
 def head_on_record(row: TableRow, health: HealthRow) -> str | None:

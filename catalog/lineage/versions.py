@@ -25,7 +25,6 @@ __all__ = [
     "effect_of",
     "history_of",
     "is_blind_restore",
-    "is_property_commit",
     "version_of",
 ]
 
@@ -175,11 +174,6 @@ def version_of(commit: Commit, *, format_id: str | None = None) -> Version:
 def is_blind_restore(commit: Commit) -> bool:
     """Whether a commit is a RESTORE that does not say where it went: by a time, not by a version."""
     return commit.kind is CommitKind.RESTORE and _restored(commit) is None
-
-
-def is_property_commit(commit: Commit) -> bool:
-    """Whether a commit changed table properties and nothing else."""
-    return commit.kind is CommitKind.PROPERTIES
 
 
 def effect_of(operation: str) -> Effect:

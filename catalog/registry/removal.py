@@ -6,7 +6,6 @@ from datetime import timedelta
 from typing import Final
 
 from lakewarden.catalog.errors import PreconditionError, RefusedError
-from lakewarden.catalog.formats.heads import head_seen
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.metastore.lookup import parse_name, refuse_closed
 from lakewarden.catalog.model.identity import INDEX_COLUMNS, check_nesting
@@ -91,7 +90,7 @@ def begin_purge(
     marks = {
         PURGE_AFTER: due.isoformat(),
         PURGE_VERSION: str(expected_version),
-        PURGE_HEAD: head_seen(seen),
+        PURGE_HEAD: seen.head,
         **({} if unknown is None else {PURGE_UNKNOWN: unknown}),
     }
 

@@ -5,7 +5,6 @@ from typing import Final, Literal
 
 from pydantic.dataclasses import dataclass
 
-from lakewarden.catalog.formats.heads import head_seen
 from lakewarden.catalog.model.rows import Action, HealthRow, Source
 from lakewarden.catalog.units import count_of
 from lakewarden.jobs.actions.answers import Answer, Due
@@ -99,7 +98,7 @@ def _ordered(ordered: Ordered) -> Compact:
     settings, seen = ordered.governed.policy.settings, ordered.seen
     return Compact(
         requires=seen.version,
-        decided_on=head_seen(seen),
+        decided_on=seen.head,
         target_bytes=settings.compaction_target_bytes or 0,
         min_small_files=2,
         quiet_seconds=0,

@@ -5,7 +5,6 @@ from typing import Final, Literal
 
 from pydantic.dataclasses import dataclass
 
-from lakewarden.catalog.formats.heads import head_seen
 from lakewarden.catalog.model.rows import Action, HealthRow
 from lakewarden.catalog.units import count_of
 from lakewarden.jobs.actions.answers import Answer, Due
@@ -77,7 +76,7 @@ def _ordered(ordered: Ordered) -> LogCare:
     seen = ordered.seen
     return LogCare(
         requires=seen.version,
-        decided_on=head_seen(seen),
+        decided_on=seen.head,
         retention_seconds=ordered.governed.policy.log_retention_seconds,
     )
 

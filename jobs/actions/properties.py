@@ -6,7 +6,6 @@ from typing import Final, Literal
 
 from pydantic.dataclasses import dataclass
 
-from lakewarden.catalog.formats.heads import head_seen
 from lakewarden.catalog.formats.port import Commit
 from lakewarden.catalog.formats.registry import retention_of
 from lakewarden.catalog.model.rows import Action, TableRow
@@ -91,7 +90,7 @@ def _due(view: TableView, world: World, now: datetime) -> Answer:
 def _ordered(ordered: Ordered) -> SetProperties:
     seen = ordered.seen
     retention = retention_of(seen.format)
-    return properties_action(ordered.governed.policy, retention, seen.version, decided_on=head_seen(seen))
+    return properties_action(ordered.governed.policy, retention, seen.version, decided_on=seen.head)
 
 
 def _recover(run: Run, ours: Sequence[Commit]) -> Verdict:

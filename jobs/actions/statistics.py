@@ -5,7 +5,6 @@ from typing import Final, Literal
 
 from pydantic.dataclasses import dataclass
 
-from lakewarden.catalog.formats.heads import head_seen
 from lakewarden.catalog.model.rows import Action, HealthRow
 from lakewarden.catalog.units import about_bytes, count_of
 from lakewarden.jobs.actions.answers import Answer, Due
@@ -85,9 +84,7 @@ def _stale_because(view: TableView, now: datetime) -> str | None:
 
 def _ordered(ordered: Ordered) -> RefreshStatistics:
     seen = ordered.seen
-    return RefreshStatistics(
-        requires=seen.version, decided_on=head_seen(seen), name=ordered.governed.row.name
-    )
+    return RefreshStatistics(requires=seen.version, decided_on=seen.head, name=ordered.governed.row.name)
 
 
 def _estimate(action: RefreshStatistics, health: HealthRow) -> Estimate:

@@ -5,7 +5,6 @@ from typing import Final, Literal
 
 from pydantic.dataclasses import dataclass
 
-from lakewarden.catalog.formats.heads import head_seen
 from lakewarden.catalog.model.rows import Action
 from lakewarden.jobs.actions.answers import Answer, Due, NotDue, WhyNot
 from lakewarden.jobs.actions.conditions import (
@@ -57,7 +56,7 @@ def _due(view: TableView, world: World, now: datetime) -> Answer:
 
 def _ordered(ordered: Ordered) -> SyncMetastore:
     seen = ordered.seen
-    return SyncMetastore(requires=seen.version, decided_on=head_seen(seen), name=ordered.governed.row.name)
+    return SyncMetastore(requires=seen.version, decided_on=seen.head, name=ordered.governed.row.name)
 
 
 SYNC: Final = Spec(

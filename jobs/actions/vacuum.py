@@ -6,7 +6,6 @@ from typing import Final, Literal
 
 from pydantic.dataclasses import dataclass
 
-from lakewarden.catalog.formats.heads import head_seen
 from lakewarden.catalog.formats.port import Commit
 from lakewarden.catalog.model.rows import Action, HealthRow
 from lakewarden.catalog.state.port import Run
@@ -114,7 +113,7 @@ def _ordered(ordered: Ordered) -> Vacuum:
     order, policy, seen = ordered.order, ordered.governed.policy, ordered.seen
     return Vacuum(
         requires=seen.version,
-        decided_on=head_seen(seen),
+        decided_on=seen.head,
         retention_seconds=policy.vacuum_retention_seconds,
         full=order.full,
         max_share=policy.settings.vacuum_max_share or 0.0,

@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 
 from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.formats.heads import commit_at
-from lakewarden.catalog.formats.port import LogProblem, Observation, TableReader
+from lakewarden.catalog.formats.port import CommitKind, LogProblem, Observation, TableReader
 from lakewarden.catalog.formats.registry import retention_of
-from lakewarden.catalog.lineage.versions import is_property_commit
 from lakewarden.catalog.storage.file_store import FileStore
 from lakewarden.catalog.units import count_of
 from lakewarden.jobs.rollback.plan.facts import PropertyChange, Reach, TableFacts, Unreachable
@@ -35,7 +34,7 @@ class TargetCheck:
         intact = self._intact()
         commits = self.reader.commits(self._location, after=self.target, upto=self.table.from_version)
         redefined = [commit for commit in commits if commit.format_id is not None]
-        first = min((one.version for one in redefined if not is_property_commit(one)), default=None)
+        first = min((one.version for one in redefined if one.kind is not CommitKind.PROPERTIES), default=None)
         fitting = frozenset(version for version in intact if first is None or version < first)
         properties: tuple[PropertyChange, ...] = ()
         if redefined and reach is None and isinstance(seen, Observation):

@@ -7,7 +7,6 @@ because the others are in use today.
 from typing import Final
 
 from lakewarden.catalog.errors import ConflictError, PreconditionError, RefusedError, UnreadableError
-from lakewarden.catalog.formats.heads import head_seen
 from lakewarden.catalog.formats.port import DataFile, LogProblem, Observation, TableReader
 from lakewarden.catalog.formats.registry import retention_of
 from lakewarden.catalog.model.rows import RollbackStep
@@ -42,9 +41,9 @@ def verify_step(step: TableStep, reader: TableReader, store: FileStore) -> Table
             hint="Its own engine has to restore it; plan without it, or agree to skip it.",
         )
     if step.kind is RollbackStep.REMOVE_FILES:
-        return step.verified(head=head_seen(seen))
+        return step.verified(head=seen.head)
     _check_files(step, reader, store)
-    return step.verified(head=head_seen(seen), apps=_apps(step, reader), properties=_ours(seen))
+    return step.verified(head=seen.head, apps=_apps(step, reader), properties=_ours(seen))
 
 
 def require_same_head(step: TableStep, reader: TableReader) -> None:

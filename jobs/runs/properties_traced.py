@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lakewarden.catalog.errors import UnreadableError
-from lakewarden.catalog.formats.port import Commit, TableReader
-from lakewarden.catalog.lineage.versions import Effect, is_property_commit, version_of
+from lakewarden.catalog.formats.port import Commit, CommitKind, TableReader
+from lakewarden.catalog.lineage.versions import Effect, version_of
 from lakewarden.catalog.model.rollbacks import is_mark
 from lakewarden.catalog.policy.original_properties import Kept
 
@@ -57,7 +57,7 @@ def traced(reader: TableReader, location: str, present: Mapping[str, str]) -> tu
 
 
 def _is_ours(commit: Commit) -> bool:
-    return is_property_commit(commit) and commit.run_id is not None and not is_mark(commit.run_id)
+    return commit.kind is CommitKind.PROPERTIES and commit.run_id is not None and not is_mark(commit.run_id)
 
 
 def _is_restore(commit: Commit) -> bool:

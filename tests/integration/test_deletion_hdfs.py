@@ -10,7 +10,6 @@ from pyspark.sql import SparkSession
 from lakewarden.catalog.clock import ManualClock
 from lakewarden.catalog.errors import RefusedError
 from lakewarden.catalog.formats.delta.reader import DeltaReader
-from lakewarden.catalog.formats.heads import head_seen
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.storage.file_store import FileStore, StorageOptions, open_store
 from lakewarden.jobs.actions.answers import AnyAction
@@ -80,7 +79,7 @@ def test_a_vacuum_deletes_what_nobody_needs_and_a_purge_the_rest(spark: SparkSes
     rows = sorted(spark.sql(f"SELECT id FROM {table_at(location)}").collect())
     wanted = Vacuum(
         requires=head.version,
-        decided_on=head_seen(head),
+        decided_on=head.head,
         retention_seconds=1,
         full=True,
         max_share=1.0,
@@ -94,7 +93,7 @@ def test_a_vacuum_deletes_what_nobody_needs_and_a_purge_the_rest(spark: SparkSes
     assert done.committed_version == head.version and head.last_vacuum_at is not None
     store.write("exports/mine.csv", b"mine")
     token = unknown_token(look_into(store, None, READER).unknown)
-    purge = Purge(requires=head.version, decided_on=head_seen(head), unknown=token, files=2, bytes=1)
+    purge = Purge(requires=head.version, decided_on=head.head, unknown=token, files=2, bytes=1)
     store.write("beside", b"x")
     with pytest.raises(RefusedError, match="nobody agreed"):
         run(spark, location, purge)

@@ -10,7 +10,6 @@ from deltalake import DeltaTable, write_deltalake
 
 from lakewarden.catalog.errors import ConflictError
 from lakewarden.catalog.formats.delta.reader import DeltaReader
-from lakewarden.catalog.formats.heads import head_seen
 from lakewarden.catalog.model.rows import Outcome, TableState
 from lakewarden.catalog.state.port import Result
 from lakewarden.catalog.system.port import TABLES
@@ -332,7 +331,7 @@ def test_a_rollback_of_a_table_replaced_since_it_was_verified_touches_nothing(
         location=estate.row("db.t").location or "",
         from_version=seen.version,
         to_version=1,
-    ).verified(head=head_seen(seen))
+    ).verified(head=seen.head)
     require_same_head(step, DeltaReader())
     shutil.rmtree(folder)
     overwritten(folder)

@@ -16,7 +16,6 @@ from deltalake import DeltaTable, write_deltalake
 
 from lakewarden.catalog.clock import ManualClock
 from lakewarden.catalog.formats.delta.reader import DeltaReader
-from lakewarden.catalog.formats.heads import head_seen
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.model.pending_purge import Purging
 from lakewarden.catalog.model.rows import Action, TableRow, TableState
@@ -91,7 +90,7 @@ class Estate:
     def vacuum(self, where: str, **changes: object) -> Vacuum:
         """The vacuum that the rules decide on for a table whose retention has passed."""
         seen = self.seen(where)
-        values = {"requires": seen.version, "decided_on": head_seen(seen), "max_share": 1.0}
+        values = {"requires": seen.version, "decided_on": seen.head, "max_share": 1.0}
         action = values | {"retention_seconds": int(WEEK.total_seconds())} | changes
         return Vacuum(**action)  # type: ignore[arg-type]  # by name
 
