@@ -41,7 +41,7 @@ def _due(view: TableView, world: World, now: datetime) -> Answer:
     """Files without statistics, or a table that changed by more than the policy's share since the last refresh."""
     health, past = health_of(view), view.past.get(Action.STATISTICS)
     bare = health.files_without_statistics or 0
-    because = _bare_because(bare, past.done_version if past else None, health) or (
+    because = _bare_because(bare, past.left_version if past else None, health) or (
         _stale_because(view, now) if world.has_metastore else None
     )
     if because is None:
@@ -60,9 +60,9 @@ def _due(view: TableView, world: World, now: datetime) -> Answer:
     return Due(action=action, because=because)
 
 
-def _bare_because(bare: int, done_version: int | None, health: HealthRow) -> str | None:
-    # A refresh commits: the version after the one it was decided on is its own, and holds nothing new to try.
-    tried = done_version is not None and health.version is not None and health.version <= done_version + 1
+def _bare_because(bare: int, tried_upto: int | None, health: HealthRow) -> str | None:
+    """`tried_upto` is the version that the last refresh left: its own commit holds nothing new to try."""
+    tried = tried_upto is not None and health.version is not None and health.version <= tried_upto
     return f"{count_of(bare, 'file')} without statistics" if bare and not tried else None
 
 

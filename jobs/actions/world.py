@@ -22,8 +22,8 @@ class Past:
     """What the finished runs of one action on one table have come to.
 
     `failures` counts runs that failed since the last one that did not. `done_*` speak of the last run that
-    succeeded or found nothing to do: when, on which version, how many bytes the table had. `thorough_at` is the last
-    time it did the rarer, wider form: a full vacuum, a log cleanup.
+    succeeded or found nothing to do: when, on which version, how many bytes the table had; `left_version` is the one
+    it left behind. `thorough_at` is the last time it did the rarer, wider form: a full vacuum, a log cleanup.
     """
 
     outcome: Outcome
@@ -33,6 +33,7 @@ class Past:
     failures: int = 0
     done_at: datetime | None = None
     done_version: int | None = None
+    left_version: int | None = None
     done_bytes: int | None = None
     thorough_at: datetime | None = None
 

@@ -62,6 +62,7 @@ def give_properties_back(ctx: JobContext) -> Report:
 
 
 def _committed(ctx: JobContext, *, after: int) -> int | None:
-    """The version that this run has committed right after `after`; None if it has not."""
-    commits = ctx.reader.commits(ctx.target.location, after=after, upto=after + 1)
-    return next((one.version for one in commits if one.run_id == ctx.run_id), None)
+    """The version that this run has committed on `after`; None if it has not."""
+    commits = ctx.reader.commits(ctx.target.location, after=after)
+    mine = (one.version for one in commits if one.parent == after and one.run_id == ctx.run_id)
+    return next(mine, None)

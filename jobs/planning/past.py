@@ -40,9 +40,14 @@ def remember(past: Past | None, run: RunRow) -> Past | None:
         failures=base.failures + 1 if undone else 0 if done else base.failures,
         done_at=run.finished_at if done else base.done_at,
         done_version=run.requires_version if done else base.done_version,
+        left_version=_left_by(run) if done else base.left_version,
         done_bytes=run.predicted_bytes if done else base.done_bytes,
         thorough_at=run.finished_at if done and thorough else base.thorough_at,
     )
+
+
+def _left_by(run: RunRow) -> int | None:
+    return run.requires_version if run.committed_version is None else run.committed_version
 
 
 def _decoded(payload: str | None) -> AnyAction | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.formats.port import Commit, CommitKind, TableReader
-from lakewarden.catalog.lineage.versions import Effect, version_of
+from lakewarden.catalog.lineage.versions import version_of
 from lakewarden.catalog.model.rollbacks import is_mark
 from lakewarden.catalog.policy.original_properties import Kept
 
@@ -61,15 +61,17 @@ def _is_ours(commit: Commit) -> bool:
 
 
 def _is_restore(commit: Commit) -> bool:
-    return version_of(commit).effect is Effect.RESTORE
+    """Whether it brought properties back. Taking files out, a RESTORE to lineage, leaves them as they are."""
+    return commit.kind is CommitKind.RESTORE
 
 
 def _change(reader: TableReader, location: str, commit: Commit) -> _Ours | _Restore:
     version = commit.version
     if _is_ours(commit):
+        before = {} if commit.parent is None else reader.properties(location, version=commit.parent)
         return _Ours(
             version=version,
-            before=reader.properties(location, version=version - 1),
+            before=before,
             after=reader.properties(location, version=version),
         )
     target = version_of(commit).target

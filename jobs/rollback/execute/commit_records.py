@@ -6,15 +6,14 @@ from itertools import pairwise
 from lakewarden.catalog.formats.port import Commit
 from lakewarden.catalog.lineage.versions import version_of
 from lakewarden.catalog.model.lineage_record import LineageInput, LineageRecord, Operation
-from lakewarden.jobs.rollback.journal.steps import TableStep
+from lakewarden.jobs.rollback.journal.steps import NO_VERSION, TableStep
 
 __all__ = ["again_record", "removal_record"]
 
 
 def removal_record(step: TableStep, *, mark: str, user: str) -> LineageRecord:
     """Taking files out: what is left is the version before the first of them, and what the others did since."""
-    first = min(step.versions)
-    inputs = [_read(step, upto=first - 1)] if first > 0 else []
+    inputs = [] if step.to_version == NO_VERSION else [_read(step, upto=step.to_version)]
     inputs += [_read(step, after=after, upto=upto) for after, upto in _kept(step.versions, step.from_version)]
     return LineageRecord(run_id=mark, operation=Operation.REMOVE_FILES, user=user, inputs=tuple(inputs))
 

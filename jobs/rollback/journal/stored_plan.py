@@ -180,7 +180,9 @@ def _steps_on(table: TablePlan, format_id: str | None, format_: TableFormat) -> 
                         step, kind=kind, to_version=one.version, versions=(one.version,), tainted=()
                     )
         case Step.REMOVE_FILES:
-            before = min(table.undoable) - 1
+            before = table.undone_after
+            if before is None:  # planned by a build that knew only versions that count up from 0
+                before = min(table.undoable) - 1
             yield replace(step, kind=RollbackStep.REMOVE_FILES, to_version=before, versions=table.undoable)
         case Step.DROP:
             yield replace(step, kind=RollbackStep.DROP)

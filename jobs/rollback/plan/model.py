@@ -93,8 +93,9 @@ class TablePlan:
     0 is done first. `trigger` is what the dependency says, None for a table that was asked for; `waits`: it
     says `plan`, so the owner decides later. `upstream` are the tables of the plan that it read taint from.
     `appends` are lost blind appends, whose files a second plan wants to know about; `undoable` the versions
-    whose files could be removed instead, without collateral. `transactions` are (application id, version) of
-    lost commits; `streams` say what that means (jobs/rollback/plan/stream_advice.py). `stays_tainted`:
+    whose files could be removed instead, without collateral, and `undone_after` the one that the first of them
+    was made from (-1: from nothing; None: a plan from before it was told). `transactions` are (application id,
+    version) of lost commits; `streams` say what that means (jobs/rollback/plan/stream_advice.py). `stays_tainted`:
     nothing is done to it although its head is tainted.
     """
 
@@ -114,6 +115,7 @@ class TablePlan:
     upstream: tuple[str, ...] = ()
     appends: tuple[int, ...] = ()
     undoable: tuple[int, ...] = ()
+    undone_after: int | None = None
     transactions: tuple[tuple[str, int], ...] = ()
     streams: tuple[StreamAdvice, ...] = ()
     consumers: tuple[str, ...] = ()

@@ -12,7 +12,7 @@ from typing import Final
 from lakewarden.catalog.lineage.graph.graph import NO_NODE, VersionGraph
 from lakewarden.catalog.lineage.graph.incarnations import Histories, is_predecessor
 from lakewarden.catalog.lineage.versions import Version
-from lakewarden.catalog.model.rows import OnRollback
+from lakewarden.catalog.model.rows import NO_PARENT, OnRollback
 from lakewarden.jobs.rollback.plan.blockers import Case, agreements_of, blockers_of, step_of
 from lakewarden.jobs.rollback.plan.consents import Agreement, Consent, Consents
 from lakewarden.jobs.rollback.plan.digest import plan_hash
@@ -173,11 +173,18 @@ def _planned(scene: _Scene, case: Case, step: Step, wave: int) -> TablePlan:
         upstream=tuple(scene.upstream.get(case.table_id, ())),
         appends=tuple(one.version for one in case.lost if one.blind),
         undoable=case.undoable,
+        undone_after=_before(scene.graph, case) if case.undoable else None,
         transactions=_taken_back(case, step),
         consumers=() if facts is None else facts.consumers,
         properties=facts.properties if facts is not None and step is Step.RESTORE else (),
         stays_tainted=line.rewinds and step is Step.NONE,
     )
+
+
+def _before(graph: VersionGraph, case: Case) -> int:
+    """What the first of the versions was made from whose files could be removed, `NO_PARENT` for a table's first."""
+    parent = graph.parent(graph.node(case.table_id, min(case.undoable)))
+    return NO_PARENT if parent == NO_NODE else graph.versions[parent]
 
 
 def _taken_back(case: Case, step: Step) -> tuple[tuple[str, int], ...]:

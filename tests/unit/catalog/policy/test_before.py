@@ -11,7 +11,8 @@ from deltalake import CommitProperties, DeltaTable
 from lakewarden.catalog.clock import ManualClock
 from lakewarden.catalog.errors import ConflictError, ExecutionError
 from lakewarden.catalog.formats.delta.retention import CLEANUP, FILES, LOG
-from lakewarden.catalog.model.rows import TableRow, TableState
+from lakewarden.catalog.model.lineage_record import LineageInput, LineageRecord, Operation, custom_metadata
+from lakewarden.catalog.model.rows import DELTA, TableRow, TableState
 from lakewarden.catalog.policy.original_properties import (
     GiveBack,
     Kept,
@@ -290,6 +291,21 @@ def test_the_log_tells_what_stood_there_before_our_first_commit(office: Office) 
     assert told(office, LOG, FILES) == (
         Kept(name=LOG, before="interval 3 days", ours=("interval 30 days", "interval 60 days")),
         Kept(name=FILES, before=None, ours=("interval 7 days",)),
+    )
+
+
+def test_files_that_a_rollback_takes_out_take_no_properties_along(office: Office) -> None:
+    office.user_sets(**{LOG: "interval 3 days"})
+    legacy(office)
+    read = LineageInput(table_id="t1", location=office.location, format=DELTA, version=0)
+    record = LineageRecord(
+        run_id="rollback-x-1", operation=Operation.REMOVE_FILES, user="ana", inputs=(read,)
+    )
+    DeltaTable(office.location).delete(
+        commit_properties=CommitProperties(custom_metadata=custom_metadata(record))
+    )
+    assert told(office, LOG) == (
+        Kept(name=LOG, before="interval 3 days", ours=("interval 30 days", "interval 60 days")),
     )
 
 

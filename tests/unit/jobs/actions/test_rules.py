@@ -216,6 +216,17 @@ def test_files_without_statistics_are_tried_once_per_version() -> None:
         bare, run(Action.STATISTICS, Outcome.SKIPPED, requires_version=10, predicted_bytes=100 * 2**27)
     )
     assert why_not(tried, Action.STATISTICS).why is WhyNot.NOTHING_TO_DO
+    written = with_past(
+        tried, run(Action.STATISTICS, requires_version=10, committed_version=15, predicted_bytes=100 * 2**27)
+    )
+    assert why_not(at_version(written, 15), Action.STATISTICS).why is WhyNot.NOTHING_TO_DO
+    assert due(at_version(written, 16), Action.STATISTICS).because == "7 files without statistics"
+    assert due(at_version(tried, 11), Action.STATISTICS).because == "7 files without statistics"
+
+
+def at_version(one: TableView, version: int) -> TableView:
+    assert one.health is not None
+    return replace(one, health=replace(one.health, version=version))
 
 
 def test_checkpoints_are_written_and_the_log_is_cleaned_now_and_then() -> None:

@@ -6,7 +6,9 @@ import pytest
 
 from lakewarden.catalog.errors import NotFoundError
 from lakewarden.catalog.lineage.versions import Effect, Version
-from lakewarden.catalog.model.rows import UNKNOWN_PARENT, Dependency, OnRollback
+from lakewarden.catalog.model.rows import UNKNOWN_PARENT, Dependency, OnRollback, RollbackStep
+from lakewarden.jobs.rollback.execute.commit_records import removal_record
+from lakewarden.jobs.rollback.journal.stored_plan import steps_of
 from lakewarden.jobs.rollback.plan.consents import Consent, Consents
 from lakewarden.jobs.rollback.plan.facts import PropertyChange, Reach, TableFacts, Unreachable
 from lakewarden.jobs.rollback.plan.model import Blocked, RollbackPlan, Step, TablePlan
@@ -193,6 +195,19 @@ def test_a_bad_append_whose_files_are_all_there_can_be_removed_without_collatera
 def test_else_it_cannot(versions: tuple[str, ...], intact: frozenset[int]) -> None:
     one = undone(*versions, intact=intact)
     assert one.undoable == () and Blocked.NOT_UNDOABLE in [blocker.why for blocker in one.blocked_by]
+
+
+def test_files_are_removed_onto_the_version_that_theirs_was_made_from_whatever_its_number() -> None:
+    gaps = tuple(
+        replace(one, version=10 * one.version, parent=None if one.parent is None else 10 * one.parent)
+        for one in history("create", "ADD COLUMNS", "append", "append")
+    )
+    request = RollbackRequest(seeds=(BadVersions(table_id="a", versions=(20,)),), undo=frozenset({"a"}))
+    made = plan(request, {"a": gaps}, facts("a", intact=frozenset({20, 30})))
+    (step,) = steps_of(made, {}, {})
+    assert (step.kind, step.to_version, step.versions) == (RollbackStep.REMOVE_FILES, 10, (20,))
+    record = removal_record(step, mark="rollback-x-1", user="ana")
+    assert [(one.from_version, one.version) for one in record.inputs] == [(None, 10), (20, 30)]
 
 
 def test_lost_appends_that_are_added_again_need_no_consent() -> None:
