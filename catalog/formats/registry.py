@@ -11,7 +11,7 @@ from lakewarden.catalog.model.rows import DELTA, TableFormat
 from lakewarden.catalog.plugins import loaded, offered
 from lakewarden.catalog.policy.retention_properties import NO_PROPERTIES, RetentionProperties
 
-__all__ = ["GROUP", "formats", "reader_of", "readers", "retention_of", "spec_of"]
+__all__ = ["GROUP", "formats", "provider_of", "reader_of", "readers", "retention_of", "spec_of"]
 
 GROUP: Final = "lakewarden.formats"
 """The entry-point group: a `FormatSpec` by the format's name."""
@@ -38,6 +38,12 @@ def retention_of(format_: TableFormat | None) -> RetentionProperties:
     """The properties that carry a retention in tables of a format; none where it has none, or is not installed."""
     spec = formats().get(format_ or DELTA)
     return NO_PROPERTIES if spec is None else spec.retention
+
+
+def provider_of(format_: TableFormat | None) -> str | None:
+    """What Spark calls a format in a Hive metastore's entry; None where such entries are not ours to write."""
+    spec = formats().get(format_ or DELTA)
+    return None if spec is None else spec.provider
 
 
 def readers(storage: StorageOf) -> tuple[TableReader, ...]:

@@ -32,7 +32,8 @@ class Sign:
 class FormatSpec:
     """One table format. `label` is its name for people; `sign` the folder by which its tables are known, which holds
     its metadata and nothing else; `kept` begins the paths of what it keeps in a table's folder besides.
-    `retention` are the properties by which its tables keep what a policy promises."""
+    `retention` are the properties by which its tables keep what a policy promises. `provider` is what Spark calls it in
+    a Hive metastore's entry; without one, entries of its tables are its own engine's: neither checked nor written."""
 
     name: str
     label: str
@@ -40,3 +41,4 @@ class FormatSpec:
     sign: Sign
     kept: tuple[str, ...] = ()
     retention: RetentionProperties = NO_PROPERTIES
+    provider: str | None = None

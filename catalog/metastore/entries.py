@@ -3,7 +3,7 @@
 from lakewarden.catalog.errors import ConflictError, RefusedError
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.metastore.port import Entry, Metastore
-from lakewarden.catalog.metastore.sync_plan import hadoop_location, plan_sync
+from lakewarden.catalog.metastore.sync_plan import SyncPlan, hadoop_location, plan_sync
 
 __all__ = ["ANY_SHARE", "enlist", "new_entry"]
 
@@ -14,7 +14,10 @@ ANY_SHARE = 1.0
 def new_entry(
     seen: Observation, *, database: str, table: str, table_id: str, location: str, owner: str | None = None
 ) -> Entry:
-    """The entry of an external table at `location` (canonical), with everything a sync would write. Pure."""
+    """The entry of an external table at `location` (canonical), with everything a sync would write.
+
+    Raises `RefusedError` for a format whose entries are not ours to write.
+    """
     at = hadoop_location(location)
     bare = Entry(
         database=database,
@@ -27,6 +30,7 @@ def new_entry(
         owner=owner,
     )
     plan = plan_sync(seen, bare, table_id=table_id, location=location, strict=False, stale_share=ANY_SHARE)
+    _refuse_obstacle(plan)
     return plan.wanted
 
 
@@ -43,7 +47,8 @@ def enlist(
     """Make sure that `database.table` is in the metastore and agrees with what was observed at `location`.
 
     Returns whether anything had to be changed; repeating it changes nothing. Raises `RefusedError` when the name
-    belongs to another table there, `UnavailableError` while the metastore does not answer.
+    belongs to another table there or its format is not ours to enter, `UnavailableError` while the metastore does
+    not answer.
     """
     metastore.create_database(database)
     current = metastore.get(database, table)
@@ -58,8 +63,12 @@ def enlist(
         if current is None:
             return True
     plan = plan_sync(seen, current, table_id=table_id, location=location, strict=False, stale_share=ANY_SHARE)
-    if plan.obstacle is not None:
-        raise RefusedError(plan.obstacle.message, hint=plan.obstacle.hint)
+    _refuse_obstacle(plan)
     if plan.changes:
         metastore.replace(plan.wanted, expected=current)
     return bool(plan.changes)
+
+
+def _refuse_obstacle(plan: SyncPlan) -> None:
+    if plan.obstacle is not None:
+        raise RefusedError(plan.obstacle.message, hint=plan.obstacle.hint)

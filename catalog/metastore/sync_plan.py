@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Final
 
 from lakewarden.catalog.formats.port import Observation
+from lakewarden.catalog.formats.registry import provider_of, spec_of
 from lakewarden.catalog.metastore.entry_statistics import misleads, recorded_in, without_statistics
 from lakewarden.catalog.metastore.parameters import (
     PARTITION_COLUMN,
@@ -54,7 +55,6 @@ INPUT_FORMAT: Final = "org.apache.hadoop.mapreduce.lib.input.SequenceFileInputFo
 OUTPUT_FORMAT: Final = "org.apache.hadoop.mapreduce.lib.output.SequenceFileOutputFormat"
 SERDE: Final = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
 
-_DELTA: Final = "delta"
 _PATH: Final = "path"
 _COMMENT: Final = "comment"
 _PLACEHOLDER: Final = ("col", "array<string>")
@@ -113,6 +113,7 @@ class _Case:
     table_id: str
     location: str
     seen: Observation
+    provider: str
     strict: bool
     stale_share: float
 
@@ -125,10 +126,18 @@ def plan_sync(
     `strict` says that the server has strict columns (`Metastore.strict_columns`); `stale_share` is the policy's
     `statistics.stale_share`.
     """
-    obstacle = _obstacle(entry, table_id, location)
-    if obstacle is not None:
+    provider = provider_of(seen.format)
+    obstacle = _obstacle(entry, table_id, location) if provider else _foreign(seen)
+    if provider is None or obstacle is not None:
         return SyncPlan(entry=entry, wanted=entry, obstacle=obstacle)
-    case = _Case(table_id=table_id, location=location, seen=seen, strict=strict, stale_share=stale_share)
+    case = _Case(
+        table_id=table_id,
+        location=location,
+        seen=seen,
+        provider=provider,
+        strict=strict,
+        stale_share=stale_share,
+    )
     wanted, changes = entry, []
     for aspect, step in _STEPS.items():
         changed, message = step(wanted, case)
@@ -169,6 +178,13 @@ def hadoop_location(location: str) -> str:
     return f"s3a://{location.removeprefix('s3://')}" if location.startswith("s3://") else location
 
 
+def _foreign(seen: Observation) -> Obstacle:
+    return Obstacle(
+        message=f"Metastore entries of {seen.format} tables are not written by lakewarden.",
+        hint="The engine that made the table keeps its entry.",
+    )
+
+
 def _obstacle(entry: Entry, table_id: str, location: str) -> Obstacle | None:
     name = f"{entry.database}.{entry.table}"
     if "VIEW" in entry.table_type.upper():
@@ -199,11 +215,12 @@ def _location(entry: Entry, case: _Case) -> tuple[Entry, str | None]:
 
 
 def _provider(entry: Entry, case: _Case) -> tuple[Entry, str | None]:
-    if (entry.provider or "").lower() == _DELTA:
+    if (entry.provider or "").lower() == case.provider:
         return entry, None
-    parameters = {**entry.parameters, PROVIDER: _DELTA}
-    words = f"The metastore says that this is a {entry.provider or 'Hive'} table; its log says Delta."
-    return replace(entry, provider=_DELTA, parameters=parameters), words
+    parameters = {**entry.parameters, PROVIDER: case.provider}
+    label = spec_of(case.seen.format).label
+    words = f"The metastore says that this is a {entry.provider or 'Hive'} table; its log says {label}."
+    return replace(entry, provider=case.provider, parameters=parameters), words
 
 
 def _storage(entry: Entry, case: _Case) -> tuple[Entry, str | None]:

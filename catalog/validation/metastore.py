@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from lakewarden.catalog.formats.port import Observation
+from lakewarden.catalog.formats.registry import provider_of
 from lakewarden.catalog.metastore.port import Entry
 from lakewarden.catalog.metastore.sync_plan import Aspect, plan_sync
 from lakewarden.catalog.model.rows import Finding, Mode, Severity
@@ -42,6 +43,8 @@ def metastore_findings(subject: Subject, seen: Observation, answer: Answer) -> t
     if isinstance(answer, Silent):
         return tuple(one for one in subject.standing_all() if one.check in METASTORE_CHECKS)
     if isinstance(answer, Unknown) or not subject.policy.settings.metastore_sync:
+        return ()
+    if provider_of(seen.format) is None:
         return ()
     plan = plan_sync(
         seen,

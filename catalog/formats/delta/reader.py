@@ -208,5 +208,6 @@ DELTA_FORMAT: Final = FormatSpec(
     reader=_reader,
     sign=Sign(folder=FOLDER),
     retention=DELTA_RETENTION,
+    provider="delta",
     kept=("_change_data/", "_delta_index/", "_symlink_format_manifest/"),
 )

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lakewarden.catalog.errors import RefusedError
 from lakewarden.catalog.formats.port import Capabilities, Observation
 from lakewarden.catalog.metastore.entries import enlist, new_entry
 from lakewarden.catalog.metastore.entry_statistics import Recorded, misleads, recorded_in, without_statistics
@@ -317,3 +318,14 @@ def test_enlisting_is_done_once_and_follows_the_table() -> None:
     found = store.get("lakewarden", "tables")
     assert found is not None
     assert [column.name for column in found.columns] == ["id", "day", "more"]
+
+
+def test_entries_of_a_format_that_names_no_provider_are_left_to_its_engine() -> None:
+    odd = seen(format="odd")
+    plan = planned(made_by_spark(), odd)
+    assert plan.obstacle is not None and "odd tables" in plan.obstacle.message
+    assert (plan.wanted, plan.changes) == (plan.entry, ())
+    metastore = FakeMetastore()
+    with pytest.raises(RefusedError, match="not written by lakewarden"):
+        enlist(metastore, odd, database="db", table="flights", table_id="t-1", location=HERE)
+    assert metastore.get("db", "flights") is None
