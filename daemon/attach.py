@@ -1,7 +1,7 @@
 """`lakewarden.attach(spark)`: connects a user's own Spark session to an installation."""
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from lakewarden.jobs.sql.compile.values import DIALECT_KEY, Compiled, dialect_of
 from lakewarden.jobs.sql.parser import parse
 from lakewarden.jobs.sql.statements import ChangeRows, ConvertToDelta, Explain, Unmanaged
 
-__all__ = ["attach"]
+__all__ = ["Writes", "attach", "attached", "run_in_session"]
 
 
 def attach(
@@ -42,22 +42,33 @@ def attach(
     services = open_services(
         home=None if home is None else Path(home), flags=settings, user=callers.real_user()
     )
-    writes = _Writes(services, spark)
+    writes = Writes(services, spark, user=services.user)
+    return attached(services, spark, writes, statements=lambda text: _run(services, spark, writes, text))
+
+
+def attached(
+    services: Services,
+    spark: SparkSession,
+    writes: "Writes | None" = None,
+    *,
+    statements: Callable[[str], DataFrame] | None = None,
+) -> Attached:
+    """An application whose tables and streams the daemon hears of, and, with `writes` and `statements`, a session."""
     return Attached(
         CatalogListener(spark),
         sinks=lambda: _sinks(services),
         clock=services.clock,
-        statements=lambda text: _run(services, spark, writes, text),
+        statements=statements,
         writer=writes,
         streams=StreamCarrier(StreamListener(spark), sink=lambda: _notes(services)),
     )
 
 
-class _Writes:
-    """`Writer` that knows the installation. Opened with the first write: attaching has to be quick."""
+class Writes:
+    """`Writer` that knows the installation, for one user. Opened with the first write: attaching has to be quick."""
 
-    def __init__(self, services: Services, spark: SparkSession) -> None:
-        self._services, self._spark = services, spark
+    def __init__(self, services: Services, spark: SparkSession, *, user: str) -> None:
+        self._services, self._spark, self._user = services, spark, user
         self._opening = threading.Lock()
         self._initialised = False
 
@@ -88,7 +99,7 @@ class _Writes:
 
     @cached_property
     def _writer(self) -> SparkWriter:
-        return SparkWriter(self._spark, directory=self._directory, user=self._services.user)
+        return SparkWriter(self._spark, directory=self._directory, user=self._user)
 
 
 def _sinks(services: Services) -> Sequence[HintSink]:
@@ -101,17 +112,11 @@ def _notes(services: Services) -> StreamNotes:
     return StreamNotes(location, services.storage(location), clock=services.clock)
 
 
-def _run(services: Services, spark: SparkSession, writes: _Writes, text: str) -> DataFrame:
+def _run(services: Services, spark: SparkSession, writes: Writes, text: str) -> DataFrame:
     writes.require_initialised()
     match parse(text, dialect_of(setting(spark, DIALECT_KEY))):
-        case Unmanaged():  # nobody's roles matter: Spark, or the file system, will say
-            return _written(spark, writes, Sql(text=text), text)
-        case ChangeRows(draft=draft):
-            return _written(spark, writes, Change(draft=draft), text)
-        case Explain(statement=Unmanaged(sql=sql)):
-            return frame_of(spark, steps_table(plain_explanation(sql)))
-        case Explain(statement=ChangeRows(draft=draft)):
-            return frame_of(spark, steps_table(explanation_of(writes.compiled(draft))))
+        case Unmanaged() | ChangeRows() | Explain() as statement:
+            return run_in_session(spark, writes, statement, text)
         case statement:
             caller = callers.caller_of(services, "session")
             result = execute(services, statement, caller=caller, tell=lambda _: None)
@@ -121,7 +126,25 @@ def _run(services: Services, spark: SparkSession, writes: _Writes, text: str) ->
             return frame_of(spark, result)
 
 
-def _written(spark: SparkSession, writes: _Writes, request: Request, text: str) -> DataFrame:
+def run_in_session(
+    spark: SparkSession, writes: Writes, statement: Unmanaged | ChangeRows | Explain, text: str
+) -> DataFrame:
+    """Run what is Spark's: as a governed write, or as it is. Nobody's roles matter: Spark, or the file system, will
+    say."""
+    match statement:
+        case Unmanaged():
+            return _written(spark, writes, Sql(text=text), text)
+        case ChangeRows(draft=draft):
+            return _written(spark, writes, Change(draft=draft), text)
+        case Explain(statement=Unmanaged(sql=sql)):
+            return frame_of(spark, steps_table(plain_explanation(sql)))
+        case Explain(statement=ChangeRows(draft=draft)):
+            return frame_of(spark, steps_table(explanation_of(writes.compiled(draft))))
+        case _:
+            raise AssertionError(statement)
+
+
+def _written(spark: SparkSession, writes: Writes, request: Request, text: str) -> DataFrame:
     """The result of a governed write, or of the statement as it is where it is none."""
     done = writes.run(request)
     return run_sql(spark, text) if done is None else done[0]

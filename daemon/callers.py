@@ -1,6 +1,6 @@
 """Who is calling, as the surfaces of this process know it: the one place that asks the operating system.
 
-What comes later with a login of its own makes a `Caller` of that; below the surfaces nobody asks who calls.
+A surface with a login of its own makes a `Caller` of the name; below the surfaces nobody asks who calls.
 """
 
 import os
@@ -9,7 +9,7 @@ from lakewarden.catalog.policy.access import Caller
 from lakewarden.daemon.installation.admins import name_of, roles_of
 from lakewarden.daemon.installation.services import Services
 
-__all__ = ["caller_of", "real_user"]
+__all__ = ["caller_named", "caller_of", "real_user"]
 
 
 def real_user() -> str:
@@ -20,5 +20,9 @@ def real_user() -> str:
 
 def caller_of(services: Services, origin: str) -> Caller:
     """The user of this process, with the roles that the installation gives them."""
-    name = real_user()
+    return caller_named(services, real_user(), origin)
+
+
+def caller_named(services: Services, name: str, origin: str) -> Caller:
+    """Somebody who has shown to be that user, with the roles that the installation gives to the name."""
     return Caller(name=name, roles=roles_of(name, services.store, services.settings), origin=origin)

@@ -21,6 +21,7 @@ compile dev pyproject.toml --extra dev
 same="--constraints $fresh/dev.txt"
 compile control pyproject.toml $same
 compile spark pyproject.toml --extra spark $same
+compile sql pyproject.toml --extra spark --extra sql $same
 compile demo pyproject.toml --extra demo $same
 echo uv | compile bootstrap - $same                            # the installer
 printf 'hatchling\nsetuptools\nwheel\n' | compile build - $same # what source packages, ours too, are built with

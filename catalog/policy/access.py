@@ -33,10 +33,12 @@ class Deed(StrEnum):
     ROLLBACK = "rollback"
     SYNC = "sync"
     SYSTEM = "system"
+    TOKEN = "token"
 
 
-_ADMIN_ONLY = frozenset({Deed.HOLD, Deed.SYSTEM})
+_ADMIN_ONLY = frozenset({Deed.HOLD, Deed.SYSTEM, Deed.TOKEN})
 _WORDS = {Deed.ROLLBACK: "roll back"}
+_WITHOUT_TABLE = {Deed.SYSTEM: "change the system tables", Deed.TOKEN: "make or revoke tokens"}
 _ANYONE = frozenset({Deed.REGISTER, Deed.CONVERT, Deed.ADOPT})
 
 
@@ -76,8 +78,7 @@ def require(caller: Caller, deed: Deed, row: TableRow | None) -> None:
     if deed not in _ADMIN_ONLY and row is not None and row.owner is not None and row.owner == caller.name:
         return
     doing = f"{_WORDS.get(deed, deed)} {row.name if row is not None else 'this'}"
-    if deed is Deed.SYSTEM:
-        doing = "change the system tables"
+    doing = _WITHOUT_TABLE.get(deed, doing)
     owner = f" (owner: {row.owner})" if row is not None and row.owner else ""
     raise NotAllowedError(
         f"{caller.name} may not {doing}{owner}.",

@@ -20,6 +20,7 @@ COMMANDS = {
     "status": Lazily(module="status", help="Who leads, what is managed, what needs attention."),
     "doctor": Lazily(module="doctor", help="Check everything a newcomer gets wrong, with the fix."),
     "daemon": Lazily(module="daemon", help="Look after the managed tables until told to stop."),
+    "gateway": Lazily(module="gateway", help="Let beeline, JDBC, PyHive and SQLAlchemy connect."),
     "sql": Lazily(module="sql", help="Ask the system tables, set policies, convert, by SQL."),
     "why": Lazily(module="status", help="Why a table is, or is not, being worked on."),
     "pause": Lazily(module="pause", help="Stop all work on a table, a namespace (db.*) or everything (*)."),
@@ -30,6 +31,7 @@ COMMANDS = {
     "lineage": Lazily(module="lineage", help="What tables come from, version by version."),
     "metastore": Lazily(module="metastore", help="Compare tables with the Hive metastore and sync them."),
     "system": Lazily(module="system", help="Back up, verify and repair the system tables."),
+    "tokens": Lazily(module="gateway", help="Who may connect to the gateway: make, list and revoke tokens."),
     "config": Lazily(module="config", help="Every setting with its value, unit and origin."),
 }
 

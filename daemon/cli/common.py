@@ -1,16 +1,29 @@
 """What commands share: options with one meaning everywhere, who is calling, opening the services."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.policy.access import Caller
 from lakewarden.daemon import callers
 from lakewarden.daemon.installation.services import Services, open_services
 from lakewarden.daemon.telemetry.log import configure
 
-__all__ = ["DryRun", "Home", "Table", "Yes", "calling", "confirm", "opened", "opened_anyhow"]
+__all__ = [
+    "DryRun",
+    "Home",
+    "SetOptions",
+    "Table",
+    "Yes",
+    "calling",
+    "confirm",
+    "flags_of",
+    "opened",
+    "opened_anyhow",
+]
 
 Home = Annotated[
     Path | None,
@@ -19,6 +32,22 @@ Home = Annotated[
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would happen and change nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Table = Annotated[str, typer.Argument(help="db.table, a path, a URI or a table_id.")]
+
+SetOptions = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="A setting for this process, such as sweep.interval='5 s'."),
+]
+
+
+def flags_of(settings: Sequence[str] | None) -> dict[str, str]:
+    """What `--set` said: key -> text. Raises `UsageError` for what is not key=value."""
+    flags: dict[str, str] = {}
+    for setting in settings or ():
+        key, equals, value = setting.partition("=")
+        if not equals:
+            raise UsageError(f"'{setting}' is not key=value.", hint="Write --set sweep.interval='5 s'.")
+        flags[key.strip()] = value.strip()
+    return flags
 
 
 def opened(home: Path | None) -> Services:

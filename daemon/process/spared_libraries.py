@@ -11,7 +11,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Final
 
-__all__ = ["spare_unused_libraries"]
+__all__ = ["spare_nothing", "spare_unused_libraries"]
 
 _SPARED: Final = frozenset({"numpy", "pandas"})
 
@@ -25,6 +25,11 @@ def spare_unused_libraries() -> None:
     sys.modules.setdefault("rich", None)  # type: ignore[arg-type]  # Python's way of saying "not to be had"
     if _SPARED.isdisjoint(sys.modules) and not any(isinstance(one, _Sparing) for one in sys.meta_path):
         sys.meta_path.insert(0, _Sparing())
+
+
+def spare_nothing() -> None:
+    """Let them be found again: PySpark looks for them, and does not take no for an answer."""
+    sys.meta_path[:] = [one for one in sys.meta_path if not isinstance(one, _Sparing)]
 
 
 class _Sparing(MetaPathFinder):

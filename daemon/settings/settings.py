@@ -75,6 +75,20 @@ class Settings:
     spark_jars: str
     jars_cache: Path | None
     http_port: int
+    gateway_host: str
+    gateway_port: int
+    gateway_authentication: str
+    gateway_tls_certificate: Path | None
+    gateway_tls_key: Path | None
+    gateway_tls_elsewhere: bool
+    gateway_writers: tuple[str, ...]
+    gateway_statements: int
+    gateway_waiting: int
+    gateway_sessions: int
+    gateway_idle: timedelta
+    gateway_longest_statement: timedelta | None
+    gateway_result_memory: int
+    gateway_result_bytes: int
     webhook_url: str | None
     webhook_timeout: timedelta
     webhook_attempts: int

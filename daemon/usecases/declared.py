@@ -66,21 +66,23 @@ RELEASE: Final = UseCase(name="rollback release", deed=Deed.ROLLBACK, subject=Su
 ROLL_BACK: Final = UseCase(name="ROLLBACK TABLE", deed=Deed.ROLLBACK, subject=Subject.TABLES)
 BACKUP: Final = UseCase(name="system backup", deed=Deed.SYSTEM, subject=Subject.SYSTEM)
 REPAIR: Final = UseCase(name="system repair", deed=Deed.SYSTEM, subject=Subject.SYSTEM)
+TOKEN: Final = UseCase(name="tokens create", deed=Deed.TOKEN, subject=Subject.SYSTEM)
+REVOKE: Final = UseCase(name="tokens revoke", deed=Deed.TOKEN, subject=Subject.SYSTEM)
 LEAVE: Final = UseCase(name="system leave", deed=Deed.DROP, subject=Subject.TABLE)
 FOLLOW_RESTORE: Final = UseCase(name="follow a RESTORE", deed=Deed.ROLLBACK, subject=Subject.TABLES)
 
 GOVERNED: Final = (
     REGISTER, CONVERT, CONVERT_DRY, ADOPT, DROP, DROP_DRY, UNDROP, RENAME, SET_POLICY, SET_OWNER, HOLD, PAUSE, RESUME, RUN,
-    RUN_DRY, CANCEL, SYNC, DECLARE, STREAM, MARK, PLAN, APPLY, GO_ON, UNDO, RELEASE, ROLL_BACK, BACKUP, REPAIR, LEAVE,
+    RUN_DRY, CANCEL, SYNC, DECLARE, STREAM, MARK, PLAN, APPLY, GO_ON, UNDO, RELEASE, ROLL_BACK, BACKUP, REPAIR, TOKEN, REVOKE, LEAVE,
     FOLLOW_RESTORE,
 )  # fmt: skip
 """What goes through `run`."""
 
 FREE: Final = (
-    "init", "daemon", "status", "why", "doctor", "sql", "config show", "tables list", "tables show", "tables validate", "tables history",
+    "init", "daemon", "gateway", "status", "why", "doctor", "sql", "config show", "tables list", "tables show", "tables validate", "tables history",
     "tables policy show", "tables adopt --dry-run", "jobs plan", "jobs list", "jobs show", "lineage show", "lineage events",
     "lineage marks", "lineage stream", "metastore diff", "metastore sync --dry-run", "rollback list", "rollback show",
-    "system backup --dry-run", "system verify", "system repair --dry-run", "system leave --dry-run",
+    "system backup --dry-run", "system verify", "system repair --dry-run", "system leave --dry-run", "tokens list",
 )  # fmt: skip
 """What is for anyone and not on record: whatever only looks. `init` makes what a record would be kept in, and
 its commits say by whom; the `daemon` acts for nobody, and what it does is in `lakewarden.runs`."""

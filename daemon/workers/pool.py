@@ -22,7 +22,7 @@ from lakewarden.daemon.telemetry.log import get_log
 from lakewarden.jobs.runs.spark_settings import JarSource, SparkSettings
 from lakewarden.jobs.runs.worker_config import WorkerConfig, write_config
 
-__all__ = ["Launch", "WorkerPool", "worker_config", "worker_launcher"]
+__all__ = ["Launch", "WorkerPool", "spark_settings", "worker_config", "worker_launcher"]
 
 _FIRST_PAUSE: Final = 1.0
 _LONGEST_PAUSE: Final = 300.0
@@ -34,9 +34,9 @@ Launch = Callable[[str], "subprocess.Popen[bytes]"]
 """Starts the worker process of that name."""
 
 
-def worker_config(settings: Settings, name: str) -> str:
-    """What a worker of this installation is told on its standard input. Holds secrets."""
-    spark = SparkSettings(
+def spark_settings(settings: Settings) -> SparkSettings:
+    """What an installation's own Spark sessions are made of."""
+    return SparkSettings(
         master=settings.spark_master,
         driver_memory_bytes=settings.spark_driver_memory,
         metastore_uri=settings.metastore_uri,
@@ -44,12 +44,16 @@ def worker_config(settings: Settings, name: str) -> str:
         jars_cache=settings.jars_cache,
         conf=settings.spark_conf,
     )
+
+
+def worker_config(settings: Settings, name: str) -> str:
+    """What a worker of this installation is told on its standard input. Holds secrets."""
     return write_config(
         WorkerConfig(
             name=name,
             database_url=settings.database_url,
             parent=os.getpid(),
-            spark=spark,
+            spark=spark_settings(settings),
             storage=settings.storage,
             lease=settings.run_lease,
             heartbeat=settings.run_heartbeat,

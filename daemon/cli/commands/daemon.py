@@ -6,7 +6,7 @@ import typer
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.daemon import callers
-from lakewarden.daemon.cli.common import Home
+from lakewarden.daemon.cli.common import Home, SetOptions, flags_of
 from lakewarden.daemon.control.assembly import build_daemon
 from lakewarden.daemon.control.main_loop import Until
 from lakewarden.daemon.installation.services import open_services
@@ -22,10 +22,7 @@ def daemon(
     until_idle: Annotated[
         bool, typer.Option("--until-idle", help="Cycles until nothing is left to do.")
     ] = False,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="A setting for this process, such as sweep.interval='5 s'."),
-    ] = None,
+    settings: SetOptions = None,
     home: Home = None,
 ) -> None:
     """Look after the managed tables until told to stop (Ctrl-C, SIGTERM).
@@ -34,14 +31,8 @@ def daemon(
     """
     if once and until_idle:
         raise UsageError("--once and --until-idle exclude each other.", hint="Choose one.")
-    flags: dict[str, str] = {}
-    for setting in settings or ():
-        key, equals, value = setting.partition("=")
-        if not equals:
-            raise UsageError(f"'{setting}' is not key=value.", hint="Write --set sweep.interval='5 s'.")
-        flags[key.strip()] = value.strip()
     keep_small()
-    services = open_services(home=home, flags=flags, user=callers.real_user())
+    services = open_services(home=home, flags=flags_of(settings), user=callers.real_user())
     services.require_initialised()
     configure(level=services.settings.log_level, format=services.settings.log_format)
     service = build_daemon(services)

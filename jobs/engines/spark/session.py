@@ -4,10 +4,13 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lakewarden.jobs.engines.spark.errors import translated
@@ -15,7 +18,7 @@ from lakewarden.jobs.engines.spark.jars import default_cache, resolve_jars
 from lakewarden.jobs.engines.spark.java import java_command
 from lakewarden.jobs.runs.spark_settings import JarSource, SparkSettings, session_conf
 
-__all__ = ["COMMIT_ATTEMPTS", "stamp", "stamped", "start_session"]
+__all__ = ["COMMIT_ATTEMPTS", "abandon_session", "stamp", "stamped", "start_session"]
 
 COMMIT_ATTEMPTS: Final = "spark.databricks.delta.maxCommitAttempts"
 """How often Delta tries again on a later version, as its own conflict check allows."""
@@ -35,6 +38,20 @@ def start_session(settings: SparkSettings) -> SparkSession:
         builder = builder.config(key, value)
     with translated("start Spark"):
         return builder.getOrCreate()
+
+
+def abandon_session(spark: SparkSession) -> None:
+    """Let go of an application that has ended, its JVM or only its context, so that this process can start another."""
+    gateway: Any = SparkContext._gateway
+    with suppress(PySparkException, Py4JError, OSError):
+        spark.stop()
+    if gateway is not None:
+        with suppress(Py4JError, OSError):
+            gateway.shutdown()
+        with suppress(OSError):
+            gateway.proc.stdin.close()  # what is left of the JVM ends by that
+    SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None
+    SparkSession._instantiatedSession = None
 
 
 def stamp(run_id: str, action: str) -> str:

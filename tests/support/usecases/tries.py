@@ -54,6 +54,11 @@ def _queued(lake: Lake) -> tuple[str, ...]:
     return (run_id,)
 
 
+def _with_token(lake: Lake) -> tuple[str, ...]:
+    made = lake.must(ADMIN, "tokens", "create", "cyd", "-o", "json")
+    return (str(made.json[0]["token_id"]),)
+
+
 def _planned(lake: Lake) -> tuple[str, ...]:
     said = lake.must(OWNER, "rollback", "plan", "db.t", "--to-version", "1", "-o", "json")
     return (str(said.json["hash"]),)
@@ -179,6 +184,8 @@ TRIES = (
         use_case=declared.REPAIR, on="a lost system table", prepare=_damaged,
         words=("system", "repair", "--accept-loss", "--yes"),
     ),
+    Try(use_case=declared.TOKEN, on="a user of the gateway", words=("tokens", "create", "cyd")),
+    Try(use_case=declared.REVOKE, on="a token", prepare=_with_token, words=("tokens", "revoke")),
     Try(use_case=declared.LEAVE, on="all tables", words=("system", "leave", "--yes")),
 )  # fmt: skip
 """Every use case that is governed, but for what the daemon does by itself."""
@@ -189,6 +196,7 @@ FREE_TRIES = (
         for name, words, prepare in (
             ("init", "init", _nothing),
             ("daemon", "daemon --once --set http.port=0", _nothing),
+            ("gateway", "gateway --help", _nothing),  # it would serve for ever
             ("status", "status", _nothing),
             ("why", "why db.t", _nothing),
             ("doctor", "doctor", _nothing),
@@ -213,6 +221,7 @@ FREE_TRIES = (
             ("system backup --dry-run", "system backup {}/backup --dry-run", _nothing),
             ("system verify", "system verify", _nothing),
             ("system repair --dry-run", "system repair --dry-run", _nothing),
+            ("tokens list", "tokens list", _nothing),
             ("system leave --dry-run", "system leave --dry-run", _nothing),
         )
     ),

@@ -12,7 +12,13 @@ import pytest
 ROOT = Path(__file__).parents[3]
 ROOMS = ("catalog", "daemon", "jobs")
 LOCKS = sorted((ROOT / "requirements").glob("*.txt"))
-GROUPS = {"control": (), "spark": ("spark",), "demo": ("spark", "demo"), "dev": ("spark", "demo", "dev")}
+GROUPS = {
+    "control": (),
+    "spark": ("spark",),
+    "sql": ("spark", "sql"),
+    "demo": ("spark", "demo"),
+    "dev": ("spark", "sql", "demo", "dev"),
+}
 
 
 @pytest.fixture(scope="module")

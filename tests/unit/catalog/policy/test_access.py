@@ -40,8 +40,8 @@ def test_an_owner_governs_own_tables_and_nobody_elses(deed: Deed) -> None:
         require(BO, deed, ROW)
 
 
-@pytest.mark.parametrize("deed", [Deed.HOLD, Deed.SYSTEM])
-def test_holds_and_system_tables_are_for_admins(deed: Deed) -> None:
+@pytest.mark.parametrize("deed", [Deed.HOLD, Deed.SYSTEM, Deed.TOKEN])
+def test_holds_tokens_and_system_tables_are_for_admins(deed: Deed) -> None:
     with pytest.raises(NotAllowedError, match="may not"):
         require(ANA, deed, ROW)
 

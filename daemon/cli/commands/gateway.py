@@ -1,0 +1,102 @@
+"""`lakewarden gateway`, and `lakewarden tokens`: who may connect to it."""
+
+from datetime import timedelta
+from typing import Annotated
+
+import typer
+
+from lakewarden.catalog.errors import PreconditionError, UsageError
+from lakewarden.catalog.units import parse_seconds
+from lakewarden.daemon import callers
+from lakewarden.daemon.cli.common import Home, SetOptions, calling, flags_of, opened
+from lakewarden.daemon.cli.output import Format, Output, note, show
+from lakewarden.daemon.installation.lazily import load
+from lakewarden.daemon.installation.services import open_services
+from lakewarden.daemon.installation.tokens import Token
+from lakewarden.daemon.telemetry.log import configure
+from lakewarden.daemon.usecases.tokens import create_token, revoke_token, tokens_of
+
+app = typer.Typer(rich_markup_mode=None)
+tokens = typer.Typer(rich_markup_mode=None, no_args_is_help=True, help="Who may connect to the gateway.")
+app.add_typer(tokens, name="tokens")
+
+_COLUMNS = ("token_id", "user", "created_at", "created_by", "expires_at")
+
+
+@app.command("gateway")
+def gateway(
+    port: Annotated[
+        int | None,
+        typer.Option("--port", min=0, max=65_535, help="Instead of gateway.port; 0 takes a free one."),
+    ] = None,
+    settings: SetOptions = None,
+    home: Home = None,
+) -> None:
+    """Answer HiveServer2's clients over HTTP (beeline, JDBC, PyHive, SQLAlchemy) until told to stop."""
+    flags = flags_of(settings)
+    if port is not None:
+        flags["gateway.port"] = str(port)
+    services = open_services(home=home, flags=flags, user=callers.real_user())
+    services.require_initialised()
+    configure(level=services.settings.log_level, format=services.settings.log_format)
+    try:
+        process = load("lakewarden.daemon.gateway.process").GatewayProcess(services)
+    except ModuleNotFoundError as error:
+        raise PreconditionError(
+            f"The gateway needs {error.name}, which is not installed.",
+            hint="Run pip install 'lakewarden[sql]'.",
+        ) from error
+    process.serve(started=lambda where: note(f"Listening on {services.settings.gateway_host}:{where}."))
+
+
+@tokens.command("create")
+def create(
+    user: Annotated[str, typer.Argument(help="Who shows it: the actor in audit, lineage and rules.")],
+    lifetime: Annotated[
+        str | None,
+        typer.Option("--for", help="How long it counts, such as '90 days'. Otherwise until revoked."),
+    ] = None,
+    home: Home = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Make a token for a user of the gateway. It is shown once and kept only as a hash."""
+    seconds = None if lifetime is None else parse_seconds(lifetime)
+    if lifetime is not None and not seconds:
+        raise UsageError(f"'{lifetime}' is no duration.", hint="Write --for '90 days'.")
+    services = opened(home)
+    token, text = create_token(
+        services,
+        user,
+        lifetime=None if seconds is None else timedelta(seconds=seconds),
+        caller=calling(services),
+    )
+    note("This is the only time that the token is shown. It is the password of its user, or a bearer token.")
+    if output is Format.TABLE:
+        typer.echo(text)
+    else:
+        show([{**_shown(token), "token": text}], columns=(*_COLUMNS, "token"), format=output)
+
+
+@tokens.command("list")
+def list_(home: Home = None, output: Output = Format.TABLE) -> None:
+    """Show the tokens there are, without what would open anything."""
+    show(map(_shown, tokens_of(opened(home))), columns=_COLUMNS, format=output)
+
+
+@tokens.command("revoke")
+def revoke(
+    token_id: Annotated[str, typer.Argument(help="As `tokens list` shows it.")], home: Home = None
+) -> None:
+    """Take a token back. It opens nothing from now on, not even for connections that are open."""
+    services = opened(home)
+    token = revoke_token(services, token_id, caller=calling(services))
+    note(f"Revoked a token of {token.user}.")
+
+
+def _shown(token: Token) -> dict[str, object]:
+    return {name: getattr(token, name) for name in _COLUMNS}
+
+
+@app.callback()
+def _commands() -> None:
+    """The gateway."""

@@ -1,0 +1,1 @@
+"""How do warehouse clients reach lakewarden? HiveServer2's Thrift protocol over HTTP."""

@@ -1,0 +1,114 @@
+"""The gateway's process: put together, listening, and ended by a signal."""
+
+import signal
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+from datetime import timedelta
+from typing import Any, Final
+
+from lakewarden.daemon import callers
+from lakewarden.daemon.gateway.authentication import Authentication, LocalUser, TokenUsers
+from lakewarden.daemon.gateway.binding import require_safe_binding, tls_context
+from lakewarden.daemon.gateway.metadata import Metadata
+from lakewarden.daemon.gateway.operations import Pools
+from lakewarden.daemon.gateway.results import Store
+from lakewarden.daemon.gateway.server import Server
+from lakewarden.daemon.gateway.service import Gateway
+from lakewarden.daemon.gateway.sessions import Limits, Sessions
+from lakewarden.daemon.gateway.statements import Statements
+from lakewarden.daemon.installation.lazily import load
+from lakewarden.daemon.installation.services import Services
+from lakewarden.daemon.installation.tokens import Tokens
+from lakewarden.daemon.process.last_resort import watching
+from lakewarden.daemon.process.spared_libraries import spare_nothing
+from lakewarden.daemon.telemetry.log import get_log
+from lakewarden.daemon.workers.pool import spark_settings
+
+__all__ = ["GatewayProcess"]
+
+_QUICK: Final = 4
+"""Operations at once that only look."""
+_OPEN: Final = 100
+"""Operations that one session may leave open."""
+_TEND_SECONDS: Final = 1.0
+_SLACK: Final = timedelta(seconds=10)
+
+
+class GatewayProcess:
+    """One gateway of an installation. `serve` returns when it is over."""
+
+    def __init__(self, services: Services) -> None:
+        settings = services.settings
+        self._services = services
+        require_safe_binding(settings)
+        longest = settings.gateway_longest_statement
+        limits = Limits(
+            sessions=settings.gateway_sessions,
+            operations=_OPEN,
+            idle=settings.gateway_idle.total_seconds(),
+            statement=None if longest is None else longest.total_seconds(),
+        )
+        self._pools = Pools(long=settings.gateway_statements, quick=_QUICK, waiting=settings.gateway_waiting)
+        self._sessions = Sessions(limits)
+        self._gateway = Gateway(
+            sessions=self._sessions,
+            statements=Statements(services, spark=self._spark_side, store=self._store),
+            metadata=Metadata(catalog=self._spark_side, store=self._store),
+            pools=self._pools,
+            limits=limits,
+            caller=lambda name: callers.caller_named(services, name, "gateway"),
+        )
+        self._stopping = threading.Event()
+        self._opening = threading.Lock()
+        self._spark: Any = None
+
+    def serve(self, *, started: Callable[[int], None] = lambda _: None) -> None:
+        """Answer until SIGTERM or SIGINT. `started` is told the port. Raises `UnavailableError` if it is taken."""
+        settings = self._services.settings
+        server = Server(
+            self._gateway,
+            self._authentication(),
+            host=settings.gateway_host,
+            port=settings.gateway_port,
+            tls=tls_context(settings.gateway_tls_certificate, settings.gateway_tls_key),
+        )
+        with ExitStack() as stack:
+            stack.enter_context(watching(asked=self._stopping.set, give_up=lambda: None, after=_SLACK))
+            for number in (signal.SIGTERM, signal.SIGINT):
+                stack.callback(signal.signal, number, signal.signal(number, lambda *_: self._stopping.set()))
+            stack.callback(self._close)
+            stack.callback(server.stop)
+            server.start()
+            get_log("gateway").info("listening", host=settings.gateway_host, port=server.port)
+            started(server.port)
+            while not self._stopping.wait(_TEND_SECONDS):
+                self._sessions.tend()
+
+    def _close(self) -> None:
+        self._sessions.close_all()
+        self._pools.close()
+        if self._spark is not None:
+            self._spark.stop()
+
+    def _authentication(self) -> Authentication:
+        if self._services.settings.gateway_authentication == "token":
+            return TokenUsers(Tokens(self._services.settings.home), self._services.clock.now)
+        return LocalUser(callers.real_user())
+
+    def _spark_side(self) -> Any:
+        """Imported late: PySpark costs a second and 100 MB that many gateways never need."""
+        with self._opening:
+            if self._spark is None:
+                spare_nothing()
+                module = load("lakewarden.daemon.gateway.spark_side")
+                self._spark = module.SparkSide(self._services, spark_settings(self._services.settings))
+            return self._spark
+
+    def _store(self) -> Store:
+        settings = self._services.settings
+        return Store(
+            folder=settings.home / "gateway",
+            memory=settings.gateway_result_memory,
+            limit=settings.gateway_result_bytes,
+        )

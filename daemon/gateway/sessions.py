@@ -1,0 +1,198 @@
+"""Sessions: what a connection has of its own, from its opening to its end, or until nobody has used it for long."""
+
+import secrets
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from lakewarden.catalog.errors import NotFoundError, UnavailableError
+from lakewarden.catalog.policy.access import Caller
+from lakewarden.daemon.gateway.operations import Operation, State
+
+__all__ = ["Handle", "Limits", "Session", "SessionSpark", "Sessions"]
+
+_ID_BYTES: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Handle:
+    """How a client names a session or an operation: 16 bytes to find it by, 16 that only its client knows."""
+
+    id: bytes
+    secret: bytes
+
+    @classmethod
+    def fresh(cls) -> "Handle":
+        """One that nobody can guess."""
+        return cls(secrets.token_bytes(_ID_BYTES), secrets.token_bytes(_ID_BYTES))
+
+
+class SessionSpark(Protocol):
+    """What a session has of the gateway's Spark, once it needed it."""
+
+    def close(self) -> None:
+        """Let go of it. Does not wait."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Limits:
+    """How many sessions there may be, and how many operations one may have open; seconds that a session may be idle,
+    and that a statement may take (None: as long as it takes)."""
+
+    sessions: int
+    operations: int
+    idle: float
+    statement: float | None
+
+
+@dataclass(slots=True)
+class Session:
+    """One connection: who it is, what it was opened with, its operations."""
+
+    handle: Handle
+    caller: Caller
+    settings: dict[str, str]
+    database: str
+    spark: SessionSpark | None = None
+    opening: threading.Lock = field(default_factory=threading.Lock)
+    """Held while the session gets its Spark."""
+    used: float = field(default_factory=time.monotonic)
+    _operations: dict[Handle, Operation] = field(default_factory=dict)
+
+    def keep(self, operation: Operation, most: int) -> Handle:
+        """Give an operation a handle. Raises `UnavailableError` if the session has too many."""
+        if len(self._operations) >= most:
+            raise UnavailableError(
+                f"This session has {most} open statements.",
+                hint="Close cursors that are not needed any more.",
+            )
+        handle = Handle.fresh()
+        self._operations[handle] = operation
+        return handle
+
+    def find(self, handle: Handle) -> Operation | None:
+        """An operation of this session."""
+        return self._operations.get(handle)
+
+    def drop(self, handle: Handle) -> None:
+        """End an operation and forget it."""
+        operation = self._operations.pop(handle, None)
+        if operation is not None:
+            operation.close()
+
+    def operations(self) -> list[Operation]:
+        """Those that are open."""
+        return list(self._operations.values())
+
+    def close(self) -> None:
+        """End everything."""
+        for handle in list(self._operations):
+            self.drop(handle)
+        if self.spark is not None:
+            self.spark.close()
+
+
+class Sessions:
+    """All of them. Thread-safe."""
+
+    def __init__(self, limits: Limits, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._limits, self._monotonic = limits, monotonic
+        self._sessions: dict[Handle, Session] = {}
+        self._owners: dict[Handle, Session] = {}
+        self._lock = threading.Lock()
+
+    def open(self, caller: Caller, settings: Mapping[str, str], database: str) -> Session:
+        """A new one. Raises `UnavailableError` if there are too many."""
+        session = Session(Handle.fresh(), caller, dict(settings), database, used=self._monotonic())
+        with self._lock:
+            if len(self._sessions) >= self._limits.sessions:
+                raise UnavailableError(
+                    f"The gateway has {self._limits.sessions} sessions, which is its limit (gateway.sessions).",
+                    hint="Close connections that are not needed any more, or wait: idle ones are closed.",
+                )
+            self._sessions[session.handle] = session
+        return session
+
+    def find(self, handle: Handle, name: str) -> Session:
+        """A session of this user. Raises `NotFoundError`: whose it is otherwise, nobody is told."""
+        with self._lock:
+            session = self._sessions.get(handle)
+            if session is None or session.caller.name != name:
+                raise NotFoundError(
+                    "There is no such session.", hint="It was closed, or idle for too long. Connect again."
+                )
+            session.used = self._monotonic()
+            return session
+
+    def begin(self, session: Session, operation: Operation) -> Handle:
+        """Let an operation be found by a handle."""
+        with self._lock:
+            handle = session.keep(operation, self._limits.operations)
+            self._owners[handle] = session
+            return handle
+
+    def operation(self, handle: Handle, name: str) -> Operation:
+        """An operation of this user. Raises `NotFoundError`."""
+        with self._lock:
+            session = self._owners.get(handle)
+            operation = None if session is None else session.find(handle)
+            if session is None or operation is None or session.caller.name != name:
+                raise NotFoundError(
+                    "There is no such statement.", hint="It was closed, or its session was. Run it again."
+                )
+            session.used = self._monotonic()
+            return operation
+
+    def end(self, handle: Handle, name: str) -> None:
+        """End an operation; quietly if it has ended."""
+        with self._lock:
+            session = self._owners.get(handle)
+            if session is None or session.caller.name != name:
+                return
+            del self._owners[handle]
+        session.drop(handle)
+
+    def close(self, handle: Handle, name: str) -> None:
+        """Close a session; quietly if it is closed."""
+        with self._lock:
+            session = self._sessions.get(handle)
+            if session is None or session.caller.name != name:
+                return
+        self._end(session)
+
+    def tend(self) -> None:
+        """End what has taken too long: statements, and sessions that nobody uses."""
+        now = self._monotonic()
+        with self._lock:
+            sessions = list(self._sessions.values())
+        for session in sessions:
+            busy = False
+            for operation in session.operations():
+                if operation.state.over:
+                    continue
+                busy = True
+                if operation.deadline is not None and now > operation.deadline:
+                    operation.cancel(State.TIMED_OUT)
+            if not busy and now - session.used > self._limits.idle:
+                self._end(session)
+
+    def close_all(self) -> None:
+        """End everything."""
+        with self._lock:
+            sessions = list(self._sessions.values())
+        for session in sessions:
+            self._end(session)
+
+    @property
+    def count(self) -> int:
+        """How many are open."""
+        return len(self._sessions)
+
+    def _end(self, session: Session) -> None:
+        with self._lock:
+            self._sessions.pop(session.handle, None)
+            for handle in [handle for handle, owner in self._owners.items() if owner is session]:
+                del self._owners[handle]
+        session.close()

@@ -1,0 +1,194 @@
+"""The gateway's Spark: one application, started when it is first needed, and a session of it for each connection.
+
+Imports PySpark, so it is imported late. Called from the threads that operations run on.
+"""
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from lakewarden.catalog.errors import LakewardenError
+from lakewarden.daemon.attach import Writes, attached, run_in_session
+from lakewarden.daemon.gateway.operations import Operation
+from lakewarden.daemon.gateway.results import Result, Store, gathered
+from lakewarden.daemon.gateway.sessions import Session
+from lakewarden.daemon.gateway.wire_types import Column
+from lakewarden.daemon.installation.services import Services
+from lakewarden.daemon.telemetry.log import get_log
+from lakewarden.jobs.engines.spark.session import abandon_session, start_session
+from lakewarden.jobs.runs.spark_settings import SparkSettings
+from lakewarden.jobs.session import session_catalog
+from lakewarden.jobs.session.attached import Attached
+from lakewarden.jobs.session.catalog_listener import SparkSession
+from lakewarden.jobs.session.frames import refresh_table, run_sql
+from lakewarden.jobs.session.served import (
+    Field,
+    SparkEndedError,
+    cancel,
+    collected,
+    fields_of,
+    is_alive,
+    new_session,
+    serving,
+)
+from lakewarden.jobs.session.session_catalog import TableEntry
+from lakewarden.jobs.sql.statements import ChangeRows, Explain, Unmanaged
+
+__all__ = ["SparkSide"]
+
+_HIVE_WORDS: Final = (
+    "set:hiveconf:",
+    "set:hivevar:",
+    "set:system:",
+    "set:metaconf:",
+    "hiveconf:",
+    "hivevar:",
+)
+_ENDED: Final = "The gateway's Spark session has ended since your last statement."
+
+
+@dataclass(slots=True)
+class _Connection:
+    """A connection's own session of one application."""
+
+    spark: SparkSession
+    writes: Writes
+    application: "_Application"
+
+    def close(self) -> None:
+        """A session without statements holds nothing that has to be given back."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Application:
+    root: SparkSession
+    listening: Attached
+
+
+class SparkSide:
+    """See `SparkPort`."""
+
+    def __init__(self, services: Services, settings: SparkSettings) -> None:
+        self._services, self._settings = services, settings
+        self._application: _Application | None = None
+        self._starting = threading.Lock()
+        self._cancelling = ThreadPoolExecutor(1, thread_name_prefix="cancel")
+
+    def run(
+        self,
+        session: Session,
+        operation: Operation,
+        statement: Unmanaged | ChangeRows | Explain,
+        store: Store,
+    ) -> Result:
+        """Run a statement in the connection's own session, and gather its rows."""
+        connection = self._connection(session, operation)
+        operation.stop = lambda: self._stop(connection, operation)
+        try:
+            with serving(connection.spark, operation.id):
+                frame = run_in_session(connection.spark, connection.writes, statement, operation.text)
+                columns = _columns(fields_of(frame))
+                return gathered(columns, collected(frame) if columns else (), store)
+        except SparkEndedError:
+            session.spark = None
+            raise
+        except LakewardenError:
+            if operation.state.over:
+                cancel(connection.spark, operation.id)  # what it was about to start
+            raise
+
+    def refresh(self, session: Session, table: str) -> None:
+        """A table was changed by a worker: the session forgets what it knows of it."""
+        connection = session.spark
+        if isinstance(connection, _Connection):
+            refresh_table(connection.spark, table)
+
+    def schemas(self, session: Session, operation: Operation) -> Sequence[str]:
+        """See `CatalogPort`."""
+        with self._looking(session, operation) as spark:
+            return session_catalog.schemas(spark)
+
+    def tables(self, session: Session, operation: Operation, schema: str) -> Sequence[TableEntry]:
+        """See `CatalogPort`."""
+        with self._looking(session, operation) as spark:
+            return session_catalog.tables(spark, schema)
+
+    def columns(self, session: Session, operation: Operation, table: TableEntry) -> Sequence[Column]:
+        """See `CatalogPort`."""
+        with self._looking(session, operation) as spark:
+            return _columns(session_catalog.columns(spark, table))
+
+    def stop(self) -> None:
+        """End the application."""
+        self._cancelling.shutdown(wait=False, cancel_futures=True)
+        with self._starting:
+            self._abandon()
+
+    @contextmanager
+    def _looking(self, session: Session, operation: Operation) -> Iterator[SparkSession]:
+        connection = self._connection(session, operation)
+        with serving(connection.spark, operation.id):
+            yield connection.spark
+
+    def _connection(self, session: Session, operation: Operation) -> _Connection:
+        with session.opening:
+            application = self._living(operation)
+            held = session.spark
+            if isinstance(held, _Connection):
+                if held.application is application:
+                    return held
+                session.spark = None
+                raise SparkEndedError(_ENDED)
+            connection = self._open(session, application)
+            session.spark = connection
+            return connection
+
+    def _open(self, session: Session, application: _Application) -> _Connection:
+        spark = new_session(application.root)
+        writes = Writes(self._services, spark, user=session.caller.name)
+        with serving(spark, "open"):
+            if session.database != "default":
+                run_sql(spark, f"USE `{session.database.replace('`', '``')}`")
+            for key, value in _spark_settings(session.settings).items():
+                spark.conf.set(key, value)
+        return _Connection(spark, writes, application)
+
+    def _living(self, operation: Operation) -> _Application:
+        """The application; a new one where there is none (any more)."""
+        with self._starting:
+            if self._application is not None and not is_alive(self._application.root):
+                get_log("gateway").warning("the Spark session has ended; the next statement starts another")
+                self._abandon()
+            if self._application is None:
+                operation.tell("Starting Spark.")
+                root = start_session(self._settings)
+                self._application = _Application(root, attached(self._services, root))
+                get_log("gateway").info("Spark has started", application=root.sparkContext.applicationId)
+            return self._application
+
+    def _abandon(self) -> None:
+        if self._application is not None:
+            self._application.listening.detach()
+            abandon_session(self._application.root)
+            self._application = None
+
+    def _stop(self, connection: _Connection, operation: Operation) -> None:
+        self._cancelling.submit(cancel, connection.spark, operation.id)
+
+
+def _columns(fields: Sequence[Field]) -> tuple[Column, ...]:
+    return tuple(Column(name=one.name, type=one.type, comment=one.comment) for one in fields)
+
+
+def _spark_settings(given: Mapping[str, str]) -> Mapping[str, str]:
+    """What of a connection's settings is Spark's or ours; Hive's own are accepted and mean nothing."""
+    found: dict[str, str] = {}
+    for key, value in given.items():
+        for words in _HIVE_WORDS:
+            key = key.removeprefix(words)
+        if key.startswith(("spark.sql.", "lakewarden.")):
+            found[key] = value
+    return found

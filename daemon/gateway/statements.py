@@ -1,0 +1,99 @@
+"""Which statement needs what: the daemon's own are answered here, everything else goes to Spark."""
+
+import re
+import uuid
+from collections.abc import Callable
+from typing import Final, Protocol
+
+import pyarrow as pa
+
+from lakewarden.catalog.errors import NotAllowedError
+from lakewarden.catalog.policy.access import Caller
+from lakewarden.daemon.gateway.operations import Lane, Operation
+from lakewarden.daemon.gateway.results import Result, Store, empty_result, result_of
+from lakewarden.daemon.gateway.sessions import Session
+from lakewarden.daemon.installation.services import Services
+from lakewarden.daemon.usecases.sql import execute
+from lakewarden.jobs.sql.compile.values import DIALECT_KEY, dialect_of
+from lakewarden.jobs.sql.parser import parse
+from lakewarden.jobs.sql.statements import ChangeRows, ConvertToDelta, Explain, Query, Statement, Unmanaged
+
+__all__ = ["SparkPort", "Statements"]
+
+_SET: Final = re.compile(r"\s*SET\s+(lakewarden\.\w+)\s*=\s*(.*?)\s*;?\s*", re.IGNORECASE | re.DOTALL)
+_USE: Final = re.compile(r"\s*USE\s+(?:(?:SCHEMA|DATABASE|NAMESPACE)\s+)?`?default`?\s*;?\s*", re.IGNORECASE)
+
+
+class SparkPort(Protocol):
+    """The gateway's Spark (daemon/gateway/spark_side.py). Thread-safe."""
+
+    def run(
+        self,
+        session: Session,
+        operation: Operation,
+        statement: Unmanaged | ChangeRows | Explain,
+        store: Store,
+    ) -> Result:
+        """Run a statement in a connection's own session. Raises `UsageError` in Spark's words, `SparkEndedError`."""
+
+    def refresh(self, session: Session, table: str) -> None:
+        """A worker has changed a table: a session that Spark has for the connection looks again."""
+
+    def stop(self) -> None:
+        """End it, if it was ever started."""
+
+
+class Statements:
+    """From text to an operation. `spark` is asked for when it is first needed."""
+
+    def __init__(
+        self, services: Services, *, spark: Callable[[], SparkPort], store: Callable[[], Store]
+    ) -> None:
+        self._services, self._spark, self._store = services, spark, store
+
+    def operation(self, session: Session, text: str) -> Operation:
+        """What a statement asks for. Raises `UsageError` for a governed one that is wrong."""
+        own = self._own(session, text)
+        if own is not None:
+            return _operation(text, Lane.QUICK, own)
+        statement = parse(text, dialect_of(session.settings.get(DIALECT_KEY)))
+        lane = Lane.QUICK if isinstance(statement, Query) else Lane.LONG
+        return _operation(text, lane, lambda operation: self._run(session, operation, statement))
+
+    def _own(self, session: Session, text: str) -> Callable[[Operation], Result] | None:
+        """What a connection only has to remember until it has a session in Spark, which most never need."""
+        if session.spark is None and _USE.fullmatch(text):
+            return lambda _: empty_result()
+        set_ = _SET.fullmatch(text)
+        if set_ is None:
+            return None
+        key, value = set_[1].lower(), set_[2]
+        if key == DIALECT_KEY:
+            dialect_of(value)  # complains here, not with the statement that comes next
+        session.settings[key] = value
+        if session.spark is not None:
+            return None
+        return lambda _: result_of(pa.table({"key": [key], "value": [value]}), self._store())
+
+    def _run(self, session: Session, operation: Operation, statement: Statement) -> Result:
+        if isinstance(statement, Unmanaged | ChangeRows | Explain):
+            self._require_spark(session.caller)
+            return self._spark().run(session, operation, statement, self._store())
+        result = execute(self._services, statement, caller=session.caller, tell=operation.tell)
+        assert result is not None  # only what Spark runs has none
+        if isinstance(statement, ConvertToDelta) and session.spark is not None:
+            self._spark().refresh(session, statement.where)
+        return result_of(result, self._store())
+
+    def _require_spark(self, caller: Caller) -> None:
+        """Raise `NotAllowedError` for who may not do what the gateway's own user may: Spark asks nobody else."""
+        trusted = {self._services.user, *self._services.settings.gateway_writers}
+        if not caller.admin and caller.name not in trusted:
+            raise NotAllowedError(
+                f"{caller.name} may not send statements to Spark.",
+                hint="The gateway's gateway.writers says who may, besides admins. System tables are for everybody.",
+            )
+
+
+def _operation(text: str, lane: Lane, work: Callable[[Operation], Result]) -> Operation:
+    return Operation(id=uuid.uuid4().hex, text=text, lane=lane, work=work)

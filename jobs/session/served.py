@@ -1,0 +1,170 @@
+"""One Spark application that serves many connections: a session for each, results as Arrow, cancelled from outside.
+
+Every thread that calls into the JVM keeps a connection to it: call from a few threads that stay.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.errors.exceptions.captured import unwrap_spark_exception
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sql
+from pyspark.sql.pandas.serializers import ArrowCollectSerializer
+from pyspark.sql.types import DataType
+from pyspark.util import _load_from_socket
+
+from lakewarden.catalog.errors import (
+    ConflictError,
+    ExecutionError,
+    LakewardenError,
+    UnavailableError,
+    UsageError,
+)
+from lakewarden.jobs.engines.spark.errors import translated
+
+__all__ = [
+    "Field",
+    "SparkEndedError",
+    "cancel",
+    "collected",
+    "fields_of",
+    "is_alive",
+    "new_session",
+    "serving",
+]
+
+_PLAIN: Final = frozenset(
+    {"boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "string", "binary"}
+)
+"""Types that go over the wire as they are; everything else goes as text, as HiveServer2 does it."""
+_NESTED: Final = ("array", "map", "struct", "variant")
+_NULLS_TOO: Final = {"ignoreNullFields": "false"}
+_PLACE: Final = re.compile(r"\s*(?:; line \d+ pos \d+.*|\n\n?(?:== SQL|JVM stacktrace|'|\+-).*)", re.DOTALL)
+
+
+class SparkEndedError(UnavailableError):
+    """The Spark application is gone; what its sessions held (temporary views, settings, results) went with it."""
+
+    hint = "Repeat the statement: a new one is started. Temporary views and settings have to be made again."
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Field:
+    """A column of a result. `type` is in Spark's words, such as `decimal(10,2)`."""
+
+    name: str
+    type: str
+    comment: str = ""
+
+
+def new_session(spark: SparkSession) -> SparkSession:
+    """A session with settings and temporary views of its own. Its tables are everybody's."""
+    with _told("open a session"):
+        return spark.newSession()
+
+
+def is_alive(spark: SparkSession) -> bool:
+    """Whether the application still runs."""
+    context: Any = spark.sparkContext._jsc
+    try:
+        return context is not None and not context.sc().isStopped()
+    except (Py4JError, ConnectionError):
+        return False
+
+
+@contextmanager
+def serving(spark: SparkSession, operation: str) -> Iterator[None]:
+    """Let this thread run one operation in a session: what it starts, `cancel` can end. Errors are ours, in Spark's
+    own words: `UsageError` for a wrong statement, `SparkEndedError`, `ExecutionError`."""
+    with _told("run the statement"):
+        jvm: Any = spark._jvm
+        jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)
+        spark.sparkContext.setJobGroup(operation, "a statement of the gateway", interruptOnCancel=True)
+        yield
+
+
+def cancel(spark: SparkSession, operation: str) -> None:
+    """End the jobs of an operation; quietly if it has none, or Spark is gone."""
+    with suppress(LakewardenError), _told("cancel a statement"):
+        spark.sparkContext.cancelJobGroup(operation)
+
+
+def fields_of(frame: DataFrame) -> tuple[Field, ...]:
+    """The columns of a result."""
+    return tuple(
+        Field(
+            name=one.name,
+            type=one.dataType.simpleString(),
+            comment=str((one.metadata or {}).get("comment", "")),
+        )
+        for one in frame.schema.fields
+    )
+
+
+def collected(frame: DataFrame) -> Iterator[pa.RecordBatch | Sequence[int]]:
+    """The rows, as they come, and at last in which order the batches belong. What is not plain is text already.
+
+    Spark holds at most what it has not handed over yet.
+    """
+    rendered: Any = _rendered(frame)._jdf
+    batches: Any = ArrowCollectSerializer
+    port, secret, server = rendered.collectAsArrowToPython()
+    try:
+        yield from _load_from_socket((port, secret), batches())
+    finally:
+        with unwrap_spark_exception():
+            server.getResult()
+
+
+def _rendered(frame: DataFrame) -> DataFrame:
+    types = [one.dataType for one in frame.schema.fields]
+    names = [f"c{number}" for number in range(len(types))]
+    numbered = frame.toDF(*names)
+    if all(one.simpleString() in _PLAIN for one in types):
+        return numbered
+    return numbered.select(
+        *(_text(name, type_).alias(name) for name, type_ in zip(names, types, strict=True))
+    )
+
+
+def _text(name: str, type_: DataType) -> Column:
+    words = type_.simpleString()
+    if words in _PLAIN:
+        return sql.col(name)
+    if words.startswith(_NESTED) and "interval" not in words:
+        return sql.to_json(sql.col(name), _NULLS_TOO)
+    return sql.col(name).cast("string")
+
+
+@contextmanager
+def _told(deed: str) -> Iterator[None]:
+    try:
+        yield
+    except (AnalysisException, ParseException) as error:
+        raise UsageError(_words(error)) from error
+    except (PySparkException, Py4JJavaError) as error:
+        raise _ours(deed, error) from error
+    except (Py4JError, ConnectionError, EOFError) as error:
+        raise SparkEndedError("The gateway's Spark session has ended.") from error
+
+
+def _ours(deed: str, error: PySparkException | Py4JJavaError) -> LakewardenError:
+    """A lost race by its own name; what else went wrong in Spark's words, where it found any."""
+    try:
+        with translated(deed):
+            raise error
+    except ConflictError as lost:
+        return lost
+    except LakewardenError as other:
+        return ExecutionError(_words(error)) if isinstance(error, PySparkException) else other
+
+
+def _words(error: PySparkException) -> str:
+    """Spark's sentence, without the plan or the stack behind it."""
+    return _PLACE.sub("", str(error)).strip() or type(error).__name__
