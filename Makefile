@@ -5,7 +5,7 @@
 PY := .venv/bin/python
 # Written last by requirements/install.sh's caller: an interrupted set-up is taken up again, a finished one does nothing.
 READY := .venv/.ready
-FAST := not (spark or metastore or postgres or hdfs or crash or heavy)
+FAST := not (spark or metastore or postgres or mariadb or hdfs or crash or heavy)
 
 .PHONY: help setup jars check test test-fast demo bench docs clean lock
 

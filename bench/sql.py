@@ -1,9 +1,10 @@
-"""What compiling costs a governed UPDATE ... FROM, beside the same MERGE by hand; random changes against PostgreSQL.
+"""What compiling costs a governed UPDATE ... FROM, beside the same MERGE by hand; random changes against
+PostgreSQL and MariaDB.
 
 `compile_ms` is one statement from text to steps, its schemas given. `overhead_ms` and `overhead_ratio` compare
 `lw.sql("UPDATE t SET ... FROM s ...")` with `spark.sql("MERGE INTO t ...")` in the same session, by turns: a machine
-that gets slower gets slower for both. `--statements N` random changes of PostgreSQL's dialect are run on both
-databases; `--seed S` begins elsewhere; what differs or is refused is printed with its seed.
+that gets slower gets slower for both. `--statements N` random changes of PostgreSQL's dialect and as many of
+MySQL's are run here and there; `--seed S` begins elsewhere; what differs or is refused is printed with its seed.
 """
 
 import statistics
@@ -29,9 +30,10 @@ from lakewarden.jobs.runs.spark_settings import SparkSettings
 from lakewarden.jobs.sql.compile.compiler import compiled
 from lakewarden.jobs.sql.compile.reading import draft_of
 from lakewarden.jobs.sql.compile.values import ColumnType, TableName
+from support.servers.mariadb import running_mariadb
 from support.servers.postgres import running_postgres
 from support.two_databases.game import Outcome, play
-from support.two_databases.sides import two_sides
+from support.two_databases.sides import Server, two_sides
 
 __all__ = ["compile_figures", "main", "overheads", "random_figures"]
 
@@ -56,11 +58,12 @@ def main() -> None:
     """Measure and print."""
     parser = parser_of(__doc__ or "")
     parser.add_argument("--statements", type=int, default=STATEMENTS, help="random changes to compare")
+    parser.add_argument("--only-random", action="store_true", help="measure nothing, compare random changes")
     parser.add_argument("--seed", type=int, default=0, help="the first of their seeds")
     asked = parser.parse_args()
     options = Options(quick=asked.quick)
     count = asked.statements // 10 if asked.quick else asked.statements
-    figures = compile_figures(options)
+    figures = {} if asked.only_random else compile_figures(options)
     with tempfile.TemporaryDirectory(prefix="lakewarden-bench-") as name:
         folder = Path(name)
         own = (
@@ -70,8 +73,13 @@ def main() -> None:
         )
         spark = start_session(SparkSettings(conf=own))
         try:
-            figures |= overheads(spark, folder / "pairs", options)
-            figures |= random_figures(spark, folder / "random", range(asked.seed, asked.seed + count))
+            if not asked.only_random:
+                figures |= overheads(spark, folder / "pairs", options)
+            seeds = range(asked.seed, asked.seed + count)
+            with running_postgres() as postgres:
+                figures |= random_figures(spark, postgres, folder / "postgres", seeds)
+            with running_mariadb() as mariadb:
+                figures |= random_figures(spark, mariadb, folder / "mysql", seeds)
         finally:
             spark.stop()
     report(figures)
@@ -133,21 +141,21 @@ def _pairs(
     return found
 
 
-def random_figures(spark: SparkSession, folder: Path, seeds: range) -> Figures:
-    """How many random changes there were, and what came of them."""
+def random_figures(spark: SparkSession, server: Server, folder: Path, seeds: range) -> Figures:
+    """How many random changes of a server's dialect there were, and what came of them."""
     found: Counter[Outcome] = Counter()
-    with running_postgres() as server, two_sides(spark, server, folder) as both:
+    with two_sides(spark, server, folder) as both:
         for seed in seeds:
             played = play(both, seed)
             found[played.outcome] += 1
             if played.outcome in (Outcome.DIFFERENT, Outcome.REFUSED):
                 sys.stderr.write(f"{played}\n")
     return {
-        "random_statements": len(seeds),
-        "random_same": found[Outcome.SAME],
-        "random_chosen": found[Outcome.CHOSEN],
-        "random_refused": found[Outcome.REFUSED],
-        "random_differ": found[Outcome.DIFFERENT],
+        f"{server.dialect}_statements": len(seeds),
+        f"{server.dialect}_same": found[Outcome.SAME],
+        f"{server.dialect}_chosen": found[Outcome.CHOSEN],
+        f"{server.dialect}_refused": found[Outcome.REFUSED],
+        f"{server.dialect}_differ": found[Outcome.DIFFERENT],
     }
 
 

@@ -1,6 +1,7 @@
 """Fixtures every suite shares: the real servers and the one Spark session. Each starts when first asked for."""
 
 import os
+import platform
 from collections.abc import Iterator
 from typing import Final
 
@@ -11,11 +12,12 @@ from pyspark.sql import SparkSession
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
 from support.servers.hdfs import Hdfs, running_hdfs
 from support.servers.jars import hdfs_jars, notification_jars
+from support.servers.mariadb import MariadbServer, running_mariadb
 from support.servers.postgres import PostgresServer, running_postgres
 from support.servers.spark import start_spark
 
 # Cheap tests first, so that a mistake shows early; the greedy ones last.
-_ORDER: Final = ("postgres", "metastore", "hdfs", "spark", "crash", "heavy")
+_ORDER: Final = ("postgres", "mariadb", "metastore", "hdfs", "spark", "crash", "heavy")
 
 # The machine is shared: time says nothing about an example. In CI the same examples each time.
 settings.register_profile("suite", deadline=None, derandomize="CI" in os.environ)
@@ -70,3 +72,12 @@ def postgres() -> Iterator[PostgresServer]:
 def postgres_url(postgres: PostgresServer) -> str:
     """SQLAlchemy's URL of a database that is empty and this test's own."""
     return postgres.fresh_url()
+
+
+@pytest.fixture(scope="session")
+def mariadb() -> Iterator[MariadbServer]:
+    """A MariaDB server."""
+    if platform.machine() != "x86_64":
+        pytest.skip("MariaDB's binaries on Maven Central are for x86-64 alone.")
+    with running_mariadb() as server:
+        yield server

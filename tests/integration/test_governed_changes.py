@@ -1,6 +1,7 @@
 """UPDATE and DELETE as warehouses write them, run on Spark and on a real PostgreSQL: the same rows, the same counts."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
@@ -9,6 +10,7 @@ from pyspark.sql import SparkSession
 from lakewarden.catalog.errors import PreconditionError, UsageError
 from lakewarden.catalog.model.lineage_record import Operation
 from support.builders.warehouse_changes import CASES
+from support.servers.mariadb import MariadbServer
 from support.servers.postgres import PostgresServer
 from support.two_databases.sides import ROWS, Both, two_sides
 
@@ -39,6 +41,23 @@ def test_what_a_warehouse_would_do_is_done(both: Both, name: str) -> None:
     result = both.lw.sql(statement).collect()[0]
     done = both.connection.execute((theirs or statement).encode())
     assert (result["num_affected_rows"], both.ours()) == (done.rowcount, both.theirs())
+
+
+@pytest.mark.mariadb
+def test_mysqls_own_words_do_on_mariadb_what_they_do_here(
+    spark: SparkSession, mariadb: MariadbServer, tmp_path: Path
+) -> None:
+    statements = [ours for name, (ours, _) in CASES.items() if name.startswith("mysql:")]
+    done, there = [], []
+    with two_sides(spark, mariadb, tmp_path) as both:
+        spark.conf.set("lakewarden.dialect", "mysql")
+        for statement in statements:
+            both.fill({"t": ROWS["t"]})
+            rows = both.lw.sql(statement).collect()[0]["num_affected_rows"]
+            done.append((statement, rows, both.ours()))
+            there.append((statement, both.connection.execute(statement.encode()).rowcount, both.theirs()))
+        spark.conf.unset("lakewarden.dialect")
+    assert done == there and len(done) >= 5
 
 
 def test_teradatas_update_is_one_governed_merge(both: Both) -> None:

@@ -1,30 +1,47 @@
-"""Random tables and random statements on Spark and on PostgreSQL: the same contents, the same counts.
+"""Random tables and random statements on Spark and on another database: the same contents, the same counts.
 
 `bench.sql` plays many more. A statement that differs is printed with its seed: `play(both, seed)` plays it again.
 """
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from support.servers.mariadb import MariadbServer
 from support.servers.postgres import PostgresServer
-from support.two_databases.game import Outcome, play
-from support.two_databases.sides import two_sides
+from support.two_databases.game import Outcome, Played, play
+from support.two_databases.sides import Server, two_sides
 
-pytestmark = [pytest.mark.spark, pytest.mark.postgres]
+pytestmark = pytest.mark.spark
 
-SEEDS = range(20)
+SEEDS = range(12)
 
 
+@pytest.mark.postgres
 def test_random_changes_do_what_postgresql_does(
-    spark: SparkSession, postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory
+    spark: SparkSession, postgres: PostgresServer, tmp_path: Path
 ) -> None:
-    with two_sides(spark, postgres, tmp_path_factory.mktemp("random")) as both:
-        played = [play(both, seed) for seed in SEEDS]
-    for key in ("lakewarden.dialect", "lakewarden.matches"):
-        spark.conf.unset(key)
+    played = played_on(spark, postgres, tmp_path)
     assert [str(one) for one in played if one.outcome is Outcome.DIFFERENT] == []
     outcomes = Counter(one.outcome for one in played)
     assert outcomes[Outcome.REFUSED] <= 2
     assert outcomes[Outcome.CHOSEN] >= 1, "the policy about several matches is among them"
+
+
+@pytest.mark.mariadb
+def test_random_changes_of_mysql_do_what_mariadb_does(
+    spark: SparkSession, mariadb: MariadbServer, tmp_path: Path
+) -> None:
+    played = played_on(spark, mariadb, tmp_path)
+    assert [str(one) for one in played if one.outcome is Outcome.DIFFERENT] == []
+    assert Counter(one.outcome for one in played)[Outcome.REFUSED] <= 2
+
+
+def played_on(spark: SparkSession, server: Server, folder: Path) -> list[Played]:
+    with two_sides(spark, server, folder) as both:
+        played = [play(both, seed) for seed in SEEDS]
+    for key in ("lakewarden.dialect", "lakewarden.matches"):
+        spark.conf.unset(key)
+    return played

@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -14,6 +13,7 @@ from urllib.request import urlopen
 
 from lakewarden.daemon.process.child import Tethered
 from lakewarden.jobs.engines.spark.java import MODULE_OPENS, java_command, spark_jars
+from support.servers.ports import free_ports
 
 __all__ = ["Hdfs", "running_hdfs"]
 
@@ -36,7 +36,7 @@ class Hdfs:
 @contextmanager
 def running_hdfs(folder: Path, jars: tuple[Path, ...]) -> Iterator[Hdfs]:
     """Format and start HDFS in `folder`; it ends with the block."""
-    ports = _free_ports(5)
+    ports = free_ports(5)
     uri = f"hdfs://127.0.0.1:{ports[0]}"
     conf = folder / "conf"
     conf.mkdir(parents=True)
@@ -94,17 +94,6 @@ def _spark_parts() -> list[Path]:
         "jcl-over-slf4j-*",
     )
     return sorted(path for pattern in wanted for path in spark_jars().glob(pattern))
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()
 
 
 def _await_live_data_node(http_port: int, servers: tuple[Tethered, ...]) -> None:

@@ -5,10 +5,13 @@ from pathlib import Path
 
 from lakewarden.jobs.engines.spark.jars import JarSet, default_cache, lock_jars, resolve_jars
 
-__all__ = ["hdfs_jars", "hive_jars", "notification_jars"]
+__all__ = ["hdfs_jars", "hive_jars", "mariadb_jar", "notification_jars"]
 
 _HERE = Path(__file__).parent
 _TESTS = JarSet(name="test", pom=_HERE / "pom.xml", manifest=_HERE / "jars.sha256")
+_MARIADB = JarSet(
+    name="MariaDB", pom=_HERE / "mariadb_jar" / "pom.xml", manifest=_HERE / "mariadb_jar" / "jars.sha256"
+)
 _HIVE = "hive-"
 _HCATALOG = "hive-hcatalog-"
 _HIVE_EXEC = "hive-exec-"
@@ -29,8 +32,15 @@ def hive_jars() -> tuple[Path, ...]:
     return tuple(jar for jar in resolve_jars(default_cache(), jars=_TESTS) if jar.name.startswith(_HIVE_EXEC))
 
 
+def mariadb_jar() -> Path:
+    """MariaDB's binaries, packed; the folder of the jar is ours to unpack them in."""
+    (jar,) = resolve_jars(default_cache(), jars=_MARIADB)
+    return jar
+
+
 if __name__ == "__main__":
-    if "--lock" in sys.argv:
-        lock_jars(default_cache(), _TESTS)
-    found = resolve_jars(default_cache(), jars=_TESTS, announce=lambda line: print(line, flush=True))
-    print(f"jars: {len(found)} of the tests' servers in {_TESTS.folder(default_cache())}")
+    for jars in (_TESTS, _MARIADB):
+        if "--lock" in sys.argv:
+            lock_jars(default_cache(), jars)
+        found = resolve_jars(default_cache(), jars=jars, announce=lambda line: print(line, flush=True))
+        print(f"jars: {len(found)} of the tests' servers in {jars.folder(default_cache())}")

@@ -3,7 +3,6 @@
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -12,10 +11,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
 from lakewarden.daemon.process.child import Tethered
+from support.servers.ports import free_ports
 
 __all__ = ["PostgresServer", "running_postgres"]
 
@@ -33,6 +34,9 @@ _SETTINGS = {
 class PostgresServer:
     """A running server; each database made here is empty."""
 
+    dialect, row_id, row_id_column = "postgres", "ctid", ""
+    refusals: type[Exception] = psycopg.Error
+
     def __init__(self, port: int) -> None:
         self.port = port
 
@@ -46,6 +50,12 @@ class PostgresServer:
         with psycopg.connect(self._dsn(), autocommit=True) as connection:
             connection.execute(f'CREATE DATABASE "{name}"'.encode())
         return self.url(name)
+
+    @contextmanager
+    def connected(self) -> Iterator[psycopg.Connection[Any]]:
+        """A connection to a new, empty database."""
+        with psycopg.connect(self.fresh_url().replace("+psycopg", ""), autocommit=True) as connection:
+            yield connection
 
     def answers(self) -> bool:
         """Whether a client can connect."""
@@ -76,7 +86,7 @@ def running_postgres() -> Iterator[PostgresServer]:
             if user is not None:
                 shutil.chown(folder, user)
         _initialise(binaries, data, user, base / "initdb.log")
-        server = PostgresServer(_free_port())
+        server = PostgresServer(*free_ports(1))
         settings = [part for key, value in _SETTINGS.items() for part in ("-c", f"{key}={value}")]
         command = (str(binaries / "postgres"), "-D", str(data), "-p", str(server.port), *settings)
         process = Tethered(command, folder=run, log=base / "postgres.log", user=user, ends_on=signal.SIGINT)
@@ -120,10 +130,3 @@ def _await(server: PostgresServer, process: Tethered) -> None:
         assert process.running(), f"PostgreSQL ended while starting: {process.said(2000)}"
         assert time.monotonic() < until, f"PostgreSQL is not up: {process.said(2000)}"
         time.sleep(0.05)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

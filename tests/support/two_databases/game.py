@@ -4,10 +4,9 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-import psycopg
-
 from lakewarden.catalog.errors import PreconditionError, UsageError
 from support.two_databases.random_changes import RandomChange, random_change
+from support.two_databases.random_mysql import random_mysql_change
 from support.two_databases.sides import Both
 
 __all__ = ["Outcome", "Played", "play"]
@@ -38,10 +37,10 @@ class Played:
 
 def play(both: Both, seed: int) -> Played:
     """Run it on both sides. A row with several matches must be refused by us first, and then be chosen for alike."""
-    change = random_change(seed)
+    change = random_mysql_change(seed) if both.server.dialect == "mysql" else random_change(seed)
     named = set(re.findall(r"\w+", change.text)) | {"t"}
     both.fill({name: rows for name, rows in change.rows.items() if name in named})
-    both.spark.conf.set("lakewarden.dialect", "postgres")
+    both.spark.conf.set("lakewarden.dialect", both.server.dialect)
     both.spark.conf.set("lakewarden.matches", "error")
     (several,) = both.connection.execute(change.several.encode()).fetchone() or (0,)
     statement, outcome = change.text, Outcome.SAME
@@ -65,7 +64,7 @@ def play(both: Both, seed: int) -> Played:
         return Played(seed=seed, change=change, outcome=Outcome.REFUSED, why=str(error))
     try:
         theirs = both.connection.execute(statement.encode()).rowcount
-    except psycopg.Error as error:
+    except both.server.refusals as error:
         return Played(seed=seed, change=change, outcome=Outcome.DIFFERENT, why=f"only they refuse: {error}")
     counts = f"{ours['num_affected_rows']} rows here, {theirs} there"
     found, wanted = both.ours(), both.theirs()

@@ -7,7 +7,7 @@ from typing import Final
 
 from support.two_databases.sides import Rows
 
-__all__ = ["RandomChange", "random_change"]
+__all__ = ["TEXTS", "Maker", "RandomChange", "random_change", "random_rows"]
 
 TEXTS: Final = ("x", "y", "", "X", "it's", None)
 
@@ -61,7 +61,7 @@ class RandomChange:
 def random_change(seed: int) -> RandomChange:
     """One statement and the tables it is about."""
     chance = random.Random(seed)
-    maker = _Maker(chance)
+    maker = Maker(chance)
     deletes = chance.random() < 0.35
     ctes, sources = maker.sources()
     where = maker.condition(2)
@@ -72,10 +72,12 @@ def random_change(seed: int) -> RandomChange:
         makers = {"a": maker.number, "k": maker.number, "s": maker.text, "d": maker.double}
         for column in chance.sample(sorted(makers), k=chance.randint(1, 2)):
             sets[column] = makers[column](2)
-    return RandomChange(rows=_rows(chance), ctes=ctes, sources=sources, sets=sets, where=where)
+    return RandomChange(rows=random_rows(chance), ctes=ctes, sources=sources, sets=sets, where=where)
 
 
-def _rows(chance: random.Random) -> Mapping[str, Rows]:
+def random_rows(chance: random.Random) -> Mapping[str, Rows]:
+    """Few rows, so that keys meet: NULLs, and rows that are there twice, among them."""
+
     def number(most: int = 5) -> int | None:
         return None if chance.random() < 0.15 else chance.randint(0, most)
 
@@ -91,7 +93,7 @@ def _rows(chance: random.Random) -> Mapping[str, Rows]:
     return {"t": t, "s": s, "u": u}
 
 
-class _Maker:
+class Maker:
     """Expressions over t and over the sources that were chosen."""
 
     def __init__(self, chance: random.Random) -> None:

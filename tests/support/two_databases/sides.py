@@ -1,13 +1,12 @@
-"""The same three tables in Spark, as Delta tables, and in a real PostgreSQL."""
+"""The same three tables in Spark, as Delta tables, and in a real PostgreSQL or MariaDB."""
 
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
-import psycopg
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
@@ -17,7 +16,6 @@ from lakewarden.catalog.formats.port import Commit
 from lakewarden.daemon.installation.services import Services, open_services
 from lakewarden.daemon.usecases.init import initialise
 from lakewarden.jobs.session.attached import Attached
-from support.servers.postgres import PostgresServer
 
 __all__ = ["COLUMNS", "ROWS", "Both", "Rows", "two_sides"]
 
@@ -43,6 +41,29 @@ ROWS: Final[Mapping[str, Rows]] = {
 NAMES: Final = {INT: "INT", TEXT: "TEXT", DOUBLE: "DOUBLE PRECISION"}
 
 
+class Connection(Protocol):
+    """What a connection to the other database answers, as psycopg's does."""
+
+    def execute(self, text: bytes) -> Any:
+        """A cursor."""
+
+    def cursor(self) -> Any:
+        """A cursor that has run nothing yet."""
+
+
+class Server(Protocol):
+    """A running database server. `dialect` is what it speaks, `row_id` a column that tells rows apart, `row_id_column`
+    how a table gets one where it has none by itself; `refusals` are its errors."""
+
+    dialect: str
+    row_id: str
+    row_id_column: str
+    refusals: type[Exception]
+
+    def connected(self) -> AbstractContextManager[Connection]:
+        """A connection to a new, empty database."""
+
+
 @dataclass
 class Both:
     """Both sides, with the current database of each."""
@@ -51,7 +72,8 @@ class Both:
     lw: Attached
     services: Services
     folder: Path
-    connection: psycopg.Connection[Any]
+    server: Server
+    connection: Connection
 
     def create(self) -> None:
         """Make the tables, with the rows that tests begin with."""
@@ -59,6 +81,7 @@ class Both:
             write_deltalake(self.folder / name, _arrow(name, ROWS[name]))
             self.spark.sql(f"CREATE TABLE {name} USING delta LOCATION '{self.folder / name}'")
             listed = ", ".join(f"{column} {NAMES[kind]}" for column, kind in columns.items())
+            listed += self.server.row_id_column
             self.connection.execute(f"CREATE TABLE {name} ({listed})".encode())
             self._insert(name, ROWS[name])
 
@@ -75,8 +98,8 @@ class Both:
         return sorted((tuple(row.values()) for row in rows), key=repr)
 
     def theirs(self) -> list[Any]:
-        """What t holds in PostgreSQL."""
-        return sorted(self.connection.execute("SELECT * FROM t").fetchall(), key=repr)
+        """What t holds in the other database."""
+        return sorted(self.connection.execute(b"SELECT * FROM t").fetchall(), key=repr)
 
     def head(self) -> Commit:
         """The newest commit of t."""
@@ -85,23 +108,22 @@ class Both:
     def _insert(self, name: str, rows: Rows) -> None:
         places = ", ".join(["%s"] * len(COLUMNS[name]))
         with self.connection.cursor() as cursor:
-            cursor.executemany(f"INSERT INTO {name} VALUES ({places})".encode(), rows)
+            cursor.executemany(f"INSERT INTO {name} VALUES ({places})", rows)
 
 
 @contextmanager
-def two_sides(spark: SparkSession, server: PostgresServer, folder: Path) -> Iterator[Both]:
+def two_sides(spark: SparkSession, server: Server, folder: Path) -> Iterator[Both]:
     """A database of its own on both sides, with the tables in it, and an installation that the session belongs to."""
     services = open_services(home=folder / "home", flags={})
     initialise(services, services.user)
     database, before = f"c_{uuid.uuid4().hex[:10]}", spark.catalog.currentDatabase()
     spark.sql(f"CREATE DATABASE {database}")
     spark.catalog.setCurrentDatabase(database)
-    url = server.fresh_url().replace("+psycopg", "")
     with (
-        psycopg.connect(url, autocommit=True) as connection,
+        server.connected() as connection,
         lakewarden.attach(spark, home=services.settings.home) as lw,
     ):
-        both = Both(spark, lw, services, folder / "tables", connection)
+        both = Both(spark, lw, services, folder / "tables", server, connection)
         both.create()
         yield both
     spark.catalog.setCurrentDatabase(before)
