@@ -4,7 +4,9 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
+from lakewarden.catalog.formats.registry import reader_of
 from lakewarden.catalog.lineage.streams.session_notes import StreamNotes
 from lakewarden.catalog.lineage.table_index import TableDirectory
 from lakewarden.catalog.state.hint_spool import Spool
@@ -20,7 +22,8 @@ from lakewarden.jobs.session.frames import DataFrame, frame_of, refresh_table, r
 from lakewarden.jobs.session.spark_writer import SparkWriter
 from lakewarden.jobs.session.stream_carrier import StreamCarrier
 from lakewarden.jobs.session.stream_listener import StreamListener
-from lakewarden.jobs.session.writes import Change, Request, Sql, Written
+from lakewarden.jobs.session.upserts.streams import start
+from lakewarden.jobs.session.writes import Change, Request, Sql, Upsert, Upserted, UpsertStream, Written
 from lakewarden.jobs.sql.compile.reading import Draft
 from lakewarden.jobs.sql.compile.values import DIALECT_KEY, Compiled, dialect_of
 from lakewarden.jobs.sql.parser import parse
@@ -83,6 +86,17 @@ class Writes:
             record_unrecorded(self._services, directory, done[1])
         return done
 
+    def upsert(self, request: Upsert) -> Upserted:
+        with self._opening:
+            writer, directory = self._writer, self._directory
+        done = writer.upsert(request)
+        if done.written is not None:
+            record_unrecorded(self._services, directory, done.written)
+        return done
+
+    def upsert_stream(self, request: UpsertStream) -> Any:
+        return start(request, self.upsert)
+
     def compiled(self, draft: Draft) -> Compiled:
         return self._writer.compiled(draft)
 
@@ -99,7 +113,12 @@ class Writes:
 
     @cached_property
     def _writer(self) -> SparkWriter:
-        return SparkWriter(self._spark, directory=self._directory, user=self._user)
+        return SparkWriter(
+            self._spark,
+            directory=self._directory,
+            user=self._user,
+            reader=reader_of(self._services.readers, None),
+        )
 
 
 def _sinks(services: Services) -> Sequence[HintSink]:

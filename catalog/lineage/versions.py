@@ -14,7 +14,13 @@ from typing import Final
 
 from lakewarden.catalog.bounds import as_whole
 from lakewarden.catalog.formats.port import Commit, CommitKind
-from lakewarden.catalog.model.lineage_record import LineageInput, LineageRecord, Operation, RecordVerdict
+from lakewarden.catalog.model.lineage_record import (
+    RENUMBERED,
+    LineageInput,
+    LineageRecord,
+    Operation,
+    RecordVerdict,
+)
 from lakewarden.catalog.model.rollbacks import is_mark
 from lakewarden.catalog.policy.kept_properties import keeps
 
@@ -260,12 +266,16 @@ def _agrees(recorded: Operation, derived: Operation | None, commit: Commit) -> b
 
 
 def _keeps_rows(commit: Commit) -> bool:
-    """Whether the table holds the rows it held before. A commit without files that a rollback of ours marked is
-    believed, too."""
+    """Whether the table holds the rows it held before. A commit without files that is ours, and takes back
+    numbers of streams, is believed, too."""
     if commit.kind in _KEEP_ROWS:
         return True
     is_idle = not commit.data_change and commit.added_files + commit.removed_files == 0
-    return is_idle and commit.parent is not None and is_mark(commit.run_id)
+    return is_idle and commit.parent is not None and _only_renumbers(commit)
+
+
+def _only_renumbers(commit: Commit) -> bool:
+    return is_mark(commit.run_id) or (commit.run_id or "").startswith(RENUMBERED)
 
 
 def _restored(commit: Commit) -> int | None:

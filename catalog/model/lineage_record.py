@@ -23,9 +23,11 @@ from lakewarden.catalog.errors import UsageError
 
 __all__ = [
     "NO_RECORD",
+    "OPERATION",
     "RECORD_KEY",
     "RECORD_LIMIT_BYTES",
     "RECORD_VERSION",
+    "RENUMBERED",
     "USER_KEY",
     "USER_METADATA_LIMIT_BYTES",
     "LineageInput",
@@ -39,6 +41,11 @@ __all__ = [
     "user_metadata",
 ]
 
+OPERATION: Final = "lakewarden.operation/"
+"""How the application id of a write begins that its caller named, so that it is done once; the name follows."""
+RENUMBERED: Final = "renumbered-"
+"""How the run id of a commit begins that does nothing but take back the number of an application: what a RESTORE of
+Spark's undid keeps its number, and could not be written again."""
 RECORD_VERSION: Final = 1
 RECORD_LIMIT_BYTES: Final = 16_384
 """What a record takes in the log at most, without the user's own metadata. About 70 inputs on HDFS."""

@@ -15,13 +15,15 @@ from dataclasses import dataclass
 from datetime import timedelta
 from itertools import islice
 from types import TracebackType
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, Protocol, Self, Unpack
 
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import LakewardenError, UsageError
+from lakewarden.catalog.model.lineage_record import OPERATION
 from lakewarden.catalog.state.port import Hint, HintKind, HintSink
 from lakewarden.jobs.session.stream_carrier import StreamCarrier
-from lakewarden.jobs.session.writes import Write, Writer
+from lakewarden.jobs.session.writes import Upsert, Upserted, UpsertStream, Write, Writer
+from lakewarden.jobs.upsert.options import UpsertWords, options_of
 
 __all__ = ["Attached", "CatalogEvents", "Sighting"]
 
@@ -112,6 +114,58 @@ class Attached:
         if self._writer is None:
             raise self._only_listens()
         return Write(self._writer, frame, dict(options or {}))
+
+    def upsert(
+        self,
+        frame: Any,
+        table: str,
+        keys: Sequence[str] | str,
+        *,
+        partitioned: Sequence[str] = (),
+        operation: str | None = None,
+        **options: Unpack[UpsertWords],
+    ) -> Upserted:
+        """Bring the rows of a DataFrame into `table` (a name or a path; made if it is missing) by its key columns.
+
+        With an `operation` id it is done once: the same call again does nothing, and says so (`done_before`).
+        docs/upsert.md has the options. Raises a `LakewardenError`, or Spark's own errors; then nothing was changed.
+        """
+        if self._writer is None:
+            raise self._only_listens()
+        request = Upsert(
+            frame=frame,
+            table=table,
+            options=options_of(keys, **options),
+            partitioned=tuple(partitioned),
+            operation=None if operation is None else f"{OPERATION}{operation}",
+        )
+        return self._writer.upsert(request)
+
+    def upsert_stream(
+        self,
+        frame: Any,
+        table: str,
+        keys: Sequence[str] | str,
+        *,
+        checkpoint: str,
+        trigger: Mapping[str, Any] | None = None,
+        output_mode: str = "append",
+        partitioned: Sequence[str] = (),
+        **options: Unpack[UpsertWords],
+    ) -> Any:
+        """Start a streaming query that upserts each of its batches once, whatever is repeated; its handle.
+
+        `trigger` is what Spark's writer takes, such as `{"availableNow": True}`; the options are those of `upsert`.
+        """
+        if self._writer is None:
+            raise self._only_listens()
+        each = Upsert(
+            frame=frame, table=table, options=options_of(keys, **options), partitioned=tuple(partitioned)
+        )
+        stream = UpsertStream(
+            each=each, checkpoint=checkpoint, trigger=dict(trigger or {}), output_mode=output_mode
+        )
+        return self._writer.upsert_stream(stream)
 
     @staticmethod
     def _only_listens() -> UsageError:

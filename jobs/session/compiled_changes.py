@@ -14,11 +14,13 @@ from lakewarden.jobs.sql.compile.compiler import compiled
 from lakewarden.jobs.sql.compile.reading import Draft
 from lakewarden.jobs.sql.compile.values import (
     MATCHES_KEY,
+    TWICE,
     ColumnType,
     Compiled,
     Dialect,
     TableName,
     TableSchema,
+    keys_in,
     policy_of,
 )
 
@@ -31,7 +33,8 @@ def compile_change(session: Any, draft: Draft) -> Compiled:
     """The plain statements, by what a session (in the JVM) knows. Raises `UsageError`, or Spark's own error for a
     table that is not there."""
     schemas = {table: _schema(session, table) for table in draft.tables}
-    return compiled(draft, schemas, policy_of(session.conf().get(MATCHES_KEY, "")))
+    keys = _keys(session, draft.tables[0]) if draft.placement is not None else ()
+    return compiled(draft, schemas, policy_of(session.conf().get(MATCHES_KEY, "")), keys)
 
 
 def require_own_words(draft: Draft) -> None:
@@ -49,12 +52,24 @@ def several_matches_explained() -> Iterator[None]:
     try:
         yield
     except PySparkException as error:
+        if TWICE in str(error):
+            raise PreconditionError(
+                "Several rows of the source have one key.",
+                hint=f"Make keys unique, or choose: SET {MATCHES_KEY} = any, or last by <column>.",
+            ) from error
         if _SEVERAL not in str(error):
             raise
         raise PreconditionError(
             "A row of the table that is changed has several matches, and they may say different things.",
             hint=f"Make the matches unique, or choose: SET {MATCHES_KEY} = any, or last by <column>.",
         ) from error
+
+
+def _keys(session: Any, table: TableName) -> tuple[str, ...]:
+    """The keys that the table itself names."""
+    name = ".".join(quoted(part) for part in table.parts)
+    told = {row.getString(0): row.getString(1) for row in session.sql(f"SHOW TBLPROPERTIES {name}").collect()}
+    return keys_in(told)
 
 
 def _schema(session: Any, table: TableName) -> TableSchema:

@@ -1,10 +1,36 @@
-"""Results in a user's Spark session: Arrow tables as DataFrames, statements that the session runs itself."""
+"""What a user's Spark session gives and takes: DataFrames, names of tables, statements that it runs itself."""
+
+from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["DataFrame", "frame_of", "refresh_table", "run_sql", "setting"]
+from lakewarden.catalog.errors import UsageError
+from lakewarden.catalog.storage.file_store import canonical
+from lakewarden.jobs.engines.spark.names import table_at
+
+__all__ = ["DataFrame", "frame_of", "is_path", "plan_of", "refresh_table", "run_sql", "setting", "sql_name"]
+
+
+def is_path(table: str) -> bool:
+    """Whether a table is given by its place: a path or a URI, not a name (which may be quoted)."""
+    return "/" in table and "`" not in table
+
+
+def sql_name(table: str) -> str:
+    """A table, given by its name or its place, as SQL names it."""
+    return table_at(canonical(table)) if is_path(table) else table
+
+
+def plan_of(frame: DataFrame) -> Any:
+    """What a DataFrame stands for, analysed. Raises `UsageError` for a stream."""
+    if frame.isStreaming:
+        raise UsageError(
+            "A stream is not written like this.",
+            hint="`lw.upsert_stream`, or foreachBatch: it gives DataFrames.",
+        )
+    return frame._jdf.queryExecution().analyzed()
 
 
 def run_sql(spark: SparkSession, text: str) -> DataFrame:

@@ -1,24 +1,25 @@
 """Governed writes on a user's own Spark session: pin, record, run, look what was executed."""
 
-import uuid
 from collections.abc import Mapping
 from typing import Any, Final, assert_never
 
 from pyspark.sql import DataFrame, SparkSession
 
 from lakewarden.catalog.errors import UsageError
-from lakewarden.catalog.model.lineage_record import user_metadata
-from lakewarden.catalog.storage.file_store import canonical
-from lakewarden.jobs.engines.spark.names import quoted, table_at
+from lakewarden.catalog.formats.port import TableReader
+from lakewarden.jobs.engines.spark.names import quoted
 from lakewarden.jobs.session.compiled_changes import (
     compile_change,
     require_own_words,
     several_matches_explained,
 )
 from lakewarden.jobs.session.executed_plans import Witness
+from lakewarden.jobs.session.frames import is_path, plan_of, sql_name
 from lakewarden.jobs.session.pins import Pinned, pin
 from lakewarden.jobs.session.plans import JavaPlan, Plans
+from lakewarden.jobs.session.recording import Recorder
 from lakewarden.jobs.session.statements import Shape, is_write, shape_of
+from lakewarden.jobs.session.upserts.runner import Upserts
 from lakewarden.jobs.session.writes import (
     Append,
     Change,
@@ -27,16 +28,15 @@ from lakewarden.jobs.session.writes import (
     Overwrite,
     Request,
     Sql,
+    Upsert,
+    Upserted,
     Written,
-    compare,
-    record_of,
 )
 from lakewarden.jobs.sql.compile.reading import Draft
 from lakewarden.jobs.sql.compile.values import Compiled
 
 __all__ = ["SparkWriter"]
 
-_USER_METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
 _OPTION: Final = "userMetadata"
 _SOURCE: Final = "__lakewarden_source"
 
@@ -44,17 +44,23 @@ _SOURCE: Final = "__lakewarden_source"
 class SparkWriter:
     """`Writer` on one Spark session. Each write runs on a clone of it, so that what is set for it reaches no other."""
 
-    def __init__(self, spark: SparkSession, *, directory: Directory, user: str) -> None:
-        self._spark, self._directory, self._user = spark, directory, user
+    def __init__(self, spark: SparkSession, *, directory: Directory, user: str, reader: TableReader) -> None:
+        self._spark, self._directory = spark, directory
         self._plans = Plans(spark)
-        self._witness = Witness(spark, self._plans)
+        self._recorder = Recorder(
+            plans=self._plans, witness=Witness(spark, self._plans), directory=directory, user=user
+        )
+        self._upserts = Upserts(self._recorder, create=lambda text: self.run(Sql(text=text)), reader=reader)
 
     def table(self, name: str, version: int | None) -> DataFrame:
         reader = self._spark.read if version is None else self._spark.read.option("versionAsOf", version)
-        frame = reader.format("delta").load(name) if _is_path(name) else reader.table(name)
+        frame = reader.format("delta").load(name) if is_path(name) else reader.table(name)
         session: Any = self._spark._jsparkSession
-        plan = _plan_of(frame)
+        plan = plan_of(frame)
         return self._plans.frame(session, pin(self._plans, session, plan, target=None, cached=False).plan)
+
+    def upsert(self, request: Upsert) -> Upserted:
+        return self._upserts.run(request)
 
     def compiled(self, draft: Draft) -> Compiled:
         return compile_change(self._spark._jsparkSession, draft)
@@ -80,21 +86,16 @@ class SparkWriter:
             pinned = pin(self._plans, session, shape.query, target=shape.target)
         reads = () if pinned is None else pinned.reads
         plan = shape.plan if pinned is None else shape.rebuilt(pinned.plan)
-        record = record_of(
-            run_id=uuid.uuid4().hex,
+        return self._recorder.run(
+            session,
+            lambda: self._plans.run(session, plan),
             operation=shape.operation,
-            user=self._user,
             reads=reads,
             reads_self=pinned is not None and pinned.reads_self,
-            user_metadata=options.get(_OPTION, self._plans.option(session.conf().getOption(_USER_METADATA))),
-            directory=self._directory,
+            target=shape.target,
+            locate=shape.locate,
+            own=options.get(_OPTION),
         )
-        session.conf().set(_USER_METADATA, user_metadata(record))
-        with self._witness.watching(session, f"lakewarden-{record.run_id}") as evidence:
-            frame = self._plans.run(session, plan)
-        observed = compare(reads, evidence.reads, shape.target)
-        location = shape.locate() if observed.unrecorded else shape.target
-        return frame, Written(run_id=record.run_id, record=record, location=location, observed=observed)
 
     def _statement(self, session: Any, request: Request) -> tuple[JavaPlan | None, Mapping[str, str]]:
         """What is asked for as a plan, None if it is no write; and the writer's options."""
@@ -117,11 +118,11 @@ class SparkWriter:
     def _append(self, session: Any, request: Append) -> JavaPlan:
         table = self._relation(session, request.table)
         return self._plans.append_by_name(
-            table, _plan_of(request.frame), self._writer_options(request.options)
+            table, plan_of(request.frame), self._writer_options(request.options)
         )
 
     def _overwrite(self, session: Any, request: Overwrite) -> JavaPlan:
-        table, query = self._relation(session, request.table), _plan_of(request.frame)
+        table, query = self._relation(session, request.table), plan_of(request.frame)
         options = self._writer_options(request.options)
         if request.partitions:
             return self._plans.overwrite_partitions_by_name(table, query, options)
@@ -136,7 +137,7 @@ class SparkWriter:
             raise UsageError(
                 f"A merge takes no option {min(unknown)}.", hint="It takes mergeSchema and userMetadata."
             )
-        self._plans.frame(session, _plan_of(request.frame))._jdf.createOrReplaceTempView(_SOURCE)
+        self._plans.frame(session, plan_of(request.frame))._jdf.createOrReplaceTempView(_SOURCE)
         evolving = (
             "WITH SCHEMA EVOLUTION " if request.options.get("mergeSchema", "").lower() == "true" else ""
         )
@@ -152,22 +153,7 @@ class SparkWriter:
         return self._plans.unresolved(self._parts(session, table), self._plans.no_options, False)
 
     def _parts(self, session: Any, table: str) -> Any:
-        name = table_at(canonical(table)) if _is_path(table) else table
-        return session.sessionState().sqlParser().parseMultipartIdentifier(name)
+        return session.sessionState().sqlParser().parseMultipartIdentifier(sql_name(table))
 
     def _writer_options(self, options: Mapping[str, str]) -> Any:
         return self._plans.scala_map((key, value) for key, value in options.items() if key != _OPTION)
-
-
-def _is_path(table: str) -> bool:
-    """Whether a table is given by its place: a path or a URI, not a name (which may be quoted)."""
-    return "/" in table and "`" not in table
-
-
-def _plan_of(frame: DataFrame) -> JavaPlan:
-    """What a DataFrame stands for, analysed. Raises `UsageError` for a stream."""
-    if frame.isStreaming:
-        raise UsageError(
-            "A stream is not written like this.", hint="Write each batch: foreachBatch gives DataFrames."
-        )
-    return frame._jdf.queryExecution().analyzed()

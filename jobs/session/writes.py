@@ -12,6 +12,7 @@ from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.model.lineage_record import LineageInput, LineageRecord, Operation
 from lakewarden.jobs.sql.compile.reading import Draft
 from lakewarden.jobs.sql.compile.values import Compiled
+from lakewarden.jobs.upsert.options import UpsertOptions
 
 __all__ = [
     "UPSERT",
@@ -24,6 +25,9 @@ __all__ = [
     "Read",
     "Request",
     "Sql",
+    "Upsert",
+    "UpsertStream",
+    "Upserted",
     "Write",
     "Writer",
     "Written",
@@ -80,6 +84,30 @@ class Change:
     draft: Draft
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Upsert:
+    """Bring a frame into a table by keys. `operation` and `number` name it, so that it is done but once: under one name
+    what has a larger number comes later. `partitioned` is for a table that is
+    made."""
+
+    frame: Any
+    table: str
+    options: UpsertOptions
+    operation: str | None = None
+    number: int = 0
+    partitioned: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UpsertStream:
+    """An upsert of each batch of a streaming frame. `trigger` and `output_mode` as Spark's own writer takes them."""
+
+    each: Upsert
+    checkpoint: str
+    trigger: Mapping[str, Any] = field(default_factory=dict)
+    output_mode: str = "append"
+
+
 Request = Append | Change | Overwrite | Merge | Sql
 
 
@@ -129,6 +157,32 @@ class Written:
     observed: Observed
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Upserted:
+    """An upsert that has ended. `written` is None, and all counts 0, where it was `done_before`.
+
+    Of `files_before` files in the target `files_read` were looked into; `pruning` is the condition that left out the
+    others. `statement` is the MERGE that was run.
+    """
+
+    written: Written | None
+    rows_inserted: int = 0
+    rows_updated: int = 0
+    rows_deleted: int = 0
+    files_before: int = 0
+    files_read: int = 0
+    files_added: int = 0
+    files_removed: int = 0
+    created: bool = False
+    statement: str = ""
+    pruning: str = ""
+
+    @property
+    def done_before(self) -> bool:
+        """Whether nothing was done, because the same operation had been done already."""
+        return self.written is None
+
+
 class Directory(Protocol):
     """What an installation knows of locations. Answers from memory where it can."""
 
@@ -147,6 +201,12 @@ class Writer(Protocol):
 
     def compiled(self, draft: Draft) -> Compiled:
         """The plain statements that a change would be run as, by the session's policy for several matches."""
+
+    def upsert(self, request: Upsert) -> Upserted:
+        """Run an upsert. Raises `LakewardenError`, or Spark's own errors."""
+
+    def upsert_stream(self, request: UpsertStream) -> Any:
+        """Start a streaming query that upserts each batch once."""
 
     def run(self, request: Request) -> tuple[Any, Written] | None:
         """Run it; its result as a DataFrame. None, and nothing was run, if it is SQL that writes no Delta table."""

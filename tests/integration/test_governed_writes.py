@@ -210,7 +210,7 @@ def test_a_statement_reads_what_it_recorded_whoever_commits_in_between(
 ) -> None:
     source, table = lake.table("s"), lake.table("t", [9])
     interloper = Interloper(lambda: lake.foreign(source, 4, 77))
-    writer = SparkWriter(lake.spark, directory=interloper, user="ana")
+    writer = SparkWriter(lake.spark, directory=interloper, user="ana", reader=lake.services.readers[0])
     done = writer.run(Sql(text=statement.format(s=source, t=table)))
     assert done is not None and interloper.asked == 1
     record = lake.record(table)

@@ -1,4 +1,5 @@
-"""Taking back transaction numbers by Spark, after a RESTORE of Spark's, which keeps them.
+"""Taking back transaction numbers by Spark, after a RESTORE of Spark's, which keeps them: those of a rollback, and one
+that a user's own RESTORE has left.
 
 A streaming sink skips a batch whose number the table has seen, without a word. After a restore its query's
 number has to be what it was at the target, or batches that were undone can never be written again. Delta
@@ -16,7 +17,7 @@ from lakewarden.jobs.engines.delta.own_commits import commits_of, was_restored
 from lakewarden.jobs.engines.spark.errors import translated
 from lakewarden.jobs.engines.spark.names import hadoop_path
 
-__all__ = ["begin_epoch"]
+__all__ = ["begin_epoch", "lower_number"]
 
 _NEVER: Final = -1
 """The number of an application id that had written nothing yet: batch 0 comes after it."""
@@ -47,24 +48,39 @@ def begin_epoch(
     raise ConflictError(f"Others keep committing to {store.root}; its streams' numbers were not taken back.")
 
 
+def lower_number(spark: SparkSession, location: str, *, requires: int, app: str, number: int) -> None:
+    """Say, in a commit that changes nothing else, that `number` was the last one of `app`. `spark` is stamped with a
+    run. Raises `ConflictError` unless `requires` is head, on which it was decided."""
+    jvm: Any = spark.sparkContext._jvm
+    delta, nothing = jvm.org.apache.spark.sql.delta, jvm.scala.Option.empty()
+    with translated(f"take back a number of {location}"):
+        log = delta.DeltaLog.forTable(spark._jsparkSession, hadoop_path(location))
+        transaction = log.startTransaction(nothing, nothing)
+        if int(transaction.readVersion()) != requires:
+            raise ConflictError(f"{location} moved past version {requires}, on which this was decided.")
+        _commit_numbers(jvm, transaction, {app: number})
+
+
+def _commit_numbers(jvm: Any, transaction: Any, numbers: Mapping[str, int]) -> int:
+    delta, nothing = jvm.org.apache.spark.sql.delta, jvm.scala.Option.empty()
+    actions = jvm.java.util.ArrayList()
+    for app, number in numbers.items():
+        actions.add(delta.actions.SetTransaction(app, number, nothing))
+    sequence = jvm.scala.jdk.javaapi.CollectionConverters.asScala(actions).toSeq()
+    return int(transaction.commit(sequence, getattr(getattr(delta, _OPERATION), "MODULE$")))
+
+
 def _commit(
     jvm: Any, log: Any, store: FileStore, then: Mapping[str, int], since: Mapping[str, int], restored: int
 ) -> int | None:
-    delta, nothing = jvm.org.apache.spark.sql.delta, jvm.scala.Option.empty()
+    nothing = jvm.scala.Option.empty()
     with translated("take back the numbers of streams"):
         transaction = log.startTransaction(nothing, nothing)
         if was_restored(store, after=restored, upto=int(transaction.readVersion())):
             return None  # the rollback was undone while this one slept
         head = _numbers(transaction.snapshot(), tuple(then))
-        actions = jvm.java.util.ArrayList()
-        for app, number in then.items():
-            if head[app] == since[app] != number:
-                actions.add(delta.actions.SetTransaction(app, number, nothing))
-        if not actions:
-            return None
-        sequence = jvm.scala.jdk.javaapi.CollectionConverters.asScala(actions).toSeq()
-        operation = getattr(getattr(delta, _OPERATION), "MODULE$")
-        return int(transaction.commit(sequence, operation))
+        lower = {app: number for app, number in then.items() if head[app] == since[app] != number}
+        return _commit_numbers(jvm, transaction, lower) if lower else None
 
 
 def _numbers(snapshot: Any, apps: Sequence[str]) -> Mapping[str, int]:

@@ -1,5 +1,6 @@
 """What the compiler takes and gives: frozen values that EXPLAIN GOVERNED and the executor read alike."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -8,7 +9,9 @@ from lakewarden.catalog.errors import UsageError
 
 __all__ = [
     "DIALECT_KEY",
+    "KEYS_PROPERTY",
     "MATCHES_KEY",
+    "TWICE",
     "ColumnType",
     "Compiled",
     "Dialect",
@@ -19,11 +22,17 @@ __all__ = [
     "TableName",
     "TableSchema",
     "dialect_of",
+    "keys_in",
     "policy_of",
+    "quoted",
 ]
 
 DIALECT_KEY: Final = "lakewarden.dialect"
 MATCHES_KEY: Final = "lakewarden.matches"
+KEYS_PROPERTY: Final = "lakewarden.keys"
+"""The table property that names the columns which tell the rows of a table apart."""
+TWICE: Final = "lakewarden: several rows with one key"
+"""What a source says in Spark where it has several rows with one key."""
 
 
 class Dialect(StrEnum):
@@ -116,6 +125,11 @@ def dialect_of(text: str | None) -> Dialect | None:
     return Dialect(name)
 
 
+def keys_in(properties: Mapping[str, str]) -> tuple[str, ...]:
+    """The keys that a table's properties name: `lakewarden.keys` = `k1,k2`."""
+    return tuple(key.strip() for key in properties.get(KEYS_PROPERTY, "").split(",") if key.strip())
+
+
 def policy_of(text: str | None) -> MatchPolicy:
     """The policy that a setting names: `error`, `any` or `last by <column>`. Raises `UsageError` for anything else."""
     words = (text or MatchRule.ERROR).strip().strip("'\"").split()
@@ -131,3 +145,8 @@ def policy_of(text: str | None) -> MatchPolicy:
                 f"'{text}' is no policy for rows with several matches.",
                 hint=f"{MATCHES_KEY} is error, any, or last by <column>.",
             )
+
+
+def quoted(identifier: str) -> str:
+    """One identifier between backticks, whatever is in it."""
+    return "`" + identifier.replace("`", "``") + "`"

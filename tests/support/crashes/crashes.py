@@ -9,10 +9,11 @@ from support.crashes.crash import Blow
 from support.crashes.crashes_of_rollbacks import ROLLBACKS
 from support.crashes.crashes_of_runs import RUNS
 from support.crashes.crashes_of_system import SYSTEM
+from support.crashes.crashes_of_upserts import UPSERTS
 
 __all__ = ["BLOWS", "CRASHES", "points_of"]
 
-CRASHES = (*RUNS, *ROLLBACKS, *SYSTEM)
+CRASHES = (*RUNS, *ROLLBACKS, *SYSTEM, *UPSERTS)
 
 BLOWS = (
     Blow(

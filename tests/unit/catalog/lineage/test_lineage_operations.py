@@ -102,6 +102,8 @@ def test_files_added_again_with_statistics_change_nothing() -> None:
 
 def test_the_numbers_of_streams_that_a_rollback_takes_back_are_no_unknown_write() -> None:
     ours = version_of(commit("Manual Update", run_id="rollback-r1-1"))
+    again = version_of(commit("Manual Update", run_id="renumbered-1"))
+    assert (again.effect, again.known) == (Effect.ALIAS, True)
     theirs = version_of(commit("Manual Update"))
     assert (ours.effect, ours.known) == (Effect.ALIAS, True)
     assert (theirs.effect, theirs.known) == (Effect.CHANGE, False)

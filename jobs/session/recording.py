@@ -1,0 +1,57 @@
+"""A write that says in its own commit what it read, and is watched while it runs."""
+
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyspark.sql import DataFrame
+
+from lakewarden.catalog.model.lineage_record import Operation, user_metadata
+from lakewarden.jobs.session.executed_plans import Witness
+from lakewarden.jobs.session.plans import Plans
+from lakewarden.jobs.session.writes import Directory, Read, Written, compare, record_of
+
+__all__ = ["Recorder"]
+
+_USER_METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recorder:
+    """Records what `user` writes in one Spark application."""
+
+    plans: Plans
+    witness: Witness
+    directory: Directory
+    user: str
+
+    def run(
+        self,
+        session: Any,
+        execute: Callable[[], DataFrame],
+        *,
+        operation: Operation,
+        reads: Sequence[Read],
+        reads_self: bool,
+        target: str | None,
+        locate: Callable[[], str | None],
+        own: str | None = None,
+    ) -> tuple[DataFrame, Written]:
+        """Execute what commits in `session` (in the JVM, a clone for this alone). `own` is the user's own metadata,
+        None for what the session has."""
+        record = record_of(
+            run_id=uuid.uuid4().hex,
+            operation=operation,
+            user=self.user,
+            reads=reads,
+            reads_self=reads_self,
+            user_metadata=self.plans.option(session.conf().getOption(_USER_METADATA)) if own is None else own,
+            directory=self.directory,
+        )
+        session.conf().set(_USER_METADATA, user_metadata(record))
+        with self.witness.watching(session, f"lakewarden-{record.run_id}") as evidence:
+            frame = execute()
+        observed = compare(reads, evidence.reads, target)
+        location = locate() if observed.unrecorded else target
+        return frame, Written(run_id=record.run_id, record=record, location=location, observed=observed)

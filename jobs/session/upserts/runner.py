@@ -1,0 +1,143 @@
+"""Runs upserts: the source is pinned and kept, looked at, and merged."""
+
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from pyspark.sql import DataFrame
+
+from lakewarden.catalog.errors import UsageError
+from lakewarden.catalog.formats.port import TableReader
+from lakewarden.catalog.model.lineage_record import RENUMBERED, Operation
+from lakewarden.jobs.engines.delta.stream_offsets import lower_number
+from lakewarden.jobs.engines.spark.session import stamped
+from lakewarden.jobs.session.frames import plan_of, sql_name
+from lakewarden.jobs.session.pins import pin
+from lakewarden.jobs.session.recording import Recorder
+from lakewarden.jobs.session.upserts.history import holds
+from lakewarden.jobs.session.upserts.source import VIEW, Source, facts_of, kept, rows_of, schema_of
+from lakewarden.jobs.session.upserts.target import Target, existing, making
+from lakewarden.jobs.session.writes import Upsert, Upserted, Written
+from lakewarden.jobs.upsert.changes import is_ours
+from lakewarden.jobs.upsert.schema import Rules
+from lakewarden.jobs.upsert.statement import UpsertPlan, upsert_plan
+
+__all__ = ["Upserts"]
+
+_APP: Final = "spark.databricks.delta.write.txnAppId"
+_NUMBER: Final = "spark.databricks.delta.write.txnVersion"
+_MATERIALIZE: Final = "spark.databricks.delta.merge.materializeSource"
+_OPTIMIZE: Final = "spark.databricks.delta.optimizeWrite.enabled"
+_ESCAPED: Final = "spark.sql.parser.escapedStringLiterals"
+
+
+class Upserts:
+    """Upserts of one Spark application. `create` runs a governed CREATE TABLE, `reader` reads logs."""
+
+    def __init__(self, recorder: Recorder, *, create: Callable[[str], object], reader: TableReader) -> None:
+        self._recorder, self._plans = recorder, recorder.plans
+        self._create, self._reader = create, reader
+
+    def run(self, request: Upsert) -> Upserted:
+        """See `Writer.upsert`."""
+        session: Any = self._plans.spark._jsparkSession.cloneSession()
+        # Of the target itself, too, one version is read: the source is computed before the write begins.
+        pinned = pin(self._plans, session, plan_of(rows_of(request)), target=None)
+        source = Source(pinned=pinned, schema=schema_of(self._plans.frame(session, pinned.plan)))
+        target = existing(self._plans, session, request.table)
+        created = target is None
+        if target is None:
+            target = self._made(session, request, source)
+        self._recorder.directory.require_writable(target.location)
+        if request.operation is not None:
+            if self._is_done(target, request.operation, request.number):
+                return Upserted(written=None)
+            session.conf().set(_APP, request.operation)
+            session.conf().set(_NUMBER, str(request.number))
+        return self._merge(session, request, source, target, created=created)
+
+    def _is_done(self, target: Target, app: str, number: int) -> bool:
+        """Whether it was done, and not undone since. What was undone by a RESTORE that left its number has no number
+        afterwards: Delta would skip it."""
+        if target.last_number(app) < number:
+            return False
+        if holds(self._reader, target.location, head=target.version, app=app, number=number):
+            return True
+        with stamped(self._plans.spark, f"{RENUMBERED}{uuid.uuid4().hex}", "upsert") as spark:
+            lower_number(spark, target.location, requires=target.version, app=app, number=number - 1)
+        return False
+
+    def _made(self, session: Any, request: Upsert, source: Source) -> Target:
+        as_made = tuple(one for one in source.schema if not is_ours(one.name))
+        # What is asked for has to make sense before anything is made.
+        upsert_plan(request.options, source=source.schema, target=as_made, rules=Rules(), name="", view=VIEW)
+        self._create(making(request, as_made))
+        target = existing(self._plans, session, request.table)
+        if target is None:
+            raise UsageError(f"{request.table} could not be made.", hint="Make the table first.")
+        return target
+
+    def _merge(
+        self, session: Any, request: Upsert, source: Source, target: Target, *, created: bool
+    ) -> Upserted:
+        session.conf().set(_MATERIALIZE, "none")  # it is kept here, and looked at
+        if not session.sessionState().conf().contains(_OPTIMIZE):
+            session.conf().set(_OPTIMIZE, "true")  # few files, whatever the number of tasks
+        plans: list[UpsertPlan] = []
+
+        def execute() -> DataFrame:
+            with kept(self._plans, session, source, request.options):
+                plan = self._plan(session, request, source, target)
+                plans.append(plan)
+                parsed = self._plans.parsed(session, plan.statement)
+                return self._plans.run(session, self._plans.analysed(session, parsed))
+
+        frame, written = self._recorder.run(
+            session,
+            execute,
+            operation=Operation.MERGE,
+            reads=source.pinned.reads,
+            reads_self=False,
+            target=target.location,
+            locate=lambda: target.location,
+        )
+        return self._told(frame, written, plans[0], created=created)
+
+    def _plan(self, session: Any, request: Upsert, source: Source, target: Target) -> UpsertPlan:
+        return upsert_plan(
+            request.options,
+            source=source.schema,
+            target=target.schema,
+            rules=target.rules,
+            name=sql_name(request.table),
+            view=VIEW,
+            facts=facts_of(self._plans, session, source, request.options),
+            escapes=str(session.conf().get(_ESCAPED, "false")).lower() != "true",
+        )
+
+    def _told(self, frame: DataFrame, written: Written, plan: UpsertPlan, *, created: bool) -> Upserted:
+        rows = frame.collect()
+        if not rows:  # Delta skips what somebody else has done under the same name meanwhile
+            return Upserted(written=None)
+        (counts,) = rows
+        metrics = self._metrics(frame)
+        return Upserted(
+            written=written,
+            rows_inserted=counts["num_inserted_rows"],
+            rows_updated=counts["num_updated_rows"],
+            rows_deleted=counts["num_deleted_rows"],
+            files_before=metrics["numTargetFilesBeforeSkipping"],
+            files_read=metrics["numTargetFilesAfterSkipping"],
+            files_added=metrics["numTargetFilesAdded"],
+            files_removed=metrics["numTargetFilesRemoved"],
+            created=created,
+            statement=plan.statement,
+            pruning=plan.pruning,
+        )
+
+    def _metrics(self, frame: DataFrame) -> Mapping[str, int]:
+        """What the command itself counted."""
+        told = frame._jdf.queryExecution().commandExecuted().commandPhysicalPlan().metrics()
+        pairs = told.toSeq()
+        found = (pairs.apply(number) for number in range(pairs.length()))
+        return {str(pair._1()): int(pair._2().value()) for pair in found}

@@ -1,0 +1,39 @@
+"""An upsert of every batch of a streaming query, each once: its commit has the query's id and the batch's number."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
+
+from lakewarden.catalog.errors import UsageError
+from lakewarden.catalog.failpoints import reach
+from lakewarden.jobs.session.writes import Upsert, Upserted, UpsertStream
+
+__all__ = ["start"]
+
+_QUERY: Final = "sql.streaming.queryId"
+
+
+def start(stream: UpsertStream, run: Callable[[Upsert], Upserted]) -> StreamingQuery:
+    """Start the query. Raises `UsageError` for a frame that is no stream."""
+    request = stream.each
+    if not request.frame.isStreaming:
+        raise UsageError("This DataFrame is no stream.", hint="Use `lw.upsert` for it.")
+
+    def upsert(frame: DataFrame, number: int) -> None:
+        query = frame.sparkSession.sparkContext.getLocalProperty(_QUERY)
+        done = run(replace(request, frame=frame, operation=query, number=number))
+        reach("upsert.batch")
+        if done.done_before:
+            logging.getLogger("lakewarden").info(
+                "Batch %d of query %s is in %s already.", number, query, request.table
+            )
+
+    writer = request.frame.writeStream.foreachBatch(upsert).outputMode(stream.output_mode)
+    if stream.trigger:
+        writer = writer.trigger(**stream.trigger)
+    query: StreamingQuery = writer.option("checkpointLocation", stream.checkpoint).start()
+    return query

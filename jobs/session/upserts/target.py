@@ -1,0 +1,79 @@
+"""The target of an upsert in its session: found, made where it is missing."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from lakewarden.catalog.errors import UsageError
+from lakewarden.jobs.session.frames import is_path, sql_name
+from lakewarden.jobs.session.plans import Plans, kind
+from lakewarden.jobs.session.reads import location_of
+from lakewarden.jobs.session.upserts.source import schema_of
+from lakewarden.jobs.session.writes import Upsert
+from lakewarden.jobs.sql.compile.values import KEYS_PROPERTY, TableSchema, quoted
+from lakewarden.jobs.upsert.schema import Rules
+
+__all__ = ["Target", "existing", "making"]
+
+_WIDENING: Final = "delta.enableTypeWidening"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """A Delta table as it is now. `transactions` (in the JVM) has the last number of each application."""
+
+    location: str
+    version: int
+    schema: TableSchema
+    rules: Rules
+    files: int
+    transactions: Any
+
+    def last_number(self, app: str) -> int:
+        """The last number that an application id wrote under; -1 for one that is not known."""
+        found = self.transactions.get(app)
+        return int(found.get()) if found.isDefined() else -1
+
+
+def existing(plans: Plans, session: Any, table: str) -> Target | None:
+    """The table; None if there is none. Raises `UsageError` if it is none of Delta's."""
+    if not _is_there(plans, session, table):
+        return None
+    frame = plans.frame(session, plans.parsed(session, f"SELECT * FROM {sql_name(table)}"))
+    leaves = plans.leaves(frame._jdf.queryExecution().analyzed())
+    index = (
+        leaves[0].relation().location() if len(leaves) == 1 and kind(leaves[0]) == "LogicalRelation" else None
+    )
+    if index is None or kind(index) != "TahoeLogFileIndex":
+        raise UsageError(
+            f"{table} is no Delta table: only these are upserted into.",
+            hint="Convert it (CONVERT TO DELTA), or name another one.",
+        )
+    snapshot = index.getSnapshot()
+    widening = snapshot.metadata().configuration().get(_WIDENING)
+    return Target(
+        location=location_of(index.path()),
+        version=int(snapshot.version()),
+        schema=schema_of(frame),
+        rules=Rules(widens=str(plans.option(widening)).lower() == "true"),
+        files=int(snapshot.numOfFiles()),
+        transactions=snapshot.transactions(),
+    )
+
+
+def making(request: Upsert, schema: TableSchema) -> str:
+    """The CREATE TABLE for a target that is missing: the columns of the source, and its keys as a property."""
+    columns = ", ".join(f"{quoted(one.name)} {one.type}" for one in schema)
+    parts = ", ".join(quoted(name) for name in request.partitioned)
+    keys = ",".join(request.options.keys).replace("\\", "\\\\").replace("'", "\\'")
+    return (
+        f"CREATE TABLE IF NOT EXISTS {sql_name(request.table)} ({columns}) USING delta"
+        + (f" PARTITIONED BY ({parts})" if parts else "")
+        + f" TBLPROPERTIES ('{KEYS_PROPERTY}' = '{keys}')"
+    )
+
+
+def _is_there(plans: Plans, session: Any, table: str) -> bool:
+    if is_path(table):
+        jvm: Any = plans.spark.sparkContext._jvm
+        return bool(jvm.io.delta.tables.DeltaTable.isDeltaTable(session, table))
+    return bool(session.catalog().tableExists(sql_name(table)))

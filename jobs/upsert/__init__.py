@@ -1,0 +1,5 @@
+"""What does an upsert do, and which files can it leave alone? Options, schemas and facts of the source in, one MERGE
+out. Pure.
+
+Doors: `options` (what is asked for), `statement` (how it is done).
+"""

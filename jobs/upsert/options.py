@@ -1,0 +1,159 @@
+"""What can be asked of an upsert: words of its caller, read into values. Pure."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, TypedDict, TypeVar, Unpack
+
+from lakewarden.catalog.errors import UsageError
+from lakewarden.jobs.upsert.changes import GONE, ORDER, Cdc
+
+__all__ = ["Drift", "Duplicates", "DuplicatesRule", "NullKeys", "UpsertOptions", "UpsertWords", "options_of"]
+
+_NEWER = re.compile(r"\s*newer\s+by\s+(\S.*?)\s*", re.IGNORECASE)
+_LAST = re.compile(r"\s*last\s+by\s+(\S.*?)\s*", re.IGNORECASE)
+
+
+class DuplicatesRule(StrEnum):
+    """What happens to several rows of the source with one key: an error; the one with the largest value of a column;
+    the one with the smallest values."""
+
+    ERROR = "error"
+    LAST = "last"
+    ANY = "any"
+
+
+class NullKeys(StrEnum):
+    """What a row of the source with NULL in a key means: a new row each time, as in SQL; a mistake; or the row of the
+    target that has NULL there, too."""
+
+    INSERT = "insert"
+    REFUSE = "refuse"
+    MATCH = "match"
+
+
+class Drift(StrEnum):
+    """What happens when the source has other columns or wider types than the target; each allows what those before it
+    do."""
+
+    REFUSE = "refuse"
+    ADD = "add"
+    WIDEN = "widen"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Duplicates:
+    """`by` is the column whose largest value wins; set for `LAST` alone."""
+
+    rule: DuplicatesRule = DuplicatesRule.ERROR
+    by: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UpsertOptions:
+    """Columns are names without quotes, in any case; `delete_when` is a condition in SQL on the source's columns.
+
+    `cdc`: the source has changes, not rows; `op` is their column of codes.
+    `partial`: only these are updated, and a new row has nothing but them and its keys; empty for all.
+    """
+
+    keys: tuple[str, ...]
+    newer_by: str | None = None
+    delete_when: str | None = None
+    duplicates: Duplicates = Duplicates()
+    partial: tuple[str, ...] = ()
+    null_keys: NullKeys = NullKeys.INSERT
+    drift: Drift = Drift.REFUSE
+    cdc: Cdc | None = None
+    op: str = "op"
+
+
+Word = TypeVar("Word", bound=StrEnum)
+_ONE_OF: Final = "It is one of: {}."
+
+
+class UpsertWords(TypedDict, total=False):
+    """The options as a caller writes them; docs/upsert.md says what they mean."""
+
+    when: str | None
+    delete_when: str | None
+    duplicates: str
+    partial: Sequence[str] | str
+    null_keys: str
+    drift: str
+    cdc: str | None
+    op: str
+
+
+def options_of(keys: Sequence[str] | str, **words: Unpack[UpsertWords]) -> UpsertOptions:
+    """Read what a caller says. Raises `UsageError` for words that say nothing."""
+    unknown = words.keys() - UpsertWords.__annotations__.keys()
+    if unknown:
+        raise UsageError(
+            f"An upsert has no option {min(unknown)}.",
+            hint=_ONE_OF.format(", ".join(UpsertWords.__annotations__)),
+        )
+    names = _names(keys)
+    if not names:
+        raise UsageError("An upsert needs keys.", hint='Name the columns that tell rows apart: keys=["id"].')
+    when = words.get("when")
+    newer = None if when is None else _NEWER.fullmatch(when)
+    if when is not None and newer is None:
+        raise UsageError(
+            f"'{when}' does not say when a row is replaced.", hint='Write when="newer by <column>".'
+        )
+    cdc = None if words.get("cdc") is None else _word(Cdc, str(words["cdc"]), "cdc")
+    return UpsertOptions(
+        keys=names,
+        newer_by=None if newer is None else _bare(newer[1]),
+        delete_when=_deleting(words.get("delete_when"), cdc),
+        duplicates=_duplicates(words.get("duplicates"), cdc),
+        partial=_names(words.get("partial", ())),
+        null_keys=_word(NullKeys, words.get("null_keys", NullKeys.INSERT), "null_keys"),
+        drift=_word(Drift, words.get("drift", Drift.REFUSE), "drift"),
+        cdc=cdc,
+        op=_bare(words.get("op", "op")),
+    )
+
+
+def _deleting(condition: str | None, cdc: Cdc | None) -> str | None:
+    if cdc is None or condition is None:
+        return condition if cdc is None else GONE
+    return f"{GONE} OR (\n{condition}\n)"
+
+
+def _duplicates(text: str | None, cdc: Cdc | None) -> Duplicates:
+    """What is said; of changes that have an order the last one counts."""
+    if text is None:
+        ordered = cdc in (Cdc.DEBEZIUM, Cdc.DELTA)
+        return Duplicates(rule=DuplicatesRule.LAST, by=ORDER) if ordered else Duplicates()
+    last = _LAST.fullmatch(text)
+    if last is not None:
+        return Duplicates(rule=DuplicatesRule.LAST, by=_bare(last[1]))
+    word = text.strip().lower()
+    if word not in (DuplicatesRule.ERROR, DuplicatesRule.ANY):
+        raise UsageError(
+            f"'{text}' is no rule for duplicates.", hint=_ONE_OF.format("error, any, last by <column>")
+        )
+    return Duplicates(rule=DuplicatesRule(word))
+
+
+def _word(words: type[Word], text: str, option: str) -> Word:
+    if text not in set(words):
+        raise UsageError(f"{option}={text!r} says nothing.", hint=_ONE_OF.format(", ".join(words)))
+    return words(text)
+
+
+def _names(names: Sequence[str] | str) -> tuple[str, ...]:
+    listed = tuple(_bare(name) for name in ([names] if isinstance(names, str) else names))
+    twice = next((name for place, name in enumerate(listed) if name in listed[:place]), None)
+    if twice is not None:
+        raise UsageError(f"The column {twice} is named twice.", hint="Name each column once.")
+    return listed
+
+
+def _bare(name: str) -> str:
+    """A column's name without backticks, in lower case: names are compared like that."""
+    whole = name[1:-1].replace("``", "`") if len(name) > 1 and name[0] == name[-1] == "`" else name
+    return whole.lower()

@@ -1,0 +1,108 @@
+"""Which rows of the target can the source's keys be, at all? A condition on the target alone, so that Delta leaves out
+partitions and files by their statistics. Pure.
+
+Whatever matches satisfies it, so it changes no result.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Final
+
+from lakewarden.jobs.sql.compile.values import TableSchema, quoted
+
+__all__ = ["FEW", "RANGES", "KeyFacts", "is_measured", "pruning_of", "ranges_of"]
+
+FEW: Final = 100
+"""So many distinct values of a key are listed one by one."""
+RANGES: Final = 32
+"""Into so many ranges the values of a key are put, where there are more."""
+_INTEGERS: Final = {"tinyint": "Y", "smallint": "S", "int": "", "bigint": "L"}
+_DECIMAL: Final = re.compile(r"decimal\(\d+,\d+\)")
+_TEXTS: Final = re.compile(r"string|varchar\(\d+\)")
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MEASURED: Final = ("date", "timestamp", *_INTEGERS)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KeyFacts:
+    """What values one key has in the source, as text (a timestamp as microseconds since 1970). `values` are all of them
+    where they are few, None where not; `ranges` hold all of them. `nulls`: it also has NULL, and that matches."""
+
+    column: str
+    values: tuple[str, ...] | None = None
+    ranges: tuple[tuple[str, str], ...] = ()
+    nulls: bool = False
+
+
+def is_measured(kind: str) -> bool:
+    """Whether values of a type lie at a distance from one another, so that ranges have gaps between them."""
+    return kind in _MEASURED
+
+
+def pruning_of(
+    facts: Sequence[KeyFacts], source: TableSchema, target: TableSchema, *, escapes: bool = True
+) -> str:
+    """The condition, empty where nothing can be said. `escapes`: backslashes in texts are escapes for the session."""
+    ours, theirs = ({one.name.lower(): one.type for one in schema} for schema in (source, target))
+    said = (_one(fact, ours, theirs, escapes=escapes) for fact in facts)
+    return " AND ".join(one for one in said if one)
+
+
+def ranges_of(buckets: Sequence[tuple[int, int]], most: int = RANGES) -> tuple[tuple[int, int], ...]:
+    """At most so many ranges that hold those of the buckets: the widest gaps between these stay open."""
+    ordered = sorted(buckets)
+    gaps = sorted(
+        range(1, len(ordered)), key=lambda place: ordered[place][0] - ordered[place - 1][1], reverse=True
+    )
+    cuts = [0, *sorted(gaps[: most - 1]), len(ordered)]
+    parts = (ordered[begin:end] for begin, end in pairwise(cuts))
+    return tuple((part[0][0], part[-1][1]) for part in parts if part)
+
+
+def _one(fact: KeyFacts, ours: Mapping[str, str], theirs: Mapping[str, str], *, escapes: bool) -> str:
+    name = fact.column.lower()
+    kind = theirs[name]
+    if not _alike(ours.get(name, kind), kind) or (_TEXTS.fullmatch(kind) and not escapes):
+        return ""
+    column = f"target.{quoted(fact.column)}"
+    if fact.values is not None:
+        listed = ", ".join(_literal(value, kind) for value in fact.values)
+        found = f"{column} IN ({listed})" if fact.values else "FALSE"
+    elif fact.ranges:
+        parts = [
+            f"{column} BETWEEN {_literal(low, kind)} AND {_literal(high, kind)}" for low, high in fact.ranges
+        ]
+        found = parts[0] if len(parts) == 1 else f"({' OR '.join(parts)})"
+    else:
+        return ""
+    return f"({found} OR {column} IS NULL)" if fact.nulls else found
+
+
+def _alike(ours: str, theirs: str) -> bool:
+    """Whether a value of one type is compared with one of the other as it is, and stands in statistics like that."""
+    if ours in _INTEGERS and theirs in _INTEGERS:
+        return True
+    if _TEXTS.fullmatch(ours) and _TEXTS.fullmatch(theirs):
+        return True
+    if _DECIMAL.fullmatch(theirs):
+        return ours == theirs
+    return ours == theirs and theirs in ("date", "timestamp", "timestamp_ntz")
+
+
+def _literal(value: str, kind: str) -> str:
+    if kind in _INTEGERS:
+        return f"{value}{_INTEGERS[kind]}"
+    if _DECIMAL.fullmatch(kind):
+        return f"{value}BD"
+    if kind == "date":
+        return f"DATE'{value}'"
+    if kind == "timestamp":
+        moment = _EPOCH + timedelta(microseconds=int(value))
+        return f"TIMESTAMP'{moment:%Y-%m-%d %H:%M:%S.%f}+00:00'"
+    if kind == "timestamp_ntz":
+        return f"TIMESTAMP_NTZ'{value}'"
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

@@ -1,0 +1,118 @@
+"""An upsert as plain Spark SQL: how its source is made ready, and the one MERGE that does it. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from lakewarden.jobs.sql.compile.values import TableSchema, quoted
+from lakewarden.jobs.upsert.options import DuplicatesRule, NullKeys, UpsertOptions
+from lakewarden.jobs.upsert.pruning import KeyFacts, pruning_of
+from lakewarden.jobs.upsert.schema import Columns, Rules, columns_of
+
+__all__ = ["DELETED", "UpsertPlan", "prepared", "upsert_plan"]
+
+DELETED: Final = "__lakewarden_deleted"
+"""The column of the prepared source that says that a row is to go."""
+_RANK: Final = "__lakewarden_rank"
+_COPY: Final = "__lakewarden_copy"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UpsertPlan:
+    """`statement` is the MERGE, on `pruning` among other conditions; empty if every file has to be asked."""
+
+    columns: Columns
+    pruning: str
+    statement: str
+
+
+def prepared(options: UpsertOptions, source: TableSchema, view: str) -> str:
+    """The query that makes the source ready: of rows with one key those that count, and which of them are to go.
+
+    What may match nothing (a NULL in its key) stays as it is.
+    """
+    condition = "FALSE" if options.delete_when is None else f"coalesce((\n{options.delete_when}\n), FALSE)"
+    rows = f"SELECT *, {condition} AS {quoted(DELETED)} FROM {quoted(view)}"
+    keys = [quoted(key) for key in options.keys]
+    everything = [_comparable(one.name, one.type) for one in source]
+    among = f"PARTITION BY {', '.join(keys)}"
+    match options.duplicates.rule:
+        case DuplicatesRule.ERROR:
+            return rows
+        case DuplicatesRule.ANY:
+            ranks = f"ROW_NUMBER() OVER ({among} ORDER BY {', '.join(everything)}) AS {_RANK}"
+            chosen = f"{_RANK} = 1"
+        case DuplicatesRule.LAST:
+            by = quoted(str(options.duplicates.by))
+            ranks = (
+                f"RANK() OVER ({among} ORDER BY {by} DESC NULLS LAST) AS {_RANK}, "
+                f"ROW_NUMBER() OVER (PARTITION BY {', '.join([*keys, *everything])} ORDER BY {by}) AS {_COPY}"
+            )
+            chosen = f"{_RANK} = 1 AND {_COPY} = 1"
+    if options.null_keys is not NullKeys.MATCH:
+        chosen = f"({chosen}) OR {' OR '.join(f'{key} IS NULL' for key in keys)}"
+    listed = ", ".join(quoted(name) for name in (*(one.name for one in source), DELETED))
+    return f"SELECT {listed} FROM (SELECT *, {ranks} FROM ({rows})) WHERE {chosen}"
+
+
+def upsert_plan(
+    options: UpsertOptions,
+    *,
+    source: TableSchema,
+    target: TableSchema,
+    rules: Rules,
+    name: str,
+    view: str,
+    facts: Sequence[KeyFacts] = (),
+    escapes: bool = True,
+) -> UpsertPlan:
+    """The MERGE of the prepared `view` into `name` (both as SQL). Raises like `columns_of`."""
+    columns = columns_of(options, source, target, rules)
+    equals = "<=>" if options.null_keys is NullKeys.MATCH else "="
+    pruning = pruning_of(facts, source, target, escapes=escapes)
+    conditions = [f"{_target(key)} {equals} {_source(columns, key)}" for key in columns.keys]
+    conditions += [pruning] if pruning else []
+    evolving = " WITH SCHEMA EVOLUTION" if columns.evolves else ""
+    return UpsertPlan(
+        columns=columns,
+        pruning=pruning,
+        statement=(
+            f"MERGE{evolving} INTO {name} AS target USING {view} AS source ON {' AND '.join(conditions)} "
+            + " ".join(_clauses(options, columns))
+        ),
+    )
+
+
+def _clauses(options: UpsertOptions, columns: Columns) -> list[str]:
+    deletes = options.delete_when is not None
+    gone = f"source.{quoted(DELETED)}"
+    newer = "" if options.newer_by is None else f" AND {_newer(options.newer_by)}"
+    clauses = [f"WHEN MATCHED AND {gone}{newer} THEN DELETE"] if deletes else []
+    if columns.updated:
+        sets = ", ".join(f"{quoted(name)} = {_source(columns, name)}" for name in columns.updated)
+        clauses.append(f"WHEN MATCHED{newer} THEN UPDATE SET {sets}")
+    names = ", ".join(quoted(name) for name in columns.inserted)
+    values = ", ".join(_source(columns, name) for name in columns.inserted)
+    stays = f" AND NOT {gone}" if deletes else ""
+    clauses.append(f"WHEN NOT MATCHED{stays} THEN INSERT ({names}) VALUES ({values})")
+    return clauses
+
+
+def _newer(by: str) -> str:
+    """A row of the source is newer by a larger value, or by any value where the target has none. NULL never is."""
+    ours, theirs = f"source.{quoted(by)}", f"target.{quoted(by)}"
+    return f"({ours} > {theirs} OR ({theirs} IS NULL AND {ours} IS NOT NULL))"
+
+
+def _target(name: str) -> str:
+    return f"target.{quoted(name)}"
+
+
+def _source(columns: Columns, name: str) -> str:
+    return f"source.{quoted(columns.source[name])}"
+
+
+def _comparable(name: str, kind: str) -> str:
+    """A column as something that has an order: maps and variants have none."""
+    unordered = "map<" in kind or "variant" in kind
+    return f"to_json(struct({quoted(name)}))" if unordered else quoted(name)

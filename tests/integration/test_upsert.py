@@ -1,0 +1,302 @@
+"""Upserts on a real Spark session: what the table holds, what the commit says, which files were read."""
+
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import DataFrame, SparkSession
+
+import lakewarden
+from lakewarden.catalog.errors import PreconditionError, UsageError
+from lakewarden.catalog.formats.port import Commit
+from lakewarden.catalog.lineage.versions import Effect, history_of
+from lakewarden.catalog.model.lineage_record import Operation
+from lakewarden.daemon.installation.services import Services, open_services
+from lakewarden.daemon.usecases.init import initialise
+from lakewarden.jobs.session.attached import Attached
+from support.crashes.crashes import points_of
+from support.processes import upsert_process
+
+pytestmark = pytest.mark.spark
+
+
+@dataclass
+class Lake:
+    """A database of the module's own; each test has a folder in it."""
+
+    spark: SparkSession
+    lw: Attached
+    services: Services
+    database: str
+    folder: Path
+
+    def rows(self, *rows: tuple[Any, ...], schema: str = "id bigint, v string, ts int") -> DataFrame:
+        return self.spark.createDataFrame(list(rows), schema)
+
+    def table(
+        self, *rows: tuple[Any, ...], schema: str = "id bigint, v string, ts int", **creation: Any
+    ) -> str:
+        """A path with these rows in it."""
+        path = str(self.folder / uuid.uuid4().hex[:8])
+        writer = self.rows(*rows, schema=schema).coalesce(1).write.format("delta")
+        for key, value in creation.items():
+            writer = writer.partitionBy(value) if key == "partitioned" else writer.option(key, value)
+        writer.save(path)
+        return path
+
+    def held(self, table: str) -> list[tuple[Any, ...]]:
+        rows = DeltaTable(table).to_pyarrow_table().to_pylist()
+        return sorted((tuple(row.values()) for row in rows), key=repr)
+
+    def commits(self, table: str) -> list[Commit]:
+        return list(self.services.readers[0].commits(Path(table).as_uri(), after=-1))
+
+
+@pytest.fixture(scope="module")
+def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
+    folder, database = tmp_path_factory.mktemp("upserts"), f"u_{uuid.uuid4().hex[:10]}"
+    services = open_services(home=folder / "home", flags={})
+    initialise(services, services.user)
+    spark.sql(f"CREATE DATABASE {database}")
+    with lakewarden.attach(spark, home=services.settings.home) as lw:
+        yield Lake(spark, lw, services, database, folder)
+    spark.sql(f"DROP DATABASE {database} CASCADE")
+
+
+def test_rows_are_updated_and_inserted_by_their_keys_in_one_governed_commit(lake: Lake) -> None:
+    table, source = lake.table((1, "a", 1), (2, "b", 1)), lake.table((2, "B", 2), (3, "c", 2))
+    done = lake.lw.upsert(lake.lw.table(source), table, keys=["id"])
+    assert lake.held(table) == [(1, "a", 1), (2, "B", 2), (3, "c", 2)]
+    assert (done.rows_inserted, done.rows_updated, done.rows_deleted) == (1, 1, 0)
+    commit = lake.commits(table)[-1]
+    assert commit.operation == "MERGE" and commit.lineage is not None and done.written is not None
+    assert (commit.lineage.run_id, commit.lineage.operation) == (done.written.run_id, Operation.MERGE)
+    assert [(one.location, one.version) for one in commit.lineage.inputs] == [(Path(source).as_uri(), 0)]
+    assert done.written.observed.seen and not done.written.observed.unrecorded
+
+
+def test_a_missing_table_is_made_with_the_sources_columns(lake: Lake) -> None:
+    name = f"{lake.database}.made"
+    source = lake.rows((1, "a", 1))
+    assert lake.lw.upsert(source, name, keys="id", partitioned=["ts"]).created
+    assert not lake.lw.upsert(source, name, keys="id").created
+    assert [tuple(row) for row in lake.spark.table(name).collect()] == [(1, "a", 1)]
+    properties = {row.key: row.value for row in lake.spark.sql(f"SHOW TBLPROPERTIES {name}").collect()}
+    assert properties["lakewarden.keys"] == "id"
+    place = str(lake.folder / "made")
+    assert lake.lw.upsert(source, place, keys="id").rows_inserted == 1
+    assert lake.held(place) == [(1, "a", 1)]
+
+
+def test_nothing_is_made_for_an_upsert_that_makes_no_sense(lake: Lake) -> None:
+    place = lake.folder / "senseless"
+    with pytest.raises(UsageError, match="no column nr"):
+        lake.lw.upsert(lake.rows((1, "a", 1)), str(place), keys="nr")
+    assert not place.exists()
+
+
+def test_only_a_newer_row_replaces_and_a_tie_changes_nothing(lake: Lake) -> None:
+    table = lake.table((1, "a", 5), (2, "b", 5), (3, "c", None), (4, "d", 5), (5, "e", None))
+    source = lake.rows(
+        (1, "late", 4), (2, "tie", 5), (3, "first", 1), (4, "unknown", None), (5, "same", None)
+    )
+    done = lake.lw.upsert(source, table, keys="id", when="newer by ts")
+    assert done.rows_updated == 1
+    assert [row[1] for row in lake.held(table)] == ["a", "b", "first", "d", "e"]
+
+
+def test_rows_are_deleted_where_the_source_says_so(lake: Lake) -> None:
+    table = lake.table((1, "a", 1), (2, "b", 1))
+    source = lake.rows((1, "gone", 2), (2, None, 2), (3, "gone", 2))
+    done = lake.lw.upsert(source, table, keys="id", delete_when="v = 'gone'")
+    assert lake.held(table) == [(2, None, 2)]
+    assert (done.rows_inserted, done.rows_updated, done.rows_deleted) == (0, 1, 1)
+
+
+def test_a_condition_is_one_expression_and_nothing_behind_it(lake: Lake) -> None:
+    table = lake.table((1, "a", 1))
+    with pytest.raises(Exception, match="PARSE_SYNTAX_ERROR"):
+        lake.lw.upsert(lake.rows((1, "b", 1)), table, keys="id", delete_when="true), (false")
+    assert lake.held(table) == [(1, "a", 1)]
+
+
+TWICE = ((1, "x", 1), (1, "y", 2), (7, "z", 1), (7, "z", 1))
+
+
+def test_two_rows_with_one_key_are_refused_even_if_the_key_is_new(lake: Lake) -> None:
+    table = lake.table((1, "a", 1))
+    with pytest.raises(PreconditionError, match="2 rows of the source have the key id=") as caught:
+        lake.lw.upsert(lake.rows(*TWICE), table, keys="id")
+    assert "duplicates=" in caught.value.hint
+    assert lake.held(table) == [(1, "a", 1)] and len(lake.commits(table)) == 1
+
+
+@pytest.mark.parametrize(("rule", "chosen"), [("any", "x"), ("last by ts", "y"), ("LAST BY v", "y")])
+def test_one_of_several_rows_is_taken_as_the_rule_says(lake: Lake, rule: str, chosen: str) -> None:
+    table = lake.table((1, "a", 1))
+    lake.lw.upsert(lake.rows(*TWICE), table, keys="id", duplicates=rule)
+    assert [row[1] for row in lake.held(table)] == [chosen, "z"]
+
+
+def test_what_is_last_twice_and_differs_is_refused(lake: Lake) -> None:
+    table = lake.table((1, "a", 1))
+    with pytest.raises(PreconditionError, match="2 rows of the source have the key id=1"):
+        lake.lw.upsert(lake.rows((1, "x", 2), (1, "y", 2)), table, keys="id", duplicates="last by ts")
+
+
+def test_a_null_key_is_a_new_row_a_mistake_or_a_match(lake: Lake) -> None:
+    table = lake.table((None, "a", 1))
+    source = lake.rows((None, "b", 2))
+    with pytest.raises(PreconditionError, match="1 rows? of the source"):
+        lake.lw.upsert(source, table, keys="id", null_keys="refuse")
+    lake.lw.upsert(source, table, keys="id", null_keys="match")
+    assert lake.held(table) == [(None, "b", 2)]
+    lake.lw.upsert(lake.rows((None, "c", 3), (None, "c", 3)), table, keys="id", duplicates="any")
+    assert lake.held(table) == [(None, "b", 2), (None, "c", 3), (None, "c", 3)]
+
+
+def test_a_partial_upsert_leaves_the_other_columns_alone(lake: Lake) -> None:
+    table = lake.table((1, "a", 1))
+    lake.lw.upsert(lake.rows((1, "b", 9), (2, "c", 9)), table, keys="id", partial=["v"])
+    assert lake.held(table) == [(1, "b", 1), (2, "c", None)]
+
+
+def test_columns_are_added_and_widened_only_if_that_is_agreed(lake: Lake) -> None:
+    schema = "id bigint, v string, ts bigint, w int"
+    table = lake.table((1, "a", 1))
+    source = lake.rows((1, "b", 2**40, 5), schema=schema)
+    with pytest.raises(PreconditionError, match="no column w"):
+        lake.lw.upsert(source, table, keys="id")
+    lake.spark.sql(f"ALTER TABLE delta.`{table}` SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')")
+    lake.lw.upsert(source, table, keys="id", drift="widen")
+    rows = lake.spark.read.format("delta").load(table)
+    assert rows.dtypes == [("id", "bigint"), ("v", "string"), ("ts", "bigint"), ("w", "int")]
+    assert [tuple(row) for row in rows.collect()] == [(1, "b", 2**40, 5)]
+
+
+def test_files_and_partitions_without_the_keys_are_not_read(lake: Lake) -> None:
+    path = str(lake.folder / "parts")
+    whole = lake.spark.range(0, 1000, 1, 10).selectExpr("id", "CAST(id DIV 250 AS INT) AS part", "'old' AS v")
+    whole.write.format("delta").partitionBy("part").save(path)
+    few = lake.spark.range(0, 10).selectExpr("id", "0 AS part", "'new' AS v")
+    done = lake.lw.upsert(few, path, keys=["id", "part"])
+    assert done.files_before >= 10 and done.files_read == 1 and done.files_added == 1
+    clusters = lake.spark.range(0, 300).selectExpr("IF(id < 150, id, id + 700) AS id", "'newer' AS v")
+    merged = lake.lw.upsert(clusters, path, keys="id")
+    assert "BETWEEN" in merged.pruning and " OR " in merged.pruning
+    assert merged.files_read <= 5 and (merged.rows_updated, merged.rows_inserted) == (300, 0)
+    fresh = lake.spark.range(5000, 5100).selectExpr("id", "9 AS part", "'x' AS v").repartition(50)
+    lake.spark.conf.set("spark.sql.adaptive.enabled", "false")
+    added = lake.lw.upsert(fresh, path, keys="id")
+    lake.spark.conf.unset("spark.sql.adaptive.enabled")
+    assert added.files_read == 0 and added.files_added == 1
+
+
+def test_a_source_that_says_something_else_each_time_is_asked_once(lake: Lake) -> None:
+    table = lake.table(*((number, "a", 1) for number in range(20)))
+    source = lake.spark.range(0, 10).selectExpr("CAST(rand() * 1e15 AS bigint) AS id", "'r' AS v", "1 AS ts")
+    done = lake.lw.upsert(source, table, keys="id")
+    assert (done.rows_inserted, len(lake.held(table))) == (10, 30)
+
+
+def test_the_target_may_be_its_own_source(lake: Lake) -> None:
+    table = lake.table((1, "a", 1), (2, "b", 1))
+    done = lake.lw.upsert(lake.lw.table(table).selectExpr("id + 1 AS id", "v", "ts"), table, keys="id")
+    assert (done.rows_updated, done.rows_inserted) == (1, 1)
+    assert lake.held(table) == [(1, "a", 1), (2, "a", 1), (3, "b", 1)]
+    record = lake.commits(table)[-1].lineage
+    assert record is not None and [one.version for one in record.inputs] == [0]
+
+
+def test_other_tables_than_deltas_are_refused(lake: Lake) -> None:
+    lake.spark.sql(f"CREATE TABLE {lake.database}.plain (id bigint) USING parquet")
+    with pytest.raises(UsageError, match="no Delta table"):
+        lake.lw.upsert(lake.spark.range(1), f"{lake.database}.plain", keys="id")
+
+
+def test_an_operation_is_done_once_and_again_when_it_was_undone(lake: Lake) -> None:
+    table, source = lake.table((1, "a", 1)), lake.rows((2, "b", 1))
+    assert lake.lw.upsert(source, table, keys="id", operation="load 7").rows_inserted == 1
+    assert lake.lw.upsert(source, table, keys="id", operation="load 7").done_before
+    assert len(lake.commits(table)) == 2
+    lake.spark.sql(f"RESTORE TABLE delta.`{table}` TO VERSION AS OF 0")  # leaves the number of what it undoes
+    assert lake.lw.upsert(source, table, keys="id", operation="load 7").rows_inserted == 1
+    assert lake.lw.upsert(source, table, keys="id", operation="load 7").done_before
+    assert lake.held(table) == [(1, "a", 1), (2, "b", 1)]
+    history = history_of(lake.commits(table))
+    assert [one.effect for one in history[-3:]] == [Effect.RESTORE, Effect.ALIAS, Effect.CHANGE]
+
+
+def test_each_batch_of_a_stream_is_applied_once_and_again_when_it_was_undone(lake: Lake) -> None:
+    source, table = lake.table((1, "a", 1), (2, "b", 1)), str(lake.folder / "sink")
+    checkpoint = lake.folder / "checkpoint"
+
+    def flow() -> None:
+        stream = lake.spark.readStream.format("delta").load(source)
+        query = lake.lw.upsert_stream(
+            stream, table, keys="id", checkpoint=str(checkpoint), trigger={"availableNow": True}
+        )
+        query.awaitTermination()
+
+    def forget(batch: int) -> None:
+        """As if Spark had died before it noted the batch."""
+        for name in (f"commits/{batch}", f"commits/.{batch}.crc"):
+            (checkpoint / name).unlink(missing_ok=True)
+
+    flow()
+    write_deltalake(
+        source, pa.table({"id": [2, 3], "v": ["B", "c"], "ts": pa.array([2, 2], pa.int32())}), mode="append"
+    )
+    flow()
+    whole = [(1, "a", 1), (2, "B", 2), (3, "c", 2)]
+    assert lake.held(table) == whole
+    commits = lake.commits(table)
+    assert [number for one in commits for _, number in one.transactions] == [0, 1]
+    forget(1)
+    flow()
+    assert len(lake.commits(table)) == len(commits)
+    lake.spark.sql(f"RESTORE TABLE delta.`{table}` TO VERSION AS OF {commits[-2].version}")
+    forget(1)
+    flow()
+    assert lake.held(table) == whole
+
+
+@pytest.mark.crash
+def test_a_query_killed_after_the_commit_of_a_batch_does_not_apply_it_again(
+    lake: Lake, tmp_path: Path
+) -> None:
+    write_deltalake(str(tmp_path / "source"), pa.table({"id": [1, 2], "n": [1, 1]}))
+    (point,) = points_of("test_a_query_killed_after_the_commit_of_a_batch_does_not_apply_it_again")
+    killed = subprocess.run(
+        [sys.executable, upsert_process.__file__, str(tmp_path), str(lake.services.settings.home)],
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+            "LAKEWARDEN_FAILPOINT": point,
+        },
+        check=False,
+    )
+    assert killed.returncode == -signal.SIGKILL
+    assert lake.held(str(tmp_path / "sink")) == [(1, 1), (2, 1)]
+    assert not (tmp_path / "checkpoint" / "commits" / "0").exists()
+    write_deltalake(str(tmp_path / "sink"), pa.table({"id": [3], "n": [1]}), mode="append")
+    before = lake.commits(str(tmp_path / "sink"))
+    query = lake.lw.upsert_stream(
+        lake.spark.readStream.format("delta").load(str(tmp_path / "source")),
+        str(tmp_path / "sink"),
+        keys="id",
+        checkpoint=str(tmp_path / "checkpoint"),
+        trigger={"availableNow": True},
+    )
+    query.awaitTermination()
+    assert (tmp_path / "checkpoint" / "commits" / "0").exists()
+    assert lake.commits(str(tmp_path / "sink")) == before

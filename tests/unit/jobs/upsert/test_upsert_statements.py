@@ -1,0 +1,176 @@
+"""What an upsert becomes: its source, its MERGE, what may be left out, and what it refuses."""
+
+import pytest
+
+from lakewarden.catalog.errors import PreconditionError, UsageError
+from lakewarden.jobs.sql.compile.values import ColumnType, TableSchema
+from lakewarden.jobs.upsert.options import UpsertOptions, options_of
+from lakewarden.jobs.upsert.pruning import KeyFacts, pruning_of, ranges_of
+from lakewarden.jobs.upsert.schema import Rules
+from lakewarden.jobs.upsert.statement import UpsertPlan, prepared, upsert_plan
+
+
+def schema(**columns: str) -> TableSchema:
+    return tuple(ColumnType(name=name, type=kind) for name, kind in columns.items())
+
+
+T = schema(id="bigint", Name="string", ts="timestamp")
+
+
+def plan(
+    options: UpsertOptions,
+    source: TableSchema = T,
+    target: TableSchema = T,
+    *,
+    widens: bool = False,
+    facts: tuple[KeyFacts, ...] = (),
+) -> UpsertPlan:
+    return upsert_plan(
+        options,
+        source=source,
+        target=target,
+        rules=Rules(widens=widens),
+        name="db.t",
+        view="s",
+        facts=facts,
+    )
+
+
+def test_an_upsert_is_one_merge() -> None:
+    assert plan(options_of("ID"), schema(id="bigint", name="string")).statement == (
+        "MERGE INTO db.t AS target USING s AS source ON target.`id` = source.`id` "
+        "WHEN MATCHED THEN UPDATE SET `Name` = source.`name` "
+        "WHEN NOT MATCHED THEN INSERT (`id`, `Name`) VALUES (source.`id`, source.`name`)"
+    )
+
+
+def test_only_a_newer_row_replaces_or_deletes() -> None:
+    statement = plan(options_of("id", when="newer by ts", delete_when="name IS NULL")).statement
+    newer = "(source.`ts` > target.`ts` OR (target.`ts` IS NULL AND source.`ts` IS NOT NULL))"
+    assert f"WHEN MATCHED AND source.`__lakewarden_deleted` AND {newer} THEN DELETE" in statement
+    assert f"WHEN MATCHED AND {newer} THEN UPDATE SET" in statement
+    assert "WHEN NOT MATCHED AND NOT source.`__lakewarden_deleted` THEN INSERT" in statement
+
+
+def test_a_partial_upsert_touches_its_columns_and_inserts_nothing_else() -> None:
+    statement = plan(options_of("id", partial="name")).statement
+    assert "UPDATE SET `Name` = source.`Name` WHEN NOT" in statement
+    assert statement.endswith("INSERT (`id`, `Name`) VALUES (source.`id`, source.`Name`)")
+
+
+def test_a_source_with_nothing_but_keys_updates_nothing() -> None:
+    assert "WHEN MATCHED" not in plan(options_of("id"), schema(id="bigint")).statement
+
+
+def test_a_null_that_matches_is_compared_as_a_value() -> None:
+    facts = (KeyFacts(column="id", values=("1",), nulls=True),)
+    found = plan(options_of("id", null_keys="match"), facts=facts)
+    assert (
+        "ON target.`id` <=> source.`id` AND (target.`id` IN (1L) OR target.`id` IS NULL) " in found.statement
+    )
+
+
+def test_the_last_of_several_rows_is_chosen_before_the_merge() -> None:
+    query = prepared(options_of("id", duplicates="last by ts"), T, "given")
+    assert "RANK() OVER (PARTITION BY `id` ORDER BY `ts` DESC NULLS LAST)" in query
+    assert query.endswith("WHERE (__lakewarden_rank = 1 AND __lakewarden_copy = 1) OR `id` IS NULL")
+
+
+def test_any_of_several_rows_is_the_smallest_whatever_the_order_of_tasks() -> None:
+    source = schema(id="bigint", tags="map<string,int>")
+    query = prepared(options_of("id", duplicates="any"), source, "given")
+    assert "ROW_NUMBER() OVER (PARTITION BY `id` ORDER BY `id`, to_json(struct(`tags`)))" in query
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "listed"),
+    [
+        ("bigint", ("1", "-2"), "target.`k` IN (1L, -2L)"),
+        ("int", ("1",), "target.`k` IN (1)"),
+        ("string", ("it's", "a\\b"), "target.`k` IN ('it\\'s', 'a\\\\b')"),
+        ("date", ("2026-01-31",), "target.`k` IN (DATE'2026-01-31')"),
+        ("timestamp", ("1500000",), "target.`k` IN (TIMESTAMP'1970-01-01 00:00:01.500000+00:00')"),
+        ("decimal(5,2)", ("1.50",), "target.`k` IN (1.50BD)"),
+        ("double", ("1.5",), ""),
+        ("binary", ("x",), ""),
+    ],
+)
+def test_few_keys_are_listed_where_their_type_can_be_looked_up(
+    kind: str, values: tuple[str, ...], listed: str
+) -> None:
+    facts = (KeyFacts(column="k", values=values),)
+    assert pruning_of(facts, schema(k=kind), schema(k=kind)) == listed
+
+
+def test_a_key_of_another_type_than_the_targets_leaves_nothing_out() -> None:
+    facts = (KeyFacts(column="k", values=("1",)),)
+    assert pruning_of(facts, schema(k="string"), schema(k="bigint")) == ""
+    assert pruning_of(facts, schema(k="int"), schema(k="bigint")) == "target.`k` IN (1L)"
+
+
+def test_texts_are_left_out_where_the_session_reads_backslashes_otherwise() -> None:
+    facts = (KeyFacts(column="k", values=("x",)),)
+    assert pruning_of(facts, schema(k="string"), schema(k="string"), escapes=False) == ""
+
+
+def test_many_keys_become_ranges_with_the_widest_gaps_open() -> None:
+    found = ranges_of([(0, 9), (10, 15), (1000, 1001), (1010, 1020), (5000, 5000)], most=3)
+    assert found == ((0, 15), (1000, 1020), (5000, 5000))
+    facts = (KeyFacts(column="id", ranges=(("0", "15"), ("1000", "1020"))),)
+    assert (
+        pruning_of(facts, T, T) == "(target.`id` BETWEEN 0L AND 15L OR target.`id` BETWEEN 1000L AND 1020L)"
+    )
+
+
+def test_a_source_without_rows_has_nothing_to_look_for() -> None:
+    assert pruning_of((KeyFacts(column="id", values=()),), T, T) == "FALSE"
+
+
+@pytest.mark.parametrize(
+    ("options", "source", "said"),
+    [
+        (options_of("nr"), T, "The source has no column nr"),
+        (options_of("id", when="newer by at"), T, "The source has no column at"),
+        (options_of("id", partial="other"), T, "The source has no column other"),
+        (options_of("k"), schema(k="int"), "The target has no column k"),
+        (options_of("id"), schema(id="bigint", ID="int"), "differ in nothing but case"),
+    ],
+)
+def test_columns_that_are_not_there_are_named(options: UpsertOptions, source: TableSchema, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        plan(options, source)
+
+
+def test_drift_is_refused_added_or_widened_as_it_was_agreed() -> None:
+    drifted = schema(id="bigint", name="string", extra="int")
+    with pytest.raises(PreconditionError, match="The target has no column extra"):
+        plan(options_of("id"), drifted)
+    added = plan(options_of("id", drift="add"), drifted)
+    assert added.columns.added == ("extra",) and added.statement.startswith("MERGE WITH SCHEMA EVOLUTION")
+    narrow = schema(id="bigint", name="int")
+    wide = schema(id="bigint", name="bigint")
+    with pytest.raises(PreconditionError, match="bigint in the source, and int in the target"):
+        plan(options_of("id", drift="add"), wide, narrow)
+    with pytest.raises(PreconditionError, match="does not let its types be widened"):
+        plan(options_of("id", drift="widen"), wide, narrow)
+    assert plan(options_of("id", drift="widen"), wide, narrow, widens=True).columns.widened == ("name",)
+    with pytest.raises(PreconditionError, match="Cast|string in the source"):
+        plan(options_of("id", drift="widen"), schema(id="bigint", name="string"), narrow, widens=True)
+    assert not plan(options_of("id"), narrow, wide).columns.evolves
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"keys": []},
+        {"keys": ["a", "A"]},
+        {"keys": "id", "when": "ts"},
+        {"keys": "id", "duplicates": "first"},
+        {"keys": "id", "null_keys": "never"},
+        {"keys": "id", "drift": "replace"},
+    ],
+    ids=str,
+)
+def test_options_that_say_nothing_are_refused(wrong: dict[str, str]) -> None:
+    with pytest.raises(UsageError):
+        options_of(**wrong)
