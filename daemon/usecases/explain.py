@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lakewarden.catalog.errors import NotFoundError, RefusedError, UsageError
-from lakewarden.catalog.formats.port import LogProblem
+from lakewarden.catalog.formats.port import LogProblem, Observation
 from lakewarden.catalog.metastore.lookup import resolve
 from lakewarden.daemon.installation.services import Services
 from lakewarden.jobs.sql.compile.compiler import compiled
@@ -15,6 +15,7 @@ from lakewarden.jobs.sql.compile.values import (
     MatchPolicy,
     TableName,
     TableSchema,
+    keys_in,
 )
 from lakewarden.jobs.sql.statements import ChangeRows, Explain
 
@@ -41,8 +42,9 @@ def explain(services: Services, asked: Explain, policy: MatchPolicy) -> Explanat
     if not isinstance(asked.statement, ChangeRows):
         return plain_explanation(asked.statement.sql)
     draft = asked.statement.draft
-    schemas = {table: _schema(services, table) for table in draft.tables}
-    return explanation_of(compiled(draft, schemas, policy))
+    seen = {table: _observed(services, table) for table in draft.tables}
+    schemas = {table: _columns(one) for table, one in seen.items()}
+    return explanation_of(compiled(draft, schemas, policy, keys_in(seen[draft.tables[0]].properties)))
 
 
 def explanation_of(done: Compiled) -> Explanation:
@@ -79,8 +81,8 @@ def steps_table(done: Explanation) -> pa.Table:
     )
 
 
-def _schema(services: Services, table: TableName) -> TableSchema:
-    """The columns as the newest version of the table's log has them."""
+def _observed(services: Services, table: TableName) -> Observation:
+    """What the newest version of the table's log says."""
     location = _location(services, table)
     reader = services.desk.reader_at(location, str(table))
     seen = reader.observe(location)
@@ -89,6 +91,10 @@ def _schema(services: Services, table: TableName) -> TableSchema:
             f"The columns of {table} cannot be read: {seen.message}",
             hint="`lakewarden tables validate` says more.",
         )
+    return seen
+
+
+def _columns(seen: Observation) -> TableSchema:
     columns: list[ColumnType] = []
     for column in seen.schema:  # fields of structs follow them, as `struct.field`
         if not columns or not column.path.startswith(f"{columns[-1].name}."):

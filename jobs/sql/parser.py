@@ -13,6 +13,7 @@ from lakewarden.catalog.errors import NotAllowedError, UsageError
 from lakewarden.catalog.policy.effective import Value, parse_value
 from lakewarden.catalog.system.port import SystemTableName
 from lakewarden.jobs.sql.compile.reading import draft_of, is_change
+from lakewarden.jobs.sql.compile.upserts.reading import is_upsert, upsert_draft
 from lakewarden.jobs.sql.compile.values import Dialect
 from lakewarden.jobs.sql.convert import CONVERT_SYNTAX, parse_convert
 from lakewarden.jobs.sql.mark import MARK_SYNTAX, UNMARK_SYNTAX, parse_mark, parse_unmark
@@ -42,6 +43,8 @@ def parse(text: str, dialect: Dialect | None = None) -> Statement:
     explained = _EXPLAIN.match(text)
     if explained is not None:
         return _explained(" " * explained.end() + text[explained.end() :], dialect)
+    if is_upsert(text):
+        return ChangeRows(draft=upsert_draft(text, dialect))
     if is_change(text) and not _changes_system(text):
         draft = draft_of(text, dialect)
         return Unmanaged(sql=text) if draft is None else ChangeRows(draft=draft)

@@ -1,6 +1,6 @@
 """One UPDATE or DELETE and the schemas of its tables: the plain statements that do it. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -11,6 +11,7 @@ from lakewarden.jobs.sql.compile.meaning import assigned, translated, with_condi
 from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.reading import Draft, ambiguous
 from lakewarden.jobs.sql.compile.resolving import Resolved, resolved
+from lakewarden.jobs.sql.compile.upserts.merging import upsert_compiled
 from lakewarden.jobs.sql.compile.values import (
     Compiled,
     Dialect,
@@ -28,14 +29,21 @@ _CHANCE_NAMES = frozenset({"RANDOM", "SHUFFLE", "MONOTONICALLY_INCREASING_ID", "
 
 
 def compiled(
-    draft: Draft, schemas: Mapping[TableName, TableSchema], policy: MatchPolicy | None = None
+    draft: Draft,
+    schemas: Mapping[TableName, TableSchema],
+    policy: MatchPolicy | None = None,
+    table_keys: Sequence[str] = (),
 ) -> Compiled:
-    """The steps. `schemas` has those of all of the draft's tables. Raises `UsageError` for names that are not there,
-    and for whatever would mean something else in Spark than in the statement's dialect.
+    """The steps. `schemas` has those of all of the draft's tables, `table_keys` the keys that its target names. Raises
+    `UsageError` for names that are not there, and for whatever would mean something else in Spark than in the
+    statement's dialect.
 
     Several dialects that read the statement alike must also mean the same by it.
     """
     policy = policy or MatchPolicy()
+    if draft.placement is not None:
+        _refuse_order_of_assignments(draft)
+        return upsert_compiled(draft, schemas, policy, table_keys)
     found = resolved(draft, schemas, policy)
     _refuse_chance(found, draft)
     _refuse_order_of_assignments(draft)

@@ -14,9 +14,9 @@ from sqlglot.dialects.spark import Spark
 
 from lakewarden.jobs.sql.compile.change import Change
 from lakewarden.jobs.sql.compile.resolving import Resolved, Target
-from lakewarden.jobs.sql.compile.values import MatchPolicy, MatchRule, Step, StepKind, TableName
+from lakewarden.jobs.sql.compile.values import MatchPolicy, MatchRule, Step, StepKind, TableName, quoted
 
-__all__ = ["step_of"]
+__all__ = ["named", "sql_of", "step_of"]
 
 _SPARK: Final = Spark()
 _PLAIN: Final = "Nothing but the target is read."
@@ -46,7 +46,7 @@ class _Parts:
     @property
     def target(self) -> str:
         """The target as SQL."""
-        return _named(self.found.tables[self.item.name])
+        return named(self.found.tables[self.item.name])
 
     @property
     def where(self) -> exp.Expr | None:
@@ -88,10 +88,10 @@ def step_of(change: Change, found: Resolved, values: tuple[Target, ...], policy:
 
 def _plain(parts: _Parts) -> Step:
     where = "" if parts.where is None else f" WHERE {_sql(parts.where, parts)}"
-    target = f"{parts.target} AS {_quoted(parts.found.alias)}"
+    target = f"{parts.target} AS {quoted(parts.found.alias)}"
     if not parts.values:
         return Step(kind=StepKind.DELETE, sql=f"DELETE FROM {target}{where}", because=_PLAIN)
-    sets = ", ".join(f"{_quoted(one.column)} = {_sql(one.value, parts)}" for one in parts.values)
+    sets = ", ".join(f"{quoted(one.column)} = {_sql(one.value, parts)}" for one in parts.values)
     return Step(kind=StepKind.UPDATE, sql=f"UPDATE {target} SET {sets}{where}", because=_PLAIN)
 
 
@@ -102,20 +102,20 @@ def _direct(parts: _Parts) -> Step:
     plain = isinstance(only, exp.Table) and not sources.args.get("joins") and not _is_special(only, parts)
     values = [one.value for one in parts.values]
     if plain:
-        source = f"{_named(parts.found.tables[only.name])} AS {_quoted(only.alias)}"
+        source = f"{named(parts.found.tables[only.name])} AS {quoted(only.alias)}"
     else:
         name = _other_name(alias)
         used = _columns_of_others((*conditions, *values), alias)
         names = {column: f"c{number}" for number, column in enumerate(used)}
         sources.set("expressions", [_renamed(column, new) for column, new in names.items()] or [_one()])
-        source = f"({_sql(sources, parts)}) AS {_quoted(name)}"
+        source = f"({_sql(sources, parts)}) AS {quoted(name)}"
         conditions = [_from_source(node, names, name) for node in conditions]
         values = [_from_source(node, names, name) for node in values]
     on = " AND ".join(_sql(_wrapped(node), parts) for node in conditions) or "TRUE"
     sets = [(one.column, _sql(value, parts)) for one, value in zip(parts.values, values, strict=True)]
     return Step(
         kind=StepKind.MERGE,
-        sql=f"MERGE INTO {parts.target} AS {_quoted(alias)} USING {source} ON {on} {_clause(alias, sets)}",
+        sql=f"MERGE INTO {parts.target} AS {quoted(alias)} USING {source} ON {on} {_clause(alias, sets)}",
         because=_DIRECT if parts.values else _DELETED,
     )
 
@@ -161,7 +161,7 @@ def _asked(parts: _Parts, *, chooses: bool) -> str:
     far = {i: one for i, one in enumerate(parts.values) if _is_far(one.value, alias)}
     selected = [_renamed((alias, key), f"k{i}") for i, key in enumerate(keys)]
     selected += [exp.alias_(one.value.copy(), f"v{i}", quoted=True) for i, one in far.items()]
-    names = [_quoted(one.alias) for one in selected]
+    names = [quoted(one.alias) for one in selected]
     if chooses and found.by:
         selected.append(exp.alias_(found.query.expressions[-1].unalias().copy(), "by", quoted=True))
     with_ = query.args.get("with_")
@@ -172,7 +172,7 @@ def _asked(parts: _Parts, *, chooses: bool) -> str:
     if chooses:
         matches = _chosen(matches, names, len(keys), parts.policy)
     before = f"{_sql(with_, parts)} " if with_ is not None else ""
-    on = " AND ".join(f"`target`.{_quoted(key)} <=> `source`.`k{i}`" for i, key in enumerate(keys)) or "TRUE"
+    on = " AND ".join(f"`target`.{quoted(key)} <=> `source`.`k{i}`" for i, key in enumerate(keys)) or "TRUE"
     sets = [
         (one.column, f"`source`.`v{i}`" if i in far else _sql(_near(one.value, alias), parts))
         for i, one in enumerate(parts.values)
@@ -253,7 +253,7 @@ def _items(query: exp.Select) -> list[exp.Expr]:
 def _clause(target: str, sets: Sequence[tuple[str, str]]) -> str:
     if not sets:
         return "WHEN MATCHED THEN DELETE"
-    listed = ", ".join(f"{_quoted(target)}.{_quoted(column)} = {value}" for column, value in sets)
+    listed = ", ".join(f"{quoted(target)}.{quoted(column)} = {value}" for column, value in sets)
     return f"WHEN MATCHED THEN UPDATE SET {listed}"
 
 
@@ -263,7 +263,12 @@ def _other_name(alias: str) -> str:
 
 def _sql(node: exp.Expr, parts: _Parts) -> str:
     """As Spark reads it, with the tables' own names."""
-    return _with_names(node.copy(), parts.found.tables).sql(dialect=_SPARK, identify=True, comments=False)
+    return sql_of(node, parts.found.tables)
+
+
+def sql_of(node: exp.Expr, tables: Mapping[str, TableName]) -> str:
+    """A resolved part as Spark reads it; `tables` are the stand-ins' own names."""
+    return _with_names(node.copy(), tables).sql(dialect=_SPARK, identify=True, comments=False)
 
 
 def _with_names(node: exp.Expr, tables: Mapping[str, TableName]) -> exp.Expr:
@@ -276,9 +281,6 @@ def _with_names(node: exp.Expr, tables: Mapping[str, TableName]) -> exp.Expr:
     return node
 
 
-def _named(name: TableName) -> str:
-    return ".".join(_quoted(part) for part in name.parts)
-
-
-def _quoted(identifier: str) -> str:
-    return "`" + identifier.replace("`", "``") + "`"
+def named(name: TableName) -> str:
+    """A table's name as SQL."""
+    return ".".join(quoted(part) for part in name.parts)

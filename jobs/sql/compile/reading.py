@@ -10,11 +10,21 @@ from sqlglot.errors import ParseError, SqlglotError
 from lakewarden.catalog.errors import NotAllowedError, UsageError
 from lakewarden.jobs.sql.compile.change import Change, name_of, tables_of
 from lakewarden.jobs.sql.compile.dialects import PARSERS
+from lakewarden.jobs.sql.compile.placement import Placement
 from lakewarden.jobs.sql.compile.places import wrong_at
 from lakewarden.jobs.sql.compile.shapes import ForeignError, shape_of
 from lakewarden.jobs.sql.compile.values import DIALECT_KEY, Dialect, TableName
 
-__all__ = ["Draft", "draft_of", "is_change"]
+__all__ = [
+    "Draft",
+    "ambiguous",
+    "draft_of",
+    "is_change",
+    "outer_tokens",
+    "parse_error",
+    "refuse_system",
+    "tables_read",
+]
 
 _SYSTEM: Final = "lakewarden"
 _BEGINNINGS: Final = frozenset({"UPDATE", "UPD", "DELETE", "DEL"})
@@ -24,12 +34,14 @@ _ELSEWHERE: Final = frozenset({"FROM", "USING", "JOIN"})
 @dataclass(frozen=True, kw_only=True)
 class Draft:
     """A statement that is read but not yet held against the schemas of its `tables`. Several `dialects`: they read it
-    alike, and none was chosen. The first of the tables is the one that is changed."""
+    alike, and none was chosen. The first of the tables is the one that is changed. With a `placement` it is an upsert:
+    `change` is what becomes of rows that are there."""
 
     text: str
     dialects: tuple[Dialect, ...]
     change: Change
     tables: tuple[TableName, ...]
+    placement: Placement | None = None
 
 
 def is_change(text: str) -> bool:
@@ -69,8 +81,8 @@ def draft_of(text: str, dialect: Dialect | None = None) -> Draft | None:
     first = next(iter(changes.values()))
     if any(other != first for other in changes.values()):
         raise ambiguous(tuple(changes))
-    draft = Draft(text=text, dialects=tuple(changes), change=first, tables=_names(first))
-    _refuse_system(draft)
+    draft = Draft(text=text, dialects=tuple(changes), change=first, tables=tables_read(first))
+    refuse_system(draft)
     return None if draft.dialects == (Dialect.SPARK,) and first.is_plain else draft
 
 
@@ -110,15 +122,19 @@ def _unreadable(
             f"No UPDATE or DELETE has this form (read as {names}).",
             hint="docs/sql.md has a table of the forms.",
         )
-    offset, error = max(unread, key=lambda one: one[0])
+    return parse_error(text, max(unread, key=lambda one: one[0])[1])
+
+
+def parse_error(text: str, error: ParseError) -> UsageError:
+    """What a parser says of a text that it cannot read, with the place."""
     described = str(error.errors[0].get("description") or "") if error.errors else ""
     if not described or "<class" in described:
         described = "Something is missing here"
     return wrong_at(
         text,
-        offset if error.errors else None,
+        _offset(text, error) if error.errors else None,
         f"{described.rstrip('.')}.",
-        hint="docs/sql.md has a table of the forms that UPDATE and DELETE may have.",
+        hint="docs/sql.md has a table of the forms that statements may have.",
     )
 
 
@@ -131,11 +147,13 @@ def _offset(text: str, error: ParseError) -> int:
     return max(before + int(found["col"] or 1) - len(str(found["highlight"] or "")), 0)
 
 
-def _names(change: Change) -> tuple[TableName, ...]:
+def tables_read(change: Change) -> tuple[TableName, ...]:
+    """The table that is changed, and those that are read."""
     return tuple(dict.fromkeys([name_of(change.target), *(name_of(table) for table in tables_of(change))]))
 
 
-def _refuse_system(draft: Draft) -> None:
+def refuse_system(draft: Draft) -> None:
+    """Raise `NotAllowedError` if a system table is changed or read."""
     for table in draft.tables:
         if len(table.parts) == 2 and table.parts[0].lower() == _SYSTEM:
             raise NotAllowedError(
@@ -146,12 +164,17 @@ def _refuse_system(draft: Draft) -> None:
 
 def _outer_words(text: str) -> list[str]:
     """The words outside all parentheses, in capitals; none of a text that nobody can read."""
-    words, depth = [], 0
+    return [token.text.upper() for token in outer_tokens(text)]
+
+
+def outer_tokens(text: str) -> list[Token]:
+    """What stands outside all parentheses, and the closing ones; without strings. None of a text that nobody reads."""
+    found, depth = [], 0
     for token in _tokens(text):
         depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
         if depth == 0 and token.token_type is not TokenType.STRING:
-            words.append(token.text.upper())
-    return words
+            found.append(token)
+    return found
 
 
 def _tokens(text: str) -> list[Token]:

@@ -9,7 +9,7 @@ from lakewarden.jobs.sql.compile.change import Assignment, Change, Relation, wit
 from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.values import Dialect
 
-__all__ = ["ForeignError", "shape_of"]
+__all__ = ["ForeignError", "assignments_of", "shape_of"]
 
 _CLAUSES: Final = {
     "this": "",
@@ -59,7 +59,7 @@ def shape_of(tree: exp.Expr, dialect: Dialect, text: str) -> Change:
     change = Change(
         relations=relations,
         place=place,
-        assignments=_assignments(tree, text) if isinstance(tree, exp.Update) else (),
+        assignments=assignments_of(tree, text) if isinstance(tree, exp.Update) else (),
         where=None if where is None else where.this,
         ctes=ctes,
     )
@@ -235,7 +235,8 @@ def _starts(node: exp.Expr) -> list[int]:
     return [part.meta["start"] for part in node.walk() if "start" in part.meta]
 
 
-def _assignments(tree: exp.Update, text: str) -> tuple[Assignment, ...]:
+def assignments_of(tree: exp.Expr, text: str) -> tuple[Assignment, ...]:
+    """What a statement's SET says."""
     found: list[Assignment] = []
     for one in tree.expressions:
         if not isinstance(one, exp.EQ):

@@ -1,9 +1,11 @@
-"""The reference table of UPDATE and DELETE: every row is a case that is run on Spark and on PostgreSQL."""
+"""The reference tables of UPDATE, DELETE and upserts: every row is a case that is run on Spark and on PostgreSQL."""
 
 import re
+from itertools import chain
 from pathlib import Path
 
 from support.builders.warehouse_changes import CASES
+from support.builders.warehouse_upserts import UPSERTS
 
 PAGE = (Path(__file__).parents[4] / "docs" / "sql.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| ([\w, ]+) \| `(.+)` \|$", re.MULTILINE)
@@ -13,12 +15,15 @@ NAMES = {
     "Teradata": "teradata",
     "MySQL": "mysql",
     "Spark": "spark",
+    "lakewarden": "lakewarden",
 }
 
 
 def test_every_row_of_the_page_is_a_case() -> None:
     rows = ROW.findall(PAGE)
-    run = {(name.partition(":")[0], statement) for name, (statement, _) in CASES.items()}
-    assert len(rows) >= 20
+    run = {
+        (name.partition(":")[0], statement) for name, (statement, _) in chain(CASES.items(), UPSERTS.items())
+    }
+    assert len(rows) >= 27
     shown = [({NAMES[one] for one in dialects.split(", ")}, statement) for dialects, statement in rows]
     assert [one for names, one in shown if not all((name, one) in run for name in names)] == []

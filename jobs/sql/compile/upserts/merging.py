@@ -1,0 +1,259 @@
+"""An upsert and the schemas of its tables: the one MERGE that does it. Pure.
+
+The source gives each row the values that it will have in the table, so that keys are compared and new values used
+as they are stored. Several rows with one key are an error, or one is chosen, before anything is matched.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from sqlglot import exp
+
+from lakewarden.catalog.errors import UsageError
+from lakewarden.jobs.sql.compile.change import Assignment, Change, Relation
+from lakewarden.jobs.sql.compile.emission import named, sql_of
+from lakewarden.jobs.sql.compile.meaning import assigned, translated, with_conditions
+from lakewarden.jobs.sql.compile.placement import Placement
+from lakewarden.jobs.sql.compile.places import wrong_in
+from lakewarden.jobs.sql.compile.reading import Draft
+from lakewarden.jobs.sql.compile.resolving import Resolved, Target, resolved
+from lakewarden.jobs.sql.compile.values import (
+    TWICE,
+    Compiled,
+    Dialect,
+    MatchPolicy,
+    MatchRule,
+    Step,
+    StepKind,
+    TableName,
+    TableSchema,
+    quoted,
+)
+
+__all__ = ["upsert_compiled"]
+
+_BECAUSE: Final = "Rows are matched by {keys}; what is not there is added."
+_ONE: Final = "Rows are found by the WHERE; if there are none, one is added."
+_RANK: Final = "`rank`"
+
+_STORED: Final = TableName(parts=("lakewarden_rows",))
+"""Stands for the rows of the source as they will be stored: in the types of the table's columns."""
+
+Schemas = Mapping[TableName, TableSchema]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Parts:
+    """The statement's halves, resolved alike: what is added, and what becomes of what is there."""
+
+    placement: Placement
+    keys: tuple[str, ...]
+    adds: Resolved
+    added: tuple[Target, ...]
+    changes: Resolved
+    changed: tuple[Target, ...]
+
+
+def upsert_compiled(
+    draft: Draft, schemas: Schemas, policy: MatchPolicy, table_keys: Sequence[str]
+) -> Compiled:
+    """The MERGE. `table_keys` are the keys that the table itself names. Raises `UsageError` as for other changes."""
+    placement, dialect = draft.placement, draft.dialects[0]
+    assert placement is not None
+    target = schemas[draft.tables[0]]
+    columns = placement.columns or tuple(one.name for one in target)
+    keys = _keys(draft, placement, columns, table_keys)
+    if placement.whole and len(columns) < len(target):
+        raise UsageError(
+            "REPLACE gives columns that are not named their defaults, and nobody says here what these are.",
+            hint="Name all columns, or write UPSERT INTO t ON (keys): it leaves the others as they are.",
+        )
+    source = Relation(item=_named_source(placement, columns))
+    target_item = draft.change.relations[0]
+    adds = Change(
+        relations=(target_item, source),
+        place=0,
+        assignments=tuple(
+            Assignment(column=exp.column(name), value=exp.column(name, table=placement.alias))
+            for name in columns
+        ),
+        ctes=draft.change.ctes,
+    )
+    found, added, notes = _resolved(replace(draft, change=adds), schemas, dialect)
+    _refuse_queries(draft)
+    changes = replace(draft.change, relations=(target_item, _as_stored(placement)), ctes=())
+    if placement.replaces:
+        changes = replace(
+            changes, assignments=tuple(one for one in adds.assignments if one.column.name.lower() not in keys)
+        )
+    own = {draft.tables[0]: target, _STORED: _columns(columns, target)}
+    seen, changed, more = _resolved(replace(draft, change=changes), own, dialect)
+    parts = _Parts(placement=placement, keys=keys, adds=found, added=added, changes=seen, changed=changed)
+    return Compiled(
+        dialect=dialect,
+        target=draft.tables[0],
+        matches=policy,
+        steps=(
+            Step(
+                kind=StepKind.MERGE,
+                sql=_merge(parts, policy),
+                because=_ONE if not keys else _BECAUSE.format(keys=", ".join(keys)),
+            ),
+        ),
+        notes=tuple(dict.fromkeys((*notes, *more, *_said(placement, policy)))),
+    )
+
+
+def _keys(
+    draft: Draft, placement: Placement, columns: Sequence[str], table_keys: Sequence[str]
+) -> tuple[str, ...]:
+    if placement.on is not None:
+        return ()
+    keys = tuple(key.lower() for key in placement.keys or table_keys)
+    if not keys:
+        raise UsageError(
+            f"Nobody says which columns are the keys of {draft.tables[0]}.",
+            hint="Write UPSERT INTO t ON (keys) ..., or set the table's property lakewarden.keys = 'k1,k2'.",
+        )
+    lacking = next((key for key in keys if key not in [name.lower() for name in columns]), None)
+    if lacking is not None:
+        raise UsageError(
+            f"The key {lacking} is not among the columns that are given.",
+            hint=f"They are: {', '.join(columns)}.",
+        )
+    return keys
+
+
+def _as_stored(placement: Placement) -> Relation:
+    (name,) = _STORED.parts
+    alias = exp.TableAlias(this=exp.to_identifier(placement.alias))
+    return Relation(item=exp.Table(this=exp.to_identifier(name), alias=alias))
+
+
+def _columns(names: Sequence[str], target: TableSchema) -> TableSchema:
+    wanted = [name.lower() for name in names]
+    return tuple(one for one in target if one.name.lower() in wanted)
+
+
+def _named_source(placement: Placement, columns: Sequence[str]) -> exp.Expr:
+    names = exp.TableAlias(
+        this=exp.to_identifier(placement.alias), columns=[exp.to_identifier(name) for name in columns]
+    )
+    if isinstance(placement.source, exp.Values):
+        rows = placement.source.copy()
+        odd = next((row for row in rows.expressions if len(row.expressions) != len(columns)), None)
+        if odd is not None:
+            raise UsageError(
+                f"A row of VALUES has {len(odd.expressions)} values, and there are {len(columns)} columns.",
+                hint=f"They are: {', '.join(columns)}.",
+            )
+        rows.set("alias", names)
+        return rows
+    query = placement.source
+    assert isinstance(query, exp.Query)
+    if not query.is_star and len(query.selects) != len(columns):
+        raise UsageError(
+            f"The query gives {len(query.selects)} values, and there are {len(columns)} columns.",
+            hint=f"They are: {', '.join(columns)}.",
+        )
+    return exp.Subquery(this=query.copy(), alias=names)
+
+
+def _resolved(
+    draft: Draft, schemas: Schemas, dialect: Dialect
+) -> tuple[Resolved, tuple[Target, ...], tuple[str, ...]]:
+    found = resolved(draft, schemas, MatchPolicy())
+    query, notes = translated(found.query.copy(), dialect, draft.text)
+    mine = replace(found, query=with_conditions(query))
+    values = tuple(
+        replace(one, value=assigned(one.value, one.type, dialect, draft.text)) for one in mine.values
+    )
+    return mine, values, notes
+
+
+def _refuse_queries(draft: Draft) -> None:
+    for node in (draft.change.where, *(one.value for one in draft.change.assignments)):
+        query = None if node is None else node.find(exp.Query)
+        if query is not None:
+            raise wrong_in(
+                draft.text,
+                query,
+                "What becomes of a row that is there may not ask a query.",
+                hint="Ask it in the query that the rows come from.",
+            )
+
+
+def _merge(parts: _Parts, policy: MatchPolicy) -> str:
+    alias, source = parts.changes.alias, parts.placement.alias
+    target = named(parts.changes.tables[_target(parts.changes).name])
+    where = parts.changes.query.args.get("where")
+    condition = "" if where is None else sql_of(where.this, parts.changes.tables)
+    given = {one.column.lower(): one.column for one in parts.added}
+    if parts.keys:
+        matches = [
+            f"{quoted(alias)}.{quoted(given[key])} = {quoted(source)}.{quoted(given[key])}"
+            for key in parts.keys
+        ]
+        on, when = " AND ".join(matches), f" AND ({condition})" if condition else ""
+    else:
+        on, when = condition, ""
+    clauses = []
+    if parts.changed:
+        sets = ", ".join(
+            f"{quoted(one.column)} = {sql_of(one.value, parts.changes.tables)}" for one in parts.changed
+        )
+        clauses.append(f"WHEN MATCHED{when} THEN UPDATE SET {sets}")
+    names = ", ".join(quoted(one.column) for one in parts.added)
+    values = ", ".join(f"{quoted(source)}.{quoted(one.column)}" for one in parts.added)
+    clauses.append(f"WHEN NOT MATCHED THEN INSERT ({names}) VALUES ({values})")
+    return (
+        f"MERGE INTO {target} AS {quoted(alias)} USING ({_source(parts, policy)}) AS {quoted(source)} "
+        f"ON {on} {' '.join(clauses)}"
+    )
+
+
+def _source(parts: _Parts, policy: MatchPolicy) -> str:
+    """The rows as they will be stored; of those with one key one, or an error."""
+    tables = parts.adds.tables
+    rows = parts.adds.query.args["joins"][0].this
+    with_ = parts.adds.query.args.get("with_")
+    before = "" if with_ is None else f"{sql_of(with_, tables)} "
+    stored = ", ".join(f"{sql_of(one.value, tables)} AS {quoted(one.column)}" for one in parts.added)
+    query = f"{before}SELECT {stored} FROM {sql_of(rows, tables)}"
+    if not parts.keys or parts.placement.is_one_row:
+        return query
+    names = [quoted(one.column) for one in parts.added]
+    keys = [quoted(one.column) for one in parts.added if one.column.lower() in parts.keys]
+    lacking = " OR ".join(f"{key} IS NULL" for key in keys)
+    among = f"PARTITION BY {', '.join(keys)}"
+    if policy.rule is MatchRule.ANY:
+        ranked = (
+            f"SELECT *, ROW_NUMBER() OVER ({among} ORDER BY {', '.join(names)}) AS {_RANK} FROM ({query})"
+        )
+        return f"SELECT {', '.join(names)} FROM ({ranked}) WHERE {_RANK} = 1 OR {lacking}"
+    if policy.rule is MatchRule.LAST:
+        by = quoted(str(policy.by).rpartition(".")[2])
+        ranked = f"SELECT *, RANK() OVER ({among} ORDER BY {by} DESC NULLS LAST) AS {_RANK} FROM ({query})"
+        query = f"SELECT {', '.join(names)} FROM ({ranked}) WHERE {_RANK} = 1 OR {lacking}"
+    once = f"CASE WHEN count(*) OVER ({among}) > 1 AND NOT ({lacking}) THEN raise_error('{TWICE}') ELSE {keys[0]} END"
+    listed = ", ".join(f"{once} AS {name}" if name == keys[0] else name for name in names)
+    return f"SELECT {listed} FROM ({query})"
+
+
+def _target(found: Resolved) -> exp.Table:
+    item = found.query.args["from_"].this
+    assert isinstance(item, exp.Table)
+    return item
+
+
+def _said(placement: Placement, policy: MatchPolicy) -> tuple[str, ...]:
+    if placement.is_one_row:
+        return ()
+    match policy.rule:
+        case MatchRule.ERROR:
+            return ("Several rows with one key are an error; SET lakewarden.matches = any chooses one.",)
+        case MatchRule.ANY:
+            return ("Of several rows with one key the one with the smallest values is taken.",)
+        case MatchRule.LAST:
+            return (f"Of several rows with one key the one with the largest {policy.by} is taken.",)

@@ -1,0 +1,253 @@
+"""From the text of an upsert, in whichever dialect has its form, to a draft. Pure.
+
+What sqlglot does not read is put into words that it does, at the same places: errors point into the user's own text.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from sqlglot import Token, exp
+from sqlglot.errors import ParseError, SqlglotError
+
+from lakewarden.catalog.errors import UsageError
+from lakewarden.jobs.sql.compile.change import Change, Relation
+from lakewarden.jobs.sql.compile.dialects import PARSERS
+from lakewarden.jobs.sql.compile.placement import Placement
+from lakewarden.jobs.sql.compile.places import wrong_at, wrong_in
+from lakewarden.jobs.sql.compile.reading import Draft, outer_tokens, parse_error, refuse_system, tables_read
+from lakewarden.jobs.sql.compile.shapes import assignments_of, shape_of
+from lakewarden.jobs.sql.compile.values import Dialect
+
+__all__ = ["is_upsert", "upsert_draft"]
+
+_SYNTAX: Final = "UPSERT INTO table [(columns)] [ON (keys)] SELECT or VALUES"
+_EXCLUDED: Final = "excluded"
+
+
+def is_upsert(text: str) -> bool:
+    """Whether this is an UPSERT, a REPLACE INTO, an INSERT that says what becomes of rows that are there, or an UPDATE
+    that inserts what is not."""
+    words = [token.text.upper() for token in outer_tokens(text)]
+    match words[:2]:
+        case ["UPSERT", _] | ["REPLACE", "INTO"]:
+            return True
+        case ["INSERT" | "WITH", _]:
+            return _follow(words, "ON", ("CONFLICT", "DUPLICATE")) is not None
+        case ["UPDATE" | "UPD", _]:
+            return _follow(words, "ELSE", ("INSERT", "INS")) is not None
+        case _:
+            return False
+
+
+def upsert_draft(text: str, dialect: Dialect | None = None) -> Draft:
+    """Read it. Raises `UsageError` with the place for what nobody can read, and for what is not supported."""
+    tokens = outer_tokens(text)
+    words = [token.text.upper() for token in tokens]
+    if words[0] == "UPSERT":
+        return _upsert(text, tokens, dialect or Dialect.SPARK)
+    if words[0] == "REPLACE":
+        return _insert(text, _replaced(text, tokens[0], "INSERT"), _own(Dialect.MYSQL, dialect, text))
+    place = _follow(words, "ELSE", ("INSERT", "INS"))
+    if words[0] in ("UPDATE", "UPD") and place is not None:
+        return _update_else(text, tokens[place], tokens[place + 1], _own(Dialect.TERADATA, dialect, text))
+    conflict = _follow(words, "ON", ("CONFLICT",)) is not None
+    return _insert(text, text, _own(Dialect.POSTGRES if conflict else Dialect.MYSQL, dialect, text))
+
+
+def _upsert(text: str, tokens: Sequence[Token], dialect: Dialect) -> Draft:
+    """Ours: an INSERT with ON (keys) before its query, which is blanked out."""
+    plain = _replaced(text, tokens[0], "INSERT")
+    words = [token.text.upper() for token in tokens]
+    begins = next(
+        (n for n, word in enumerate(words) if word in ("SELECT", "VALUES", "WITH", "TABLE")), len(words)
+    )
+    on = next((n for n in range(begins) if words[n] == "ON"), None)
+    keys: tuple[str, ...] = ()
+    if on is not None:
+        if on + 1 >= len(words) or words[on + 1] != ")":
+            raise wrong_at(text, tokens[on].start, "ON needs keys in parentheses.", hint=f"Write: {_SYNTAX}.")
+        begin, end = tokens[on].start, tokens[on + 1].end + 1
+        keys = _key_list(text, begin + len("ON"), end, dialect)
+        plain = plain[:begin] + " " * (end - begin) + plain[end:]
+    return _insert(text, plain, dialect, keys=keys, ours=True)
+
+
+def _key_list(text: str, begin: int, end: int, dialect: Dialect) -> tuple[str, ...]:
+    blank = " " * (begin - len("SELECT"))
+    try:
+        listed = PARSERS[dialect].parse(f"{blank}SELECT{text[begin:end]}")[0]
+    except SqlglotError:
+        listed = None
+    found = None if listed is None else listed.expressions[0].unnest()
+    parts = found.expressions if isinstance(found, exp.Tuple) else [found]
+    if not all(isinstance(part, exp.Column) and not part.table for part in parts):
+        raise wrong_at(text, begin, "Keys are names of columns.", hint=f"Write: {_SYNTAX}.")
+    return tuple(part.name for part in parts if part is not None)
+
+
+def _insert(
+    text: str, plain: str, dialect: Dialect, *, keys: tuple[str, ...] = (), ours: bool = False
+) -> Draft:
+    tree = _tree(text, plain, dialect)
+    if not isinstance(tree, exp.Insert):
+        raise UsageError("This is no INSERT.", hint="docs/sql.md has a table of the forms.")
+    _refuse_clauses(tree, text)
+    schema = tree.this
+    target = schema.this if isinstance(schema, exp.Schema) else schema
+    if not isinstance(target, exp.Table) or target.args.get("joins"):
+        raise wrong_in(text, target, "This is no table.", hint="Name the table that the rows go into.")
+    columns = tuple(one.name for one in schema.expressions) if isinstance(schema, exp.Schema) else ()
+    source, alias, names = _source(tree, text)
+    conflict = tree.args.get("conflict")
+    if conflict is None:
+        placed = Placement(
+            columns=columns, source=source, alias=alias, keys=keys, replaces=True, whole=not ours
+        )
+        return _draft(text, dialect, target, placed, tree.args.get("with_"))
+    if conflict.args.get("constraint") or conflict.args.get("index_predicate"):
+        raise wrong_in(
+            text, conflict, "The table has no constraints and no indexes.", hint="Write ON CONFLICT (keys)."
+        )
+    where = conflict.args.get("where")
+    if dialect is Dialect.MYSQL:
+        _excluded_for_values(conflict, alias, columns, names)
+        if isinstance(source, exp.Values):
+            _as_targets(conflict, target)
+    placed = Placement(
+        columns=columns,
+        source=source,
+        alias=alias,
+        keys=_conflict_keys(conflict, text),
+        assignments=assignments_of(conflict, text),
+        condition=None if where is None else where.this,
+    )
+    return _draft(text, dialect, target, placed, tree.args.get("with_"))
+
+
+def _source(tree: exp.Insert, text: str) -> tuple[exp.Expr, str, tuple[str, ...]]:
+    """The rows, what they are called in what follows, and the names of their columns there (MySQL's AS new(a, b))."""
+    source = tree.expression
+    if isinstance(source, exp.Subquery):
+        source = source.unnest()
+    if not isinstance(source, exp.Query | exp.Values):
+        raise wrong_in(text, source, "Rows come from a query or from VALUES.", hint="Write SELECT or VALUES.")
+    alias = source.args.get("alias") if isinstance(source, exp.Values) else None
+    if alias is None:
+        return source, _EXCLUDED, ()
+    source.set("alias", None)
+    return source, alias.name.lower(), tuple(one.name for one in alias.columns)
+
+
+def _excluded_for_values(
+    conflict: exp.Expr, alias: str, columns: tuple[str, ...], names: tuple[str, ...]
+) -> None:
+    """MySQL's VALUES(column), and its own names for columns of the new row."""
+    for node in list(conflict.find_all(exp.Anonymous)):
+        if node.name.upper() == "VALUES" and len(node.expressions) == 1:
+            node.replace(exp.column(node.expressions[0].copy(), table=alias))
+    renamed = dict(zip((name.lower() for name in names), columns, strict=False))
+    for column in conflict.find_all(exp.Column):
+        if column.table.lower() == alias and column.name.lower() in renamed:
+            column.this.set("this", renamed[column.name.lower()])
+
+
+def _as_targets(node: exp.Expr, target: exp.Table) -> None:
+    """Columns without a table's name are the target's."""
+    for column in node.find_all(exp.Column):
+        if not column.table:
+            column.set("table", exp.to_identifier(target.alias_or_name))
+
+
+def _conflict_keys(conflict: exp.Expr, text: str) -> tuple[str, ...]:
+    keys = [
+        one.this if isinstance(one, exp.Ordered) else one for one in conflict.args.get("conflict_keys") or ()
+    ]
+    odd = next((key for key in keys if not isinstance(key, exp.Column)), None)
+    if odd is not None:
+        raise wrong_in(text, odd, "Keys are names of columns.", hint="Write ON CONFLICT (k).")
+    return tuple(key.name for key in keys)
+
+
+def _update_else(text: str, else_: Token, insert: Token, dialect: Dialect) -> Draft:
+    """Teradata's: rows that the WHERE finds are updated; if it finds none, one row is inserted."""
+    update = shape_of(_tree(text, text[: else_.start], dialect), dialect, text)
+    plain = " " * (insert.end + 1 - len("INSERT")) + "INSERT" + text[insert.end + 1 :]
+    placed = _insert(text, plain, dialect).placement
+    assert placed is not None
+    if len(update.relations) > 1 or update.where is None or not placed.is_one_row:
+        raise wrong_at(
+            text,
+            else_.start,
+            "UPDATE ... ELSE INSERT names one table, has a WHERE, and inserts one row of VALUES.",
+            hint="For rows of another table write UPSERT INTO t ON (keys) SELECT ...",
+        )
+    target = update.target
+    for node in (update.where, *(one.value for one in update.assignments)):
+        _as_targets(node, target)
+    item = Placement(
+        columns=placed.columns,
+        source=placed.source,
+        on=update.where,
+        assignments=update.assignments,
+    )
+    return _draft(text, dialect, target, item, None)
+
+
+def _draft(
+    text: str, dialect: Dialect, target: exp.Table, placed: Placement, with_: exp.With | None
+) -> Draft:
+    source = placed.source if isinstance(placed.source, exp.Values) else exp.Subquery(this=placed.source)
+    change = Change(
+        relations=(Relation(item=target), Relation(item=source)),
+        place=0,
+        assignments=placed.assignments,
+        where=placed.condition or placed.on,
+        ctes=() if with_ is None else tuple(with_.expressions),
+    )
+    draft = Draft(text=text, dialects=(dialect,), change=change, tables=tables_read(change), placement=placed)
+    refuse_system(draft)
+    return draft
+
+
+def _tree(text: str, plain: str, dialect: Dialect) -> exp.Expr:
+    try:
+        trees = [tree for tree in PARSERS[dialect].parse(plain) if tree is not None]
+    except ParseError as error:
+        raise parse_error(text, error) from error
+    except SqlglotError as error:
+        raise UsageError("The statement cannot be read.", hint="Look for an unclosed quote.") from error
+    if len(trees) != 1:
+        raise UsageError(
+            "These are several statements.", hint="Run one after the other, each by a call of its own."
+        )
+    return trees[0]
+
+
+def _own(dialect: Dialect, chosen: Dialect | None, text: str) -> Dialect:
+    if chosen not in (None, dialect):
+        raise UsageError(
+            f"This form is one of {dialect}, and the session reads {chosen}.",
+            hint=f"{_SYNTAX} is there in every dialect.",
+        )
+    return dialect
+
+
+def _refuse_clauses(tree: exp.Insert, text: str) -> None:
+    known = ("this", "expression", "conflict", "with_", "into")
+    odd = next((value for key, value in tree.args.items() if value and key not in known), None)
+    if odd is not None:
+        raise wrong_in(
+            text,
+            odd if isinstance(odd, exp.Expr) else None,
+            "This clause is not supported here.",
+            hint="Leave it away.",
+        )
+
+
+def _replaced(text: str, token: Token, word: str) -> str:
+    return text[: token.start] + word.ljust(len(token.text)) + text[token.end + 1 :]
+
+
+def _follow(words: Sequence[str], first: str, second: Sequence[str]) -> int | None:
+    """Where two words stand one after the other."""
+    return next((n for n in range(len(words) - 1) if words[n] == first and words[n + 1] in second), None)

@@ -1,0 +1,93 @@
+"""Upserts as warehouses write them, run on Spark and on a real PostgreSQL: the same rows."""
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
+
+from lakewarden.catalog.errors import PreconditionError, UsageError
+from lakewarden.catalog.model.lineage_record import Operation
+from support.builders.warehouse_upserts import COLUMNS, ROWS, UPSERTS
+from support.servers.postgres import PostgresServer
+from support.two_databases.sides import Both, two_sides
+
+pytestmark = [pytest.mark.spark, pytest.mark.postgres]
+
+SCHEMA = pa.schema([("k", pa.int32()), ("a", pa.int32()), ("s", pa.string())])
+
+
+@pytest.fixture(scope="module")
+def tables(
+    spark: SparkSession, postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Both]:
+    with two_sides(spark, postgres, tmp_path_factory.mktemp("upserts")) as both:
+        both.connection.execute(f"CREATE TABLE p ({COLUMNS}, UNIQUE (k))".encode())
+        write_deltalake(both.folder / "p", SCHEMA.empty_table())
+        both.spark.sql(f"CREATE TABLE p USING delta LOCATION '{both.folder / 'p'}'")
+        both.spark.sql("ALTER TABLE p SET TBLPROPERTIES ('lakewarden.keys' = 'k')")
+        yield both
+
+
+@pytest.fixture
+def both(tables: Both) -> Iterator[Both]:
+    names = SCHEMA.names
+    rows = [dict(zip(names, row, strict=True)) for row in ROWS]
+    write_deltalake(tables.folder / "p", pa.Table.from_pylist(rows, schema=SCHEMA), mode="overwrite")
+    tables.connection.execute(b"DELETE FROM p")
+    with tables.connection.cursor() as cursor:
+        cursor.executemany(b"INSERT INTO p VALUES (%s, %s, %s)", ROWS)
+    yield tables
+    for key in ("lakewarden.dialect", "lakewarden.matches"):
+        tables.spark.conf.unset(key)
+
+
+def held(both: Both) -> list[tuple[object, ...]]:
+    rows = DeltaTable(both.folder / "p").to_pyarrow_table().to_pylist()
+    return sorted((tuple(row.values()) for row in rows), key=repr)
+
+
+@pytest.mark.parametrize("name", UPSERTS)
+def test_what_a_warehouse_would_do_is_done(both: Both, name: str) -> None:
+    statement, theirs = UPSERTS[name]
+    both.lw.sql(statement).collect()
+    both.connection.execute((theirs or statement).encode())
+    assert held(both) == sorted(both.connection.execute(b"SELECT * FROM p").fetchall(), key=repr)
+
+
+TWICE = "UPSERT INTO p (k, a) SELECT k, e FROM u WHERE k = 2"
+
+
+def test_several_rows_with_one_key_are_an_error_and_change_nothing(both: Both) -> None:
+    before = held(both)
+    with pytest.raises(PreconditionError, match="Several rows of the source have one key"):
+        both.lw.sql(TWICE).collect()
+    with pytest.raises(PreconditionError, match="Several rows of the source have one key"):
+        both.lw.sql("UPSERT INTO p (k, a) VALUES (77, 1), (77, 2)").collect()
+    assert held(both) == before
+
+
+@pytest.mark.parametrize(("matches", "chosen"), [("any", 6), ("last by a", 7)])
+def test_one_row_is_chosen_when_the_policy_says_how(both: Both, matches: str, chosen: int) -> None:
+    both.lw.sql(f"SET lakewarden.matches = {matches}")
+    both.lw.sql(TWICE).collect()
+    assert [row[1] for row in held(both) if row[0] == 2] == [chosen]
+
+
+def test_an_upsert_in_sql_is_one_governed_merge(both: Both) -> None:
+    (counts,) = both.lw.sql("UPSERT INTO p (k, a) ON (k) SELECT k, b FROM s WHERE k < 9").collect()
+    assert (counts["num_updated_rows"], counts["num_inserted_rows"]) == (2, 0)
+    commit = list(both.services.readers[0].commits((both.folder / "p").as_uri(), after=-1))[-1]
+    assert commit.lineage is not None and commit.lineage.operation is Operation.MERGE
+    assert [one.location.rpartition("/")[2] for one in commit.lineage.inputs] == ["s"]
+
+
+def test_a_session_explains_an_upsert_by_the_tables_own_keys(both: Both) -> None:
+    (step,) = both.lw.sql("EXPLAIN GOVERNED UPSERT INTO p (k, a) VALUES (1, 2)").collect()
+    assert (
+        "ON `p`.`k` = `excluded`.`k` WHEN MATCHED THEN UPDATE SET `a` = `excluded`.`a`" in step["statement"]
+    )
+    both.spark.sql("CREATE TABLE IF NOT EXISTS keyless (k INT) USING delta")
+    with pytest.raises(UsageError, match="Nobody says which columns are the keys of keyless"):
+        both.lw.sql("EXPLAIN GOVERNED UPSERT INTO keyless VALUES (1)")

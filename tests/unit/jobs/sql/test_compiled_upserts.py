@@ -1,0 +1,153 @@
+"""Upserts of each dialect as one MERGE; what is refused, with its place."""
+
+import pytest
+
+from lakewarden.catalog.errors import LakewardenError, UsageError
+from lakewarden.jobs.sql.compile.compiler import compiled
+from lakewarden.jobs.sql.compile.upserts.reading import is_upsert, upsert_draft
+from lakewarden.jobs.sql.compile.values import ColumnType, Compiled, Dialect, TableName, keys_in, policy_of
+from lakewarden.jobs.sql.parser import parse
+from lakewarden.jobs.sql.statements import ChangeRows, Explain
+from support.builders.warehouse_upserts import UPSERTS
+
+SCHEMAS = {
+    TableName(parts=(table,)): tuple(ColumnType(name=name, type=kind) for name, kind in columns.items())
+    for table, columns in {
+        "p": {"k": "int", "a": "int", "s": "string"},
+        "s": {"k": "int", "b": "int", "c": "string", "n": "double"},
+        "u": {"k": "int", "e": "int"},
+    }.items()
+}
+
+
+def done(text: str, *, matches: str = "error", keys: tuple[str, ...] = ("k",)) -> Compiled:
+    return compiled(upsert_draft(text), SCHEMAS, policy_of(matches), keys)
+
+
+def statement(text: str) -> str:
+    (step,) = done(text).steps
+    return step.sql
+
+
+def test_one_row_is_one_plain_merge() -> None:
+    assert statement("UPSERT INTO p (k, a) ON (k) VALUES (1, 2)") == (
+        "MERGE INTO `p` AS `p` USING (SELECT `excluded`.`k` AS `k`, `excluded`.`a` AS `a` "
+        "FROM VALUES (1, 2) AS `excluded`(`k`, `a`)) AS `excluded` ON `p`.`k` = `excluded`.`k` "
+        "WHEN MATCHED THEN UPDATE SET `a` = `excluded`.`a` "
+        "WHEN NOT MATCHED THEN INSERT (`k`, `a`) VALUES (`excluded`.`k`, `excluded`.`a`)"
+    )
+
+
+def test_a_where_decides_about_rows_that_are_there_and_about_no_others() -> None:
+    text = "INSERT INTO p (k, a) VALUES (1, 2) ON CONFLICT (k) DO UPDATE SET a = 3 WHERE p.a < 5"
+    assert "ON `p`.`k` = `excluded`.`k` WHEN MATCHED AND (`p`.`a` < 5) THEN UPDATE" in statement(text)
+    assert statement(text).endswith(
+        "WHEN NOT MATCHED THEN INSERT (`k`, `a`) VALUES (`excluded`.`k`, `excluded`.`a`)"
+    )
+
+
+def test_a_new_value_has_the_type_of_its_column() -> None:
+    text = "INSERT INTO p (k, a) VALUES (1, 2.5) ON CONFLICT (k) DO UPDATE SET a = excluded.a / 2"
+    assert "ROUND(`excluded`.`a`) AS `a`" in statement(text)
+    assert "SET `a` = `excluded`.`a` DIV 2" in statement(text)
+
+
+def test_rows_with_one_key_are_looked_for_in_the_source_unless_it_has_one_row() -> None:
+    text = "UPSERT INTO p (k, a) SELECT k, b FROM s"
+    assert "raise_error('lakewarden: several rows with one key')" in statement(text)
+    assert "Several rows with one key are an error" in done(text).notes[0]
+    assert "raise_error" not in done(text, matches="any").steps[0].sql
+    assert "ORDER BY `a` DESC NULLS LAST" in done(text, matches="last by s.a").steps[0].sql
+
+
+@pytest.mark.parametrize("name", UPSERTS)
+def test_every_form_is_known_by_its_words_and_explained(name: str) -> None:
+    text, _ = UPSERTS[name]
+    assert is_upsert(text)
+    explained = parse(f"EXPLAIN GOVERNED {text}")
+    assert isinstance(explained, Explain) and isinstance(explained.statement, ChangeRows)
+    assert statement(text).startswith("MERGE INTO `p` AS ")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "INSERT INTO p SELECT * FROM s",
+        "UPDATE p SET a = CASE WHEN k = 1 THEN 2 ELSE 3 END",
+        "WITH q AS (SELECT 1) SELECT * FROM q",
+        "REPLACE TABLE p USING delta AS SELECT 1",
+        "SELECT 'UPSERT INTO p'",
+    ],
+)
+def test_other_statements_are_no_upserts(text: str) -> None:
+    assert not is_upsert(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "at"),
+    [
+        ("UPSERT INTO p ON k VALUES (1)", "ON needs keys in parentheses", "ON k"),
+        ("UPSERT INTO p ON (k + 1) VALUES (1)", "Keys are names of columns", " (k + 1)"),
+        ("UPSERT INTO p (k, a) ON (k) SELECT k, nope FROM s", "There is no column nope", "nope"),
+        ("UPSERT INTO p (k) ON (k) SELECT 1 FRM s", "Invalid expression", "s"),
+        (
+            "INSERT INTO p (k, a) VALUES (1, 2) ON CONFLICT (k) DO UPDATE SET z = 1",
+            "p has no column z",
+            "z = 1",
+        ),
+        (
+            "INSERT INTO p (k, a) VALUES (1, 2) ON CONFLICT (k) DO UPDATE SET a = a + 1",
+            "a is not clear here",
+            "a + 1",
+        ),
+        (
+            "INSERT INTO p (k, a) VALUES (1, 2) ON CONFLICT (k) DO UPDATE SET a = (SELECT e FROM u)",
+            "may not ask a query",
+            "e FROM u",
+        ),
+        (
+            "INSERT INTO p (k) VALUES (1) ON CONFLICT (k) DO NOTHING RETURNING k",
+            "not supported",
+            "k",
+        ),
+        ("INSERT INTO p (k) VALUES (1) ON CONFLICT ON CONSTRAINT pk DO NOTHING", "no constraints", "pk DO"),
+        (
+            "UPDATE p SET a = 1 WHERE k = 1 ELSE INSERT INTO p (k) SELECT k FROM s",
+            "inserts one row of VALUES",
+            "ELSE",
+        ),
+    ],
+)
+def test_a_mistake_is_shown_at_its_place(text: str, said: str, at: str) -> None:
+    with pytest.raises(UsageError, match=said) as caught:
+        done(text)
+    _, _, shown = str(caught.value).rpartition(", column ")
+    assert text[int(shown.partition(":")[0]) - 1 :].startswith(at)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("UPSERT INTO p (k) ON (a) SELECT 1", "key a is not among the columns"),
+        ("UPSERT INTO p (k, a) ON (k) SELECT 1", "1 values, and there are 2 columns"),
+        ("UPSERT INTO p ON (k) VALUES (1, 2)", "2 values, and there are 3 columns"),
+        ("REPLACE INTO p (k, a) VALUES (1, 2)", "defaults"),
+        ("UPSERT INTO p ON (k) VALUES (1, 2, 'x'); DROP TABLE p", "several statements"),
+        ("UPSERT INTO lakewarden.tables ON (k) VALUES (1)", "system table"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(text: str, said: str) -> None:
+    with pytest.raises(LakewardenError, match=said):
+        done(text)
+
+
+def test_keys_come_from_the_statement_or_from_the_table_or_are_asked_for() -> None:
+    assert keys_in({"lakewarden.keys": "k, a"}) == ("k", "a")
+    with pytest.raises(UsageError, match="Nobody says which columns are the keys of p"):
+        done("UPSERT INTO p (k, a) VALUES (1, 2)", keys=())
+
+
+def test_a_form_of_another_dialect_than_the_sessions_is_refused() -> None:
+    with pytest.raises(UsageError, match="one of postgres, and the session reads mysql"):
+        upsert_draft("INSERT INTO p (k) VALUES (1) ON CONFLICT (k) DO NOTHING", Dialect.MYSQL)
+    assert upsert_draft("UPSERT INTO p (k) VALUES (1)", Dialect.MYSQL).dialects == (Dialect.MYSQL,)
