@@ -11,6 +11,7 @@ import struct
 import sys
 import threading
 import time
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 
@@ -28,10 +29,12 @@ __all__ = ["Server"]
 _PATH: Final = "/cliservice"
 _THRIFT: Final = "application/x-thrift"
 _BODY_BYTES: Final = 16 * 1024 * 1024
+_DRAINED_BYTES: Final = 1024 * 1024
 _ITEMS: Final = 100_000
 _CONNECTIONS: Final = 1_000
 _IDLE_SECONDS: Final = 120.0
 _REQUEST_SECONDS: Final = 30.0
+_DRAIN_SECONDS: Final = 1.0
 _ANSWER_SECONDS: Final = 60.0
 _HANDSHAKE_SECONDS: Final = 10.0
 _MALFORMED: Final = (
@@ -142,6 +145,7 @@ class _Handler(BaseHTTPRequestHandler):
     gateway: Gateway
     authentication: Authentication
     tls: ssl.SSLContext | None
+    _unread = 0
 
     def setup(self) -> None:
         if self.tls is not None:
@@ -170,21 +174,20 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """One call."""
-        refusal = self._refusal()
+        length = self.headers.get("Content-Length", "")
+        self._unread = int(length) if length.isascii() and length.isdigit() else 0
+        refusal = self._refusal(length)
         if refusal is not None:
             self._refuse(*refusal)
             return
         try:
             user = self.authentication.user(self.headers)
         except LakewardenError as error:
-            self.close_connection = True
-            self._send(
-                401, "text/plain; charset=utf-8", f"{error.in_full}\n".encode(),
-                ("WWW-Authenticate", 'Basic realm="lakewarden"'),
-            )  # fmt: skip
+            self._refuse(401, error.in_full, ("WWW-Authenticate", 'Basic realm="lakewarden"'))
             return
-        body = self.rfile.read(int(self.headers["Content-Length"]))
+        body = self.rfile.read(self._unread)
         answered = TMemoryBuffer()
+        self._unread = 0
         try:
             answer(self.gateway, user, _protocol(TMemoryBuffer(body)), _protocol(answered))
         except _MALFORMED:
@@ -192,9 +195,8 @@ class _Handler(BaseHTTPRequestHandler):
             return
         self._send(200, _THRIFT, answered.getvalue())
 
-    def _refusal(self) -> tuple[int, str] | None:
+    def _refusal(self, length: str) -> tuple[int, str] | None:
         """Why a request is not even read."""
-        length = self.headers.get("Content-Length", "")
         if self.path.partition("?")[0].rstrip("/") != _PATH:
             return 404, f"Thrift calls go to {_PATH} (httpPath=cliservice)."
         if self.headers.get("Origin") is not None:
@@ -207,9 +209,14 @@ class _Handler(BaseHTTPRequestHandler):
             return 413, f"A call has at most {_BODY_BYTES} bytes."
         return None
 
-    def _refuse(self, status: int, sentence: str) -> None:
-        self.close_connection = True  # what follows on it may be anything
-        self._send(status, "text/plain; charset=utf-8", f"{sentence}\n".encode())
+    def _refuse(self, status: int, sentence: str, *headers: tuple[str, str]) -> None:
+        """Say no, and read nothing more from this client. What it has sent is taken off the line first: a connection
+        that is closed before is reset, and the client never sees the answer."""
+        self.close_connection = True
+        self._reading.allow(_DRAIN_SECONDS)
+        with suppress(TimeoutError):
+            self.rfile.read(min(self._unread, _DRAINED_BYTES))
+        self._send(status, "text/plain; charset=utf-8", f"{sentence}\n".encode(), *headers)
 
     def _send(self, status: int, kind: str, body: bytes, *headers: tuple[str, str]) -> None:
         self.connection.settimeout(_ANSWER_SECONDS)

@@ -1,15 +1,18 @@
 """`lakewarden sql`: the system tables by SQL, without a JVM; governed statements as on the command line."""
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from lakewarden.catalog.errors import UsageError
+from lakewarden.catalog.errors import PreconditionError, UsageError
 from lakewarden.catalog.system.export import write_json
 from lakewarden.daemon.callers import caller_of
 from lakewarden.daemon.cli.common import Home, opened
 from lakewarden.daemon.cli.output import Format, Output, note, show, show_one
+from lakewarden.daemon.client.address import address_of
+from lakewarden.daemon.installation.lazily import load
 from lakewarden.daemon.usecases.explain import explain
 from lakewarden.daemon.usecases.sql import execute
 from lakewarden.jobs.sql.compile.values import dialect_of, policy_of
@@ -21,7 +24,20 @@ app = typer.Typer(rich_markup_mode=None)
 
 @app.command("sql")
 def sql(
-    statement: Annotated[str, typer.Argument(help="One statement; `-` reads it from standard input.")],
+    statement: Annotated[
+        str | None, typer.Argument(help="One statement; `-` reads it from standard input.")
+    ] = None,
+    command: Annotated[str | None, typer.Option("--command", "-c", help="The statement.")] = None,
+    file: Annotated[Path | None, typer.Option("--file", "-f", help="A file with the statement.")] = None,
+    url: Annotated[
+        str | None,
+        typer.Option(
+            help="Send it, or several with semicolons, to a gateway: hive+http://user@host:port/database (hive+https)."
+        ),
+    ] = None,
+    token: Annotated[
+        str | None, typer.Option(envvar="LAKEWARDEN_TOKEN", help="The user's token for the gateway.")
+    ] = None,
     dialect: Annotated[
         str | None,
         typer.Option(help="Whose UPDATE or DELETE it is: spark, postgres, mysql, teradata or tsql."),
@@ -34,7 +50,10 @@ def sql(
 ) -> None:
     """Run SELECT on lakewarden.*, UPDATE lakewarden.tables SET policy..., CONVERT TO DELTA, ROLLBACK TABLE,
     MARK or UNMARK TABLE. EXPLAIN GOVERNED shows what a session would run."""
-    text = sys.stdin.read() if statement == "-" else statement
+    text = _text(statement, command, file)
+    if url is not None:
+        _run_remotely(url, token, text, output)
+        return
     services = opened(home)
     asked = parse(text, dialect_of(dialect))
     if isinstance(asked, Explain):
@@ -50,6 +69,27 @@ def sql(
         write_json(result, sys.stdout.buffer)
     else:
         show(result.to_pylist(), columns=result.column_names, format=output)
+
+
+def _text(statement: str | None, command: str | None, file: Path | None) -> str:
+    given = [one for one in (statement, command, file) if one is not None]
+    if len(given) != 1:
+        raise UsageError(
+            "Give one statement: as an argument, with -c, or in a file with -f.", hint="Or - for stdin."
+        )
+    if file is not None:
+        return file.read_text(encoding="utf-8")
+    return sys.stdin.read() if statement == "-" else str(given[0])
+
+
+def _run_remotely(url: str, token: str | None, text: str, output: Format) -> None:
+    try:
+        remote = load("lakewarden.daemon.cli.remote_sql")
+    except ModuleNotFoundError as error:
+        raise PreconditionError(
+            f"--url needs {error.name}, which is not installed.", hint="Run pip install 'lakewarden[sql]'."
+        ) from error
+    remote.run_remotely(address_of(url, token), text, output)
 
 
 @app.callback()

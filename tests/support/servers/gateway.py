@@ -25,6 +25,10 @@ class RunningGateway:
     home: Path
     process: "subprocess.Popen[str]"
 
+    def log(self) -> str:
+        """What it has said so far."""
+        return (self.home / "gateway.log").read_text(encoding="utf-8")
+
     def connect(self, **options: Any) -> Any:
         """PyHive's connection."""
         return hive.connect(host="127.0.0.1", port=self.port, scheme="http", **options)

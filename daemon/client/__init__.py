@@ -1,0 +1,1 @@
+"""How do Python programs reach a gateway? PyHive's connection with tokens and TLS; SQLAlchemy's dialect on it."""

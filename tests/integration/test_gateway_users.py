@@ -1,0 +1,169 @@
+"""Users with tokens, over TLS: who is let in, whose name goes on record, what they may not."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyhive import hive
+from pyhive.exc import OperationalError
+from TCLIService import ttypes
+
+from lakewarden.catalog.errors import LakewardenError, NotAllowedError
+from lakewarden.catalog.policy.access import Role
+from lakewarden.catalog.system.port import AUDIT
+from lakewarden.daemon.callers import real_user
+from lakewarden.daemon.client.address import Address
+from lakewarden.daemon.client.connection import connect
+from lakewarden.daemon.installation.services import Services, open_services
+from lakewarden.daemon.installation.tokens import Token
+from lakewarden.daemon.usecases.init import initialise
+from lakewarden.daemon.usecases.tokens import create_token, revoke_token
+from support.builders.callers import actor
+from support.servers.gateway import RunningGateway, running_gateway
+
+ADMIN = actor("root", admin=True)
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tls")
+    made = (
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-days",
+        "2",
+        "-subj",
+        "/CN=localhost",
+    )
+    names = ("-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1")
+    files = ("-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem"))
+    subprocess.run([*made, *names, *files], check=True, capture_output=True)
+    return folder / "cert.pem"
+
+
+@pytest.fixture(scope="module")
+def services(tmp_path_factory: pytest.TempPathFactory) -> Services:
+    services = open_services(home=tmp_path_factory.mktemp("home"))
+    initialise(services, real_user())
+    return services
+
+
+@pytest.fixture(scope="module")
+def gateway(services: Services, certificate: Path) -> Iterator[RunningGateway]:
+    settings = {
+        "gateway.authentication": "token",
+        "gateway.tls_certificate": str(certificate),
+        "gateway.tls_key": str(certificate.with_name("key.pem")),
+    }
+    with running_gateway(services.settings.home, settings) as running:
+        yield running
+
+
+def token(services: Services, user: str) -> tuple[Token, str]:
+    return create_token(services, user, lifetime=None, caller=ADMIN)
+
+
+def connected(gateway: RunningGateway, certificate: Path, user: str | None, text: str | None) -> Any:
+    return connect(
+        Address(
+            host="127.0.0.1", port=gateway.port, user=user, token=text, tls=True, authority=str(certificate)
+        )
+    )
+
+
+def test_a_user_with_a_token_is_let_in_until_it_is_revoked(
+    services: Services, gateway: RunningGateway, certificate: Path
+) -> None:
+    made, text = token(services, "ana")
+    for user in ("ana", None):
+        with connected(gateway, certificate, user, text) as connection, connection.cursor() as cursor:
+            cursor.execute("SELECT name FROM lakewarden.tables WHERE row = 0")
+            assert cursor.fetchall() == [("lakewarden.tables",)]
+    plain = hive.connect(host="127.0.0.1", port=gateway.port, scheme="https", username="ana", password=text)
+    plain.close()
+    connection = connected(gateway, certificate, "ana", text)
+    revoke_token(services, made.token_id, caller=ADMIN)
+    with pytest.raises(NotAllowedError, match="let in"):
+        connection.cursor().execute("SELECT name FROM lakewarden.tables")
+
+
+@pytest.mark.parametrize(("user", "text"), [("ana", None), ("ana", "wrong"), ("bo", "{}"), (None, "lw_a_b")])
+def test_whoever_shows_no_token_of_their_own_is_not(
+    services: Services, gateway: RunningGateway, certificate: Path, user: str | None, text: str | None
+) -> None:
+    _, anas = token(services, "ana")
+    with pytest.raises(NotAllowedError, match="let in"):
+        connected(gateway, certificate, user, text and text.format(anas))
+
+
+def test_a_client_that_trusts_nobody_unknown_does_not_connect(
+    services: Services, gateway: RunningGateway
+) -> None:
+    _, text = token(services, "ana")
+    with pytest.raises(LakewardenError, match="No gateway answers"):
+        connect(Address(host="127.0.0.1", port=gateway.port, user="ana", token=text, tls=True))
+
+
+def test_rules_and_audit_know_the_user_by_the_name_of_the_token(
+    services: Services, gateway: RunningGateway, certificate: Path
+) -> None:
+    _, text = token(services, "bo")
+    cursor = connected(gateway, certificate, "bo", text).cursor()
+    with pytest.raises(OperationalError, match="bo may not"):
+        cursor.execute("UPDATE lakewarden.tables SET owner = 'bo' WHERE name = 'lakewarden.runs'")
+    (entry,) = [row for row in services.store.rows(AUDIT).all() if row.actor == "bo"]
+    assert (entry.origin, entry.allowed) == ("gateway", False)
+
+
+def test_a_user_who_may_not_is_told_and_spark_is_not_even_started(
+    services: Services, gateway: RunningGateway, certificate: Path
+) -> None:
+    _, text = token(services, "bo")
+    cursor = connected(gateway, certificate, "bo", text).cursor()
+    for statement in ("DROP TABLE t", "SELECT 1", "UPDATE t FROM s SET a = s.b WHERE t.k = s.k"):
+        with pytest.raises(OperationalError, match=r"bo may not .*gateway\.writers"):
+            cursor.execute(statement)
+    assert "Spark has started" not in gateway.log()
+
+
+def test_a_session_is_its_users_alone(services: Services, gateway: RunningGateway, certificate: Path) -> None:
+    anas, bos = (connected(gateway, certificate, user, token(services, user)[1]) for user in ("ana", "bo"))
+    request = ttypes.TExecuteStatementReq(anas.sessionHandle, "SELECT name FROM lakewarden.tables")
+    assert anas.client.ExecuteStatement(request).status.statusCode == ttypes.TStatusCode.SUCCESS_STATUS
+    stolen = bos.client.ExecuteStatement(request)
+    assert "no such session" in stolen.status.errorMessage
+
+
+def test_only_admins_make_tokens(services: Services) -> None:
+    with pytest.raises(NotAllowedError, match="make or revoke tokens"):
+        create_token(services, "ana", lifetime=None, caller=actor("ana"))
+    assert Role.ADMIN in ADMIN.roles
+
+
+def test_the_command_line_sends_statements_to_a_gateway(
+    services: Services, gateway: RunningGateway, certificate: Path
+) -> None:
+    _, text = token(services, "ana")
+    url = f"hive+https://ana@127.0.0.1:{gateway.port}/default?authority={certificate}"
+
+    def said(*words: str, given: str | None = None) -> "subprocess.CompletedProcess[str]":
+        command = (sys.executable, "-m", "lakewarden.daemon", "sql", "--url", url, *words)
+        environment = {**os.environ, "LAKEWARDEN_TOKEN": text}
+        return subprocess.run(
+            command, input=given, env=environment, capture_output=True, text=True, check=False
+        )
+
+    two = "SELECT name, row FROM lakewarden.tables WHERE row = 0; SELECT ';' AS name FROM lakewarden.tables WHERE row = 1;"
+    done = said("-", "-o", "csv", given=two)
+    assert done.stdout.splitlines() == ["name,row", "lakewarden.tables,0", "name", ";"]
+    refused = said("-c", "DELETE FROM lakewarden.tables")
+    assert refused.returncode == 5
+    assert refused.stderr.startswith("Error: System tables are changed with UPDATE")
