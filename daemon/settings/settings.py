@@ -1,5 +1,8 @@
 """Settings: file < environment < flags. Each value keeps where it came from; secrets are never printed.
 
+In the environment, `LAKEWARDEN_DATABASE_URL_FILE` names a file that holds what `LAKEWARDEN_DATABASE_URL` would say,
+and so for every setting: that is how containers get secrets.
+
 The file is `lakewarden.toml` in the home folder (or the one `LAKEWARDEN_CONFIG` names): `[sweep]` `interval = "10 s"`.
 """
 
@@ -17,11 +20,13 @@ from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.catalog.storage.options import StorageMap
 from lakewarden.catalog.units import format_bytes, format_seconds
 from lakewarden.daemon.settings.keys import KNOB_BY_KEY, KNOBS, Knob, KnobKind, KnobValue, parse_knob
+from lakewarden.jobs.runs.spark_settings import is_secret_conf
 
 __all__ = ["Setting", "Settings", "load_settings"]
 
 _SECRET_WORDS: Final = ("secret", "password", "token", "access_key", "account_key", "sas")
 _FROM_ENVIRONMENT: Final = "env:"
+_FROM_FILE: Final = "file:"
 _SPARK_CONF: Final = "spark.conf."
 
 
@@ -63,6 +68,7 @@ class Settings:
     run_longest: timedelta
     rollback_undo: timedelta
     workers_count: int
+    workers_external: bool
     workers_idle: timedelta
     workers_drain: timedelta
     budget_runs_per_cycle: int
@@ -74,6 +80,7 @@ class Settings:
     spark_driver_memory: int
     spark_jars: str
     jars_cache: Path | None
+    http_host: str
     http_port: int
     gateway_host: str
     gateway_port: int
@@ -124,7 +131,8 @@ class Settings:
         ]
         conf = [
             Setting(
-                key=f"{_SPARK_CONF}{key}", value=value, unit="text", origin=self.origins[f"{_SPARK_CONF}{key}"],
+                key=f"{_SPARK_CONF}{key}", value="set" if is_secret_conf(key) else value, unit="text",
+                origin=self.origins[f"{_SPARK_CONF}{key}"],
                 doc="Passed to Spark.",
             )
             for key, value in self.spark_conf
@@ -160,7 +168,7 @@ def load_settings(
     raw, storage = _read_file(path, env)
     _refuse_outside_file(given, env)
     texts: dict[str, tuple[str, str]] = {key: (text, "file") for key, text in raw.items()}
-    texts.update({knob.key: (env[knob.variable], "environment") for knob in KNOBS if knob.variable in env})
+    texts.update(_from_environment(env))
     texts.update({key: (text, "flag") for key, text in given.items()})
     settings = _settings(texts, storage, path[0] if path[0].is_file() else None)
     _check_together(settings)
@@ -169,11 +177,40 @@ def load_settings(
 
 def _refuse_outside_file(flags: Mapping[str, str], env: Mapping[str, str]) -> None:
     for knob in KNOBS:
-        if knob.file_only and (knob.key in flags or knob.variable in env):
+        if knob.file_only and (knob.key in flags or not env.keys().isdisjoint(_variables(knob))):
             raise UsageError(
                 f"The setting {knob.key} counts in the settings file only.",
-                hint=f"Write it there, and unset {knob.variable}.",
+                hint=f"Write it there, and unset {' and '.join(_variables(knob))}.",
             )
+
+
+def _variables(knob: Knob) -> tuple[str, str]:
+    """Its variable, and the one that names a file with its value."""
+    return knob.variable, f"{knob.variable}_FILE"
+
+
+def _from_environment(env: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    found = {knob.key: (env[knob.variable], "environment") for knob in KNOBS if knob.variable in env}
+    for knob in KNOBS:
+        said, named = _variables(knob)
+        if named not in env:
+            continue
+        if said in env:
+            raise UsageError(f"Both {said} and {named} are set.", hint="Unset one of them.")
+        found[knob.key] = (_content(env[named], asked_by=named), "environment (file)")
+    return found
+
+
+def _content(path: str, *, asked_by: str) -> str:
+    """What a file says, without the line end that editors leave. Never part of a message: it may be a secret."""
+    try:
+        return Path(path).expanduser().read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise UsageError(
+            f"The file {path} cannot be read: {why}.",
+            hint=f"{asked_by} names it: check that, and its permissions.",
+        ) from error
 
 
 def _settings(texts: Mapping[str, tuple[str, str]], storage: StorageMap, file: Path | None) -> Settings:
@@ -273,13 +310,19 @@ def _prefix(table: Mapping[str, Any], env: Mapping[str, str]) -> tuple[str, Stor
                     f"{variable} is not set, but storage option {name} asks for it.", hint="Set it."
                 )
             value = env[variable]
-        elif any(word in name.lower() for word in _SECRET_WORDS):
+        elif value.startswith(_FROM_FILE) and _is_secret(name):
+            value = _content(value.removeprefix(_FROM_FILE), asked_by=f"The storage option {name}")
+        elif _is_secret(name):
             raise UsageError(
                 f"The storage option {name} is a secret and does not belong into the settings file.",
-                hint=f'Write {name} = "env:VARIABLE" and set the variable.',
+                hint=f'Write {name} = "env:VARIABLE" and set the variable, or "file:/path" and mount the file.',
             )
         options[name] = value
     return canonical(table["prefix"]), StorageOptions.of(options)
+
+
+def _is_secret(name: str) -> bool:
+    return any(word in name.lower() for word in _SECRET_WORDS)
 
 
 def _shown(knob: Knob, value: KnobValue) -> str:

@@ -3,20 +3,20 @@
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
 from py4j.protocol import Py4JError
-from pyspark import SparkContext
+from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lakewarden.jobs.engines.spark.errors import translated
 from lakewarden.jobs.engines.spark.jars import default_cache, resolve_jars
 from lakewarden.jobs.engines.spark.java import java_command
-from lakewarden.jobs.runs.spark_settings import JarSource, SparkSettings, session_conf
+from lakewarden.jobs.runs.spark_settings import JarSource, SparkSettings, is_secret_conf, session_conf
 
 __all__ = ["COMMIT_ATTEMPTS", "abandon_session", "stamp", "stamped", "start_session"]
 
@@ -34,9 +34,11 @@ def start_session(settings: SparkSettings) -> SparkSession:
     # Executors would take whatever python3 is on PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder
-    for key, value in session_conf(settings, cores=os.cpu_count() or 1, jars=jars).items():
+    conf = session_conf(settings, cores=os.cpu_count() or 1, jars=jars)
+    for key, value in conf.items():
         builder = builder.config(key, value)
     with translated("start Spark"):
+        _start_jvm({key: value for key, value in conf.items() if not is_secret_conf(key)})
         return builder.getOrCreate()
 
 
@@ -52,6 +54,12 @@ def abandon_session(spark: SparkSession) -> None:
             gateway.proc.stdin.close()  # what is left of the JVM ends by that
     SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None
     SparkSession._instantiatedSession = None
+
+
+def _start_jvm(conf: Mapping[str, str]) -> None:
+    """What PySpark starts Java with stands on its command line, for everybody to read: it gets the rest later,
+    through its socket."""
+    SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(list(conf.items())))
 
 
 def stamp(run_id: str, action: str) -> str:

@@ -105,6 +105,57 @@ def test_a_secret_in_the_file_is_refused(tmp_path: Path) -> None:
         load(tmp_path, '[[storage]]\nprefix = "s3://x"\n[storage.options]\nAWS_SECRET_ACCESS_KEY = "abc"\n')
 
 
+def test_a_setting_is_read_from_the_file_that_the_environment_names(tmp_path: Path) -> None:
+    mounted = tmp_path / "url"
+    mounted.write_text("postgresql+psycopg://ana:hunter2@db/lw\n")
+    settings = load(tmp_path, env={"LAKEWARDEN_DATABASE_URL_FILE": str(mounted)})
+    assert settings.database_url == "postgresql+psycopg://ana:hunter2@db/lw"
+    assert shown(settings, "database.url") == ("postgresql+psycopg://***@db/lw", "environment (file)")
+
+
+@pytest.mark.parametrize(
+    ("env", "message"),
+    [
+        ({"LAKEWARDEN_DATABASE_URL_FILE": "/nowhere"}, "/nowhere cannot be read: No such file"),
+        (
+            {"LAKEWARDEN_DATABASE_URL": "sqlite:////x", "LAKEWARDEN_DATABASE_URL_FILE": "/nowhere"},
+            "Both LAKEWARDEN_DATABASE_URL and LAKEWARDEN_DATABASE_URL_FILE are set",
+        ),
+        ({"LAKEWARDEN_ADMINS_FILE": "/nowhere"}, "admins counts in the settings file only"),
+    ],
+)
+def test_a_named_file_that_cannot_count_is_refused(tmp_path: Path, env: dict[str, str], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        load(tmp_path, env=env)
+
+
+def test_a_storage_secret_may_lie_in_a_mounted_file(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("hunter2\n")
+    text = (
+        '[[storage]]\nprefix = "s3://x"\n[storage.options]\n'
+        f'AWS_SECRET_ACCESS_KEY = "file:{tmp_path / "key"}"\nAWS_ENDPOINT = "file:what it says"\n'
+    )
+    assert load(tmp_path, text).storage_for("s3://x/t").as_dict() == {
+        "AWS_SECRET_ACCESS_KEY": "hunter2",
+        "AWS_ENDPOINT": "file:what it says",
+    }
+
+
+def test_secrets_among_spark_s_settings_are_not_shown(tmp_path: Path) -> None:
+    conf = {
+        "spark.hadoop.fs.s3a.secret.key": "hunter2",
+        "spark.hadoop.fs.s3a.access.key": "hunter2",
+        "spark.hadoop.fs.azure.account.key.x.dfs.core.windows.net": "hunter2",
+        "spark.kubernetes.authenticate.oauthToken": "hunter2",
+        "spark.executor.instances": "2",
+    }
+    settings = load_settings(
+        home=tmp_path, environment={}, flags={f"spark.conf.{key}": value for key, value in conf.items()}
+    )
+    seen = {one.key.removeprefix("spark.conf."): one.value for one in settings.explain()}
+    assert {key: seen[key] for key in conf} == dict.fromkeys(conf, "set") | {"spark.executor.instances": "2"}
+
+
 @pytest.mark.parametrize(
     ("key", "value", "expected"),
     [
