@@ -20,6 +20,7 @@ COMMANDS = {
     "status": Lazily(module="status", help="Who leads, what is managed, what needs attention."),
     "doctor": Lazily(module="doctor", help="Check everything a newcomer gets wrong, with the fix."),
     "daemon": Lazily(module="daemon", help="Look after the managed tables until told to stop."),
+    "worker": Lazily(module="daemon", help="Take runs from the queue for a daemon elsewhere."),
     "gateway": Lazily(module="gateway", help="Let beeline, JDBC, PyHive and SQLAlchemy connect."),
     "sql": Lazily(module="sql", help="Ask the system tables, set policies, convert, by SQL."),
     "why": Lazily(module="status", help="Why a table is, or is not, being worked on."),

@@ -1,4 +1,5 @@
-"""The daemon put together from an installation's services: the second half of the composition root."""
+"""The daemon, and a host of workers, put together from an installation's services: the second half of the
+composition root."""
 
 import os
 import socket
@@ -24,6 +25,7 @@ from lakewarden.daemon.control.ticker import Ticker
 from lakewarden.daemon.fleet.cache import Memory
 from lakewarden.daemon.fleet.observer import Observer
 from lakewarden.daemon.installation.services import Services
+from lakewarden.daemon.settings.settings import Settings
 from lakewarden.daemon.telemetry.failed_cycles import Troubles
 from lakewarden.daemon.telemetry.liveness import Vitals
 from lakewarden.daemon.telemetry.metrics import Metrics
@@ -34,11 +36,13 @@ from lakewarden.daemon.telemetry.probes import Pages
 from lakewarden.daemon.telemetry.webhook import Notifier, Silence, Webhook
 from lakewarden.daemon.usecases.discovery import candidates
 from lakewarden.daemon.usecases.rollbacks.rollback import rollbacks_of_services
+from lakewarden.daemon.workers.host import HostParts, WorkerHost
 from lakewarden.daemon.workers.lost_runs import Reaper
 from lakewarden.daemon.workers.pool import WorkerPool
+from lakewarden.jobs.engines.registry import engine_formats
 from lakewarden.jobs.runs.standings import StoredStandings
 
-__all__ = ["build_daemon", "holder_name"]
+__all__ = ["build_daemon", "build_worker_host", "holder_name"]
 
 
 def holder_name() -> str:
@@ -68,7 +72,8 @@ def build_daemon(services: Services, *, pages: bool = True) -> Service:
         ttl=settings.lease_ttl,
         settle=settings.run_lease,
     )
-    pool = services.worker_pool(settings.workers_count, on_failure=metrics.worker_restarts.inc)
+    own_workers = 0 if settings.workers_external else settings.workers_count
+    pool = services.worker_pool(own_workers, on_failure=metrics.worker_restarts.inc)
     cycle = _cycle(services, leadership, webhook or Silence(), metrics, vitals, stopping, pool)
     return Service(
         ServiceParts(
@@ -77,11 +82,11 @@ def build_daemon(services: Services, *, pages: bool = True) -> Service:
             leadership=leadership,
             ticker=Ticker({SWEEP: settings.sweep_interval, DISCOVER: settings.discovery_interval}),
             pool=pool,
-            workers=settings.workers_count,
+            workers=own_workers,
             drain=settings.workers_drain,
             vitals=vitals,
             metrics=metrics,
-            pages=Pages(port=settings.http_port, vitals=vitals, metrics=metrics) if pages else None,
+            pages=_pages(settings, vitals, metrics) if pages else None,
             webhook=webhook,
             tails=_tails(services, metrics),
             troubles=Troubles(settings.home),
@@ -89,6 +94,30 @@ def build_daemon(services: Services, *, pages: bool = True) -> Service:
         ),
         stopping,
     )
+
+
+def build_worker_host(services: Services) -> WorkerHost:
+    """A host of workers for a daemon elsewhere, not yet running."""
+    settings, metrics = services.settings, Metrics()
+    vitals = Vitals(patience=PATIENCE, kind="worker")
+    return WorkerHost(
+        HostParts(
+            queue=services.queue,
+            pool=services.worker_pool(
+                settings.workers_count, on_failure=metrics.worker_restarts.inc, logs=False
+            ),
+            count=settings.workers_count,
+            formats=frozenset(engine_formats()),
+            drain=settings.workers_drain,
+            vitals=vitals,
+            metrics=metrics,
+            pages=_pages(settings, vitals, metrics),
+        )
+    )
+
+
+def _pages(settings: Settings, vitals: Vitals, metrics: Metrics) -> Pages:
+    return Pages(host=settings.http_host, port=settings.http_port, vitals=vitals, metrics=metrics)
 
 
 def _tails(services: Services, metrics: Metrics) -> tuple[EventTail, ...]:

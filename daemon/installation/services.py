@@ -1,6 +1,5 @@
 """The one place that constructs: settings in, everything else out. Lazily, so that each command opens only its own."""
 
-import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -120,22 +119,29 @@ class Services:
             backoff_cap=settings.backoff_longest,
         )
 
-    def worker_pool(self, count: int, *, on_failure: Callable[[], None] = lambda: None) -> "WorkerPool":
-        """Worker processes of this installation; none runs before `tend`."""
+    def worker_pool(
+        self, count: int, *, on_failure: Callable[[], None] = lambda: None, logs: bool = True
+    ) -> "WorkerPool":
+        """Worker processes of this installation; none runs before `tend`. `logs`: in files of the home folder, else
+        they say what they have to say where this process does."""
         workers = load("lakewarden.daemon.workers.pool")
         launch = workers.worker_launcher(
             config=partial(workers.worker_config, self.settings),
-            logs=self.settings.home / "logs",
+            logs=self.settings.home / "logs" if logs else None,
             environment={},
         )
         pool: WorkerPool = workers.WorkerPool(
-            launch, count=count, prefix=f"worker-{os.getpid()}", on_failure=on_failure
+            launch, count=count, prefix=workers.pool_name(), on_failure=on_failure
         )
         return pool
 
     @contextmanager
     def own_workers(self, count: int) -> Iterator[None]:
-        """Workers for one command where no daemon leads: kept alive in the block, drained after it."""
+        """Workers for one command where no daemon leads: kept alive in the block, drained after it. None where
+        others do the work (`workers.external`): they need no daemon for it."""
+        if self.settings.workers_external:
+            yield
+            return
         pool, ended = self.worker_pool(count), threading.Event()
 
         def tend() -> None:

@@ -1,4 +1,4 @@
-"""Is the daemon alive, and is it of use? Facts that the main loop reports, judged when a probe asks."""
+"""Is the process alive, and is it of use? Facts that the main loop reports, judged when a probe asks."""
 
 import threading
 import time
@@ -11,11 +11,12 @@ __all__ = ["Answer", "Role", "Vitals"]
 
 
 class Role(StrEnum):
-    """What this daemon is doing: starting, waiting for the lease, leading, or on its way out."""
+    """What this process is doing: starting, waiting for the lease, leading, keeping workers, or on its way out."""
 
     STARTING = "starting"
     FOLLOWING = "following"
     LEADING = "leading"
+    WORKING = "working"
     STOPPING = "stopping"
 
 
@@ -31,11 +32,13 @@ class Vitals:
     """Facts reported by the loop, questions answered to probes. Thread-safe.
 
     Live: the main loop came round within `patience`. Ready: live, knows whether it leads, and (if it does) its last
-    cycle went through.
+    cycle went through. `kind` is what the process calls itself in its answers.
     """
 
-    def __init__(self, *, patience: timedelta, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._patience, self._monotonic = patience.total_seconds(), monotonic
+    def __init__(
+        self, *, patience: timedelta, kind: str = "daemon", monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._patience, self._kind, self._monotonic = patience.total_seconds(), kind, monotonic
         self._lock = threading.Lock()
         self._beat = monotonic()
         self._role = Role.STARTING
@@ -47,18 +50,18 @@ class Vitals:
             self._beat = self._monotonic()
 
     def become(self, role: Role) -> None:
-        """What the daemon is doing now."""
+        """What the process is doing now."""
         with self._lock:
             self._role = role
 
     def cycle(self, trouble: str | None) -> None:
-        """A cycle went through (None), or what stopped it."""
+        """A cycle (of a host of workers: a look at the queue) went through (None), or what stopped it."""
         with self._lock:
             self._trouble = trouble
 
     @property
     def role(self) -> Role:
-        """What the daemon is doing."""
+        """What the process is doing."""
         with self._lock:
             return self._role
 
@@ -71,14 +74,14 @@ class Vitals:
         return Answer(ok=True, message="The main loop goes round.")
 
     def ready(self) -> Answer:
-        """Whether the daemon does its work: leading without trouble, or following."""
+        """Whether it does its work: leading without trouble, following, or keeping workers."""
         alive = self.live()
         if not alive.ok:
             return alive
         with self._lock:
             role, trouble = self._role, self._trouble
         if role in (Role.STARTING, Role.STOPPING):
-            return Answer(ok=False, message=f"This daemon is {role}.")
+            return Answer(ok=False, message=f"This {self._kind} is {role}.")
         if trouble is not None:
             return Answer(ok=False, message=trouble)
-        return Answer(ok=True, message=f"This daemon is {role}.")
+        return Answer(ok=True, message=f"This {self._kind} is {role}.")

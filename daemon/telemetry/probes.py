@@ -1,8 +1,9 @@
-"""`/livez`, `/readyz` and `/metrics` on a loopback port, for probes and Prometheus.
+"""`/livez`, `/readyz` and `/metrics` for probes and Prometheus, on loopback unless told otherwise.
 No library needed for three pages."""
 
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Final
 
 from lakewarden.catalog.errors import UnavailableError
 from lakewarden.daemon.telemetry.liveness import Answer, Vitals
@@ -10,14 +11,14 @@ from lakewarden.daemon.telemetry.metrics import CONTENT_TYPE, Metrics
 
 __all__ = ["Pages"]
 
-_LOOPBACK = "127.0.0.1"
+_LOOPBACK: Final = "127.0.0.1"
 
 
 class Pages:
     """The server, from `start` to `stop`. `port` is the real one, also when 0 was asked for."""
 
-    def __init__(self, *, port: int, vitals: Vitals, metrics: Metrics) -> None:
-        self._asked, self._vitals, self._metrics = port, vitals, metrics
+    def __init__(self, *, host: str = _LOOPBACK, port: int, vitals: Vitals, metrics: Metrics) -> None:
+        self._host, self._asked, self._vitals, self._metrics = host, port, vitals, metrics
         self._server: ThreadingHTTPServer | None = None
 
     @property
@@ -57,11 +58,11 @@ class Pages:
                 """Probes come every few seconds: they are not worth a line each."""
 
         try:
-            self._server = ThreadingHTTPServer((_LOOPBACK, self._asked), Handler)
+            self._server = ThreadingHTTPServer((self._host, self._asked), Handler)
         except OSError as error:
             raise UnavailableError(
-                f"Port {self._asked} on {_LOOPBACK} is taken.",
-                hint="Set http.port to another, or to 0 for any free one.",
+                f"Port {self._asked} on {self._host} cannot be had: {error.strerror or error}.",
+                hint="Set http.port to another, or to 0 for any free one; http.host has to be an address of this machine.",
             ) from error
         self._server.daemon_threads = True
         threading.Thread(

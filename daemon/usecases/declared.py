@@ -79,10 +79,10 @@ GOVERNED: Final = (
 """What goes through `run`."""
 
 FREE: Final = (
-    "init", "daemon", "gateway", "status", "why", "doctor", "sql", "config show", "tables list", "tables show", "tables validate", "tables history",
+    "init", "daemon", "worker", "gateway", "status", "why", "doctor", "sql", "config show", "tables list", "tables show", "tables validate", "tables history",
     "tables policy show", "tables adopt --dry-run", "jobs plan", "jobs list", "jobs show", "lineage show", "lineage events",
     "lineage marks", "lineage stream", "metastore diff", "metastore sync --dry-run", "rollback list", "rollback show",
     "system backup --dry-run", "system verify", "system repair --dry-run", "system leave --dry-run", "tokens list",
 )  # fmt: skip
 """What is for anyone and not on record: whatever only looks. `init` makes what a record would be kept in, and
-its commits say by whom; the `daemon` acts for nobody, and what it does is in `lakewarden.runs`."""
+its commits say by whom; `daemon` and `worker` act for nobody, and what they do is in `lakewarden.runs`."""

@@ -1,1 +1,2 @@
-"""Who keeps worker processes? A pool of them, and what became of runs whose worker is gone."""
+"""Who keeps worker processes? A pool of them, a host that has nothing else to do, and what became of
+runs whose worker is gone."""

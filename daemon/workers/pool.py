@@ -8,21 +8,24 @@ log, not here.
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from lakewarden.daemon.settings.settings import Settings
 from lakewarden.daemon.telemetry.log import get_log
 from lakewarden.jobs.runs.spark_settings import JarSource, SparkSettings
 from lakewarden.jobs.runs.worker_config import WorkerConfig, write_config
 
-__all__ = ["Launch", "WorkerPool", "spark_settings", "worker_config", "worker_launcher"]
+__all__ = ["Launch", "WorkerPool", "pool_name", "spark_settings", "worker_config", "worker_launcher"]
 
 _FIRST_PAUSE: Final = 1.0
 _LONGEST_PAUSE: Final = 300.0
@@ -32,6 +35,12 @@ _LOG_BYTES: Final = 10 * 1024 * 1024
 
 Launch = Callable[[str], "subprocess.Popen[bytes]"]
 """Starts the worker process of that name."""
+
+
+def pool_name() -> str:
+    """What the names of one process's workers begin with. Unlike any other's, on whatever machine: the queue knows
+    whose a run is by the worker's name, and process ids are the same in every container."""
+    return f"worker-{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
 
 
 def spark_settings(settings: Settings) -> SparkSettings:
@@ -69,19 +78,15 @@ def worker_config(settings: Settings, name: str) -> str:
 def worker_launcher(
     *,
     config: Callable[[str], str],
-    logs: Path,
+    logs: Path | None,
     environment: Mapping[str, str],
     command: Sequence[str] = (sys.executable, "-m", "lakewarden.jobs.worker.process"),
 ) -> Launch:
     """Start workers as `python -m lakewarden.jobs.worker.process` in sessions of their own (Ctrl-C is for the
-    daemon, which drains them), with their configuration on stdin and their output in `logs`."""
+    daemon, which drains them), with their configuration on stdin and their output in `logs` (None: where ours goes)."""
 
     def launch(name: str) -> "subprocess.Popen[bytes]":
-        logs.mkdir(parents=True, exist_ok=True)
-        path = logs / f"{name}.log"
-        if path.exists() and path.stat().st_size > _LOG_BYTES:
-            path.replace(path.with_suffix(".log.1"))
-        with path.open("ab") as output:
+        with nullcontext(sys.stderr.fileno()) if logs is None else _log_file(logs, name) as output:
             process = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
@@ -96,6 +101,14 @@ def worker_launcher(
         return process
 
     return launch
+
+
+def _log_file(logs: Path, name: str) -> BinaryIO:
+    logs.mkdir(parents=True, exist_ok=True)
+    path = logs / f"{name}.log"
+    if path.exists() and path.stat().st_size > _LOG_BYTES:
+        path.replace(path.with_suffix(".log.1"))
+    return path.open("ab")
 
 
 @dataclass(slots=True)
@@ -129,6 +142,11 @@ class WorkerPool:
     def alive(self) -> int:
         """Processes that live now."""
         return sum(map(_lives, self._slots))
+
+    @property
+    def names(self) -> frozenset[str]:
+        """What its workers are called in the queue."""
+        return frozenset(slot.name for slot in self._slots)
 
     def tend(self, wanted: int) -> None:
         """Bury the dead and start workers until `wanted` live (or all slots are taken, or have to wait)."""

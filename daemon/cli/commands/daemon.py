@@ -1,4 +1,4 @@
-"""`lakewarden daemon`."""
+"""`lakewarden daemon`, and `lakewarden worker`, which works for one elsewhere."""
 
 from typing import Annotated
 
@@ -7,7 +7,7 @@ import typer
 from lakewarden.catalog.errors import UsageError
 from lakewarden.daemon import callers
 from lakewarden.daemon.cli.common import Home, SetOptions, flags_of
-from lakewarden.daemon.control.assembly import build_daemon
+from lakewarden.daemon.control.assembly import build_daemon, build_worker_host
 from lakewarden.daemon.control.main_loop import Until
 from lakewarden.daemon.installation.services import open_services
 from lakewarden.daemon.process.allocator import keep_small
@@ -37,6 +37,23 @@ def daemon(
     configure(level=services.settings.log_level, format=services.settings.log_format)
     service = build_daemon(services)
     raise typer.Exit(service.run(Until.ONCE if once else Until.IDLE if until_idle else Until.STOPPED))
+
+
+@app.command("worker")
+def worker(
+    settings: SetOptions = None,
+    home: Home = None,
+) -> None:
+    """Take runs from the queue for a daemon elsewhere until told to stop (Ctrl-C, SIGTERM).
+
+    Needs the daemon's database and system tables, and workers.external=yes there. Stopping waits for the runs in
+    hand, at most workers.drain.
+    """
+    keep_small()
+    services = open_services(home=home, flags=flags_of(settings), user=callers.real_user())
+    services.require_initialised()
+    configure(level=services.settings.log_level, format=services.settings.log_format)
+    raise typer.Exit(build_worker_host(services).run())
 
 
 @app.callback()

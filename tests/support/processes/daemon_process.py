@@ -23,10 +23,12 @@ __all__ = ["FakeWorkerServices"]
 class FakeWorkerServices(Services):
     """Services whose workers run the fake engine on delta-rs."""
 
-    def worker_pool(self, count: int, *, on_failure: Callable[[], None] = lambda: None) -> WorkerPool:
+    def worker_pool(
+        self, count: int, *, on_failure: Callable[[], None] = lambda: None, logs: bool = True
+    ) -> WorkerPool:
         launch = worker_launcher(
             config=partial(worker_config, self.settings),
-            logs=self.settings.home / "logs",
+            logs=self.settings.home / "logs" if logs else None,
             environment={
                 "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
                 "LAKEWARDEN_FAILPOINT": os.environ.get("WORKER_FAILPOINT", ""),

@@ -1,0 +1,145 @@
+"""A host of workers: `lakewarden worker`, which keeps worker processes for a daemon elsewhere, and leads nothing.
+
+The queue is all that the two share. A host does for its own workers what an embedding daemon does for its own:
+starts them when runs wait, restarts them with back-off, drains them, and kills one that has lost its run.
+"""
+
+import os
+import signal
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from types import FrameType
+from typing import Final
+
+from lakewarden.catalog.errors import ConflictError, ExitCode, OutdatedError, UnavailableError
+from lakewarden.catalog.state.port import Queue, Run, RunState
+from lakewarden.daemon.process.last_resort import watching
+from lakewarden.daemon.telemetry.liveness import Role, Vitals
+from lakewarden.daemon.telemetry.log import get_log
+from lakewarden.daemon.telemetry.metrics import Metrics
+from lakewarden.daemon.telemetry.probes import Pages
+from lakewarden.daemon.workers.pool import WorkerPool
+
+__all__ = ["HostParts", "WorkerHost", "lost_by"]
+
+_POLL: Final = timedelta(seconds=1)
+"""How often a host looks at queue and workers; the longest a new run waits for a worker to start."""
+_SLACK: Final = timedelta(seconds=5)
+"""What a stopping host gets beyond the time for its workers."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HostParts:
+    """What a host drives. `count` workers at the most, `formats` those whose tables they can work on."""
+
+    queue: Queue
+    pool: WorkerPool
+    count: int
+    formats: frozenset[str]
+    drain: timedelta
+    vitals: Vitals
+    metrics: Metrics
+    pages: Pages
+
+
+@dataclass(slots=True)
+class WorkerHost:
+    """One host. `run` returns when it was told to stop and its workers have ended."""
+
+    parts: HostParts
+    stopping: threading.Event = field(default_factory=threading.Event)
+    _held: Mapping[str, Run] = field(default_factory=dict)
+    _silent: bool = False
+
+    def run(self) -> ExitCode:
+        """Keep workers until SIGTERM or SIGINT; they get `drain` for the runs in hand, then they are killed.
+        Returns FAILED if the queue is a newer lakewarden's. Raises `UnavailableError` if the port is taken."""
+        parts = self.parts
+        with self._signals(), self._serving():
+            try:
+                while not self.stopping.wait(_POLL.total_seconds()):
+                    parts.vitals.beat()
+                    self._look()
+            except OutdatedError as error:
+                get_log("workers").error("ending", because=str(error), hint=error.hint)
+                return ExitCode.FAILED
+            return ExitCode.OK
+
+    def _look(self) -> None:
+        """One look at the queue. What does not answer is waited for: workers that live ask it themselves."""
+        parts = self.parts
+        try:
+            runs, expired = parts.queue.unfinished(), {run.request.run_id for run in parts.queue.expired()}
+        except OutdatedError:
+            raise
+        except (UnavailableError, ConflictError) as error:
+            self._silence(str(error))
+            return
+        self._silence(None)
+        for name, run in lost_by(self._held, runs, expired):
+            if run.started_at is not None:
+                parts.pool.silence(name, run.started_at)
+        names = parts.pool.names
+        self._held = {run.worker: run for run in runs if run.worker in names}
+        ours = [run for run in runs if run.request.runtime in parts.formats]
+        waiting = sum(run.state is RunState.QUEUED for run in ours)
+        parts.pool.tend(min(parts.count, len(self._held) + waiting) if waiting else 0)
+        parts.metrics.unfinished.set(len(runs))
+        parts.metrics.workers.set(parts.pool.alive)
+
+    def _silence(self, problem: str | None) -> None:
+        """Note whether the queue answers, and say so when that changes."""
+        self.parts.vitals.cycle(problem)
+        if problem is not None and not self._silent:
+            get_log("workers").error("waiting", because=problem)
+        self._silent = problem is not None
+
+    @contextmanager
+    def _serving(self) -> Iterator[None]:
+        parts = self.parts
+        parts.pages.start()
+        parts.vitals.become(Role.WORKING)
+        get_log("workers").info("serving", port=parts.pages.port)
+        try:
+            yield
+        finally:
+            parts.vitals.become(Role.STOPPING)
+            parts.pool.drain(parts.drain)
+            parts.pages.stop()
+
+    @contextmanager
+    def _signals(self) -> Iterator[None]:
+        """SIGTERM and SIGINT stop the host; a second one ends it at once."""
+        before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+        asked = False
+
+        def handle(number: int, frame: FrameType | None) -> None:
+            nonlocal asked
+            if asked:
+                signal.signal(number, signal.SIG_DFL)
+                os.kill(os.getpid(), number)
+            asked = True
+            self.stopping.set()
+
+        for number in before:
+            signal.signal(number, handle)
+        try:
+            give_up, after = self.parts.pool.kill, self.parts.drain + _SLACK
+            with watching(asked=self.stopping.set, give_up=give_up, after=after):
+                yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def lost_by(held: Mapping[str, Run], runs: tuple[Run, ...], expired: set[str]) -> Iterator[tuple[str, Run]]:
+    """The workers whose run is theirs no more, by what they held at the last look: its lease is over, or
+    somebody else settled it and it waits, or is done, anew. A run that is gone or finished was theirs to end."""
+    now = {run.request.run_id: run for run in runs}
+    for name, run in held.items():
+        known = now.get(run.request.run_id)
+        if known is not None and (known.worker != name or run.request.run_id in expired):
+            yield name, run
