@@ -6,7 +6,6 @@ and never stops the cycle: this is one of two modules that catch every exception
 """
 
 import time
-import traceback
 import uuid
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -15,7 +14,7 @@ from functools import partial
 from itertools import islice
 from typing import Final, TypeVar
 
-from lakewarden.catalog.errors import FencedError, LakewardenError, RefusedError, UnreadableError
+from lakewarden.catalog.errors import FencedError, LakewardenError, RefusedError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.model.rollbacks import next_run_id
 from lakewarden.catalog.model.rows import Action, HealthRow, RunRow, Source, TableState
@@ -33,6 +32,7 @@ from lakewarden.daemon.control.sweep_writer import Writer
 from lakewarden.daemon.control.system_maintenance import Caretaker
 from lakewarden.daemon.control.threads import in_threads
 from lakewarden.daemon.fleet.cache import Memory
+from lakewarden.daemon.fleet.isolation import Stopped, in_one_line, isolated
 from lakewarden.daemon.fleet.observer import Look, Observer, OnRecord
 from lakewarden.daemon.telemetry.log import get_log
 from lakewarden.daemon.telemetry.metrics import Metrics
@@ -44,18 +44,12 @@ from lakewarden.jobs.planning.explain import summary
 from lakewarden.jobs.planning.planner import Plan, PlannedRun, plan, request_for
 from lakewarden.jobs.planning.resting import Resting
 
-__all__ = ["Cycle", "CycleParts", "Stopped", "go_on", "isolated"]
+__all__ = ["Cycle", "CycleParts", "go_on"]
 
 T = TypeVar("T")
 _LOOKED_AT: Final = (TableState.ACTIVE, TableState.QUARANTINED)
-_SAID: Final = 200
-"""So many characters of an error that nobody foresaw are kept."""
 _LINES: Final = 5
 """So many tables that had to be skipped get a line each; the rest is counted."""
-
-
-class Stopped(Exception):
-    """The daemon is to end: the cycle stops where it is. Any point will do, as for a crash."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -353,29 +347,6 @@ def go_on(beat: Callable[[], None], stopping: Callable[[], bool]) -> None:
     beat()
     if stopping():
         raise Stopped
-
-
-def isolated(do: Callable[[], T]) -> T | Unforeseen:
-    """Do what concerns one table; what nobody foresaw becomes a value, in words.
-
-    Bytes that do not describe a table count as unforeseen: what reads them should have said so itself. Every other
-    `LakewardenError` passes: whoever called knows what it means.
-    """
-    try:
-        return do()
-    except UnreadableError as error:
-        return Unforeseen(problem=str(error).rstrip("."), trace=traceback.format_exc())
-    except (LakewardenError, Stopped):
-        raise
-    except Exception as error:  # noqa: BLE001  # whatever it is: one table's data never stops another's work
-        return Unforeseen(problem=in_one_line(error), trace=traceback.format_exc())
-
-
-def in_one_line(error: Exception) -> str:
-    """An unforeseen error in words that can be stored and shown."""
-    said = " ".join(str(error).split()).encode("utf-8", "replace").decode()
-    said = said if len(said) <= _SAID else f"{said[:_SAID]}..."
-    return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 
 def _has_work(made: Plan) -> bool:

@@ -6,7 +6,6 @@ twice. So a crash between any two steps costs nothing.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime
 from enum import Enum
 from functools import partial
 from typing import Final
@@ -19,7 +18,8 @@ from lakewarden.catalog.registry.convert import conversion_failed, converted
 from lakewarden.catalog.registry.owed_properties import given_back
 from lakewarden.catalog.registry.removal import purged
 from lakewarden.catalog.registry.service import Desk
-from lakewarden.catalog.state.port import Queue, Result, Run
+from lakewarden.catalog.state.port import Queue
+from lakewarden.catalog.state.run_record import run_row
 from lakewarden.catalog.system.codec import codec
 from lakewarden.catalog.system.port import RUNS, Fence, SystemStore
 from lakewarden.catalog.units import count_of
@@ -27,45 +27,11 @@ from lakewarden.daemon.fleet.cache import Memory
 from lakewarden.daemon.telemetry.metrics import Metrics
 from lakewarden.daemon.telemetry.webhook import Event, EventKind, Notifier
 
-__all__ = ["DAEMON", "Attempt", "Ended", "Recorder", "run_row"]
+__all__ = ["DAEMON", "Attempt", "Ended", "Recorder"]
 
 DAEMON: Final = Actor(Caller(name="lakewarden", roles=frozenset({Role.ADMIN}), origin="daemon"))
 """Who acts when nobody else does: what it does is on record in `lakewarden.runs`."""
 _BATCH: Final = 500
-
-
-def run_row(run: Run, *, now: datetime) -> RunRow:
-    """The row of a finished run."""
-    request, result = (
-        run.request,
-        run.result or Result(outcome=Outcome.ABANDONED, message="It left no result."),
-    )
-    return RunRow(
-        run_id=request.run_id,
-        table_id=request.table_id,
-        name=request.name,
-        action=request.action,
-        because=request.because,
-        requires_version=request.requires_version,
-        committed_version=result.committed_version,
-        outcome=result.outcome,
-        error_class=result.error_class,
-        message=result.message,
-        hint=result.hint,
-        attempt=request.attempt,
-        predicted_files=request.predicted_files,
-        predicted_bytes=request.predicted_bytes,
-        predicted_seconds=request.predicted_seconds,
-        actual_files=result.actual_files,
-        actual_bytes=result.actual_bytes,
-        actual_seconds=result.actual_seconds,
-        payload=request.payload,
-        details=result.details,
-        worker=run.worker,
-        queued_at=run.queued_at,
-        started_at=run.started_at,
-        finished_at=run.finished_at or now,
-    )
 
 
 class Ended(Enum):

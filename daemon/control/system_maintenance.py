@@ -11,11 +11,12 @@ from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import FencedError, LakewardenError
 from lakewarden.catalog.model.rows import Action, Outcome, RunRow, Source
 from lakewarden.catalog.state.port import Result, Run, RunRequest, RunState
+from lakewarden.catalog.state.run_record import run_row
 from lakewarden.catalog.system.commits import Note
 from lakewarden.catalog.system.maintenance import Cared, compact, tend_log, vacuum
 from lakewarden.catalog.system.port import SYSTEM_TABLES, Fence, SystemStore, SystemTable
 from lakewarden.catalog.units import about_bytes, count_of
-from lakewarden.daemon.control.run_recorder import DAEMON, Recorder, run_row
+from lakewarden.daemon.control.run_recorder import DAEMON, Recorder
 from lakewarden.daemon.fleet.cache import Memory
 from lakewarden.jobs.actions.answers import AnyAction
 from lakewarden.jobs.actions.compact import Compact

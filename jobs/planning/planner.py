@@ -19,7 +19,7 @@ from lakewarden.jobs.actions.world import TableView, World
 from lakewarden.jobs.planning.gates import closed, held_back
 from lakewarden.jobs.planning.resting import Resting
 
-__all__ = ["Isolated", "Plan", "PlannedRun", "Waiting", "judge", "plan", "request_for"]
+__all__ = ["Isolated", "Plan", "PlannedRun", "Waiting", "due_for", "judge", "plan", "request_for"]
 
 _CLASS_WIDTH: Final = 1_000_000.0
 """Ranks of one urgency stay below those of the next: benefit per cost is cut off here."""
@@ -107,6 +107,21 @@ def judge(view: TableView, action: Action, world: World, now: datetime) -> Answe
     if isinstance(answer, NotDue):
         return answer
     return held_back(view, action, world.budget, now) or answer
+
+
+def due_for(
+    world: World, action: Action, now: datetime, *, isolated: Isolated = openly
+) -> tuple[PlannedRun, ...]:
+    """The tables that one action is due for, highest rank first: whatever else is due for them, and without a budget.
+    A table that cannot be judged is none of them."""
+
+    def answers(view: TableView) -> Answers:
+        answer = judge(view, action, world, now)
+        return ([_ranked(view, answer)], []) if isinstance(answer, Due) else ([], [_waiting(view, answer)])
+
+    judged = (isolated(partial(answers, view)) for view in world.tables)
+    due = (one for found in judged if not isinstance(found, Unforeseen) for one in found[0])
+    return tuple(sorted(due, key=_order))
 
 
 def request_for(run: PlannedRun, *, new_id: Callable[[], str]) -> RunRequest:

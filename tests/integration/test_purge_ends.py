@@ -13,8 +13,9 @@ from lakewarden.catalog.model.pending_purge import MARKER
 from lakewarden.catalog.model.rows import Outcome, RunRow, TableState
 from lakewarden.catalog.registry.removal import purged
 from lakewarden.catalog.state.port import Result
+from lakewarden.catalog.state.run_record import run_row
 from lakewarden.catalog.system.port import RUNS
-from lakewarden.daemon.control.run_recorder import DAEMON, run_row
+from lakewarden.daemon.control.run_recorder import DAEMON
 from lakewarden.jobs.runs.properties_ledger import StoredLedger
 from support.builders.estate import Estate, made_estate, numbers, rows
 from support.crashes.crashes import points_of

@@ -10,11 +10,11 @@ from lakewarden.catalog.state.port import Run
 from lakewarden.catalog.system.port import RUNS, TABLES
 from lakewarden.daemon.cli.common import DryRun, Home, Table, calling, opened
 from lakewarden.daemon.cli.output import Format, Output, note, plain, show, show_one
-from lakewarden.daemon.control.plan_preview import outlook
-from lakewarden.daemon.control.run_recorder import run_row
 from lakewarden.daemon.usecases import declared
 from lakewarden.daemon.usecases.audit import run
+from lakewarden.daemon.usecases.outlook import outlook
 from lakewarden.daemon.usecases.runs.dry_runs import foresee_run, is_foreseen
+from lakewarden.daemon.usecases.runs.listing import runs_now
 from lakewarden.daemon.usecases.runs.orders import order_run
 from lakewarden.daemon.usecases.runs.waiting import raise_for, run_and_wait
 from lakewarden.jobs.actions.spec import Order
@@ -80,16 +80,8 @@ def list_(
     """Runs: queued and running ones, then finished ones, newest first."""
     services = opened(home)
     table_id = services.desk.resolve(where, gone=True).table_id if where else None
-    now = services.clock.now()
-    rows: list[Any] = [_queued(run) for run in services.queue.unfinished()]
-    if not unfinished:
-        recorded = services.store.rows(RUNS)
-        found = recorded.find(table_id=table_id) if table_id else recorded.all()
-        waiting = [run_row(run, now=now) for run in services.queue.finished(1000)]
-        known = {run.run_id for run in found}
-        done = [*found, *(run for run in waiting if run.run_id not in known)]
-        rows += sorted(done, key=lambda run: run.finished_at, reverse=True)
-    items = [item for item in map(plain, rows) if table_id in (None, item["table_id"])]
+    found = runs_now(services, table_id, finished=not unfinished)
+    items = [*map(_queued, found.unfinished), *map(plain, found.finished)]
     show(items[:limit], columns=RUN_COLUMNS, format=output)
 
 

@@ -6,7 +6,7 @@ from lakewarden.catalog.system.port import HEALTH
 from lakewarden.catalog.validation.reverted_reads import READS_UNDONE
 from lakewarden.daemon.cli.common import Home, Table, opened
 from lakewarden.daemon.cli.output import Format, Output, note, show, show_one
-from lakewarden.daemon.control.plan_preview import outlook_of
+from lakewarden.daemon.usecases.outlook import outlook_of
 from lakewarden.daemon.usecases.status import status_of
 from lakewarden.jobs.planning.explain import explain
 

@@ -23,11 +23,12 @@ from lakewarden.catalog.policy.scopes import Governed
 from lakewarden.catalog.registry.service import Desk
 from lakewarden.catalog.state.port import Hint, HintKind, Result, RunRequest
 from lakewarden.catalog.system.port import RUNS, TABLES
-from lakewarden.daemon.control.cycle import isolated
+from lakewarden.daemon.fleet.isolation import isolated
 from lakewarden.daemon.telemetry.failed_cycles import Troubles
 from lakewarden.jobs.actions.answers import WhyNot
+from lakewarden.jobs.actions.budget import Budget
 from lakewarden.jobs.actions.world import World as Planned
-from lakewarden.jobs.planning.planner import Waiting, plan
+from lakewarden.jobs.planning.planner import Waiting, due_for, plan
 from support.builders.daemons import World
 from support.builders.tables import FakeInspector
 from support.builders.worlds import NOW, view
@@ -146,6 +147,21 @@ def test_a_plan_passes_over_a_table_that_cannot_be_judged_and_says_why() -> None
     assert all(
         "cannot be judged (ValueError" in one.answer.because for one in said if isinstance(one, Waiting)
     )
+
+
+def test_what_one_action_is_due_for_is_told_without_a_budget_and_whatever_else_is_more_urgent() -> None:
+    due: dict[str, Any] = {"oldest_tombstone_at": NOW - OLD, **GARBAGE}
+    tables = (
+        view("db.odd", policy=BAD_HOURS, **due),
+        view("db.compacted", **due, small_files=90),
+        view("db.none"),
+        view("db.more", **{**due, "tombstone_bytes": 2**40}),
+    )
+    budget = Budget(runs_per_cycle=0)
+    seen = Planned(tables=tables, budget=budget)
+    assert plan(seen, NOW, isolated=isolated).runs == ()
+    found = due_for(seen, Action.VACUUM, NOW, isolated=isolated)
+    assert [run.name for run in found] == ["db.more", "db.compacted"]
 
 
 def test_the_cycle_plans_for_the_others(world: World) -> None:

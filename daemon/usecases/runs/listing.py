@@ -1,0 +1,33 @@
+"""Runs, newest first: those in the queue, and those on record or about to be."""
+
+from dataclasses import dataclass
+
+from lakewarden.catalog.model.rows import RunRow
+from lakewarden.catalog.state.port import Run
+from lakewarden.catalog.state.run_record import run_row
+from lakewarden.catalog.system.port import RUNS
+from lakewarden.daemon.installation.services import Services
+
+__all__ = ["Runs", "runs_now"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Runs:
+    """`unfinished` as the queue has them, `finished` newest first."""
+
+    unfinished: tuple[Run, ...]
+    finished: tuple[RunRow, ...] = ()
+
+
+def runs_now(services: Services, table_id: str | None = None, *, finished: bool = True) -> Runs:
+    """Of one table, or of all; without `finished` only what is queued or running."""
+    unfinished = tuple(run for run in services.queue.unfinished() if table_id in (None, run.request.table_id))
+    if not finished:
+        return Runs(unfinished=unfinished)
+    recorded, now = services.store.rows(RUNS), services.clock.now()
+    found = recorded.find(table_id=table_id) if table_id else recorded.all()
+    known = {run.run_id for run in found}
+    waiting = [run_row(run, now=now) for run in services.queue.finished(1000)]
+    new = [run for run in waiting if run.run_id not in known and table_id in (None, run.table_id)]
+    ordered = sorted([*found, *new], key=lambda run: run.finished_at, reverse=True)
+    return Runs(unfinished=unfinished, finished=tuple(ordered))
