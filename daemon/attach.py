@@ -2,13 +2,17 @@
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from lakewarden.catalog.formats.registry import reader_of
 from lakewarden.catalog.lineage.streams.session_notes import StreamNotes
 from lakewarden.catalog.lineage.table_index import TableDirectory
+from lakewarden.catalog.policy.access import Caller
 from lakewarden.catalog.state.hint_spool import Spool
 from lakewarden.catalog.state.port import HintSink
 from lakewarden.daemon import callers
@@ -27,9 +31,12 @@ from lakewarden.jobs.session.writes import Change, Request, Sql, Upsert, Upserte
 from lakewarden.jobs.sql.compile.reading import Draft
 from lakewarden.jobs.sql.compile.values import DIALECT_KEY, Compiled, dialect_of
 from lakewarden.jobs.sql.parser import parse
-from lakewarden.jobs.sql.statements import ChangeRows, ConvertToDelta, Explain, Unmanaged
+from lakewarden.jobs.sql.statements import ChangeRows, ConvertToDelta, Explain, Unmanaged, VacuumTable
 
-__all__ = ["Writes", "attach", "attached", "run_in_session"]
+__all__ = ["InSession", "Writes", "attach", "attached", "run_in_session"]
+
+InSession = Unmanaged | ChangeRows | Explain | VacuumTable
+"""What needs a session, or may need one."""
 
 
 def attach(
@@ -45,7 +52,9 @@ def attach(
     services = open_services(
         home=None if home is None else Path(home), flags=settings, user=callers.real_user()
     )
-    writes = Writes(services, spark, user=services.user)
+    writes = Writes(
+        services, spark, user=services.user, caller=lambda: callers.caller_of(services, "session")
+    )
     return attached(services, spark, writes, statements=lambda text: _run(services, spark, writes, text))
 
 
@@ -68,10 +77,13 @@ def attached(
 
 
 class Writes:
-    """`Writer` that knows the installation, for one user. Opened with the first write: attaching has to be quick."""
+    """`Writer` that knows the installation, for one user: `caller` says who it is, with which roles, when that is asked.
+    Opened with the first write: attaching has to be quick."""
 
-    def __init__(self, services: Services, spark: SparkSession, *, user: str) -> None:
-        self._services, self._spark, self._user = services, spark, user
+    def __init__(
+        self, services: Services, spark: SparkSession, *, user: str, caller: Callable[[], Caller]
+    ) -> None:
+        self._services, self._spark, self._user, self._caller = services, spark, user, caller
         self._opening = threading.Lock()
         self._initialised = False
 
@@ -99,6 +111,20 @@ class Writes:
 
     def compiled(self, draft: Draft) -> Compiled:
         return self._writer.compiled(draft)
+
+    def located(self, spelling: str) -> str | None:
+        return self._writer.located(spelling)
+
+    def vacuumed(self, vacuum: VacuumTable) -> pa.Table | None:
+        """Vacuum a managed table by its promises; None for any other. Which table is meant the session says."""
+        place = self.located(vacuum.spelling)
+        named = (
+            "." in vacuum.where or "/" in vacuum.where
+        )  # without a database it may be any table of that name
+        if place is None and not named:
+            return None
+        meant = replace(vacuum, where=place or vacuum.where)
+        return execute(self._services, meant, caller=self._caller(), tell=lambda _: None)
 
     def require_initialised(self) -> None:
         """Raise `PreconditionError` if there is no installation. Asked once: it takes milliseconds."""
@@ -134,7 +160,7 @@ def _notes(services: Services) -> StreamNotes:
 def _run(services: Services, spark: SparkSession, writes: Writes, text: str) -> DataFrame:
     writes.require_initialised()
     match parse(text, dialect_of(setting(spark, DIALECT_KEY))):
-        case Unmanaged() | ChangeRows() | Explain() as statement:
+        case Unmanaged() | ChangeRows() | Explain() | VacuumTable() as statement:
             return run_in_session(spark, writes, statement, text)
         case statement:
             caller = callers.caller_of(services, "session")
@@ -145,12 +171,13 @@ def _run(services: Services, spark: SparkSession, writes: Writes, text: str) -> 
             return frame_of(spark, result)
 
 
-def run_in_session(
-    spark: SparkSession, writes: Writes, statement: Unmanaged | ChangeRows | Explain, text: str
-) -> DataFrame:
+def run_in_session(spark: SparkSession, writes: Writes, statement: InSession, text: str) -> DataFrame:
     """Run what is Spark's: as a governed write, or as it is. Nobody's roles matter: Spark, or the file system, will
-    say."""
+    say. A VACUUM is Spark's only where the table is not managed."""
     match statement:
+        case VacuumTable():
+            result = writes.vacuumed(statement)
+            return run_sql(spark, text) if result is None else frame_of(spark, result)
         case Unmanaged():
             return _written(spark, writes, Sql(text=text), text)
         case ChangeRows(draft=draft):

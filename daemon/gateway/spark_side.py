@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lakewarden.catalog.errors import LakewardenError
-from lakewarden.daemon.attach import Writes, attached, run_in_session
+from lakewarden.daemon.attach import InSession, Writes, attached, run_in_session
 from lakewarden.daemon.gateway.operations import Operation
 from lakewarden.daemon.gateway.results import Result, Store, gathered
 from lakewarden.daemon.gateway.sessions import Session
@@ -35,7 +35,6 @@ from lakewarden.jobs.session.served import (
     serving,
 )
 from lakewarden.jobs.session.session_catalog import TableEntry
-from lakewarden.jobs.sql.statements import ChangeRows, Explain, Unmanaged
 
 __all__ = ["SparkSide"]
 
@@ -81,7 +80,7 @@ class SparkSide:
         self,
         session: Session,
         operation: Operation,
-        statement: Unmanaged | ChangeRows | Explain,
+        statement: InSession,
         store: Store,
     ) -> Result:
         """Run a statement in the connection's own session, and gather its rows."""
@@ -148,7 +147,7 @@ class SparkSide:
 
     def _open(self, session: Session, application: _Application) -> _Connection:
         spark = new_session(application.root)
-        writes = Writes(self._services, spark, user=session.caller.name)
+        writes = Writes(self._services, spark, user=session.caller.name, caller=lambda: session.caller)
         with serving(spark, "open"):
             if session.database != "default":
                 run_sql(spark, f"USE `{session.database.replace('`', '``')}`")

@@ -16,7 +16,15 @@ from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases.sql import execute
 from lakewarden.jobs.sql.compile.values import DIALECT_KEY, dialect_of
 from lakewarden.jobs.sql.parser import parse
-from lakewarden.jobs.sql.statements import ChangeRows, ConvertToDelta, Explain, Query, Statement, Unmanaged
+from lakewarden.jobs.sql.statements import (
+    ChangeRows,
+    ConvertToDelta,
+    Explain,
+    Query,
+    Statement,
+    Unmanaged,
+    VacuumTable,
+)
 
 __all__ = ["SparkPort", "Statements"]
 
@@ -31,7 +39,7 @@ class SparkPort(Protocol):
         self,
         session: Session,
         operation: Operation,
-        statement: Unmanaged | ChangeRows | Explain,
+        statement: Unmanaged | ChangeRows | Explain | VacuumTable,
         store: Store,
     ) -> Result:
         """Run a statement in a connection's own session. Raises `UsageError` in Spark's words, `SparkEndedError`."""
@@ -77,13 +85,25 @@ class Statements:
 
     def _run(self, session: Session, operation: Operation, statement: Statement) -> Result:
         if isinstance(statement, Unmanaged | ChangeRows | Explain):
-            self._require_spark(session.caller)
-            return self._spark().run(session, operation, statement, self._store())
+            return self._in_spark(session, operation, statement)
+        if isinstance(statement, VacuumTable) and _is_sparks_to_say(session, statement):
+            return self._in_spark(session, operation, statement)
         result = execute(self._services, statement, caller=session.caller, tell=operation.tell)
-        assert result is not None  # only what Spark runs has none
+        if result is None:
+            assert isinstance(statement, VacuumTable)  # of a table that is not managed
+            return self._in_spark(session, operation, statement)
         if isinstance(statement, ConvertToDelta) and session.spark is not None:
             self._spark().refresh(session, statement.where)
         return result_of(result, self._store())
+
+    def _in_spark(
+        self,
+        session: Session,
+        operation: Operation,
+        statement: Unmanaged | ChangeRows | Explain | VacuumTable,
+    ) -> Result:
+        self._require_spark(session.caller)
+        return self._spark().run(session, operation, statement, self._store())
 
     def _require_spark(self, caller: Caller) -> None:
         """Raise `NotAllowedError` for who may not do what the gateway's own user may: Spark asks nobody else."""
@@ -93,6 +113,12 @@ class Statements:
                 f"{caller.name} may not send statements to Spark.",
                 hint="The gateway's gateway.writers says who may, besides admins. System tables are for everybody.",
             )
+
+
+def _is_sparks_to_say(session: Session, vacuum: VacuumTable) -> bool:
+    """Whether only the session knows which table is meant: a name without a database, where it may use any."""
+    plain = "." not in vacuum.where and "/" not in vacuum.where
+    return plain and (session.spark is not None or session.database != "default")
 
 
 def _operation(text: str, lane: Lane, work: Callable[[Operation], Result]) -> Operation:

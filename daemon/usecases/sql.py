@@ -22,17 +22,35 @@ from lakewarden.daemon.usecases.rollbacks.request import request_of as request_o
 from lakewarden.daemon.usecases.rollbacks.rollback import rollbacks_of_services
 from lakewarden.daemon.usecases.runs.convert import ConvertRequest, convert_table
 from lakewarden.daemon.usecases.runs.revocation import PLANNED, take_back_runs
+from lakewarden.daemon.usecases.statements.looks import (
+    describe,
+    show_lineage,
+    show_rollbacks,
+    show_runs,
+    show_tables,
+)
+from lakewarden.daemon.usecases.statements.policy import change_policy
+from lakewarden.daemon.usecases.statements.vacuums import switch_vacuum, vacuum_due, vacuum_table
 from lakewarden.jobs.rollback.journal.stored_plan import refuse_blocked
 from lakewarden.jobs.sql.statements import (
+    AutoVacuum,
     ChangeRows,
     ConvertToDelta,
+    DescribeTable,
     Explain,
     MarkTable,
     Query,
     RollbackTable,
+    SetPolicy,
     SetRows,
+    ShowLineage,
+    ShowRollbacks,
+    ShowRuns,
+    ShowTables,
     Statement,
     Unmanaged,
+    VacuumDue,
+    VacuumTable,
 )
 
 __all__ = ["STATEMENTS", "execute"]
@@ -47,6 +65,15 @@ STATEMENTS: Final[Mapping[type, tuple[UseCase, ...]]] = {
     ConvertToDelta: (declared.CONVERT,),
     MarkTable: (declared.MARK,),
     RollbackTable: (declared.ROLL_BACK,),
+    ShowTables: (),
+    DescribeTable: (),
+    ShowRuns: (),
+    ShowLineage: (),
+    ShowRollbacks: (),
+    SetPolicy: (declared.SET_POLICY,),
+    VacuumTable: (declared.RUN,),
+    AutoVacuum: (declared.SET_POLICY, declared.RUN),
+    VacuumDue: (declared.RUN,),
 }
 """Which use cases a kind of statement stands for."""
 
@@ -66,10 +93,36 @@ def execute(
             return _roll_back(services, statement, caller, tell)
         case MarkTable():
             return _mark(services, statement, caller)
+        case ShowTables() | DescribeTable() | ShowRuns() | ShowLineage() | ShowRollbacks():
+            return _look(services, statement)
+        case SetPolicy(where=where, values=values):
+            return change_policy(services, where, dict(values), caller=caller)
+        case VacuumTable():
+            return vacuum_table(services, statement, caller=caller, tell=tell)
+        case AutoVacuum():
+            return switch_vacuum(services, statement, caller=caller, tell=tell)
+        case VacuumDue():
+            return vacuum_due(services, caller=caller, tell=tell)
         case Unmanaged() | ChangeRows() | Explain():
             return None
         case _:
             assert_never(statement)
+
+
+def _look(
+    services: Services, statement: ShowTables | DescribeTable | ShowRuns | ShowLineage | ShowRollbacks
+) -> pa.Table:
+    match statement:
+        case ShowTables(pattern=pattern):
+            return show_tables(services, pattern)
+        case DescribeTable(where=where):
+            return describe(services, where)
+        case ShowRuns(where=where, limit=limit):
+            return show_runs(services, where, limit)
+        case ShowLineage(where=where):
+            return show_lineage(services, where)
+        case ShowRollbacks():
+            return show_rollbacks(services)
 
 
 def request_of(statement: ConvertToDelta) -> ConvertRequest:

@@ -79,10 +79,12 @@ class Switch:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Order:
-    """What a person wants done. `full`, `consented` and `dry_run` speak of a vacuum; `dry_run` of a compaction too."""
+    """What a person wants done. `full`, `retain_seconds` (None: as policy says), `consented` and `dry_run` speak of a
+    vacuum; `dry_run` of a compaction too."""
 
     action: Action
     full: bool = False
+    retain_seconds: int | None = None
     consented: bool = False
     dry_run: bool = False
 

@@ -6,10 +6,11 @@ from typing import Final, Literal
 
 from pydantic.dataclasses import dataclass
 
+from lakewarden.catalog.errors import PreconditionError
 from lakewarden.catalog.formats.port import Commit
 from lakewarden.catalog.model.rows import Action, HealthRow
 from lakewarden.catalog.state.port import Run
-from lakewarden.catalog.units import about_bytes, count_of
+from lakewarden.catalog.units import about_bytes, count_of, format_seconds
 from lakewarden.jobs.actions.answers import Answer, Due, NotDue, WhyNot
 from lakewarden.jobs.actions.conditions import (
     READABLE_CHECK,
@@ -111,10 +112,18 @@ def _vacuum_action(view: TableView, world: World, *, full: bool) -> Vacuum:
 
 def _ordered(ordered: Ordered) -> Vacuum:
     order, policy, seen = ordered.order, ordered.governed.policy, ordered.seen
+    kept, wanted = policy.vacuum_retention_seconds, order.retain_seconds
+    if wanted is not None and wanted < kept:
+        because = "" if policy.held_by is None else f" ({policy.held_by})"
+        name = ordered.governed.row.name
+        raise PreconditionError(
+            f"{name} has to keep removed files for {format_seconds(kept)}{because}, not only for {format_seconds(wanted)}.",
+            hint="What is promised is kept. The policies vacuum.retention and rollback.promise say for how long.",
+        )
     return Vacuum(
         requires=seen.version,
         decided_on=seen.head,
-        retention_seconds=policy.vacuum_retention_seconds,
+        retention_seconds=kept if wanted is None else wanted,
         full=order.full,
         max_share=policy.settings.vacuum_max_share or 0.0,
         consented=order.consented,

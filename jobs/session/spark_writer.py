@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final, assert_never
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from lakewarden.catalog.errors import UsageError
@@ -18,7 +19,7 @@ from lakewarden.jobs.session.frames import is_path, plan_of, sql_name
 from lakewarden.jobs.session.pins import Pinned, pin
 from lakewarden.jobs.session.plans import JavaPlan, Plans
 from lakewarden.jobs.session.recording import Recorder
-from lakewarden.jobs.session.statements import Shape, is_write, shape_of
+from lakewarden.jobs.session.statements import Shape, is_write, shape_of, vacuumed_by
 from lakewarden.jobs.session.upserts.runner import Upserts
 from lakewarden.jobs.session.writes import (
     Append,
@@ -64,6 +65,14 @@ class SparkWriter:
 
     def compiled(self, draft: Draft) -> Compiled:
         return compile_change(self._spark._jsparkSession, draft)
+
+    def located(self, spelling: str) -> str | None:
+        session: Any = self._spark._jsparkSession
+        try:
+            plan = self._plans.analysed(session, self._plans.parsed(session, f"VACUUM {spelling}"))
+        except PySparkException:
+            return None
+        return vacuumed_by(plan)
 
     def run(self, request: Request) -> tuple[DataFrame, Written] | None:
         session: Any = self._spark._jsparkSession.cloneSession()

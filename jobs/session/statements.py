@@ -8,7 +8,7 @@ from lakewarden.catalog.model.lineage_record import Operation
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 from lakewarden.jobs.session.reads import location_of
 
-__all__ = ["Shape", "is_write", "shape_of"]
+__all__ = ["Shape", "is_write", "shape_of", "vacuumed_by"]
 
 _WRITES: Final = frozenset(
     {
@@ -69,6 +69,14 @@ def shape_of(plans: Plans, session: Any, plan: JavaPlan) -> Shape | None:
             return _changed(plan, Operation.DELETE, plan.deltaLog().dataPath())
         case _:
             return None
+
+
+def vacuumed_by(plan: JavaPlan) -> str | None:
+    """The canonical location of the Delta table that an analysed VACUUM is about."""
+    child = plan.child() if kind(plan) == "VacuumTableCommand" else None
+    if child is None or kind(child) != "ResolvedTable" or kind(child.table()) != "DeltaTableV2":
+        return None
+    return location_of(child.table().path())
 
 
 def _into(plan: JavaPlan, operation: Operation) -> Shape | None:

@@ -208,6 +208,9 @@ class Writer(Protocol):
     def upsert_stream(self, request: UpsertStream) -> Any:
         """Start a streaming query that upserts each batch once."""
 
+    def located(self, spelling: str) -> str | None:
+        """Where the Delta table lies (canonical) that a VACUUM of this name would vacuum; None where there is none."""
+
     def run(self, request: Request) -> tuple[Any, Written] | None:
         """Run it; its result as a DataFrame. None, and nothing was run, if it is SQL that writes no Delta table."""
 

@@ -2,15 +2,12 @@
 
 from typing import Final
 
-from lakewarden.catalog.bounds import as_whole
-from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.sql.statements import ConvertToDelta
 from lakewarden.jobs.sql.token_reader import Words
 
 __all__ = ["CONVERT_SYNTAX", "parse_convert"]
 
 CONVERT_SYNTAX: Final = "CONVERT TO DELTA table [PARTITIONED BY (column type, ...)] [NO STATISTICS] [VACUUM RETAIN n DAYS|HOURS] [OWNER name]"
-_UNIT_SECONDS = {"DAY": 86_400, "DAYS": 86_400, "HOUR": 3_600, "HOURS": 3_600}
 
 
 def parse_convert(words: Words) -> ConvertToDelta:
@@ -24,7 +21,8 @@ def parse_convert(words: Words) -> ConvertToDelta:
         elif words.takes("NO", "STATISTICS"):
             statistics = False
         elif retain is None and words.takes("VACUUM"):
-            retain = _retain(words)
+            words.expect("RETAIN")
+            retain = words.retention()
         elif owner is None and words.takes("OWNER"):
             owner = words.next()
         else:
@@ -47,14 +45,3 @@ def _partitions(words: Words) -> tuple[tuple[str, str], ...]:
         columns.append((name, "".join(kind)))
         if text == ")":
             return tuple(columns)
-
-
-def _retain(words: Words) -> int:
-    words.expect("RETAIN")
-    number, unit = words.next(), words.next().upper()
-    count = as_whole(number)
-    if not count or unit not in _UNIT_SECONDS:
-        raise UsageError(
-            f"VACUUM RETAIN {number} {unit} makes no sense.", hint="Write VACUUM RETAIN 30 DAYS."
-        )
-    return count * _UNIT_SECONDS[unit]

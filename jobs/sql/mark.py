@@ -21,14 +21,12 @@ def parse_mark(words: Words) -> MarkTable:
         words.expect("CLEAN")
         verdict = MarkVerdict.CLEAN
     note = words.text() if words.takes("BECAUSE") else None
-    if words.more:
-        raise words.unexpected()
+    words.end()
     return MarkTable(where=where, versions=versions, verdict=verdict, note=note)
 
 
 def parse_unmark(words: Words) -> MarkTable:
     """Read what follows UNMARK TABLE."""
     where, versions = words.table(), words.versions()
-    if words.more:
-        raise words.unexpected()
+    words.end()
     return MarkTable(where=where, versions=versions, verdict=None)

@@ -5,8 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 import sqlglot
-from sqlglot import Token, TokenType, exp
-from sqlglot.dialects.spark import Spark
+from sqlglot import Token, exp
 from sqlglot.errors import SqlglotError
 
 from lakewarden.catalog.errors import NotAllowedError, UsageError
@@ -16,23 +15,47 @@ from lakewarden.jobs.sql.compile.reading import draft_of, is_change
 from lakewarden.jobs.sql.compile.upserts.reading import is_upsert, upsert_draft
 from lakewarden.jobs.sql.compile.values import Dialect
 from lakewarden.jobs.sql.convert import CONVERT_SYNTAX, parse_convert
+from lakewarden.jobs.sql.looks import (
+    DESCRIBE_SYNTAX,
+    LINEAGE_SYNTAX,
+    ROLLBACKS_SYNTAX,
+    RUNS_SYNTAX,
+    TABLES_SYNTAX,
+    parse_describe,
+    parse_lineage,
+    parse_rollbacks,
+    parse_runs,
+    parse_tables,
+)
 from lakewarden.jobs.sql.mark import MARK_SYNTAX, UNMARK_SYNTAX, parse_mark, parse_unmark
+from lakewarden.jobs.sql.policy import POLICY_SYNTAX, is_policy, parse_policy
 from lakewarden.jobs.sql.rollback import ROLLBACK_SYNTAX, parse_rollback
 from lakewarden.jobs.sql.statements import ChangeRows, Explain, Query, SetRows, Statement, Unmanaged
-from lakewarden.jobs.sql.token_reader import Words
+from lakewarden.jobs.sql.token_reader import Words, tokens_of
+from lakewarden.jobs.sql.vacuum import VACUUM_FORMS, parse_vacuum
 
-__all__ = ["parse"]
+__all__ = ["BEGINNINGS", "parse"]
 
 _DATABASE = "lakewarden"
-_EXPLAIN = re.compile(r"\s*EXPLAIN\s+GOVERNED\b", re.IGNORECASE)
+_BLANK: Final = r"(?:\s|--[^\n]*\n|/\*(?:(?!\*/).)*\*/)"
+"""Between two words: blanks and comments."""
+_EXPLAIN: Final = re.compile(rf"{_BLANK}*EXPLAIN{_BLANK}+GOVERNED\b", re.IGNORECASE | re.DOTALL)
 _SYSTEM_TARGET = re.compile(r"\s*UPDATE\s+`?lakewarden`?\s*\.", re.IGNORECASE)
 _OURS: Final[Sequence[tuple[tuple[str, ...], str, Callable[[Words], Statement]]]] = (
     (("CONVERT", "TO", "DELTA"), CONVERT_SYNTAX, parse_convert),
     (("ROLLBACK", "TABLE"), ROLLBACK_SYNTAX, parse_rollback),
     (("MARK", "TABLE"), MARK_SYNTAX, parse_mark),
     (("UNMARK", "TABLE"), UNMARK_SYNTAX, parse_unmark),
+    (("SHOW", "MANAGED", "TABLES"), TABLES_SYNTAX, parse_tables),
+    (("SHOW", "RUNS"), RUNS_SYNTAX, parse_runs),
+    (("SHOW", "LINEAGE"), LINEAGE_SYNTAX, parse_lineage),
+    (("SHOW", "ROLLBACKS"), ROLLBACKS_SYNTAX, parse_rollbacks),
+    (("DESCRIBE", "MANAGED"), DESCRIBE_SYNTAX, parse_describe),
+    (("DESC", "MANAGED"), DESCRIBE_SYNTAX, parse_describe),
+    (("VACUUM",), VACUUM_FORMS, parse_vacuum),
 )
-"""Statements that no SQL has: how they begin, how they go on, and who reads them."""
+"""The daemon's statements: how they begin, how they go on, and who reads them."""
+BEGINNINGS: Final = (*(beginning for beginning, _, _ in _OURS), ("EXPLAIN", "GOVERNED"))
 
 
 def parse(text: str, dialect: Dialect | None = None) -> Statement:
@@ -42,19 +65,19 @@ def parse(text: str, dialect: Dialect | None = None) -> Statement:
     """
     explained = _EXPLAIN.match(text)
     if explained is not None:
-        return _explained(" " * explained.end() + text[explained.end() :], dialect)
+        blank = re.sub(r"[^\n]", " ", explained[0])  # so that errors point at the place in the whole text
+        return _explained(blank + text[explained.end() :], dialect)
     if is_upsert(text):
         return ChangeRows(draft=upsert_draft(text, dialect))
     if is_change(text) and not _changes_system(text):
         draft = draft_of(text, dialect)
         return Unmanaged(sql=text) if draft is None else ChangeRows(draft=draft)
-    tokens = _tokens(text)
+    tokens = tokens_of(text)
     if not tokens:
         raise UsageError("There is no statement.", hint="Try: SELECT * FROM lakewarden.tables")
-    for beginning, syntax, read in _OURS:
-        words = Words(tokens, syntax=syntax)
-        if words.takes(*beginning):
-            return read(words)
+    ours = _ours(tokens)
+    if ours is not None:
+        return ours
     if tokens[0].text.upper() not in ("SELECT", "WITH", "UPDATE", "DELETE", "INSERT", "MERGE", "("):
         return Unmanaged(sql=text)
     tree = _tree(text)
@@ -88,11 +111,14 @@ def _changes_system(text: str) -> bool:
         return _SYSTEM_TARGET.match(text) is not None
 
 
-def _tokens(text: str) -> Sequence[Token]:
-    try:
-        return [token for token in Spark().tokenize(text) if token.token_type is not TokenType.SEMICOLON]
-    except SqlglotError as error:
-        raise UsageError("The statement cannot be read.", hint="Look for an unclosed quote.") from error
+def _ours(tokens: Sequence[Token]) -> Statement | None:
+    """A statement of the daemon; None if it is none."""
+    for beginning, syntax, read in _OURS:
+        words = Words(tokens, syntax=syntax)
+        if words.takes(*beginning):
+            return read(words)
+    words = Words(tokens, syntax=POLICY_SYNTAX)
+    return parse_policy(words) if words.takes("ALTER", "TABLE") and is_policy(tokens) else None
 
 
 def _tree(text: str) -> exp.Expr | None:

@@ -7,15 +7,24 @@ from lakewarden.catalog.policy.effective import Value
 from lakewarden.jobs.sql.compile.reading import Draft
 
 __all__ = [
+    "AutoVacuum",
     "ChangeRows",
     "ConvertToDelta",
+    "DescribeTable",
     "Explain",
     "MarkTable",
     "Query",
     "RollbackTable",
+    "SetPolicy",
     "SetRows",
+    "ShowLineage",
+    "ShowRollbacks",
+    "ShowRuns",
+    "ShowTables",
     "Statement",
     "Unmanaged",
+    "VacuumDue",
+    "VacuumTable",
 ]
 
 
@@ -80,6 +89,76 @@ class MarkTable:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ShowTables:
+    """SHOW MANAGED TABLES [LIKE '...']."""
+
+    pattern: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DescribeTable:
+    """DESCRIBE MANAGED t."""
+
+    where: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShowRuns:
+    """SHOW RUNS [FOR t] [LIMIT n]: newest first, of one table or of all."""
+
+    where: str | None = None
+    limit: int = 50
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShowLineage:
+    """SHOW LINEAGE [OF] t."""
+
+    where: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShowRollbacks:
+    """SHOW ROLLBACKS."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SetPolicy:
+    """ALTER TABLE t SET POLICY ('key' = 'value', ...), or UNSET POLICY ('key', ...): then the values are None."""
+
+    where: str
+    values: tuple[tuple[str, Value | None], ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class VacuumTable:
+    """VACUUM t [FULL|LITE] [RETAIN n HOURS|DAYS] [DRY RUN]: `full` lists the folder, too; None keeps as long as
+    policy says. `inventory`: VACUUM t USING INVENTORY ..., which only Delta does. `spelling`: `where` as Spark
+    reads it."""
+
+    where: str
+    spelling: str
+    full: bool = False
+    retain_seconds: int | None = None
+    dry_run: bool = False
+    inventory: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AutoVacuum:
+    """VACUUM t AUTO RUN [RETAIN n HOURS|DAYS], or VACUUM t AUTO OFF."""
+
+    where: str
+    on: bool
+    retain_seconds: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class VacuumDue:
+    """VACUUM AUTO RUN: every table whose vacuum is due."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ChangeRows:
     """UPDATE or DELETE of a user's tables as a warehouse writes it: a Spark session runs what it is compiled to."""
 
@@ -93,4 +172,22 @@ class Explain:
     statement: ChangeRows | Unmanaged
 
 
-Statement = ChangeRows | Explain | ConvertToDelta | MarkTable | RollbackTable | SetRows | Query | Unmanaged
+Statement = (
+    AutoVacuum
+    | ChangeRows
+    | ConvertToDelta
+    | DescribeTable
+    | Explain
+    | MarkTable
+    | Query
+    | RollbackTable
+    | SetPolicy
+    | SetRows
+    | ShowLineage
+    | ShowRollbacks
+    | ShowRuns
+    | ShowTables
+    | Unmanaged
+    | VacuumDue
+    | VacuumTable
+)

@@ -1,14 +1,42 @@
 """The words of one governed statement, read one after the other. Pure."""
 
+import re
 from collections.abc import Sequence
+from typing import ClassVar, Final
 
 from sqlglot import Token, TokenType
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import SqlglotError
 
+from lakewarden.catalog.bounds import LONGEST_SECONDS
 from lakewarden.catalog.errors import UsageError
+from lakewarden.catalog.units import DAY, HOUR
 
-__all__ = ["Words"]
+__all__ = ["Words", "tokens_of"]
 
-_PATH_FORMATS = ("parquet", "delta")
+_PATH_FORMATS: Final = ("parquet", "delta")
+_UNIT_SECONDS: Final = {"DAY": DAY, "DAYS": DAY, "HOUR": HOUR, "HOURS": HOUR}
+_AMOUNT: Final = re.compile(r"\d{1,9}(\.\d{1,9})?", re.ASCII)
+
+
+class _Spark(Spark):
+    """Spark's SQL in which SHOW, VACUUM and EXPLAIN do not swallow what follows them as one word."""
+
+    class Tokenizer(Spark.Tokenizer):
+        """Without commands."""
+
+        COMMANDS: ClassVar[set[TokenType]] = set()
+
+
+_SPARK: Final = _Spark()
+
+
+def tokens_of(text: str) -> Sequence[Token]:
+    """The words of a statement, without the semicolons that end it. Raises `UsageError` for an unclosed quote."""
+    try:
+        return [token for token in _SPARK.tokenize(text) if token.token_type is not TokenType.SEMICOLON]
+    except SqlglotError as error:
+        raise UsageError("The statement cannot be read.", hint="Look for an unclosed quote.") from error
 
 
 class Words:
@@ -52,6 +80,12 @@ class Words:
         prefixed = len(parts) > 2 and parts[0].lower() in _PATH_FORMATS and parts[1] == "."
         return "".join(parts[2:] if prefixed else parts)
 
+    def table_and_spelling(self) -> tuple[str, str]:
+        """A table, and its name as Spark reads it: with its quotes."""
+        first = self._at
+        name = self.table()
+        return name, "".join(_spelled(token) for token in self._tokens[first : self._at])
+
     def tables(self) -> tuple[str, ...]:
         """One table or more, with commas between them."""
         found = [self.table()]
@@ -74,6 +108,20 @@ class Words:
         while self.takes(","):
             found.append(self.number())
         return tuple(found)
+
+    def retention(self, *, least: int = 1) -> int:
+        """`30 DAYS` or `36 HOURS` after RETAIN, in seconds."""
+        number, unit = self.next(), self.next().upper()
+        size = _UNIT_SECONDS.get(unit)
+        seconds = round(float(number) * size) if size and _AMOUNT.fullmatch(number) else -1
+        if not least <= seconds <= LONGEST_SECONDS:
+            raise UsageError(f"RETAIN {number} {unit} makes no sense.", hint="Write RETAIN 30 DAYS.")
+        return seconds
+
+    def end(self) -> None:
+        """Nothing comes any more."""
+        if self.more:
+            raise self.unexpected()
 
     def text(self) -> str:
         """Something in quotes."""
@@ -102,3 +150,11 @@ class Words:
         token = self._tokens[self._at]
         touches = token.start == end + 1 and token.token_type not in (TokenType.COMMA, TokenType.L_PAREN)
         return touches or "." in (token.text, last)
+
+
+def _spelled(token: Token) -> str:
+    if token.token_type is TokenType.IDENTIFIER:
+        return "`" + token.text.replace("`", "``") + "`"
+    if token.token_type is TokenType.STRING:
+        return "'" + token.text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    return token.text

@@ -6,10 +6,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 import lakewarden
-from lakewarden.catalog.errors import NotAllowedError
-from lakewarden.daemon.callers import real_user
+from lakewarden.catalog.errors import NotAllowedError, PreconditionError
+from lakewarden.catalog.registry.register import register
+from lakewarden.daemon.callers import caller_of, real_user
 from lakewarden.daemon.installation.services import open_services
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
+from lakewarden.daemon.usecases import declared
+from lakewarden.daemon.usecases.audit import run
 from lakewarden.daemon.usecases.init import initialise
 
 pytestmark = [pytest.mark.spark, pytest.mark.metastore]
@@ -43,3 +46,39 @@ def test_convert_update_and_select_work_in_a_session_and_everything_else_is_spar
         with pytest.raises(NotAllowedError):
             lw.sql("DELETE FROM lakewarden.tables WHERE row = 0")
     spark.sql("DROP TABLE attached.raw")
+
+
+def test_a_managed_table_is_never_vacuumed_by_spark(
+    spark: SparkSession, metastore: EmbeddedMetastore, tmp_path: Path
+) -> None:
+    settings = {"metastore.uri": metastore.uri, "spark.master": "local[1]"}
+    services = open_services(home=tmp_path, flags=settings)
+    initialise(services, real_user())
+    spark.sql("CREATE DATABASE IF NOT EXISTS vacuumed")
+    for name in ("ours", "theirs", "`2026`"):
+        spark.sql(f"CREATE TABLE vacuumed.{name} USING delta AS SELECT id FROM range(9)")
+    places = {
+        name: spark.sql(f"DESCRIBE DETAIL vacuumed.{name}").collect()[0]["location"]
+        for name in ("ours", "`2026`")
+    }
+    with (
+        lakewarden.attach(spark, home=tmp_path, settings=settings) as lw,
+        run(services, caller_of(services, "test"), declared.REGISTER, "both") as actor,
+    ):
+        register(services.desk, "vacuumed.ours", actor=actor)
+        register(services.desk, places["`2026`"], actor=actor, name="vacuumed.odd")
+        spark.sql("USE vacuumed")
+        try:
+            for name in ("ours", "vacuumed.ours", "spark_catalog.vacuumed.ours", f"delta.`{places['ours']}`"):
+                with pytest.raises(PreconditionError, match="vacuumed.ours has to keep removed files"):
+                    lw.sql(f"VACUUM {name} RETAIN 1 HOURS")
+            with pytest.raises(PreconditionError, match="vacuumed.odd has to keep removed files"):
+                lw.sql("VACUUM `2026` RETAIN 1 HOURS")
+            for name in ("theirs", "vacuumed.theirs"):
+                assert lw.sql(f"VACUUM {name} RETAIN 200 HOURS").collect()[0]["path"].endswith("theirs")
+            assert lw.sql("SHOW RUNS").collect() == []
+            shown = lw.sql("SHOW MANAGED TABLES LIKE 'vacuumed.*'").collect()
+            assert sorted(row["name"] for row in shown) == ["vacuumed.odd", "vacuumed.ours"]
+        finally:
+            spark.sql("USE default")
+    spark.sql("DROP DATABASE vacuumed CASCADE")

@@ -4,20 +4,23 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
+import pyarrow as pa
 import typer
 
-from lakewarden.catalog.errors import PreconditionError, UsageError
+from lakewarden.catalog.errors import ExitCode, PreconditionError, UsageError
 from lakewarden.catalog.system.export import write_json
+from lakewarden.catalog.system.query import query
 from lakewarden.daemon.callers import caller_of
 from lakewarden.daemon.cli.common import Home, opened
 from lakewarden.daemon.cli.output import Format, Output, note, show, show_one
 from lakewarden.daemon.client.address import address_of
 from lakewarden.daemon.installation.lazily import load
-from lakewarden.daemon.usecases.explain import explain
-from lakewarden.daemon.usecases.sql import execute
+from lakewarden.daemon.installation.services import Services
+from lakewarden.daemon.usecases.statements.answers import FAILURES
 from lakewarden.jobs.sql.compile.values import dialect_of, policy_of
 from lakewarden.jobs.sql.parser import parse
-from lakewarden.jobs.sql.statements import Explain
+from lakewarden.jobs.sql.statements import Explain, Query, Statement, VacuumDue, VacuumTable
+from lakewarden.jobs.sql.suggestions import not_here, unmanaged
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -48,8 +51,8 @@ def sql(
     home: Home = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Run SELECT on lakewarden.*, UPDATE lakewarden.tables SET policy..., CONVERT TO DELTA, ROLLBACK TABLE,
-    MARK or UNMARK TABLE. EXPLAIN GOVERNED shows what a session would run."""
+    """Run SELECT on lakewarden.* or a statement of the daemon: SHOW, DESCRIBE MANAGED, SET POLICY, VACUUM, CONVERT TO
+    DELTA, ROLLBACK TABLE, MARK TABLE, ... EXPLAIN GOVERNED shows what a session would run. docs/sql.md has them all."""
     text = _text(statement, command, file)
     if url is not None:
         _run_remotely(url, token, text, output)
@@ -57,18 +60,27 @@ def sql(
     services = opened(home)
     asked = parse(text, dialect_of(dialect))
     if isinstance(asked, Explain):
+        explain = load("lakewarden.daemon.usecases.explain").explain
         show_one(explain(services, asked, policy_of(matches)), format=output)
         return
-    result = execute(services, asked, caller=caller_of(services, "sql"), tell=note)
+    result = _result(services, asked)
     if result is None:
-        raise UsageError(
-            "This statement needs a Spark session.",
-            hint="Here: SELECT on lakewarden.*, UPDATE lakewarden.tables, CONVERT TO DELTA, ROLLBACK, MARK and UNMARK TABLE, EXPLAIN GOVERNED. Else: attach(spark).sql().",
-        )
+        raise unmanaged(asked.where) if isinstance(asked, VacuumTable) else not_here(text)
     if output is Format.JSON:
         write_json(result, sys.stdout.buffer)
     else:
         show(result.to_pylist(), columns=result.column_names, format=output)
+    if isinstance(asked, VacuumDue) and FAILURES.intersection(result.column("outcome").to_pylist()):
+        raise typer.Exit(ExitCode.PARTLY)
+
+
+def _result(services: Services, asked: Statement) -> pa.Table | None:
+    """What reads system tables needs no more than that: most of what the other statements import is half a second."""
+    if isinstance(asked, Query):
+        return query(services.store, asked.sql)
+    execute = load("lakewarden.daemon.usecases.sql").execute
+    result: pa.Table | None = execute(services, asked, caller=caller_of(services, "sql"), tell=note)
+    return result
 
 
 def _text(statement: str | None, command: str | None, file: Path | None) -> str:

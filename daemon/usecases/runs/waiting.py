@@ -20,7 +20,7 @@ from lakewarden.catalog.system.port import RUNS
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.workers.lost_runs import Reaper
 
-__all__ = ["raise_for", "reap_lost", "run_and_wait", "run_is_over"]
+__all__ = ["raise_for", "reap_lost", "run_and_wait", "run_is_over", "working"]
 
 _POLL_SECONDS: Final = 0.1
 _REAP_SECONDS: Final = 1.0
@@ -36,20 +36,20 @@ def run_and_wait(
     *,
     tell: Callable[[str], None],
     look: Callable[[], None] = _nothing,
+    has_worker: bool = False,
 ) -> Result:
     """Queue a run and wait until it is finished; if the daemon queued the very same work first, wait for that, or take
     what it has come to.
 
     Raises `ConflictError` if the table has another unfinished run. Interrupted, it cancels what only it would
-    do. `look` is called all the while; it may give the waiting up by `UnfinishedError`,
-    which is like being interrupted.
+    do. `look` is called all the while; it may give the waiting up by `UnfinishedError`, which is like being
+    interrupted. `has_worker`: the caller has seen to it that somebody works (`working`).
     """
     queued = services.queue.enqueue([request])
     followed = request if queued or _is_known(services, request.run_id) else _twin(services, request)
-    led = services.leases.current(services.settings.lease_name) is not None
+    led = _is_led(services)
     tell(f"{request.action} of {request.name}: {'queued for the daemon' if led else 'starting a worker'}...")
-    worker: AbstractContextManager[object] = nullcontext() if led else services.own_workers(1)
-    with worker:
+    with nullcontext() if has_worker else working(services):
         try:
             return _awaited(services, followed, look, tell)
         except (KeyboardInterrupt, UnfinishedError):
@@ -58,6 +58,15 @@ def run_and_wait(
             goes_on = f"goes on; `lakewarden jobs cancel {followed.run_id}` ends it."
             tell(f"Run {followed.run_id} {'was told to end.' if told else goes_on}")
             raise
+
+
+def working(services: Services) -> AbstractContextManager[object]:
+    """While this is open somebody takes runs from the queue: the daemon's workers, or one of our own."""
+    return nullcontext() if _is_led(services) else services.own_workers(1)
+
+
+def _is_led(services: Services) -> bool:
+    return services.leases.current(services.settings.lease_name) is not None
 
 
 def _awaited(

@@ -147,6 +147,14 @@ TRIES = (
         declared.SET_POLICY,
         "UPDATE lakewarden.tables SET policy", ".compaction.enabled = 'no' WHERE name = 'db.t'", _T,
     ),
+    Try(
+        use_case=declared.SET_POLICY, on=_T, statement="ALTER TABLE ... SET POLICY",
+        words=("sql", "ALTER TABLE db.t SET POLICY ('compaction.enabled' = 'no')"),
+    ),
+    Try(
+        use_case=declared.SET_POLICY, on=_T, statement="VACUUM ... AUTO RUN",
+        words=("sql", "VACUUM db.t AUTO RUN RETAIN 40 DAYS"),
+    ),
     Try(use_case=declared.SET_OWNER, on=_T, words=("tables", "owner", "db.t", "sam")),
     _sql(declared.SET_OWNER, "UPDATE lakewarden.tables SET owner", "= 'sam' WHERE name = 'db.t'", _T),
     Try(use_case=declared.HOLD, on=_T, words=("tables", "hold", "db.t", "--reason", "case 4711")),
@@ -157,6 +165,7 @@ TRIES = (
     Try(use_case=declared.RESUME, on=_ALL, words=("resume", "db.*")),
     Try(use_case=declared.RUN, on=_T, words=("jobs", "run", "db.t", "properties")),
     Try(use_case=declared.RUN_DRY, on=_T, words=("jobs", "run", "db.t", "properties", "--dry-run")),
+    _sql(declared.RUN, "VACUUM", "db.t DRY RUN", _T),
     Try(use_case=declared.CANCEL, on="a run of a table", prepare=_queued, words=("jobs", "cancel")),
     Try(use_case=declared.SYNC, on=_T, prepare=_behind, words=("metastore", "sync", "db.t")),
     Try(
@@ -226,5 +235,15 @@ FREE_TRIES = (
         )
     ),
     Try(use_case="sql", words=("sql", "SELECT name FROM lakewarden.tables"), statement="SELECT"),
+    *(
+        Try(use_case="sql", words=("sql", f"{words}{on}"), statement=words)
+        for words, on in (
+            ("SHOW MANAGED TABLES", ""),
+            ("DESCRIBE MANAGED", " db.t"),
+            ("SHOW RUNS", " FOR db.t"),
+            ("SHOW LINEAGE", " OF db.t"),
+            ("SHOW ROLLBACKS", ""),
+        )
+    ),
 )
 """Every use case that is free."""

@@ -8,8 +8,16 @@ from lakewarden.catalog.errors import NotAllowedError, UsageError
 from lakewarden.catalog.model.rows import MarkVerdict, Mode
 from lakewarden.jobs.sql.compile.values import Dialect
 from lakewarden.jobs.sql.convert import CONVERT_SYNTAX
+from lakewarden.jobs.sql.looks import (
+    DESCRIBE_SYNTAX,
+    LINEAGE_SYNTAX,
+    ROLLBACKS_SYNTAX,
+    RUNS_SYNTAX,
+    TABLES_SYNTAX,
+)
 from lakewarden.jobs.sql.mark import MARK_SYNTAX, UNMARK_SYNTAX
 from lakewarden.jobs.sql.parser import parse
+from lakewarden.jobs.sql.policy import POLICY_SYNTAX
 from lakewarden.jobs.sql.rollback import ROLLBACK_SYNTAX
 from lakewarden.jobs.sql.statements import (
     ChangeRows,
@@ -21,6 +29,7 @@ from lakewarden.jobs.sql.statements import (
     SetRows,
     Unmanaged,
 )
+from lakewarden.jobs.sql.vacuum import VACUUM_FORMS
 
 BAD, CLEAN = MarkVerdict.BAD, MarkVerdict.CLEAN
 PAGE = Path(__file__).parents[4] / "docs" / "sql.md"
@@ -272,6 +281,12 @@ def test_unmark_takes_no_verdict() -> None:
     assert caught.value.hint == UNMARK_SYNTAX
 
 
-@pytest.mark.parametrize("syntax", [CONVERT_SYNTAX, ROLLBACK_SYNTAX, MARK_SYNTAX, UNMARK_SYNTAX])
+SYNTAXES = [
+    *(CONVERT_SYNTAX, ROLLBACK_SYNTAX, MARK_SYNTAX, UNMARK_SYNTAX, POLICY_SYNTAX, *VACUUM_FORMS.split("; ")),
+    *(TABLES_SYNTAX, DESCRIBE_SYNTAX, RUNS_SYNTAX, LINEAGE_SYNTAX, ROLLBACKS_SYNTAX),
+]
+
+
+@pytest.mark.parametrize("syntax", SYNTAXES)
 def test_the_page_about_sql_shows_each_statement_as_errors_do(syntax: str) -> None:
     assert f"    {syntax}\n" in PAGE.read_text(encoding="utf-8")

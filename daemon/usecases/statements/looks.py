@@ -1,0 +1,191 @@
+"""SHOW and DESCRIBE of what is managed, by the same reading as the commands that show it."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+import pyarrow as pa
+
+from lakewarden.catalog.lineage.queries import Direction
+from lakewarden.catalog.model.rows import GONE, HealthRow, RunRow, TableRow
+from lakewarden.catalog.policy.keys import POLICY_KEYS, format_value
+from lakewarden.catalog.registry.governance import governed
+from lakewarden.catalog.state.port import Run
+from lakewarden.catalog.system.port import HEALTH
+from lakewarden.daemon.installation.services import Services
+from lakewarden.daemon.usecases.lineage.edges import named_edges
+from lakewarden.daemon.usecases.lineage.views import NamedEdge
+from lakewarden.daemon.usecases.rollbacks.rollback import rollbacks_of_services
+from lakewarden.daemon.usecases.runs.listing import runs_now
+from lakewarden.daemon.usecases.statements.answers import table_of
+from lakewarden.daemon.usecases.tables import fleet
+
+__all__ = ["describe", "show_lineage", "show_rollbacks", "show_runs", "show_tables"]
+
+_TABLE_COLUMNS: Final = (
+    "name", "state", "owner", "location", "format", "version", "files", "small_files", "bytes", "rows", "findings",
+)  # fmt: skip
+_OF_ROW: Final = (
+    "name", "table_id", "format", "location", "owner", "state", "state_reason", "source", "registered_at",
+    "registered_by", "updated_at", "updated_by", "paused", "hold",
+)  # fmt: skip
+_OF_HEALTH: Final = (
+    "version", "committed_at", "files", "bytes", "small_files", "rows", "tombstones", "tombstone_bytes",
+    "oldest_tombstone_at", "last_vacuum_at", "last_compaction_at", "observed_at",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Told:
+    """One thing that DESCRIBE MANAGED tells. `origin` is the level that a policy comes from."""
+
+    name: str
+    value: str | None
+    origin: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _ShownRun:
+    """`state` is that of an unfinished run, or the outcome; `files`, `bytes` and `seconds` are what it came to."""
+
+    run_id: str
+    name: str
+    action: str
+    state: str
+    because: str
+    message: str | None = None
+    files: int | None = None
+    bytes: int | None = None
+    seconds: float | None = None
+    committed_version: int | None = None
+    queued_at: datetime | None = None
+    finished_at: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _ShownRollback:
+    """A plan or rollback. `name` is the table that it begins with, `undo` whether it is being taken back."""
+
+    rollback_id: str
+    hash: str
+    name: str | None
+    state: str
+    undo: bool
+    tables: int
+    actor: str | None
+    recorded_at: datetime
+    undo_until: datetime | None
+    message: str | None
+
+
+def show_tables(services: Services, pattern: str | None) -> pa.Table:
+    """Every managed table with its health; with a pattern those whose name, with its database or without, is like it:
+    `*` or `%` stands for anything, `|` for or, and case does not matter."""
+    found = fleet(services.store).select(list(_TABLE_COLUMNS))
+    if pattern is None:
+        return found
+    wanted = re.compile(
+        "|".join(
+            re.escape(one.strip()).replace(r"\*", ".*").replace("%", ".*") for one in pattern.split("|")
+        ),
+        re.IGNORECASE,
+    )
+    names = found.column("name").to_pylist()
+    fits = [any(wanted.fullmatch(text) for text in (name, name.rpartition(".")[2])) for name in names]
+    return found.filter(pa.array(fits, pa.bool_()))
+
+
+def describe(services: Services, where: str) -> pa.Table:
+    """All that is known and wished of one table: its row, its health, its findings, its policies."""
+    row = services.desk.resolve(where, gone=True)
+    return table_of(_Told, _told(services, row))
+
+
+def show_runs(services: Services, where: str | None, limit: int) -> pa.Table:
+    """What is queued and running, then what is finished, newest first."""
+    table_id = None if where is None else services.desk.resolve(where, gone=True).table_id
+    found = runs_now(services, table_id)
+    rows = [*map(_unfinished, found.unfinished), *map(_finished, found.finished)]
+    return table_of(_ShownRun, rows[:limit])
+
+
+def show_lineage(services: Services, where: str) -> pa.Table:
+    """The edges around a table: the newest between each two tables, as far as anything leads."""
+    row = services.desk.resolve(where, gone=True)
+    edges = named_edges(services.store, row, Direction.BOTH, versions=False)
+    return table_of(NamedEdge, edges).drop_columns(["output_id", "input_id"])
+
+
+def show_rollbacks(services: Services) -> pa.Table:
+    """Every plan and rollback on record, newest first."""
+    rows = [
+        _ShownRollback(
+            rollback_id=one.head.rollback_id,
+            hash=one.head.plan_hash,
+            name=one.head.name,
+            state=one.head.state.value,
+            undo=one.head.undo,
+            tables=one.tables,
+            actor=one.head.actor,
+            recorded_at=one.head.recorded_at,
+            undo_until=one.head.undo_until,
+            message=one.head.message,
+        )
+        for one in rollbacks_of_services(services).journal.all()
+    ]
+    return table_of(_ShownRollback, reversed(rows))
+
+
+def _told(services: Services, row: TableRow) -> Iterator[_Told]:
+    yield from (_Told(name=name, value=_text(getattr(row, name))) for name in _OF_ROW)
+    health = services.store.rows(HEALTH).get(row.table_id)
+    if health is not None:
+        yield from _told_of(health)
+    if row.state not in GONE:
+        policy = governed(services.desk, row.table_id).policy
+        for key in POLICY_KEYS:
+            value = format_value(key.key, getattr(policy.settings, key.field))
+            yield _Told(name=key.key, value=value, origin=policy.origins.get(key.key, "default"))
+
+
+def _told_of(health: HealthRow) -> Iterator[_Told]:
+    yield from (_Told(name=name, value=_text(getattr(health, name))) for name in _OF_HEALTH)
+    for finding in health.findings:
+        yield _Told(name=f"finding: {finding.check}", value=f"{finding.severity}: {finding.message}")
+
+
+def _text(value: object) -> str | None:
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    return None if value is None else str(value)
+
+
+def _unfinished(run: Run) -> _ShownRun:
+    request = run.request
+    return _ShownRun(
+        run_id=request.run_id,
+        name=request.name,
+        action=request.action.value,
+        state=run.state.value,
+        because=request.because,
+        queued_at=run.queued_at,
+    )
+
+
+def _finished(run: RunRow) -> _ShownRun:
+    return _ShownRun(
+        run_id=run.run_id,
+        name=run.name,
+        action=run.action.value,
+        state=run.outcome.value,
+        because=run.because,
+        message=run.message,
+        files=run.actual_files,
+        bytes=run.actual_bytes,
+        seconds=run.actual_seconds,
+        committed_version=run.committed_version,
+        queued_at=run.queued_at,
+        finished_at=run.finished_at,
+    )

@@ -1,0 +1,71 @@
+"""What to say of a statement that is none of the daemon's: a misspelt one, one of nobody's, or one of Spark's. Pure."""
+
+from collections.abc import Sequence
+from difflib import SequenceMatcher, get_close_matches
+from typing import Final
+
+from lakewarden.catalog.errors import NotFoundError, UsageError
+from lakewarden.jobs.sql.parser import BEGINNINGS
+from lakewarden.jobs.sql.token_reader import tokens_of
+
+__all__ = ["not_here", "unmanaged"]
+
+_ALIKE: Final = 0.7
+"""So much of each word has to be the same."""
+_SPARKS: Final = frozenset({
+    "(", "ADD", "ALTER", "ANALYZE", "BEGIN", "CACHE", "CALL", "CLEAR", "COMMENT", "COPY", "CREATE",
+    "DECLARE", "DELETE", "DESC", "DESCRIBE", "DROP", "EXECUTE", "EXPLAIN", "FROM", "GENERATE", "GRANT",
+    "INSERT", "LIST", "LOAD", "MAP", "MERGE", "MSCK", "OPTIMIZE", "REDUCE", "REFRESH", "REORG",
+    "REPAIR", "REPLACE", "RESET", "RESTORE", "REVOKE", "SELECT", "SET", "SHOW", "TABLE", "TRUNCATE",
+    "UNCACHE", "UPDATE", "USE", "VACUUM", "VALUES", "WITH", "DEL", "UPD", "UPSERT",
+})  # fmt: skip
+"""How the statements begin that a session runs."""
+_SHOWN: Final = frozenset({
+    "CATALOGS", "COLUMNS", "CREATE", "CURRENT", "DATABASES", "FUNCTIONS", "NAMESPACES", "PARTITIONS",
+    "SCHEMAS", "TABLE", "TABLES", "TBLPROPERTIES", "VIEWS",
+})  # fmt: skip
+"""What Spark's SHOW shows."""
+_HELP: Final = (
+    "Here: SELECT on lakewarden.*, UPDATE lakewarden.tables, SHOW, DESCRIBE MANAGED, ALTER TABLE ... SET POLICY, VACUUM, CONVERT "
+    "TO DELTA, ROLLBACK, MARK and UNMARK TABLE, EXPLAIN GOVERNED. Else: attach(spark).sql()."
+)
+
+
+def not_here(text: str) -> UsageError:
+    """The error for a statement that cannot be run without a session."""
+    words = [token.text.upper() for token in tokens_of(text)]
+    meant = _meant(words)
+    if meant is not None:
+        wrong = " ".join(words[: len(meant)])
+        return UsageError(
+            f"'{wrong}' begins no statement that lakewarden knows.", hint=f"Did you mean {' '.join(meant)}?"
+        )
+    if words[0] not in _SPARKS:
+        close = get_close_matches(words[0], _SPARKS, n=1, cutoff=_ALIKE)
+        hint = f"Did you mean {close[0]}? That needs a Spark session." if close else _HELP
+        return UsageError(f"'{words[0]}' begins no statement that lakewarden knows.", hint=hint)
+    return UsageError("This statement needs a Spark session.", hint=_HELP)
+
+
+def unmanaged(where: str) -> NotFoundError:
+    """The error for a VACUUM of a table that only Spark could vacuum."""
+    return NotFoundError(
+        f"{where} is not a managed table: its VACUUM is Spark's.",
+        hint="`lakewarden tables list` shows those that are; a session runs Spark's own VACUUM.",
+    )
+
+
+def _meant(words: Sequence[str]) -> tuple[str, ...] | None:
+    """The statement of the daemon that begins almost like this."""
+    if words[0] == "SHOW" and len(words) > 1 and words[1] in _SHOWN:
+        return None
+    found = [(_likeness(words, one), one) for one in BEGINNINGS if len(words) >= len(one)]
+    best = max(found, default=(0.0, ()))
+    return best[1] if _ALIKE <= best[0] < 1 else None
+
+
+def _likeness(words: Sequence[str], beginning: Sequence[str]) -> float:
+    """Of the word that is least alike: 1 where all are the same."""
+    return min(
+        SequenceMatcher(None, word, other).ratio() for word, other in zip(words, beginning, strict=False)
+    )
