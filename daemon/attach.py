@@ -77,7 +77,7 @@ def attached(
 
 
 class Writes:
-    """`Writer` that knows the installation, for one user: `caller` says who it is, with which roles, when that is asked.
+    """`Writer` that knows the installation, for one user: `caller` says who it is, with which roles, when asked.
     Opened with the first write: attaching has to be quick."""
 
     def __init__(
@@ -178,8 +178,8 @@ def run_in_session(spark: SparkSession, writes: Writes, statement: InSession, te
         case VacuumTable():
             result = writes.vacuumed(statement)
             return run_sql(spark, text) if result is None else frame_of(spark, result)
-        case Unmanaged():
-            return _written(spark, writes, Sql(text=text), text)
+        case Unmanaged(sql=sql):
+            return _written(spark, writes, Sql(text=sql), sql)
         case ChangeRows(draft=draft):
             return _written(spark, writes, Change(draft=draft), text)
         case Explain(statement=Unmanaged(sql=sql)):

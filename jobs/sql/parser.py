@@ -12,6 +12,7 @@ from lakewarden.catalog.errors import NotAllowedError, UsageError
 from lakewarden.catalog.policy.effective import Value, parse_value
 from lakewarden.catalog.system.port import SystemTableName
 from lakewarden.jobs.sql.compile.reading import draft_of, is_change
+from lakewarden.jobs.sql.compile.time_travel import in_sparks_words
 from lakewarden.jobs.sql.compile.upserts.reading import is_upsert, upsert_draft
 from lakewarden.jobs.sql.compile.values import Dialect
 from lakewarden.jobs.sql.convert import CONVERT_SYNTAX, parse_convert
@@ -63,6 +64,7 @@ def parse(text: str, dialect: Dialect | None = None) -> Statement:
 
     Raises `UsageError` with the place of the mistake for a governed one that is wrong.
     """
+    text = in_sparks_words(text)
     explained = _EXPLAIN.match(text)
     if explained is not None:
         blank = re.sub(r"[^\n]", " ", explained[0])  # so that errors point at the place in the whole text

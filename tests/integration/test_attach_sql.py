@@ -82,3 +82,46 @@ def test_a_managed_table_is_never_vacuumed_by_spark(
         finally:
             spark.sql("USE default")
     spark.sql("DROP DATABASE vacuumed CASCADE")
+
+
+def test_tables_are_read_as_they_were(
+    spark: SparkSession, metastore: EmbeddedMetastore, tmp_path: Path
+) -> None:
+    settings = {"metastore.uri": metastore.uri, "spark.master": "local[1]"}
+    services = open_services(home=tmp_path, flags=settings)
+    initialise(services, real_user())
+    spark.sql("CREATE DATABASE IF NOT EXISTS earlier")
+    spark.sql("CREATE TABLE earlier.t USING delta AS SELECT id, id * 10 AS x FROM range(3)")
+    spark.sql("INSERT INTO earlier.t VALUES (3, 30)")
+    spark.sql("UPDATE earlier.t SET x = 0")
+    then = spark.sql("DESCRIBE HISTORY earlier.t").where("version = 1").collect()[0]["timestamp"]
+    with lakewarden.attach(spark, home=tmp_path, settings=settings) as lw:
+        both = lw.sql(
+            "SELECT a.x AS before, b.x AS after FROM earlier.t AT VERSION 0 a JOIN earlier.t AT VERSION 2 AS b "
+            "ON a.id = b.id WHERE a.id = (SELECT count(*) - 2 FROM earlier.t AT TIMESTAMP '"
+            + str(then)
+            + "')"
+        )
+        assert [tuple(row) for row in both.collect()] == [(20, 0)]
+        lw.sql("CREATE TABLE earlier.u USING delta AS SELECT * FROM earlier.t AT VERSION 0")
+        lw.sql("INSERT INTO earlier.u SELECT id + 10, x FROM earlier.t AT VERSION 1 WHERE id = 3")
+        lw.sql(
+            "MERGE INTO earlier.u AS u USING earlier.t AT VERSION 1 AS t ON u.id = t.id "
+            "WHEN NOT MATCHED THEN INSERT * -- AT VERSION 7"
+        )
+        lw.sql(
+            "UPDATE earlier.u SET x = t.x + 1 FROM earlier.t AT VERSION 1 AS t WHERE u.id = t.id AND u.id = 1"
+        )
+        rows = lw.sql("SELECT id, x FROM earlier.u ORDER BY id").collect()
+        assert [tuple(row) for row in rows] == [(0, 0), (1, 11), (2, 20), (3, 30), (13, 30)]
+        place = spark.sql("DESCRIBE DETAIL earlier.u").collect()[0]["location"]
+        records = [commit.lineage for commit in services.readers[0].commits(place, after=-1)]
+        assert [[one.version for one in record.inputs] for record in records if record] == [
+            [0],
+            [1],
+            [1],
+            [1],
+        ]
+        (row,) = lw.sql("SELECT count(*) AS n FROM lakewarden.tables AT VERSION 0").collect()
+        assert row["n"] == 0
+    spark.sql("DROP DATABASE earlier CASCADE")

@@ -1,0 +1,99 @@
+"""`t AT VERSION n` and `t AT TIMESTAMP '...'`: said in Spark's words, VERSION AS OF and TIMESTAMP AS OF. Pure.
+
+Two words of the user's own text are replaced, and nothing else: strings, comments and quoted names stay as they are.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from sqlglot import Token, TokenType
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import SqlglotError
+
+from lakewarden.catalog.errors import UsageError
+from lakewarden.jobs.sql.compile.places import wrong_at
+
+__all__ = ["in_sparks_words"]
+
+_LIKELY: Final = re.compile(r"\bAT\b", re.IGNORECASE)
+_POINTS: Final = frozenset({"VERSION", "TIMESTAMP"})
+_LITERALS: Final = frozenset({TokenType.NUMBER, TokenType.STRING})
+_BEFORE_TABLES: Final = frozenset({"FROM", "JOIN", "USING", ",", "(", "TABLE"})
+_WRITTEN: Final = frozenset({"INTO", "UPDATE", "OVERWRITE"})
+_EXAMPLE: Final = (
+    "Write FROM t AT VERSION 3, or FROM t AT TIMESTAMP '2026-11-21 08:00:00', and an alias after it."
+)
+
+
+def in_sparks_words(text: str) -> str:
+    """The statement with its times in Spark's notation. Raises `UsageError`, with the place, for one that is wrong."""
+    if _LIKELY.search(text) is None:
+        return text
+    try:
+        tokens = Spark().tokenize(text)
+    except SqlglotError:
+        return text  # another dialect's quotes, or none that anybody knows: its parser says so
+    if tokens and tokens[0].text.upper() == "SET":
+        return text
+    pieces, done = list[str](), 0
+    for number in range(1, len(tokens)):
+        if _is_time(tokens, number):
+            _check(text, tokens, number)
+            at, point = tokens[number], tokens[number + 1]
+            pieces += [text[done : at.start], point.text, text[at.end + 1 : point.start], "AS OF"]
+            done = point.end + 1
+    return "".join([*pieces, text[done:]])
+
+
+def _is_time(tokens: Sequence[Token], at: int) -> bool:
+    """Whether AT VERSION or AT TIMESTAMP begins here. Both words can be names, too: of columns and their aliases, where
+    no literal follows them, but never right after the name of a table."""
+    if not _is_word(tokens[at], frozenset({"AT"})) or at + 1 >= len(tokens):
+        return False
+    if not _is_word(tokens[at + 1], _POINTS):
+        return False
+    followed = at + 2 < len(tokens) and tokens[at + 2].token_type in _LITERALS
+    return followed or _before_name(tokens, at) in _BEFORE_TABLES - {",", "("}
+
+
+def _check(text: str, tokens: Sequence[Token], at: int) -> None:
+    before, point = _before_name(tokens, at), tokens[at + 1].text.upper()
+    if before is None:
+        raise _wrong(text, tokens[at], f"AT {point} belongs to the name of a table.")
+    if before in _WRITTEN:
+        raise _wrong(text, tokens[at], "Only what is read has a version; what is written is head.")
+    if before not in _BEFORE_TABLES:
+        raise _wrong(text, tokens[at], f"AT {point} comes right after the table, before its alias.")
+    literal = tokens[at + 2] if at + 2 < len(tokens) else None
+    if literal is None or literal.token_type not in _LITERALS:
+        raise _wrong(text, literal or tokens[at + 1], f"AT {point} needs a literal.")
+    if point == "TIMESTAMP" and literal.token_type is not TokenType.STRING:
+        raise _wrong(text, literal, "A timestamp is a text.")
+    if point == "VERSION" and not (literal.text.isascii() and literal.text.isdigit()):
+        raise _wrong(text, literal, "A version is a whole number.")
+
+
+def _before_name(tokens: Sequence[Token], at: int) -> str | None:
+    """The word before the name that ends right before `at`, in capitals; None if there is no name."""
+    place = at - 1
+    if not _is_name(tokens[place]):
+        return None
+    while place >= 2 and tokens[place - 1].token_type is TokenType.DOT and _is_name(tokens[place - 2]):
+        place -= 2
+    return tokens[place - 1].text.upper() if place else ""
+
+
+def _is_name(token: Token) -> bool:
+    """Whether it can be a part of a name: keywords can, punctuation and literals cannot."""
+    named = token.text[:1].isalpha() or token.text[:1] == "_"
+    return token.token_type is TokenType.IDENTIFIER or (named and token.token_type not in _LITERALS)
+
+
+def _is_word(token: Token, wanted: frozenset[str]) -> bool:
+    quoted = token.token_type in (TokenType.IDENTIFIER, TokenType.STRING)
+    return not quoted and token.text.upper() in wanted
+
+
+def _wrong(text: str, token: Token, message: str) -> UsageError:
+    return wrong_at(text, token.start, message, hint=_EXAMPLE)

@@ -1,0 +1,116 @@
+"""AT VERSION and AT TIMESTAMP become Spark's words, and nothing else of the text changes."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lakewarden.catalog.errors import UsageError
+from lakewarden.jobs.sql.compile.time_travel import in_sparks_words
+from lakewarden.jobs.sql.parser import parse
+from lakewarden.jobs.sql.statements import Query, Unmanaged
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("SELECT * FROM t AT VERSION 3", "SELECT * FROM t VERSION AS OF 3"),
+        (
+            "select a.x from db.t at version 3 a join db.t at version 4 as b on a.k=b.k",
+            "select a.x from db.t version AS OF 3 a join db.t version AS OF 4 as b on a.k=b.k",
+        ),
+        (
+            "SELECT * FROM t AT TIMESTAMP '2026-11-21 08:00:00', u AT VERSION 1",
+            "SELECT * FROM t TIMESTAMP AS OF '2026-11-21 08:00:00', u VERSION AS OF 1",
+        ),
+        (
+            "SELECT * FROM delta.`/a b` AT /* then */ VERSION\n  3",
+            "SELECT * FROM delta.`/a b` VERSION /* then */ AS OF\n  3",
+        ),
+        (
+            "SELECT * FROM (SELECT * FROM t AT VERSION 2) q WHERE k IN (TABLE u AT VERSION 1)",
+            "SELECT * FROM (SELECT * FROM t VERSION AS OF 2) q WHERE k IN (TABLE u VERSION AS OF 1)",
+        ),
+        (
+            "INSERT INTO t SELECT * FROM t AT VERSION 0 -- AT VERSION 1",
+            "INSERT INTO t SELECT * FROM t VERSION AS OF 0 -- AT VERSION 1",
+        ),
+        (
+            "MERGE INTO t USING s AT VERSION 5 AS s ON t.k = s.k WHEN MATCHED THEN DELETE",
+            "MERGE INTO t USING s VERSION AS OF 5 AS s ON t.k = s.k WHEN MATCHED THEN DELETE",
+        ),
+        (
+            "CREATE TABLE x USING delta AS WITH q AS (FROM `at`.`version` AT VERSION 1) SELECT 'AT VERSION 3' FROM q",
+            "CREATE TABLE x USING delta AS WITH q AS (FROM `at`.`version` VERSION AS OF 1) SELECT 'AT VERSION 3' FROM q",
+        ),
+    ],
+)
+def test_a_time_is_said_in_sparks_words(text: str, said: str) -> None:
+    assert in_sparks_words(text) == said
+    assert parse(text) == Unmanaged(sql=said)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT at version, 'x' FROM t",
+        "SELECT at timestamp FROM t",
+        "SELECT * FROM t at, version v",
+        "SELECT `at` version FROM `at version 3`",
+        "SELECT \"AT VERSION 3\", 'x AT VERSION 3' /* AT VERSION 3 */ FROM t -- AT VERSION 3",
+        "SELECT * FROM t VERSION AS OF 3",
+        "SET note = look AT VERSION 3",
+        "SELECT * FROM t at JOIN u ON at.version = u.version",
+    ],
+)
+def test_what_only_looks_like_it_stays_as_it_is(text: str) -> None:
+    assert in_sparks_words(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "column"),
+    [
+        ("SELECT * FROM t x AT VERSION 3", "comes right after the table, before its alias", 19),
+        ("SELECT * FROM t AS x AT VERSION 3", "comes right after the table, before its alias", 22),
+        ("SELECT * FROM (SELECT 1) AT VERSION 3", "belongs to the name of a table", 26),
+        ("SELECT * FROM range(3) AT VERSION 3", "belongs to the name of a table", 24),
+        ("SELECT * FROM t AT VERSION", "needs a literal", 20),
+        ("SELECT * FROM t AT VERSION x", "needs a literal", 28),
+        ("SELECT * FROM t AT VERSION -1", "needs a literal", 28),
+        ("SELECT * FROM t AT VERSION 1.5", "whole number", 28),
+        ("SELECT * FROM t AT VERSION 'new'", "whole number", 28),
+        ("SELECT * FROM t AT TIMESTAMP 2026", "A timestamp is a text", 30),
+        ("INSERT INTO t AT VERSION 3 SELECT 1", "Only what is read has a version", 15),
+        ("MERGE INTO t AT VERSION 3 USING s ON true", "Only what is read has a version", 14),
+    ],
+)
+def test_mistakes_are_shown_at_their_place(text: str, message: str, column: int) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        parse(text)
+    assert f"Line 1, column {column}:" in str(caught.value)
+    assert "AT VERSION 3" in caught.value.hint
+
+
+def test_system_tables_are_read_at_versions_without_a_session() -> None:
+    text = "SELECT count(*) FROM lakewarden.tables AT VERSION 3 AS t"
+    assert parse(text) == Query(sql="SELECT count(*) FROM lakewarden.tables VERSION AS OF 3 AS t")
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                "'t AT VERSION 1'",
+                '"AT VERSION 1"',
+                "`AT VERSION 1`",
+                "/* AT VERSION 1 */ 1",
+                "1 --t AT VERSION 1\n",
+                "at",
+                "x version",
+            ]
+        ),
+        min_size=1,
+    )
+)
+def test_only_the_two_words_change(columns: list[str]) -> None:
+    head = f"SELECT {', '.join(columns)}\n FROM t "
+    assert in_sparks_words(f"{head}AT VERSION 3") == f"{head}VERSION AS OF 3"
