@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,9 +20,11 @@ from lakewarden.daemon.installation.services import Services, open_services
 from lakewarden.daemon.usecases.explain import explanation_of, plain_explanation, steps_table
 from lakewarden.daemon.usecases.lineage.unrecorded_writes import record_unrecorded
 from lakewarden.daemon.usecases.sql import execute
+from lakewarden.daemon.usecases.written_rows import row_counts
 from lakewarden.jobs.session.attached import Attached
 from lakewarden.jobs.session.catalog_listener import CatalogListener, SparkSession
-from lakewarden.jobs.session.frames import DataFrame, frame_of, refresh_table, run_sql, setting
+from lakewarden.jobs.session.frames import DataFrame, frame_of, refresh_table, row_of, run_sql, setting
+from lakewarden.jobs.session.row_counts import RowCounts
 from lakewarden.jobs.session.spark_writer import SparkWriter
 from lakewarden.jobs.session.stream_carrier import StreamCarrier
 from lakewarden.jobs.session.stream_listener import StreamListener
@@ -112,6 +114,10 @@ class Writes:
     def compiled(self, draft: Draft) -> Compiled:
         return self._writer.compiled(draft)
 
+    def counted(self, written: Written) -> RowCounts | None:
+        """What a write changed; None where its log does not say."""
+        return row_counts(self._services, written)
+
     def located(self, spelling: str) -> str | None:
         return self._writer.located(spelling)
 
@@ -191,6 +197,10 @@ def run_in_session(spark: SparkSession, writes: Writes, statement: InSession, te
 
 
 def _written(spark: SparkSession, writes: Writes, request: Request, text: str) -> DataFrame:
-    """The result of a governed write, or of the statement as it is where it is none."""
+    """What a governed write changed; or the result of the statement as it is where it is none."""
     done = writes.run(request)
-    return run_sql(spark, text) if done is None else done[0]
+    if done is None:
+        return run_sql(spark, text)
+    frame, written = done
+    counts = writes.counted(written)
+    return frame if counts is None else row_of(spark, asdict(counts))

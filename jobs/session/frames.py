@@ -1,5 +1,6 @@
 """What a user's Spark session gives and takes: DataFrames, names of tables, statements that it runs itself."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -10,7 +11,7 @@ from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.jobs.engines.spark.names import table_at
 
-__all__ = ["DataFrame", "frame_of", "is_path", "plan_of", "refresh_table", "run_sql", "setting", "sql_name"]
+__all__ = ["DataFrame", "frame_of", "is_path", "plan_of", "refresh_table", "row_of", "run_sql", "setting", "sql_name"]
 
 
 def is_path(table: str) -> bool:
@@ -46,6 +47,12 @@ def setting(spark: SparkSession, key: str) -> str | None:
 def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
     """A small result as a DataFrame of the session."""
     return spark.createDataFrame(table)
+
+
+def row_of(spark: SparkSession, numbers: Mapping[str, int | None]) -> DataFrame:
+    """One row of whole numbers; no Spark job is run when it is collected."""
+    values = ", ".join(f"CAST({'NULL' if one is None else one} AS BIGINT)" for one in numbers.values())
+    return spark.sql(f"SELECT * FROM VALUES ({values}) AS counts({', '.join(numbers)})")
 
 
 def refresh_table(spark: SparkSession, name: str) -> None:

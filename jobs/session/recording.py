@@ -53,5 +53,5 @@ class Recorder:
         with self.witness.watching(session, f"lakewarden-{record.run_id}") as evidence:
             frame = execute()
         observed = compare(reads, evidence.reads, target)
-        location = locate() if observed.unrecorded else target
+        location = locate() if observed.unrecorded or target is None else target
         return frame, Written(run_id=record.run_id, record=record, location=location, observed=observed)

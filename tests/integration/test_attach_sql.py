@@ -125,3 +125,41 @@ def test_tables_are_read_as_they_were(
         (row,) = lw.sql("SELECT count(*) AS n FROM lakewarden.tables AT VERSION 0").collect()
         assert row["n"] == 0
     spark.sql("DROP DATABASE earlier CASCADE")
+
+
+COUNTED = [
+    (
+        "CREATE TABLE counted.t USING delta PARTITIONED BY (p) AS SELECT id, id % 3 AS p FROM range(30)",
+        (0, 0, 30),
+    ),
+    ("INSERT INTO counted.t VALUES (100, 1), (101, 2)", (0, 0, 2)),
+    ("UPDATE counted.t SET id = id + 1", (32, 0, 0)),
+    ("DELETE FROM counted.t WHERE p = 1", (0, 11, 0)),
+    ("DELETE FROM counted.t WHERE id > 1000", (0, 0, 0)),
+    ("INSERT OVERWRITE counted.t SELECT id, id % 3 FROM range(12)", (0, 21, 12)),
+    ("INSERT INTO counted.t REPLACE WHERE p = 2 SELECT id, 2L FROM range(5)", (0, 4, 5)),
+    ("DELETE FROM counted.t", (0, 13, 0)),
+    ("INSERT INTO counted.t SELECT id, 0 FROM range(4)", (0, 0, 4)),
+    ("CREATE OR REPLACE TABLE counted.t USING delta AS SELECT 1 AS id", (0, 4, 1)),
+]
+
+
+def test_every_governed_write_says_what_it_changed(
+    spark: SparkSession, metastore: EmbeddedMetastore, tmp_path: Path
+) -> None:
+    settings = {"metastore.uri": metastore.uri, "spark.master": "local[1]"}
+    initialise(open_services(home=tmp_path, flags=settings), real_user())
+    spark.sql("CREATE DATABASE IF NOT EXISTS counted")
+    with lakewarden.attach(spark, home=tmp_path, settings=settings) as lw:
+        versions = []
+        for statement, rows in COUNTED:
+            (row,) = lw.sql(statement).collect()
+            assert (row["num_updated_rows"], row["num_deleted_rows"], row["num_inserted_rows"]) == rows, (
+                statement
+            )
+            assert row["num_affected_rows"] == sum(rows)
+            assert (row["num_added_bytes"] > 0) == (row["num_added_files"] > 0), statement
+            assert (row["num_removed_bytes"] > 0) == (row["num_removed_files"] > 0), statement
+            versions.append(row["version"])
+        assert versions == [0, 1, 2, 3, None, 4, 5, 6, 7, 8]
+    spark.sql("DROP DATABASE counted CASCADE")
