@@ -23,7 +23,7 @@ _SPARKS_WORDS: Final = (
 _FRAME: Final = (
     exp.Select, exp.From, exp.Join, exp.Where, exp.Table, exp.TableAlias, exp.Alias, exp.Subquery, exp.Identifier,
     exp.Column, exp.Group, exp.Having, exp.Order, exp.Ordered, exp.Limit, exp.Distinct, exp.SetOperation, exp.With,
-    exp.CTE, exp.Values, exp.Tuple, exp.Paren, exp.Star, exp.Null, exp.Boolean, exp.DataType, exp.DataTypeParam,
+    exp.CTE, exp.Values, exp.Version, exp.Tuple, exp.Paren, exp.Star, exp.Null, exp.Boolean, exp.DataType, exp.DataTypeParam,
 )  # fmt: skip
 _ALIKE: Final = (
     exp.And, exp.Or, exp.Not, exp.Is, exp.Exists, exp.Case, exp.If, exp.Coalesce, exp.Nullif, exp.Count, exp.Min, exp.Max,

@@ -24,8 +24,7 @@ _CLAUSES: Final = {
     "limit": "ORDER BY and LIMIT choose rows by their order.",
     "hint": "Hints are for another database's planner.",
 }
-_TABLE_PARTS: Final = frozenset({"this", "db", "catalog", "alias", "joins", "only"})
-_VERSIONED: Final = _TABLE_PARTS | {"version", "when"}
+_TABLE_PARTS: Final = frozenset({"this", "db", "catalog", "alias", "joins", "only", "version", "when"})
 
 
 class ForeignError(Exception):
@@ -47,14 +46,14 @@ def shape_of(tree: exp.Expr, dialect: Dialect, text: str) -> Change:
         )
     relations, place = _relations_of(tree, dialect, text)
     for relation in relations:
-        _refuse_item(relation, dialect, text)
-    if not isinstance(relations[place].item, exp.Table):
-        raise wrong_in(
-            text,
-            relations[place].item,
-            "A query in parentheses cannot be changed.",
-            hint="Name the table itself.",
-        )
+        _refuse_item(relation, text)
+    target = relations[place].item
+    if not isinstance(target, exp.Table):
+        hint = "Name the table itself."
+        raise wrong_in(text, target, "A query in parentheses cannot be changed.", hint=hint)
+    if target.args.get("version"):
+        hint = "ROLLBACK TABLE makes an older version head."
+        raise wrong_in(text, target, "Only what is read has a version; what is changed is head.", hint=hint)
     where = tree.args.get("where")
     change = Change(
         relations=relations,
@@ -291,10 +290,9 @@ def _refuse_clauses(tree: exp.Expr, text: str) -> None:
         raise wrong_in(text, where, reason, hint="Leave it away.")
 
 
-def _refuse_item(relation: Relation, dialect: Dialect, text: str) -> None:
+def _refuse_item(relation: Relation, text: str) -> None:
     item, join = relation.item, relation.join
-    known = _VERSIONED if dialect is Dialect.SPARK else _TABLE_PARTS
-    odd = [name for name, value in item.args.items() if value and name not in known]
+    odd = [name for name, value in item.args.items() if value and name not in _TABLE_PARTS]
     if isinstance(item, exp.Table) and isinstance(item.this, exp.Identifier) and not odd:
         if item.args.get("joins"):
             raise wrong_in(text, item, "Joins in one another are not supported.", hint="Join one by one.")

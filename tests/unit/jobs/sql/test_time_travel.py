@@ -5,9 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakewarden.catalog.errors import UsageError
+from lakewarden.jobs.sql.compile.compiler import compiled
 from lakewarden.jobs.sql.compile.time_travel import in_sparks_words
+from lakewarden.jobs.sql.compile.values import ColumnType, Dialect
 from lakewarden.jobs.sql.parser import parse
-from lakewarden.jobs.sql.statements import Query, Unmanaged
+from lakewarden.jobs.sql.statements import ChangeRows, Query, Unmanaged
 
 
 @pytest.mark.parametrize(
@@ -93,6 +95,39 @@ def test_mistakes_are_shown_at_their_place(text: str, message: str, column: int)
 def test_system_tables_are_read_at_versions_without_a_session() -> None:
     text = "SELECT count(*) FROM lakewarden.tables AT VERSION 3 AS t"
     assert parse(text) == Query(sql="SELECT count(*) FROM lakewarden.tables VERSION AS OF 3 AS t")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "UPDATE t FROM s AT VERSION 3 AS x SET a = x.b WHERE t.k = x.k",
+        "UPDATE t SET a = x.b FROM s AT VERSION 3 AS x WHERE t.k = x.k",
+        "UPDATE t JOIN s AT VERSION 3 x ON t.k = x.k SET t.a = x.b",
+        "UPDATE t SET a = x.b FROM t JOIN s AT VERSION 3 AS x ON t.k = x.k",
+    ],
+    ids=["teradata", "postgres", "mysql", "tsql"],
+)
+def test_sources_of_warehouse_statements_have_versions_in_every_dialect(text: str) -> None:
+    statement = parse(text)
+    assert isinstance(statement, ChangeRows)
+    columns = tuple(ColumnType(name=name, type="int") for name in ("k", "a", "b"))
+    schemas = dict.fromkeys(statement.draft.tables, columns)
+    (step,) = compiled(statement.draft, schemas).steps
+    assert "`s` VERSION AS OF 3 AS `x`" in step.sql
+    assert step.sql.startswith("MERGE INTO `t` AS `t` USING")
+
+
+@pytest.mark.parametrize(
+    "text", ["UPDATE t AT VERSION 1 SET a = 2", "UPDATE t AT VERSION 1 x FROM s SET a = s.b"]
+)
+def test_what_is_changed_has_no_version(text: str) -> None:
+    with pytest.raises(UsageError, match="Only what is read has a version"):
+        parse(text)
+
+
+def test_the_target_of_a_join_has_no_version() -> None:
+    with pytest.raises(UsageError, match="what is changed is head"):
+        parse("DELETE t FROM t AT VERSION 1 JOIN s ON t.k = s.k", Dialect.MYSQL)
 
 
 @given(
