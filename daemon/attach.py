@@ -1,6 +1,8 @@
 """`lakewarden.attach(spark)`: connects a user's own Spark session to an installation."""
 
+import logging
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property
@@ -25,6 +27,7 @@ from lakewarden.jobs.session.attached import Attached
 from lakewarden.jobs.session.catalog_listener import CatalogListener, SparkSession
 from lakewarden.jobs.session.frames import DataFrame, frame_of, refresh_table, row_of, run_sql, setting
 from lakewarden.jobs.session.row_counts import RowCounts
+from lakewarden.jobs.session.small_writes import SmallWrites
 from lakewarden.jobs.session.spark_writer import SparkWriter
 from lakewarden.jobs.session.stream_carrier import StreamCarrier
 from lakewarden.jobs.session.stream_listener import StreamListener
@@ -88,6 +91,7 @@ class Writes:
         self._services, self._spark, self._user, self._caller = services, spark, user, caller
         self._opening = threading.Lock()
         self._initialised = False
+        self._small = SmallWrites(time.monotonic)
 
     def table(self, name: str, version: int | None) -> DataFrame:
         return self._writer.table(name, version)
@@ -115,8 +119,15 @@ class Writes:
         return self._writer.compiled(draft)
 
     def counted(self, written: Written) -> RowCounts | None:
-        """What a write changed; None where its log does not say."""
-        return row_counts(self._services, written)
+        """What a write changed; None where its log does not say. One small write too many is spoken of in the log."""
+        counts = row_counts(self._services, written)
+        if counts is not None:
+            advice = self._small.note(
+                written.location or "", written.record.operation, counts.num_affected_rows
+            )
+            if advice is not None:
+                logging.getLogger("lakewarden").warning(advice)
+        return counts
 
     def located(self, spelling: str) -> str | None:
         return self._writer.located(spelling)
