@@ -11,7 +11,17 @@ from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.jobs.engines.spark.names import table_at
 
-__all__ = ["DataFrame", "frame_of", "is_path", "plan_of", "refresh_table", "row_of", "run_sql", "setting", "sql_name"]
+__all__ = [
+    "DataFrame",
+    "frame_of",
+    "is_path",
+    "plan_of",
+    "refresh_table",
+    "row_of",
+    "run_sql",
+    "setting",
+    "sql_name",
+]
 
 
 def is_path(table: str) -> bool:

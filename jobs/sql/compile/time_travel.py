@@ -1,6 +1,7 @@
 """`t AT VERSION n` and `t AT TIMESTAMP '...'`: said in Spark's words, VERSION AS OF and TIMESTAMP AS OF. Pure.
 
 Two words of the user's own text are replaced, and nothing else: strings, comments and quoted names stay as they are.
+Only MERGE, whose USING takes no time in Spark, gets a query instead of its table.
 """
 
 import re
@@ -36,14 +37,29 @@ def in_sparks_words(text: str) -> str:
         return text  # another dialect's quotes, or none that anybody knows: its parser says so
     if tokens and tokens[0].text.upper() == "SET":
         return text
-    pieces, done = list[str](), 0
+    pieces, done, merges = list[str](), 0, False
     for number in range(1, len(tokens)):
+        merges = merges or _is_word(tokens[number - 1], frozenset({"MERGE"}))
         if _is_time(tokens, number):
             _check(text, tokens, number)
-            at, point = tokens[number], tokens[number + 1]
-            pieces += [text[done : at.start], point.text, text[at.end + 1 : point.start], "AS OF"]
-            done = point.end + 1
+            at, point, literal = tokens[number : number + 3]
+            head, tail = text[done : at.start], ""
+            if merges and _before_name(tokens, number) == "USING":
+                name = tokens[_name_start(tokens, number)].start
+                head = f"{text[done:name]}(SELECT * FROM {text[name : at.start]}"
+                tail = ")" + _missing_alias(tokens, number)
+            moment = text[point.end + 1 : literal.end + 1]
+            pieces += [head, point.text, text[at.end + 1 : point.start], "AS OF", moment, tail]
+            done = literal.end + 1
     return "".join([*pieces, text[done:]])
+
+
+def _missing_alias(tokens: Sequence[Token], at: int) -> str:
+    """What a query has to be called in place of a table without an alias."""
+    following = tokens[at + 3] if at + 3 < len(tokens) else None
+    if following is None or not _is_word(following, frozenset({"ON"})):
+        return ""
+    return " AS `" + tokens[at - 1].text.replace("`", "``") + "`"
 
 
 def _is_time(tokens: Sequence[Token], at: int) -> bool:
@@ -76,12 +92,20 @@ def _check(text: str, tokens: Sequence[Token], at: int) -> None:
 
 def _before_name(tokens: Sequence[Token], at: int) -> str | None:
     """The word before the name that ends right before `at`, in capitals; None if there is no name."""
+    place = _name_start(tokens, at)
+    if place == at:
+        return None
+    return tokens[place - 1].text.upper() if place else ""
+
+
+def _name_start(tokens: Sequence[Token], at: int) -> int:
+    """Where the name begins that ends right before `at`; `at` itself if there is none."""
     place = at - 1
     if not _is_name(tokens[place]):
-        return None
+        return at
     while place >= 2 and tokens[place - 1].token_type is TokenType.DOT and _is_name(tokens[place - 2]):
         place -= 2
-    return tokens[place - 1].text.upper() if place else ""
+    return place
 
 
 def _is_name(token: Token) -> bool:
