@@ -1,0 +1,68 @@
+"""VACUUM through the gateway: of a managed table by lakewarden, of any other by Spark, whoever knows which is meant."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from lakewarden.catalog.errors import PreconditionError
+from lakewarden.catalog.registry.register import register
+from lakewarden.daemon.callers import caller_of, real_user
+from lakewarden.daemon.gateway.results import Result, empty_result
+from lakewarden.daemon.gateway.sessions import Handle, Session
+from lakewarden.daemon.gateway.statements import Statements
+from lakewarden.daemon.installation.services import Services, open_services
+from lakewarden.daemon.usecases import declared
+from lakewarden.daemon.usecases.audit import run
+from lakewarden.daemon.usecases.init import initialise
+
+
+class FakeSpark:
+    """Remembers what it was asked to run."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def run(self, session: Session, operation: Any, statement: Any, store: Any) -> Result:
+        self.asked.append(statement.where)
+        return empty_result()
+
+    def refresh(self, session: Session, table: str) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+@pytest.fixture
+def services(tmp_path: Path) -> Services:
+    opened = open_services(home=tmp_path / "home", user=real_user())
+    initialise(opened, real_user())
+    write_deltalake(tmp_path / "t", pa.table({"id": [1]}))
+    with run(opened, caller_of(opened, "test"), declared.REGISTER, "t") as actor:
+        register(opened.desk, str(tmp_path / "t"), actor=actor, name="default.t")
+    return opened
+
+
+def vacuum(services: Services, table: str, *, database: str = "default") -> list[str]:
+    """The tables that Spark was asked to vacuum."""
+    spark = FakeSpark()
+    statements = Statements(services, spark=lambda: spark, store=lambda: None)  # type: ignore[arg-type,return-value]  # nothing is stored
+    session = Session(Handle.fresh(), caller_of(services, "gateway"), {}, database)
+    operation = statements.operation(session, f"VACUUM {table} RETAIN 0 HOURS")
+    operation.work(operation)
+    return spark.asked
+
+
+@pytest.mark.parametrize("table", ["t", "default.t"])
+def test_a_managed_table_is_not_vacuumed_by_spark(services: Services, table: str) -> None:
+    with pytest.raises(PreconditionError, match="default.t has to keep removed files"):
+        vacuum(services, table)
+
+
+def test_what_is_not_managed_is_sparks(services: Services) -> None:
+    assert vacuum(services, "default.other") == ["default.other"]
+
+
+def test_a_name_without_a_database_is_looked_up_where_the_session_is(services: Services) -> None:
+    assert vacuum(services, "t", database="shop") == ["t"]
