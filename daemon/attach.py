@@ -36,12 +36,16 @@ from lakewarden.jobs.session.writes import Change, Request, Sql, Upsert, Upserte
 from lakewarden.jobs.sql.compile.reading import Draft
 from lakewarden.jobs.sql.compile.values import DIALECT_KEY, Compiled, dialect_of
 from lakewarden.jobs.sql.parser import parse
-from lakewarden.jobs.sql.statements import ChangeRows, ConvertToDelta, Explain, Unmanaged, VacuumTable
+from lakewarden.jobs.sql.statements import (
+    ChangeRows,
+    ConvertToDelta,
+    Explain,
+    InSession,
+    Unmanaged,
+    VacuumTable,
+)
 
-__all__ = ["InSession", "Writes", "attach", "attached", "run_in_session"]
-
-InSession = Unmanaged | ChangeRows | Explain | VacuumTable
-"""What needs a session, or may need one."""
+__all__ = ["Writes", "attach", "attached", "run_in_session"]
 
 
 def attach(

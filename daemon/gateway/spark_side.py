@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lakewarden.catalog.errors import LakewardenError
-from lakewarden.daemon.attach import InSession, Writes, attached, run_in_session
+from lakewarden.daemon.attach import Writes, attached, run_in_session
 from lakewarden.daemon.gateway.operations import Operation
 from lakewarden.daemon.gateway.results import Result, Store, gathered
 from lakewarden.daemon.gateway.sessions import Session
@@ -35,6 +35,7 @@ from lakewarden.jobs.session.served import (
     serving,
 )
 from lakewarden.jobs.session.session_catalog import TableEntry
+from lakewarden.jobs.sql.statements import InSession
 
 __all__ = ["SparkSide"]
 

@@ -20,6 +20,7 @@ from lakewarden.jobs.sql.statements import (
     ChangeRows,
     ConvertToDelta,
     Explain,
+    InSession,
     Query,
     Statement,
     Unmanaged,
@@ -39,7 +40,7 @@ class SparkPort(Protocol):
         self,
         session: Session,
         operation: Operation,
-        statement: Unmanaged | ChangeRows | Explain | VacuumTable,
+        statement: InSession,
         store: Store,
     ) -> Result:
         """Run a statement in a connection's own session. Raises `UsageError` in Spark's words, `SparkEndedError`."""
@@ -100,7 +101,7 @@ class Statements:
         self,
         session: Session,
         operation: Operation,
-        statement: Unmanaged | ChangeRows | Explain | VacuumTable,
+        statement: InSession,
     ) -> Result:
         self._require_spark(session.caller)
         return self._spark().run(session, operation, statement, self._store())

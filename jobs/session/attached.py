@@ -91,8 +91,8 @@ class Attached:
     def sql(self, text: str) -> Any:
         """Run one statement; its result as a Spark DataFrame.
 
-        Governed ones (CONVERT TO DELTA, ROLLBACK, MARK and UNMARK TABLE, UPDATE lakewarden.tables, SELECT on system
-        tables) do what the `lakewarden` command does. INSERT, MERGE, UPDATE, DELETE and CREATE TABLE (AS) on Delta
+        The daemon's (CONVERT TO DELTA, ROLLBACK TABLE, VACUUM, SHOW MANAGED TABLES, SELECT on system tables, all in
+        docs/sql.md) do what the `lakewarden` command does. INSERT, MERGE, UPDATE, DELETE and CREATE TABLE (AS) on Delta
         tables record in their commit what they read. The session runs everything else as it is. Raises a
         `LakewardenError`, or Spark's own errors.
         """

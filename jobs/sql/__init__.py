@@ -1,5 +1,5 @@
 """What does a governed statement ask for? Text to typed statements (pure), for the CLI,
 Python and Spark sessions alike.
 
-Doors: `grammar` (parse), `statements` (the values).
+Doors: `parser` (parse), `statements` (the values).
 """

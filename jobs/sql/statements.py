@@ -12,6 +12,7 @@ __all__ = [
     "ConvertToDelta",
     "DescribeTable",
     "Explain",
+    "InSession",
     "MarkTable",
     "Query",
     "RollbackTable",
@@ -172,6 +173,8 @@ class Explain:
     statement: ChangeRows | Unmanaged
 
 
+InSession = ChangeRows | Explain | Unmanaged | VacuumTable
+"""What a Spark session runs, or may have to: a VACUUM is its own where the table is not managed."""
 Statement = (
     AutoVacuum
     | ChangeRows

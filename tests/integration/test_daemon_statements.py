@@ -12,7 +12,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from lakewarden.catalog.model.rows import Mode
+from lakewarden.catalog.policy.access import Caller
 from lakewarden.daemon.settings.settings import load_settings
+from lakewarden.daemon.usecases.statements.vacuums import vacuum_due
 from support.processes.commands import Cli, caller
 from support.processes.daemon_process import FakeWorkerServices
 
@@ -169,13 +171,32 @@ def _looked_at(home: Path, name: str) -> None:
     desk.record_health(row, desk.reader_at(row.location or "").observe(row.location or ""))
 
 
-@pytest.mark.parametrize("statement", ["VACUUM AUTO RUN", "VACUUM db.t AUTO RUN"])
-def test_what_is_due_is_vacuumed_now(cli: Cli, tmp_path: Path, statement: str) -> None:
-    assert said(cli, "VACUUM AUTO RUN") == [], "both are only observed"
+def _make_due(cli: Cli, home: Path) -> None:
+    """A vacuum of `db.t` is due; of `db.fresh` it is not."""
     said(cli, "ALTER TABLE 'db.*' SET POLICY (mode = manage, vacuum.retention = '8 days')")
     for name in ("db.t", "db.fresh"):
         assert cli("jobs", "run", name, "properties").code == 0
-        _looked_at(tmp_path / "home", name)
+        _looked_at(home, name)
+
+
+@pytest.mark.parametrize("statement", ["VACUUM AUTO RUN", "VACUUM db.t AUTO RUN"])
+def test_what_is_due_is_vacuumed_now(cli: Cli, tmp_path: Path, statement: str) -> None:
+    assert said(cli, "VACUUM AUTO RUN") == [], "both are only observed"
+    _make_due(cli, tmp_path / "home")
     done = said(cli, statement)
     assert [(row["name"], row["outcome"], row["files"]) for row in done] == [("db.t", "succeeded", 2)]
     assert files(tmp_path / "lake" / "t") == 4
+
+
+def test_what_somebody_may_not_do_or_what_fails_is_a_row(cli: Cli, tmp_path: Path) -> None:
+    said(cli, "ALTER TABLE db.t SET POLICY (vacuum.max_share = '1%')")
+    _make_due(cli, tmp_path / "home")
+    services = FakeWorkerServices(load_settings(home=tmp_path / "home"))
+    stranger = Caller(name="sam", origin="test")
+    (refused,) = vacuum_due(services, caller=stranger, tell=lambda _: None).to_pylist()
+    assert refused["outcome"] == "refused" and "sam may not run db.t" in refused["message"]
+    done = cli("sql", "VACUUM AUTO RUN", "-o", "json")
+    (failed,) = done.json
+    assert (done.code, failed["outcome"]) == (3, "failed")
+    assert "more than vacuum.max_share = 1% allows" in failed["message"]
+    assert files(tmp_path / "lake" / "t") == 6
