@@ -91,6 +91,8 @@ def _spark(services: Services) -> Diagnosis:
 def _jars(services: Services) -> Diagnosis:
     if services.settings.spark_jars == "packages":
         return _ok("jars", "Spark fetches its packages itself.")
+    if services.settings.spark_jars == "none":
+        return _ok("jars", "The engine jars are to be on Spark's class path (spark.jars).")
     cache = services.settings.jars_cache
     if cache is not None and any(cache.rglob("delta-spark*.jar")):
         return _ok("jars", f"The engine jars are in {cache}.")
