@@ -5,9 +5,9 @@
 PY := .venv/bin/python
 # Written last by requirements/install.sh's caller: an interrupted set-up is taken up again, a finished one does nothing.
 READY := .venv/.ready
-FAST := not (spark or metastore or postgres or mariadb or hdfs or crash or heavy)
+FAST := not (spark or metastore or postgres or mariadb or hdfs or crash or heavy or kubernetes)
 
-.PHONY: help setup jars check test test-fast demo bench docs clean lock
+.PHONY: help setup jars check test test-fast test-kubernetes demo bench docs clean lock
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name what; do printf '  make %-10s %s\n' "$$name" "$$what"; done
@@ -35,6 +35,9 @@ test: $(READY) jars ## every test: fast ones, real servers and Spark, the heavy 
 test-fast: $(READY) ## the tests that need neither Java nor a server and kill nothing
 	$(PY) -m pytest -m "$(FAST)" $(ARGS)
 
+test-kubernetes: $(READY) ## the chart on a real Kubernetes node (root, Go, Debian; minutes the first time)
+	$(PY) -m pytest -s tests/kubernetes $(ARGS)
+
 demo: $(READY) jars ## a real metastore, local Spark, real flights: watch lakewarden take over
 	@$(PY) -m examples.demo
 
@@ -50,6 +53,7 @@ docs: $(READY) ## write the generated pages under docs/reference anew
 	@$(PY) -m lakewarden.daemon.cli.reference docs/reference
 	@$(PY) -m lakewarden.catalog.validation.reference_page > docs/reference/checks.md
 	@cd tests && ../$(PY) -m support.crashes.crash_page > ../docs/reference/crashes.md
+	@cd tests && ../$(PY) -m support.kubernetes.chart > README.md && mv README.md ../helm/lakewarden/README.md
 	@cd tests && ../$(PY) -m support.usecases.page > use-cases.md && mv use-cases.md ../docs/reference/use-cases.md
 
 lock: $(READY) ## renew the lock files and the hashes of the jars

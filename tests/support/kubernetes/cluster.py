@@ -1,0 +1,152 @@
+"""A real Kubernetes of one node on this machine, with our image in it: brought up, asked, taken down again.
+
+Needs root, Debian's package sources and Go; node/up.sh says what it does. One per machine.
+"""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from support.kubernetes.chart import CHART
+from support.kubernetes.tools import helm
+
+__all__ = ["IMAGE", "NAMESPACE", "NODE_IP", "Cluster", "forwarded", "running_cluster"]
+
+_SCRIPTS: Final = Path(__file__).parent / "node"
+_ROOT: Final = Path(__file__).parents[3]
+IMAGE: Final = "localhost/lakewarden"
+NODE_IP: Final = "172.30.0.1"
+NAMESPACE: Final = "lakewarden"
+_AUTHORITIES: Final = {
+    "/etc/ssl/certs/ca-certificates.crt": ("PIP_CERT=", "/opt/ca.pem"),
+    "/etc/ssl/certs/java/cacerts": ("MAVEN_OPTS=-Djavax.net.ssl.trustStore=", "/opt/cacerts"),
+}
+"""This machine's certificate authorities, where a build finds them: the network may have its own."""
+
+
+class Cluster:
+    """One that is up. Commands raise with what was said where they fail."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+
+    def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
+        """Run kubectl as admin in our namespace."""
+        program = (str(self.home / "cache" / "bin" / "kubectl"), "--kubeconfig", str(self._admin))
+        return _run([*program, "--namespace", NAMESPACE, *arguments], stdin=stdin)
+
+    def apply(self, *objects: Mapping[str, Any]) -> None:
+        """Make or change objects."""
+        self.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(objects))
+
+    def get(self, kind: str, *labels: str) -> Sequence[Mapping[str, Any]]:
+        """The objects of a kind, by labels (`key=value`)."""
+        selector = ("--selector", ",".join(labels)) if labels else ()
+        items: list[Mapping[str, Any]] = json.loads(self.kubectl("get", kind, "-o", "json", *selector))[
+            "items"
+        ]
+        return items
+
+    def helm(self, *arguments: str) -> str:
+        """Run helm in our namespace."""
+        return _run([str(helm("4")), "--kubeconfig", str(self._admin), "--namespace", NAMESPACE, *arguments])
+
+    def install(self, release: str, values: Path, *, upgrade: bool = False) -> None:
+        """Install or upgrade the chart, and wait until it is ready."""
+        verb = "upgrade" if upgrade else "install"
+        self.helm(verb, release, str(CHART), "--values", str(values), "--wait", "--timeout", "5m")
+
+    def build_image(self, tag: str) -> str:
+        """Build the Containerfile and bring the image to the node. Returns what the script said."""
+        mounts: list[str] = []
+        for place, (argument, inside) in _AUTHORITIES.items():
+            if Path(place).exists():
+                mounts += ["--volume", f"{place}:{inside}:ro", "--build-arg", f"{argument}{inside}"]
+        _run([str(_SCRIPTS / "image.sh"), "base"], env=self._environment)
+        build = [str(_SCRIPTS / "image.sh"), "build", f"{IMAGE}:{tag}", str(_ROOT), *mounts]
+        return _run(build, env=self._environment)
+
+    def asked_by(self, account: str) -> set[tuple[str, str, bool]]:
+        """Verb, resource, and whether it was allowed: all that a ServiceAccount asked the API server for."""
+        user = f"system:serviceaccount:{NAMESPACE}:{account}"
+        asked = set()
+        for line in (self.home / "log" / "audit.log").read_text().splitlines():
+            event = json.loads(line)
+            if event["user"]["username"] == user and "objectRef" in event:
+                allowed = event["annotations"]["authorization.k8s.io/decision"] == "allow"
+                asked.add((event["verb"], event["objectRef"]["resource"], allowed))
+        return asked
+
+    def said(self, component: str) -> str:
+        """What the pods of a component said last, for messages."""
+        label = f"app.kubernetes.io/component={component}"
+        return self.kubectl("logs", "-l", label, "--tail", "60", "--prefix", "--all-containers")
+
+    @property
+    def _admin(self) -> Path:
+        return self.home / "run" / "admin.conf"
+
+    @property
+    def _environment(self) -> Mapping[str, str]:
+        return {**os.environ, "K8S_HOME": str(self.home)}
+
+
+@contextmanager
+def running_cluster() -> Iterator[Cluster]:
+    """Bring it up (minutes the first time), take it down at the end; what was built stays in the user's cache."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    home = (Path(base) if base else Path.home() / ".cache") / "lakewarden" / "kubernetes" / "node"
+    environment = {**os.environ, "K8S_HOME": str(home), "AUDITED": NAMESPACE}
+    log = home / "log" / "audit.log"
+    log.unlink(missing_ok=True)
+    try:
+        _run([str(_SCRIPTS / "up.sh")], env=environment)
+        yield Cluster(home)
+    finally:
+        subprocess.run([str(_SCRIPTS / "down.sh")], env=environment, check=False)
+
+
+@contextmanager
+def forwarded(port: int) -> Iterator[int]:
+    """A port of this machine's loopback, to be reached by pods at the node's address. Yields the port there."""
+    with socket.create_server((NODE_IP, 0)) as server:
+        threading.Thread(target=_accept, args=(server, port), daemon=True).start()
+        yield server.getsockname()[1]
+
+
+def _accept(server: socket.socket, port: int) -> None:
+    while True:
+        try:
+            near, _ = server.accept()
+        except OSError:  # closed: the block is over
+            return
+        far = socket.create_connection(("127.0.0.1", port))
+        for one, other in ((near, far), (far, near)):
+            threading.Thread(target=_pump, args=(one, other), daemon=True).start()
+
+
+def _pump(one: socket.socket, other: socket.socket) -> None:
+    try:
+        while data := one.recv(65_536):
+            other.sendall(data)
+    except OSError:
+        pass
+    finally:
+        for end in (one, other):
+            end.close()
+
+
+def _run(command: Sequence[str], *, stdin: str | None = None, env: Mapping[str, str] | None = None) -> str:
+    assert shutil.which(command[0]) is not None, f"{command[0]} is not there"
+    done = subprocess.run(command, input=stdin, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{' '.join(command[:6])}...\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
+    return done.stdout
