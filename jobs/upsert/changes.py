@@ -1,5 +1,6 @@
 """Change data as rows to upsert: what each kind of envelope says, and in which order. Pure."""
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -7,7 +8,7 @@ from typing import Final
 from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.sql.compile.values import TableSchema, quoted
 
-__all__ = ["GONE", "ORDER", "Cdc", "ChangeRows", "change_rows", "is_ours"]
+__all__ = ["CODES", "GONE", "ORDER", "UNKNOWN_CODE", "Cdc", "ChangeRows", "change_rows", "is_ours"]
 
 _OURS: Final = "__lakewarden_"
 GONE: Final = f"{_OURS}gone"
@@ -17,6 +18,12 @@ ORDER: Final = f"{_OURS}order"
 _ROW: Final = f"{_OURS}row"
 _DELETES: Final = ("d", "delete", "deleted")
 _PUTS: Final = ("c", "create", "i", "insert", "r", "read", "u", "update", "upsert")
+
+
+CODES: Final = (*_DELETES, *_PUTS)
+"""All codes of operations that are known."""
+UNKNOWN_CODE: Final = re.compile(r"lakewarden: the change (\S+) is not known")
+"""What a source says in Spark where it has another one."""
 
 
 class Cdc(StrEnum):

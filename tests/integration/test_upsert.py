@@ -300,3 +300,59 @@ def test_a_query_killed_after_the_commit_of_a_batch_does_not_apply_it_again(
     query.awaitTermination()
     assert (tmp_path / "checkpoint" / "commits" / "0").exists()
     assert lake.commits(str(tmp_path / "sink")) == before
+
+
+def test_changes_with_a_code_put_and_take_rows(lake: Lake) -> None:
+    table = lake.table((1, "a", 1), (2, "b", 1))
+    schema = "id bigint, v string, ts int, action string"
+    changes = lake.rows(
+        (1, None, None, "D"), (2, "B", 2, "update"), (3, "c", 2, "I"), (4, None, None, "d"), schema=schema
+    )
+    done = lake.lw.upsert(changes, table, keys="id", cdc="op", op="action")
+    assert (done.rows_inserted, done.rows_updated, done.rows_deleted) == (1, 1, 1)
+    assert lake.held(table) == [(2, "B", 2), (3, "c", 2)]
+    with pytest.raises(PreconditionError, match="code truncate"):
+        lake.lw.upsert(
+            lake.rows((1, "a", 1, "truncate"), schema=schema), table, keys="id", cdc="op", op="action"
+        )
+
+
+def test_debeziums_envelopes_are_applied_in_their_order(lake: Lake) -> None:
+    row = "struct<id: bigint, v: string>"
+    envelope = f"before {row}, after {row}, op string, ts_ms bigint"
+    changes = lake.rows(
+        (None, (1, "a"), "c", 10),
+        ((1, "a"), (1, "A"), "u", 20),
+        (None, (2, "b"), "r", 10),
+        ((2, "b"), None, "d", 30),
+        (None, None, None, None),  # the tombstone that follows a deletion
+        (None, (3, "c"), "c", 10),
+        schema=envelope,
+    )
+    table = str(lake.folder / "mirror")
+    assert lake.lw.upsert(changes, table, keys="id", cdc="debezium").rows_inserted == 2
+    assert lake.held(table) == [(1, "A"), (3, "c")]
+    gone = lake.rows(((3, None), None, "d", 40), schema=envelope)
+    assert lake.lw.upsert(gone, table, keys="id", cdc="debezium").rows_deleted == 1
+
+
+def test_a_change_feed_makes_a_mirror(lake: Lake) -> None:
+    source, mirror = lake.table((1, "a", 1), (2, "b", 1)), str(lake.folder / "fed")
+    lake.spark.sql(f"ALTER TABLE delta.`{source}` SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')")
+    for statement in (
+        "UPDATE {t} SET v = 'A' WHERE id = 1",
+        "DELETE FROM {t} WHERE id = 2",
+        "INSERT INTO {t} VALUES (3, 'c', 1)",
+    ):
+        lake.spark.sql(statement.format(t=f"delta.`{source}`"))
+    feed = (
+        lake.spark.read.option("readChangeFeed", "true")
+        .option("startingVersion", 1)
+        .format("delta")
+        .load(source)
+    )
+    lake.lw.upsert(lake.lw.table(source, version=0), mirror, keys="id")
+    lake.lw.upsert(feed, mirror, keys="id", cdc="delta")
+    assert lake.held(mirror) == lake.held(source) == [(1, "A", 1), (3, "c", 1)]
+    record = lake.commits(mirror)[-1].lineage
+    assert record is not None and [(one.from_version, one.version) for one in record.inputs] == [(0, 4)]

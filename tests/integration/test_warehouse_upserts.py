@@ -1,6 +1,7 @@
 """Upserts as warehouses write them, run on Spark and on a real PostgreSQL: the same rows."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -10,6 +11,7 @@ from pyspark.sql import SparkSession
 from lakewarden.catalog.errors import PreconditionError, UsageError
 from lakewarden.catalog.model.lineage_record import Operation
 from support.builders.warehouse_upserts import COLUMNS, ROWS, UPSERTS
+from support.servers.mariadb import MariadbServer
 from support.servers.postgres import PostgresServer
 from support.two_databases.sides import Both, two_sides
 
@@ -23,21 +25,30 @@ def tables(
     spark: SparkSession, postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Both]:
     with two_sides(spark, postgres, tmp_path_factory.mktemp("upserts")) as both:
-        both.connection.execute(f"CREATE TABLE p ({COLUMNS}, UNIQUE (k))".encode())
-        write_deltalake(both.folder / "p", SCHEMA.empty_table())
-        both.spark.sql(f"CREATE TABLE p USING delta LOCATION '{both.folder / 'p'}'")
-        both.spark.sql("ALTER TABLE p SET TBLPROPERTIES ('lakewarden.keys' = 'k')")
+        make(both)
         yield both
+
+
+def make(both: Both) -> None:
+    """The table p on both sides, without rows."""
+    both.connection.execute(f"CREATE TABLE p ({COLUMNS}, UNIQUE (k))".encode())
+    write_deltalake(both.folder / "p", SCHEMA.empty_table())
+    both.spark.sql(f"CREATE TABLE p USING delta LOCATION '{both.folder / 'p'}'")
+    both.spark.sql("ALTER TABLE p SET TBLPROPERTIES ('lakewarden.keys' = 'k')")
+
+
+def fill(both: Both) -> None:
+    """The rows that tests begin with, and no others."""
+    rows = [dict(zip(SCHEMA.names, row, strict=True)) for row in ROWS]
+    write_deltalake(both.folder / "p", pa.Table.from_pylist(rows, schema=SCHEMA), mode="overwrite")
+    both.connection.execute(b"DELETE FROM p")
+    with both.connection.cursor() as cursor:
+        cursor.executemany("INSERT INTO p VALUES (%s, %s, %s)", ROWS)
 
 
 @pytest.fixture
 def both(tables: Both) -> Iterator[Both]:
-    names = SCHEMA.names
-    rows = [dict(zip(names, row, strict=True)) for row in ROWS]
-    write_deltalake(tables.folder / "p", pa.Table.from_pylist(rows, schema=SCHEMA), mode="overwrite")
-    tables.connection.execute(b"DELETE FROM p")
-    with tables.connection.cursor() as cursor:
-        cursor.executemany(b"INSERT INTO p VALUES (%s, %s, %s)", ROWS)
+    fill(tables)
     yield tables
     for key in ("lakewarden.dialect", "lakewarden.matches"):
         tables.spark.conf.unset(key)
@@ -54,6 +65,26 @@ def test_what_a_warehouse_would_do_is_done(both: Both, name: str) -> None:
     both.lw.sql(statement).collect()
     both.connection.execute((theirs or statement).encode())
     assert held(both) == sorted(both.connection.execute(b"SELECT * FROM p").fetchall(), key=repr)
+
+
+@pytest.mark.mariadb
+def test_mysqls_own_words_do_on_mariadb_what_they_do_here(
+    spark: SparkSession, mariadb: MariadbServer, tmp_path: Path
+) -> None:
+    statements = [
+        ours for name, (ours, _) in UPSERTS.items() if name.startswith("mysql:") and " AS new" not in ours
+    ]
+    done, there = [], []
+    with two_sides(spark, mariadb, tmp_path) as both:
+        make(both)
+        for statement in statements:
+            fill(both)
+            both.lw.sql(statement).collect()
+            done.append((statement, held(both)))
+            both.connection.execute(statement.encode())
+            rows = both.connection.execute(b"SELECT * FROM p").fetchall()
+            there.append((statement, sorted(map(tuple, rows), key=repr)))
+    assert done == there and len(done) >= 2
 
 
 TWICE = "UPSERT INTO p (k, a) SELECT k, e FROM u WHERE k = 2"

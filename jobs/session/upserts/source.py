@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any, Final
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row
 from pyspark.sql.types import StructType
 
@@ -15,7 +16,7 @@ from lakewarden.jobs.session.pins import Pinned
 from lakewarden.jobs.session.plans import Plans
 from lakewarden.jobs.session.writes import Upsert
 from lakewarden.jobs.sql.compile.values import ColumnType, TableSchema, quoted
-from lakewarden.jobs.upsert.changes import change_rows
+from lakewarden.jobs.upsert.changes import CODES, UNKNOWN_CODE, change_rows
 from lakewarden.jobs.upsert.options import NullKeys, UpsertOptions
 from lakewarden.jobs.upsert.pruning import FEW, KeyFacts, is_measured, ranges_of
 from lakewarden.jobs.upsert.statement import prepared
@@ -65,12 +66,27 @@ def kept(plans: Plans, session: Any, source: Source, options: UpsertOptions) -> 
         )  # one expression, nothing behind it
     plans.frame(session, source.pinned.plan)._jdf.createOrReplaceTempView(_GIVEN)
     ready = plans.frame(session, plans.parsed(session, prepared(options, source.schema, _GIVEN)))
-    held = ready._jdf.localCheckpoint(True)
+    with _unknown_changes_explained():
+        held = ready._jdf.localCheckpoint(True)
     held.createOrReplaceTempView(VIEW)
     try:
         yield DataFrame(held, plans.spark)
     finally:
         held.queryExecution().logical().rdd().unpersist(False)
+
+
+@contextmanager
+def _unknown_changes_explained() -> Iterator[None]:
+    try:
+        yield
+    except PySparkException as error:
+        code = UNKNOWN_CODE.search(str(error))
+        if code is None:
+            raise
+        raise PreconditionError(
+            f"The source has a change with the code {code[1]}, which nobody knows.",
+            hint=f"Codes are {', '.join(CODES)}, in any case. Leave other rows out.",
+        ) from error
 
 
 def facts_of(plans: Plans, session: Any, source: Source, options: UpsertOptions) -> tuple[KeyFacts, ...]:

@@ -196,13 +196,17 @@ def _update_else(text: str, else_: Token, insert: Token, dialect: Dialect) -> Dr
 def _draft(
     text: str, dialect: Dialect, target: exp.Table, placed: Placement, with_: exp.With | None
 ) -> Draft:
+    ctes = [
+        cte for one in (with_, placed.source.args.get("with_")) if one is not None for cte in one.expressions
+    ]
+    placed.source.set("with_", None)
     source = placed.source if isinstance(placed.source, exp.Values) else exp.Subquery(this=placed.source)
     change = Change(
         relations=(Relation(item=target), Relation(item=source)),
         place=0,
         assignments=placed.assignments,
         where=placed.condition or placed.on,
-        ctes=() if with_ is None else tuple(with_.expressions),
+        ctes=tuple(ctes),
     )
     draft = Draft(text=text, dialects=(dialect,), change=change, tables=tables_read(change), placement=placed)
     refuse_system(draft)

@@ -67,6 +67,7 @@ def test_every_form_is_known_by_its_words_and_explained(name: str) -> None:
     explained = parse(f"EXPLAIN GOVERNED {text}")
     assert isinstance(explained, Explain) and isinstance(explained.statement, ChangeRows)
     assert statement(text).startswith("MERGE INTO `p` AS ")
+    assert "FROM WITH" not in statement(text)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,147 @@
+"""What leaving files out gives an upsert, and how fast a stream is upserted beside a plain append.
+
+`upsert_pruning_ratio`: 1 % of the keys, all in one of 100 partitions, brought in by `lw.upsert` and by the same MERGE
+written by hand, by turns in one session; the median of neighbouring pairs. The table is `--rows` large. `stream_ratio`:
+rows per second of a stream that is upserted (half of them updates), by rows per second of the same stream appended
+by Delta's own sink.
+"""
+
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+import lakewarden
+from bench.measure import Figures, Options, parser_of, report
+from lakewarden.daemon.installation.services import open_services
+from lakewarden.daemon.usecases.init import initialise
+from lakewarden.jobs.engines.spark.session import start_session
+from lakewarden.jobs.runs.spark_settings import SparkSettings
+from lakewarden.jobs.session.attached import Attached
+
+__all__ = ["main", "pruning_figures", "stream_figures"]
+
+ROWS: Final = 5_000_000
+PARTITIONS: Final = 100
+BATCHES: Final = 10
+BATCH_ROWS: Final = 100_000
+BY_HAND: Final = (
+    "MERGE INTO delta.`{path}` AS t USING changes AS s ON t.part = s.part AND t.id = s.id "
+    "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = parser_of(__doc__ or "")
+    parser.add_argument("--rows", type=int, default=ROWS, help="of the table that is upserted into")
+    asked = parser.parse_args()
+    options = Options(quick=asked.quick)
+    with tempfile.TemporaryDirectory(prefix="lakewarden-bench-") as name:
+        folder = Path(name)
+        own = (("spark.sql.warehouse.dir", folder.as_uri()), ("spark.sql.shuffle.partitions", "8"))
+        spark = start_session(SparkSettings(conf=own))
+        services = open_services(home=folder / "home", flags={})
+        initialise(services, services.user)
+        try:
+            with lakewarden.attach(spark, home=services.settings.home) as lw:
+                figures = pruning_figures(spark, lw, folder / "pruned", asked.rows, options)
+                figures |= stream_figures(spark, lw, folder / "streams", options)
+        finally:
+            spark.stop()
+    report(figures)
+
+
+def pruning_figures(spark: SparkSession, lw: Attached, folder: Path, rows: int, options: Options) -> Figures:
+    """Ratio, milliseconds, and files that were looked into."""
+    path, part_rows = str(folder / "t"), rows // PARTITIONS
+    columns = ("id", f"CAST(id DIV {part_rows} AS INT) AS part", "id AS v", "uuid() AS text")
+    whole = spark.range(0, rows, 1, PARTITIONS).selectExpr(*columns)
+    whole.write.format("delta").partitionBy("part").save(path)
+    hand: list[float] = []
+    ours: list[float] = []
+    read = before = 0
+    for number in range(1 + options.repeat(10)):
+        first = (number % PARTITIONS) * part_rows
+        changes = spark.range(first, first + rows // 100).selectExpr(*columns)
+        changes.createOrReplaceTempView("changes")
+
+        def by_hand() -> None:
+            spark.sql(BY_HAND.format(path=path))
+
+        def upserted(changes: DataFrame = changes) -> None:
+            nonlocal read, before
+            done = lw.upsert(changes, path, keys=["part", "id"])
+            read, before = done.files_read, done.files_before
+
+        turns: list[tuple[list[float], Callable[[], None]]] = [(hand, by_hand), (ours, upserted)]
+        for times, do in turns[:: 1 if number % 2 else -1]:
+            times.append(_milliseconds(do))
+        sys.stderr.write(f"by hand {hand[-1]:.0f} ms, pruned {ours[-1]:.0f} ms, {read} of {before} files\n")
+    pairs = list(zip(hand, ours, strict=True))[1:]
+    return {
+        "upsert_pruning_ratio": statistics.median(plain / pruned for plain, pruned in pairs),
+        "upsert_by_hand_ms": statistics.median(plain for plain, _ in pairs),
+        "upsert_ms": statistics.median(pruned for _, pruned in pairs),
+        "upsert_files_read": read,
+        "upsert_files": before,
+    }
+
+
+def stream_figures(spark: SparkSession, lw: Attached, folder: Path, options: Options) -> Figures:
+    """Rows per second of both, and their ratio."""
+    source = str(folder / "source")
+    batches = options.repeat(BATCHES)
+    for number in range(batches):  # half of the keys of each batch are those of the batch before
+        first = number * BATCH_ROWS // 2
+        rows = spark.range(first, first + BATCH_ROWS, 1, 1).selectExpr(
+            "id", f"{number} AS ts", "uuid() AS text"
+        )
+        rows.write.format("delta").mode("append").save(source)
+
+    def stream() -> DataFrame:
+        reader = spark.readStream.format("delta").option("maxFilesPerTrigger", 1)
+        return reader.load(source)
+
+    def append(place: Path) -> Any:
+        writer = stream().writeStream.format("delta").trigger(availableNow=True)
+        return writer.option("checkpointLocation", str(place / "checkpoint")).start(str(place / "t"))
+
+    def upsert(place: Path) -> Any:
+        return lw.upsert_stream(
+            stream(),
+            str(place / "t"),
+            keys="id",
+            when="newer by ts",
+            checkpoint=str(place / "checkpoint"),
+            trigger={"availableNow": True},
+        )
+
+    rates: dict[str, list[float]] = {"append": [], "upsert": []}
+    for turn in range(options.repeat(3) + 1):  # the first one warms up
+        for name, start in (("append", append), ("upsert", upsert)):
+            begin = time.perf_counter()
+            start(folder / f"{name}{turn}").awaitTermination()
+            rates[name].append(batches * BATCH_ROWS / (time.perf_counter() - begin))
+            sys.stderr.write(f"{name}: {rates[name][-1]:.0f} rows per second\n")
+    appended, upserted = (statistics.median(rates[name][1:]) for name in ("append", "upsert"))
+    return {
+        "stream_ratio": upserted / appended,
+        "stream_append_rows_per_second": appended,
+        "stream_upsert_rows_per_second": upserted,
+    }
+
+
+def _milliseconds(do: Callable[[], None]) -> float:
+    begin = time.perf_counter()
+    do()
+    return (time.perf_counter() - begin) * 1000
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+"""What changes say: rows, deletions, their order."""
+
+import pytest
+
+from lakewarden.catalog.errors import UsageError
+from lakewarden.jobs.sql.compile.values import ColumnType, TableSchema
+from lakewarden.jobs.upsert.changes import GONE, ORDER, Cdc, change_rows, is_ours
+from lakewarden.jobs.upsert.options import Duplicates, DuplicatesRule, options_of
+from lakewarden.jobs.upsert.schema import Rules, columns_of
+
+
+def schema(*names: str) -> TableSchema:
+    return tuple(ColumnType(name=name, type="string") for name in names)
+
+
+def test_a_code_says_what_became_of_its_row() -> None:
+    rows = change_rows(Cdc.OP, schema("id", "v", "Action"), "action")
+    assert rows.columns[:2] == ("`id`", "`v`")
+    assert rows.columns[2].startswith("CASE WHEN lower(`Action`) IN ('d', 'delete', 'deleted') THEN TRUE")
+    assert rows.columns[2].endswith(f"AS {GONE}")
+
+
+def test_an_envelope_has_the_row_after_or_before() -> None:
+    rows = change_rows(Cdc.DEBEZIUM, schema("before", "after", "op", "ts_ms", "source"), "op")
+    assert rows.columns[0].startswith("coalesce(after, before)") and rows.columns[2] == f"ts_ms AS {ORDER}"
+    assert "op IS NOT NULL" in rows.where
+
+
+def test_a_change_feed_has_no_rows_of_before() -> None:
+    rows = change_rows(Cdc.DELTA, schema("id", "_change_type", "_commit_version", "_commit_timestamp"), "op")
+    assert rows.where == "_change_type <> 'update_preimage'" and rows.columns[0] == "`id`"
+
+
+@pytest.mark.parametrize(
+    ("cdc", "lacks"), [(Cdc.OP, "op"), (Cdc.DEBEZIUM, "before"), (Cdc.DELTA, "_change_type")]
+)
+def test_a_source_of_another_kind_is_refused(cdc: Cdc, lacks: str) -> None:
+    with pytest.raises(UsageError, match=f"needs a column {lacks}"):
+        change_rows(cdc, schema("id", "payload"), "op")
+
+
+def test_the_last_of_several_ordered_changes_counts_unless_something_else_is_said() -> None:
+    last = Duplicates(rule=DuplicatesRule.LAST, by=ORDER)
+    assert options_of("id", cdc="debezium").duplicates == last == options_of("id", cdc="delta").duplicates
+    assert options_of("id", cdc="op").duplicates == Duplicates()
+    assert options_of("id", cdc="delta", duplicates="any").duplicates.rule is DuplicatesRule.ANY
+
+
+def test_what_says_something_of_a_row_is_not_stored() -> None:
+    options = options_of("id", cdc="delta", delete_when="v = 'x'")
+    assert options.delete_when == f"{GONE} OR (\nv = 'x'\n)"
+    columns = columns_of(options, schema("id", "v", GONE, ORDER), schema("id", "v"), Rules())
+    assert columns.inserted == ("id", "v") and is_ours(GONE)
