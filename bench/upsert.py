@@ -26,7 +26,7 @@ from lakewarden.jobs.session.attached import Attached
 
 __all__ = ["main", "pruning_figures", "stream_figures"]
 
-ROWS: Final = 5_000_000
+ROWS: Final = 20_000_000
 PARTITIONS: Final = 100
 BATCHES: Final = 10
 BATCH_ROWS: Final = 100_000
@@ -44,7 +44,11 @@ def main() -> None:
     options = Options(quick=asked.quick)
     with tempfile.TemporaryDirectory(prefix="lakewarden-bench-") as name:
         folder = Path(name)
-        own = (("spark.sql.warehouse.dir", folder.as_uri()), ("spark.sql.shuffle.partitions", "8"))
+        own = (
+            ("spark.sql.warehouse.dir", folder.as_uri()),
+            ("spark.sql.shuffle.partitions", "8"),
+            ("spark.databricks.delta.snapshotPartitions", "2"),
+        )
         spark = start_session(SparkSettings(conf=own))
         services = open_services(home=folder / "home", flags={})
         initialise(services, services.user)
@@ -60,7 +64,7 @@ def main() -> None:
 def pruning_figures(spark: SparkSession, lw: Attached, folder: Path, rows: int, options: Options) -> Figures:
     """Ratio, milliseconds, and files that were looked into."""
     path, part_rows = str(folder / "t"), rows // PARTITIONS
-    columns = ("id", f"CAST(id DIV {part_rows} AS INT) AS part", "id AS v", "uuid() AS text")
+    columns = ("id", f"CAST(id DIV {part_rows} AS INT) AS part", "id AS v", "hex(hash(id)) AS text")
     whole = spark.range(0, rows, 1, PARTITIONS).selectExpr(*columns)
     whole.write.format("delta").partitionBy("part").save(path)
     hand: list[float] = []
