@@ -9,9 +9,10 @@ from pyspark.sql import DataFrame
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.model.lineage_record import RENUMBERED, Operation
+from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.jobs.engines.delta.stream_offsets import lower_number
 from lakewarden.jobs.engines.spark.session import stamped
-from lakewarden.jobs.session.frames import plan_of, sql_name
+from lakewarden.jobs.session.frames import is_path, plan_of, sql_name
 from lakewarden.jobs.session.pins import pin
 from lakewarden.jobs.session.recording import Recorder
 from lakewarden.jobs.session.upserts.history import holds
@@ -71,6 +72,8 @@ class Upserts:
         as_made = tuple(one for one in source.schema if not is_ours(one.name))
         # What is asked for has to make sense before anything is made.
         upsert_plan(request.options, source=source.schema, target=as_made, rules=Rules(), name="", view=VIEW)
+        if is_path(request.table):
+            self._recorder.directory.require_writable(canonical(request.table))
         self._create(making(request, as_made))
         target = existing(self._plans, session, request.table)
         if target is None:

@@ -69,6 +69,12 @@ def upsert_compiled(
             "REPLACE gives columns that are not named their defaults, and nobody says here what these are.",
             hint="Name all columns, or write UPSERT INTO t ON (keys): it leaves the others as they are.",
         )
+    by = (policy.by or "").rpartition(".")[2].lower()
+    if by and not placement.is_one_row and by not in [name.lower() for name in columns]:
+        raise UsageError(
+            f"The last row is told by {by}, and that is not among the columns that are given.",
+            hint=f"They are: {', '.join(columns)}. SET lakewarden.matches = any, or last by one of these.",
+        )
     source = Relation(item=_named_source(placement, columns))
     target_item = draft.change.relations[0]
     adds = Change(

@@ -15,7 +15,7 @@ from lakewarden.jobs.sql.compile.dialects import PARSERS
 from lakewarden.jobs.sql.compile.placement import Placement
 from lakewarden.jobs.sql.compile.places import wrong_at, wrong_in
 from lakewarden.jobs.sql.compile.reading import Draft, outer_tokens, parse_error, refuse_system, tables_read
-from lakewarden.jobs.sql.compile.shapes import assignments_of, shape_of
+from lakewarden.jobs.sql.compile.shapes import ForeignError, assignments_of, shape_of
 from lakewarden.jobs.sql.compile.values import Dialect
 
 __all__ = ["is_upsert", "upsert_draft"]
@@ -32,7 +32,7 @@ def is_upsert(text: str) -> bool:
         case ["UPSERT", _] | ["REPLACE", "INTO"]:
             return True
         case ["INSERT" | "WITH", _]:
-            return _follow(words, "ON", ("CONFLICT", "DUPLICATE")) is not None
+            return _conflict(words) is not None
         case ["UPDATE" | "UPD", _]:
             return _follow(words, "ELSE", ("INSERT", "INS")) is not None
         case _:
@@ -50,8 +50,8 @@ def upsert_draft(text: str, dialect: Dialect | None = None) -> Draft:
     place = _follow(words, "ELSE", ("INSERT", "INS"))
     if words[0] in ("UPDATE", "UPD") and place is not None:
         return _update_else(text, tokens[place], tokens[place + 1], _own(Dialect.TERADATA, dialect, text))
-    conflict = _follow(words, "ON", ("CONFLICT",)) is not None
-    return _insert(text, text, _own(Dialect.POSTGRES if conflict else Dialect.MYSQL, dialect, text))
+    form = Dialect.POSTGRES if _conflict(words) == "CONFLICT" else Dialect.MYSQL
+    return _insert(text, text, _own(form, dialect, text))
 
 
 def _upsert(text: str, tokens: Sequence[Token], dialect: Dialect) -> Draft:
@@ -170,7 +170,12 @@ def _conflict_keys(conflict: exp.Expr, text: str) -> tuple[str, ...]:
 
 def _update_else(text: str, else_: Token, insert: Token, dialect: Dialect) -> Draft:
     """Teradata's: rows that the WHERE finds are updated; if it finds none, one row is inserted."""
-    update = shape_of(_tree(text, text[: else_.start], dialect), dialect, text)
+    try:
+        update = shape_of(_tree(text, text[: else_.start], dialect), dialect, text)
+    except ForeignError as error:
+        raise wrong_at(
+            text, 0, "Teradata has no such UPDATE.", hint="Write UPDATE t SET ... WHERE ..."
+        ) from error
     plain = " " * (insert.end + 1 - len("INSERT")) + "INSERT" + text[insert.end + 1 :]
     placed = _insert(text, plain, dialect).placement
     assert placed is not None
@@ -250,6 +255,13 @@ def _refuse_clauses(tree: exp.Insert, text: str) -> None:
 
 def _replaced(text: str, token: Token, word: str) -> str:
     return text[: token.start] + word.ljust(len(token.text)) + text[token.end + 1 :]
+
+
+def _conflict(words: Sequence[str]) -> str | None:
+    """What an INSERT calls a row that is there: CONFLICT or DUPLICATE; a column of such a name is neither."""
+    places = (n for n in range(len(words) - 2) if words[n] == "ON")
+    known = {"CONFLICT": (")", "DO", "ON"), "DUPLICATE": ("KEY",)}
+    return next((words[n + 1] for n in places if words[n + 2] in known.get(words[n + 1], ())), None)
 
 
 def _follow(words: Sequence[str], first: str, second: Sequence[str]) -> int | None:

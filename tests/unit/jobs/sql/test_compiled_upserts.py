@@ -78,6 +78,7 @@ def test_every_form_is_known_by_its_words_and_explained(name: str) -> None:
         "WITH q AS (SELECT 1) SELECT * FROM q",
         "REPLACE TABLE p USING delta AS SELECT 1",
         "SELECT 'UPSERT INTO p'",
+        "INSERT INTO p SELECT * FROM s JOIN u ON conflict = duplicate",
     ],
 )
 def test_other_statements_are_no_upserts(text: str) -> None:
@@ -133,6 +134,7 @@ def test_a_mistake_is_shown_at_its_place(text: str, said: str, at: str) -> None:
         ("UPSERT INTO p (k, a) ON (k) SELECT 1", "1 values, and there are 2 columns"),
         ("UPSERT INTO p ON (k) VALUES (1, 2)", "2 values, and there are 3 columns"),
         ("REPLACE INTO p (k, a) VALUES (1, 2)", "defaults"),
+        ("UPDATE p SET a = 1 FROM s WHERE p.k = s.k ELSE INSERT INTO p (k) VALUES (1)", "Invalid expression"),
         ("UPSERT INTO p ON (k) VALUES (1, 2, 'x'); DROP TABLE p", "several statements"),
         ("UPSERT INTO lakewarden.tables ON (k) VALUES (1)", "system table"),
     ],
@@ -140,6 +142,11 @@ def test_a_mistake_is_shown_at_its_place(text: str, said: str, at: str) -> None:
 def test_what_makes_no_sense_is_refused(text: str, said: str) -> None:
     with pytest.raises(LakewardenError, match=said):
         done(text)
+
+
+def test_the_last_row_is_told_by_a_column_that_is_given() -> None:
+    with pytest.raises(UsageError, match="told by e, and that is not among"):
+        done("UPSERT INTO p (k, a) SELECT k, e FROM u", matches="last by u.e")
 
 
 def test_keys_come_from_the_statement_or_from_the_table_or_are_asked_for() -> None:
