@@ -15,6 +15,7 @@ __all__ = ["JavaPlan", "Plans", "kind"]
 JavaPlan = Any
 """A `LogicalPlan` or `SparkPlan` in the JVM."""
 
+_VARIABLES: Final = "spark.sql.variable.substitute"
 _FILES: Final = "org.apache.spark.sql.execution.datasources.HadoopFsRelation"
 
 
@@ -34,6 +35,7 @@ class Plans:
         self.append_by_name: Any = logical.AppendData.byName
         self.overwrite_by_name: Any = logical.OverwriteByExpression.byName
         self.overwrite_partitions_by_name: Any = logical.OverwritePartitionsDynamic.byName
+        self._active: Any = sql.classic.SparkSession
         self._dataset: Any = sql.classic.Dataset
         self._convert: Any = jvm.scala.jdk.javaapi.CollectionConverters
         self._identity_map: Any = jvm.java.util.IdentityHashMap
@@ -45,6 +47,20 @@ class Plans:
     def parsed(self, session: Any, text: str) -> JavaPlan:
         """A statement as a plan that knows no tables yet. Raises Spark's ParseException."""
         return session.sessionState().sqlParser().parsePlan(text)
+
+    def composed(self, session: Any, text: str) -> JavaPlan:
+        """As `parsed`, of a statement that we made out of others' texts and names: what looks like a variable in it,
+        `${...}`, is none. `session` is a clone for this alone; Spark's parser asks the thread's active one."""
+        active = self._active.getActiveSession()
+        session.conf().set(_VARIABLES, "false")
+        self._active.setActiveSession(session)
+        try:
+            return self.parsed(session, text)
+        finally:
+            if active.isDefined():
+                self._active.setActiveSession(active.get())
+            else:
+                self._active.clearActiveSession()
 
     def analysed(self, session: Any, plan: JavaPlan) -> JavaPlan:
         """A plan with its tables and columns found; commands are not run. Raises Spark's AnalysisException."""

@@ -114,7 +114,7 @@ class SparkWriter:
                 return (plan if is_write(plan) else None), {}
             case Change(draft=draft):
                 (step,) = compile_change(session, draft).steps
-                return self._plans.parsed(session, step.sql), {}
+                return self._plans.composed(session, step.sql), {}
             case Append():
                 return self._append(session, request), request.options
             case Overwrite():

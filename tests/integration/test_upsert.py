@@ -201,6 +201,15 @@ def test_files_and_partitions_without_the_keys_are_not_read(lake: Lake) -> None:
     assert added.files_read == 0 and added.files_added == 1
 
 
+def test_keys_that_look_like_variables_of_sparks_are_matched_as_they_are(lake: Lake) -> None:
+    schema, told = "k string, v string", ("${env:HOME}", "${spark.app.name}", "x")
+    table = lake.table(*((key, "old") for key in told), schema=schema)
+    source = lake.rows(*((key, "new") for key in told), schema=schema)
+    done = lake.lw.upsert(source, table, keys=["k"], delete_when="k = '${spark.app.name}'")
+    assert (done.rows_inserted, done.rows_updated, done.rows_deleted) == (0, 2, 1)
+    assert lake.held(table) == [("${env:HOME}", "new"), ("x", "new")]
+
+
 def test_a_source_that_says_something_else_each_time_is_asked_once(lake: Lake) -> None:
     table = lake.table(*((number, "a", 1) for number in range(20)))
     source = lake.spark.range(0, 10).selectExpr("CAST(rand() * 1e15 AS bigint) AS id", "'r' AS v", "1 AS ts")

@@ -92,7 +92,7 @@ class Upserts:
             with kept(self._plans, session, source, request.options):
                 plan = self._plan(session, request, source, target)
                 plans.append(plan)
-                parsed = self._plans.parsed(session, plan.statement)
+                parsed = self._plans.composed(session, plan.statement)
                 return self._plans.run(session, self._plans.analysed(session, parsed))
 
         frame, written = self._recorder.run(

@@ -65,7 +65,7 @@ def kept(plans: Plans, session: Any, source: Source, options: UpsertOptions) -> 
             options.delete_when
         )  # one expression, nothing behind it
     plans.frame(session, source.pinned.plan)._jdf.createOrReplaceTempView(_GIVEN)
-    ready = plans.frame(session, plans.parsed(session, prepared(options, source.schema, _GIVEN)))
+    ready = plans.frame(session, plans.composed(session, prepared(options, source.schema, _GIVEN)))
     with _unknown_changes_explained():
         held = ready._jdf.localCheckpoint(True)
     held.createOrReplaceTempView(VIEW)
@@ -203,4 +203,4 @@ def _said(options: UpsertOptions, example: Row) -> str:
 
 
 def _asked(plans: Plans, session: Any, query: str) -> Sequence[Row]:
-    return plans.frame(session, plans.parsed(session, query)).collect()
+    return plans.frame(session, plans.composed(session, query)).collect()

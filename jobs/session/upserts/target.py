@@ -38,7 +38,7 @@ def existing(plans: Plans, session: Any, table: str) -> Target | None:
     """The table; None if there is none. Raises `UsageError` if it is none of Delta's."""
     if not _is_there(plans, session, table):
         return None
-    frame = plans.frame(session, plans.parsed(session, f"SELECT * FROM {sql_name(table)}"))
+    frame = plans.frame(session, plans.composed(session, f"SELECT * FROM {sql_name(table)}"))
     leaves = plans.leaves(frame._jdf.queryExecution().analyzed())
     index = (
         leaves[0].relation().location() if len(leaves) == 1 and kind(leaves[0]) == "LogicalRelation" else None

@@ -66,6 +66,10 @@ CASES: Final = {
         SAME,
     ),
     "postgres: LIKE": ("DELETE FROM t USING s WHERE s.c LIKE '_%' AND t.s LIKE 'x%' AND t.s = s.c", SAME),
+    "postgres: what Spark would take for a variable": (
+        "UPDATE t SET s = '${env:HOME}' FROM s WHERE s.k = t.k AND s.c <> '${env:PATH}'",
+        SAME,
+    ),
     "postgres: no row at all": ("UPDATE t SET a = 1 FROM s WHERE s.k = t.k AND s.b > 1000", SAME),
     "postgres: USING": ("DELETE FROM t USING s WHERE t.k = s.k", SAME),
     "postgres: USING twice": ("DELETE FROM t AS x USING s, u WHERE x.k = u.k AND s.k = u.k", SAME),
