@@ -61,6 +61,7 @@ def session_conf(settings: SparkSettings, *, cores: int, jars: tuple[Path, ...] 
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
+        "spark.sql.variable.substitute": "false",  # else a text with ${env:...} in it reads the environment
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     }

@@ -17,6 +17,9 @@ from support.two_databases.sides import ROWS, Both, two_sides
 pytestmark = [pytest.mark.spark, pytest.mark.postgres]
 
 
+VARIABLES = "spark.sql.variable.substitute"
+
+
 @pytest.fixture(scope="module")
 def tables(
     spark: SparkSession, postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory
@@ -28,8 +31,9 @@ def tables(
 @pytest.fixture
 def both(tables: Both) -> Iterator[Both]:
     tables.fill({"t": ROWS["t"]})
+    tables.spark.conf.set(VARIABLES, "true")  # as in a session that users start
     yield tables
-    for key in ("lakewarden.dialect", "lakewarden.matches"):
+    for key in ("lakewarden.dialect", "lakewarden.matches", VARIABLES):
         tables.spark.conf.unset(key)
 
 

@@ -28,6 +28,8 @@ from support.processes import upsert_process
 
 pytestmark = pytest.mark.spark
 
+VARIABLES = "spark.sql.variable.substitute"
+
 
 @dataclass
 class Lake:
@@ -205,7 +207,9 @@ def test_keys_that_look_like_variables_of_sparks_are_matched_as_they_are(lake: L
     schema, told = "k string, v string", ("${env:HOME}", "${spark.app.name}", "x")
     table = lake.table(*((key, "old") for key in told), schema=schema)
     source = lake.rows(*((key, "new") for key in told), schema=schema)
+    lake.spark.conf.set(VARIABLES, "true")  # as in a session that users start
     done = lake.lw.upsert(source, table, keys=["k"], delete_when="k = '${spark.app.name}'")
+    lake.spark.conf.unset(VARIABLES)
     assert (done.rows_inserted, done.rows_updated, done.rows_deleted) == (0, 2, 1)
     assert lake.held(table) == [("${env:HOME}", "new"), ("x", "new")]
 
