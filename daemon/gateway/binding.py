@@ -7,13 +7,13 @@ from pathlib import Path
 from lakewarden.catalog.errors import PreconditionError, UsageError
 from lakewarden.daemon.settings.settings import Settings
 
-__all__ = ["is_loopback", "require_safe_binding", "tls_context"]
+__all__ = ["require_safe_binding", "tls_context"]
 
 
 def require_safe_binding(settings: Settings) -> None:
     """Raise `UsageError` for an address that others reach, unless they have to show who they are, and nobody can listen
     to that."""
-    if is_loopback(settings.gateway_host):
+    if _is_loopback(settings.gateway_host):
         return
     where = settings.gateway_host
     if settings.gateway_authentication == "none":
@@ -28,7 +28,7 @@ def require_safe_binding(settings: Settings) -> None:
         )
 
 
-def is_loopback(host: str) -> bool:
+def _is_loopback(host: str) -> bool:
     """Whether only this machine reaches an address."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback

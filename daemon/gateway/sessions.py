@@ -185,11 +185,6 @@ class Sessions:
         for session in sessions:
             self._end(session)
 
-    @property
-    def count(self) -> int:
-        """How many are open."""
-        return len(self._sessions)
-
     def _end(self, session: Session) -> None:
         with self._lock:
             self._sessions.pop(session.handle, None)

@@ -14,16 +14,19 @@ from lakewarden.catalog.errors import LakewardenError
 from lakewarden.daemon.attach import Writes, attached, run_in_session
 from lakewarden.daemon.gateway.operations import Operation
 from lakewarden.daemon.gateway.results import Result, Store, gathered
+from lakewarden.daemon.gateway.rights import Reach, reach_of
 from lakewarden.daemon.gateway.sessions import Session
 from lakewarden.daemon.gateway.wire_types import Column
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.telemetry.log import get_log
+from lakewarden.jobs.engines.spark.names import quoted
 from lakewarden.jobs.engines.spark.session import abandon_session, start_session
 from lakewarden.jobs.runs.spark_settings import SparkSettings
 from lakewarden.jobs.session import session_catalog
 from lakewarden.jobs.session.attached import Attached
 from lakewarden.jobs.session.catalog_listener import SparkSession
-from lakewarden.jobs.session.frames import refresh_table, run_sql
+from lakewarden.jobs.session.frames import DataFrame, refresh_table, run_sql
+from lakewarden.jobs.session.reading_rules import Reading
 from lakewarden.jobs.session.served import (
     Field,
     SparkEndedError,
@@ -35,7 +38,7 @@ from lakewarden.jobs.session.served import (
     serving,
 )
 from lakewarden.jobs.session.session_catalog import TableEntry
-from lakewarden.jobs.sql.statements import InSession
+from lakewarden.jobs.sql.statements import InSession, Unmanaged
 
 __all__ = ["SparkSide"]
 
@@ -57,6 +60,9 @@ class _Connection:
     spark: SparkSession
     writes: Writes
     application: "_Application"
+    reach: Reach
+    reading: Reading | None
+    """Set where its user may only read."""
 
     def close(self) -> None:
         """A session without statements holds nothing that has to be given back."""
@@ -89,7 +95,7 @@ class SparkSide:
         operation.stop = lambda: self._stop(connection, operation)
         try:
             with serving(connection.spark, operation.id):
-                frame = run_in_session(connection.spark, connection.writes, statement, operation.text)
+                frame = _run(connection, statement, operation.text)
                 columns = _columns(fields_of(frame))
                 return gathered(columns, collected(frame) if columns else (), store)
         except SparkEndedError:
@@ -134,27 +140,31 @@ class SparkSide:
             yield connection.spark
 
     def _connection(self, session: Session, operation: Operation) -> _Connection:
+        reach = reach_of(session.caller, self._services.settings, self._services.user)
         with session.opening:
             application = self._living(operation)
             held = session.spark
             if isinstance(held, _Connection):
-                if held.application is application:
+                if held.application is application and held.reach is reach:
                     return held
                 session.spark = None
-                raise SparkEndedError(_ENDED)
-            connection = self._open(session, application)
+                if held.application is not application:
+                    raise SparkEndedError(_ENDED)
+            connection = self._open(session, application, reach)
             session.spark = connection
             return connection
 
-    def _open(self, session: Session, application: _Application) -> _Connection:
+    def _open(self, session: Session, application: _Application, reach: Reach) -> _Connection:
         spark = new_session(application.root)
         writes = Writes(self._services, spark, user=session.caller.name, caller=lambda: session.caller)
         with serving(spark, "open"):
-            if session.database != "default":
-                run_sql(spark, f"USE `{session.database.replace('`', '``')}`")
             for key, value in _spark_settings(session.settings).items():
-                spark.conf.set(key, value)
-        return _Connection(spark, writes, application)
+                if reach is Reach.EVERYTHING or Reading.may_set(key):
+                    spark.conf.set(key, value)
+            reading = None if reach is Reach.EVERYTHING else Reading(spark)
+            if session.database != "default":
+                run_sql(spark, f"USE {quoted(session.database)}")
+        return _Connection(spark, writes, application, reach, reading)
 
     def _living(self, operation: Operation) -> _Application:
         """The application; a new one where there is none (any more)."""
@@ -177,6 +187,13 @@ class SparkSide:
 
     def _stop(self, connection: _Connection, operation: Operation) -> None:
         self._cancelling.submit(cancel, connection.spark, operation.id)
+
+
+def _run(connection: _Connection, statement: InSession, text: str) -> DataFrame:
+    if connection.reading is None:
+        return run_in_session(connection.spark, connection.writes, statement, text)
+    assert isinstance(statement, Unmanaged)  # whoever only reads was refused everything else
+    return connection.reading.run(statement.sql)
 
 
 def _columns(fields: Sequence[Field]) -> tuple[Column, ...]:

@@ -7,10 +7,9 @@ from typing import Final, Protocol
 
 import pyarrow as pa
 
-from lakewarden.catalog.errors import NotAllowedError
-from lakewarden.catalog.policy.access import Caller
 from lakewarden.daemon.gateway.operations import Lane, Operation
 from lakewarden.daemon.gateway.results import Result, Store, empty_result, result_of
+from lakewarden.daemon.gateway.rights import reach_of, require_reach
 from lakewarden.daemon.gateway.sessions import Session
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases.sql import execute
@@ -103,17 +102,9 @@ class Statements:
         operation: Operation,
         statement: InSession,
     ) -> Result:
-        self._require_spark(session.caller)
+        reach = reach_of(session.caller, self._services.settings, self._services.user)
+        require_reach(session.caller, reach, changes=not isinstance(statement, Unmanaged))
         return self._spark().run(session, operation, statement, self._store())
-
-    def _require_spark(self, caller: Caller) -> None:
-        """Raise `NotAllowedError` for who may not do what the gateway's own user may: Spark asks nobody else."""
-        trusted = {self._services.user, *self._services.settings.gateway_writers}
-        if not caller.admin and caller.name not in trusted:
-            raise NotAllowedError(
-                f"{caller.name} may not send statements to Spark.",
-                hint="The gateway's gateway.writers says who may, besides admins. System tables are for everybody.",
-            )
 
 
 def _is_sparks_to_say(session: Session, vacuum: VacuumTable) -> bool:

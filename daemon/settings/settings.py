@@ -88,6 +88,7 @@ class Settings:
     gateway_tls_certificate: Path | None
     gateway_tls_key: Path | None
     gateway_tls_elsewhere: bool
+    gateway_readers: tuple[str, ...]
     gateway_writers: tuple[str, ...]
     gateway_statements: int
     gateway_waiting: int

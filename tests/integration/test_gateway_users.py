@@ -60,6 +60,9 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Services:
 def gateway(services: Services, certificate: Path) -> Iterator[RunningGateway]:
     settings = {
         "gateway.authentication": "token",
+        "gateway.readers": "rita",
+        "spark.master": "local[1]",
+        "spark.conf.spark.sql.warehouse.dir": (services.settings.home / "warehouse").as_uri(),
         "gateway.tls_certificate": str(certificate),
         "gateway.tls_key": str(certificate.with_name("key.pem")),
     }
@@ -167,3 +170,26 @@ def test_the_command_line_sends_statements_to_a_gateway(
     refused = said("-c", "DELETE FROM lakewarden.tables")
     assert refused.returncode == 5
     assert refused.stderr.startswith("Error: System tables are changed with UPDATE")
+
+
+@pytest.mark.spark
+def test_a_reader_reads_through_spark_and_writes_nothing(
+    services: Services, gateway: RunningGateway, certificate: Path
+) -> None:
+    own, ritas = (
+        connected(gateway, certificate, user, token(services, user)[1]).cursor()
+        for user in (real_user(), "rita")
+    )
+    own.execute("CREATE TABLE t USING delta AS SELECT 1 AS x")
+    ritas.execute("SELECT x FROM t")
+    assert ritas.fetchall() == [(1,)]
+    for statement in (
+        "INSERT INTO t SELECT 2",
+        "DELETE t ALL",
+        "SET spark.sql.runSQLOnFiles = true",
+        f"SELECT * FROM text.`{services.settings.home}/tokens.json`",
+    ):
+        with pytest.raises(OperationalError, match="may not|NOT_FOUND"):
+            ritas.execute(statement)
+    own.execute("SELECT x FROM t")
+    assert own.fetchall() == [(1,)]

@@ -1,11 +1,13 @@
 """`lakewarden gateway`, and `lakewarden tokens`: who may connect to it."""
 
+import os
+import sys
 from datetime import timedelta
 from typing import Annotated
 
 import typer
 
-from lakewarden.catalog.errors import PreconditionError, UsageError
+from lakewarden.catalog.errors import ExitCode, PreconditionError, UsageError
 from lakewarden.catalog.units import parse_seconds
 from lakewarden.daemon import callers
 from lakewarden.daemon.cli.common import Home, SetOptions, calling, flags_of, opened
@@ -47,6 +49,8 @@ def gateway(
             hint="Run pip install 'lakewarden[sql]'.",
         ) from error
     process.serve(started=lambda where: note(f"Listening on {services.settings.gateway_host}:{where}."))
+    sys.stderr.flush()
+    os._exit(ExitCode.OK)  # a statement may still wait for a worker's run, which goes on without us
 
 
 @tokens.command("create")

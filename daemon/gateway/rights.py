@@ -1,0 +1,43 @@
+"""What a caller may have Spark do: it runs everything as the gateway's own user, so the gateway has to ask. Pure."""
+
+from enum import IntEnum
+from typing import Final
+
+from lakewarden.catalog.errors import NotAllowedError
+from lakewarden.catalog.policy.access import Caller
+from lakewarden.daemon.settings.settings import Settings
+
+__all__ = ["Reach", "reach_of", "require_reach"]
+
+_EVERYBODY: Final = "*"
+
+
+class Reach(IntEnum):
+    """Nothing; reading tables of the catalog; anything that the gateway's own user may."""
+
+    NOTHING = 0
+    TABLES = 1
+    EVERYTHING = 2
+
+
+def reach_of(caller: Caller, settings: Settings, own: str) -> Reach:
+    """By role and settings; `own` is the gateway's own user, who may do as much without it."""
+    if caller.admin or caller.name == own or caller.name in settings.gateway_writers:
+        return Reach.EVERYTHING
+    if {caller.name, _EVERYBODY} & set(settings.gateway_readers):
+        return Reach.TABLES
+    return Reach.NOTHING
+
+
+def require_reach(caller: Caller, reach: Reach, *, changes: bool) -> None:
+    """Raise `NotAllowedError` for who may send Spark nothing, or no statement that changes rows."""
+    if reach is Reach.NOTHING:
+        raise NotAllowedError(
+            f"{caller.name} may not send statements to Spark.",
+            hint="The gateway's gateway.readers and gateway.writers say who may, besides admins. System tables are for everybody.",
+        )
+    if changes and reach is Reach.TABLES:
+        raise NotAllowedError(
+            f"{caller.name} may not change rows through Spark.",
+            hint="The gateway's gateway.writers says who may, besides admins.",
+        )

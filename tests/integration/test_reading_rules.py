@@ -1,0 +1,109 @@
+"""What a reader may send to Spark, and what not, in a real session."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from lakewarden.catalog.errors import NotAllowedError
+from lakewarden.jobs.session.reading_rules import Reading
+from support.servers.spark import start_spark
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    session = start_spark(tmp_path_factory.mktemp("warehouse"))
+    session.sql("CREATE TABLE t (k INT, a INT) USING delta")
+    session.sql("INSERT INTO t VALUES (1, 10)")
+    session.sql("INSERT INTO t VALUES (2, 20)")
+    session.sql("CREATE TABLE p USING parquet AS SELECT 7 AS x")
+    session.sql("CREATE VIEW v AS SELECT max(a) AS m FROM t")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="module")
+def reading(root: SparkSession) -> Reading:
+    return Reading(root.newSession())
+
+
+READS = {
+    "SELECT a FROM t ORDER BY k": [(10,), (20,)],
+    "SELECT x FROM p": [(7,)],
+    "SELECT m FROM v": [(20,)],
+    "SELECT count(*) FROM t VERSION AS OF 1": [(1,)],
+    "WITH q AS (SELECT a FROM t) SELECT (SELECT max(a) FROM q), sum(a) FROM q WHERE a IN (SELECT a FROM t)": [
+        (20, 30)
+    ],
+    "SELECT * FROM VALUES (1), (2) AS w(n) UNION ALL SELECT id FROM range(1)": [(1,), (2,), (0,)],
+    "SELECT e FROM t LATERAL VIEW explode(array(a)) AS e WHERE k = 1": [(10,)],
+    "FROM t |> WHERE k = 2 |> SELECT a": [(20,)],
+    "SHOW TABLES LIKE 't'": [("default", "t", False)],
+    "USE default": [],
+    "SET spark.sql.session.timeZone = UTC": [("spark.sql.session.timeZone", "UTC")],
+}
+
+
+@pytest.mark.parametrize("text", READS)
+def test_a_reader_reads(reading: Reading, text: str) -> None:
+    assert [tuple(row) for row in reading.run(text).collect()] == READS[text]
+
+
+WRITES = (
+    "INSERT INTO t VALUES (3, 30)",
+    "WITH q AS (SELECT 3 AS k, 30 AS a) INSERT INTO t SELECT * FROM q",
+    "FROM t INSERT INTO p SELECT k INSERT INTO p SELECT a",
+    "INSERT OVERWRITE DIRECTORY '{}/out' USING parquet SELECT * FROM t",
+    "UPDATE t SET a = 0",
+    "DELETE FROM t",
+    "MERGE INTO t USING p ON k = x WHEN MATCHED THEN DELETE",
+    "CREATE TABLE new USING delta AS SELECT 1 AS x",
+    "CREATE TEMPORARY VIEW f USING text OPTIONS (path '{}/secret')",
+    "CREATE TEMPORARY VIEW f AS SELECT 1",
+    "CREATE TEMPORARY FUNCTION f AS 'java.lang.Object'",
+    "DROP TABLE t",
+    "TRUNCATE TABLE t",
+    "ALTER TABLE t SET TBLPROPERTIES ('x' = 'y')",
+    "VACUUM t",
+    "OPTIMIZE t",
+    "CACHE TABLE t",
+    "EXPLAIN SELECT 1",
+    "SET",
+    "SET spark.sql.runSQLOnFiles = true",
+    "RESET",
+    "ADD JAR '{}/x.jar'",
+    "EXECUTE IMMEDIATE 'DROP TABLE t'",
+    "BEGIN DROP TABLE t; END",
+    "SELECT TRANSFORM(a) USING 'touch {}/touched' AS (b) FROM t",
+    "SELECT * FROM (SELECT TRANSFORM(a) USING 'touch {}/touched' AS (b) FROM t)",
+    "WITH q AS (SELECT TRANSFORM(a) USING 'touch {}/touched' AS (b) FROM t) SELECT * FROM t WHERE a IN (SELECT b FROM q)",
+    "SELECT * FROM text.`{}/secret`",
+    "SELECT * FROM delta.`{}/secret`",
+    "SELECT (SELECT max(value) FROM text.`{}/secret`)",
+    "SELECT java_method('java.lang.System', 'setProperty', 'touched', 'yes')",
+    "SELECT reflect('java.lang.System', 'setProperty', 'touched', 'yes')",
+    "SELECT try_reflect('java.lang.System', 'setProperty', 'touched', 'yes')",
+    "SELECT IDENTIFIER('ref' || 'lect')('java.lang.System', 'setProperty', 'touched', 'yes')",
+    "SELECT * FROM IDENTIFIER(java_method('java.lang.System', 'setProperty', 'touched', 'yes'))",
+    "SELECT system.builtin.reflect('java.lang.System', 'setProperty', 'touched', 'yes')",
+)
+
+
+@pytest.mark.parametrize("text", WRITES)
+def test_a_reader_does_nothing_else(root: SparkSession, reading: Reading, tmp_path: Path, text: str) -> None:
+    (tmp_path / "secret").write_text("hush")
+    with pytest.raises((NotAllowedError, AnalysisException)):
+        reading.run(text.format(tmp_path)).collect()
+    assert [one.name for one in tmp_path.iterdir()] == ["secret"]
+    assert root._jvm is not None
+    assert root._jvm.java.lang.System.getProperty("touched") is None
+
+
+def test_after_all_of_it_everything_is_as_it_was(root: SparkSession) -> None:
+    assert [tuple(row) for row in root.sql("SELECT k, a FROM t ORDER BY k").collect()] == [(1, 10), (2, 20)]
+    assert [tuple(row) for row in root.sql("SELECT x FROM p").collect()] == [(7,)]
+    assert {row.tableName for row in root.sql("SHOW TABLES").collect()} == {"t", "p", "v"}

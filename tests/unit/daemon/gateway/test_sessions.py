@@ -1,0 +1,130 @@
+"""Sessions and operations: their limits, their ends, whose they are."""
+
+import threading
+
+import pytest
+
+from lakewarden.catalog.errors import NotFoundError, UnavailableError, UsageError
+from lakewarden.daemon.gateway.operations import Lane, Operation, Pools, State
+from lakewarden.daemon.gateway.results import Result, empty_result
+from lakewarden.daemon.gateway.sessions import Limits, Sessions
+from support.builders.callers import actor
+
+ANA = actor("ana")
+
+
+class Watch:
+    """A clock that a test turns."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def sessions(watch: Watch, *, most: int = 2, operations: int = 2) -> Sessions:
+    limits = Limits(sessions=most, operations=operations, idle=60, statement=None)
+    return Sessions(limits, monotonic=watch)
+
+
+def operation(work: object = None, *, deadline: float | None = None) -> Operation:
+    def run(_: Operation) -> Result:
+        if isinstance(work, Exception):
+            raise work
+        if isinstance(work, threading.Event):
+            work.wait(30)
+        return empty_result()
+
+    return Operation(id="1", text="SELECT 1", lane=Lane.QUICK, work=run, deadline=deadline)
+
+
+def test_a_session_that_nobody_uses_ends_and_one_that_works_does_not() -> None:
+    watch = Watch()
+    all_ = sessions(watch)
+    idle, busy = (all_.open(ANA, {}, "default") for _ in range(2))
+    all_.begin(busy, operation())
+    watch.now = 61
+    all_.tend()
+    assert all_.find(busy.handle, "ana") is busy
+    with pytest.raises(NotFoundError, match="no such session"):
+        all_.find(idle.handle, "ana")
+
+
+def test_there_is_room_for_so_many_sessions_and_open_statements() -> None:
+    all_ = sessions(Watch())
+    one = all_.open(ANA, {}, "default")
+    all_.open(ANA, {}, "default")
+    with pytest.raises(UnavailableError, match=r"gateway\.sessions"):
+        all_.open(ANA, {}, "default")
+    first = all_.begin(one, operation())
+    all_.begin(one, operation())
+    with pytest.raises(UnavailableError, match="open statements"):
+        all_.begin(one, operation())
+    all_.end(first, "ana")
+    all_.begin(one, operation())
+    all_.close(one.handle, "ana")
+    all_.open(ANA, {}, "default")
+
+
+def test_nobody_elses_session_or_statement_is_found_or_ended() -> None:
+    all_ = sessions(Watch())
+    session, waiting = all_.open(ANA, {}, "default"), operation()
+    handle = all_.begin(session, waiting)
+    for ask in (all_.find, all_.operation):
+        with pytest.raises(NotFoundError):
+            ask(session.handle if ask == all_.find else handle, "bo")
+    all_.end(handle, "bo")
+    all_.close(session.handle, "bo")
+    assert all_.operation(handle, "ana") is waiting
+    assert not waiting.state.over
+
+
+def test_a_statement_that_takes_too_long_is_stopped_and_says_so() -> None:
+    watch, stopped = Watch(), threading.Event()
+    all_ = sessions(watch)
+    session, slow = all_.open(ANA, {}, "default"), operation(deadline=10)
+    slow.stop = stopped.set
+    all_.begin(session, slow)
+    watch.now = 11
+    all_.tend()
+    assert slow.state is State.TIMED_OUT
+    assert stopped.is_set()
+    slow.run()
+    assert slow.result is None
+
+
+def test_the_first_end_of_a_statement_counts() -> None:
+    done, failed = operation(), operation(UsageError("No."))
+    done.run()
+    done.cancel()
+    failed.run()
+    assert (done.state, failed.state, str(failed.error)) == (State.FINISHED, State.FAILED, "No.")
+
+
+def test_a_mistake_of_ours_is_an_error_for_the_client_and_no_stack() -> None:
+    broken = operation(KeyError("secret"))
+    with pytest.raises(KeyError):
+        broken.run()
+    assert broken.state is State.FAILED
+    assert "secret" not in str(broken.error)
+
+
+def test_statements_wait_for_a_place_and_too_many_are_refused() -> None:
+    gate, pools = threading.Event(), Pools(long=1, quick=1, waiting=1)
+    running, waiting, refused = operation(gate), operation(), operation()
+    pools.submit(running)
+    pools.submit(waiting)
+    with pytest.raises(UnavailableError, match="too many"):
+        pools.submit(refused)
+    gate.set()
+    assert waiting.wait(30)
+    assert waiting.state is State.FINISHED
+    pools.close()
+
+
+def test_lines_of_a_statement_are_read_once() -> None:
+    told = operation()
+    told.tell("one")
+    told.tell("two")
+    assert (told.lines(1), told.lines(), told.lines()) == (["one"], ["two"], [])
