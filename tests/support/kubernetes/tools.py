@@ -91,6 +91,9 @@ def _kept(package: Package, unpack: Callable[[Path, Path], None]) -> Path:
     place = cache / package.sha256[:16]
     with _locked(cache):
         if not place.exists():
+            assert shutil.which(package.fetch[0]), (
+                f"{package.name} comes from {package.fetch[0]}: install that"
+            )
             print(f"Fetching {package.name} into {place}", file=sys.stderr)
             with tempfile.TemporaryDirectory(dir=cache) as folder:
                 subprocess.run(package.fetch, cwd=folder, check=True, stdin=subprocess.DEVNULL)

@@ -205,6 +205,7 @@ FREE_TRIES = (
         for name, words, prepare in (
             ("init", "init", _nothing),
             ("daemon", "daemon --once --set http.port=0", _nothing),
+            ("worker", "worker --help", _nothing),  # it would work for ever
             ("gateway", "gateway --help", _nothing),  # it would serve for ever
             ("status", "status", _nothing),
             ("why", "why db.t", _nothing),
