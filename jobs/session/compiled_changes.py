@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql.types import StructType
 
@@ -51,7 +52,7 @@ def several_matches_explained() -> Iterator[None]:
     """Say in our words that a row of the target has several matches."""
     try:
         yield
-    except PySparkException as error:
+    except (PySparkException, Py4JJavaError) as error:
         if TWICE in str(error):
             raise PreconditionError(
                 "Several rows of the source have one key.",

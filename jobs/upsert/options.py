@@ -79,7 +79,7 @@ class UpsertWords(TypedDict, total=False):
     when: str | None
     delete_when: str | None
     duplicates: str
-    partial: Sequence[str] | str
+    partial: Sequence[str] | str | None
     null_keys: str
     drift: str
     cdc: str | None
@@ -109,7 +109,7 @@ def options_of(keys: Sequence[str] | str, **words: Unpack[UpsertWords]) -> Upser
         newer_by=None if newer is None else _bare(newer[1]),
         delete_when=_deleting(words.get("delete_when"), cdc),
         duplicates=_duplicates(words.get("duplicates"), cdc),
-        partial=_names(words.get("partial", ())),
+        partial=_partial(words.get("partial")),
         null_keys=_word(NullKeys, words.get("null_keys", NullKeys.INSERT), "null_keys"),
         drift=_word(Drift, words.get("drift", Drift.REFUSE), "drift"),
         cdc=cdc,
@@ -137,6 +137,13 @@ def _duplicates(text: str | None, cdc: Cdc | None) -> Duplicates:
             f"'{text}' is no rule for duplicates.", hint=_ONE_OF.format("error, any, last by <column>")
         )
     return Duplicates(rule=DuplicatesRule(word))
+
+
+def _partial(names: Sequence[str] | str | None) -> tuple[str, ...]:
+    listed = () if names is None else _names(names)
+    if names is not None and not listed:
+        raise UsageError("`partial` names no column.", hint="Leave it away, and all columns are updated.")
+    return listed
 
 
 def _word(words: type[Word], text: str, option: str) -> Word:

@@ -64,7 +64,7 @@ def columns_of(options: UpsertOptions, source: TableSchema, target: TableSchema,
             _require(by, ours, "source")
     if options.newer_by is not None:
         _require(options.newer_by, theirs, "target")
-    wanted = (*options.keys, *options.partial) if options.partial else stored
+    wanted = _partial(options) if options.partial else stored
     added = tuple(ours[name].name for name in wanted if name not in theirs)
     if added and options.drift is Drift.REFUSE:
         raise PreconditionError(
@@ -86,6 +86,12 @@ def columns_of(options: UpsertOptions, source: TableSchema, target: TableSchema,
         widened=widened,
         source={names[name]: ours[name].name for name in wanted},
     )
+
+
+def _partial(options: UpsertOptions) -> tuple[str, ...]:
+    """What a partial upsert sets. What rows are newer by is moved on with them, or an older one would replace them."""
+    names = [*options.keys, *options.partial, *([] if options.newer_by is None else [options.newer_by])]
+    return tuple(dict.fromkeys(names))
 
 
 def _by_name(schema: TableSchema, whose: str) -> Mapping[str, ColumnType]:

@@ -26,13 +26,20 @@ class UpsertPlan:
     statement: str
 
 
-def prepared(options: UpsertOptions, source: TableSchema, view: str) -> str:
+def prepared(
+    options: UpsertOptions, source: TableSchema, view: str, emptied: frozenset[str] = frozenset()
+) -> str:
     """The query that makes the source ready: of rows with one key those that count, and which of them are to go.
 
-    What may match nothing (a NULL in its key) stays as it is.
+    What may match nothing (a NULL in its key) stays as it is. Keys that are `emptied` (in lower case) are NULL where
+    they are an empty text.
     """
     condition = "FALSE" if options.delete_when is None else f"coalesce((\n{options.delete_when}\n), FALSE)"
-    rows = f"SELECT *, {condition} AS {quoted(DELETED)} FROM {quoted(view)}"
+    given = ", ".join(
+        f"nullif({name}, '') AS {name}" if one.name.lower() in emptied else name
+        for one, name in ((one, quoted(one.name)) for one in source)
+    )
+    rows = f"SELECT {given if emptied else '*'}, {condition} AS {quoted(DELETED)} FROM {quoted(view)}"
     keys = [quoted(key) for key in options.keys]
     everything = [_comparable(one.name, one.type) for one in source]
     among = f"PARTITION BY {', '.join(keys)}"

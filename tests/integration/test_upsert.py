@@ -6,6 +6,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 
 import lakewarden
-from lakewarden.catalog.errors import PreconditionError, UsageError
+from lakewarden.catalog.errors import ConflictError, PreconditionError, UsageError
 from lakewarden.catalog.formats.port import Commit
 from lakewarden.catalog.lineage.versions import Effect, history_of
 from lakewarden.catalog.model.lineage_record import Operation
@@ -369,3 +370,52 @@ def test_a_change_feed_makes_a_mirror(lake: Lake) -> None:
     assert lake.held(mirror) == lake.held(source) == [(1, "A", 1), (3, "c", 1)]
     record = lake.commits(mirror)[-1].lineage
     assert record is not None and [(one.from_version, one.version) for one in record.inputs] == [(0, 4)]
+
+
+def test_a_late_row_replaces_nothing_where_only_some_columns_are_updated(lake: Lake) -> None:
+    table = lake.table((1, "first", 1))
+    for v, ts in (("newest", 10), ("late", 5)):
+        lake.lw.upsert(lake.rows((1, v, ts)), table, keys=["id"], when="newer by ts", partial=["v"])
+    assert lake.held(table) == [(1, "newest", 10)]
+    with pytest.raises(UsageError, match="names no column"):
+        lake.lw.upsert(lake.rows((1, "x", 11)), table, keys=["id"], partial=[])
+    assert lake.held(table) == [(1, "newest", 10)]
+
+
+def test_an_empty_text_in_a_partition_is_the_null_that_it_is_kept_as(lake: Lake) -> None:
+    schema = "k string, v string"
+    table = lake.table(("", "old"), ("a", "old"), schema=schema, partitioned="k")
+    source = lake.rows(("", "new"), ("a", "new"), schema=schema)
+    with pytest.raises(PreconditionError, match="1 rows of the source have NULL in a key"):
+        lake.lw.upsert(source, table, keys=["k"], null_keys="refuse")
+    done = lake.lw.upsert(source, table, keys=["k"], null_keys="match")
+    assert (done.rows_inserted, done.rows_updated) == (0, 2)
+    assert sorted(lake.held(table), key=repr) == [("a", "new"), (None, "new")]
+
+
+@pytest.mark.parametrize("words", [{"keys": ["nope"]}, {"keys": ["id"], "duplicates": "last by nope"}])
+def test_a_column_that_is_not_there_is_named(lake: Lake, words: dict[str, Any]) -> None:
+    table = lake.table((1, "a", 1))
+    with pytest.raises(UsageError, match="The source has no column nope"):
+        lake.lw.upsert(lake.rows((1, "b", 2)), table, **words)
+
+
+def test_the_same_operation_at_the_same_time_is_done_once(lake: Lake) -> None:
+    table = lake.table((7, "x", 1))
+
+    def one(number: int) -> bool:
+        rows = lake.rows((number, "x", 1))
+        return lake.lw.upsert(rows, table, keys=["id"], operation="at once").done_before
+
+    with ThreadPoolExecutor(3) as pool:
+        assert sorted(pool.map(one, range(3))) == [False, True, True]
+    assert len(lake.held(table)) == 2
+
+
+def test_a_missing_table_may_be_made_by_several_at_once(lake: Lake) -> None:
+    table = str(lake.folder / "several")
+    with ThreadPoolExecutor(3) as pool:
+        done = [pool.submit(lake.lw.upsert, lake.rows((n, "x", 1)), table, keys=["id"]) for n in range(3)]
+    refused = [one.exception() for one in done if one.exception() is not None]
+    assert all(isinstance(one, ConflictError) for one in refused), [str(one)[:600] for one in refused]
+    assert len(lake.held(table)) == 3 - len(refused)

@@ -96,6 +96,8 @@ def test_several_rows_with_one_key_are_an_error_and_change_nothing(both: Both) -
         both.lw.sql(TWICE).collect()
     with pytest.raises(PreconditionError, match="Several rows of the source have one key"):
         both.lw.sql("UPSERT INTO p (k, a) VALUES (77, 1), (77, 2)").collect()
+    with pytest.raises(PreconditionError, match="Several rows of the source have one key"):
+        both.lw.sql("INSERT INTO p (k, a) VALUES (77, 1), (77, 2) ON CONFLICT (k) DO NOTHING").collect()
     assert held(both) == before
 
 

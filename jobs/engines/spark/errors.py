@@ -1,7 +1,7 @@
 """Spark's exceptions as lakewarden's: one sentence, a hint, and no Java stack (that is in the worker's log)."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ from lakewarden.catalog.errors import (
     UnavailableError,
 )
 
-__all__ = ["translated"]
+__all__ = ["is_lost_race", "translated"]
 
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]+)(?:\.[A-Z0-9_.]+)?\]")
 _DEEPEST: Final = 20
@@ -76,15 +76,27 @@ def translated(deed: str) -> Iterator[None]:
         ) from error
 
 
+def is_lost_race(error: PySparkException | Py4JJavaError) -> bool:
+    """Whether a write failed because somebody else committed first."""
+    java = error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
+    causes = _causes(java)
+    return _is_lost_race([name for name, _ in causes], _conditions(causes, str(error)))
+
+
+def _is_lost_race(classes: Sequence[str], conditions: Sequence[str]) -> bool:
+    return any(condition.startswith(_LOST_RACES) for condition in conditions) or any(
+        name.startswith(_LOST_RACE_CLASSES) for name in classes
+    )
+
+
+def _conditions(causes: tuple[tuple[str, str], ...], message: str) -> list[str]:
+    return [match for text in (*(said for _, said in causes), message) for match in _CONDITION.findall(text)]
+
+
 def _ours(deed: str, causes: tuple[tuple[str, str], ...], message: str) -> LakewardenError:
     """`causes` are (class, condition or message) from the outermost to the root."""
-    classes = [name for name, _ in causes]
-    conditions = [
-        match for text in (*(said for _, said in causes), message) for match in _CONDITION.findall(text)
-    ]
-    if any(condition.startswith(_LOST_RACES) for condition in conditions) or any(
-        name.startswith(_LOST_RACE_CLASSES) for name in classes
-    ):
+    classes, conditions = [name for name, _ in causes], _conditions(causes, message)
+    if _is_lost_race(classes, conditions):
         return ConflictError(f"Spark could not {deed}: somebody else committed first.")
     for condition in reversed(conditions):
         if condition in _REFUSALS:

@@ -1,16 +1,20 @@
 """Runs upserts: the source is pinned and kept, looked at, and merged."""
 
+import time
 import uuid
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from lakewarden.catalog.errors import UsageError
+from lakewarden.catalog.errors import ConflictError, UsageError
 from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.model.lineage_record import RENUMBERED, Operation
 from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.jobs.engines.delta.stream_offsets import lower_number
+from lakewarden.jobs.engines.spark.errors import is_lost_race
 from lakewarden.jobs.engines.spark.session import stamped
 from lakewarden.jobs.session.frames import is_path, plan_of, sql_name
 from lakewarden.jobs.session.pins import pin
@@ -20,7 +24,7 @@ from lakewarden.jobs.session.upserts.source import VIEW, Source, facts_of, kept,
 from lakewarden.jobs.session.upserts.target import Target, existing, making
 from lakewarden.jobs.session.writes import Upsert, Upserted, Written
 from lakewarden.jobs.upsert.changes import is_ours
-from lakewarden.jobs.upsert.schema import Rules
+from lakewarden.jobs.upsert.schema import Rules, columns_of
 from lakewarden.jobs.upsert.statement import UpsertPlan, upsert_plan
 
 __all__ = ["Upserts"]
@@ -29,6 +33,8 @@ _APP: Final = "spark.databricks.delta.write.txnAppId"
 _NUMBER: Final = "spark.databricks.delta.write.txnVersion"
 _MATERIALIZE: Final = "spark.databricks.delta.merge.materializeSource"
 _OPTIMIZE: Final = "spark.databricks.delta.optimizeWrite.enabled"
+_PAUSES: Final = (0.2, 0.5, 1.0, 2.0)
+"""Seconds, while somebody else makes the table that is missing."""
 _ESCAPED: Final = "spark.sql.parser.escapedStringLiterals"
 
 
@@ -50,12 +56,31 @@ class Upserts:
         if target is None:
             target = self._made(session, request, source)
         self._recorder.directory.require_writable(target.location)
+        columns_of(request.options, source.schema, target.schema, target.rules)  # it has to make sense
         if request.operation is not None:
             if self._is_done(target, request.operation, request.number):
                 return Upserted(written=None)
             session.conf().set(_APP, request.operation)
             session.conf().set(_NUMBER, str(request.number))
-        return self._merge(session, request, source, target, created=created)
+        try:
+            return self._merge(session, request, source, target, created=created)
+        except (PySparkException, Py4JJavaError) as error:
+            if not is_lost_race(error):
+                raise
+            if self._done_meanwhile(request):
+                return Upserted(written=None)
+            raise ConflictError(
+                f"Somebody else wrote to {request.table} what this upsert has read.",
+                hint="Run it again: nothing of it is in the table.",
+            ) from error
+
+    def _done_meanwhile(self, request: Upsert) -> bool:
+        """Whether somebody else has done the same operation while this call was at it."""
+        session: Any = self._plans.spark._jsparkSession.cloneSession()
+        target = existing(self._plans, session, request.table)
+        if target is None or request.operation is None:
+            return False
+        return self._is_done(target, request.operation, request.number)
 
     def _is_done(self, target: Target, app: str, number: int) -> bool:
         """Whether it was done, and not undone since. What was undone by a RESTORE that left its number has no number
@@ -71,14 +96,20 @@ class Upserts:
     def _made(self, session: Any, request: Upsert, source: Source) -> Target:
         as_made = tuple(one for one in source.schema if not is_ours(one.name))
         # What is asked for has to make sense before anything is made.
-        upsert_plan(request.options, source=source.schema, target=as_made, rules=Rules(), name="", view=VIEW)
+        columns_of(request.options, source.schema, as_made, Rules())
         if is_path(request.table):
             self._recorder.directory.require_writable(canonical(request.table))
-        self._create(making(request, as_made))
-        target = existing(self._plans, session, request.table)
-        if target is None:
-            raise UsageError(f"{request.table} could not be made.", hint="Make the table first.")
-        return target
+        for pause in _PAUSES:
+            try:
+                self._create(making(request, as_made))
+            except (PySparkException, Py4JJavaError) as error:
+                if not is_lost_race(error):
+                    raise
+            target = existing(self._plans, session, request.table)
+            if target is not None:
+                return target
+            time.sleep(pause)  # somebody else is making it
+        raise UsageError(f"{request.table} could not be made.", hint="Make the table first.")
 
     def _merge(
         self, session: Any, request: Upsert, source: Source, target: Target, *, created: bool
@@ -89,7 +120,7 @@ class Upserts:
         plans: list[UpsertPlan] = []
 
         def execute() -> DataFrame:
-            with kept(self._plans, session, source, request.options):
+            with kept(self._plans, session, source, request.options, target.emptied(request.options.keys)):
                 plan = self._plan(session, request, source, target)
                 plans.append(plan)
                 parsed = self._plans.composed(session, plan.statement)

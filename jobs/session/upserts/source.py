@@ -57,15 +57,17 @@ def schema_of(frame: DataFrame) -> TableSchema:
 
 
 @contextmanager
-def kept(plans: Plans, session: Any, source: Source, options: UpsertOptions) -> Iterator[DataFrame]:
+def kept(
+    plans: Plans, session: Any, source: Source, options: UpsertOptions, emptied: frozenset[str]
+) -> Iterator[DataFrame]:
     """The prepared source as the view `VIEW`. It is computed here, once: what is looked at is what is merged, whatever
-    files or functions it comes from."""
+    files or functions it comes from. An empty text in a key that is `emptied` is NULL."""
     if options.delete_when is not None:
         session.sessionState().sqlParser().parseExpression(
             options.delete_when
         )  # one expression, nothing behind it
     plans.frame(session, source.pinned.plan)._jdf.createOrReplaceTempView(_GIVEN)
-    ready = plans.frame(session, plans.composed(session, prepared(options, source.schema, _GIVEN)))
+    ready = plans.frame(session, plans.composed(session, prepared(options, source.schema, _GIVEN, emptied)))
     with _unknown_changes_explained():
         held = ready._jdf.localCheckpoint(True)
     held.createOrReplaceTempView(VIEW)

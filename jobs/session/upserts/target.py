@@ -1,5 +1,6 @@
 """The target of an upsert in its session: found, made where it is missing."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,14 +20,21 @@ _WIDENING: Final = "delta.enableTypeWidening"
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """A Delta table as it is now. `transactions` (in the JVM) has the last number of each application."""
+    """A Delta table as it is now. `partitions` are the columns that it is partitioned by; `transactions` (in the JVM)
+    has the last number of each application."""
 
     location: str
     version: int
     schema: TableSchema
     rules: Rules
+    partitions: tuple[str, ...]
     files: int
     transactions: Any
+
+    def emptied(self, keys: Sequence[str]) -> frozenset[str]:
+        """Those of the keys (in lower case) whose empty texts are NULL here: Delta keeps them so in partitions."""
+        texts = {one.name.lower() for one in self.schema if one.type == "string" or "char(" in one.type}
+        return frozenset(texts).intersection(keys, (name.lower() for name in self.partitions))
 
     def last_number(self, app: str) -> int:
         """The last number that an application id wrote under; -1 for one that is not known."""
@@ -55,6 +63,7 @@ def existing(plans: Plans, session: Any, table: str) -> Target | None:
         version=int(snapshot.version()),
         schema=schema_of(frame),
         rules=Rules(widens=str(plans.option(widening)).lower() == "true"),
+        partitions=tuple(map(str, plans.sequence(snapshot.metadata().partitionColumns()))),
         files=int(snapshot.numOfFiles()),
         transactions=snapshot.transactions(),
     )
