@@ -23,6 +23,9 @@ _INTEGERS: Final = {"tinyint": "Y", "smallint": "S", "int": "", "bigint": "L"}
 _DECIMAL: Final = re.compile(r"decimal\(\d+,\d+\)")
 _TEXTS: Final = re.compile(r"string|varchar\(\d+\)")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST: Final = -62_135_596_800_000_000
+_LAST: Final = 253_402_300_799_999_999
+"""Microseconds from 1970 to the beginning of year 1 and to the end of year 9999."""
 _MEASURED: Final = ("date", "timestamp", *_INTEGERS)
 
 
@@ -67,6 +70,8 @@ def _one(fact: KeyFacts, ours: Mapping[str, str], theirs: Mapping[str, str], *, 
     kind = theirs[name]
     if not _alike(ours.get(name, kind), kind) or (_TEXTS.fullmatch(kind) and not escapes):
         return ""
+    if kind == "timestamp" and not _within_years(fact):
+        return ""
     column = f"target.{quoted(fact.column)}"
     if fact.values is not None:
         listed = ", ".join(_literal(value, kind) for value in fact.values)
@@ -90,6 +95,12 @@ def _alike(ours: str, theirs: str) -> bool:
     if _DECIMAL.fullmatch(theirs):
         return ours == theirs
     return ours == theirs and theirs in ("date", "timestamp", "timestamp_ntz")
+
+
+def _within_years(fact: KeyFacts) -> bool:
+    """Whether all moments have a year of four digits, as they are written."""
+    told = (*(fact.values or ()), *(end for ends in fact.ranges for end in ends))
+    return all(_FIRST <= int(one) <= _LAST for one in told)
 
 
 def _literal(value: str, kind: str) -> str:

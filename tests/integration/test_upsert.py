@@ -222,6 +222,20 @@ def test_a_source_that_says_something_else_each_time_is_asked_once(lake: Lake) -
     assert (done.rows_inserted, len(lake.held(table))) == (10, 30)
 
 
+def test_names_dates_and_moments_of_any_kind_are_keys(lake: Lake) -> None:
+    schema = "n date, lacking timestamp, `rank` string, v int"
+    query = "SELECT DATE'{0}-01-01' + CAST(id AS INT) AS n, TIMESTAMP'2026-01-01' + make_interval(0, 0, 0, id) AS lacking, "
+    query += "concat('it\\'s ', id) AS `rank`, 1 AS v FROM range(0, {1})"
+    table = lake.table(schema=schema)
+    lake.lw.upsert(lake.spark.sql(query.format("2026", 150)), table, keys=["n", "lacking", "rank"])
+    lake.spark.sql(f"INSERT INTO delta.`{table}` VALUES (DATE'2020-01-01', TIMESTAMP'2020-01-01', 'x', 1)")
+    done = lake.lw.upsert(lake.spark.sql(query.format("2026", 200)), table, keys=["n", "lacking", "rank"])
+    assert (done.rows_updated, done.rows_inserted) == (150, 50)
+    assert "DATE'2026-01-01'" in done.pruning and "TIMESTAMP'" in done.pruning and "it\\'s 0" in done.pruning
+    far = lake.lw.upsert(lake.spark.sql(query.format("+12026", 200)), table, keys=["n", "lacking", "rank"])
+    assert far.rows_inserted == 200
+
+
 def test_the_target_may_be_its_own_source(lake: Lake) -> None:
     table = lake.table((1, "a", 1), (2, "b", 1))
     done = lake.lw.upsert(lake.lw.table(table).selectExpr("id + 1 AS id", "v", "ts"), table, keys="id")

@@ -26,9 +26,12 @@ __all__ = ["VIEW", "Source", "facts_of", "kept", "rows_of", "schema_of"]
 VIEW: Final = "__lakewarden_source"
 """The name of the prepared source in the session."""
 _GIVEN: Final = "__lakewarden_given"
+_LACKING: Final = "__lakewarden_lacking"
+_COUNT: Final = "__lakewarden_count"
 _BUCKETS: Final = 1024
 _SPAN: Final = 2**62
 """Keys that lie further apart are not put into ranges: differences would not fit into 64 bits."""
+_DATE: Final = len("2026-11-22")
 _EPOCH: Final = date(1970, 1, 1)
 _NUMBERS: Final = {"date": "unix_date({})", "timestamp": "unix_micros({})"}
 
@@ -127,12 +130,12 @@ def _overview(options: UpsertOptions, types: Mapping[str, str]) -> str:
         "FALSE" if options.null_keys is NullKeys.MATCH else " OR ".join(f"{key} IS NULL" for key in keys)
     )
     asked = [
-        "sum(IF(lacking, n, 0)) AS missing",
-        "max(IF(lacking, 0, n)) AS most",
-        f"max_by(struct({', '.join(keys)}), IF(lacking, 0, n)) AS example",
+        f"sum(IF({_LACKING}, {_COUNT}, 0)) AS missing",
+        f"max(IF({_LACKING}, 0, {_COUNT})) AS most",
+        f"max_by(array({', '.join(f'CAST({key} AS STRING)' for key in keys)}), IF({_LACKING}, 0, {_COUNT})) AS example",
     ]
     for number, (key, name) in enumerate(zip(keys, options.keys, strict=True)):
-        counted = f"IF(lacking, NULL, {key})"
+        counted = f"IF({_LACKING}, NULL, {key})"
         low, high = (_as_text(f"{side}({counted})", types[name]) for side in ("min", "max"))
         asked += [
             f"approx_count_distinct({counted}) AS distinct{number}",
@@ -140,7 +143,9 @@ def _overview(options: UpsertOptions, types: Mapping[str, str]) -> str:
             f"{high} AS high{number}",
             f"count_if({key} IS NULL) AS nulls{number}",
         ]
-    groups = f"SELECT {', '.join(keys)}, {lacking} AS lacking, count(*) AS n FROM {VIEW} GROUP BY ALL"
+    groups = (
+        f"SELECT {', '.join(keys)}, {lacking} AS {_LACKING}, count(*) AS {_COUNT} FROM {VIEW} GROUP BY ALL"
+    )
     return f"SELECT {', '.join(asked)} FROM ({groups})"
 
 
@@ -170,8 +175,8 @@ def _ranges(
     """Ranges that hold all values of a key with many; one where nothing tells how far they are from one another."""
     if low is None or high is None:
         return ()
-    if not is_measured(kind):
-        return ((low, high),)
+    if not is_measured(kind) or (kind == "date" and len(low) + len(high) != 2 * _DATE):
+        return ((low, high),)  # or years of five digits
     first, last = (_number(text, kind) for text in (low, high))
     if last - first >= _SPAN:
         return ((low, high),)
@@ -200,8 +205,8 @@ def _text(number: int, kind: str) -> str:
     return (_EPOCH + timedelta(days=number)).isoformat() if kind == "date" else str(number)
 
 
-def _said(options: UpsertOptions, example: Row) -> str:
-    return ", ".join(f"{key}={value!r}" for key, value in zip(options.keys, example, strict=True))
+def _said(options: UpsertOptions, example: Sequence[str | None]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in zip(options.keys, example, strict=True))
 
 
 def _asked(plans: Plans, session: Any, query: str) -> Sequence[Row]:

@@ -35,7 +35,7 @@ __all__ = ["upsert_compiled"]
 
 _BECAUSE: Final = "Rows are matched by {keys}; what is not there is added."
 _ONE: Final = "Rows are found by the WHERE; if there are none, one is added."
-_RANK: Final = "`__lakewarden_rank`"
+_RANK: Final = "`lakewarden_rank`"
 
 _STORED: Final = TableName(parts=("lakewarden_rows",))
 """Stands for the rows of the source as they will be stored: in the types of the table's columns."""

@@ -122,6 +122,11 @@ def test_many_keys_become_ranges_with_the_widest_gaps_open() -> None:
     )
 
 
+def test_a_moment_that_cannot_be_written_leaves_nothing_out() -> None:
+    facts = (KeyFacts(column="k", ranges=(("0", str(2**60)),)),)
+    assert pruning_of(facts, schema(k="timestamp"), schema(k="timestamp")) == ""
+
+
 def test_a_source_without_rows_has_nothing_to_look_for() -> None:
     assert pruning_of((KeyFacts(column="id", values=()),), T, T) == "FALSE"
 
