@@ -31,9 +31,9 @@ pytestmark = [pytest.mark.postgres, pytest.mark.spark, pytest.mark.crash]
 SECRET = "hunter2"
 QUICK = {
     "LAKEWARDEN_LEASE_TTL": "4 s",
-    "LAKEWARDEN_RUN_LEASE": "4 s",
-    "LAKEWARDEN_RUN_HEARTBEAT": "500 ms",
-    "LAKEWARDEN_SWEEP_INTERVAL": "500 ms",
+    "LAKEWARDEN_RUN_LEASE": "10 s",
+    "LAKEWARDEN_RUN_HEARTBEAT": "2 s",
+    "LAKEWARDEN_SWEEP_INTERVAL": "2 s",
     "LAKEWARDEN_WORKERS_EXTERNAL": "yes",
     "LAKEWARDEN_WORKERS_DRAIN": "240 s",
     "LAKEWARDEN_SPARK_MASTER": "local[2]",
@@ -105,7 +105,7 @@ class Hosts:
     def logs(self) -> str:
         return "\n".join(self.log(number).read_text() for number in range(len(self.started)))
 
-    def until(self, check: Callable[[], object], seconds: float = 240) -> None:
+    def until(self, check: Callable[[], object], seconds: float = 500) -> None:
         deadline = time.monotonic() + seconds
         while not check():
             assert time.monotonic() < deadline, self.logs()
