@@ -4,30 +4,32 @@ Identity is the `table_id` we minted. A format's own UUID and the location are a
 REPLACE and RESTORE change the UUID while the log goes on, a move changes the location, a copy repeats the UUID.
 """
 
-from collections.abc import Sequence
+from bisect import bisect_left, insort
+from collections.abc import Collection, Iterator
+from copy import copy
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lakewarden.catalog.errors import RefusedError
-from lakewarden.catalog.model.rows import RowKind, TableState
+from lakewarden.catalog.model.rows import RowKind, TableRow, TableState
 
 __all__ = [
     "INDEX_COLUMNS",
     "Copy",
+    "Held",
     "Known",
     "Moved",
     "New",
+    "Places",
     "Verdict",
     "ancestors",
     "check_nesting",
     "identify",
-    "locations_with",
 ]
 
 INDEX_COLUMNS = ("table_id", "kind", "name", "location", "state", "format_ids")
-_GONE = (TableState.DROPPED.value, TableState.PURGED.value)
+_GONE = (TableState.DROPPED, TableState.PURGED)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,6 +65,95 @@ class New:
 Verdict = Known | Moved | Copy | New
 
 
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a row of a table holds: a name, a place, and the newest UUID (None: not known)."""
+
+    table_id: str
+    name: str
+    location: str | None
+    state: TableState
+    format_id: str | None
+
+
+class Places:
+    """Who holds which place, UUID and name, on one version of `lakewarden.tables`: looked up, whatever their number.
+
+    `add` takes in a row that was decided on since, so that the next decision sees it.
+    """
+
+    def __init__(self, index: pa.Table) -> None:
+        """`index` holds `INDEX_COLUMNS` of `lakewarden.tables`."""
+        self._at: dict[str, tuple[Held, ...]] = {}
+        self._with_id: dict[str, tuple[Held, ...]] = {}
+        self._named: dict[str, tuple[Held, ...]] = {}
+        self._live: list[str] = []
+        columns = (index.column(name).to_pylist() for name in INDEX_COLUMNS)
+        for table_id, kind, name, location, state, ids in zip(*columns, strict=True):
+            held = Held(table_id, name, location, TableState(state), ids[-1] if ids else None)
+            if self._take(held, is_table=kind == RowKind.TABLE.value):
+                self._live.append(held.location or "")
+        self._live.sort()
+
+    def copy(self) -> "Places":
+        """The same, apart: what is added to the one is not in the other."""
+        made = copy(self)
+        made._at, made._with_id, made._named = dict(self._at), dict(self._with_id), dict(self._named)
+        made._live = list(self._live)
+        return made
+
+    def add(self, row: TableRow) -> None:
+        """Take in the row of a table that has come to hold a place."""
+        held = Held(
+            row.table_id, row.name, row.location, row.state, row.format_ids[-1] if row.format_ids else None
+        )
+        if self._take(held, is_table=True):
+            insort(self._live, held.location or "")
+
+    def at(self, location: str) -> tuple[Held, ...]:
+        """Tables at a location whose files have not been purged, dropped ones included."""
+        return self._at.get(location, ())
+
+    def twins(self, format_id: str | None) -> tuple[Held, ...]:
+        """Live tables whose newest UUID this is."""
+        return () if format_id is None else self._with_id.get(format_id, ())
+
+    def named(self, name: str) -> tuple[Held, ...]:
+        """Whatever has, or had, this name."""
+        return self._named.get(name, ())
+
+    def around(self, location: str) -> Iterator[Held]:
+        """Live tables in a folder above, nearest first."""
+        return (one for above in ancestors(location) for one in self._live_at(above))
+
+    def inside(self, location: str) -> Iterator[Held]:
+        """Live tables in a folder below."""
+        prefix = location.rstrip("/") + "/"
+        for number in range(bisect_left(self._live, prefix), len(self._live)):
+            if not self._live[number].startswith(prefix):
+                return
+            yield from self._live_at(self._live[number])
+
+    def _live_at(self, location: str) -> Iterator[Held]:
+        return (one for one in self.at(location) if one.state not in _GONE)
+
+    def _take(self, held: Held, *, is_table: bool) -> bool:
+        """Take it in; whether it is a live table at a place."""
+        _append(self._named, held.name, held)
+        if not is_table or held.location is None or held.state is TableState.PURGED:
+            return False  # a purged table is history: its place is free
+        _append(self._at, held.location, held)
+        if held.state in _GONE:
+            return False
+        if held.format_id is not None:
+            _append(self._with_id, held.format_id, held)
+        return True
+
+
+def _append(to: dict[str, tuple[Held, ...]], key: str, held: Held) -> None:
+    to[key] = (*to[key], held) if key in to else (held,)
+
+
 def ancestors(location: str) -> tuple[str, ...]:
     """Every folder above a canonical location, nearest first, down to the storage's root."""
     scheme, _, path = location.partition("://")
@@ -70,52 +161,35 @@ def ancestors(location: str) -> tuple[str, ...]:
     return tuple(f"{scheme}://{'/'.join(parts[:depth])}" for depth in range(len(parts) - 1, 0, -1))
 
 
-def identify(index: pa.Table, location: str, format_id: str | None, *, alive: Sequence[str]) -> Verdict:
+def identify(places: Places, location: str, format_id: str | None, *, alive: Collection[str]) -> Verdict:
     """Decide who a table at a canonical `location` with UUID `format_id` is.
 
-    `index` holds `INDEX_COLUMNS` of `lakewarden.tables`; `alive` are those locations of tables with the same UUID
-    that still hold a table (the caller looked).
+    `alive` are those locations of tables with the same UUID that still hold a table (the caller looked).
     """
-    tables = index.filter(pc.equal(index["kind"], RowKind.TABLE.value))
-    tables = tables.filter(
-        pc.not_equal(tables["state"], TableState.PURGED.value)
-    )  # history: its place is free
-    here = tables.filter(pc.equal(tables["location"], location)).to_pylist()
-    here.sort(key=lambda row: row["state"] in _GONE)
+    here = sorted(places.at(location), key=lambda one: one.state in _GONE)
     if here:
-        return Known(table_id=here[0]["table_id"], state=TableState(here[0]["state"]))
-    twins = locations_with(tables, format_id)
-    living = [twin for twin in twins if twin["location"] in alive]
+        return Known(table_id=here[0].table_id, state=here[0].state)
+    twins = places.twins(format_id)
+    living = [twin for twin in twins if twin.location in alive]
     if living:
-        return Copy(table_id=living[0]["table_id"], name=living[0]["name"], location=living[0]["location"])
+        return Copy(table_id=living[0].table_id, name=living[0].name, location=living[0].location or "")
     if twins:
-        return Moved(table_id=twins[0]["table_id"], from_location=twins[0]["location"])
+        return Moved(table_id=twins[0].table_id, from_location=twins[0].location or "")
     return New()
 
 
-def locations_with(index: pa.Table, format_id: str | None) -> list[dict[str, str]]:
-    """Live rows (`table_id`, `name`, `location`) whose newest UUID is `format_id`."""
-    if format_id is None:
-        return []
-    newest = [ids[-1] if ids else None for ids in index.column("format_ids").to_pylist()]
-    mine = index.filter(pa.array([one == format_id for one in newest], pa.bool_()))
-    live = mine.filter(pc.invert(pc.is_in(mine["state"], value_set=pa.array(_GONE, pa.string()))))
-    twins: list[dict[str, str]] = live.select(["table_id", "name", "location"]).to_pylist()
-    return twins
-
-
-def check_nesting(index: pa.Table, location: str) -> None:
-    """Refuse a location inside another managed table's, or around one. One location, one table."""
-    live = index.filter((pc.field("kind") == RowKind.TABLE.value) & ~pc.field("state").isin(_GONE))
-    above = live.filter(pc.is_in(live.column("location"), pa.array(ancestors(location), pa.string())))
-    for row in above.to_pylist():
-        raise RefusedError(
-            f"{location} lies inside the managed table {row['name']} ({row['location']}).",
-            hint="Move one of them: a vacuum of the outer table would delete the inner one's files.",
-        )
-    below = live.filter(pc.starts_with(live.column("location"), location.rstrip("/") + "/"))
-    for row in below.to_pylist():
-        raise RefusedError(
-            f"The managed table {row['name']} ({row['location']}) lies inside {location}.",
-            hint="Move one of them: a vacuum of the outer table would delete the inner one's files.",
-        )
+def check_nesting(places: Places, location: str, *, but: str | None = None) -> None:
+    """Refuse a location inside another managed table's, or around one. One location, one table. `but` is the
+    `table_id` of the table itself."""
+    for one in places.around(location):
+        if one.table_id != but:
+            raise RefusedError(
+                f"{location} lies inside the managed table {one.name} ({one.location}).",
+                hint="Move one of them: a vacuum of the outer table would delete the inner one's files.",
+            )
+    for one in places.inside(location):
+        if one.table_id != but:
+            raise RefusedError(
+                f"The managed table {one.name} ({one.location}) lies inside {location}.",
+                hint="Move one of them: a vacuum of the outer table would delete the inner one's files.",
+            )

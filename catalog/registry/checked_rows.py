@@ -1,32 +1,37 @@
 """Rows of `lakewarden.tables` that validation judges before they are written: active or quarantined.
 
-Validation reads the table and asks the metastore, so it is done before rows are compared and set, on the row
+Validation reads the table and asks the metastore, so it is done before rows are compared and set, on each row
 as it would be written. Where that row, its policy or what was looked at has become another one meanwhile,
 it is done again.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 
-from lakewarden.catalog.errors import ConflictError
+from lakewarden.catalog.errors import ConflictError, LakewardenError
 from lakewarden.catalog.formats.port import LogProblem, Observation
-from lakewarden.catalog.model.rows import Finding, TableRow
+from lakewarden.catalog.model.rows import Finding, RowKind, TableRow
 from lakewarden.catalog.observation.health import with_verdict
 from lakewarden.catalog.policy.effective import EffectivePolicy
-from lakewarden.catalog.registry.service import Desk, governed_in
+from lakewarden.catalog.policy.scopes import govern, scopes_by_name
+from lakewarden.catalog.registry.service import Desk
 from lakewarden.catalog.system.port import TABLES, Rows
+from lakewarden.catalog.threads import in_threads
 
-__all__ = ["Decide", "LookAgain", "Settled", "Unchecked", "settle"]
+__all__ = ["Decide", "LookAgain", "Settled", "Unchecked", "foresee", "settle"]
 
 _ATTEMPTS = 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Unchecked:
-    """A row that is to be judged before it is written."""
+    """A row that is to be judged by what was `seen` of its table before it is written. `failed` is told where it cannot
+    be judged, and the row is not written; without that, nothing is, and the error is raised."""
 
     row: TableRow
+    seen: Observation | LogProblem
+    failed: Callable[[LakewardenError], None] | None = None
 
 
 Decide = Callable[[Rows[TableRow]], Iterable[TableRow | Unchecked]]
@@ -39,65 +44,94 @@ class LookAgain(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settled:
-    """The rows that were written, and what validation found of the one that it judged (None: it judged none)."""
+    """The rows that were written, and by `table_id` what validation found of those that it judged."""
 
     rows: tuple[TableRow, ...]
-    findings: tuple[Finding, ...] | None
+    findings: Mapping[str, tuple[Finding, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Checked:
+    """What came of judging a row: findings, or why it could not be judged."""
+
     row: TableRow
     policy: EffectivePolicy
-    findings: tuple[Finding, ...]
+    came: tuple[Finding, ...] | LakewardenError
+
+    def is_of(self, row: TableRow, policy: EffectivePolicy) -> bool:
+        """Whether this very row was judged, by this policy; its number among the rows is no matter to any check."""
+        return replace(row, row=self.row.row) == self.row and policy == self.policy
+
+
+_AllChecked = Mapping[str, _Checked]
 
 
 def settle(
-    desk: Desk,
-    prepare: Callable[[Rows[TableRow]], Decide],
-    seen: Observation | LogProblem,
-    *,
-    because: str,
+    desk: Desk, prepare: Callable[[Rows[TableRow]], Decide], *, because: str, threads: int = 1
 ) -> Settled:
-    """Compare-and-set. `prepare` looks at whatever else has to be known, and gives the decision that is made
-    with it; at most one row of that is `Unchecked`. Raises `ConflictError` if others change the same again
-    and again."""
+    """Compare-and-set. `prepare` looks at whatever else has to be known, and gives the decision that is made with it.
+
+    Rows are judged by at most so many `threads`. Raises `ConflictError` if others change the same again and again.
+    """
+    checked: _AllChecked = {}
     for _ in range(_ATTEMPTS):
         rows = desk.store.rows(TABLES)
         decide = prepare(rows)
         try:
-            checked = _checked(desk, rows, decide, seen)
+            checked = _checked(desk, rows, decide, checked, threads)
             done = desk.store.edit(TABLES, partial(_judged, decide, checked), because=because)
         except LookAgain:
             continue
-        return Settled(rows=tuple(done.rows), findings=checked.findings if checked is not None else None)
+        return Settled(rows=tuple(done.rows), findings=_found(checked))
     raise ConflictError(
         "Others changed the same in the catalog again and again.", hint="Nothing was changed; repeat it."
     )
 
 
+def foresee(desk: Desk, prepare: Callable[[Rows[TableRow]], Decide], *, threads: int = 1) -> Settled:
+    """What `settle` would write now. Writes nothing."""
+    rows = desk.store.rows(TABLES)
+    decide = prepare(rows)
+    checked = _checked(desk, rows, decide, {}, threads)
+    return Settled(rows=tuple(_judged(decide, checked, rows)), findings=_found(checked))
+
+
 def _checked(
-    desk: Desk, rows: Rows[TableRow], decide: Decide, seen: Observation | LogProblem
-) -> _Checked | None:
-    for one in decide(rows):
-        if isinstance(one, Unchecked):
-            policy = governed_in(rows, one.row).policy
-            return _Checked(row=one.row, policy=policy, findings=desk.inspect(one.row, policy, seen))
-    return None
+    desk: Desk, rows: Rows[TableRow], decide: Decide, before: _AllChecked, threads: int
+) -> _AllChecked:
+    scopes = scopes_by_name(rows.find(kind=RowKind.SCOPE))
+
+    def check(one: Unchecked) -> _Checked:
+        policy, known = govern(one.row, scopes).policy, before.get(one.row.table_id)
+        if known is not None and known.is_of(one.row, policy):
+            return known
+        try:
+            return _Checked(row=one.row, policy=policy, came=desk.inspect(one.row, policy, one.seen))
+        except LakewardenError as error:
+            if one.failed is None:
+                raise
+            return _Checked(row=one.row, policy=policy, came=error)
+
+    asked = [one for one in decide(rows) if isinstance(one, Unchecked)]
+    return {one.row.table_id: one for one in in_threads(check, asked, threads=threads)}
 
 
-def _judged(decide: Decide, checked: _Checked | None, rows: Rows[TableRow]) -> Iterator[TableRow]:
+def _judged(decide: Decide, checked: _AllChecked, rows: Rows[TableRow]) -> Iterator[TableRow]:
+    scopes = scopes_by_name(rows.find(kind=RowKind.SCOPE))
     for one in decide(rows):
         if isinstance(one, TableRow):
             yield one
             continue
-        if checked is None or not _is_same(one.row, checked, rows):
+        known = checked.get(one.row.table_id)
+        if known is None or not known.is_of(one.row, govern(one.row, scopes).policy):
             raise LookAgain
-        yield with_verdict(one.row, checked.findings)
+        if not isinstance(known.came, LakewardenError):
+            yield with_verdict(one.row, known.came)
+        elif one.failed is not None:
+            one.failed(known.came)
 
 
-def _is_same(row: TableRow, checked: _Checked, rows: Rows[TableRow]) -> bool:
-    """Its number among the rows is no matter to any check."""
-    return (
-        replace(row, row=checked.row.row) == checked.row and governed_in(rows, row).policy == checked.policy
-    )
+def _found(checked: _AllChecked) -> Mapping[str, tuple[Finding, ...]]:
+    return {
+        table_id: one.came for table_id, one in checked.items() if not isinstance(one.came, LakewardenError)
+    }

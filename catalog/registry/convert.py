@@ -10,12 +10,21 @@ from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.files_elsewhere import with_reach
 from lakewarden.catalog.formats.port import LogProblem, Observation
 from lakewarden.catalog.metastore.lookup import Place, refuse_if_absent, resolve
-from lakewarden.catalog.model.identity import INDEX_COLUMNS, Known, check_nesting, identify
+from lakewarden.catalog.model.identity import Known, check_nesting, identify
 from lakewarden.catalog.model.pending_conversion import Conversion, SourceFiles
 from lakewarden.catalog.model.rows import PolicySettings, Source, TableRow, TableState
 from lakewarden.catalog.policy.access import Actor, Deed, require
 from lakewarden.catalog.registry.checked_rows import Unchecked, settle
-from lakewarden.catalog.registry.service import Desk, Registered, free_name, known, row_of, wanted_name
+from lakewarden.catalog.registry.service import (
+    Desk,
+    Registered,
+    free_name,
+    known,
+    next_number,
+    places_of,
+    row_of,
+    wanted_name,
+)
 from lakewarden.catalog.system.port import TABLES, Rows
 
 __all__ = ["WantedConversion", "begin_conversion", "conversion_failed", "converted", "foreseen_conversion"]
@@ -88,7 +97,7 @@ def _asked(desk: Desk, where: str, wanted: WantedConversion, actor: Actor) -> _A
 
 def _is_managed(rows: Rows[TableRow], place: Place) -> bool:
     """Raises `PreconditionError` for a table that was dropped from management."""
-    found = identify(rows.arrow(INDEX_COLUMNS), place.location, None, alive=())
+    found = identify(places_of(rows), place.location, None, alive=())
     if isinstance(found, Known):
         known(rows, found.table_id, found.state)
         return True
@@ -102,10 +111,12 @@ def _converting(desk: Desk, rows: Rows[TableRow], asked: _Asked) -> TableRow:
             f"{place.name or place.location} is a table already; there is nothing to convert.",
             hint="Bring it under management with `lakewarden tables register`.",
         )
-    check_nesting(rows.arrow(INDEX_COLUMNS), place.location)
+    places = places_of(rows)
+    check_nesting(places, place.location)
     row = desk.new_row(
-        rows,
-        name=wanted_name(wanted.name, place) or free_name(rows, place.location),
+        places,
+        number=next_number(rows),
+        name=wanted_name(wanted.name, place) or free_name(places, place.location),
         location=place.location,
         owner=wanted.owner,
         source=Source.CONVERT,
@@ -151,13 +162,14 @@ def converted(desk: Desk, table_id: str) -> Registered:
                 format_ids=(seen.format_id,) if isinstance(seen, Observation) else (),
                 properties=_looked_at(current, seen),
                 updated_at=at,
-            )
+            ),
+            seen=seen,
         )
 
-    done = settle(desk, lambda _: decide, seen, because="converted")
+    done = settle(desk, lambda _: decide, because="converted")
     reach("registry.converted")
     row = desk.get(table_id)
-    health = desk.record_health(row, seen, done.findings)
+    health = desk.record_health(row, seen, done.findings.get(table_id))
     return Registered(row=row, health=health, created=bool(done.rows))
 
 

@@ -17,6 +17,11 @@ def _simply() -> None:
     """Nothing keeps a search from going on."""
 
 
+def _any(name: str) -> bool:
+    """Every name is looked for."""
+    return True
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Candidate:
     """A table that discovery found: how to call it (`db.t` or a location) and its canonical location."""
@@ -30,12 +35,15 @@ def in_metastore(
     readers: tuple[TableReader, ...],
     known: AbstractSet[str],
     *,
+    named: Callable[[str], bool] = _any,
     go_on: Callable[[], None] = _simply,
 ) -> Iterator[Candidate]:
-    """Tables of the metastore that some reader understands and whose location is not in `known`. `go_on` is called
-    before each table that is looked at, new or not, and may raise."""
+    """Tables of the metastore that are `named` so (`db.t`), that some reader understands and whose location is not in
+    `known`. `go_on` is called before each table that is looked at, new or not, and may raise."""
     for database in metastore.databases():
         for table in metastore.tables(database):
+            if not named(f"{database}.{table}"):
+                continue
             go_on()
             entry = metastore.get(database, table)
             if entry is None or entry.location is None or entry.provider is None:

@@ -28,6 +28,7 @@ __all__ = [
     "set_owner",
     "set_pause",
     "set_policy",
+    "with_policy",
 ]
 
 _ON_WAITING = (Deed.HOLD, Deed.PAUSE, Deed.RESUME)
@@ -49,16 +50,22 @@ def set_policy(desk: Desk, where: str, values: Mapping[str, Value | None], *, ac
 
     def asked(rows: Rows[TableRow], current: TableRow) -> TableRow:
         refuse_own(current)
+        if current.kind is RowKind.TABLE:
+            return with_policy(current, values, scopes_by_name(rows.find(kind=RowKind.SCOPE)), actor=actor)
         changed = replace(current, policy=with_values(current.policy, values, admin=actor.admin))
-        if changed.kind is RowKind.TABLE:
-            policy = govern(changed, scopes_by_name(rows.find(kind=RowKind.SCOPE))).policy
-            check_promise(policy, asked=frozenset(values))
-        elif changed != current:
-            changed = with_policy_date(changed, desk.clock.now())
-        return changed
+        return with_policy_date(changed, desk.clock.now()) if changed != current else current
 
     keys = ", ".join(values)
     return _change(desk, where, actor, Deed.POLICY, asked, because=f"policy {keys} of {where}")
+
+
+def with_policy(
+    row: TableRow, values: Mapping[str, Value | None], scopes: Mapping[str, TableRow], *, actor: Actor
+) -> TableRow:
+    """The row of a table with policy keys set, below the rows of the scopes. Raises what `set_policy` raises."""
+    changed = replace(row, policy=with_values(row.policy, values, admin=actor.admin))
+    check_promise(govern(changed, scopes).policy, asked=frozenset(values))
+    return changed
 
 
 def refuse_own(row: TableRow) -> None:

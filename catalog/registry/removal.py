@@ -8,7 +8,7 @@ from typing import Final
 from lakewarden.catalog.errors import PreconditionError, RefusedError
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.metastore.lookup import parse_name, refuse_closed
-from lakewarden.catalog.model.identity import INDEX_COLUMNS, check_nesting
+from lakewarden.catalog.model.identity import check_nesting
 from lakewarden.catalog.model.pending_purge import (
     MARKER,
     PURGE_AFTER,
@@ -26,7 +26,7 @@ from lakewarden.catalog.policy.original_properties import Kept, forgotten
 from lakewarden.catalog.registry.checked_rows import Unchecked, settle
 from lakewarden.catalog.registry.owed_properties import dropped
 from lakewarden.catalog.registry.purge_mark import Begun
-from lakewarden.catalog.registry.service import Desk, governed_in, refuse_taken, row_of, without
+from lakewarden.catalog.registry.service import Desk, governed_in, places_of, refuse_taken, row_of
 from lakewarden.catalog.storage.file_store import open_store
 from lakewarden.catalog.system.port import TABLES, Rows
 
@@ -174,13 +174,13 @@ def undrop(desk: Desk, where: str, *, actor: Actor) -> TableRow:
             raise PreconditionError(
                 f"{row.name} was purged just now.", hint="Restore its files from a backup."
             )
-        refuse_taken(rows, current.name, except_for=current.table_id)
-        check_nesting(without(rows.arrow(INDEX_COLUMNS), current.table_id), location)
+        refuse_taken(rows.find(name=current.name), except_for=current.table_id)
+        check_nesting(places_of(rows), location, but=current.table_id)
         active = replace(taken_in(current), state=TableState.ACTIVE, state_reason=None)
         active = forgotten(replace(active, properties=_unmarked(active.properties)), pending_only=True)
-        yield Unchecked(row=desk.touched(active, actor, at=at))
+        yield Unchecked(row=desk.touched(active, actor, at=at), seen=seen)
 
-    settle(desk, lambda _: back, seen, because=f"undrop {row.name}")
+    settle(desk, lambda _: back, because=f"undrop {row.name}")
     try:
         # A worker puts up its mark, then asks once more whether it may, then deletes: without a mark by now,
         # it may not.
@@ -223,7 +223,7 @@ def rename(desk: Desk, where: str, new_name: str, *, actor: Actor) -> TableRow:
     def renamed(rows: Rows[TableRow]) -> Iterable[TableRow]:
         current = row_of(rows, row.table_id)
         require(actor, Deed.RENAME, current)
-        refuse_taken(rows, wanted, except_for=row.table_id)
+        refuse_taken(rows.find(name=wanted), except_for=row.table_id)
         aliases = tuple(dict.fromkeys((*current.aliases, current.name)))
         new = replace(current, name=wanted, aliases=aliases)
         return [desk.touched(_carried(rows, current, new), actor)]

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import ConflictError, PreconditionError
-from lakewarden.catalog.model.identity import INDEX_COLUMNS, check_nesting
+from lakewarden.catalog.model.identity import check_nesting
 from lakewarden.catalog.model.pending_quarantine import Aside, beside, taken_in
 from lakewarden.catalog.model.rows import GONE, TableRow, TableState
 from lakewarden.catalog.policy.access import Actor, Deed
-from lakewarden.catalog.registry.service import Desk, refuse_taken, row_of, without
+from lakewarden.catalog.registry.service import Desk, places_of, refuse_taken, row_of
 from lakewarden.catalog.system.port import TABLES, Rows, SystemStore
 from lakewarden.catalog.units import sentence
 
@@ -75,8 +75,8 @@ def take_in(
             )
         back = taken_in(row)
         if row.state in GONE and back.state not in GONE:
-            refuse_taken(rows, row.name, except_for=table_id)
-            check_nesting(without(rows.arrow(INDEX_COLUMNS), table_id), row.location or "")
+            refuse_taken(rows.find(name=row.name), except_for=table_id)
+            check_nesting(places_of(rows), row.location or "", but=table_id)
         return [_touched(back, clock, actor)]
 
     store.edit(TABLES, changed, because=f"undo of rollback {rollback_id}", run_id=rollback_id)

@@ -1,11 +1,8 @@
 """What every use case of the registry shares: its ports, finding rows, judging what was read."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import NotFoundError, PreconditionError, RefusedError
@@ -18,6 +15,7 @@ from lakewarden.catalog.metastore.lookup import (
     refuse_if_absent,
 )
 from lakewarden.catalog.metastore.port import Metastore
+from lakewarden.catalog.model.identity import INDEX_COLUMNS, Held, Places
 from lakewarden.catalog.model.rows import GONE, Finding, HealthRow, RowKind, Source, TableRow, TableState
 from lakewarden.catalog.observation.health import health_of
 from lakewarden.catalog.policy.access import Actor, Deed, require
@@ -30,14 +28,16 @@ from lakewarden.catalog.system.port import HEALTH, TABLES, Rows, SystemStore
 __all__ = [
     "Desk",
     "Inspect",
+    "Read",
     "Registered",
     "free_name",
     "governed_in",
     "known",
+    "next_number",
+    "places_of",
     "refuse_taken",
     "row_of",
     "wanted_name",
-    "without",
 ]
 
 Inspect = Callable[[TableRow, EffectivePolicy, Observation | LogProblem], tuple[Finding, ...]]
@@ -53,6 +53,15 @@ class Registered:
     health: HealthRow | None
     created: bool
     moved: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Read:
+    """A managed table with what was read of it and what validation found."""
+
+    row: TableRow
+    seen: Observation | LogProblem
+    findings: tuple[Finding, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,18 +111,36 @@ class Desk:
         self, row: TableRow, seen: Observation | LogProblem, findings: tuple[Finding, ...] | None = None
     ) -> HealthRow:
         """Store what was read as the table's health, with what validation has just found of it, or finds now."""
-        policy = governed_in(self.store.rows(TABLES), row).policy
-        before = self.store.rows(HEALTH).get(row.table_id)
         if findings is None:
-            findings = self.inspect(row, policy, seen)
-        health = health_of(row, policy, seen, findings, now=self.clock.now(), before=before)
-        self.store.edit(HEALTH, lambda _: [health], because=f"observed {row.name}")
+            findings = self.inspect(row, governed_in(self.store.rows(TABLES), row).policy, seen)
+        read = Read(row=row, seen=seen, findings=findings)
+        [health] = self.record_healths([read], because=f"observed {row.name}")
         return health
+
+    def record_healths(self, read: Sequence[Read], *, because: str) -> list[HealthRow]:
+        """Store what was read of several tables as their health, in one commit."""
+        scopes = scopes_by_name(self.store.rows(TABLES).find(kind=RowKind.SCOPE))
+        known, now = self.store.rows(HEALTH), self.clock.now()
+        healths = [
+            health_of(
+                one.row,
+                govern(one.row, scopes).policy,
+                one.seen,
+                one.findings,
+                now=now,
+                before=known.get(one.row.table_id),
+            )
+            for one in read
+        ]
+        if healths:
+            self.store.edit(HEALTH, lambda _: healths, because=because)
+        return healths
 
     def new_row(
         self,
-        rows: Rows[TableRow],
+        places: Places,
         *,
+        number: int,
         name: str,
         location: str,
         owner: str | None,
@@ -122,11 +149,11 @@ class Desk:
         table_id: str,
         at: datetime,
     ) -> TableRow:
-        """A fresh row with the next number. Raises `RefusedError` if the name is taken, or a system table's."""
+        """A fresh row with this number. Raises `RefusedError` if the name is taken, or a system table's."""
         refuse_closed(name)
-        refuse_taken(rows, name)
+        refuse_taken(places.named(name))
         made = TableRow(
-            row=next_number(rows),
+            row=number,
             table_id=table_id,
             name=name,
             location=location,
@@ -208,12 +235,12 @@ def _gone(row: TableRow) -> PreconditionError:
     )
 
 
-def refuse_taken(rows: Rows[TableRow], name: str, *, except_for: str | None = None) -> None:
-    """Raise `RefusedError` if another live table has this name."""
-    for row in rows.find(name=name):
-        if row.state not in GONE and row.table_id != except_for:
+def refuse_taken(holders: Iterable[TableRow | Held], *, except_for: str | None = None) -> None:
+    """Raise `RefusedError` if another live table is among those that have, or had, a name."""
+    for one in holders:
+        if one.state not in GONE and one.table_id != except_for:
             raise RefusedError(
-                f"The name {name} is taken by the table at {row.location}.",
+                f"The name {one.name} is taken by the table at {one.location}.",
                 hint="Choose another with --name.",
             )
 
@@ -228,14 +255,20 @@ def wanted_name(name: str | None, place: Place) -> str | None:
     return parsed
 
 
-def free_name(rows: Rows[TableRow], location: str) -> str:
-    """A name made of the location that no live table has yet."""
+def free_name(places: Places, location: str) -> str:
+    """A name made of the location that no row has yet: with a number where the bare one is taken."""
     base = name_from_location(location)
-    taken = set(rows.arrow(["name"]).column("name").to_pylist())
-    candidates = (base, *(f"{base}_{number}" for number in range(2, len(taken) + 3)))
-    return next(name for name in candidates if name not in taken)
+    if not places.named(base):
+        return base
+    taken, free = 1, 2
+    while places.named(f"{base}_{free}"):
+        taken, free = free, 2 * free
+    while free - taken > 1:
+        between = (taken + free) // 2
+        taken, free = (between, free) if places.named(f"{base}_{between}") else (taken, between)
+    return f"{base}_{free}"
 
 
-def without(index: pa.Table, table_id: str) -> pa.Table:
-    """The index less one table."""
-    return index.filter(pc.not_equal(index["table_id"], table_id))
+def places_of(rows: Rows[TableRow]) -> Places:
+    """Who holds which place and name on one version of `lakewarden.tables`."""
+    return Places(rows.arrow(INDEX_COLUMNS))

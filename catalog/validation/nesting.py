@@ -1,16 +1,21 @@
 """Is a location one table's alone? Managed tables at, in or around it. Pure."""
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
 
 from lakewarden.catalog.model.identity import ancestors
 from lakewarden.catalog.model.rows import Finding, RowKind, TableRow, TableState
 from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.catalog.validation.context import Subject
 
-__all__ = ["Neighbours", "location_findings"]
+__all__ = ["NEIGHBOUR_COLUMNS", "Neighbours", "location_findings"]
 
+NEIGHBOUR_COLUMNS: Final = ("table_id", "kind", "name", "location", "state")
+_Index = tuple[str, str, str, str | None, str]
 _GONE = (TableState.DROPPED, TableState.PURGED)
 
 
@@ -27,11 +32,23 @@ class Neighbours:
     @classmethod
     def of(cls, rows: Iterable[TableRow]) -> "Neighbours":
         """All tables among the rows that have files. Follows links on local disks: make it once per round."""
+        return cls._of(
+            ((one.table_id, one.kind, one.name, one.location, one.state) for one in rows), canonical
+        )
+
+    @classmethod
+    def of_index(cls, index: pa.Table, *, follow: Callable[[str], str]) -> "Neighbours":
+        """The same from `NEIGHBOUR_COLUMNS` of `lakewarden.tables`; `follow` brings a location to one spelling."""
+        columns = (index.column(name).to_pylist() for name in NEIGHBOUR_COLUMNS)
+        return cls._of(zip(*columns, strict=True), follow)
+
+    @classmethod
+    def _of(cls, rows: Iterable[_Index], follow: Callable[[str], str]) -> "Neighbours":
         at: dict[str, tuple[tuple[str, str], ...]] = {}
-        for row in rows:
-            if row.kind is RowKind.TABLE and row.location and row.state not in _GONE:
-                place = canonical(row.location)
-                at[place] = (*at.get(place, ()), (row.table_id, row.name))
+        for table_id, kind, name, location, state in rows:
+            if kind == RowKind.TABLE and location and state not in _GONE:
+                place = follow(location)
+                at[place] = (*at.get(place, ()), (table_id, name))
         return cls(at=at, places=tuple(sorted(at)))
 
     def inside(self, location: str) -> Iterator[str]:

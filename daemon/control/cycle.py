@@ -24,13 +24,13 @@ from lakewarden.catalog.registry.register import register
 from lakewarden.catalog.registry.service import Desk
 from lakewarden.catalog.state.port import Queue, Run, RunRequest
 from lakewarden.catalog.system.port import RUNS, Fence
+from lakewarden.catalog.threads import in_threads
 from lakewarden.daemon.control.cycle_report import CycleReport
 from lakewarden.daemon.control.hints import Ears, Heard
 from lakewarden.daemon.control.restore_cascade import Carrier
 from lakewarden.daemon.control.run_recorder import DAEMON, Ended, Recorder
 from lakewarden.daemon.control.sweep_writer import Writer
 from lakewarden.daemon.control.system_maintenance import Caretaker
-from lakewarden.daemon.control.threads import in_threads
 from lakewarden.daemon.fleet.cache import Memory
 from lakewarden.daemon.fleet.isolation import Stopped, in_one_line, isolated
 from lakewarden.daemon.fleet.observer import Look, Observer, OnRecord

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final
 
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import UnavailableError
@@ -12,15 +14,18 @@ from lakewarden.catalog.metastore.port import Metastore
 from lakewarden.catalog.model.rows import Finding, HealthRow, TableRow
 from lakewarden.catalog.policy.effective import EffectivePolicy
 from lakewarden.catalog.policy.scopes import Governed
-from lakewarden.catalog.storage.file_store import StorageOptions
+from lakewarden.catalog.registry.service import Inspect
+from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.catalog.system.port import TABLES, SystemStore
 from lakewarden.catalog.validation.context import Subject
 from lakewarden.catalog.validation.daily import daily_findings
 from lakewarden.catalog.validation.metastore import Answer, Known, Silent, Unknown
-from lakewarden.catalog.validation.nesting import Neighbours
+from lakewarden.catalog.validation.nesting import NEIGHBOUR_COLUMNS, Neighbours
 from lakewarden.catalog.validation.on_change import gone_findings, on_change_findings
 
 __all__ = ["Inspection"]
+
+_LINKS_LAST: Final = timedelta(minutes=1)
 
 
 @dataclass(kw_only=True, slots=True)
@@ -34,14 +39,26 @@ class Inspection:
     metastore: Callable[[], Metastore | None]
     storage: Callable[[str], StorageOptions]
     _neighbours: tuple[int, Neighbours] | None = field(default=None, init=False)
+    _links: "_Links" = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._links = _Links(clock=self.clock)
 
     def on_register(
         self, row: TableRow, policy: EffectivePolicy, seen: Observation | LogProblem
     ) -> tuple[Finding, ...]:
         """Findings of every check for a table that comes under management: nothing is known of it yet."""
-        return self.daily(
-            Governed(row=row, policy=policy, changed_at=row.updated_at), seen, None, self.clock.now()
-        )
+        return self._new(self._around(), row, policy, seen)
+
+    def of_batch(self) -> Inspect:
+        """The same for many tables, beside those that are managed now: asked for once, not for each."""
+        return partial(self._new, self._around())
+
+    def _new(
+        self, around: Neighbours, row: TableRow, policy: EffectivePolicy, seen: Observation | LogProblem
+    ) -> tuple[Finding, ...]:
+        governed = Governed(row=row, policy=policy, changed_at=row.updated_at)
+        return self._every(governed, seen, None, self.clock.now(), around)
 
     def gone(self, governed: Governed, before: HealthRow | None, now: datetime) -> tuple[Finding, ...]:
         """Its log is not there."""
@@ -65,13 +82,23 @@ class Inspection:
         self, governed: Governed, seen: Observation | LogProblem, before: HealthRow | None, now: datetime
     ) -> tuple[Finding, ...]:
         """All checks. Raises `UnavailableError` while the table's storage does not answer."""
+        return self._every(governed, seen, before, now, self._around())
+
+    def _every(
+        self,
+        governed: Governed,
+        seen: Observation | LogProblem,
+        before: HealthRow | None,
+        now: datetime,
+        around: Neighbours,
+    ) -> tuple[Finding, ...]:
         row = governed.row
         return daily_findings(
             _subject(governed, seen, before, now),
             self._answer(row),
             reader=self._reader(row),
             options=self.storage(row.location or ""),
-            neighbours=self._around(),
+            neighbours=around,
         )
 
     def _answer(self, row: TableRow) -> Answer:
@@ -92,8 +119,28 @@ class Inspection:
         """All managed tables by place; made again only when `lakewarden.tables` moved."""
         rows = self.store.rows(TABLES)
         if self._neighbours is None or self._neighbours[0] != rows.version:
-            self._neighbours = (rows.version, Neighbours.of(rows.all()))
+            index = rows.arrow(NEIGHBOUR_COLUMNS)
+            self._neighbours = (rows.version, Neighbours.of_index(index, follow=self._links.follow))
         return self._neighbours[1]
+
+
+@dataclass(kw_only=True, slots=True)
+class _Links:
+    """Locations in one spelling. Links are followed once a minute, not again whenever a table is added."""
+
+    clock: Clock
+    _followed: dict[str, str] = field(default_factory=dict, init=False)
+    _since: datetime | None = field(default=None, init=False)
+
+    def follow(self, location: str) -> str:
+        """The one spelling of a location."""
+        now = self.clock.now()
+        if self._since is None or now - self._since >= _LINKS_LAST:
+            self._followed, self._since = {}, now
+        found = self._followed.get(location)
+        if found is None:
+            found = self._followed[location] = canonical(location)
+        return found
 
 
 def _subject(

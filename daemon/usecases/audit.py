@@ -1,7 +1,8 @@
 """The one way to run a use case: the rule first, then the act, and an audit entry whatever comes of it."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from lakewarden.catalog.errors import LakewardenError
 from lakewarden.catalog.model.rows import AuditRow, TableRow
@@ -11,9 +12,19 @@ from lakewarden.catalog.system.port import AUDIT, Fence
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases.declared import Subject, UseCase
 
-__all__ = ["run"]
+__all__ = ["Part", "run"]
 
 Rows = Callable[[], Iterable[TableRow | None]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Part:
+    """One of many tables that a use case is done to at once: what it was done to, why that was refused (None: it was
+    done). `audit_id` makes its entry one that is written once."""
+
+    on: str
+    why: str | None = None
+    audit_id: str | None = None
 
 
 @contextmanager
@@ -27,14 +38,16 @@ def run(
     on: str | None = None,
     fence: Fence | None = None,
     audit_id: str | None = None,
+    parts: Sequence[Part] | None = None,
     unrecorded: Callable[[str], None] | None = None,
 ) -> Iterator[Actor]:
     """Ask the rule, then let the block act, and write down in `lakewarden.audit` what came of it.
 
     `where` says what it is done to; `rows` finds those that the rule is asked about where a name alone does
     not say it. `on` is what the entry says instead of `where`, `audit_id` makes an entry that is written
-    once. Where the audit itself may be damaged, `unrecorded` is told why there is no entry;
-    elsewhere that is an error. Raises `NotAllowedError`.
+    once. `parts` is filled by a block that does it to many tables at once: each has an entry of its own, in one
+    commit; the whole has one only if it fails. Where the audit itself may be damaged, `unrecorded` is told
+    why there is no entry; elsewhere that is an error. Raises `NotAllowedError`.
     """
     allowed, why = True, None
     actor, what = Actor(caller), on or where
@@ -51,18 +64,36 @@ def run(
     finally:
         if use_case.audited:
             now = services.clock.now()
-            entry = audit_row(caller, use_case.deed, what, now, allowed=allowed, why=why, audit_id=audit_id)
-            trouble = _recorded(services, entry, fence)
+            entries = [
+                audit_row(
+                    caller,
+                    use_case.deed,
+                    one.on,
+                    now,
+                    allowed=one.why is None,
+                    why=one.why,
+                    audit_id=one.audit_id,
+                )
+                for one in parts or ()
+            ]
+            if parts is None or why is not None:
+                whole = audit_row(
+                    caller, use_case.deed, what, now, allowed=allowed, why=why, audit_id=audit_id
+                )
+                entries.append(whole)
+            trouble = _recorded(services, entries, fence, because=f"{use_case.deed} {what}")
             if trouble is not None and unrecorded is not None:
                 unrecorded(str(trouble))
             elif trouble is not None and why is None:
                 raise trouble  # else what went wrong before is what has to be told
 
 
-def _recorded(services: Services, entry: AuditRow, fence: Fence | None) -> LakewardenError | None:
-    """Write an entry down. Returns why that was not possible."""
+def _recorded(
+    services: Services, entries: Sequence[AuditRow], fence: Fence | None, *, because: str
+) -> LakewardenError | None:
+    """Write entries down. Returns why that was not possible."""
     try:
-        services.store.append(AUDIT, [entry], fence=fence, because=f"{entry.what} {entry.on}")
+        services.store.append(AUDIT, entries, fence=fence, because=because)
     except LakewardenError as error:
         return error
     return None

@@ -37,6 +37,9 @@ class UseCase:
 
 
 REGISTER: Final = UseCase(name="tables register", deed=Deed.REGISTER, subject=Subject.NEW)
+REGISTER_DRY: Final = UseCase(
+    name="tables register --dry-run", deed=Deed.REGISTER, subject=Subject.NEW, audited=False
+)
 CONVERT: Final = UseCase(name="tables convert", deed=Deed.CONVERT, subject=Subject.NEW)
 CONVERT_DRY: Final = UseCase(
     name="tables convert --dry-run", deed=Deed.CONVERT, subject=Subject.NEW, audited=False
@@ -72,7 +75,7 @@ LEAVE: Final = UseCase(name="system leave", deed=Deed.DROP, subject=Subject.TABL
 FOLLOW_RESTORE: Final = UseCase(name="follow a RESTORE", deed=Deed.ROLLBACK, subject=Subject.TABLES)
 
 GOVERNED: Final = (
-    REGISTER, CONVERT, CONVERT_DRY, ADOPT, DROP, DROP_DRY, UNDROP, RENAME, SET_POLICY, SET_OWNER, HOLD, PAUSE, RESUME, RUN,
+    REGISTER, REGISTER_DRY, CONVERT, CONVERT_DRY, ADOPT, DROP, DROP_DRY, UNDROP, RENAME, SET_POLICY, SET_OWNER, HOLD, PAUSE, RESUME, RUN,
     RUN_DRY, CANCEL, SYNC, DECLARE, STREAM, MARK, PLAN, APPLY, GO_ON, UNDO, RELEASE, ROLL_BACK, BACKUP, REPAIR, TOKEN, REVOKE, LEAVE,
     FOLLOW_RESTORE,
 )  # fmt: skip

@@ -1,16 +1,22 @@
 """`lakewarden tables ...`: come under management, look, leave."""
 
-from typing import Annotated, Any
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, Final
 
 import typer
 
-from lakewarden.catalog.errors import ConsentError, ExitCode, LakewardenError
+from lakewarden.catalog.errors import ConsentError, ExitCode, LakewardenError, UsageError
 from lakewarden.catalog.metastore.lookup import parse_name
 from lakewarden.catalog.model.rows import Source, TableRow, TableState
 from lakewarden.catalog.policy.access import Caller
 from lakewarden.catalog.policy.effective import parse_value
 from lakewarden.catalog.policy.original_properties import is_leaving
 from lakewarden.catalog.registry.register import register as register_table
+from lakewarden.catalog.registry.registration import WantedTable
 from lakewarden.catalog.registry.removal import begin_purge, check_drop, stop_purge
 from lakewarden.catalog.registry.removal import rename as rename_table
 from lakewarden.catalog.registry.removal import undrop as undrop_table
@@ -23,6 +29,15 @@ from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases import declared
 from lakewarden.daemon.usecases.audit import run
 from lakewarden.daemon.usecases.discovery import candidates
+from lakewarden.daemon.usecases.onboarding.lists import Listed, kind_of, read_list
+from lakewarden.daemon.usecases.onboarding.patterns import found_at, is_pattern
+from lakewarden.daemon.usecases.onboarding.registrations import (
+    Outcome,
+    adopt_listed,
+    foresee_listed,
+    register_listed,
+)
+from lakewarden.daemon.usecases.onboarding.report import COLUMNS, as_row, summary, worth_a_line
 from lakewarden.daemon.usecases.runs.convert import (
     ConvertRequest,
     Foreseen,
@@ -43,21 +58,63 @@ governance.add_to(app)
 Name = Annotated[str | None, typer.Option("--name", help="Name to manage it under (db.table).")]
 Owner = Annotated[str | None, typer.Option("--owner", help="Who is responsible. Default: you.")]
 
+_ADOPTED: Final = ("name", "state", "version", "files", "bytes", "findings", "location")
+
 
 @app.command()
 def register(
-    where: Table,
+    where: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[TABLE]...",
+            help="Paths, URIs, names in the metastore, patterns of them (/lake/*, db.*).",
+        ),
+    ] = None,
+    from_file: Annotated[
+        str | None,
+        typer.Option(
+            "--from-file", metavar="FILE", help="A list: CSV, YAML, JSON lines or paths; - is stdin."
+        ),
+    ] = None,
     name: Name = None,
     owner: Owner = None,
     copy: Annotated[bool, typer.Option("--copy", help="It is a copy that shall live its own life.")] = False,
     moved: Annotated[
         bool, typer.Option("--moved", help="It has moved here for good, although its old disk is away.")
     ] = False,
+    dry_run: DryRun = False,
     home: Home = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Manage an existing Delta table, observing only until a policy asks for more."""
+    """Manage existing Delta tables, observing only until a policy asks for more.
+
+    Many at once are registered in batches: killed, the same command goes on. Exit 3 if some were refused.
+    """
     services = opened(home)
+    places = where or []
+    if len(places) == 1 and from_file is None and not dry_run and not is_pattern(places[0]):
+        _register_one(services, places[0], name, owner, output, copy=copy, moved=moved)
+        return
+    if name is not None:
+        raise UsageError("--name is for one table.", hint="A list has a column name: --from-file.")
+    if not places and from_file is None:
+        raise UsageError("No table is named.", hint="Name tables, or a list of them with --from-file.")
+    listed = _listed(services, places, from_file, owner, copy=copy, moved=moved)
+    began, do = time.monotonic(), foresee_listed if dry_run else register_listed
+    outcomes = do(services, calling(services), listed, tell=note)
+    _show_outcomes(outcomes, time.monotonic() - began, output, dry_run=dry_run)
+
+
+def _register_one(
+    services: Services,
+    where: str,
+    name: str | None,
+    owner: str | None,
+    output: Format,
+    *,
+    copy: bool,
+    moved: bool,
+) -> None:
     with run(services, calling(services), declared.REGISTER, where) as actor:
         done = register_table(
             services.desk, where, actor=actor, name=name, owner=owner, copy=copy, moved=moved
@@ -66,6 +123,47 @@ def register(
         take_back_runs(services, done.row, EVERYTHING, f"{done.row.name} has moved to {done.row.location}")
     note(f"{'Registered' if done.created else 'Already managed:'} {done.row.name} ({done.row.state}).")
     show_one(_with_health(done), format=output)
+
+
+def _listed(
+    services: Services,
+    places: Sequence[str],
+    from_file: str | None,
+    owner: str | None,
+    *,
+    copy: bool,
+    moved: bool,
+) -> list[Listed]:
+    """What the command line and a file name, in this order."""
+    listed = [one for place in places for one in found_at(services, place, owner=owner)]
+    if from_file is not None:
+        text = _text_of(from_file)
+        listed += read_list(text, kind_of(from_file, text), owner=owner)
+    return [
+        one
+        if isinstance(one.asked, LakewardenError)
+        else replace(one, asked=replace(one.asked, copy=copy, moved=moved))
+        for one in listed
+    ]
+
+
+def _text_of(file: str) -> str:
+    try:
+        return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{file} is no text.", hint="Save it as UTF-8.") from error
+    except (FileNotFoundError, IsADirectoryError) as error:
+        raise UsageError(f"There is no file {file}.", hint="--from-file takes a list of tables.") from error
+
+
+def _show_outcomes(outcomes: Sequence[Outcome], seconds: float, output: Format, *, dry_run: bool) -> None:
+    """A sentence for people; those that need somebody as a table, all of them for programs."""
+    note(summary(outcomes, seconds, dry_run=dry_run))
+    shown = [one for one in outcomes if output is not Format.TABLE or worth_a_line(one)]
+    if shown or output is not Format.TABLE:
+        show([as_row(one, dry_run=dry_run) for one in shown], columns=COLUMNS, format=output)
+    refused = any(isinstance(one.came, LakewardenError) for one in outcomes)
+    raise typer.Exit(ExitCode.PARTLY if refused else ExitCode.OK)
 
 
 @app.command()
@@ -125,24 +223,21 @@ def adopt(
     home: Home = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Manage tables found in the metastore or under the discovery roots, observing only."""
+    """Manage tables found in the metastore or under the discovery roots, observing only. Exit 3 if some are refused."""
     services = opened(home)
-    found = [where] if where else [one.where for one in candidates(services)]
+    if where is not None and not dry_run:
+        with run(services, calling(services), declared.ADOPT, where) as actor:
+            done = register_table(services.desk, where, actor=actor, owner=owner, source=Source.DISCOVER)
+        show([_with_health(done)], columns=_ADOPTED, format=output)
+        return
+    found = [where] if where is not None else [one.where for one in candidates(services)]
     if dry_run:
         show([{"where": one} for one in found], columns=["where"], format=output)
         return
-    done, caller = list[dict[str, Any]](), calling(services)
-    for one in found:
-        try:
-            with run(services, caller, declared.ADOPT, one) as actor:
-                adopted = register_table(services.desk, one, actor=actor, owner=owner, source=Source.DISCOVER)
-            done.append(_with_health(adopted))
-        except LakewardenError as error:
-            if where:
-                raise
-            note(f"{one}: {error.in_full}")
-    show(done, columns=["name", "state", "version", "files", "bytes", "findings", "location"], format=output)
-    raise typer.Exit(ExitCode.OK if len(done) == len(found) else ExitCode.PARTLY)
+    listed = [Listed(where=one, asked=WantedTable(where=one, owner=owner)) for one in found]
+    began = time.monotonic()
+    outcomes = adopt_listed(services, calling(services), listed, tell=note)
+    _show_outcomes(outcomes, time.monotonic() - began, output, dry_run=False)
 
 
 @app.command()

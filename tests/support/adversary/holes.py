@@ -99,7 +99,7 @@ HOLES: Final = (
     Hole(
         name="1.3",
         words="a refused registration moves the row of a table that waits to be purged to its rescued folder",
-        seams=(("lakewarden.catalog.registry.register:_moved", _followed),),
+        seams=(("lakewarden.catalog.registry.registration:_moved", _followed),),
         themes=("leaving",),
     ),
     Hole(

@@ -6,6 +6,7 @@ __all__ = ["SYSTEM"]
 
 _INIT = "test_registry_crash.py::test_init_killed_is_simply_run_again"
 _REGISTER = "test_registry_crash.py::test_register_killed_is_repaired_by_a_second_call"
+_BATCH = "test_onboarding.py::test_killed_in_the_middle_the_same_command_goes_on"
 _CONVERT = "test_registry_crash.py::test_a_conversion_whose_command_was_killed_is_done_by_the_daemon"
 _CREATE = "test_system_crash.py::test_init_killed_and_done_again"
 _CHANGE = "test_system_crash.py::test_a_change_killed_is_there_whole_or_not_at_all"
@@ -31,6 +32,21 @@ SYSTEM = (
         left="a whole registration",
         then="a second call says that the table is managed already",
         test=_REGISTER,
+    ),
+    Crash(
+        point="registry.batch.rows",
+        killed="`register` of many tables, between the rows of a batch and their health",
+        left="whole batches, and one whose rows have no health and no entry in the audit",
+        then="the same command finds them, writes health and entries, and goes on; the sweep writes health, too",
+        test=_BATCH,
+        tried=("registry.batch.rows:2",),
+    ),
+    Crash(
+        point="registry.batch.health",
+        killed="`register` of many tables, between a batch and its entries in the audit",
+        left="whole batches, the last one without entries",
+        then="the same command finds them, writes the entries and goes on",
+        test=_BATCH,
     ),
     Crash(
         point="registry.converting",

@@ -121,6 +121,14 @@ TRIES = (
         use_case=declared.REGISTER, on="a table that has moved", prepare=_moved,
         words=("tables", "register", "{}/lake/moved"),
     ),
+    Try(
+        use_case=declared.REGISTER, on="many tables, by a pattern",
+        words=("tables", "register", "{}/lake/[nx]*"),
+    ),
+    Try(
+        use_case=declared.REGISTER_DRY, on="a new table",
+        words=("tables", "register", "{}/lake/new", "--dry-run"),
+    ),
     Try(use_case=declared.ADOPT, on="a new table", words=("tables", "adopt", "{}/lake/new")),
     Try(use_case=declared.CONVERT, on="a folder", words=("tables", "convert", "{}/raw", "--name", "db.raw")),
     Try(use_case=declared.CONVERT_DRY, on="a folder", words=("tables", "convert", "{}/raw", "--dry-run")),

@@ -1,15 +1,26 @@
 """Who is this table? Same, moved, copied, nested or new."""
 
+from datetime import UTC, datetime
+
 import pyarrow as pa
 import pytest
 
 from lakewarden.catalog.errors import RefusedError
-from lakewarden.catalog.model.identity import Copy, Known, Moved, New, ancestors, check_nesting, identify
-from lakewarden.catalog.model.rows import TableState
+from lakewarden.catalog.model.identity import (
+    Copy,
+    Known,
+    Moved,
+    New,
+    Places,
+    ancestors,
+    check_nesting,
+    identify,
+)
+from lakewarden.catalog.model.rows import Source, TableRow, TableState
 
 
-def index(*rows: tuple[str, str, str, list[str]]) -> pa.Table:
-    return pa.Table.from_pylist(
+def index(*rows: tuple[str, str, str, list[str]]) -> Places:
+    held = pa.Table.from_pylist(
         [
             {
                 "table_id": i,
@@ -32,6 +43,7 @@ def index(*rows: tuple[str, str, str, list[str]]) -> pa.Table:
             ]
         ),
     )
+    return Places(held)
 
 
 def test_the_location_decides_first_even_when_the_uuid_changed() -> None:
@@ -77,3 +89,37 @@ def test_neighbours_are_fine(location: str) -> None:
 
 def test_ancestors_go_up_to_the_root() -> None:
     assert ancestors("hdfs://h:9000/a/b/c") == ("hdfs://h:9000/a/b", "hdfs://h:9000/a", "hdfs://h:9000")
+
+
+def row(table_id: str, location: str, *, uuid: str, name: str = "db.new") -> TableRow:
+    at = datetime(2026, 6, 1, tzinfo=UTC)
+    return TableRow(
+        row=9, table_id=table_id, name=name, location=location, source=Source.REGISTER, registered_at=at,
+        registered_by="ana", updated_at=at, updated_by="ana", format_ids=(uuid,),
+    )  # fmt: skip
+
+
+def test_what_was_added_counts_for_the_next_decision_and_not_in_the_original() -> None:
+    known = index(("a", "file:///d/a", "active", ["u1"]))
+    more = known.copy()
+    more.add(row("b", "file:///d/b", uuid="u2"))
+    assert identify(more, "file:///d/b", None, alive=()) == Known(table_id="b", state=TableState.ACTIVE)
+    assert identify(more, "file:///d/c", "u2", alive=("file:///d/b",)) == Copy(
+        table_id="b", name="db.new", location="file:///d/b"
+    )
+    assert [one.table_id for one in more.named("db.new")] == ["b"]
+    with pytest.raises(RefusedError, match="lies inside the managed table db.new"):
+        check_nesting(more, "file:///d/b/inner")
+    with pytest.raises(RefusedError, match=r"db.new .* lies inside file:///d/b"):
+        other = known.copy()
+        other.add(row("b", "file:///d/b/inner", uuid="u2"))
+        check_nesting(other, "file:///d/b")
+    assert identify(known, "file:///d/b", "u2", alive=()) == New()
+    assert not known.named("db.new")
+
+
+def test_a_table_is_not_nested_in_itself() -> None:
+    known = index(("a", "file:///d/a", "active", []), ("b", "file:///d/a", "dropped", []))
+    check_nesting(known, "file:///d/a/x", but="a")
+    with pytest.raises(RefusedError, match="inside"):
+        check_nesting(known, "file:///d/a/x", but="b")

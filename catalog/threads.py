@@ -38,7 +38,7 @@ def _shared(do: Callable[[T], U], parts: Sequence[Sequence[T]], threads: int) ->
     def done(part: Sequence[T]) -> list[U]:
         return [do(one) for one in part if not ended.is_set()]
 
-    with ThreadPoolExecutor(threads, thread_name_prefix="sweep") as pool:
+    with ThreadPoolExecutor(threads, thread_name_prefix="looks") as pool:
         asked = [pool.submit(done, part) for part in parts]
         try:
             for one in asked:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from lakewarden.daemon.control.threads import in_threads
+from lakewarden.catalog.threads import in_threads
 
 THINGS = range(200)
 

@@ -1,0 +1,274 @@
+"""Register many tables at once: looked at by several threads, written in one commit per system table.
+
+What holds for one registration holds for each of a batch. What is refused, refuses itself alone.
+"""
+
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+
+from lakewarden.catalog.errors import LakewardenError, RefusedError, UnavailableError
+from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.formats.port import LogProblem, Observation
+from lakewarden.catalog.metastore.lookup import parse_name, resolve
+from lakewarden.catalog.model.identity import Known, Moved, Places
+from lakewarden.catalog.model.rows import GONE, Finding, Source, TableRow
+from lakewarden.catalog.policy.access import Actor
+from lakewarden.catalog.policy.effective import EffectivePolicy, format_value
+from lakewarden.catalog.policy.keys import policy_key
+from lakewarden.catalog.registry.checked_rows import Decide, Settled, Unchecked, foresee, settle
+from lakewarden.catalog.registry.registration import Decided, Registration, Round, WantedTable, sight
+from lakewarden.catalog.registry.service import Desk, Inspect, Read, Registered, governed_in, places_of
+from lakewarden.catalog.system.port import HEALTH, TABLES, Rows
+from lakewarden.catalog.threads import in_threads
+from lakewarden.catalog.units import count_of
+
+__all__ = ["Came", "foresee_batch", "register_batch"]
+
+Came = Registered | LakewardenError
+"""What came of one registration: it is managed, or why it is refused."""
+
+
+def _nobody() -> None:
+    """Nobody wants to know how far it is."""
+
+
+def register_batch(
+    desk: Desk,
+    wanted: Sequence[WantedTable],
+    *,
+    actor: Actor,
+    source: Source = Source.REGISTER,
+    threads: int = 1,
+    looked: Callable[[], None] = _nobody,
+) -> list[Came]:
+    """Manage the tables that are wanted; what came of each, in their order. `looked` is called after each look.
+
+    A table that is managed already is not read again, and is refused where other values are wanted than it has.
+    Killed anywhere, the same call goes on: a row without health is read, and gets it.
+    """
+    batch = _begun(desk, wanted, actor, source, threads, looked)
+    many = count_of(len(wanted), "table")
+    done = settle(batch.desk, batch.prepare, because=f"register {many}", threads=threads)
+    reach("registry.batch.rows")
+    healths = batch.desk.record_healths(list(batch.read(done)), because=f"observed {many}")
+    reach("registry.batch.health")
+    by_id = {one.table_id: one for one in healths}
+    came = batch.came(done)
+    return [
+        one if isinstance(one, LakewardenError) else replace(one, health=by_id.get(one.row.table_id))
+        for one in came
+    ]
+
+
+def foresee_batch(
+    desk: Desk,
+    wanted: Sequence[WantedTable],
+    *,
+    actor: Actor,
+    threads: int = 1,
+    looked: Callable[[], None] = _nobody,
+) -> list[Came]:
+    """What `register_batch` would come to now. Writes nothing."""
+    batch = _begun(desk, wanted, actor, Source.REGISTER, threads, looked)
+    return batch.came(foresee(batch.desk, batch.prepare, threads=threads))
+
+
+def _begun(
+    desk: Desk,
+    wanted: Sequence[WantedTable],
+    actor: Actor,
+    source: Source,
+    threads: int,
+    looked: Callable[[], None],
+) -> "_Batch":
+    """The batch with every table looked at."""
+    desk = replace(desk, inspect=_answering(desk.inspect))
+    look = _Look(
+        desk=desk,
+        actor=actor,
+        source=source,
+        at=desk.clock.now(),
+        places=places_of(desk.store.rows(TABLES)),
+        with_health=frozenset(desk.store.rows(HEALTH).arrow(["table_id"]).column(0).to_pylist()),
+    )
+    batch = _Batch(desk=desk)
+    for number, one in enumerate(in_threads(look, wanted, threads=threads)):
+        if isinstance(one, LakewardenError):
+            batch.unseen[number] = one
+        else:
+            batch.asked[number] = one
+        looked()
+    return batch
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Look:
+    """Looks at the place of a table that is wanted; what is known, and has health, needs no reading."""
+
+    desk: Desk
+    actor: Actor
+    source: Source
+    at: datetime
+    places: Places
+    with_health: frozenset[str]
+
+    def __call__(self, wanted: WantedTable) -> Registration | LakewardenError:
+        desk = self.desk
+        try:
+            place = resolve(wanted.where, desk.metastore)
+            asked = Registration(
+                desk=desk,
+                wanted=wanted,
+                place=place,
+                format=None,
+                seen=None,
+                actor=self.actor,
+                source=self.source,
+                table_id=uuid.uuid4().hex,
+                at=self.at,
+            )
+            if self._is_whole(place.location):
+                return asked
+            reader = desk.reader_at(place.location, place.name)
+            return replace(asked, format=reader.format, seen=reader.observe(place.location))
+        except LakewardenError as error:
+            return error
+        except OSError as error:
+            return _unavailable(error)
+
+    def _is_whole(self, location: str) -> bool:
+        return any(
+            one.state not in GONE and one.table_id in self.with_health for one in self.places.at(location)
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class _Batch:
+    """Registrations by their numbers, and what was decided of each last; `unseen` could not be looked at."""
+
+    desk: Desk
+    asked: dict[int, Registration] = field(default_factory=dict)
+    unseen: dict[int, LakewardenError] = field(default_factory=dict)
+    decided: dict[int, Decided] = field(default_factory=dict)
+    refused: dict[int, LakewardenError] = field(default_factory=dict)
+
+    def prepare(self, held: Rows[TableRow]) -> Decide:
+        """The decision on all of them, made on what their twins' places look like."""
+        sightings = sight(self.desk, held, list(self.asked.values()))
+
+        def decide(rows: Rows[TableRow]) -> Iterator[TableRow | Unchecked]:
+            self.decided, self.refused = {}, {}
+            round_ = Round(rows, sightings)
+            for number, asked in self.asked.items():
+                try:
+                    one = asked.decide(round_)
+                    if not isinstance(one.verdict, Known | Moved):
+                        round_.take(one.row)
+                    else:
+                        _refuse_other_values(one.row, asked.wanted)
+                except LakewardenError as error:
+                    self.refused[number] = error
+                    continue
+                self.decided[number] = one
+                if isinstance(one.verdict, Moved):
+                    round_.take(one.row)
+                    yield one.row
+                elif not isinstance(one.verdict, Known) and asked.seen is not None:
+                    yield Unchecked(
+                        row=one.row, seen=asked.seen, failed=partial(self.refused.__setitem__, number)
+                    )
+
+        return decide
+
+    def read(self, done: Settled) -> Iterator[Read]:
+        """What is to become health: what was read of each table, once."""
+        rows, told = self._rows(done), set[str]()
+        for number in self.decided:
+            seen, row = self.asked[number].seen, rows.get(number)
+            if seen is None or row is None or row.table_id in told:
+                continue
+            findings = done.findings.get(row.table_id)
+            found = self._found(row, seen) if findings is None else findings
+            if found is not None:
+                told.add(row.table_id)
+                yield Read(row=row, seen=seen, findings=found)
+
+    def came(self, done: Settled) -> list[Came]:
+        """What came of each, in order."""
+        rows: Mapping[int, TableRow] = self._rows(done)
+        lost = {self.decided[number].row.table_id: error for number, error in self._unjudged()}
+        twice = {
+            number: lost[one.row.table_id] for number, one in self.decided.items() if one.row.table_id in lost
+        }
+        failed = {**self.unseen, **twice, **self.refused}
+        return [
+            failed[number] if number in failed else self._registered(rows[number], self.decided[number])
+            for number in sorted({**failed, **self.asked})
+        ]
+
+    def _unjudged(self) -> Iterator[tuple[int, LakewardenError]]:
+        """Those that were decided and could not be judged: whoever asked for the same gets the same answer."""
+        return ((number, error) for number, error in self.refused.items() if number in self.decided)
+
+    def _registered(self, row: TableRow, one: Decided) -> Registered:
+        known, moved = isinstance(one.verdict, Known), isinstance(one.verdict, Moved)
+        return Registered(row=row, health=None, created=not known, moved=moved)
+
+    def _rows(self, done: Settled) -> dict[int, TableRow]:
+        """The row of each that was not refused, as it stands now."""
+        written = {row.table_id: row for row in done.rows}
+        return {
+            number: written.get(one.row.table_id, one.row)
+            for number, one in self.decided.items()
+            if number not in self.refused
+        }
+
+    def _found(self, row: TableRow, seen: Observation | LogProblem) -> tuple[Finding, ...] | None:
+        """What validation says of a table that was known; None where it cannot say, and the sweep will."""
+        try:
+            return self.desk.inspect(row, governed_in(self.desk.store.rows(TABLES), row).policy, seen)
+        except LakewardenError:
+            return None
+
+
+def _refuse_other_values(row: TableRow, wanted: WantedTable) -> None:
+    """Raise `RefusedError` where a managed table has another name, owner or policy than is wanted."""
+    said = []
+    if wanted.name is not None and parse_name(wanted.name) != row.name:
+        said.append(f"its name is {row.name}")
+    if wanted.owner is not None and wanted.owner != row.owner:
+        said.append(f"its owner is {row.owner or 'nobody'}")
+    for key, value in wanted.policy.items():
+        now = getattr(row.policy, policy_key(key).field)
+        if now != value:
+            said.append(f"its {key} is {format_value(key, now) or 'not set'}")
+    if said:
+        raise RefusedError(
+            f"{row.location} is managed already, and {', '.join(said)}.",
+            hint="`tables rename`, `tables owner` and `tables policy set` change what is managed.",
+        )
+
+
+def _answering(inspect: Inspect) -> Inspect:
+    """Validation whose system errors are ours: they are about one table."""
+
+    def answered(
+        row: TableRow, policy: EffectivePolicy, seen: Observation | LogProblem
+    ) -> tuple[Finding, ...]:
+        try:
+            return inspect(row, policy, seen)
+        except OSError as error:
+            raise _unavailable(error) from error
+
+    return answered
+
+
+def _unavailable(error: OSError) -> UnavailableError:
+    where = f" ({error.filename})" if error.filename else ""
+    return UnavailableError(
+        f"{error.strerror or error}{where}.",
+        hint="Check the disk and the permissions, then repeat the command.",
+    )

@@ -1,0 +1,217 @@
+"""One registration as it is decided: who the table at a place is, on one version of `lakewarden.tables`. Pure.
+
+A round decides one registration or many, one after the other: each is decided on what those before it came to.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from lakewarden.catalog.errors import ConflictError, PreconditionError, RefusedError
+from lakewarden.catalog.formats.files_elsewhere import with_reach
+from lakewarden.catalog.formats.port import LogProblem, Observation
+from lakewarden.catalog.metastore.lookup import Place
+from lakewarden.catalog.model.identity import Copy, Known, Moved, New, Places, check_nesting, identify
+from lakewarden.catalog.model.rows import RowKind, Source, TableFormat, TableRow, TableState
+from lakewarden.catalog.policy.access import Actor, Deed, require
+from lakewarden.catalog.policy.effective import Value
+from lakewarden.catalog.policy.scopes import scopes_by_name
+from lakewarden.catalog.registry.checked_rows import LookAgain
+from lakewarden.catalog.registry.governance import with_policy
+from lakewarden.catalog.registry.service import (
+    Desk,
+    free_name,
+    known,
+    next_number,
+    places_of,
+    row_of,
+    wanted_name,
+)
+from lakewarden.catalog.storage.absence import is_surely_gone
+from lakewarden.catalog.system.port import Rows
+from lakewarden.catalog.units import sentence
+
+__all__ = ["Decided", "Registration", "Round", "Sightings", "WantedTable", "sight"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WantedTable:
+    """What somebody asks for: the table at a path or metastore name, under which name (None: the place's own), whose
+    it is (None: the actor's), with which policy; whether it is a copy, or has moved, for certain."""
+
+    where: str
+    name: str | None = None
+    owner: str | None = None
+    policy: Mapping[str, Value] = field(default_factory=dict)
+    copy: bool = False
+    moved: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sightings:
+    """What the places of tables with the same UUIDs look like, and as of which version of `lakewarden.tables` they were
+    looked at: whether a table is there, or surely nothing is. `places` are those of that version."""
+
+    version: int
+    places: Places
+    alive: frozenset[str] = frozenset()
+    surely_gone: frozenset[str] = frozenset()
+
+
+class Round:
+    """Registrations decided one after the other on one version of `lakewarden.tables`."""
+
+    def __init__(self, rows: Rows[TableRow], sightings: Sightings) -> None:
+        same = rows.version == sightings.version
+        self._rows, self._sightings, self._same = rows, sightings, same
+        self._decided: dict[str, TableRow] = {}
+        self._next = next_number(rows)
+        self.places = sightings.places.copy() if same else places_of(rows)
+        self.scopes = scopes_by_name(rows.find(kind=RowKind.SCOPE))
+        self.alive: set[str] = set(sightings.alive)
+
+    def require_sight_of(self, format_id: str | None) -> None:
+        """Raise `LookAgain` where tables with this UUID were not looked at as of this version."""
+        if self._same:
+            return
+        if any(one.table_id not in self._decided for one in self.places.twins(format_id)):
+            raise LookAgain
+
+    def is_surely_gone(self, location: str | None) -> bool:
+        """Whether nothing is left at a place."""
+        return location in self._sightings.surely_gone
+
+    @property
+    def next_number(self) -> int:
+        """The number of the next row that is taken."""
+        return self._next
+
+    def row_of(self, table_id: str) -> TableRow:
+        """The row with this id, as it is or as it was decided before. Raises `NotFoundError`."""
+        decided = self._decided.get(table_id)
+        return decided if decided is not None else row_of(self._rows, table_id)
+
+    def state_is_known(self, table_id: str, state: TableState) -> None:
+        """Raises `PreconditionError` for a table that was dropped."""
+        if table_id not in self._decided:
+            known(self._rows, table_id, state)
+
+    def take(self, row: TableRow) -> None:
+        """What was decided counts for whatever is decided after it."""
+        self._decided[row.table_id] = row
+        self._next = max(self._next, row.row + 1)
+        self.places.add(row)
+        if row.location is not None:
+            self.alive.add(row.location)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Decided:
+    """Whose row it is: one that stands as it is, one that moves here, or a new one, which is to be judged yet."""
+
+    row: TableRow
+    verdict: Known | Moved | New
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Registration:
+    """A registration that somebody asks for, and what was read at its place; `format` and `seen` are None
+    where that is managed already and nobody had to read it."""
+
+    desk: Desk
+    wanted: WantedTable
+    place: Place
+    format: TableFormat | None
+    seen: Observation | LogProblem | None
+    actor: Actor
+    source: Source
+    table_id: str
+    at: datetime
+
+    @property
+    def format_id(self) -> str | None:
+        """The UUID that was read."""
+        return self.seen.format_id if isinstance(self.seen, Observation) else None
+
+    def decide(self, round_: Round) -> Decided:
+        """Who the table is. Raises `RefusedError` for what cannot be a row, `LookAgain`."""
+        location = self.place.location
+        round_.require_sight_of(self.format_id)
+        verdict = identify(round_.places, location, self.format_id, alive=round_.alive)
+        match verdict:
+            case Known(table_id=table_id, state=state):
+                round_.state_is_known(table_id, state)
+                return Decided(row=round_.row_of(table_id), verdict=verdict)
+            case Moved(table_id=table_id) if not self.wanted.copy:
+                return Decided(row=self._moved(round_, table_id), verdict=verdict)
+            case Copy(name=twin, location=other) if not self.wanted.copy:
+                raise RefusedError(
+                    f"{location} carries the same table UUID as {twin} at {other}.",
+                    hint="If it is a copy that shall live its own life, repeat with --copy.",
+                )
+            case _:
+                check_nesting(round_.places, location)
+                return Decided(row=self._new(round_), verdict=New())
+
+    def _new(self, round_: Round) -> TableRow:
+        wanted, location = self.wanted, self.place.location
+        if self.seen is None or self.format is None:
+            raise ConflictError(f"{location} has just left management.")
+        row = self.desk.new_row(
+            round_.places,
+            number=round_.next_number,
+            name=wanted_name(wanted.name, self.place) or free_name(round_.places, location),
+            location=location,
+            owner=wanted.owner,
+            source=self.source,
+            actor=self.actor,
+            table_id=self.table_id,
+            at=self.at,
+        )
+        require(self.actor, Deed.REGISTER, row)
+        read = _as_read(row, self.format, self.seen)
+        return with_policy(read, wanted.policy, round_.scopes, actor=self.actor) if wanted.policy else read
+
+    def _moved(self, round_: Round, table_id: str) -> TableRow:
+        row = round_.row_of(table_id)
+        require(self.actor, Deed.REGISTER, row)
+        told = self.wanted.moved or round_.is_surely_gone(row.location)
+        return self.desk.touched(_moved(row, self.place.location, told=told), self.actor, at=self.at)
+
+
+def sight(desk: Desk, rows: Rows[TableRow], asked: Sequence[Registration]) -> Sightings:
+    """Look at the places of tables whose UUIDs those that are asked for carry as well."""
+    places, readers = places_of(rows), {one.format: one for one in desk.readers}
+    alive, gone = set[str](), set[str]()
+    for one in asked:
+        reader = readers[one.seen.format] if isinstance(one.seen, Observation) else None
+        for twin in (held.location or "" for held in places.twins(one.format_id)):
+            if reader is not None and reader.is_table(twin):
+                alive.add(twin)
+            elif is_surely_gone(twin, desk.storage(twin)):
+                gone.add(twin)
+    return Sightings(version=rows.version, places=places, alive=frozenset(alive), surely_gone=frozenset(gone))
+
+
+def _moved(row: TableRow, location: str, *, told: bool) -> TableRow:
+    """The row at its new place, where it was `told`, or seen, that nothing is left at the old one."""
+    if row.state is TableState.PURGING:
+        raise PreconditionError(
+            sentence(f"{location} is {row.name}, which was dropped; {row.state_reason}"),
+            hint=f"`lakewarden tables undrop {row.table_id}` first, then register it here.",
+        )
+    if not told:
+        raise RefusedError(
+            f"{location} carries the same table UUID as {row.name} at {row.location}, which cannot be seen: its disk may be away.",
+            hint="If the table has moved here for good, repeat with --moved; if it is a copy, with --copy.",
+        )
+    aliases = tuple(dict.fromkeys((*row.aliases, row.location or "")))
+    return replace(row, location=location, aliases=aliases)
+
+
+def _as_read(row: TableRow, format_: TableFormat, seen: Observation | LogProblem) -> TableRow:
+    """The row with what the table's log says of it: format, UUID, and where else its files lie."""
+    if isinstance(seen, LogProblem):
+        return replace(row, format=format_)
+    properties = with_reach(row.properties, row.location or "", seen.elsewhere)
+    return replace(row, format=format_, format_ids=(seen.format_id,), properties=properties)

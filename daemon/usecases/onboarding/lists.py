@@ -1,0 +1,230 @@
+"""Lists of tables as people keep them (CSV, YAML, JSON lines, bare paths), read into what is wanted of each. Pure.
+
+A row that makes no sense refuses itself, with its line; a list that cannot be read at all is refused as a whole.
+"""
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from enum import StrEnum
+from typing import Final
+
+import yaml
+
+from lakewarden.catalog.errors import LakewardenError, UsageError
+from lakewarden.catalog.policy.keys import POLICY_BY_KEY, Value, parse_value
+from lakewarden.catalog.registry.registration import WantedTable
+
+__all__ = ["Kind", "Listed", "kind_of", "read_list"]
+
+_PATH: Final = "path"
+_NAME: Final = "name"
+_OWNER: Final = "owner"
+_POLICY: Final = "policy"
+_COLUMNS: Final = (_PATH, _NAME, _OWNER, *POLICY_BY_KEY)
+_SUFFIXES: Final = {
+    ".csv": "csv", ".yaml": "yaml", ".yml": "yaml", ".json": "json", ".jsonl": "json", ".ndjson": "json",
+}  # fmt: skip
+
+_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""The same by libyaml, where PyYAML has it: ten times as fast."""
+
+
+class Kind(StrEnum):
+    """How a list is written."""
+
+    CSV = "csv"
+    YAML = "yaml"
+    JSON = "json"
+    PATHS = "paths"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Listed:
+    """One table of a list: what is wanted, or what is wrong with what was written; `line` is None where it comes from
+    the command line."""
+
+    where: str
+    asked: WantedTable | LakewardenError
+    line: int | None = None
+
+
+def kind_of(name: str, text: str) -> Kind:
+    """How a list is written: what its name ends in says so, else how it begins."""
+    for suffix, kind in _SUFFIXES.items():
+        if name.lower().endswith(suffix):
+            return Kind.YAML if kind == "json" and text.lstrip().startswith("[") else Kind(kind)
+    first = next((line.strip() for line in text.splitlines() if not _is_remark(line)), "")
+    if first.startswith("{"):
+        return Kind.JSON
+    if first.startswith(("- ", "[", "---")) or first == "-":
+        return Kind.YAML
+    heads = {cell.strip().lower() for cell in first.split(",")}
+    return Kind.CSV if heads & set(_COLUMNS) else Kind.PATHS
+
+
+def read_list(text: str, kind: Kind, *, owner: str | None = None) -> list[Listed]:
+    """What is wanted of each table in a list; `owner` is whose they are where a row does not say it.
+
+    Raises `UsageError` for what is no such list.
+    """
+    match kind:
+        case Kind.CSV:
+            rows = _csv_rows(text)
+        case Kind.YAML:
+            rows = _yaml_rows(text)
+        case Kind.JSON:
+            rows = _json_rows(text)
+        case Kind.PATHS:
+            lines = enumerate(text.splitlines(), start=1)
+            rows = ((number, {_PATH: line.strip()}) for number, line in lines if not _is_remark(line))
+    return [_listed(number, row, owner) for number, row in rows]
+
+
+_Row = Mapping[str, str] | UsageError
+
+
+def _listed(line: int, row: _Row, owner: str | None) -> Listed:
+    if isinstance(row, UsageError):
+        return Listed(where="", asked=row, line=line)
+    said = {key: value.strip() for key, value in row.items() if value.strip()}
+    where = said.get(_PATH) or said.get(_NAME) or ""
+    try:
+        wanted = WantedTable(
+            where=where,
+            name=said.get(_NAME) if _PATH in said else None,
+            owner=said.get(_OWNER) or owner,
+            policy=_policy(said),
+        )
+        if not where:
+            raise UsageError(
+                "It names no table.", hint="Each table needs a path, or its name in the metastore."
+            )
+    except UsageError as error:
+        return Listed(where=where, asked=error, line=line)
+    return Listed(where=where, asked=wanted, line=line)
+
+
+def _policy(said: Mapping[str, str]) -> dict[str, Value]:
+    for key in said:
+        _require_known(key)
+    return {key: parse_value(key, value) for key, value in said.items() if key in POLICY_BY_KEY}
+
+
+def _require_known(key: str) -> None:
+    """Raise `UsageError` for a column that means nothing."""
+    if key in _COLUMNS:
+        return
+    near = get_close_matches(key.lower(), _COLUMNS, n=1)
+    raise UsageError(
+        f"'{key}' is neither path, name, owner nor a policy key.",
+        hint=f"Did you mean {near[0]}?" if near else "docs/reference/policies.md has every key.",
+    )
+
+
+def _is_remark(line: str) -> bool:
+    return not line.strip() or line.lstrip().startswith("#")
+
+
+def _csv_rows(text: str) -> Iterator[tuple[int, _Row]]:
+    reader = csv.reader(io.StringIO(text.removeprefix("\ufeff")), strict=True)
+    heads: Sequence[str] | None = None
+    before = 0
+    try:
+        for cells in reader:
+            line, before = before + 1, reader.line_num
+            if not any(map(str.strip, cells)) or cells[0].lstrip().startswith("#"):
+                continue
+            if heads is None:
+                heads = _heads(cells)
+            elif len(cells) > len(heads):
+                yield (
+                    line,
+                    UsageError(
+                        f"It has {len(cells)} values, the header has {len(heads)}.",
+                        hint="A value with a comma stands in double quotes.",
+                    ),
+                )
+            else:
+                yield line, dict(zip(heads, cells, strict=False))
+    except csv.Error as error:
+        raise UsageError(
+            f"Line {reader.line_num} is not CSV: {error}.", hint="A quote within quotes is written twice."
+        ) from error
+
+
+def _heads(cells: Sequence[str]) -> Sequence[str]:
+    heads = [cell.strip().lower() for cell in cells]
+    for head in heads:
+        _require_known(head)
+    if len(set(heads)) < len(heads):
+        raise UsageError("A column stands twice in the header.", hint="Keep one of them.")
+    if not {_PATH, _NAME} & set(heads):
+        raise UsageError("The header has no column path.", hint="Begin with path,name,owner, for instance.")
+    return heads
+
+
+def _json_rows(text: str) -> Iterator[tuple[int, _Row]]:
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            yield number, _flat(json.loads(line))
+        except (ValueError, RecursionError) as error:
+            yield number, UsageError(f"It is not JSON: {error}.", hint="Write one object per line.")
+        except UsageError as error:
+            yield number, error
+
+
+def _yaml_rows(text: str) -> Iterator[tuple[int, _Row]]:
+    try:
+        top = yaml.compose(text, Loader=_LOADER)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"Line {mark.line + 1} is" if mark is not None else "It is"
+        raise UsageError(f"{where} not YAML: {getattr(error, 'problem', error)}.") from error
+    if top is None:
+        return
+    if not isinstance(top, yaml.SequenceNode):
+        raise UsageError("It is no list of tables.", hint="Begin each table with '- path: ...'.")
+    for node in top.value:
+        line = node.start_mark.line + 1
+        try:
+            yield line, _flat(_constructed(node))
+        except UsageError as error:
+            yield line, error
+
+
+def _constructed(node: yaml.Node) -> object:
+    loader = yaml.SafeLoader("")
+    try:
+        made: object = loader.construct_document(node)
+    except yaml.YAMLError as error:
+        raise UsageError(f"It cannot be read: {getattr(error, 'problem', error)}.") from error
+    finally:
+        loader.dispose()
+    return made
+
+
+def _flat(row: object) -> Mapping[str, str]:
+    """A row with the keys of its policy beside the others, every value as people write it."""
+    if isinstance(row, str):
+        return {_PATH: row}
+    if not isinstance(row, dict):
+        raise UsageError("It is no table.", hint="Write an object with path, and name, owner, policy.")
+    policy = row.get(_POLICY, {})
+    if not isinstance(policy, dict):
+        raise UsageError("Its policy is no object.", hint="Write policy: {vacuum.retention: 30 days}.")
+    both = {**{key: value for key, value in row.items() if key != _POLICY}, **policy}
+    return {str(key): _text(str(key), value) for key, value in both.items() if value is not None}
+
+
+def _text(key: str, value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str | int | float):
+        return str(value)
+    raise UsageError(f"{key} is no single value.", hint="Write texts, numbers, yes or no.")

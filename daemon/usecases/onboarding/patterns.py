@@ -1,0 +1,81 @@
+"""Patterns of tables (`/lake/*/events`, `s3://bucket/lake/*`, `db.*`) as the places that they mean now."""
+
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from typing import Final
+
+from lakewarden.catalog.errors import LakewardenError, PreconditionError, RefusedError
+from lakewarden.catalog.registry.discovery import in_metastore
+from lakewarden.catalog.registry.registration import WantedTable
+from lakewarden.catalog.storage.file_store import FileStore, canonical, local_path, open_store
+from lakewarden.daemon.installation.services import Services
+from lakewarden.daemon.usecases.onboarding.lists import Listed
+
+__all__ = ["found_at", "is_pattern"]
+
+_MAGIC: Final = frozenset("*?[")
+_HIDDEN: Final = ("_", ".")
+
+
+def is_pattern(where: str) -> bool:
+    """Whether it means several tables. A folder that really has such a name is itself."""
+    if not _MAGIC & set(where):
+        return False
+    return not ("/" in where and "://" not in where and open_store(canonical(where)).exists(""))
+
+
+def found_at(services: Services, where: str, *, owner: str | None) -> list[Listed]:
+    """The table that is named, or those that a pattern means; one that means none is refused."""
+    if not is_pattern(where):
+        return [Listed(where=where, asked=WantedTable(where=where, owner=owner))]
+    try:
+        found = list(_matching(services, where))
+    except LakewardenError as error:
+        return [Listed(where=where, asked=error)]
+    if not found:
+        nothing = RefusedError(
+            f"Nothing matches {where}.", hint="Each * stands for a part of one folder's name."
+        )
+        return [Listed(where=where, asked=nothing)]
+    return [Listed(where=one, asked=WantedTable(where=one, owner=owner)) for one in found]
+
+
+def _matching(services: Services, pattern: str) -> Iterator[str]:
+    """Folders that a pattern of a path means, one level for each `*`, or names in the metastore. Hidden folders
+    (`_delta_log`, `.tmp`) are meant only where the pattern says so."""
+    if "/" in pattern:
+        yield from _folders(services, pattern)
+        return
+    if services.metastore is None:
+        raise PreconditionError(
+            f"{pattern} cannot be looked up: no metastore is configured.",
+            hint="Set metastore.uri, or give a pattern of paths (./* for the folders here).",
+        )
+    wanted = pattern if "." in pattern else f"default.{pattern}"
+    for one in in_metastore(
+        services.metastore,
+        services.readers,
+        frozenset(),
+        named=lambda name: fnmatchcase(name, wanted.lower()),
+    ):
+        yield one.where
+
+
+def _folders(services: Services, pattern: str) -> Iterator[str]:
+    parts = pattern.rstrip("/").split("/")
+    first = next(number for number, part in enumerate(parts) if _MAGIC & set(part))
+    base = canonical("/".join(parts[:first]) or ("/" if pattern.startswith("/") else "."))
+    local, store = local_path(base), open_store(base, services.storage(base))
+    for path in _below(store, "", parts[first:]):
+        yield str(local / path) if local is not None else f"{base}/{path}"
+
+
+def _below(store: FileStore, path: str, parts: Sequence[str]) -> Iterator[str]:
+    if not parts:
+        yield path
+        return
+    part, *rest = parts
+    for entry in store.list(path):
+        name = entry.path.rsplit("/", 1)[-1]
+        if entry.is_dir and fnmatchcase(name, part) and not (name.startswith(_HIDDEN) and part[0] != name[0]):
+            yield from _below(store, entry.path, rest)

@@ -1,0 +1,154 @@
+"""Registering what is listed, batch by batch. Each batch is on record before the next one begins, so that whoever is
+stopped, or killed, goes on with the same command."""
+
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+from lakewarden.catalog.errors import LakewardenError
+from lakewarden.catalog.model.rows import Source
+from lakewarden.catalog.policy.access import Actor, Caller
+from lakewarden.catalog.registry.batch import Came, foresee_batch, register_batch
+from lakewarden.catalog.registry.registration import WantedTable
+from lakewarden.catalog.registry.service import Desk
+from lakewarden.catalog.units import count_of
+from lakewarden.daemon.installation.services import Services
+from lakewarden.daemon.usecases import declared
+from lakewarden.daemon.usecases.audit import Part, run
+from lakewarden.daemon.usecases.onboarding.lists import Listed
+from lakewarden.daemon.usecases.onboarding.progress import Progress
+from lakewarden.daemon.usecases.runs.revocation import EVERYTHING, take_back_runs
+
+__all__ = ["Outcome", "adopt_listed", "foresee_listed", "register_listed"]
+
+_FIRST_BATCH: Final = 100
+_LARGEST_BATCH: Final = 500
+"""Tables per commit. The first ones are few, so that something is on record soon."""
+
+Acting = Callable[[str, list[Part]], AbstractContextManager[Actor]]
+"""One use case on so many tables, whose parts are filled meanwhile."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outcome:
+    """What came of one table of a list."""
+
+    listed: Listed
+    came: Came
+
+
+def register_listed(
+    services: Services, caller: Caller, listed: Sequence[Listed], *, tell: Callable[[str], None]
+) -> list[Outcome]:
+    """Manage what is listed. What is refused refuses itself alone; `tell` is told how far it is."""
+
+    def acting(what: str, parts: list[Part]) -> AbstractContextManager[Actor]:
+        return run(services, caller, declared.REGISTER, what, parts=parts)
+
+    return _registered(services, listed, acting, Source.REGISTER, tell)
+
+
+def adopt_listed(
+    services: Services, caller: Caller, listed: Sequence[Listed], *, tell: Callable[[str], None]
+) -> list[Outcome]:
+    """Manage what discovery has found."""
+
+    def acting(what: str, parts: list[Part]) -> AbstractContextManager[Actor]:
+        return run(services, caller, declared.ADOPT, what, parts=parts)
+
+    return _registered(services, listed, acting, Source.DISCOVER, tell)
+
+
+def foresee_listed(
+    services: Services, caller: Caller, listed: Sequence[Listed], *, tell: Callable[[str], None]
+) -> list[Outcome]:
+    """What `register_listed` would come to now. Changes nothing; one batch, so that each sees all before it."""
+    progress = Progress(total=len(listed), tell=tell)
+    with run(services, caller, declared.REGISTER_DRY, count_of(len(listed), "table")) as actor:
+        do = partial(
+            foresee_batch,
+            _desk(services),
+            actor=actor,
+            threads=services.settings.sweep_threads,
+            looked=progress.looked,
+        )
+        return _told_apart(listed, do)
+
+
+def _registered(
+    services: Services,
+    listed: Sequence[Listed],
+    acting: Acting,
+    source: Source,
+    tell: Callable[[str], None],
+) -> list[Outcome]:
+    progress, outcomes = Progress(total=len(listed), tell=tell), list[Outcome]()
+    try:
+        for batch in _batches(listed):
+            outcomes += _one_batch(services, batch, acting, source, progress)
+            progress.on_record(len(outcomes))
+    except BaseException:
+        tell(
+            f"It ended after {len(outcomes):,} of {count_of(len(listed), 'table')}: those are on record. "
+            "The same command goes on with the rest."
+        )
+        raise
+    return outcomes
+
+
+def _one_batch(
+    services: Services, batch: Sequence[Listed], acting: Acting, source: Source, progress: Progress
+) -> list[Outcome]:
+    parts: list[Part] = []
+    with acting(count_of(len(batch), "table"), parts) as actor:
+        do = partial(
+            register_batch,
+            _desk(services),
+            actor=actor,
+            source=source,
+            threads=services.settings.sweep_threads,
+            looked=progress.looked,
+        )
+        outcomes = _told_apart(batch, do)
+        parts += [_part(one) for one in outcomes if not isinstance(one.listed.asked, LakewardenError)]
+    for one in outcomes:
+        if not isinstance(one.came, LakewardenError) and one.came.moved:
+            row = one.came.row
+            take_back_runs(services, row, EVERYTHING, f"{row.name} has moved to {row.location}")
+    return outcomes
+
+
+def _desk(services: Services) -> Desk:
+    """The registry's ports, for one batch."""
+    return replace(services.desk, inspect=services.inspection.of_batch())
+
+
+def _told_apart(
+    listed: Sequence[Listed], do: Callable[[Sequence[WantedTable]], Sequence[Came]]
+) -> list[Outcome]:
+    """What came of each: rows that make no sense are refused by themselves."""
+    came = iter(do([one.asked for one in listed if not isinstance(one.asked, LakewardenError)]))
+    return [
+        Outcome(listed=one, came=one.asked if isinstance(one.asked, LakewardenError) else next(came))
+        for one in listed
+    ]
+
+
+def _part(one: Outcome) -> Part:
+    """Its entry in the audit. That a table came under management is on record once, however often it is asked for:
+    so a call that was killed before it wrote its entries is made good by the next."""
+    if isinstance(one.came, LakewardenError):
+        return Part(on=one.listed.where, why=str(one.came))
+    row = one.came.row
+    known = f"lakewarden:registered:{row.table_id}:{row.location}"
+    return Part(on=one.listed.where, audit_id=uuid.uuid5(uuid.NAMESPACE_URL, known).hex)
+
+
+def _batches(listed: Sequence[Listed]) -> Iterator[Sequence[Listed]]:
+    begin, size = 0, _FIRST_BATCH
+    while begin < len(listed):
+        yield listed[begin : begin + size]
+        begin, size = begin + size, min(2 * size, _LARGEST_BATCH)

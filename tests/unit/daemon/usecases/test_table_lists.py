@@ -1,0 +1,127 @@
+"""Lists of tables as people write them: what is read, and what is said of a row that makes no sense."""
+
+import pytest
+
+from lakewarden.catalog.errors import LakewardenError, UsageError
+from lakewarden.catalog.registry.registration import WantedTable
+from lakewarden.daemon.usecases.onboarding.lists import Kind, Listed, kind_of, read_list
+
+TWO = [
+    WantedTable(where="/lake/a", name="db.a", owner="ana", policy={"vacuum.retention": 14 * 86_400}),
+    WantedTable(where="/lake/b", owner="bo"),
+]
+CSV = "path,name,owner,vacuum.retention\n/lake/a,db.a,ana,14 days\n/lake/b,,,\n"
+YAML = """\
+- path: /lake/a
+  name: db.a
+  owner: ana
+  policy: {vacuum.retention: 14 days}
+- /lake/b
+"""
+JSON = (
+    '{"path": "/lake/a", "name": "db.a", "owner": "ana", "policy": {"vacuum.retention": "14 days"}}\n\n'
+    '{"path": "/lake/b", "owner": null}\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "lines"),
+    [(Kind.CSV, CSV, [2, 3]), (Kind.YAML, YAML, [1, 5]), (Kind.JSON, JSON, [1, 3])],
+    ids=["csv", "yaml", "json lines"],
+)
+def test_every_kind_of_list_says_the_same(kind: Kind, text: str, lines: list[int]) -> None:
+    listed = read_list(text, kind, owner="bo")
+    assert [one.asked for one in listed] == TWO
+    assert [one.line for one in listed] == lines
+
+
+def test_bare_paths_are_a_list_with_remarks_and_empty_lines_left_out() -> None:
+    text = "# the events\n/lake/a, with a comma\n\n  s3://b/lake/c  \n"
+    assert kind_of("-", text) is Kind.PATHS
+    assert [(one.where, one.line) for one in read_list(text, Kind.PATHS)] == [
+        ("/lake/a, with a comma", 2),
+        ("s3://b/lake/c", 4),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "kind"),
+    [
+        ("tables.csv", "x", Kind.CSV),
+        ("tables.YML", "x", Kind.YAML),
+        ("tables.jsonl", '{"path": "/a"}', Kind.JSON),
+        ("tables.json", '[{"path": "/a"}]', Kind.YAML),
+        ("-", '\n{"path": "/a"}', Kind.JSON),
+        ("-", "# tables\n- /a\n", Kind.YAML),
+        ("-", "owner,Path\nana,/a\n", Kind.CSV),
+        ("-", "/a\n/b\n", Kind.PATHS),
+        ("-", "", Kind.PATHS),
+    ],
+)
+def test_the_name_says_how_a_list_is_written_or_else_its_beginning(name: str, text: str, kind: Kind) -> None:
+    assert kind_of(name, text) is kind
+
+
+def test_a_list_of_names_alone_asks_the_metastore() -> None:
+    [one] = read_list("name,owner\ndb.t,ana\n", Kind.CSV)
+    assert one.asked == WantedTable(where="db.t", owner="ana")
+
+
+def test_json_and_yaml_values_need_no_quotes() -> None:
+    [first] = read_list('{"path": "/a", "vacuum.enabled": false, "compaction.min_small_files": 9}', Kind.JSON)
+    [second] = read_list(
+        "- {path: /a, policy: {vacuum.enabled: no, compaction.min_small_files: 9}}", Kind.YAML
+    )
+    assert first.asked == second.asked
+    assert isinstance(first.asked, WantedTable)
+    assert first.asked.policy == {"vacuum.enabled": False, "compaction.min_small_files": 9}
+
+
+def problem(one: Listed) -> LakewardenError:
+    assert isinstance(one.asked, LakewardenError), one
+    return one.asked
+
+
+@pytest.mark.parametrize(
+    ("kind", "row", "sentence", "hint"),
+    [
+        (Kind.CSV, "/b,db.b,ana,soon", "'soon' is not a valid duration", "Write it like `30 days`"),
+        (Kind.CSV, ",,ana,", "It names no table", "needs a path"),
+        (Kind.CSV, "/b,db.b,ana,,x,y", "It has 6 values, the header has 4", "double quotes"),
+        (Kind.JSON, '{"path": "/b"', "It is not JSON", "one object per line"),
+        (Kind.JSON, "7", "It is no table", "an object with path"),
+        (Kind.JSON, '{"path": "/b", "ownr": "x"}', "'ownr' is neither path", "Did you mean owner?"),
+        (Kind.JSON, '{"path": ["/b"]}', "path is no single value", "Write texts"),
+        (Kind.YAML, "- {path: /b, policy: 7}", "Its policy is no object", "policy: {"),
+        (Kind.YAML, "- {path: /b, policy: {vacuum: {retention: 1}}}", "vacuum is no single value", "Write texts"),
+        (Kind.YAML, "- !!python/object:x {}", "It cannot be read", ""),
+    ],
+)  # fmt: skip
+def test_a_bad_row_refuses_itself_alone_with_its_line(kind: Kind, row: str, sentence: str, hint: str) -> None:
+    good = {Kind.CSV: "/c,,,", Kind.JSON: '{"path": "/c"}', Kind.YAML: "- /c"}[kind]
+    head = {Kind.CSV: "path,name,owner,vacuum.retention\n", Kind.JSON: "\n", Kind.YAML: "# tables\n"}[kind]
+    bad, fine = read_list(f"{head}{row}\n{good}\n", kind)
+    assert bad.line == 2 and fine.line == 3
+    assert sentence in str(problem(bad)) and hint in problem(bad).hint
+    assert isinstance(fine.asked, WantedTable) and fine.asked.where == "/c"
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "sentence"),
+    [
+        (Kind.CSV, "path,ownr\n/a,x\n", "'ownr' is neither path"),
+        (Kind.CSV, "owner\nana\n", "The header has no column path"),
+        (Kind.CSV, "path,path\n/a,/b\n", "A column stands twice"),
+        (Kind.CSV, 'path\n"/a"x\n', "Line 2 is not CSV"),
+        (Kind.YAML, "- path: [\n", "not YAML"),
+        (Kind.YAML, "path: /a\n", "It is no list of tables"),
+    ],
+)
+def test_what_is_no_list_is_refused_as_a_whole(kind: Kind, text: str, sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        read_list(text, kind)
+
+
+def test_a_value_over_several_lines_does_not_move_the_numbers_of_the_others() -> None:
+    listed = read_list('path,owner\n"/a\nb",ana\n/c,ana\n', Kind.CSV)
+    assert [one.line for one in listed] == [2, 4]
