@@ -13,10 +13,6 @@ __all__ = ["Candidate", "in_metastore", "under_root"]
 _SKIPPED = ("_", ".")
 
 
-def _simply() -> None:
-    """Nothing keeps a search from going on."""
-
-
 def _any(name: str) -> bool:
     """Every name is looked for."""
     return True
@@ -36,21 +32,29 @@ def in_metastore(
     known: AbstractSet[str],
     *,
     named: Callable[[str], bool] = _any,
-    go_on: Callable[[], None] = _simply,
-) -> Iterator[Candidate]:
+) -> Iterator[Candidate | None]:
     """Tables of the metastore that are `named` so (`db.t`), that some reader understands and whose location is not in
-    `known`. `go_on` is called before each table that is looked at, new or not, and may raise."""
+    `known`; None for each look that found nothing, so that whoever searches may do something else in between."""
     for database in metastore.databases():
         for table in metastore.tables(database):
-            if not named(f"{database}.{table}"):
-                continue
-            go_on()
-            entry = metastore.get(database, table)
-            if entry is None or entry.location is None or entry.provider is None:
-                continue
-            location = canonical(entry.location)
-            if location not in known and any(reader.is_table(location) for reader in readers):
-                yield Candidate(where=f"{database}.{table}", location=location)
+            if named(f"{database}.{table}"):
+                yield _entered(metastore, database, table, readers, known)
+
+
+def _entered(
+    metastore: Metastore,
+    database: str,
+    table: str,
+    readers: tuple[TableReader, ...],
+    known: AbstractSet[str],
+) -> Candidate | None:
+    entry = metastore.get(database, table)
+    if entry is None or entry.location is None or entry.provider is None:
+        return None
+    location = canonical(entry.location)
+    if location in known or not any(reader.is_table(location) for reader in readers):
+        return None
+    return Candidate(where=f"{database}.{table}", location=location)
 
 
 def under_root(
@@ -60,20 +64,18 @@ def under_root(
     known: AbstractSet[str],
     *,
     depth: int = 4,
-    go_on: Callable[[], None] = _simply,
-) -> Iterator[Candidate]:
-    """Tables below a folder, at most `depth` levels down; a table's own folder is not entered. `go_on` is called before
-    each folder that is looked at, and may raise."""
+) -> Iterator[Candidate | None]:
+    """Tables below a folder, at most `depth` levels down; a table's own folder is not entered. None for each look that
+    found nothing."""
     base = canonical(root)
     store = open_store(base, options)
 
-    def walk(path: str, left: int) -> Iterator[Candidate]:
-        go_on()
+    def walk(path: str, left: int) -> Iterator[Candidate | None]:
         location = f"{base}/{path}" if path else base
         if any(reader.is_table(location) for reader in readers):
-            if location not in known:
-                yield Candidate(where=location, location=location)
+            yield None if location in known else Candidate(where=location, location=location)
             return
+        yield None
         if left > 0:
             for entry in store.list(path):
                 name = entry.path.rsplit("/", 1)[-1]

@@ -12,7 +12,7 @@ from lakewarden.catalog.lineage.stream_batches import StreamHarvest
 from lakewarden.catalog.lineage.streams.session_notes import StreamNotes
 from lakewarden.catalog.state.hint_spool import Spool, drain
 from lakewarden.catalog.system.port import SystemStore
-from lakewarden.daemon.control.cycle import Cycle, CycleParts, go_on
+from lakewarden.daemon.control.cycle import Cycle, CycleParts
 from lakewarden.daemon.control.hints import Ears
 from lakewarden.daemon.control.leadership import Leadership
 from lakewarden.daemon.control.main_loop import DISCOVER, PATIENCE, SWEEP, Service, ServiceParts
@@ -182,7 +182,7 @@ def _cycle(
             carrier=RestoreCarrier(
                 rollbacks=rollbacks_of_services(services), memory=memory, notifier=notifier
             ),
-            discover=partial(candidates, services, go_on=partial(go_on, vitals.beat, stopping.is_set)),
+            discover=partial(candidates, services),
             require=leadership.require,
             beat=vitals.beat,
             stopping=stopping.is_set,

@@ -19,8 +19,10 @@ from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.model.rollbacks import next_run_id
 from lakewarden.catalog.model.rows import Action, HealthRow, RunRow, Source, TableState
 from lakewarden.catalog.policy.scopes import Governed
+from lakewarden.catalog.registry.batch import register_batch
 from lakewarden.catalog.registry.discovery import Candidate
 from lakewarden.catalog.registry.register import register
+from lakewarden.catalog.registry.registration import WantedTable
 from lakewarden.catalog.registry.service import Desk
 from lakewarden.catalog.state.port import Queue, Run, RunRequest
 from lakewarden.catalog.system.port import RUNS, Fence
@@ -44,10 +46,13 @@ from lakewarden.jobs.planning.explain import summary
 from lakewarden.jobs.planning.planner import Plan, PlannedRun, plan, request_for
 from lakewarden.jobs.planning.resting import Resting
 
-__all__ = ["Cycle", "CycleParts", "go_on"]
+__all__ = ["Cycle", "CycleParts"]
 
 T = TypeVar("T")
 _LOOKED_AT: Final = (TableState.ACTIVE, TableState.QUARANTINED)
+_ADOPTED_AT_ONCE: Final = 200
+_SLICE_SECONDS: Final = 5.0
+"""How long a search for tables goes on within one cycle, and how many of those that it found are adopted in it."""
 _LINES: Final = 5
 """So many tables that had to be skipped get a line each; the rest is counted."""
 
@@ -74,7 +79,7 @@ class CycleParts:
     threads: int
     adopt: bool
     carrier: Carrier
-    discover: Callable[[], Iterator[Candidate]]
+    discover: Callable[[], Iterator[Candidate | None]]
     require: Callable[[Fence], None]
     beat: Callable[[], None]
     stopping: Callable[[], bool] = lambda: False
@@ -89,6 +94,7 @@ class Cycle:
     _again: set[str] = field(default_factory=set)
     _skipped: set[str] = field(default_factory=set)
     _resting: Resting = field(default_factory=Resting)
+    _search: Iterator[Candidate | None] | None = None
 
     def run(self, fence: Fence, *, may_plan: bool, discover: bool = False) -> CycleReport:
         """One cycle under the fence. Raises only `FencedError`: then this daemon leads no more."""
@@ -151,7 +157,9 @@ class Cycle:
             planned="planning waits until workers had time to report" if made is None else summary(made),
             queued=queued,
             unfinished=len(unfinished),
-            idle=made is not None and not (unfinished or recorded or _has_work(made)),
+            searching=self._search is not None,
+            idle=made is not None
+            and not (unfinished or recorded or _has_work(made) or self._search is not None),
         )
 
     def _observe(self, must: Collection[str]) -> list[Look]:
@@ -276,17 +284,45 @@ class Cycle:
         """Register what hints and discovery found, observing only. What is no table is passed over."""
         if not self.parts.adopt:
             return 0
-        places = list(subjects)
-        if discover:
-            places.extend(self._guarded("discovery", self._discovered) or ())
-        return sum(bool(self._guarded(place, partial(self._register, place))) for place in places)
+        adopted = sum(bool(self._guarded(place, partial(self._register, place))) for place in subjects)
+        if discover and self._search is None:
+            self._search = self.parts.discover()
+        found = self._guarded("discovery", self._discovered) or []
+        return adopted + (self._guarded("what discovery found", partial(self._register_all, found)) or 0)
 
     def _discovered(self) -> list[str]:
-        places: list[str] = []
-        for found in self.parts.discover():
+        """What the search found in this slice of it. It goes on in the next cycle where it is not at its end."""
+        search, places, until = self._search, list[str](), time.monotonic() + _SLICE_SECONDS
+        self._search = None  # whatever it raises is its end
+        for found in search or ():
             self._go_on()
-            places.append(found.where)
+            if found is not None:
+                places.append(found.where)
+            if len(places) == _ADOPTED_AT_ONCE or time.monotonic() > until:
+                self._search = search
+                break
         return places
+
+    def _register_all(self, places: Sequence[str]) -> int:
+        """Register in one batch; where something unforeseen comes up, each by itself."""
+        parts = self.parts
+        together = partial(
+            register_batch,
+            parts.desk,
+            [WantedTable(where=place) for place in places],
+            actor=DAEMON,
+            source=Source.DISCOVER,
+            threads=parts.threads,
+            looked=self._go_on,
+        )
+        came = isolated(together) if places else []
+        if isinstance(came, Unforeseen):
+            self._say(came, "what discovery found")
+            return sum(bool(self._guarded(place, partial(self._register, place))) for place in places)
+        for place, one in zip(places, came, strict=True):
+            if isinstance(one, LakewardenError):
+                get_log("cycle").debug("not adopted", place=place, because=str(one))
+        return sum(not isinstance(one, LakewardenError) and one.created for one in came)
 
     def _register(self, place: str) -> bool:
         try:
@@ -324,7 +360,10 @@ class Cycle:
         get_log("cycle").error("unforeseen", table=what, problem=found.problem, trace=found.trace)
 
     def _go_on(self) -> None:
-        go_on(self.parts.beat, self.parts.stopping)
+        """Between two tables: say that the cycle goes on, or raise `Stopped` where it shall not."""
+        self.parts.beat()
+        if self.parts.stopping():
+            raise Stopped
 
     def _measure(self, report: CycleReport) -> None:
         metrics, memory = self.parts.metrics, self.parts.memory
@@ -340,13 +379,6 @@ class Cycle:
         metrics.set_counts(metrics.tables, Counter(one.row.state.value for one in memory.governed().values()))
         severities = Counter(found.severity.value for row in memory.healths() for found in row.findings)
         metrics.set_counts(metrics.findings, severities)
-
-
-def go_on(beat: Callable[[], None], stopping: Callable[[], bool]) -> None:
-    """Between two tables: say that the cycle goes on, or raise `Stopped` where it shall not."""
-    beat()
-    if stopping():
-        raise Stopped
 
 
 def _has_work(made: Plan) -> bool:

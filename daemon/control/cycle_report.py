@@ -13,7 +13,8 @@ __all__ = ["CycleReport"]
 class CycleReport:
     """Counts of one cycle. `planned` is the plan in half a sentence, `trouble` a sentence if it did not get through.
 
-    `stopped`: the daemon was asked to end meanwhile. `idle`: there was nothing to do and nothing is under way.
+    `searching`: discovery has not come to its end yet. `stopped`: the daemon was asked to end meanwhile.
+    `idle`: there was nothing to do and nothing is under way.
     """
 
     looked: int = 0
@@ -25,6 +26,7 @@ class CycleReport:
     planned: str = "nothing planned"
     queued: int = 0
     unfinished: int = 0
+    searching: bool = False
     idle: bool = False
     seconds: float = 0.0
     trouble: str | None = None
@@ -56,6 +58,8 @@ class CycleReport:
         ):
             if count:
                 parts.append(f"{count} {what}")
+        if self.searching:
+            parts.append("discovery goes on")
         if self.recorded:
             outcomes = Counter(row.outcome.value for row in self.recorded)
             parts.append(", ".join(f"{count} {name}" for name, count in sorted(outcomes.items())))

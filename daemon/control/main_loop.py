@@ -138,6 +138,8 @@ class Service:
 
     def _once(self) -> ExitCode:
         report = self._sweep(quietly=False)
+        while report is not None and report.searching and not self.stopping.is_set():
+            report = self._sweep(quietly=False)
         if report is None and self._troubles == 0:
             return ExitCode.PRECONDITION
         return ExitCode.OK if report is not None and report.trouble is None else ExitCode.FAILED
@@ -192,6 +194,8 @@ class Service:
             tail.look()
         self._troubles = 0 if report.trouble is None else self._troubles + 1
         self._failed_runs += report.failed_runs
+        if report.searching:
+            parts.ticker.poke(SWEEP)
         log = get_log("cycle")
         # Somebody who waits for the fleet to be done need not read three times a second that it is not.
         calm = log.debug if self._hasty and not (report.eventful or report.idle) else log.info

@@ -1,6 +1,6 @@
 """Discovery with this installation's metastore, roots and readers."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from lakewarden.catalog.registry.discovery import Candidate, in_metastore, under_root
 from lakewarden.catalog.system.port import TABLES
@@ -9,19 +9,25 @@ from lakewarden.daemon.installation.services import Services
 __all__ = ["candidates"]
 
 
-def candidates(services: Services, *, go_on: Callable[[], None] = lambda: None) -> Iterator[Candidate]:
-    """Tables that exist in the metastore or under a discovery root and have no row, dropped ones included. `go_on` is
-    called all the time and may raise: a search through a large metastore takes minutes."""
+def candidates(services: Services) -> Iterator[Candidate | None]:
+    """Tables that exist in the metastore or under a discovery root and have no row, dropped ones included.
+
+    None for each look that found nothing: a search through a large metastore takes minutes, and may be left off
+    in between.
+    """
     known = {
         location
         for location in services.store.rows(TABLES).arrow(["location"]).column(0).to_pylist()
         if location
     }
+    for found in _looks(services, known):
+        if found is not None:
+            known.add(found.location)
+        yield found
+
+
+def _looks(services: Services, known: set[str]) -> Iterator[Candidate | None]:
     if services.metastore is not None:
-        for found in in_metastore(services.metastore, services.readers, known, go_on=go_on):
-            known.add(found.location)
-            yield found
+        yield from in_metastore(services.metastore, services.readers, known)
     for root in services.settings.discovery_roots:
-        for found in under_root(root, services.storage(root), services.readers, known, go_on=go_on):
-            known.add(found.location)
-            yield found
+        yield from under_root(root, services.storage(root), services.readers, known)

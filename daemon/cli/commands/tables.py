@@ -230,7 +230,7 @@ def adopt(
             done = register_table(services.desk, where, actor=actor, owner=owner, source=Source.DISCOVER)
         show([_with_health(done)], columns=_ADOPTED, format=output)
         return
-    found = [where] if where is not None else [one.where for one in candidates(services)]
+    found = [where] if where is not None else [one.where for one in candidates(services) if one is not None]
     if dry_run:
         show([{"where": one} for one in found], columns=["where"], format=output)
         return

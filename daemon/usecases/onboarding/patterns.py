@@ -52,13 +52,13 @@ def _matching(services: Services, pattern: str) -> Iterator[str]:
             hint="Set metastore.uri, or give a pattern of paths (./* for the folders here).",
         )
     wanted = pattern if "." in pattern else f"default.{pattern}"
-    for one in in_metastore(
+    looks = in_metastore(
         services.metastore,
         services.readers,
         frozenset(),
         named=lambda name: fnmatchcase(name, wanted.lower()),
-    ):
-        yield one.where
+    )
+    yield from (one.where for one in looks if one is not None)
 
 
 def _folders(services: Services, pattern: str) -> Iterator[str]:

@@ -68,7 +68,7 @@ class World:
         self.inbox, self.queue = FakeInbox(), FakeQueue(self.clock)
         self.leases = FakeLeases(self.clock)
         self.told, self.metrics = Told(), Metrics()
-        self.found: list[Candidate] = []
+        self.found: list[Candidate | None] = []
         self.store.create(system_rows(self.store, now=self.clock.now(), actor="root"))
         for row in self.store.rows(TABLES).all():
             self.reader.tables[row.location or ""] = observation(row.location or "", self.clock.now())
@@ -192,7 +192,7 @@ class World:
         """All recorded runs."""
         return self.store.rows(RUNS).all()
 
-    def _discover(self) -> Iterator[Candidate]:
+    def _discover(self) -> Iterator[Candidate | None]:
         return iter(self.found)
 
     def _inspect(

@@ -1,11 +1,12 @@
 """The cycle on fakes: what it writes, what it does not, and that nothing stops it."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from lakewarden.catalog.errors import FencedError
+from lakewarden.catalog.errors import FencedError, UnavailableError
 from lakewarden.catalog.formats.files_elsewhere import READS_ELSEWHERE
 from lakewarden.catalog.formats.port import Commit, LogProblem, Observation
 from lakewarden.catalog.lineage.edges import NOT_KNOWN
@@ -369,6 +370,38 @@ def test_discovery_adopts_on_its_own_beat_only(world: World) -> None:
     assert world.sweep().adopted == 0
     assert world.sweep(discover=True).adopted == 1
     assert world.sweep(discover=True).adopted == 0
+
+
+def test_what_discovery_finds_is_adopted_in_slices_between_cycles(world: World) -> None:
+    for number in range(450):
+        location = f"file:///lake/found{number}"
+        world.reader.tables[location] = observation(location, world.clock.now())
+        world.found += [Candidate(where=location, location=location), None]
+    del world.reader.tables["file:///lake/found7"]
+    before = world.store.rows(TABLES).version
+    reports = [world.sweep(discover=not number) for number in range(4)]
+    assert [one.adopted for one in reports] == [199, 200, 50, 0]
+    assert [one.searching for one in reports] == [True, True, False, False]
+    assert not reports[1].idle
+    assert "199 adopted; discovery goes on;" in reports[0].sentence()
+    assert world.store.rows(TABLES).version <= before + 6, "a commit for each slice, and one for its sweep"
+
+
+def test_a_search_that_fails_begins_anew_with_the_next_beat(world: World) -> None:
+    def broken() -> Iterator[Candidate | None]:
+        yield None
+        raise UnavailableError("The metastore does not answer.")
+
+    location = "file:///lake/found"
+    world.reader.tables[location] = observation(location, world.clock.now())
+    world.found.append(Candidate(where=location, location=location))
+    calm = world.cycle.parts
+    world.cycle.parts = replace(calm, discover=broken)
+    first = world.sweep(discover=True)
+    assert (first.adopted, first.searching, first.skipped) == (0, False, 1)
+    world.cycle.parts = calm
+    assert world.sweep().adopted == 0
+    assert world.sweep(discover=True).adopted == 1
 
 
 def test_daily_checks_come_once_a_day(world: World) -> None:
