@@ -13,13 +13,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from lakewarden.catalog.errors import LakewardenError
+from lakewarden.catalog.errors import LakewardenError, PreconditionError
 from lakewarden.catalog.model.rows import DELTA
 from lakewarden.catalog.storage.file_store import local_path
 from lakewarden.catalog.system.port import TABLES
 from lakewarden.daemon.installation.admins import distrust, recorded_admins
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.telemetry.failed_cycles import Troubles
+from lakewarden.jobs.engines.spark.yarn import require_cluster
 
 __all__ = ["Diagnosis", "Verdict", "examine"]
 
@@ -85,6 +86,10 @@ def _java(services: Services) -> Diagnosis:
 def _spark(services: Services) -> Diagnosis:
     if find_spec("pyspark") is None:
         return _fail("spark", "PySpark is not installed.", "pip install 'lakewarden[spark]'")
+    try:
+        require_cluster(services.settings.spark_master)
+    except PreconditionError as error:
+        return _fail("spark", str(error), error.hint)
     return _ok("spark", f"PySpark is installed; workers use {services.settings.spark_master}.")
 
 

@@ -35,6 +35,8 @@ _SILENT_CLASSES: Final = (
     "java.net.UnknownHostException",
     "org.apache.thrift.transport.TTransportException",
 )
+_ENDED: Final = re.compile(r"SparkContext was shut down|stopped SparkContext")
+"""What Java says where Python still has its session: the application was killed, by YARN or by its own JVM."""
 
 _REFUSALS: Final = {
     "DELTA_CONVERT_NON_PARQUET_TABLE": "it is not a Parquet table",
@@ -71,9 +73,7 @@ def translated(deed: str) -> Iterator[None]:
     except Py4JJavaError as error:
         raise _ours(deed, _causes(error.java_exception), "") from error
     except (Py4JError, ConnectionError) as error:
-        raise UnavailableError(
-            f"Spark could not {deed}: its session has ended.", hint="The worker starts a new one."
-        ) from error
+        raise _ended(deed) from error
 
 
 def is_lost_race(error: PySparkException | Py4JJavaError) -> bool:
@@ -98,6 +98,8 @@ def _ours(deed: str, causes: tuple[tuple[str, str], ...], message: str) -> Lakew
     classes, conditions = [name for name, _ in causes], _conditions(causes, message)
     if _is_lost_race(classes, conditions):
         return ConflictError(f"Spark could not {deed}: somebody else committed first.")
+    if any(_ENDED.search(said) for said in (*(said for _, said in causes), message)):
+        return _ended(deed)
     for condition in reversed(conditions):
         if condition in _REFUSALS:
             return RefusedError(f"Spark could not {deed}: {_REFUSALS[condition]}.", hint=_hint(condition))
@@ -109,6 +111,12 @@ def _ours(deed: str, causes: tuple[tuple[str, str], ...], message: str) -> Lakew
             )
     root = conditions[-1] if conditions else classes[-1].rpartition(".")[2] if classes else ""
     return ExecutionError(f"Spark could not {deed}{f' ({root})' if root else ''}.", hint=_hint(root))
+
+
+def _ended(deed: str) -> UnavailableError:
+    return UnavailableError(
+        f"Spark could not {deed}: its session has ended.", hint="The worker starts a new one."
+    )
 
 
 def _hint(word: str) -> str:

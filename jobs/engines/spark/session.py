@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from lakewarden.jobs.engines.spark.errors import translated
 from lakewarden.jobs.engines.spark.jars import default_cache, resolve_jars
 from lakewarden.jobs.engines.spark.java import java_command
+from lakewarden.jobs.engines.spark.yarn import require_cluster
 from lakewarden.jobs.runs.spark_settings import JarSource, SparkSettings, is_secret_conf, session_conf
 
 __all__ = ["COMMIT_ATTEMPTS", "abandon_session", "stamp", "stamped", "start_session"]
@@ -25,9 +26,10 @@ COMMIT_ATTEMPTS: Final = "spark.databricks.delta.maxCommitAttempts"
 
 
 def start_session(settings: SparkSettings) -> SparkSession:
-    """Start Spark: 4 to 10 seconds. Raises `PreconditionError` without Java,
+    """Start Spark: 4 to 10 seconds. Raises `PreconditionError` without Java, or with YARN nobody knows where,
     `UnavailableError` if it does not start."""
     java_command()
+    require_cluster(settings.master)
     jars: tuple[Path, ...] = ()
     if settings.jar_source is JarSource.MAVEN:
         jars = resolve_jars(settings.jars_cache or default_cache())

@@ -70,6 +70,18 @@ CASES: dict[str, tuple[Thrown, type[LakewardenError]]] = {
         ),
         UnavailableError,
     ),
+    "an application that YARN has killed": (
+        Thrown(
+            "org.apache.spark.SparkException",
+            "Exception thrown in awaitResult",
+            Thrown("org.apache.spark.SparkException", "Job 5 cancelled because SparkContext was shut down"),
+        ),
+        UnavailableError,
+    ),
+    "a session that was stopped before": (
+        Thrown("java.lang.IllegalStateException", "Cannot call methods on a stopped SparkContext."),
+        UnavailableError,
+    ),
     "anything else": (Thrown("java.lang.OutOfMemoryError", "Java heap space"), ExecutionError),
     "an internal error": (Thrown("org.apache.spark.SparkException", "[INTERNAL_ERROR] odd"), ExecutionError),
 }
