@@ -53,7 +53,8 @@ class TableDirectory:
     def require_writable(self, location: str) -> None:
         """Raise `NotAllowedError` for the system tables: Spark and delta-rs together would lose commits on them.
 
-        Raise `ConflictError` for a table that a rollback is taking back: its plan would be stale with this write.
+        Raise `ConflictError` for a table that a rollback is taking back: its plan would be stale with this write; and
+        for one that a statement over several tables is changing.
         """
         if location == self._system or is_inside(location, self._system):
             raise NotAllowedError(
@@ -61,6 +62,12 @@ class TableDirectory:
                 hint="UPDATE lakewarden.tables SET ..., or the `lakewarden` command.",
             )
         held = self._held_by(location)
+        if held is not None and held.is_group and not held.head.undo:
+            raise ConflictError(
+                f"{location} is being changed by statement {held.rollback_id}, together with other tables.",
+                hint="Write again when it is over. If its session is gone, the daemon ends it, or "
+                f"`lakewarden rollback resume {held.rollback_id}` does.",
+            )
         if held is not None:
             raise ConflictError(
                 f"{location} is being taken back by rollback {held.rollback_id}.",

@@ -150,6 +150,7 @@ class RollbackStep(StrEnum):
 
     `properties` and `reapply` follow the restore of their table: what it must not rewind, and the lost appends that are
     added again. `drop` and `quarantine` set a table aside that has no clean version (`to_version` -1); its data stays.
+    `change` is no rollback's: what a statement over several tables changes in one of them, made on `from_version`.
     """
 
     PLAN = "plan"
@@ -159,6 +160,7 @@ class RollbackStep(StrEnum):
     REAPPLY = "reapply"
     DROP = "drop"
     QUARANTINE = "quarantine"
+    CHANGE = "change"
 
 
 class Outcome(StrEnum):

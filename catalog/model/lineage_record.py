@@ -37,12 +37,14 @@ __all__ = [
     "RecordVerdict",
     "custom_metadata",
     "encode_record",
+    "group_app",
     "read_record",
     "user_metadata",
 ]
 
 OPERATION: Final = "lakewarden.operation/"
 """How the application id of a write begins that its caller named, so that it is done once; the name follows."""
+_GROUP: Final = "group/"
 RENUMBERED: Final = "renumbered-"
 """How the run id of a commit begins that does nothing but take back the number of an application: what a RESTORE of
 Spark's undid keeps its number, and could not be written again."""
@@ -137,6 +139,12 @@ class RecordReading:
 NO_RECORD: Final = RecordReading(record=None, verdict=RecordVerdict.ABSENT)
 _INT64: Final = 2**63
 _UNREADABLE: Final = RecordReading(record=None, verdict=RecordVerdict.UNKNOWN)
+
+
+def group_app(group_id: str) -> str:
+    """The application id that every commit of a statement over several tables carries: in each table it is made once,
+    or never, where something else says that it was."""
+    return f"{OPERATION}{_GROUP}{group_id}"
 
 
 def encode_record(record: LineageRecord) -> str:

@@ -2,17 +2,21 @@
 
 Held: our own maintenance stays away while a rollback of the table is under way or stopped. Kept: the versions that a
 rollback still has to read, or could be undone to, until its undo window ends. Tainted: the versions it took back.
+
+A statement over several tables is journaled in the same way, as a group: its steps are the changes that it makes
+itself, and what is left of it when it is cut off is taken back like a rollback's steps.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import count
-from typing import Any
+from typing import Any, Final
 
 from lakewarden.catalog.model.rows import RollbackRow, RollbackState, RollbackStep
 
 __all__ = [
+    "GROUP_PATIENCE",
     "Hold",
     "Rollback",
     "Undone",
@@ -30,6 +34,9 @@ MARK = "rollback-"
 _REWINDS = (RollbackStep.RESTORE, RollbackStep.REMOVE_FILES)
 """Steps that are undone by restoring the version before them."""
 _SETS_ASIDE = (RollbackStep.DROP, RollbackStep.QUARANTINE)
+
+GROUP_PATIENCE: Final = timedelta(minutes=2)
+"""A session that says nothing of its group for so long is taken for gone."""
 
 UNSETTLED = (RollbackState.INTENT, RollbackState.UNDOING, RollbackState.CONFLICT)
 """States in which a rollback has neither come to its end nor left everything as it was."""
@@ -50,6 +57,16 @@ class Rollback:
     def is_unsettled(self) -> bool:
         """Whether it was begun and neither finished nor taken back."""
         return self.head.state in UNSETTLED
+
+    @property
+    def is_group(self) -> bool:
+        """Whether it is the journal of a statement over several tables, not of a rollback."""
+        return any(step.kind is RollbackStep.CHANGE for step in self.steps)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every change of a group was made."""
+        return all(step.state is RollbackState.DONE for step in self.steps)
 
     def of_kind(self, *kinds: RollbackStep) -> tuple[RollbackRow, ...]:
         """The steps of some kinds, in order."""
@@ -80,12 +97,14 @@ class Rollback:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Hold:
     """Why our maintenance stays away from a table. `leads`: the table stands for the whole rollback, its run
-    goes by it; `waits`: a person has to decide, nothing goes on by itself."""
+    goes by it; `waits`: a person has to decide, nothing goes on by itself. `session_until`: a statement over several
+    tables is at it, and its session is believed to live until then."""
 
     rollback_id: str
     leads: bool
     waits: bool
     undo: bool
+    session_until: datetime | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -140,10 +159,15 @@ def holds(rollbacks: Iterable[Rollback]) -> Mapping[str, Hold]:
     for one in rollbacks:
         if one.is_unsettled:
             waits = one.head.state is RollbackState.CONFLICT
+            running = one.is_group and one.head.state is RollbackState.INTENT
             for row in (*one.steps, one.head):
                 leads = row.table_id == one.head.table_id
                 held[row.table_id] = Hold(
-                    rollback_id=one.rollback_id, leads=leads, waits=waits, undo=one.head.undo
+                    rollback_id=one.rollback_id,
+                    leads=leads,
+                    waits=waits,
+                    undo=one.head.undo,
+                    session_until=one.head.recorded_at + GROUP_PATIENCE if running else None,
                 )
     return held
 
@@ -154,7 +178,7 @@ def needed_versions(rollbacks: Iterable[Rollback], now: datetime) -> Mapping[str
     for one in rollbacks:
         if not one.can_be_undone(now):
             continue
-        for row in one.of_kind(*_REWINDS):
+        for row in one.of_kind(*_REWINDS, RollbackStep.CHANGE):
             oldest = min(row.from_version, row.to_version) if one.is_unsettled else row.from_version
             needed[row.table_id] = min(oldest, needed.get(row.table_id, oldest))
     return needed
@@ -165,19 +189,31 @@ def tainted_versions(rollbacks: Iterable[Rollback]) -> Mapping[str, tuple[Undone
     versions, whenever it appears, was derived from what was undone."""
     ranges: dict[str, list[Undone]] = {}
     for one in rollbacks:
-        for row in one.of_kind(*_REWINDS, *_SETS_ASIDE):
-            if row.state is RollbackState.DONE:
-                undone = Undone(
-                    table_id=row.table_id,
-                    name=row.name or row.table_id,
-                    first=row.to_version + 1,
-                    last=row.from_version,
-                    by=f"rollback {one.rollback_id}",
-                    format_id=row.format_id,
-                )
-                for key in filter(None, (row.table_id, row.location)):
-                    ranges.setdefault(key, []).append(undone)
+        for undone, row in _undone_by(one):
+            for key in filter(None, (row.table_id, row.location)):
+                ranges.setdefault(key, []).append(undone)
     return {
         key: tuple(sorted(found, key=lambda one: (one.first, one.last, one.by)))
         for key, found in ranges.items()
     }
+
+
+def _undone_by(one: Rollback) -> Iterator[tuple[Undone, RollbackRow]]:
+    for row in one.of_kind(*_REWINDS, *_SETS_ASIDE):
+        if row.state is RollbackState.DONE:
+            yield _undone(row, row.to_version + 1, row.from_version, f"rollback {one.rollback_id}"), row
+    for row in one.of_kind(RollbackStep.CHANGE):  # with whatever came between
+        if row.state is RollbackState.COMPENSATED and row.new_version is not None:
+            by = f"the end of statement {one.rollback_id}, which was cut off"
+            yield _undone(row, row.from_version + 1, row.new_version - 1, by), row
+
+
+def _undone(row: RollbackRow, first: int, last: int, by: str) -> Undone:
+    return Undone(
+        table_id=row.table_id,
+        name=row.name or row.table_id,
+        first=first,
+        last=last,
+        by=by,
+        format_id=row.format_id,
+    )

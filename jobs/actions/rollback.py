@@ -33,6 +33,11 @@ def _due(view: TableView, world: World, now: datetime) -> Answer:
     if hold.waits:
         because = f"rollback {hold.rollback_id} stopped; `lakewarden rollback show` says why"
         return NotDue(action=Action.ROLLBACK, why=WhyNot.CONSENT, because=because)
+    if hold.session_until is not None and now < hold.session_until:
+        because = f"a session is at statement {hold.rollback_id}"
+        return NotDue(
+            action=Action.ROLLBACK, why=WhyNot.WRITERS_ACTIVE, because=because, until=hold.session_until
+        )
     way = "is to be undone" if hold.undo else "is not done yet"
     return Due(action=RollBack(rollback_id=hold.rollback_id), because=f"rollback {hold.rollback_id} {way}")
 

@@ -282,11 +282,15 @@ def _show(rollback: Rollback, output: Format) -> None:
     if output is not Format.TABLE:
         steps = [_step(rollback, number) for number in range(len(rollback.steps))]
         choices = [{"what": one.what, "command": one.command} for one in steps_from(rollback)]
-        show_one({**_summary(rollback), "steps": steps, "next_choices": choices}, format=output)
+        told = {**_summary(rollback), "statement": _statement(rollback)}
+        show_one({**told, "steps": steps, "next_choices": choices}, format=output)
         return
     steps = [_step(rollback, number) for number in range(len(rollback.steps))]
     show(steps, columns=STEP_COLUMNS, format=output)
     until = rollback.head.undo_until if rollback.head.state is RollbackState.DONE else None
+    if rollback.is_group:
+        until = None
+        note(f"A statement over several tables: {_statement(rollback)}")
     window = "" if until is None else f"; it can be undone until {until:%Y-%m-%d %H:%M} UTC"
     state = (
         "undone"
@@ -297,6 +301,11 @@ def _show(rollback: Rollback, output: Format) -> None:
     note(f"Rollback {rollback.rollback_id} is {state}{why}{window}")
     for line in commands_in_words(steps_from(rollback)):
         note(line)
+
+
+def _statement(rollback: Rollback) -> str | None:
+    """The text of a statement over several tables; None for a rollback."""
+    return decode_plan(rollback.head.payload or "").statement if rollback.is_group else None
 
 
 def _summary(rollback: Rollback) -> dict[str, Any]:

@@ -199,14 +199,14 @@ class DeltaEngine:
                 spark, store, files, requires=requires, version=version, record=record
             )
 
-    def fence(self, location: str, *, requires: int, run_id: str) -> int:
+    def fence(self, location: str, *, requires: int, run_id: str, app: str | None = None) -> int:
         version = rs_metadata.fence(
-            location, requires=requires, run_id=run_id, storage=self._storage(location)
+            location, requires=requires, run_id=run_id, app=app, storage=self._storage(location)
         )
         if version is not None:
             return version
         with self._stamped(run_id, Action.ROLLBACK) as spark:
-            return restore.fence(spark, self._store(location), requires=requires)
+            return restore.fence(spark, self._store(location), requires=requires, app=app)
 
     def begin_epoch(
         self, location: str, *, restored: int, to: int, apps: Sequence[str], run_id: str

@@ -9,7 +9,7 @@ delta-rs does not survive a fork: nothing here may run in a process that forks l
 from collections.abc import Sequence
 from typing import Final
 
-from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
 from lakewarden.catalog.errors import ConflictError, ExecutionError, NotFoundError, UnavailableError
@@ -85,9 +85,12 @@ def set_properties(
     return version
 
 
-def fence(location: str, *, requires: int, run_id: str, storage: StorageOptions) -> int | None:
-    """A commit that changes nothing, on exactly version `requires`. Returns its version, None if the table's
-    features are not ours to write. Raises `ConflictError` if somebody committed first."""
+def fence(
+    location: str, *, requires: int, run_id: str, storage: StorageOptions, app: str | None = None
+) -> int | None:
+    """A commit that changes nothing, on exactly version `requires`, but that transaction 1 of application `app` counts
+    as made. Returns its version, None if the table's features are not ours to write. Raises `ConflictError` if
+    somebody committed first."""
     table = open_version(location, requires, storage)
     if table is None:
         return None
@@ -97,7 +100,11 @@ def fence(location: str, *, requires: int, run_id: str, storage: StorageOptions)
             mode="append",
             schema=table.schema(),
             partition_by=table.metadata().partition_columns,
-            commit_properties=CommitProperties(custom_metadata={RUN_ID: run_id}, max_commit_retries=0),
+            commit_properties=CommitProperties(
+                custom_metadata={RUN_ID: run_id},
+                max_commit_retries=0,
+                app_transactions=None if app is None else [Transaction(app, 1)],
+            ),
             post_commithook_properties=PostCommitHookProperties(
                 create_checkpoint=False, cleanup_expired_logs=False
             ),

@@ -20,6 +20,7 @@ from lakewarden.jobs.rollback.execute.permit import Permit
 from lakewarden.jobs.rollback.execute.settlement import COMMITS, settled
 from lakewarden.jobs.rollback.execute.table_steps import Hands
 from lakewarden.jobs.rollback.execute.undo import take_back
+from lakewarden.jobs.rollback.journal.group_rows import whole
 from lakewarden.jobs.rollback.journal.journal import Journal
 from lakewarden.jobs.rollback.journal.step_rows import FOLLOWING, next_rows, step_of, superseded, verified_row
 from lakewarden.jobs.rollback.journal.steps import TableStep
@@ -68,6 +69,8 @@ class Saga:
     def _go_on(self, rollback: Rollback) -> Rollback:
         if rollback.head.undo:
             return self._back(rollback)
+        if rollback.is_group:
+            return self._ended_group(rollback)
         for _ in range(_ROUNDS):
             rollback = self._forwards(rollback)
             stopped = rollback.head.state is RollbackState.CONFLICT
@@ -81,6 +84,15 @@ class Saga:
             if not more:
                 return rollback if rollback.head.state is RollbackState.CONFLICT else self._finish(rollback)
         return self._stop(rollback, "New commits keep appearing that were derived from what is undone.")
+
+    def _ended_group(self, rollback: Rollback) -> Rollback:
+        """A statement over several tables whose session is gone: done if the logs show all of its changes, else
+        taken back. Nothing is ever changed in its place."""
+        rollback = settled(rollback, self.hands.tools.readers)
+        if rollback.is_whole:
+            return self._save(whole(rollback, self.journal.clock.now()), "all of its tables are changed")
+        undoing = rollback.with_head(RollbackState.UNDOING, undo=True)
+        return self._back(self._save(undoing, f"statement {rollback.rollback_id} was cut off"))
 
     def _back(self, rollback: Rollback) -> Rollback:
         return take_back(self.journal, self.hands, rollback, still_ours=self.still_ours)
@@ -159,8 +171,8 @@ class Saga:
                 self._set_aside(row, step, TableState.DROPPED)
             case RollbackStep.QUARANTINE:
                 self._set_aside(row, step, TableState.QUARANTINED)
-            case RollbackStep.PLAN:
-                raise AssertionError("the row of the whole is no step")
+            case RollbackStep.PLAN | RollbackStep.CHANGE:
+                raise AssertionError(f"{row.kind} is nothing that a rollback does")
             case _:
                 assert_never(row.kind)
         return replace(row, state=RollbackState.DONE, new_version=version, message=None)

@@ -17,7 +17,7 @@ __all__ = ["COMMITS", "REWINDS", "settled"]
 
 REWINDS = (RollbackStep.RESTORE, RollbackStep.REMOVE_FILES)
 """Steps whose undo is a restore."""
-COMMITS = (*REWINDS, RollbackStep.REAPPLY)
+COMMITS = (*REWINDS, RollbackStep.REAPPLY, RollbackStep.CHANGE)
 """Steps that make a commit of their own on the table."""
 _OPEN = (RollbackState.PLANNED, RollbackState.INTENT, RollbackState.CONFLICT)
 

@@ -6,7 +6,7 @@ memory, says whether the step was done.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from lakewarden.catalog.errors import ConflictError, PreconditionError, UnreadableError
@@ -15,6 +15,7 @@ from lakewarden.catalog.formats.heads import commit_at
 from lakewarden.catalog.formats.port import Commit, LogProblem, Observation, TableReader
 from lakewarden.catalog.formats.registry import reader_of
 from lakewarden.catalog.lineage.versions import Effect, version_of
+from lakewarden.catalog.model.lineage_record import group_app
 from lakewarden.catalog.model.rollbacks import marked_by
 from lakewarden.catalog.model.rows import RollbackRow, RollbackStep
 from lakewarden.catalog.storage.file_store import StorageOptions, open_store
@@ -28,10 +29,15 @@ from lakewarden.jobs.runs.port import Tools
 __all__ = ["Hands", "mark_found", "mark_of"]
 
 _ATTEMPTS: Final = 10
+_ON_ANY_HEAD: Final = (RollbackStep.REAPPLY, RollbackStep.CHANGE)
+"""Steps that may be made on another version than the one that they were planned on."""
+_DEEDS: Final = {RollbackStep.CHANGE: "the statement changed it"}
 
 
 def mark_of(row: RollbackRow, *, undo: bool = False) -> str:
-    """The run id that a step's commit carries."""
+    """The run id that a step's commit carries: all changes of a group have the same, its id."""
+    if row.kind is RollbackStep.CHANGE and not undo:
+        return row.rollback_id
     return f"rollback-{row.rollback_id}-{row.step}{'-undo' if undo else ''}"
 
 
@@ -165,20 +171,23 @@ class Hands:
     def settle(self, row: RollbackRow, step: TableStep) -> int | None:
         """What became of a step that an attempt may have begun which nobody has seen to end. The version of
         its commit; None if it made none, and then it cannot make one any more: a commit of ours that changes
-        nothing stands where its own would have to be. Raises `ConflictError` if others keep committing first."""
+        nothing stands where its own would have to be, and for a group's change, whose session may yet begin it on
+        whatever is head, says that it was made. Raises `ConflictError` if others keep committing first."""
         for _ in range(_ATTEMPTS):
             # Head before the log: a commit that comes between the two looks is found by the second.
             latest = self.tools.reader(step.format).probe(step.location, seen=None).latest
             done = self.done(row, step)
             if done is not None or latest is None:
                 return done
-            if row.kind is not RollbackStep.REAPPLY and latest != step.from_version:
+            if row.kind not in _ON_ANY_HEAD and latest != step.from_version:
                 return None
+            undo = mark_of(row, undo=True)
+            if row.kind is RollbackStep.CHANGE and mark_found(self.tools.readers, step, undo) is not None:
+                return None
+            app = group_app(row.rollback_id) if row.kind is RollbackStep.CHANGE else None
             self.claim(row)
             try:
-                self.tools.engine(step.format).fence(
-                    step.location, requires=latest, run_id=mark_of(row, undo=True)
-                )
+                self.tools.engine(step.format).fence(step.location, requires=latest, run_id=undo, app=app)
             except ConflictError:
                 continue
             reach("rollback.fenced")
@@ -206,7 +215,9 @@ class Hands:
         commits = self.tools.reader(step.format).commits(step.location, after=last)
         since = since_restore(last, commits, frozenset(marks), undo)
         if since.foreign is not None:
-            raise _written_since(step, since.foreign)
+            raise _written_since(row, step, since.foreign)
+        if row.kind is RollbackStep.CHANGE:
+            step = replace(step, from_version=last - 1)  # whatever came before it is others'
         version = since.undone[0] if since.undone else self._take_back(row, step, since.head)
         self._begin_epoch(row, step, restored=version, to=step.from_version, mark=undo)
         return version
@@ -297,13 +308,13 @@ def _without(row: RollbackRow, step: TableStep) -> str:
     return f"`lakewarden rollback resume {row.rollback_id} {flag}` goes on without it."
 
 
-def _written_since(step: TableStep, foreign: Commit) -> ConflictError:
-    hint = "Undo that write first, by a RESTORE to the version before it, or leave the table rolled back."
+def _written_since(row: RollbackRow, step: TableStep, foreign: Commit) -> ConflictError:
+    hint = "Undo that write first, by a RESTORE to the version before it, or leave the table as it is (`undo --leave`)."
     other = marked_by(foreign.run_id)
     if other is not None:
         hint = f"It was rollback {other}: `lakewarden rollback undo {other}` first."
     return ConflictError(
-        f"{step.name} was written to after its rollback (version {foreign.version}, {foreign.operation}); "
+        f"{step.name} was written to after {_DEEDS.get(row.kind, 'its rollback')} (version {foreign.version}, {foreign.operation}); "
         "it stays as it is.",
         hint=hint,
     )

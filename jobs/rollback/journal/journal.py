@@ -86,16 +86,7 @@ class Journal:
         now = self.clock.now()
 
         def differing(rows: Rows[RollbackRow]) -> list[RollbackRow]:
-            stored = _get(rows, rollback.rollback_id)
-            if stored.head.state is not expects:
-                raise ConflictError(
-                    f"Rollback {rollback.rollback_id} is {stored.head.state} by now, no longer {expects}."
-                )
-            if stored.head.recorded_at != rollback.head.recorded_at:
-                raise ConflictError(
-                    f"Rollback {rollback.rollback_id} was changed by somebody else meanwhile.",
-                    hint="`lakewarden rollback show` says what it came to.",
-                )
+            stored = _as_saved(rows, rollback, expects)
             known = {row.step: row for row in stored.steps}
             changed = (
                 replace(row, recorded_at=now)
@@ -107,6 +98,30 @@ class Journal:
 
         self.store.edit(ROLLBACKS, differing, because=because, run_id=rollback.rollback_id)
         return replace(rollback, head=replace(rollback.head, recorded_at=now))
+
+    def close(self, rollback: Rollback, *, expects: RollbackState, because: str) -> None:
+        """Remove a rollback with all of its rows, on the same condition as `save`."""
+
+        def gone(rows: Rows[RollbackRow]) -> list[RollbackRow]:
+            stored = _as_saved(rows, rollback, expects)
+            return [stored.head, *stored.steps]
+
+        self.store.edit(ROLLBACKS, lambda _: (), delete=gone, because=because, run_id=rollback.rollback_id)
+
+
+def _as_saved(rows: Rows[RollbackRow], rollback: Rollback, expects: RollbackState) -> Rollback:
+    """The stored rollback. Raises `ConflictError` if somebody else has moved it on."""
+    stored = _get(rows, rollback.rollback_id)
+    if stored.head.state is not expects:
+        raise ConflictError(
+            f"Rollback {rollback.rollback_id} is {stored.head.state} by now, no longer {expects}."
+        )
+    if stored.head.recorded_at != rollback.head.recorded_at:
+        raise ConflictError(
+            f"Rollback {rollback.rollback_id} was changed by somebody else meanwhile.",
+            hint="`lakewarden rollback show` says what it came to.",
+        )
+    return stored
 
 
 def _still_planned(rows: Rows[RollbackRow], rollbacks: Iterable[Rollback]) -> list[RollbackRow]:

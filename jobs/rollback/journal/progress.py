@@ -13,6 +13,7 @@ __all__ = ["Standing", "standing_of"]
 
 _MOST_TABLES: Final = 3
 _WORDS: Final = {
+    RollbackStep.CHANGE: "changing",
     RollbackStep.RESTORE: "restoring",
     RollbackStep.PROPERTIES: "setting the properties of",
     RollbackStep.REMOVE_FILES: "removing files of",

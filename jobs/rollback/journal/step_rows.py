@@ -28,6 +28,7 @@ __all__ = [
 FOLLOWING = (RollbackStep.PROPERTIES, RollbackStep.REAPPLY)
 """Steps that belong to the restore of their table."""
 _PER_STEP = 2
+_LEFT = {False: "rolled back", True: "changed"}
 
 
 def head_row(
@@ -81,11 +82,11 @@ def next_rows(rollback: Rollback, steps: Iterable[TableStep]) -> tuple[RollbackR
 
 
 def left_as_it_is(rollback: Rollback) -> Rollback:
-    """An undo that stopped, ended: the tables that could not be taken back stay rolled back, and it says which."""
+    """An undo that stopped, ended: the tables that could not be taken back stay as they are, and it says which."""
     stuck = [row for row in rollback.steps if row.state is RollbackState.CONFLICT]
     names = ", ".join(sorted({row.name or row.table_id for row in stuck}))
     kept = rollback.with_rows(replace(row, state=RollbackState.DONE) for row in stuck)
-    return kept.with_head(RollbackState.COMPENSATED, message=f"{names}: left rolled back")
+    return kept.with_head(RollbackState.COMPENSATED, message=f"{names}: left {_LEFT[rollback.is_group]}")
 
 
 def superseded(rollback: Rollback, lost: Consents = NO_CONSENTS) -> Rollback:

@@ -18,10 +18,10 @@ class TableStep:
     """One thing that is done to one table at version `from_version`.
 
     `to_version` by `kind`: what a restore goes back to; the version before the first whose files are removed; the one
-    whose files are added again; `NO_VERSION` for a table that is set aside. `versions` are those whose files
-    are removed or added again. `format_id` is the table's UUID at `from_version` (None: not known when this
-    was planned). `wave` counts from the roots. `tainted` are the versions that are taken back. `apps` are the
-    transaction ids whose numbers go back with the table, so that a replayed batch is not skipped;
+    whose files are added again; the one that a group's change makes; `NO_VERSION` for a table that is set aside.
+    `versions` are those whose files are removed or added again. `format_id` is the table's UUID at `from_version`
+    (None: not known when this was planned). `wave` counts from the roots. `tainted` are the versions that are taken
+    back. `apps` are the transaction ids whose numbers go back with the table, so that a replayed batch is not skipped;
     `properties` those that a restore must not rewind; `head` is what tells `from_version` from one of the
     same number in another table (catalog/formats/heads.py). The last three are found out when the step is verified.
     """

@@ -56,7 +56,8 @@ def _as_now(plan: object) -> object:
 class StoredPlan:
     """A plan with the UUIDs of the heads it was made on, by `table_id`, and the formats of tables that are not Delta.
     `admin`: whoever applies it may change tables
-    that are not their own. `details` are for whoever looks at it."""
+    that are not their own. `details` are for whoever looks at it. `statement`: there is no plan, but this text, which
+    changes several tables."""
 
     plan: Annotated[RollbackPlan, BeforeValidator(_as_now)]
     format_ids: tuple[tuple[str, str], ...] = ()
@@ -64,6 +65,7 @@ class StoredPlan:
     admin: bool = False
     on_moved: OnMoved = OnMoved.EXTEND
     details: Details = Details()
+    statement: str | None = None
 
 
 _ADAPTER = TypeAdapter(StoredPlan)

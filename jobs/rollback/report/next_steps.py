@@ -60,11 +60,14 @@ def steps_from(rollback: Rollback, *, options: Sequence[str] = ()) -> tuple[Next
         return ()
     back, stopped = rollback.head.undo, rollback.head.state is RollbackState.CONFLICT
     again = "go on with taking it back" if back else "go on with it"
+    if rollback.is_group and not back:
+        again = "end it: it is done if all of its tables are changed, else it is taken back"
     ways: list[tuple[str, str, tuple[str, ...]]] = [(again, "resume", ())]
     if not back:
         ways.append(("take it back", "undo", ()))
     elif stopped:
-        ways.append(("end here: what was written to stays rolled back", "undo", ("--leave",)))
+        stays = "changed" if rollback.is_group else "rolled back"
+        ways.append((f"end here: what was written to stays {stays}", "undo", ("--leave",)))
     return tuple(
         NextStep(what=what, command=_command(verb, rollback.rollback_id, *flags, *options))
         for what, verb, flags in ways

@@ -246,7 +246,7 @@ class AskedEngine:
         self.asked.append(f"add {version} again")
         return requires + 1
 
-    def fence(self, location: str, *, requires: int, run_id: str) -> int:
+    def fence(self, location: str, *, requires: int, run_id: str, app: str | None = None) -> int:
         self.asked.append("fence")
         return requires + 1
 

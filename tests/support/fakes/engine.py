@@ -191,8 +191,10 @@ class FakeEngine:
             raise ExecutionError(f"{location} has features or paths that only Spark can write.")
         return done
 
-    def fence(self, location: str, *, requires: int, run_id: str) -> int:
-        version = rs_metadata.fence(location, requires=requires, run_id=run_id, storage=StorageOptions())
+    def fence(self, location: str, *, requires: int, run_id: str, app: str | None = None) -> int:
+        version = rs_metadata.fence(
+            location, requires=requires, run_id=run_id, app=app, storage=StorageOptions()
+        )
         if version is None:
             raise ExecutionError(f"{location} uses features that only Spark can write.")
         return version
