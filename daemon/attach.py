@@ -23,10 +23,11 @@ from lakewarden.daemon.usecases.explain import explanation_of, plain_explanation
 from lakewarden.daemon.usecases.lineage.unrecorded_writes import record_unrecorded
 from lakewarden.daemon.usecases.sql import execute
 from lakewarden.daemon.usecases.written_rows import row_counts
+from lakewarden.jobs.rollback.journal.journal import Journal
 from lakewarden.jobs.session.attached import Attached
 from lakewarden.jobs.session.catalog_listener import CatalogListener, SparkSession
 from lakewarden.jobs.session.frames import DataFrame, frame_of, refresh_table, row_of, run_sql, setting
-from lakewarden.jobs.session.row_counts import RowCounts
+from lakewarden.jobs.session.row_counts import COUNTS, RowCounts
 from lakewarden.jobs.session.small_writes import SmallWrites
 from lakewarden.jobs.session.spark_writer import SparkWriter
 from lakewarden.jobs.session.stream_carrier import StreamCarrier
@@ -108,6 +109,14 @@ class Writes:
             record_unrecorded(self._services, directory, done[1])
         return done
 
+    def change_several(self, draft: Draft) -> tuple[Written, ...]:
+        with self._opening:
+            writer, directory = self._writer, self._directory
+        done = writer.change_several(draft)
+        for written in done:
+            record_unrecorded(self._services, directory, written)
+        return done
+
     def upsert(self, request: Upsert) -> Upserted:
         with self._opening:
             writer, directory = self._writer, self._directory
@@ -165,6 +174,8 @@ class Writes:
             directory=self._directory,
             user=self._user,
             reader=reader_of(self._services.readers, None),
+            journal=Journal(store=self._services.store, clock=self._services.clock),
+            storage=self._services.storage,
         )
 
 
@@ -201,6 +212,8 @@ def run_in_session(spark: SparkSession, writes: Writes, statement: InSession, te
             return run_sql(spark, text) if result is None else frame_of(spark, result)
         case Unmanaged(sql=sql):
             return _written(spark, writes, Sql(text=sql), sql)
+        case ChangeRows(draft=draft) if draft.others:
+            return frame_of(spark, _changed(writes, draft))
         case ChangeRows(draft=draft):
             return _written(spark, writes, Change(draft=draft), text)
         case Explain(statement=Unmanaged(sql=sql)):
@@ -219,3 +232,13 @@ def _written(spark: SparkSession, writes: Writes, request: Request, text: str) -
     frame, written = done
     counts = writes.counted(written)
     return frame if counts is None else row_of(spark, asdict(counts))
+
+
+def _changed(writes: Writes, draft: Draft) -> pa.Table:
+    """What a statement changed in each of its tables, one row for each."""
+    rows: list[dict[str, str | int | None]] = []
+    for one, written in zip(draft.each, writes.change_several(draft), strict=True):
+        counts = writes.counted(written)
+        rows.append({"table_name": str(one.tables[0]), **({} if counts is None else asdict(counts))})
+    schema = pa.schema([("table_name", pa.string()), *((name, pa.int64()) for name in COUNTS)])
+    return pa.Table.from_pylist(rows, schema=schema)

@@ -51,7 +51,7 @@ def explanation_of(done: Compiled) -> Explanation:
     """A compiled statement for people and programs."""
     return Explanation(
         dialect=done.dialect.value,
-        target=str(done.target),
+        target=", ".join(str(step.target) for step in done.steps),
         matches=str(done.matches),
         steps=tuple(step.sql for step in done.steps),
         because=tuple(step.because for step in done.steps),

@@ -25,17 +25,26 @@ class Pinned:
     reads_self: bool
 
 
-def pin(plans: Plans, session: Any, plan: JavaPlan, *, target: str | None, cached: bool = True) -> Pinned:
+def pin(
+    plans: Plans,
+    session: Any,
+    plan: JavaPlan,
+    *,
+    target: str | None,
+    cached: bool = True,
+    snapshots: dict[str, Any] | None = None,
+) -> Pinned:
     """Settle the versions of an analysed query. `target` is the canonical location that it will be written to.
 
     Cached data stays what it is: it has the versions it was computed from (unless `cached` is false). The
     target itself, read without a version, is left to the transaction of the write,
-    which reads it at its own version and notices conflicts.
+    which reads it at its own version and notices conflicts. `snapshots`, by location, are those that other queries of
+    the same statement read; what is new is added.
     """
     cache = session.sharedState().cacheManager()
     if cached and not cache.isEmpty():
         plan = cache.useCachedData(plan)
-    snapshots: dict[str, Any] = {}
+    snapshots = {} if snapshots is None else snapshots
     pairs: list[tuple[Any, Any]] = []
     reads: list[Read] = []
     own = False

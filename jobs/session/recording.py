@@ -37,11 +37,12 @@ class Recorder:
         target: str | None,
         locate: Callable[[], str | None],
         own: str | None = None,
+        run_id: str | None = None,
     ) -> tuple[DataFrame, Written]:
         """Execute what commits in `session` (in the JVM, a clone for this alone). `own` is the user's own metadata,
-        None for what the session has."""
+        None for what the session has; `run_id` is a new one where none is given."""
         record = record_of(
-            run_id=uuid.uuid4().hex,
+            run_id=run_id or uuid.uuid4().hex,
             operation=operation,
             user=self.user,
             reads=reads,

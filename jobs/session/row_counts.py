@@ -1,13 +1,13 @@
 """How many rows, files and bytes a commit changed, as the result of a governed statement says it. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Final
 
 from lakewarden.catalog.bounds import as_whole
 from lakewarden.catalog.formats.port import Commit
 
-__all__ = ["NOTHING", "RowCounts", "counts_of", "with_rows_before"]
+__all__ = ["COUNTS", "NOTHING", "RowCounts", "counts_of", "with_rows_before"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,6 +31,8 @@ NOTHING: Final = RowCounts(
     num_removed_files=0, num_added_bytes=0, num_removed_bytes=0, version=None,
 )  # fmt: skip
 """Of a statement that made no commit."""
+COUNTS: Final = tuple(one.name for one in fields(RowCounts))
+"""What the columns of a result are called."""
 _UPDATED: Final = ("numTargetRowsUpdated", "numUpdatedRows")
 _DELETED: Final = ("numTargetRowsDeleted", "numDeletedRows")
 _INSERTED: Final = ("numTargetRowsInserted", "numOutputRows")

@@ -1,6 +1,6 @@
 """Governed writes on a user's own Spark session: pin, record, run, look what was executed."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, assert_never
 
 from pyspark.errors import PySparkException
@@ -8,7 +8,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.formats.port import TableReader
+from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.jobs.engines.spark.names import quoted
+from lakewarden.jobs.rollback.journal.journal import Journal
 from lakewarden.jobs.session.compiled_changes import (
     compile_change,
     require_own_words,
@@ -16,6 +18,8 @@ from lakewarden.jobs.session.compiled_changes import (
 )
 from lakewarden.jobs.session.executed_plans import Witness
 from lakewarden.jobs.session.frames import is_path, plan_of, sql_name
+from lakewarden.jobs.session.groups.runner import Groups
+from lakewarden.jobs.session.groups.steps import settled_steps
 from lakewarden.jobs.session.pins import Pinned, pin
 from lakewarden.jobs.session.plans import JavaPlan, Plans
 from lakewarden.jobs.session.recording import Recorder
@@ -45,11 +49,23 @@ _SOURCE: Final = "__lakewarden_source"
 class SparkWriter:
     """`Writer` on one Spark session. Each write runs on a clone of it, so that what is set for it reaches no other."""
 
-    def __init__(self, spark: SparkSession, *, directory: Directory, user: str, reader: TableReader) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        *,
+        directory: Directory,
+        user: str,
+        reader: TableReader,
+        journal: Journal,
+        storage: Callable[[str], StorageOptions],
+    ) -> None:
         self._spark, self._directory = spark, directory
         self._plans = Plans(spark)
         self._recorder = Recorder(
             plans=self._plans, witness=Witness(spark, self._plans), directory=directory, user=user
+        )
+        self._groups = Groups(
+            spark=spark, journal=journal, reader=reader, storage=storage, directory=directory, user=user
         )
         self._upserts = Upserts(self._recorder, create=lambda text: self.run(Sql(text=text)), reader=reader)
 
@@ -73,6 +89,9 @@ class SparkWriter:
         except PySparkException:
             return None
         return vacuumed_by(plan)
+
+    def change_several(self, draft: Draft) -> tuple[Written, ...]:
+        return self._groups.run(draft.text, settled_steps(self._recorder, draft))
 
     def run(self, request: Request) -> tuple[DataFrame, Written] | None:
         session: Any = self._spark._jsparkSession.cloneSession()

@@ -79,7 +79,7 @@ class Sql:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Change:
-    """An UPDATE or DELETE that is compiled to plain statements when the session says which columns its tables have."""
+    """An UPDATE or DELETE of one table that is compiled when the session says which columns its tables have."""
 
     draft: Draft
 
@@ -210,6 +210,9 @@ class Writer(Protocol):
 
     def located(self, spelling: str) -> str | None:
         """Where the Delta table lies (canonical) that a VACUUM of this name would vacuum; None where there is none."""
+
+    def change_several(self, draft: Draft) -> tuple[Written, ...]:
+        """Run a statement that changes several tables: all of them, in the order of `draft.each`, or none."""
 
     def run(self, request: Request) -> tuple[Any, Written] | None:
         """Run it; its result as a DataFrame. None, and nothing was run, if it is SQL that writes no Delta table."""

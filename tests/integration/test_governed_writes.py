@@ -28,6 +28,7 @@ from lakewarden.catalog.registry.register import register
 from lakewarden.catalog.system.port import TABLES
 from lakewarden.daemon.installation.services import Services, open_services
 from lakewarden.daemon.usecases.init import initialise
+from lakewarden.jobs.rollback.journal.journal import Journal
 from lakewarden.jobs.session.attached import Attached
 from lakewarden.jobs.session.spark_writer import SparkWriter
 from lakewarden.jobs.session.writes import Observed, Sql
@@ -210,7 +211,15 @@ def test_a_statement_reads_what_it_recorded_whoever_commits_in_between(
 ) -> None:
     source, table = lake.table("s"), lake.table("t", [9])
     interloper = Interloper(lambda: lake.foreign(source, 4, 77))
-    writer = SparkWriter(lake.spark, directory=interloper, user="ana", reader=lake.services.readers[0])
+    services = lake.services
+    writer = SparkWriter(
+        lake.spark,
+        directory=interloper,
+        user="ana",
+        reader=services.readers[0],
+        journal=Journal(store=services.store, clock=services.clock),
+        storage=services.storage,
+    )
     done = writer.run(Sql(text=statement.format(s=source, t=table)))
     assert done is not None and interloper.asked == 1
     record = lake.record(table)

@@ -1,4 +1,5 @@
-"""One UPDATE or DELETE and the schemas of its tables: the plain statements that do it. Pure."""
+"""One UPDATE or DELETE and the schemas of its tables: the plain statements that do it, one for each table that it
+changes. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -25,6 +26,14 @@ from lakewarden.jobs.sql.compile.values import (
 __all__ = ["compiled"]
 
 _CHANCE = (exp.Rand, exp.Randn, exp.Uuid, exp.Randstr)
+_ALL_OR_NONE = (
+    "All of the tables are changed, or none: what was done is taken back if the statement is cut off. "
+    "Until it ends, readers may see some of them changed before the others."
+)
+_NO_ORDER = (
+    "Every new value is computed from what was there before the statement. MySQL promises no order among several "
+    "tables, and may use a new value here."
+)
 _CHANCE_NAMES = frozenset({"RANDOM", "SHUFFLE", "MONOTONICALLY_INCREASING_ID", "UNIFORM", "NEWID"})
 
 
@@ -44,6 +53,19 @@ def compiled(
     if draft.placement is not None:
         _refuse_order_of_assignments(draft)
         return upsert_compiled(draft, schemas, policy, table_keys)
+    done = [_compiled(one, schemas, policy) for one in draft.each]
+    if len(done) == 1:
+        return done[0]
+    _refuse_one_table_twice(draft)
+    return replace(
+        done[0],
+        steps=tuple(step for one in done for step in one.steps),
+        notes=tuple(dict.fromkeys((*(note for one in done for note in one.notes), *_said_of_several(draft)))),
+    )
+
+
+def _compiled(draft: Draft, schemas: Mapping[TableName, TableSchema], policy: MatchPolicy) -> Compiled:
+    """The step for a draft that changes one table."""
     found = resolved(draft, schemas, policy)
     _refuse_chance(found, draft)
     _refuse_order_of_assignments(draft)
@@ -93,6 +115,45 @@ def _said(draft: Draft, policy: MatchPolicy) -> tuple[str, ...]:
             return ("Of several matches of a row the one with the smallest values is taken.",)
         case MatchRule.LAST:
             return (f"Of several matches of a row the one with the largest {policy.by} is taken.",)
+
+
+def _said_of_several(draft: Draft) -> tuple[str, ...]:
+    """What is worth saying of a statement that changes several tables."""
+    if not _reads_what_is_set_elsewhere(draft):
+        return (_ALL_OR_NONE,)
+    return (_ALL_OR_NONE, _NO_ORDER)
+
+
+def _reads_what_is_set_elsewhere(draft: Draft) -> bool:
+    """Whether a new value depends on a column that the statement sets in another table."""
+    parts = draft.each
+    for mine in parts:
+        elsewhere = {
+            assignment.column.name.lower()
+            for other in parts
+            if other is not mine
+            for assignment in other.change.assignments
+        }
+        own = mine.change.relations[mine.change.place].name
+        for assignment in mine.change.assignments:
+            for column in assignment.value.find_all(exp.Column):
+                if column.table.lower() != own and column.name.lower() in elsewhere:
+                    return True
+    return False
+
+
+def _refuse_one_table_twice(draft: Draft) -> None:
+    seen: set[str] = set()
+    for one in draft.each:
+        name = str(one.tables[0]).lower()
+        if name in seen:
+            raise wrong_in(
+                draft.text,
+                one.change.target,
+                f"{one.tables[0]} is changed under two names at once.",
+                hint="Write one statement after the other.",
+            )
+        seen.add(name)
 
 
 def _refuse_chance(found: Resolved, draft: Draft) -> None:

@@ -44,9 +44,14 @@ class _Parts:
         return item
 
     @property
+    def table(self) -> TableName:
+        """The target's name."""
+        return self.found.tables[self.item.name]
+
+    @property
     def target(self) -> str:
         """The target as SQL."""
-        return named(self.found.tables[self.item.name])
+        return named(self.table)
 
     @property
     def where(self) -> exp.Expr | None:
@@ -83,16 +88,23 @@ def step_of(change: Change, found: Resolved, values: tuple[Target, ...], policy:
         reasons.append(_OUTER)
     if chooses:
         reasons.append(_CHOSEN.format(policy=policy))
-    return Step(kind=StepKind.MERGE, sql=_asked(parts, chooses=chooses), because=" ".join(reasons))
+    return Step(
+        kind=StepKind.MERGE,
+        target=parts.table,
+        sql=_asked(parts, chooses=chooses),
+        because=" ".join(reasons),
+    )
 
 
 def _plain(parts: _Parts) -> Step:
     where = "" if parts.where is None else f" WHERE {_sql(parts.where, parts)}"
     target = f"{parts.target} AS {quoted(parts.found.alias)}"
     if not parts.values:
-        return Step(kind=StepKind.DELETE, sql=f"DELETE FROM {target}{where}", because=_PLAIN)
+        sql = f"DELETE FROM {target}{where}"
+        return Step(kind=StepKind.DELETE, target=parts.table, sql=sql, because=_PLAIN)
     sets = ", ".join(f"{quoted(one.column)} = {_sql(one.value, parts)}" for one in parts.values)
-    return Step(kind=StepKind.UPDATE, sql=f"UPDATE {target} SET {sets}{where}", because=_PLAIN)
+    sql = f"UPDATE {target} SET {sets}{where}"
+    return Step(kind=StepKind.UPDATE, target=parts.table, sql=sql, because=_PLAIN)
 
 
 def _direct(parts: _Parts) -> Step:
@@ -115,6 +127,7 @@ def _direct(parts: _Parts) -> Step:
     sets = [(one.column, _sql(value, parts)) for one, value in zip(parts.values, values, strict=True)]
     return Step(
         kind=StepKind.MERGE,
+        target=parts.table,
         sql=f"MERGE INTO {parts.target} AS {quoted(alias)} USING {source} ON {on} {_clause(alias, sets)}",
         because=_DIRECT if parts.values else _DELETED,
     )

@@ -1,6 +1,6 @@
 """From text to a draft: whose SQL is it, which table does it change, and which does it read? Pure."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
@@ -12,7 +12,7 @@ from lakewarden.jobs.sql.compile.change import Change, name_of, tables_of
 from lakewarden.jobs.sql.compile.dialects import PARSERS
 from lakewarden.jobs.sql.compile.placement import Placement
 from lakewarden.jobs.sql.compile.places import wrong_at
-from lakewarden.jobs.sql.compile.shapes import ForeignError, shape_of
+from lakewarden.jobs.sql.compile.shapes import ForeignError, shapes_of
 from lakewarden.jobs.sql.compile.values import DIALECT_KEY, Dialect, TableName
 
 __all__ = [
@@ -35,13 +35,20 @@ _ELSEWHERE: Final = frozenset({"FROM", "USING", "JOIN"})
 class Draft:
     """A statement that is read but not yet held against the schemas of its `tables`. Several `dialects`: they read it
     alike, and none was chosen. The first of the tables is the one that is changed. With a `placement` it is an upsert:
-    `change` is what becomes of rows that are there."""
+    `change` is what becomes of rows that are there. `others` are what it changes in further tables of the same."""
 
     text: str
     dialects: tuple[Dialect, ...]
     change: Change
     tables: tuple[TableName, ...]
     placement: Placement | None = None
+    others: tuple[Change, ...] = ()
+
+    @property
+    def each(self) -> tuple["Draft", ...]:
+        """A draft for each table that is changed, in the order in which the statement names them."""
+        changes = (self.change, *self.others)
+        return tuple(replace(self, change=one, tables=tables_read(one), others=()) for one in changes)
 
 
 def is_change(text: str) -> bool:
@@ -60,12 +67,12 @@ def draft_of(text: str, dialect: Dialect | None = None) -> Draft | None:
     statement. Raises `UsageError` where they read it differently, where nobody reads it, or where it is not supported.
     """
     chosen = tuple(PARSERS) if dialect is None else (dialect,)
-    changes: dict[Dialect, Change] = {}
+    changes: dict[Dialect, tuple[Change, ...]] = {}
     refusals: list[UsageError] = []
     unread: list[tuple[int, ParseError]] = []
     for one in chosen:
         try:
-            changes[one] = shape_of(_tree(text, one), one, text)
+            changes[one] = shapes_of(_tree(text, one), one, text)
         except ForeignError:
             continue
         except UsageError as error:
@@ -81,9 +88,15 @@ def draft_of(text: str, dialect: Dialect | None = None) -> Draft | None:
     first = next(iter(changes.values()))
     if any(other != first for other in changes.values()):
         raise ambiguous(tuple(changes))
-    draft = Draft(text=text, dialects=tuple(changes), change=first, tables=tables_read(first))
+    draft = Draft(
+        text=text,
+        dialects=tuple(changes),
+        change=first[0],
+        tables=tuple(dict.fromkeys(table for one in first for table in tables_read(one))),
+        others=first[1:],
+    )
     refuse_system(draft)
-    return None if draft.dialects == (Dialect.SPARK,) and first.is_plain else draft
+    return None if draft.dialects == (Dialect.SPARK,) and draft.change.is_plain else draft
 
 
 def ambiguous(dialects: tuple[Dialect, ...], why: str = "") -> UsageError:

@@ -1,15 +1,17 @@
 """The forms that UPDATE and DELETE have in each dialect, made into one. Pure."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from sqlglot import exp
 
+from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.sql.compile.change import Assignment, Change, Relation, with_joins
 from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.values import Dialect
 
-__all__ = ["ForeignError", "assignments_of", "shape_of"]
+__all__ = ["ForeignError", "assignments_of", "shapes_of"]
 
 _CLAUSES: Final = {
     "this": "",
@@ -31,9 +33,13 @@ class ForeignError(Exception):
     """The statement has not the form that it would have in this dialect."""
 
 
-def shape_of(tree: exp.Expr, dialect: Dialect, text: str) -> Change:
-    """The statement in one form. Takes the tree apart. Raises `ForeignError` where the dialect has no such statement,
-    `UsageError` for one that it has and that is not supported."""
+_Found = tuple[tuple[Relation, ...], tuple[int, ...]]
+"""What a statement reads, and the places of what it changes among that."""
+
+
+def shapes_of(tree: exp.Expr, dialect: Dialect, text: str) -> tuple[Change, ...]:
+    """The statement in one form, one change for each table that it changes. Takes the tree apart. Raises `ForeignError`
+    where the dialect has no such statement, `UsageError` for one that it has and that is not supported."""
     _refuse_clauses(tree, text)
     with_ = tree.args.get("with_")
     ctes = () if with_ is None else tuple(with_.expressions)
@@ -44,26 +50,50 @@ def shape_of(tree: exp.Expr, dialect: Dialect, text: str) -> Change:
             "WITH RECURSIVE is not supported in UPDATE and DELETE.",
             hint="Write its result to a table first.",
         )
-    relations, place = _relations_of(tree, dialect, text)
+    relations, places = _relations_of(tree, dialect, text)
     for relation in relations:
         _refuse_item(relation, text)
-    target = relations[place].item
+    for place in places:
+        _refuse_target(relations[place].item, text)
+    assignments = assignments_of(tree, text) if isinstance(tree, exp.Update) else ()
+    where = tree.args.get("where")
+    changes = tuple(
+        Change(
+            relations=_always_there(relations, place),
+            place=place,
+            assignments=assignments if len(places) == 1 else _of(relations[place], assignments),
+            where=None if where is None else where.this,
+            ctes=ctes,
+        )
+        for place in places
+    )
+    for change in changes:
+        _refuse_outer_rows(change, text)
+    return changes
+
+
+def _refuse_target(target: exp.Expr, text: str) -> None:
     if not isinstance(target, exp.Table):
         hint = "Name the table itself."
         raise wrong_in(text, target, "A query in parentheses cannot be changed.", hint=hint)
     if target.args.get("version"):
         hint = "ROLLBACK TABLE makes an older version head."
         raise wrong_in(text, target, "Only what is read has a version; what is changed is head.", hint=hint)
-    where = tree.args.get("where")
-    change = Change(
-        relations=relations,
-        place=place,
-        assignments=assignments_of(tree, text) if isinstance(tree, exp.Update) else (),
-        where=None if where is None else where.this,
-        ctes=ctes,
-    )
-    _refuse_outer_rows(change, text)
-    return change
+
+
+def _of(target: Relation, assignments: Sequence[Assignment]) -> tuple[Assignment, ...]:
+    return tuple(one for one in assignments if one.column.table.lower() == target.name)
+
+
+def _always_there(relations: tuple[Relation, ...], place: int) -> tuple[Relation, ...]:
+    """The same for the rows of the target: where it stands behind LEFT JOIN, rows without it do not matter."""
+    target = relations[place]
+    if target.join is None or target.join.side != "LEFT":
+        return relations
+    join = target.join.copy()
+    join.set("side", None)
+    join.set("kind", None)
+    return (*relations[:place], replace(target, join=join), *relations[place + 1 :])
 
 
 def _refuse_outer_rows(change: Change, text: str) -> None:
@@ -78,7 +108,7 @@ def _refuse_outer_rows(change: Change, text: str) -> None:
             )
 
 
-def _relations_of(tree: exp.Expr, dialect: Dialect, text: str) -> tuple[tuple[Relation, ...], int]:
+def _relations_of(tree: exp.Expr, dialect: Dialect, text: str) -> _Found:
     match tree, dialect:
         case exp.Update(), Dialect.MYSQL:
             return _mysql_update(tree, text)
@@ -87,18 +117,18 @@ def _relations_of(tree: exp.Expr, dialect: Dialect, text: str) -> tuple[tuple[Re
         case exp.Delete(), _ if tree.args.get("tables"):
             return _delete_tables(tree, dialect, text)
         case exp.Delete(), _:
-            return _delete(tree, dialect)
+            return _delete(tree, dialect, text)
         case _:
             raise ForeignError("no UPDATE or DELETE")
 
 
-def _update(tree: exp.Update, dialect: Dialect, text: str) -> tuple[tuple[Relation, ...], int]:
+def _update(tree: exp.Update, dialect: Dialect, text: str) -> _Found:
     (target, *joined) = with_joins(tree.this)
     from_ = tree.args.get("from_")
     if joined:
         raise ForeignError("tables before SET")
     if from_ is None:
-        return (target,), 0
+        return (target,), (0,)
     if dialect is Dialect.SPARK:
         raise ForeignError("FROM")
     if (dialect is Dialect.TERADATA) != _stands_before(from_, tree.expressions):
@@ -107,86 +137,98 @@ def _update(tree: exp.Update, dialect: Dialect, text: str) -> tuple[tuple[Relati
     if dialect is Dialect.POSTGRES:
         if any(source.name == target.name for source in sources):
             raise ForeignError("a name twice")
-        return (target, *sources), 0
+        return (target, *sources), (0,)
     if dialect is Dialect.TSQL and target.item.alias:
         raise ForeignError("an alias of the target")
-    return _among(target, sources, dialect, text)
+    found, place = _among(target, sources, dialect, text)
+    return found, (place,)
 
 
-def _mysql_update(tree: exp.Update, text: str) -> tuple[tuple[Relation, ...], int]:
+def _mysql_update(tree: exp.Update, text: str) -> _Found:
     if tree.args.get("from_") is not None:
         raise ForeignError("FROM")
     relations = tuple(with_joins(tree.this))
     if len(relations) == 1:
-        return relations, 0
-    named = [assignment.this.table.lower() for assignment in tree.expressions if assignment.this]
-    if "" in named:
-        raise wrong_in(
-            text,
-            tree.expressions[named.index("")].this,
-            "Several tables are named before SET, and this column says of none that it is its own.",
-            hint="Write SET t.column = ... with the name of the table.",
-        )
-    places = [place for place, relation in enumerate(relations) if relation.name in named]
-    if len(set(named)) > 1:
-        raise wrong_in(
-            text,
-            tree.expressions[next(i for i, name in enumerate(named) if name != named[0])].this,
-            "One statement changes one table.",
-            hint="Write one UPDATE for each table.",
-        )
-    if len(places) != 1:
-        raise wrong_in(
-            text,
-            tree.expressions[0].this,
-            f"There is no table {named[0]} before SET.",
-            hint="Use the alias of the table, where it has one.",
-        )
-    return relations, places[0]
+        return relations, (0,)
+    columns = [assignment.column for assignment in assignments_of(tree, text)]
+    places: list[int] = []
+    for column in columns:
+        if not column.table:
+            raise wrong_in(
+                text,
+                column,
+                "Several tables are named before SET, and this column says of none that it is its own.",
+                hint="Write SET t.column = ... with the name of the table.",
+            )
+        named = [place for place, one in enumerate(relations) if one.name == column.table.lower()]
+        if len(named) != 1:
+            raise wrong_in(
+                text,
+                column,
+                f"There is no table {column.table} before SET.",
+                hint="Use the alias of the table, where it has one.",
+            )
+        places += named
+    return relations, tuple(dict.fromkeys(places))
 
 
-def _delete(tree: exp.Delete, dialect: Dialect) -> tuple[tuple[Relation, ...], int]:
-    (target, *joined) = with_joins(tree.this)
-    if joined:
-        raise ForeignError("a join after DELETE FROM")
+def _delete(tree: exp.Delete, dialect: Dialect, text: str) -> _Found:
+    (target, *more) = with_joins(tree.this)
     using = tuple(relation for item in tree.args.get("using") or () for relation in with_joins(item))
+    if more and (dialect is not Dialect.MYSQL or not using or any(one.join is not None for one in more)):
+        raise ForeignError("a join after DELETE FROM")
     if not using:
-        return (target,), 0
+        return (target,), (0,)
     again = [place for place, relation in enumerate(using) if relation.name == target.name]
     if dialect is Dialect.POSTGRES and not again:
-        return (target, *using), 0
+        return (target, *using), (0,)
     if dialect is Dialect.MYSQL and len(again) == 1:
-        return using, again[0]
+        return using, _places_of((target, *more), using, text)
     raise ForeignError("USING")
 
 
-def _delete_tables(tree: exp.Delete, dialect: Dialect, text: str) -> tuple[tuple[Relation, ...], int]:
+def _delete_tables(tree: exp.Delete, dialect: Dialect, text: str) -> _Found:
     if dialect in (Dialect.SPARK, Dialect.POSTGRES) or tree.args.get("using"):
         raise ForeignError("tables before FROM")
-    (first, *more) = tree.args["tables"]
-    (target,) = with_joins(first)
-    if more:
-        raise wrong_in(
-            text,
-            more[0],
-            "One statement deletes from one table.",
-            hint="Write one DELETE for each table.",
-        )
-    if target.item.args.get("alias"):
+    targets = [target for table in tree.args["tables"] for target in with_joins(table)]
+    if any(target.item.args.get("alias") for target in targets):
         raise ForeignError("an alias before FROM")
+    if len(targets) > 1:
+        if dialect is not Dialect.MYSQL or not isinstance(tree.this, exp.Expr):
+            raise ForeignError("several tables before FROM")
+        sources = tuple(with_joins(tree.this))
+        return sources, _places_of(targets, sources, text)
+    (target,) = targets
     if not isinstance(tree.this, exp.Expr):
         if dialect is Dialect.MYSQL:
             raise ForeignError("no FROM")
-        return (target,), 0
+        return (target,), (0,)
     found, place = _among(target, tuple(with_joins(tree.this)), dialect, text)
     if len(found) > 1 and found[0] is target and dialect is not Dialect.TERADATA:
-        raise wrong_in(
-            text,
-            target.item,
-            f"FROM has no table {target.name}.",
-            hint="DELETE names a table of its FROM, by its alias where it has one.",
-        )
-    return found, place
+        raise _not_in_from(target, text)
+    return found, (place,)
+
+
+def _places_of(targets: Sequence[Relation], sources: tuple[Relation, ...], text: str) -> tuple[int, ...]:
+    """Where FROM has the tables that MySQL's DELETE names."""
+    places: list[int] = []
+    for target in targets:
+        found, place = _among(target, sources, Dialect.MYSQL, text)
+        if found is not sources:
+            raise _not_in_from(target, text)
+        if place in places:
+            raise wrong_in(text, target.item, f"{target.name} is named twice.", hint="Name it once.")
+        places.append(place)
+    return tuple(places)
+
+
+def _not_in_from(target: Relation, text: str) -> UsageError:
+    return wrong_in(
+        text,
+        target.item,
+        f"FROM has no table {target.name}.",
+        hint="DELETE names a table of its FROM, by its alias where it has one.",
+    )
 
 
 def _among(

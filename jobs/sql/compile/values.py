@@ -95,16 +95,18 @@ class StepKind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Step:
-    """One plain statement that Spark and Delta run as it is. `because` says why it has this form."""
+    """One plain statement that Spark and Delta run as it is, on `target`. `because` says why it has this form."""
 
     kind: StepKind
+    target: TableName
     sql: str
     because: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Compiled:
-    """What becomes of a statement. `notes` say where the choice of a dialect or a policy matters."""
+    """What becomes of a statement: one step for each table that it changes, the first of which is `target`. Each reads
+    all tables as they were before the first. `notes` say where the choice of a dialect or a policy matters."""
 
     dialect: Dialect
     target: TableName

@@ -5,7 +5,7 @@ docs/sql.md shows some of them; every one is run on Spark and on PostgreSQL.
 
 from typing import Final
 
-__all__ = ["CASES"]
+__all__ = ["CASES", "SEVERAL"]
 
 SAME: Final = ""
 """PostgreSQL runs the same text."""
@@ -135,3 +135,15 @@ CASES: Final = {
     "spark: NOT EXISTS": ("UPDATE t SET a = 0 WHERE NOT EXISTS (SELECT 1 FROM u WHERE u.k = t.k)", SAME),
     "spark: the target in its own query": ("UPDATE t SET a = 1 WHERE a < (SELECT max(a) FROM t)", SAME),
 }
+SEVERAL: Final = {
+    "mysql: a comma": ("UPDATE t, s SET t.a = s.b, s.n = 0 WHERE t.k = s.k", SAME),
+    "mysql: LEFT JOIN": ("UPDATE t LEFT JOIN s ON t.k = s.k SET t.a = s.b, s.c = 'seen'", SAME),
+    "mysql: three tables": (
+        "UPDATE t JOIN s ON t.k = s.k JOIN u ON u.k = s.k SET t.s = s.c, s.b = s.b + 1, u.e = 0 WHERE t.id < 3",
+        SAME,
+    ),
+    "mysql: DELETE t, s FROM": ("DELETE t, s FROM t JOIN s ON t.k = s.k WHERE s.b > 100", SAME),
+    "mysql: DELETE behind LEFT JOIN": ("DELETE t, s FROM t LEFT JOIN s ON t.k = s.k", SAME),
+    "mysql: USING": ("DELETE FROM t, u USING t JOIN u ON t.k = u.k WHERE u.e > 5", SAME),
+}
+"""MySQL's statements over several tables, which have one result in whatever order they are assigned."""

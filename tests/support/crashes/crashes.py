@@ -6,6 +6,7 @@ A `*` stands for the name of a system table.
 """
 
 from support.crashes.crash import Blow
+from support.crashes.crashes_of_groups import GROUPS
 from support.crashes.crashes_of_rollbacks import ROLLBACKS
 from support.crashes.crashes_of_runs import RUNS
 from support.crashes.crashes_of_system import SYSTEM
@@ -13,7 +14,7 @@ from support.crashes.crashes_of_upserts import UPSERTS
 
 __all__ = ["BLOWS", "CRASHES", "points_of"]
 
-CRASHES = (*RUNS, *ROLLBACKS, *SYSTEM, *UPSERTS)
+CRASHES = (*RUNS, *ROLLBACKS, *SYSTEM, *UPSERTS, *GROUPS)
 
 BLOWS = (
     Blow(

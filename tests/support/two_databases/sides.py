@@ -92,14 +92,14 @@ class Both:
             self.connection.execute(f"DELETE FROM {name}".encode())
             self._insert(name, wanted)
 
-    def ours(self) -> list[Any]:
-        """What t holds in Spark."""
-        rows = DeltaTable(self.folder / "t").to_pyarrow_table().to_pylist()
+    def ours(self, name: str = "t") -> list[Any]:
+        """What a table holds in Spark."""
+        rows = DeltaTable(self.folder / name).to_pyarrow_table().to_pylist()
         return sorted((tuple(row.values()) for row in rows), key=repr)
 
-    def theirs(self) -> list[Any]:
-        """What t holds in the other database."""
-        return sorted(self.connection.execute(b"SELECT * FROM t").fetchall(), key=repr)
+    def theirs(self, name: str = "t") -> list[Any]:
+        """What a table holds in the other database."""
+        return sorted(self.connection.execute(f"SELECT * FROM {name}".encode()).fetchall(), key=repr)
 
     def head(self) -> Commit:
         """The newest commit of t."""

@@ -103,6 +103,7 @@ def upsert_compiled(
         steps=(
             Step(
                 kind=StepKind.MERGE,
+                target=draft.tables[0],
                 sql=_merge(parts, policy),
                 because=_ONE if not keys else _BECAUSE.format(keys=", ".join(keys)),
             ),

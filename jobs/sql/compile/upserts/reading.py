@@ -15,7 +15,7 @@ from lakewarden.jobs.sql.compile.dialects import PARSERS
 from lakewarden.jobs.sql.compile.placement import Placement
 from lakewarden.jobs.sql.compile.places import wrong_at, wrong_in
 from lakewarden.jobs.sql.compile.reading import Draft, outer_tokens, parse_error, refuse_system, tables_read
-from lakewarden.jobs.sql.compile.shapes import ForeignError, assignments_of, shape_of
+from lakewarden.jobs.sql.compile.shapes import ForeignError, assignments_of, shapes_of
 from lakewarden.jobs.sql.compile.values import Dialect
 
 __all__ = ["is_upsert", "upsert_draft"]
@@ -171,7 +171,7 @@ def _conflict_keys(conflict: exp.Expr, text: str) -> tuple[str, ...]:
 def _update_else(text: str, else_: Token, insert: Token, dialect: Dialect) -> Draft:
     """Teradata's: rows that the WHERE finds are updated; if it finds none, one row is inserted."""
     try:
-        update = shape_of(_tree(text, text[: else_.start], dialect), dialect, text)
+        (update,) = shapes_of(_tree(text, text[: else_.start], dialect), dialect, text)
     except ForeignError as error:
         raise wrong_at(
             text, 0, "Teradata has no such UPDATE.", hint="Write UPDATE t SET ... WHERE ..."

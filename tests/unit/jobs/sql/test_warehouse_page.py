@@ -4,7 +4,7 @@ import re
 from itertools import chain
 from pathlib import Path
 
-from support.builders.warehouse_changes import CASES
+from support.builders.warehouse_changes import CASES, SEVERAL
 from support.builders.warehouse_upserts import UPSERTS
 
 PAGE = (Path(__file__).parents[4] / "docs" / "sql.md").read_text(encoding="utf-8")
@@ -22,7 +22,8 @@ NAMES = {
 def test_every_row_of_the_page_is_a_case() -> None:
     rows = ROW.findall(PAGE)
     run = {
-        (name.partition(":")[0], statement) for name, (statement, _) in chain(CASES.items(), UPSERTS.items())
+        (name.partition(":")[0], statement)
+        for name, (statement, _) in chain(CASES.items(), SEVERAL.items(), UPSERTS.items())
     }
     assert len(rows) >= 27
     shown = [({NAMES[one] for one in dialects.split(", ")}, statement) for dialects, statement in rows]

@@ -1,0 +1,83 @@
+"""Says in the journal, now and then, that a session is still at its group: until then nobody takes it back."""
+
+import threading
+from collections.abc import Collection
+from dataclasses import replace
+from types import TracebackType
+from typing import Final, Self
+
+from lakewarden.catalog.errors import ConflictError, LakewardenError
+from lakewarden.catalog.model.rollbacks import GROUP_PATIENCE, Rollback
+from lakewarden.catalog.model.rows import RollbackState
+from lakewarden.jobs.rollback.journal.group_rows import given_up
+from lakewarden.jobs.rollback.journal.journal import Journal
+from lakewarden.jobs.rollback.journal.steps import TableStep
+
+__all__ = ["Liveness"]
+
+_EVERY: Final = GROUP_PATIENCE.total_seconds() / 6
+
+
+class Liveness:
+    """A context manager around the work on a group that was just journaled. It holds the journal's newest state of it,
+    and makes its moves. Whether that is in time does not matter for what the tables hold: see `Hands.settle`."""
+
+    def __init__(self, journal: Journal, group: Rollback, *, every: float = _EVERY) -> None:
+        self._journal, self._group, self._every = journal, group, every
+        self._lock, self._ended = threading.Lock(), threading.Event()
+        self._lost: ConflictError | None = None
+        self._thread = threading.Thread(target=self._beat, name="lakewarden-group", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def require(self) -> None:
+        """Raise `ConflictError` once somebody else has taken the group on."""
+        if self._lost is not None:
+            raise self._lost
+
+    def made(self, change: TableStep, version: int | None) -> None:
+        """Keep in mind that a change was made (None: there was nothing to change), for the next move."""
+        with self._lock:
+            rows = [
+                replace(row, state=RollbackState.DONE, new_version=version)
+                for row in self._group.steps
+                if row.table_id == change.table_id
+            ]
+            self._group = self._group.with_rows(rows)
+
+    def close(self, because: str) -> None:
+        """Take the group out of the journal: it is whole. Raises `ConflictError` if somebody else has taken it on."""
+        with self._lock:
+            self._ended.set()
+            self._journal.close(self._group, expects=RollbackState.INTENT, because=because)
+
+    def give_up(self, never_made: Collection[str], because: str) -> None:
+        """Begin to take the group back. Raises `ConflictError` if somebody else has taken it on."""
+        with self._lock:
+            self._ended.set()
+            back = given_up(self._group, never_made=never_made)
+            self._journal.save(back, expects=RollbackState.INTENT, because=because)
+
+    def _beat(self) -> None:
+        while not self._ended.wait(self._every):
+            with self._lock:
+                if self._ended.is_set():
+                    return
+                try:
+                    because = f"statement {self._group.rollback_id} is still at it"
+                    self._group = self._journal.save(
+                        self._group, expects=RollbackState.INTENT, because=because
+                    )
+                except ConflictError as error:
+                    self._lost = error
+                    return
+                except LakewardenError:
+                    continue  # the system tables do not answer: said again in a while

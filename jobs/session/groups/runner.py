@@ -1,0 +1,221 @@
+"""Runs a statement over several tables: all of them are changed, or what was done is taken back.
+
+It is journaled like a rollback, and before its first commit (jobs/rollback/journal/group_rows.py). Where a step fails,
+or somebody wrote in between, the session takes back what it has done by the machinery of rollbacks; where the session
+itself ends, the daemon does. Each commit carries the group's id, so that the tables' logs say what was done.
+"""
+
+import logging
+import uuid
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from lakewarden.catalog.errors import (
+    ConflictError,
+    LakewardenError,
+    PreconditionError,
+    RefusedError,
+    UnavailableError,
+    UnreadableError,
+)
+from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.formats.heads import commit_at
+from lakewarden.catalog.formats.port import LogProblem, TableReader
+from lakewarden.catalog.model.rollbacks import Rollback
+from lakewarden.catalog.model.rows import RollbackRow, RollbackState, RollbackStep
+from lakewarden.catalog.storage.file_store import StorageOptions
+from lakewarden.catalog.units import sentence
+from lakewarden.jobs.actions.rollback import RollBack
+from lakewarden.jobs.engines.delta.engine import DeltaEngine
+from lakewarden.jobs.engines.spark.errors import is_lost_race
+from lakewarden.jobs.rollback.execute.saga import Saga
+from lakewarden.jobs.rollback.execute.table_steps import Hands, mark_found
+from lakewarden.jobs.rollback.journal.group_rows import group_of
+from lakewarden.jobs.rollback.journal.journal import Journal
+from lakewarden.jobs.rollback.journal.steps import TableStep
+from lakewarden.jobs.runs.guard import RunGuard, refusal
+from lakewarden.jobs.runs.standings import StoredStandings
+from lakewarden.jobs.session.groups.liveness import Liveness
+from lakewarden.jobs.session.groups.steps import Settled
+from lakewarden.jobs.session.groups.tools import SessionTools
+from lakewarden.jobs.session.writes import Directory, Written
+
+__all__ = ["Groups"]
+
+_AGAIN = "Run the statement again: nothing of it is in the tables."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Groups:
+    """Statements over several tables in one Spark application, by `user`. `reader` reads Delta's logs, `storage` opens
+    a table's folder."""
+
+    spark: SparkSession
+    journal: Journal
+    reader: TableReader
+    storage: Callable[[str], StorageOptions]
+    directory: Directory
+    user: str
+
+    def run(self, statement: str, parts: Sequence[Settled]) -> tuple[Written, ...]:
+        """Change all tables, in order. Raises what went wrong; then none is changed, or the error says which one could
+        not be taken back, and how to go on."""
+        group_id = uuid.uuid4().hex
+        standings = StoredStandings(self.journal.store)
+        changes = [self._change(group_id, one, standings) for one in parts]
+        now = self.journal.clock.now()
+        group = group_of(group_id, changes, statement=statement, actor=self.user, at=now)
+        self.journal.put([group.head, *group.steps], because=f"{self.user} changes {len(parts)} tables")
+        reach("group.begun")
+        done: list[Written] = []
+        with Liveness(self.journal, group) as alive:
+            for part, change in zip(parts, changes, strict=True):
+                try:
+                    done.append(self._made(group_id, alive, part, change))
+                except (LakewardenError, PySparkException, Py4JError) as error:
+                    self._give_up(group_id, alive, changes[len(done) :], error)
+                    raise  # whatever was done is taken back, and there is nothing to add
+                reach("group.made")
+            self._finish(group_id, alive)
+        return tuple(done)
+
+    def _change(self, group_id: str, part: Settled, standings: StoredStandings) -> TableStep:
+        """What is to be journaled of a write. Raises a `LakewardenError` if it could not be taken back."""
+        table_id = self.directory.table_ids([part.location]).get(part.location)
+        standing = None if table_id is None else standings.of(table_id)
+        if table_id is None or standing is None or standing.governed is None:
+            raise PreconditionError(
+                f"{part.name} is not managed: a statement over several tables is kept in the journal of managed ones.",
+                hint=f"`lakewarden tables register {part.name}`, or write one statement for each table.",
+            )
+        action, now = RollBack(rollback_id=group_id), self.journal.clock.now()
+        because = refusal(standing, action, location=part.location, now=now)
+        if because is not None:
+            raise PreconditionError(
+                f"{part.name} {because}: what this statement changes could not be taken back.",
+                hint="Wait for the end of that, or write one statement for each table.",
+            )
+        seen = self.reader.observe(part.location)
+        if isinstance(seen, LogProblem):
+            raise UnreadableError(seen.message, hint=f"`lakewarden tables validate {part.name}` says more.")
+        if not seen.capabilities.restore:
+            raise RefusedError(
+                f"{part.name} uses {', '.join(seen.capabilities.unsupported)}: lakewarden could not take it back.",
+                hint="Write one statement for each table.",
+            )
+        if part.read_at is not None and part.read_at != seen.version:
+            raise ConflictError(
+                f"Somebody wrote to {part.name} just now (version {seen.version}).", hint=_AGAIN
+            )
+        return TableStep(
+            table_id=table_id,
+            name=standing.governed.row.name,
+            location=part.location,
+            from_version=seen.version,
+            to_version=seen.version + 1,
+            kind=RollbackStep.CHANGE,
+            format_id=seen.format_id,
+        )
+
+    def _made(self, group_id: str, alive: Liveness, part: Settled, change: TableStep) -> Written:
+        """Make one change, on the version that was journaled."""
+        alive.require()
+        if self.reader.probe(part.location, seen=change.from_version).moved:
+            raise self._written_between(part, change)
+        reach("group.making")
+        try:
+            written = part.commit(group_id)
+        except (PySparkException, Py4JJavaError) as error:
+            if not is_lost_race(error):
+                raise
+            raise self._written_between(part, change) from error
+        if written is None:
+            raise ConflictError("The statement was taken back by somebody else while it ran.", hint=_AGAIN)
+        version = mark_found((self.reader,), change, group_id)
+        if version not in (None, change.to_version):
+            raise self._written_between(part, change)
+        alive.made(change, version)
+        return written
+
+    def _written_between(self, part: Settled, change: TableStep) -> ConflictError:
+        found = commit_at(self.reader, part.location, change.to_version)
+        told = ""
+        if found is not None:
+            by = "" if found.user is None else f" by {found.user}"
+            told = f" (version {found.version}, {found.operation}{by})"
+        return ConflictError(f"Somebody wrote to {part.name}{told} after this statement began.", hint=_AGAIN)
+
+    def _finish(self, group_id: str, alive: Liveness) -> None:
+        """Nothing is left to know of a group that is whole: its commits say the rest."""
+        try:
+            alive.close("all of its tables are changed")
+        except ConflictError as error:
+            if self.journal.get(group_id).head.state is not RollbackState.DONE:
+                raise PreconditionError(
+                    "The statement was taken back by somebody else when it was done.",
+                    hint=f"`lakewarden rollback show {group_id}` says what became of its tables.",
+                ) from error
+        except UnavailableError:
+            logging.getLogger("lakewarden").warning(
+                "All tables are changed, but the journal does not answer: until the daemon has noticed, "
+                "they are held by statement %s.",
+                group_id,
+            )
+
+    def _give_up(self, group_id: str, alive: Liveness, left: Sequence[TableStep], error: Exception) -> None:
+        """Take back what was done. Raises if not all of it could be; `left` begins with the change that failed."""
+        may_come = isinstance(error, Py4JError) and not isinstance(
+            error, Py4JJavaError
+        )  # Spark did not answer
+        never = {change.table_id for change in left[int(may_come) :]}
+        try:
+            ended = self._taken_back(group_id, alive, never)
+        except LakewardenError as problem:
+            raise PreconditionError(
+                f"{_sentence(error)} It is not taken back yet: {problem}",
+                hint=f"The daemon does that, or `lakewarden rollback resume {group_id}`.",
+            ) from error
+        if ended.is_unsettled:
+            because = ended.head.message or "somebody else is at it."
+            raise PreconditionError(
+                f"{_sentence(error)} Not all of it is taken back: {because}",
+                hint=f"`lakewarden rollback show {group_id}` says more, and how to go on.",
+            ) from error
+
+    def _taken_back(self, group_id: str, alive: Liveness, never: Collection[str]) -> Rollback:
+        try:
+            alive.give_up(never, f"statement {group_id} failed")
+        except ConflictError:
+            return self.journal.get(group_id)  # somebody else takes it back, or has
+        return self._saga(group_id).go_on(group_id)
+
+    def _saga(self, group_id: str) -> Saga:
+        clock = self.journal.clock
+        guard = RunGuard(
+            action=RollBack(rollback_id=group_id),
+            standings=StoredStandings(self.journal.store),
+            claim=lambda: None,
+            clock=clock,
+        )
+
+        def permit(row: RollbackRow, step: TableStep) -> None:
+            guard.ask(step.table_id, step.name, step.location)
+
+        engine = DeltaEngine(lambda: self.spark, storage=self.storage, clock=clock)
+        hands = Hands(
+            tools=SessionTools(table_reader=self.reader, table_engine=engine),
+            storage=self.storage,
+            permit=permit,
+        )
+        return Saga(journal=self.journal, hands=hands, undo_for=timedelta(0))
+
+
+def _sentence(error: Exception) -> str:
+    """An error's own first line."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return sentence(lines[0])

@@ -1,0 +1,98 @@
+"""The governed writes of a statement over several tables: all of them settled before the first one runs.
+
+Whatever the statement reads, it reads as it was when it began, also a table that one of its own steps has changed by
+the time another reads it. Each write happens on the version that it was settled on, once, or not at all.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from lakewarden.catalog.errors import UsageError
+from lakewarden.catalog.model.lineage_record import group_app
+from lakewarden.jobs.engines.spark.session import COMMIT_ATTEMPTS
+from lakewarden.jobs.session.compiled_changes import (
+    compile_change,
+    require_own_words,
+    several_matches_explained,
+)
+from lakewarden.jobs.session.pins import pin
+from lakewarden.jobs.session.recording import Recorder
+from lakewarden.jobs.session.statements import shape_of
+from lakewarden.jobs.session.writes import Written
+from lakewarden.jobs.sql.compile.reading import Draft
+from lakewarden.jobs.sql.compile.values import Step
+
+__all__ = ["Settled", "settled_steps"]
+
+_APP: Final = "spark.databricks.delta.write.txnAppId"
+_NUMBER: Final = "spark.databricks.delta.write.txnVersion"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settled:
+    """A write that is ready to run. `read_at` is the version at which other steps read its target, None where none
+    does. `commit` runs it for the group of this id; None if it counted as made already and nothing was done."""
+
+    name: str
+    location: str
+    read_at: int | None
+    commit: Callable[[str], Written | None]
+
+
+def settled_steps(recorder: Recorder, draft: Draft) -> tuple[Settled, ...]:
+    """The writes in the order of the statement. Raises `UsageError`, or Spark's own errors; nothing is changed."""
+    root: Any = recorder.plans.spark._jsparkSession
+    snapshots: dict[str, Any] = {}
+    steps = compile_change(root.cloneSession(), draft).steps
+    found = [_settled(recorder, draft, step, root.cloneSession(), snapshots) for step in steps]
+    _refuse_one_place_twice(found)
+    versions = {place: int(snapshot.version()) for place, snapshot in snapshots.items()}
+    return tuple(
+        Settled(name=name, location=place, read_at=versions.get(place), commit=commit)
+        for name, place, commit in found
+    )
+
+
+_Found = tuple[str, str, Callable[[str], Written | None]]
+
+
+def _settled(recorder: Recorder, draft: Draft, step: Step, session: Any, snapshots: dict[str, Any]) -> _Found:
+    plans = recorder.plans
+    shape = shape_of(plans, session, plans.analysed(session, plans.composed(session, step.sql)))
+    if shape is None or shape.target is None or shape.query is None:
+        require_own_words(draft)
+        raise UsageError(f"{step.target} is no Delta table.", hint="Convert it (CONVERT TO DELTA).")
+    target = shape.target
+    recorder.directory.require_writable(target)
+    pinned = pin(plans, session, shape.query, target=target, snapshots=snapshots)
+    plan = shape.rebuilt(pinned.plan)
+
+    def commit(group_id: str) -> Written | None:
+        session.conf().set(_APP, group_app(group_id))
+        session.conf().set(_NUMBER, "1")
+        session.conf().set(COMMIT_ATTEMPTS, "0")
+        with several_matches_explained():
+            frame, written = recorder.run(
+                session,
+                lambda: plans.run(session, plan),
+                operation=shape.operation,
+                reads=pinned.reads,
+                reads_self=pinned.reads_self,
+                target=target,
+                locate=shape.locate,
+                run_id=group_id,
+            )
+        return written if frame.collect() else None  # Delta has no result where it did nothing
+
+    return str(step.target), target, commit
+
+
+def _refuse_one_place_twice(found: list[_Found]) -> None:
+    seen: dict[str, str] = {}
+    for name, place, _ in found:
+        if place in seen:
+            raise UsageError(
+                f"{seen[place]} and {name} are one table.", hint="Write one statement after the other."
+            )
+        seen[place] = name

@@ -1,0 +1,230 @@
+"""UPDATE and DELETE of several tables: as MariaDB does it, all or none, whoever is killed or writes in between."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
+
+from lakewarden.catalog import failpoints
+from lakewarden.catalog.errors import ConflictError, PreconditionError, UsageError
+from lakewarden.catalog.model.rollbacks import Rollback
+from lakewarden.catalog.model.rows import RollbackState as State
+from lakewarden.catalog.registry.register import register
+from lakewarden.catalog.storage.file_store import StorageOptions
+from lakewarden.daemon.installation.services import Services, open_services
+from lakewarden.daemon.usecases.init import initialise
+from lakewarden.daemon.usecases.rollbacks.rollback import rollbacks_of_services
+from lakewarden.jobs.rollback.execute.saga import Saga
+from lakewarden.jobs.rollback.execute.table_steps import Hands
+from lakewarden.jobs.rollback.journal.journal import Journal
+from lakewarden.jobs.rollback.plan.consents import NO_CONSENTS
+from support.builders.callers import actor
+from support.builders.warehouse_changes import SEVERAL
+from support.crashes.crashes import points_of
+from support.fakes.engine import FakeEngine
+from support.fakes.tools import OneFormat
+from support.processes.group_process import killed_at
+from support.servers.mariadb import MariadbServer
+from support.two_databases.sides import COLUMNS, ROWS, Both, two_sides
+
+pytestmark = [pytest.mark.spark, pytest.mark.mariadb]
+
+ANA = actor("ana", admin=True)
+NAMES = ("t", "s", "u")
+SWAP = "UPDATE t JOIN s ON t.k = s.k SET t.a = s.b, s.b = t.id WHERE t.id < 3"
+SWAPPED = ([100, 200], [1, 2])
+
+
+@pytest.fixture(scope="module")
+def tables(
+    spark: SparkSession, mariadb: MariadbServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Both]:
+    with two_sides(spark, mariadb, tmp_path_factory.mktemp("several")) as both:
+        for name in NAMES:
+            register(both.services.desk, str(both.folder / name), actor=ANA, name=f"db.{name}")
+        yield both
+
+
+@pytest.fixture
+def both(tables: Both) -> Iterator[Both]:
+    tables.fill(ROWS)
+    tables.spark.conf.set("lakewarden.dialect", "mysql")
+    yield tables
+    failpoints.listener = None
+    for key in ("lakewarden.dialect", "lakewarden.matches"):
+        tables.spark.conf.unset(key)
+    for group in groups(tables.services):
+        if group.is_unsettled:
+            rollbacks_of_services(tables.services).undo(group.rollback_id, leave=True, actor=ANA, tell=print)
+
+
+def groups(services: Services) -> tuple[Rollback, ...]:
+    return Journal(store=services.store, clock=services.clock).all()
+
+
+def version(both: Both, name: str) -> int:
+    return DeltaTable(both.folder / name).version()
+
+
+def ended(services: Services, group_id: str) -> Rollback:
+    """What a worker does when it comes by, in this process."""
+    hands = Hands(
+        tools=OneFormat(services.readers[0], FakeEngine(services.clock)), storage=lambda _: StorageOptions()
+    )
+    journal = Journal(store=services.store, clock=services.clock)
+    return Saga(journal=journal, hands=hands, undo_for=timedelta(0)).go_on(group_id)
+
+
+@dataclass
+class At:
+    """Does something in this process when a point is reached for the n-th time."""
+
+    point: str
+    nth: int
+    deed: Callable[[], object]
+    seen: int = field(default=0)
+
+    def __call__(self, point: str) -> None:
+        self.seen += point == self.point
+        if point == self.point and self.seen == self.nth:
+            self.deed()
+
+
+def append(both: Both, name: str, *row: object) -> None:
+    schema = pa.schema(list(COLUMNS[name].items()))
+    rows = pa.Table.from_pylist([dict(zip(COLUMNS[name], row, strict=True))], schema=schema)
+    write_deltalake(both.folder / name, rows, mode="append")
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_several_tables_are_changed_as_mariadb_changes_them(both: Both, name: str) -> None:
+    statement, _ = SEVERAL[name]
+    both.lw.sql("SET lakewarden.matches = any")
+    rows = both.lw.sql(statement).collect()
+    done = both.connection.execute(statement.encode())
+    assert [both.ours(one) for one in NAMES] == [both.theirs(one) for one in NAMES]
+    if "DELETE" in statement:
+        assert sum(row["num_affected_rows"] for row in rows) == done.rowcount
+    assert [one for one in groups(both.services) if one.is_unsettled] == []
+
+
+def test_every_value_comes_from_before_the_statement_and_one_run_has_made_all(both: Both) -> None:
+    before = {name: version(both, name) for name in NAMES}
+    first, second = both.lw.sql(SWAP).collect()
+    assert [row[2] for row in both.ours() if row[0] in (1, 2)] == SWAPPED[0]
+    assert [row[1] for row in both.ours("s") if row[0] in (1, 2)] == SWAPPED[1]
+    assert (first["table_name"], first["num_updated_rows"], first["version"]) == ("t", 2, before["t"] + 1)
+    assert (second["table_name"], second["num_updated_rows"], second["version"]) == ("s", 2, before["s"] + 1)
+    reader, found = both.services.readers[0], []
+    for name in ("t", "s"):
+        (commit,) = reader.commits((both.folder / name).as_uri(), after=before[name])
+        assert commit.lineage is not None
+        read = [(one.location.rpartition("/")[2], one.version) for one in commit.lineage.inputs]
+        found.append((commit.run_id, read))
+    assert [read for _, read in found] == [[("s", before["s"])], [("t", before["t"])]]
+    assert len({run_id for run_id, _ in found}) == 1
+
+
+def test_a_writer_in_the_middle_wins_and_what_was_done_is_taken_back(both: Both) -> None:
+    t, s = both.ours(), both.ours("s")
+    failpoints.listener = At("group.made", 1, lambda: append(both, "s", 5, 500, "new", None))
+    with pytest.raises(ConflictError, match=r"Somebody wrote to s \(version \d+, WRITE") as caught:
+        both.lw.sql(SWAP)
+    assert "Run the statement again" in caught.value.hint
+    assert both.ours() == t
+    assert both.ours("s") == sorted([*s, (5, 500, "new", None)], key=repr)
+    assert [one.head.state for one in groups(both.services) if one.is_unsettled] == []
+
+
+def test_what_somebody_wrote_to_a_changed_table_stays_and_a_person_decides(both: Both) -> None:
+    def write() -> None:
+        append(both, "t", 9, 9, 9, "new", None)
+        append(both, "s", 5, 500, "new", None)
+
+    failpoints.listener = At("group.made", 1, write)
+    with pytest.raises(
+        PreconditionError, match="Not all of it is taken back: db.t was written to after"
+    ) as caught:
+        both.lw.sql(SWAP)
+    failpoints.listener = None
+    assert [row[2] for row in both.ours() if row[0] in (1, 2, 9)] == [*SWAPPED[0], 9]
+    (stuck,) = (one for one in groups(both.services) if one.is_unsettled)
+    assert (
+        stuck.head.state is State.CONFLICT
+        and f"`lakewarden rollback show {stuck.rollback_id}`" in caught.value.hint
+    )
+    with pytest.raises(ConflictError, match=stuck.rollback_id):
+        both.lw.sql("UPDATE t SET a = 0")
+    left = rollbacks_of_services(both.services).undo(stuck.rollback_id, leave=True, actor=ANA, tell=print)
+    assert left.head.state is State.COMPENSATED and left.head.message == "db.t: left changed"
+    both.lw.sql("UPDATE t SET a = 0")
+
+
+def test_a_failure_of_the_second_step_takes_the_first_one_back(both: Both) -> None:
+    t, s, head = both.ours(), both.ours("s"), version(both, "s")
+    with pytest.raises(PreconditionError, match="several matches"):
+        both.lw.sql("UPDATE t JOIN s ON t.k = s.k SET t.a = s.b, s.b = t.id")
+    assert (both.ours(), both.ours("s")) == (t, s)
+    assert version(both, "s") == head, "nothing was begun there, so that nothing has to be kept out"
+
+
+def test_a_session_that_was_given_up_while_it_slept_changes_nothing_more(both: Both) -> None:
+    """It has looked at the head, and sleeps; somebody takes the group back; then it begins its transaction."""
+    t, s = both.ours(), both.ours("s")
+
+    def give_up() -> None:
+        (group,) = (one for one in groups(both.services) if one.is_unsettled)
+        assert ended(both.services, group.rollback_id).head.state is State.COMPENSATED
+
+    failpoints.listener = At("group.making", 2, give_up)
+    with pytest.raises(ConflictError, match="taken back by somebody else"):
+        both.lw.sql(SWAP)
+    assert (both.ours(), both.ours("s")) == (t, s)
+
+
+def test_tables_that_nobody_could_take_back_are_refused_before_anything_is_done(both: Both) -> None:
+    before = version(both, "t")
+    both.spark.sql("CREATE TABLE IF NOT EXISTS strange (k INT, b INT) USING delta")
+    with pytest.raises(PreconditionError, match="strange is not managed"):
+        both.lw.sql("DELETE t, strange FROM t JOIN strange ON t.k = strange.k")
+    with pytest.raises(UsageError, match="are one table"):
+        both.lw.sql(f"DELETE x, t FROM t JOIN delta.`{both.folder}/t` x ON t.k = x.k")
+    assert version(both, "t") == before
+
+
+def test_a_session_explains_all_of_its_steps(both: Both) -> None:
+    steps = both.lw.sql(f"EXPLAIN GOVERNED {SWAP}").collect()
+    assert [row["statement"].split(" AS ")[0] for row in steps] == ["MERGE INTO `t`", "MERGE INTO `s`"]
+    assert "All of the tables are changed, or none" in steps[0]["notes"]
+
+
+@pytest.mark.crash
+@pytest.mark.parametrize("point", points_of("test_a_session_that_is_killed_changes_all_tables_or_none"))
+def test_a_session_that_is_killed_changes_all_tables_or_none(tmp_path: Path, point: str) -> None:
+    services = open_services(home=tmp_path / "home", flags={})
+    initialise(services, services.user)
+    for name, rows in {"a": [1, 2], "b": [2, 3]}.items():
+        write_deltalake(tmp_path / name, pa.table({"k": pa.array(rows, pa.int32())}))
+        register(services.desk, str(tmp_path / name), actor=ANA, name=f"db.{name}")
+    statement = f"DELETE a, b FROM delta.`{tmp_path}/a` a JOIN delta.`{tmp_path}/b` b ON a.k = b.k"
+    killed_at(point, tmp_path, services.settings.home, statement)
+    (group,) = groups(services)
+    assert group.head.state is State.INTENT
+    if point.startswith("group.making"):
+        assert held(tmp_path) == [[1], [2, 3]], "a half, until somebody comes by"
+        done = rollbacks_of_services(services).resume(group.rollback_id, NO_CONSENTS, actor=ANA, tell=print)
+    else:
+        done = ended(services, group.rollback_id)
+    whole = point.startswith("group.made")
+    assert done.head.state is (State.DONE if whole else State.COMPENSATED)
+    assert held(tmp_path) == ([[1], [3]] if whole else [[1, 2], [2, 3]])
+
+
+def held(folder: Path) -> list[list[int]]:
+    tables = (DeltaTable(folder / name).to_pyarrow_table() for name in ("a", "b"))
+    return [sorted(table.column("k").to_pylist()) for table in tables]

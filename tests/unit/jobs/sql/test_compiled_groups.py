@@ -1,0 +1,105 @@
+"""Statements over several tables compiled: a step for each table, what is said of them, and what is refused."""
+
+import pytest
+
+from lakewarden.catalog.errors import NotAllowedError, UsageError
+from lakewarden.jobs.sql.compile.compiler import compiled
+from lakewarden.jobs.sql.compile.reading import draft_of
+from lakewarden.jobs.sql.compile.values import ColumnType, Compiled, Dialect, TableSchema, policy_of
+
+
+def schema(**columns: str) -> TableSchema:
+    return tuple(ColumnType(name=name, type=kind) for name, kind in columns.items())
+
+
+SCHEMAS = {
+    "t": schema(id="int", k="int", a="int", s="string"),
+    "s": schema(k="int", b="int", c="string"),
+    "u": schema(k="int", e="int"),
+}
+
+
+def compile_one(text: str, dialect: Dialect | None = None, matches: str = "error") -> Compiled:
+    draft = draft_of(text, dialect)
+    assert draft is not None, "Spark runs it as it is"
+    schemas = {table: SCHEMAS[table.parts[-1]] for table in draft.tables}
+    return compiled(draft, schemas, policy_of(matches))
+
+
+def test_each_table_has_a_step_in_the_order_of_set() -> None:
+    done = compile_one("UPDATE t, s SET s.b = 2, t.a = s.k WHERE t.k = s.k")
+    assert [str(step.target) for step in done.steps] == ["s", "t"]
+    assert [step.sql for step in done.steps] == [
+        "MERGE INTO `s` AS `s` USING `t` AS `t` ON `t`.`k` = `s`.`k` WHEN MATCHED THEN UPDATE SET `s`.`b` = 2",
+        "MERGE INTO `t` AS `t` USING `s` AS `s` ON `t`.`k` = `s`.`k` WHEN MATCHED THEN UPDATE SET `t`.`a` = `s`.`k`",
+    ]
+    assert done.dialect is Dialect.MYSQL
+
+
+def test_a_delete_has_a_step_for_each_table_that_it_names() -> None:
+    done = compile_one("DELETE a, b FROM t a JOIN s b ON a.k = b.k")
+    assert [step.sql for step in done.steps] == [
+        "MERGE INTO `t` AS `a` USING `s` AS `b` ON `a`.`k` = `b`.`k` WHEN MATCHED THEN DELETE",
+        "MERGE INTO `s` AS `b` USING `t` AS `a` ON `a`.`k` = `b`.`k` WHEN MATCHED THEN DELETE",
+    ]
+    named = compile_one("DELETE FROM a, b USING t a JOIN s b ON a.k = b.k")
+    assert named.steps == done.steps
+
+
+def test_a_table_behind_left_join_is_changed_where_it_is_there() -> None:
+    done = compile_one("UPDATE t LEFT JOIN s ON t.k = s.k SET t.a = 0, s.b = 1")
+    first, second = (step.sql for step in done.steps)
+    assert "LEFT JOIN" in first
+    assert "LEFT JOIN" not in second and "ON `t`.`k` = `s`.`k`" in second
+    (alone,) = compile_one("UPDATE t LEFT JOIN s ON t.k = s.k SET s.b = 1").steps
+    assert alone.sql == second
+
+
+def test_it_is_said_that_all_or_none_are_changed() -> None:
+    done = compile_one("UPDATE t, s SET t.a = s.k, s.b = 2 WHERE t.k = s.k")
+    assert [note for note in done.notes if note.startswith("All of the tables are changed, or none")]
+    assert not [note for note in done.notes if "MySQL promises no order" in note]
+
+
+@pytest.mark.parametrize("value", ["t.a", "t.a + 1", "(SELECT max(e) FROM u WHERE u.k = t.a)"])
+def test_it_is_said_where_a_new_value_depends_on_a_column_that_is_set_in_another_table(value: str) -> None:
+    done = compile_one(f"UPDATE t, s SET t.a = 1, s.b = {value} WHERE t.k = s.k")
+    assert [note for note in done.notes if "MySQL promises no order" in note]
+
+
+def test_within_one_table_mysqls_order_is_kept() -> None:
+    with pytest.raises(UsageError, match="mysql takes the new value of a here"):
+        compile_one("UPDATE t, s SET t.a = 1, s.b = 2, t.k = t.a WHERE t.k = s.k", Dialect.MYSQL)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("UPDATE t x, t y SET x.a = 1, y.a = 2 WHERE x.id = y.k", "t is changed under two names at once. Line 1, column 13"),
+        ("UPDATE t, s SET t.a = 1, w.b = 2", "There is no table w before SET. Line 1, column 26"),
+        ("UPDATE t, s SET t.a = 1, b = 2", "says of none that it is its own"),
+        ("UPDATE t, (SELECT k FROM s) AS q SET t.a = 1, q.k = 2", "A query in parentheses cannot be changed"),
+        ("DELETE t, w FROM t JOIN s ON t.k = s.k", "FROM has no table w. Line 1, column 11"),
+        ("DELETE t, t FROM t JOIN s ON t.k = s.k", "t is named twice. Line 1, column 11"),
+        ("DELETE t, s FROM t RIGHT JOIN s ON t.k = s.k", "RIGHT JOIN with the table that is changed"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_told_with_its_place(text: str, said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        compile_one(text, Dialect.MYSQL)
+    assert said in str(caught.value)
+    assert caught.value.hint
+
+
+def test_a_system_table_is_refused_wherever_it_is_read() -> None:
+    with pytest.raises(NotAllowedError, match="system table"):
+        compile_one(
+            "UPDATE t, s SET t.a = 1, s.b = (SELECT max(version) FROM lakewarden.health) WHERE t.k = s.k"
+        )
+
+
+@pytest.mark.parametrize("dialect", [Dialect.POSTGRES, Dialect.TERADATA, Dialect.TSQL])
+def test_only_mysql_changes_several_tables(dialect: Dialect) -> None:
+    for text in ("UPDATE t, s SET t.a = 1, s.b = 2", "DELETE t, s FROM t JOIN s ON t.k = s.k"):
+        with pytest.raises(UsageError):
+            compile_one(text, dialect)
