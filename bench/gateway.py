@@ -4,11 +4,10 @@
 `gateway_fetch_ratio` is our rate, from the statement to its last row, over that of Spark's own Thrift server: by turns,
 both over HTTP and with the same client, which takes most of the time. `gateway_rows_per_s` and
 `thrift_server_rows_per_s` are the two. The gateway, its
-Spark and the Thrift server run on this machine at the same time.
+Spark and the Thrift server run on this machine at the same time. Part of `bench.sql`.
 """
 
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -20,13 +19,13 @@ from typing import Any, Final
 from pyhive import hive
 from pyhive.exc import OperationalError
 
-from bench.measure import Figures, Options, median_ms, options, report
+from bench.measure import Figures, Options, median_ms
 from lakewarden.daemon.installation.services import open_services
 from lakewarden.daemon.usecases.init import initialise
 from lakewarden.jobs.engines.spark.java import MODULE_OPENS, java_command, spark_jars
 from support.servers.gateway import running_gateway
 
-__all__ = ["main"]
+__all__ = ["gateway_figures"]
 
 SYSTEM: Final = "SELECT name, state FROM lakewarden.tables WHERE row = 0"
 ROWS: Final = 300_000
@@ -34,21 +33,18 @@ FETCH: Final = "SELECT id, id * 0.5D AS half, concat('row ', id) AS name FROM ra
 PATIENCE_SECONDS: Final = 120
 
 
-def main() -> None:
-    """Measure and print."""
-    asked = options(__doc__ or "")
-    with tempfile.TemporaryDirectory(prefix="lakewarden-bench-") as name:
-        folder = Path(name)
-        services = open_services(home=folder / "home")
-        initialise(services, services.user)
-        with (
-            running_gateway(
-                services.settings.home, {"spark.conf.spark.sql.warehouse.dir": folder.as_uri()}
-            ) as ours,
-            closing(ours.connect()) as connection,
-            thrift_server(folder) as theirs,
-        ):
-            report(system(connection, asked) | fetches(connection, theirs, asked))
+def gateway_figures(folder: Path, options: Options) -> Figures:
+    """Milliseconds, rows per second, their ratio."""
+    services = open_services(home=folder / "home")
+    initialise(services, services.user)
+    with (
+        running_gateway(
+            services.settings.home, {"spark.conf.spark.sql.warehouse.dir": folder.as_uri()}
+        ) as ours,
+        closing(ours.connect()) as connection,
+        thrift_server(folder) as theirs,
+    ):
+        return system(connection, options) | fetches(connection, theirs, options)
 
 
 def system(connection: Any, asked: Options) -> Figures:
@@ -125,7 +121,3 @@ def connected(port: int) -> Any:
             last = error
             time.sleep(1)
     raise AssertionError(f"The Thrift server does not answer: {last}")
-
-
-if __name__ == "__main__":
-    main()

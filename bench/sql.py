@@ -1,147 +1,99 @@
-"""What compiling costs a governed UPDATE ... FROM, beside the same MERGE by hand; random changes against
-PostgreSQL and MariaDB.
+"""Governed SQL, upserts and the gateway: what they cost beside the same by hand, and whether they say what others say.
 
-`compile_ms` is one statement from text to steps, its schemas given. `overhead_ms` and `overhead_ratio` compare
-`lw.sql("UPDATE t SET ... FROM s ...")` with `spark.sql("MERGE INTO t ...")` in the same session, by turns: a machine
-that gets slower gets slower for both. `--statements N` random changes of PostgreSQL's dialect and as many of
-MySQL's are run here and there; `--seed S` begins elsewhere; what differs or is refused is printed with its seed.
+`--parts` chooses among: `overhead` (bench.sql_overhead), `upsert` and `stream` (bench.upsert), `gateway`
+(bench.gateway), `random`. The last runs `--statements N` random changes of PostgreSQL's dialect and as many of
+MySQL's here and there; `--seed S` begins elsewhere; what differs or is refused is printed with its seed.
 """
 
-import statistics
+import argparse
 import sys
 import tempfile
-import time
 from collections import Counter
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-import pyarrow as pa
-from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
 import lakewarden
-from bench.measure import Figures, Options, median_ms, parser_of, report
+from bench.gateway import gateway_figures
+from bench.measure import Figures, Options, parser_of, report
+from bench.sql_overhead import compile_figures, overhead_figures
+from bench.upsert import ROWS, pruning_figures, stream_figures
 from lakewarden.daemon.installation.services import open_services
 from lakewarden.daemon.usecases.init import initialise
 from lakewarden.jobs.engines.spark.session import start_session
 from lakewarden.jobs.runs.spark_settings import SparkSettings
-from lakewarden.jobs.sql.compile.compiler import compiled
-from lakewarden.jobs.sql.compile.reading import draft_of
-from lakewarden.jobs.sql.compile.values import ColumnType, TableName
+from lakewarden.jobs.session.attached import Attached
 from support.servers.mariadb import running_mariadb
 from support.servers.postgres import running_postgres
 from support.two_databases.game import Outcome, play
 from support.two_databases.sides import Server, two_sides
 
-__all__ = ["compile_figures", "main", "overheads", "random_figures"]
+__all__ = ["main"]
 
-TINY_ROWS: Final = 100
-LARGE_ROWS: Final = 1_000_000
-WARM_UP: Final = 10
 STATEMENTS: Final = 300
-BY_HAND: Final = (
-    "MERGE INTO {t} AS t USING {s} AS s ON t.k = s.k WHEN MATCHED THEN UPDATE SET t.v = s.v + t.v"
-)
-GOVERNED: Final = "UPDATE {t} AS t SET v = s.v + t.v FROM {s} AS s WHERE t.k = s.k"
-COMPILED: Final = {
-    "compile_ms": "UPDATE t SET v = s.v + t.v, w = s.w FROM s JOIN u ON s.k = u.k WHERE t.k = s.k AND u.v > 3",
-    "compile_queries_ms": (
-        "UPDATE t SET v = (SELECT max(x.v) FROM s x WHERE x.k = t.k) FROM (SELECT k, min(v) AS v FROM u GROUP BY k) q"
-        " WHERE q.k = t.k AND t.w NOT IN (SELECT w FROM s) AND NOT EXISTS (SELECT 1 FROM u y WHERE y.k = t.k)"
-    ),
-}
 
 
 def main() -> None:
     """Measure and print."""
     parser = parser_of(__doc__ or "")
+    parser.add_argument("--parts", default=",".join(PARTS), help="what to measure, with commas between")
+    parser.add_argument("--rows", type=int, default=ROWS, help="of the table that is upserted into")
     parser.add_argument("--statements", type=int, default=STATEMENTS, help="random changes to compare")
-    parser.add_argument("--only-random", action="store_true", help="measure nothing, compare random changes")
     parser.add_argument("--seed", type=int, default=0, help="the first of their seeds")
     asked = parser.parse_args()
-    options = Options(quick=asked.quick)
-    count = asked.statements // 10 if asked.quick else asked.statements
-    figures = {} if asked.only_random else compile_figures(options)
-    with tempfile.TemporaryDirectory(prefix="lakewarden-bench-") as name:
-        folder = Path(name)
-        own = (
-            ("spark.sql.warehouse.dir", folder.as_uri()),
-            ("spark.sql.shuffle.partitions", "2"),
-            ("spark.databricks.delta.snapshotPartitions", "2"),
-        )
-        spark = start_session(SparkSettings(conf=own))
-        try:
-            if not asked.only_random:
-                figures |= overheads(spark, folder / "pairs", options)
-            seeds = range(asked.seed, asked.seed + count)
-            with running_postgres() as postgres:
-                figures |= random_figures(spark, postgres, folder / "postgres", seeds)
-            with running_mariadb() as mariadb:
-                figures |= random_figures(spark, mariadb, folder / "mysql", seeds)
-        finally:
-            spark.stop()
+    parts = asked.parts.split(",")
+    if unknown := set(parts) - PARTS.keys():
+        parser.error(f"there is no part {min(unknown)}; there are {', '.join(PARTS)}")
+    figures: Figures = {}
+    for name in parts:
+        with tempfile.TemporaryDirectory(prefix="lakewarden-bench-") as folder:
+            figures |= PARTS[name](Path(folder), asked, Options(quick=asked.quick))
     report(figures)
 
 
-def compile_figures(options: Options) -> Figures:
-    """Medians, of a join and of a statement with four queries in it."""
-    columns = tuple(ColumnType(name=name, type="bigint") for name in ("k", "v", "w"))
-    schemas = {TableName(parts=(name,)): columns for name in ("t", "s", "u")}
-
-    def compile_one(text: str, _: int = 0) -> None:
-        draft = draft_of(text)
-        assert draft is not None
-        compiled(draft, schemas)
-
-    for text in COMPILED.values():
-        compile_one(text)
-    return {key: median_ms(partial(compile_one, text), options.repeat(100)) for key, text in COMPILED.items()}
+def _overhead(folder: Path, _: argparse.Namespace, options: Options) -> Figures:
+    figures = compile_figures(options)
+    with _attached(folder, shuffles=2) as (spark, lw):
+        return figures | overhead_figures(spark, lw, folder / "pairs", options)
 
 
-def overheads(spark: SparkSession, folder: Path, options: Options) -> Figures:
-    """`overhead_ms` on tiny tables, `overhead_ratio` on large ones; both medians over neighbouring pairs."""
-    services = open_services(home=folder / "home", flags={})
-    initialise(services, services.user)
-    with lakewarden.attach(spark, home=services.settings.home) as lw:
-        tiny = _pairs(spark, lw.sql, folder / "tiny", TINY_ROWS, options.repeat(40))
-        large = _pairs(spark, lw.sql, folder / "large", LARGE_ROWS, options.repeat(10))
-    lower, median, upper = statistics.quantiles((governed - plain for plain, governed in tiny), n=4)
-    return {
-        "overhead_ms": median,
-        "overhead_lower_ms": lower,
-        "overhead_upper_ms": upper,
-        "overhead_ratio": statistics.median(governed / plain for plain, governed in large),
-        "by_hand_ms": statistics.median(plain for plain, _ in tiny),
-        "by_hand_large_ms": statistics.median(plain for plain, _ in large),
-    }
+def _upsert(folder: Path, asked: argparse.Namespace, options: Options) -> Figures:
+    with _attached(folder, shuffles=8) as (spark, lw):
+        return pruning_figures(spark, lw, folder / "pruned", asked.rows, options)
 
 
-def _pairs(
-    spark: SparkSession, governed: Callable[[str], object], folder: Path, rows: int, times: int
-) -> list[tuple[float, float]]:
-    """Milliseconds of (by hand, governed), each first every other time."""
-    keys = pa.array(range(rows), pa.int64())
-    write_deltalake(folder / "t", pa.table({"k": keys, "v": keys}))
-    chosen = keys.slice(0, rows // 10)
-    write_deltalake(folder / "s", pa.table({"k": chosen, "v": chosen}))
-    names = {name: f"{folder.name}_{name}" for name in ("t", "s")}
-    for name, table in names.items():
-        spark.sql(f"CREATE TABLE {table} USING delta LOCATION '{folder / name}'")
-    statements = {spark.sql: BY_HAND.format(**names), governed: GOVERNED.format(**names)}
-    found = []
-    warm_up = WARM_UP if rows == TINY_ROWS else 2
-    for number in range(warm_up + times):
-        turns = list(statements.items())[:: 1 if number % 2 else -1]
-        took = {run: _milliseconds(run, text) for run, text in turns}
-        if number >= warm_up:
-            found.append((took[spark.sql], took[governed]))
-            sys.stderr.write(f"{rows} rows: by hand {found[-1][0]:.0f} ms, governed {found[-1][1]:.0f} ms\n")
-    return found
+def _stream(folder: Path, _: argparse.Namespace, options: Options) -> Figures:
+    with _attached(folder, shuffles=8) as (spark, lw):
+        return stream_figures(spark, lw, folder / "streams", options)
 
 
-def random_figures(spark: SparkSession, server: Server, folder: Path, seeds: range) -> Figures:
+def _gateway(folder: Path, _: argparse.Namespace, options: Options) -> Figures:
+    return gateway_figures(folder, options)
+
+
+def _random(folder: Path, asked: argparse.Namespace, options: Options) -> Figures:
+    count = asked.statements // 10 if options.quick else asked.statements
+    seeds = range(asked.seed, asked.seed + count)
+    with _session(folder, shuffles=2) as spark:
+        with running_postgres() as postgres:
+            figures = _compared(spark, postgres, folder / "postgres", seeds)
+        with running_mariadb() as mariadb:
+            return figures | _compared(spark, mariadb, folder / "mysql", seeds)
+
+
+PARTS: Final[Mapping[str, Callable[[Path, argparse.Namespace, Options], Figures]]] = {
+    "overhead": _overhead,
+    "upsert": _upsert,
+    "stream": _stream,
+    "gateway": _gateway,
+    "random": _random,
+}
+
+
+def _compared(spark: SparkSession, server: Server, folder: Path, seeds: range) -> Figures:
     """How many random changes of a server's dialect there were, and what came of them."""
     found: Counter[Outcome] = Counter()
     with two_sides(spark, server, folder) as both:
@@ -159,10 +111,29 @@ def random_figures(spark: SparkSession, server: Server, folder: Path, seeds: ran
     }
 
 
-def _milliseconds(run: Callable[[str], object], statement: str) -> float:
-    begin = time.perf_counter()
-    run(statement)
-    return (time.perf_counter() - begin) * 1000
+@contextmanager
+def _session(folder: Path, *, shuffles: int) -> Iterator[SparkSession]:
+    own = (
+        ("spark.sql.warehouse.dir", folder.as_uri()),
+        ("spark.sql.shuffle.partitions", str(shuffles)),
+        ("spark.databricks.delta.snapshotPartitions", "2"),
+    )
+    spark = start_session(SparkSettings(conf=own))
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+@contextmanager
+def _attached(folder: Path, *, shuffles: int) -> Iterator[tuple[SparkSession, Attached]]:
+    services = open_services(home=folder / "home", flags={})
+    initialise(services, services.user)
+    with (
+        _session(folder, shuffles=shuffles) as spark,
+        lakewarden.attach(spark, home=services.settings.home) as lw,
+    ):
+        yield spark, lw
 
 
 if __name__ == "__main__":

@@ -3,12 +3,11 @@
 `upsert_pruning_ratio`: 1 % of the keys, all in one of 100 partitions, brought in by `lw.upsert` and by the same MERGE
 written by hand, by turns in one session; the median of neighbouring pairs. The table is `--rows` large. `stream_ratio`:
 rows per second of a stream that is upserted (half of them updates), by rows per second of the same stream appended
-by Delta's own sink.
+by Delta's own sink. Parts of `bench.sql`.
 """
 
 import statistics
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,15 +15,10 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-import lakewarden
-from bench.measure import Figures, Options, parser_of, report
-from lakewarden.daemon.installation.services import open_services
-from lakewarden.daemon.usecases.init import initialise
-from lakewarden.jobs.engines.spark.session import start_session
-from lakewarden.jobs.runs.spark_settings import SparkSettings
+from bench.measure import Figures, Options
 from lakewarden.jobs.session.attached import Attached
 
-__all__ = ["main", "pruning_figures", "stream_figures"]
+__all__ = ["ROWS", "pruning_figures", "stream_figures"]
 
 ROWS: Final = 20_000_000
 PARTITIONS: Final = 100
@@ -34,31 +28,6 @@ BY_HAND: Final = (
     "MERGE INTO delta.`{path}` AS t USING changes AS s ON t.part = s.part AND t.id = s.id "
     "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
 )
-
-
-def main() -> None:
-    """Measure and print."""
-    parser = parser_of(__doc__ or "")
-    parser.add_argument("--rows", type=int, default=ROWS, help="of the table that is upserted into")
-    asked = parser.parse_args()
-    options = Options(quick=asked.quick)
-    with tempfile.TemporaryDirectory(prefix="lakewarden-bench-") as name:
-        folder = Path(name)
-        own = (
-            ("spark.sql.warehouse.dir", folder.as_uri()),
-            ("spark.sql.shuffle.partitions", "8"),
-            ("spark.databricks.delta.snapshotPartitions", "2"),
-        )
-        spark = start_session(SparkSettings(conf=own))
-        services = open_services(home=folder / "home", flags={})
-        initialise(services, services.user)
-        try:
-            with lakewarden.attach(spark, home=services.settings.home) as lw:
-                figures = pruning_figures(spark, lw, folder / "pruned", asked.rows, options)
-                figures |= stream_figures(spark, lw, folder / "streams", options)
-        finally:
-            spark.stop()
-    report(figures)
 
 
 def pruning_figures(spark: SparkSession, lw: Attached, folder: Path, rows: int, options: Options) -> Figures:
@@ -145,7 +114,3 @@ def _milliseconds(do: Callable[[], None]) -> float:
     begin = time.perf_counter()
     do()
     return (time.perf_counter() - begin) * 1000
-
-
-if __name__ == "__main__":
-    main()
