@@ -7,18 +7,24 @@ Whatever matches satisfies it, so it changes no result.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 from typing import Final
 
 from lakewarden.jobs.sql.compile.values import TableSchema, quoted
 
-__all__ = ["FEW", "RANGES", "KeyFacts", "is_measured", "pruning_of", "ranges_of"]
+__all__ = ["BUCKETS", "FEW", "RANGES", "Ends", "KeyFacts", "bucket_of", "fact_of", "pruning_of", "ranges_of"]
 
 FEW: Final = 100
 """So many distinct values of a key are listed one by one."""
 RANGES: Final = 32
 """Into so many ranges the values of a key are put, where there are more."""
+BUCKETS: Final = 1024
+"""Into so many buckets they are sorted first, to find the gaps between them."""
+_SPAN: Final = 2**62
+"""Keys that lie further apart are not put into ranges: differences would not fit into 64 bits."""
+_DATE: Final = len("2026-11-22")
+_NUMBERS: Final = {"date": "unix_date({})", "timestamp": "unix_micros({})"}
 _INTEGERS: Final = {"tinyint": "Y", "smallint": "S", "int": "", "bigint": "L"}
 _DECIMAL: Final = re.compile(r"decimal\(\d+,\d+\)")
 _TEXTS: Final = re.compile(r"string|varchar\(\d+\)")
@@ -40,9 +46,48 @@ class KeyFacts:
     nulls: bool = False
 
 
-def is_measured(kind: str) -> bool:
-    """Whether values of a type lie at a distance from one another, so that ranges have gaps between them."""
-    return kind in _MEASURED
+Ends = tuple[str, str] | tuple[None, None]
+"""The smallest and the largest of some values, as in `KeyFacts`; None where there are none."""
+
+
+def bucket_of(column: str, kind: str, ends: Ends) -> str | None:
+    """An expression that puts the values of a key into at most `BUCKETS` buckets by their distances; None where nothing
+    tells these. `column` as SQL."""
+    if not _lies_apart(kind, ends):
+        return None
+    first, last = (_number(str(end), kind) for end in ends)
+    number = f"CAST({_NUMBERS.get(kind, '{}').format(column)} AS BIGINT)"
+    return f"({number} - ({first})) DIV {(last - first) // BUCKETS + 1}"
+
+
+def fact_of(column: str, kind: str, ends: Ends, found: Sequence[Ends] | None, *, nulls: bool) -> KeyFacts:
+    """What is known of a key with these `ends`. `found`: the ends of its buckets, which together hold all values; None
+    where there are no buckets."""
+    low, high = ends
+    if found is not None and len(found) <= FEW and all(begin == end for begin, end in found):
+        return KeyFacts(column=column, values=tuple(sorted(str(one) for one, _ in found)), nulls=nulls)
+    if low is None or high is None:
+        return KeyFacts(column=column, nulls=nulls)
+    if found is None or not _lies_apart(kind, ends):
+        return KeyFacts(column=column, ranges=((low, high),), nulls=nulls)
+    texts = {_number(str(end), kind): str(end) for bucket in found for end in bucket}
+    buckets = [(_number(str(begin), kind), _number(str(end), kind)) for begin, end in found]
+    ranges = tuple((texts[begin], texts[end]) for begin, end in ranges_of(buckets))
+    return KeyFacts(column=column, ranges=ranges, nulls=nulls)
+
+
+def _lies_apart(kind: str, ends: Ends) -> bool:
+    """Whether values lie at a distance from one another, so that ranges have gaps between them."""
+    low, high = ends
+    if low is None or high is None or kind not in _MEASURED:
+        return False
+    if kind == "date" and len(low) + len(high) != 2 * _DATE:
+        return False  # years of five digits
+    return _number(high, kind) - _number(low, kind) < _SPAN
+
+
+def _number(text: str, kind: str) -> int:
+    return date.fromisoformat(text).toordinal() - _EPOCH.toordinal() if kind == "date" else int(text)
 
 
 def pruning_of(

@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import date, timedelta
 from typing import Any, Final
 
 from pyspark.errors import PySparkException
@@ -18,7 +18,7 @@ from lakewarden.jobs.session.writes import Upsert
 from lakewarden.jobs.sql.compile.values import ColumnType, TableSchema, quoted
 from lakewarden.jobs.upsert.changes import CODES, UNKNOWN_CODE, change_rows
 from lakewarden.jobs.upsert.options import NullKeys, UpsertOptions
-from lakewarden.jobs.upsert.pruning import FEW, KeyFacts, is_measured, ranges_of
+from lakewarden.jobs.upsert.pruning import FEW, Ends, KeyFacts, bucket_of, fact_of
 from lakewarden.jobs.upsert.statement import prepared
 
 __all__ = ["VIEW", "Source", "facts_of", "kept", "rows_of", "schema_of"]
@@ -28,12 +28,6 @@ VIEW: Final = "__lakewarden_source"
 _GIVEN: Final = "__lakewarden_given"
 _LACKING: Final = "__lakewarden_lacking"
 _COUNT: Final = "__lakewarden_count"
-_BUCKETS: Final = 1024
-_SPAN: Final = 2**62
-"""Keys that lie further apart are not put into ranges: differences would not fit into 64 bits."""
-_DATE: Final = len("2026-11-22")
-_EPOCH: Final = date(1970, 1, 1)
-_NUMBERS: Final = {"date": "unix_date({})", "timestamp": "unix_micros({})"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,16 +57,16 @@ def schema_of(frame: DataFrame) -> TableSchema:
 def kept(
     plans: Plans, session: Any, source: Source, options: UpsertOptions, emptied: frozenset[str]
 ) -> Iterator[DataFrame]:
-    """The prepared source as the view `VIEW`. It is computed here, once: what is looked at is what is merged, whatever
-    files or functions it comes from. An empty text in a key that is `emptied` is NULL."""
+    """The prepared source as the view `VIEW`. It is computed once, by the first query of it that asks for all of its
+    rows: what is looked at is what is merged, whatever files or functions it comes from. An empty text in a key that is
+    `emptied` is NULL."""
     if options.delete_when is not None:
         session.sessionState().sqlParser().parseExpression(
             options.delete_when
         )  # one expression, nothing behind it
     plans.frame(session, source.pinned.plan)._jdf.createOrReplaceTempView(_GIVEN)
     ready = plans.frame(session, plans.composed(session, prepared(options, source.schema, _GIVEN, emptied)))
-    with _unknown_changes_explained():
-        held = ready._jdf.localCheckpoint(True)
+    held = ready._jdf.localCheckpoint(False)
     held.createOrReplaceTempView(VIEW)
     try:
         yield DataFrame(held, plans.spark)
@@ -95,10 +89,12 @@ def _unknown_changes_explained() -> Iterator[None]:
 
 
 def facts_of(plans: Plans, session: Any, source: Source, options: UpsertOptions) -> tuple[KeyFacts, ...]:
-    """What values the keys have. Raises `PreconditionError` for a key of several rows, or a NULL that is refused."""
+    """What values the keys have; the first to ask for the rows. Raises `PreconditionError` for a key of several rows,
+    or a NULL that is refused."""
     types = {one.name.lower(): one.type for one in source.schema}
     matches = options.null_keys is NullKeys.MATCH
-    (seen,) = _asked(plans, session, _overview(options, types))
+    with _unknown_changes_explained():
+        (seen,) = _asked(plans, session, _overview(options, types))
     if seen["missing"] and options.null_keys is NullKeys.REFUSE:
         raise PreconditionError(
             f"{seen['missing']} rows of the source have NULL in a key.",
@@ -109,16 +105,12 @@ def facts_of(plans: Plans, session: Any, source: Source, options: UpsertOptions)
             f"{seen['most']} rows of the source have the key {_said(options, seen['example'])}.",
             hint='Make keys unique, or choose: duplicates="last by <column>" or "any".',
         )
-    few = [number for number, _ in enumerate(options.keys) if seen[f"distinct{number}"] <= FEW]
-    listed = _values(plans, session, options, types, few)
+    ends = {number: (seen[f"low{number}"], seen[f"high{number}"]) for number, _ in enumerate(options.keys)}
+    few = {number for number in ends if seen[f"distinct{number}"] <= FEW}
+    found = _spread(plans, session, options, types, ends, few)
     return tuple(
-        KeyFacts(
-            column=key,
-            values=listed.get(number),
-            ranges=()
-            if number in listed
-            else _ranges(plans, session, key, types[key], seen[f"low{number}"], seen[f"high{number}"]),
-            nulls=matches and seen[f"nulls{number}"] > 0,
+        fact_of(
+            key, types[key], ends[number], found.get(number), nulls=matches and seen[f"nulls{number}"] > 0
         )
         for number, key in enumerate(options.keys)
     )
@@ -149,60 +141,37 @@ def _overview(options: UpsertOptions, types: Mapping[str, str]) -> str:
     return f"SELECT {', '.join(asked)} FROM ({groups})"
 
 
-def _values(
-    plans: Plans, session: Any, options: UpsertOptions, types: Mapping[str, str], few: Sequence[int]
-) -> Mapping[int, tuple[str, ...]]:
-    """All values of those keys that seem to have few; without those that have more after all."""
-    if not few:
-        return {}
-    asked = ", ".join(
-        f"collect_set({_as_text(quoted(options.keys[number]), types[options.keys[number]])}) AS v{number}"
-        for number in few
-    )
-    whole = (
-        "TRUE"
-        if options.null_keys is NullKeys.MATCH
-        else " AND ".join(f"{quoted(key)} IS NOT NULL" for key in options.keys)
-    )
-    (row,) = _asked(plans, session, f"SELECT {asked} FROM {VIEW} WHERE {whole}")
-    found = {number: tuple(sorted(row[f"v{number}"])) for number in few}
-    return {number: values for number, values in found.items() if len(values) <= FEW}
-
-
-def _ranges(
-    plans: Plans, session: Any, key: str, kind: str, low: str | None, high: str | None
-) -> tuple[tuple[str, str], ...]:
-    """Ranges that hold all values of a key with many; one where nothing tells how far they are from one another."""
-    if low is None or high is None:
-        return ()
-    if not is_measured(kind) or (kind == "date" and len(low) + len(high) != 2 * _DATE):
-        return ((low, high),)  # or years of five digits
-    first, last = (_number(text, kind) for text in (low, high))
-    if last - first >= _SPAN:
-        return ((low, high),)
-    width = (last - first) // _BUCKETS + 1
-    number = f"CAST({_NUMBERS.get(kind, '{}').format(quoted(key))} AS BIGINT)"
-    rows = _asked(
-        plans,
-        session,
-        f"SELECT min(n) AS low, max(n) AS high FROM (SELECT {number} AS n FROM {VIEW}) "
-        f"WHERE n IS NOT NULL GROUP BY (n - ({first})) DIV {width}",
-    )
-    return tuple(
-        (_text(begin, kind), _text(end, kind)) for begin, end in ranges_of([(row[0], row[1]) for row in rows])
-    )
+def _spread(
+    plans: Plans,
+    session: Any,
+    options: UpsertOptions,
+    types: Mapping[str, str],
+    ends: Mapping[int, Ends],
+    few: AbstractSet[int],
+) -> Mapping[int, Sequence[Ends]]:
+    """By the number of a key: its values where they seem to be few, the ends of those in each bucket where they are
+    many and lie at distances. One query for all keys."""
+    whole = " AND ".join(f"{quoted(key)} IS NOT NULL" for key in options.keys)
+    queries = []
+    for number, key in enumerate(options.keys):
+        column, kind = quoted(key), types[key]
+        counts = f"{column} IS NOT NULL" if options.null_keys is NullKeys.MATCH else whole
+        low, high = (_as_text(f"{side}({column})", kind) for side in ("min", "max"))
+        among = bucket_of(column, kind, ends[number])
+        if number in few:
+            among = column
+        if among is not None:
+            queries.append(
+                f"SELECT {number} AS key, {low} AS low, {high} AS high FROM {VIEW} WHERE {counts} GROUP BY {among}"
+            )
+    found: dict[int, list[Ends]] = {number: [] for number in few}
+    for row in _asked(plans, session, " UNION ALL ".join(queries)) if queries else ():
+        found.setdefault(row["key"], []).append((row["low"], row["high"]))
+    return found
 
 
 def _as_text(expression: str, kind: str) -> str:
     return f"CAST({'unix_micros(' + expression + ')' if kind == 'timestamp' else expression} AS STRING)"
-
-
-def _number(text: str, kind: str) -> int:
-    return (date.fromisoformat(text) - _EPOCH).days if kind == "date" else int(text)
-
-
-def _text(number: int, kind: str) -> str:
-    return (_EPOCH + timedelta(days=number)).isoformat() if kind == "date" else str(number)
 
 
 def _said(options: UpsertOptions, example: Sequence[str | None]) -> str:

@@ -20,16 +20,15 @@ _WIDENING: Final = "delta.enableTypeWidening"
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """A Delta table as it is now. `partitions` are the columns that it is partitioned by; `transactions` (in the JVM)
-    has the last number of each application."""
+    """A Delta table as it is now. `partitions` are the columns that it is partitioned by; `snapshot` is Delta's own, in
+    the JVM, which computes its state when it is asked for it."""
 
     location: str
     version: int
     schema: TableSchema
     rules: Rules
     partitions: tuple[str, ...]
-    files: int
-    transactions: Any
+    snapshot: Any
 
     def emptied(self, keys: Sequence[str]) -> frozenset[str]:
         """Those of the keys (in lower case) whose empty texts are NULL here: Delta keeps them so in partitions."""
@@ -38,7 +37,7 @@ class Target:
 
     def last_number(self, app: str) -> int:
         """The last number that an application id wrote under; -1 for one that is not known."""
-        found = self.transactions.get(app)
+        found = self.snapshot.transactions().get(app)
         return int(found.get()) if found.isDefined() else -1
 
 
@@ -64,8 +63,7 @@ def existing(plans: Plans, session: Any, table: str) -> Target | None:
         schema=schema_of(frame),
         rules=Rules(widens=str(plans.option(widening)).lower() == "true"),
         partitions=tuple(map(str, plans.sequence(snapshot.metadata().partitionColumns()))),
-        files=int(snapshot.numOfFiles()),
-        transactions=snapshot.transactions(),
+        snapshot=snapshot,
     )
 
 

@@ -5,7 +5,7 @@ import pytest
 from lakewarden.catalog.errors import PreconditionError, UsageError
 from lakewarden.jobs.sql.compile.values import ColumnType, TableSchema
 from lakewarden.jobs.upsert.options import UpsertOptions, options_of
-from lakewarden.jobs.upsert.pruning import KeyFacts, pruning_of, ranges_of
+from lakewarden.jobs.upsert.pruning import FEW, Ends, KeyFacts, bucket_of, fact_of, pruning_of, ranges_of
 from lakewarden.jobs.upsert.schema import Rules
 from lakewarden.jobs.upsert.statement import UpsertPlan, prepared, upsert_plan
 
@@ -119,6 +119,52 @@ def test_many_keys_become_ranges_with_the_widest_gaps_open() -> None:
     facts = (KeyFacts(column="id", ranges=(("0", "15"), ("1000", "1020"))),)
     assert (
         pruning_of(facts, T, T) == "(target.`id` BETWEEN 0L AND 15L OR target.`id` BETWEEN 1000L AND 1020L)"
+    )
+
+
+def test_buckets_of_single_values_that_are_few_are_these_values() -> None:
+    found = [("7", "7"), ("10", "10")]
+    assert fact_of("k", "int", ("7", "10"), found, nulls=True) == KeyFacts(
+        column="k", values=("10", "7"), nulls=True
+    )
+
+
+def test_values_that_only_seemed_few_become_ranges() -> None:
+    found: list[Ends] = [(str(day), str(day)) for day in range(1, FEW + 1)] + [("9000", "9000")]
+    fact = fact_of("k", "bigint", ("1", "9000"), found, nulls=False)
+    assert fact.values is None
+    assert fact.ranges[-1] == ("9000", "9000")
+    assert all(any(int(low) <= int(one) <= int(high) for low, high in fact.ranges) for one, _ in found)
+
+
+def test_buckets_of_days_become_ranges_of_days() -> None:
+    found = [("2026-01-01", "2026-01-03"), ("2026-11-22", "2026-11-22")]
+    assert fact_of("k", "date", ("2026-01-01", "2026-11-22"), found, nulls=False).ranges == tuple(found)
+
+
+@pytest.mark.parametrize(
+    ("kind", "ends"),
+    [
+        ("string", ("a", "z")),
+        ("date", ("2026-01-01", "+12026-01-01")),
+        ("bigint", (str(-(2**63)), str(2**63 - 1))),
+    ],
+)
+def test_without_distances_the_smallest_and_the_largest_are_all_that_is_known(kind: str, ends: Ends) -> None:
+    assert bucket_of("`k`", kind, ends) is None
+    assert fact_of("k", kind, ends, None, nulls=False).ranges == (ends,)
+
+
+def test_a_key_that_is_always_null_has_no_bucket_and_nothing_to_look_for() -> None:
+    assert bucket_of("`k`", "int", (None, None)) is None
+    assert fact_of("k", "int", (None, None), [], nulls=False).values == ()
+
+
+def test_buckets_are_counted_from_the_smallest_value() -> None:
+    assert bucket_of("`k`", "int", ("-10", "2037")) == "(CAST(`k` AS BIGINT) - (-10)) DIV 2"
+    assert (
+        bucket_of("`k`", "date", ("1970-01-02", "1970-01-03"))
+        == "(CAST(unix_date(`k`) AS BIGINT) - (1)) DIV 1"
     )
 
 
