@@ -100,10 +100,13 @@ def pruning_of(
 
 
 def ranges_of(buckets: Sequence[tuple[int, int]], most: int = RANGES) -> tuple[tuple[int, int], ...]:
-    """At most so many ranges that hold those of the buckets: the widest gaps between these stay open."""
+    """At most so many ranges that hold those of the buckets: the widest gaps between these stay open, and none that
+    is narrower than a bucket."""
     ordered = sorted(buckets)
+    least = (ordered[-1][1] - ordered[0][0]) // BUCKETS + 1 if ordered else 0
+    widths = {place: ordered[place][0] - ordered[place - 1][1] for place in range(1, len(ordered))}
     gaps = sorted(
-        range(1, len(ordered)), key=lambda place: ordered[place][0] - ordered[place - 1][1], reverse=True
+        (place for place, width in widths.items() if width > least), key=widths.__getitem__, reverse=True
     )
     cuts = [0, *sorted(gaps[: most - 1]), len(ordered)]
     parts = (ordered[begin:end] for begin, end in pairwise(cuts))

@@ -130,11 +130,12 @@ def test_buckets_of_single_values_that_are_few_are_these_values() -> None:
 
 
 def test_values_that_only_seemed_few_become_ranges() -> None:
-    found: list[Ends] = [(str(day), str(day)) for day in range(1, FEW + 1)] + [("9000", "9000")]
+    found = [(str(number), str(number)) for number in (*range(1, FEW + 1), 9000)]
     fact = fact_of("k", "bigint", ("1", "9000"), found, nulls=False)
     assert fact.values is None
     assert fact.ranges[-1] == ("9000", "9000")
-    assert all(any(int(low) <= int(one) <= int(high) for low, high in fact.ranges) for one, _ in found)
+    ranges = [range(int(str(low)), int(str(high)) + 1) for low, high in fact.ranges]
+    assert all(any(int(one) in held for held in ranges) for one, _ in found)
 
 
 def test_buckets_of_days_become_ranges_of_days() -> None:
@@ -166,6 +167,10 @@ def test_buckets_are_counted_from_the_smallest_value() -> None:
         bucket_of("`k`", "date", ("1970-01-02", "1970-01-03"))
         == "(CAST(unix_date(`k`) AS BIGINT) - (1)) DIV 1"
     )
+
+
+def test_gaps_narrower_than_a_bucket_leave_nothing_out() -> None:
+    assert ranges_of([(number * 10, number * 10 + 8) for number in range(2000)]) == ((0, 19_998),)
 
 
 def test_a_moment_that_cannot_be_written_leaves_nothing_out() -> None:
