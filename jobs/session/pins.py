@@ -56,7 +56,7 @@ def pin(
                 own = True
                 continue
             snapshot = snapshots.setdefault(where, _head(relation))
-            pairs.append((leaf, _with_relation(leaf, _at(relation, snapshot))))
+            pairs.append((leaf, _at(plans, leaf, snapshot)))
             reads.append(delta_read(relation.location().path(), snapshot))
         elif relation is not None and _feeds_on(relation):
             settled = _until(plans, relation)
@@ -89,9 +89,9 @@ def _head(relation: Any) -> Any:
     return relation.location().getSnapshot()
 
 
-def _at(relation: Any, snapshot: Any) -> Any:
-    """The relation, of one version."""
-    index = relation.location()
+def _at(plans: Plans, leaf: Any, snapshot: Any) -> Any:
+    """The leaf, reading one version."""
+    index = leaf.relation().location()
     settled = index.copy(
         index.spark(),
         index.deltaLog(),
@@ -101,15 +101,7 @@ def _at(relation: Any, snapshot: Any) -> Any:
         index.partitionFilters(),
         True,
     )
-    return relation.copy(
-        settled,
-        relation.partitionSchema(),
-        relation.dataSchema(),
-        relation.bucketSpec(),
-        relation.fileFormat(),
-        relation.options(),
-        relation.sparkSession(),
-    )
+    return plans.with_file_index(leaf, settled)
 
 
 def _until(plans: Plans, relation: Any) -> Any:

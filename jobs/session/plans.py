@@ -41,6 +41,8 @@ class Plans:
         self._identity_map: Any = jvm.java.util.IdentityHashMap
         self._long: Any = jvm.java.util.OptionalLong.of
         self._to_option: Any = jvm.scala.jdk.javaapi.OptionConverters.toScala
+        self.with_file_index: Any = sql.delta.DeltaTableUtils.replaceFileIndex
+        """A leaf of Delta's files, read by another index."""
         self._files: Any = jvm.java.lang.Class.forName(_FILES)
         self._skip: Any = sql.execution.CommandExecutionMode.SKIP()
 

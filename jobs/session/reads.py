@@ -39,8 +39,9 @@ def reads_of(plans: Plans, plan: JavaPlan) -> Iterator[Read]:
 def versions_of(plans: Plans, plan: JavaPlan) -> Iterator[Read]:
     """The Delta versions among what an optimised plan reads, and nothing else."""
     for leaf in plans.leaves(plan):
-        if kind(leaf) in ("LogicalRelation", "InMemoryRelation"):
-            yield from (read for read in reads_of_leaf(plans, leaf) if read.version is not None)
+        name = kind(leaf)
+        if name in ("LogicalRelation", "InMemoryRelation"):
+            yield from (read for read in _reads_of(plans, leaf, name) if read.version is not None)
 
 
 def location_of(path: Any) -> str:
@@ -74,7 +75,10 @@ def changes_read(plans: Plans, relation: Any) -> Read:
 
 def reads_of_leaf(plans: Plans, leaf: Any) -> Iterator[Read]:
     """What one leaf of a plan reads, see `reads_of`."""
-    name = kind(leaf)
+    return _reads_of(plans, leaf, kind(leaf))
+
+
+def _reads_of(plans: Plans, leaf: Any, name: str) -> Iterator[Read]:
     match name:
         case _ if name in _HARMLESS:
             return
@@ -100,10 +104,11 @@ def reads_of_leaf(plans: Plans, leaf: Any) -> Iterator[Read]:
 
 def _relation(plans: Plans, leaf: Any) -> Iterator[Read]:
     relation = leaf.relation()
-    name = kind(relation)
     if plans.is_files(relation):
         yield from _files(plans, relation)
-    elif name.endswith("DeltaCDFRelation"):
+        return
+    name = kind(relation)
+    if name.endswith("DeltaCDFRelation"):
         yield changes_read(plans, relation)
     elif name == "JDBCRelation":
         # The table or query only: a JDBC URL may hold a password.
