@@ -7,6 +7,7 @@ from typing import Final, Protocol
 
 import pyarrow as pa
 
+from lakewarden.catalog.errors import UsageError
 from lakewarden.daemon.gateway.operations import Lane, Operation
 from lakewarden.daemon.gateway.results import Result, Store, empty_result, result_of
 from lakewarden.daemon.gateway.rights import reach_of, require_reach
@@ -25,6 +26,7 @@ from lakewarden.jobs.sql.statements import (
     Unmanaged,
     VacuumTable,
 )
+from lakewarden.jobs.sql.suggestions import meant
 
 __all__ = ["SparkPort", "Statements"]
 
@@ -104,7 +106,13 @@ class Statements:
     ) -> Result:
         reach = reach_of(session.caller, self._services.settings, self._services.user)
         require_reach(session.caller, reach, changes=not isinstance(statement, Unmanaged))
-        return self._spark().run(session, operation, statement, self._store())
+        try:
+            return self._spark().run(session, operation, statement, self._store())
+        except UsageError as error:
+            hint = meant(statement.sql) if isinstance(statement, Unmanaged) and not error.hint else None
+            if hint is None:
+                raise
+            raise UsageError(str(error), hint=hint) from error
 
 
 def _is_sparks_to_say(session: Session, vacuum: VacuumTable) -> bool:

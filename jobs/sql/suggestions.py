@@ -8,7 +8,7 @@ from lakewarden.catalog.errors import NotFoundError, UsageError
 from lakewarden.jobs.sql.parser import BEGINNINGS
 from lakewarden.jobs.sql.token_reader import tokens_of
 
-__all__ = ["not_here", "unmanaged"]
+__all__ = ["meant", "not_here", "unmanaged"]
 
 _ALIKE: Final = 0.7
 """So much of each word has to be the same."""
@@ -34,17 +34,22 @@ _HELP: Final = (
 def not_here(text: str) -> UsageError:
     """The error for a statement that cannot be run without a session."""
     words = [token.text.upper() for token in tokens_of(text)]
-    meant = _meant(words)
-    if meant is not None:
-        wrong = " ".join(words[: len(meant)])
-        return UsageError(
-            f"'{wrong}' begins no statement that lakewarden knows.", hint=f"Did you mean {' '.join(meant)}?"
-        )
+    close_to = _meant(words)
+    if close_to is not None:
+        wrong = " ".join(words[: len(close_to)])
+        return UsageError(f"'{wrong}' begins no statement that lakewarden knows.", hint=meant(text))
     if words[0] not in _SPARKS:
         close = get_close_matches(words[0], _SPARKS, n=1, cutoff=_ALIKE)
         hint = f"Did you mean {close[0]}? That needs a Spark session." if close else _HELP
         return UsageError(f"'{words[0]}' begins no statement that lakewarden knows.", hint=hint)
     return UsageError("This statement needs a Spark session.", hint=_HELP)
+
+
+def meant(text: str) -> str | None:
+    """The statement of the daemon that a text begins almost like, as a question; for what Spark could not read."""
+    words = [token.text.upper() for token in tokens_of(text)]
+    found = _meant(words) if words else None
+    return None if found is None else f"Did you mean {' '.join(found)}?"
 
 
 def unmanaged(where: str) -> NotFoundError:
