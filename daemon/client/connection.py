@@ -22,7 +22,7 @@ from lakewarden.catalog.errors import (
 )
 from lakewarden.daemon.client.address import Address
 
-__all__ = ["complaint", "connect"]
+__all__ = ["complaint", "connect", "failure"]
 
 _PATH: Final = "/cliservice"
 _UNAUTHORIZED: Final = 401
@@ -65,8 +65,13 @@ def complaint(error: OperationalError) -> LakewardenError:
     status = getattr(error.args[0], "status", None) if error.args else None
     if status is None:
         return ExecutionError(str(error))
-    kind = _KINDS.get(status.errorCode, ExecutionError)
-    return kind(status.errorMessage or "The gateway does not say what was wrong.")
+    return failure(status.errorCode, status.errorMessage)
+
+
+def failure(code: int | None, message: str | None) -> LakewardenError:
+    """What failed there under an exit code, as the same error here."""
+    kind = _KINDS.get(code or 0, ExecutionError)
+    return kind(message or "The gateway does not say what was wrong.")
 
 
 class _Transport(THttpClient):  # type: ignore[misc]  # thrift has no types

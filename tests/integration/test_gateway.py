@@ -12,11 +12,13 @@ import pandas as pd
 import psutil
 import pytest
 import sqlalchemy as sa
+from pyhive import hive
 from pyhive.exc import OperationalError
 from TCLIService.ttypes import TOperationState
 
 from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.daemon.callers import real_user
+from lakewarden.daemon.client.execution import execute
 from lakewarden.daemon.installation.services import open_services
 from lakewarden.daemon.usecases.init import initialise
 from lakewarden.jobs.engines.spark.java import MODULE_OPENS, java_command, spark_jars
@@ -147,6 +149,8 @@ def test_an_error_is_sparks_sentence_and_no_java_stack(cursor: Any) -> None:
         cursor.execute("SELECT 1 / 0 FROM range(1)")
     assert "DIVIDE_BY_ZERO" in str(caught.value)
     assert "\\tat " not in str(caught.value)
+    with pytest.raises(OperationalError, match=r"Did you mean SHOW MANAGED TABLES\?"):
+        cursor.execute("SHOW MANAGD TABLES")
 
 
 def test_a_statement_that_runs_is_cancelled_and_the_next_one_works(gateway: RunningGateway) -> None:
@@ -157,6 +161,22 @@ def test_a_statement_that_runs_is_cancelled_and_the_next_one_works(gateway: Runn
         assert cursor.poll().operationState == TOperationState.CANCELED_STATE
         cursor.execute("SELECT 1")
         assert cursor.fetchall() == [(1,)]
+
+
+def test_who_stops_waiting_stops_the_statement(
+    gateway: RunningGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(_: float) -> None:
+        raise KeyboardInterrupt
+
+    states = []
+    poll = hive.Cursor.poll
+    with gateway.connect() as connection:
+        monkeypatch.setattr(hive.Cursor, "close", lambda cursor: states.append(poll(cursor).operationState))
+        monkeypatch.setattr("lakewarden.daemon.client.execution.time.sleep", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            execute(connection, "SELECT count(*) FROM range(100000000000) WHERE sqrt(id) < 0")
+        assert states == [TOperationState.CANCELED_STATE]
 
 
 BEELINE = (

@@ -35,7 +35,8 @@ def sql(
     url: Annotated[
         str | None,
         typer.Option(
-            help="Send it, or several with semicolons, to a gateway: hive+http://user@host:port/database (hive+https)."
+            help="Send it, or several with semicolons, to a gateway: hive+http://user@host:port/database (hive+https). "
+            "Without a statement, at a terminal, a prompt."
         ),
     ] = None,
     token: Annotated[
@@ -53,10 +54,11 @@ def sql(
 ) -> None:
     """Run SELECT on lakewarden.* or a statement of the daemon: SHOW, DESCRIBE MANAGED, SET POLICY, VACUUM, CONVERT TO
     DELTA, ROLLBACK TABLE, MARK TABLE, ... EXPLAIN GOVERNED shows what a session would run. docs/sql.md has them all."""
-    text = _text(statement, command, file)
     if url is not None:
-        _run_remotely(url, token, text, output)
+        nothing = not any((statement, command, file)) and sys.stdin.isatty() and sys.stdout.isatty()
+        _run_remotely(url, token, None if nothing else _text(statement, command, file), output)
         return
+    text = _text(statement, command, file)
     services = opened(home)
     asked = parse(text, dialect_of(dialect))
     if isinstance(asked, Explain):
@@ -94,14 +96,19 @@ def _text(statement: str | None, command: str | None, file: Path | None) -> str:
     return sys.stdin.read() if statement == "-" else str(given[0])
 
 
-def _run_remotely(url: str, token: str | None, text: str, output: Format) -> None:
+def _run_remotely(url: str, token: str | None, text: str | None, output: Format) -> None:
+    """Run the statements, or those that are typed at the terminal if there is no text."""
     try:
-        remote = load("lakewarden.daemon.cli.remote_sql")
+        prompt, remote = (load(f"lakewarden.daemon.cli.{name}") for name in ("prompt", "remote_sql"))
     except ModuleNotFoundError as error:
         raise PreconditionError(
             f"--url needs {error.name}, which is not installed.", hint="Run pip install 'lakewarden[sql]'."
         ) from error
-    remote.run_remotely(address_of(url, token), text, output)
+    address = address_of(url, token)
+    if text is None:
+        prompt.prompt(address, output)
+    else:
+        remote.run_remotely(address, text, output)
 
 
 @app.callback()
