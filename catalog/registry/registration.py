@@ -50,10 +50,12 @@ class WantedTable:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sightings:
     """What the places of tables with the same UUIDs look like, and as of which version of `lakewarden.tables` they were
-    looked at: whether a table is there, or surely nothing is. `places` are those of that version."""
+    looked at: whether a table is there, or surely nothing is. `places` are those of that version, `rows` by `table_id`
+    those that are where one is asked for."""
 
     version: int
     places: Places
+    rows: Mapping[str, TableRow]
     alive: frozenset[str] = frozenset()
     surely_gone: frozenset[str] = frozenset()
 
@@ -88,8 +90,10 @@ class Round:
 
     def row_of(self, table_id: str) -> TableRow:
         """The row with this id, as it is or as it was decided before. Raises `NotFoundError`."""
-        decided = self._decided.get(table_id)
-        return decided if decided is not None else row_of(self._rows, table_id)
+        row = self._decided.get(table_id)
+        if row is None and self._same:
+            row = self._sightings.rows.get(table_id)
+        return row if row is not None else row_of(self._rows, table_id)
 
     def state_is_known(self, table_id: str, state: TableState) -> None:
         """Raises `PreconditionError` for a table that was dropped."""
@@ -190,7 +194,14 @@ def sight(desk: Desk, rows: Rows[TableRow], asked: Sequence[Registration]) -> Si
                 alive.add(twin)
             elif is_surely_gone(twin, desk.storage(twin)):
                 gone.add(twin)
-    return Sightings(version=rows.version, places=places, alive=frozenset(alive), surely_gone=frozenset(gone))
+    here = {held.table_id for one in asked for held in places.at(one.place.location)}
+    return Sightings(
+        version=rows.version,
+        places=places,
+        rows={row.table_id: row for row in rows.stored((one,) for one in here).values()},
+        alive=frozenset(alive),
+        surely_gone=frozenset(gone),
+    )
 
 
 def _moved(row: TableRow, location: str, *, told: bool) -> TableRow:

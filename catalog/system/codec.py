@@ -14,14 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewarden.catalog.errors import UnreadableError
-from lakewarden.catalog.system.port import R, SystemTable
+from lakewarden.catalog.system.port import Key, R, SystemTable
 from lakewarden.catalog.system.schema import arrow_type, row_schema, unwrap
 
-__all__ = ["Codec", "Key", "aligned", "codec", "keys_of"]
+__all__ = ["Codec", "aligned", "codec", "keys_of"]
 
 V = TypeVar("V")
-Key = tuple[str | int | None, ...]
-"""The values of a table's key columns, in the order of `SystemTable.key`."""
 Decode = Callable[[pa.Array], list[Any]]
 Encode = Callable[[Sequence[Any]], pa.Array]
 _TIMESTAMP = arrow_type(datetime)

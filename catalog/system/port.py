@@ -1,6 +1,6 @@
 """The SystemStore port: read, compare-and-set and append on the seven system tables."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Generic, Protocol, TypeVar
@@ -30,6 +30,7 @@ __all__ = [
     "TABLES",
     "Committed",
     "Fence",
+    "Key",
     "R",
     "Rows",
     "SystemStore",
@@ -39,6 +40,8 @@ __all__ = [
 
 R = TypeVar("R", bound=SystemRow)
 R_co = TypeVar("R_co", bound=SystemRow, covariant=True)
+Key = tuple[str | int | None, ...]
+"""The values of a table's key columns, in the order of `SystemTable.key`."""
 
 
 class SystemTableName(StrEnum):
@@ -107,6 +110,9 @@ class Rows(Protocol[R_co]):
 
     def get(self, *key: str | int | None) -> R_co | None:
         """The row with this key (values in the order of `SystemTable.key`)."""
+
+    def stored(self, keys: Iterable[Key]) -> Mapping[Key, R_co]:
+        """The rows with these keys, those there are: for many at once."""
 
     def find(self, **equals: str | int | None) -> tuple[R_co, ...]:
         """Rows whose columns equal all of these, pushed down to the files."""

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewarden.catalog.errors import UsageError
-from lakewarden.catalog.system.codec import Key, codec, keys_of
+from lakewarden.catalog.system.codec import codec, keys_of
 from lakewarden.catalog.system.files import DataFiles
-from lakewarden.catalog.system.port import R, SystemTable
+from lakewarden.catalog.system.port import Key, R, SystemTable
 from lakewarden.catalog.system.schema import bucket_of, row_schema
 from lakewarden.catalog.system.snapshot import Piece, Snapshot
 

@@ -89,6 +89,9 @@ def test_every_kind_of_row_comes_back_as_it_was(store: SystemStore, table: Syste
     assert len(done.rows) == 30 and view.version == done.version
     for row in rows:
         assert view.get(*(getattr(row, name) for name in table.key)) == row
+    keys = [tuple(getattr(row, name) for name in table.key) for row in rows]
+    nobody = ("nobody",) * len(table.key)
+    assert view.stored([*keys, nobody]) == dict(zip(keys, rows, strict=True))
     assert set(view.arrow().column_names) == set(type(rows[0]).__dataclass_fields__)
 
 

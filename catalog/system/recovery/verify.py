@@ -12,11 +12,11 @@ import pyarrow as pa
 
 from lakewarden.catalog.errors import NotFoundError, UnreadableError
 from lakewarden.catalog.storage.file_store import FileStore, open_store
-from lakewarden.catalog.system.codec import Key, codec, keys_of
+from lakewarden.catalog.system.codec import codec, keys_of
 from lakewarden.catalog.system.files import ColumnCache, DataFiles
 from lakewarden.catalog.system.handles import open_at
 from lakewarden.catalog.system.own_rows import system_table_id
-from lakewarden.catalog.system.port import SYSTEM_TABLES, TABLES, SystemStore, SystemTable
+from lakewarden.catalog.system.port import SYSTEM_TABLES, TABLES, Key, SystemStore, SystemTable
 from lakewarden.catalog.system.recovery.backup import BackupSource
 from lakewarden.catalog.system.recovery.damage import Damage, Problem
 from lakewarden.catalog.system.recovery.log_files import damaged_since, is_other_history, log_problems

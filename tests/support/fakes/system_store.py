@@ -10,12 +10,13 @@ import pyarrow as pa
 from lakewarden.catalog.errors import FencedError, NotFoundError, UsageError
 from lakewarden.catalog.model.rows import TableRow
 from lakewarden.catalog.storage.file_store import StorageOptions
-from lakewarden.catalog.system.codec import Key, codec
+from lakewarden.catalog.system.codec import codec
 from lakewarden.catalog.system.port import (
     SYSTEM_TABLES,
     TABLES,
     Committed,
     Fence,
+    Key,
     R,
     Rows,
     SystemTable,
@@ -42,6 +43,9 @@ class FakeRows(Generic[R]):
         if len(key) != len(self._table.key):
             raise UsageError(f"A key of lakewarden.{self._table.name} is ({', '.join(self._table.key)}).")
         return self._rows.get(key)
+
+    def stored(self, keys: Iterable[Key]) -> Mapping[Key, R]:
+        return {key: self._rows[key] for key in keys if key in self._rows}
 
     def find(self, **equals: str | int | None) -> tuple[R, ...]:
         check_columns(self._table, equals)
