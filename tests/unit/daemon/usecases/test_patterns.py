@@ -1,0 +1,108 @@
+"""What a pattern of paths or names means: folders, one level for each `*`, and tables of the metastore."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from lakewarden.catalog.errors import LakewardenError
+from lakewarden.catalog.metastore.port import Entry
+from lakewarden.catalog.registry.registration import WantedTable
+from lakewarden.daemon.installation.services import Services
+from lakewarden.daemon.settings.settings import load_settings
+from lakewarden.daemon.usecases.onboarding.patterns import found_at, is_pattern
+from support.fakes.metastore import FakeMetastore
+
+
+@pytest.fixture
+def services(tmp_path: Path) -> Services:
+    return Services(load_settings(home=tmp_path / "home", environment={}))
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    for name in ("a/events", "a/sales", "b/events", "b/_tmp", "b/.hidden", "odd [1]"):
+        (tmp_path / "lake" / name).mkdir(parents=True)
+    (tmp_path / "lake" / "a" / "notes.txt").write_text("no folder")
+    return tmp_path / "lake"
+
+
+def means(services: Services, pattern: str) -> list[str]:
+    return [one.where for one in found_at(services, pattern, owner=None)]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("*/events", ["a/events", "b/events"]),
+        ("a/*", ["a/events", "a/sales"]),
+        ("[ab]/s*", ["a/sales"]),
+        ("b/*", ["b/events"]),
+        ("b/_*", ["b/_tmp"]),
+        ("?/events/", ["a/events", "b/events"]),
+    ],
+)
+def test_a_pattern_of_paths_means_the_folders_that_are_there(
+    services: Services, lake: Path, pattern: str, found: list[str]
+) -> None:
+    assert means(services, f"{lake}/{pattern}") == [str(lake / one) for one in found]
+    assert means(services, f"file://{lake}/{pattern}") == [str(lake / one) for one in found]
+
+
+def test_a_pattern_may_begin_where_one_stands(
+    services: Services, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(lake)
+    assert means(services, "./*/sales") == [str(lake / "a" / "sales")]
+
+
+def test_a_folder_that_has_such_a_name_is_itself(services: Services, lake: Path) -> None:
+    assert not is_pattern(f"{lake}/odd [1]")
+    assert not is_pattern("db.t") and is_pattern("db.*")
+    assert means(services, f"{lake}/odd [1]") == [f"{lake}/odd [1]"]
+
+
+def test_what_matches_nothing_is_refused(services: Services, lake: Path) -> None:
+    [one] = found_at(services, f"{lake}/x*", owner=None)
+    assert isinstance(one.asked, LakewardenError) and "Nothing matches" in str(one.asked)
+    [one] = found_at(services, "db.*", owner=None)
+    assert isinstance(one.asked, LakewardenError) and "no metastore" in str(one.asked)
+
+
+def entered(metastore: FakeMetastore, name: str, **changes: Any) -> None:
+    database, _, table = name.partition(".")
+    values = {"location": None, "provider": "delta", "table_type": "EXTERNAL_TABLE", **changes}
+    metastore.create(Entry(database=database, table=table, **values))
+
+
+@pytest.fixture
+def metastore(services: Services, lake: Path) -> Iterator[FakeMetastore]:
+    made = FakeMetastore()
+    for database in ("sales", "web"):
+        made.create_database(database)
+    for name in ("sales.orders", "sales.items", "web.events"):
+        place = str(lake / name)
+        write_deltalake(place, pa.table({"id": [1]}))
+        entered(made, name, location=place)
+    entered(made, "sales.view", table_type="VIRTUAL_VIEW", provider=None)
+    entered(made, "sales.raw", location=str(lake / "a"), provider="parquet")
+    services.__dict__["metastore"] = made
+    yield made
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("sales.*", ["sales.items", "sales.orders"]),
+        ("Sales.O*", ["sales.orders"]),
+        ("*.*", ["sales.items", "sales.orders", "web.events"]),
+    ],
+)
+def test_a_pattern_of_names_means_tables_of_the_metastore_that_a_reader_knows(
+    services: Services, metastore: FakeMetastore, pattern: str, found: list[str]
+) -> None:
+    listed = found_at(services, pattern, owner="ana")
+    assert [one.asked for one in listed] == [WantedTable(where=name, owner="ana") for name in found]
