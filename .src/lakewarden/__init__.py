@@ -20,6 +20,11 @@ if _here.parent.name == ".src":
     __path__ = [str(_here.parents[1])]
 
 
+def load_ipython_extension(shell: object) -> None:
+    """`%load_ext lakewarden` in IPython: the magic `%%lakewarden`. docs/gateway.md describes it."""
+    _import_module("lakewarden.daemon.client.magic").load(shell)
+
+
 def __getattr__(name: str) -> object:
     # `attach` needs PySpark and more; `import lakewarden` needs nothing.
     if name == "attach":

@@ -15,10 +15,11 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from lakewarden.catalog.errors import LakewardenError
 from lakewarden.daemon.cli.format import tell_error
 from lakewarden.daemon.cli.output import Format, note
-from lakewarden.daemon.cli.remote_sql import is_whole, printed, split
+from lakewarden.daemon.cli.remote_sql import printed
 from lakewarden.daemon.client.address import Address
 from lakewarden.daemon.client.connection import connect
 from lakewarden.daemon.client.execution import execute
+from lakewarden.daemon.client.script import is_whole, split
 
 __all__ = ["WORDS", "Words", "history_file", "prompt"]
 

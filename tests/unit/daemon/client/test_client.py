@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 from lakewarden.catalog.errors import UsageError
-from lakewarden.daemon.cli.remote_sql import split
 from lakewarden.daemon.client.address import Address, address_of
 from lakewarden.daemon.client.literals import literal
+from lakewarden.daemon.client.script import split
 
 
 @pytest.mark.parametrize(
