@@ -157,7 +157,7 @@ class _Batch:
 
     def prepare(self, held: Rows[TableRow]) -> Decide:
         """The decision on all of them, made on what their twins' places look like."""
-        sightings = sight(self.desk, held, list(self.asked.values()))
+        sightings = sight(self.desk, held, list(self.asked.values()), failed=self._leave_out)
 
         def decide(rows: Rows[TableRow]) -> Iterator[TableRow | Unchecked]:
             self.decided, self.refused = {}, {}
@@ -208,6 +208,12 @@ class _Batch:
             failed[number] if number in failed else self._registered(rows[number], self.decided[number])
             for number in sorted({**failed, **self.asked})
         ]
+
+    def _leave_out(self, asked: Registration, error: LakewardenError) -> None:
+        """One whose twin cannot be looked at."""
+        number = next(number for number, one in self.asked.items() if one is asked)
+        self.unseen[number] = error
+        del self.asked[number]
 
     def _unjudged(self) -> Iterator[tuple[int, LakewardenError]]:
         """Those that were decided and could not be judged: whoever asked for the same gets the same answer."""

@@ -3,11 +3,11 @@
 A round decides one registration or many, one after the other: each is decided on what those before it came to.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from lakewarden.catalog.errors import ConflictError, PreconditionError, RefusedError
+from lakewarden.catalog.errors import ConflictError, LakewardenError, PreconditionError, RefusedError
 from lakewarden.catalog.formats.files_elsewhere import with_reach
 from lakewarden.catalog.formats.port import LogProblem, Observation
 from lakewarden.catalog.metastore.lookup import Place
@@ -183,17 +183,31 @@ class Registration:
         return self.desk.touched(_moved(row, self.place.location, told=told), self.actor, at=self.at)
 
 
-def sight(desk: Desk, rows: Rows[TableRow], asked: Sequence[Registration]) -> Sightings:
-    """Look at the places of tables whose UUIDs those that are asked for carry as well."""
+def sight(
+    desk: Desk,
+    rows: Rows[TableRow],
+    asked: Sequence[Registration],
+    *,
+    failed: Callable[[Registration, LakewardenError], None] | None = None,
+) -> Sightings:
+    """Look at the places of tables whose UUIDs those that are asked for carry as well.
+
+    `failed` is told for which of them that was not possible; without that, the error is raised.
+    """
     places, readers = places_of(rows), {one.format: one for one in desk.readers}
     alive, gone = set[str](), set[str]()
     for one in asked:
         reader = readers[one.seen.format] if isinstance(one.seen, Observation) else None
-        for twin in (held.location or "" for held in places.twins(one.format_id)):
-            if reader is not None and reader.is_table(twin):
-                alive.add(twin)
-            elif is_surely_gone(twin, desk.storage(twin)):
-                gone.add(twin)
+        try:
+            for twin in (held.location or "" for held in places.twins(one.format_id)):
+                if reader is not None and reader.is_table(twin):
+                    alive.add(twin)
+                elif is_surely_gone(twin, desk.storage(twin)):
+                    gone.add(twin)
+        except LakewardenError as error:
+            if failed is None:
+                raise
+            failed(one, error)
     here = {held.table_id for one in asked for held in places.at(one.place.location)}
     return Sightings(
         version=rows.version,

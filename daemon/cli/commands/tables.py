@@ -31,6 +31,7 @@ from lakewarden.daemon.usecases.audit import run
 from lakewarden.daemon.usecases.discovery import candidates
 from lakewarden.daemon.usecases.onboarding.lists import Listed, kind_of, read_list
 from lakewarden.daemon.usecases.onboarding.patterns import found_at, is_pattern
+from lakewarden.daemon.usecases.onboarding.progress import found_among
 from lakewarden.daemon.usecases.onboarding.registrations import (
     Outcome,
     adopt_listed,
@@ -135,7 +136,7 @@ def _listed(
     moved: bool,
 ) -> list[Listed]:
     """What the command line and a file name, in this order."""
-    listed = [one for place in places for one in found_at(services, place, owner=owner)]
+    listed = [one for place in places for one in found_at(services, place, owner=owner, tell=note)]
     if from_file is not None:
         text = _text_of(from_file)
         listed += read_list(text, kind_of(from_file, text), owner=owner)
@@ -230,7 +231,9 @@ def adopt(
             done = register_table(services.desk, where, actor=actor, owner=owner, source=Source.DISCOVER)
         show([_with_health(done)], columns=_ADOPTED, format=output)
         return
-    found = [where] if where is not None else [one.where for one in candidates(services) if one is not None]
+    found = (
+        [where] if where is not None else [one.where for one in found_among(candidates(services), tell=note)]
+    )
     if dry_run:
         show([{"where": one} for one in found], columns=["where"], format=output)
         return

@@ -1,6 +1,6 @@
 """Patterns of tables (`/lake/*/events`, `s3://bucket/lake/*`, `db.*`) as the places that they mean now."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import Final
 
@@ -10,6 +10,7 @@ from lakewarden.catalog.registry.registration import WantedTable
 from lakewarden.catalog.storage.file_store import FileStore, canonical, local_path, open_store
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases.onboarding.lists import Listed
+from lakewarden.daemon.usecases.onboarding.progress import found_among
 
 __all__ = ["found_at", "is_pattern"]
 
@@ -24,12 +25,15 @@ def is_pattern(where: str) -> bool:
     return not ("/" in where and "://" not in where and open_store(canonical(where)).exists(""))
 
 
-def found_at(services: Services, where: str, *, owner: str | None) -> list[Listed]:
-    """The table that is named, or those that a pattern means; one that means none is refused."""
+def found_at(
+    services: Services, where: str, *, owner: str | None, tell: Callable[[str], None]
+) -> list[Listed]:
+    """The table that is named, or those that a pattern means; one that means none is refused. `tell` hears how far a
+    search is."""
     if not is_pattern(where):
         return [Listed(where=where, asked=WantedTable(where=where, owner=owner))]
     try:
-        found = list(_matching(services, where))
+        found = list(found_among(_matching(services, where), tell=tell))
     except LakewardenError as error:
         return [Listed(where=where, asked=error)]
     if not found:
@@ -40,7 +44,7 @@ def found_at(services: Services, where: str, *, owner: str | None) -> list[Liste
     return [Listed(where=one, asked=WantedTable(where=one, owner=owner)) for one in found]
 
 
-def _matching(services: Services, pattern: str) -> Iterator[str]:
+def _matching(services: Services, pattern: str) -> Iterator[str | None]:
     """Folders that a pattern of a path means, one level for each `*`, or names in the metastore. Hidden folders
     (`_delta_log`, `.tmp`) are meant only where the pattern says so."""
     if "/" in pattern:
@@ -58,7 +62,7 @@ def _matching(services: Services, pattern: str) -> Iterator[str]:
         frozenset(),
         named=lambda name: fnmatchcase(name, wanted.lower()),
     )
-    yield from (one.where for one in looks if one is not None)
+    yield from (one.where if one is not None else None for one in looks)
 
 
 def _folders(services: Services, pattern: str) -> Iterator[str]:

@@ -1,14 +1,15 @@
-"""How far a long registration is: a line now and then, none where it ends soon."""
+"""How far a long search or registration is: a line now and then, none where it ends soon."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
 from lakewarden.catalog.units import about_seconds, count_of
 
-__all__ = ["Progress"]
+__all__ = ["Progress", "found_among"]
 
+T = TypeVar("T")
 _EVERY: Final = 5.0
 """Seconds between two lines, and before the first."""
 
@@ -44,3 +45,18 @@ class Progress:
     def on_record(self, count: int) -> None:
         """So many are on record by now, refused ones included."""
         self._on_record = count
+
+
+def found_among(
+    looks: Iterable[T | None], *, tell: Callable[[str], None], monotonic: Callable[[], float] = time.monotonic
+) -> Iterator[T]:
+    """What a search found; None is a look that found nothing."""
+    found, told_at = 0, monotonic()
+    for number, one in enumerate(looks, start=1):
+        if one is not None:
+            found += 1
+            yield one
+        now = monotonic()
+        if now - told_at >= _EVERY:
+            told_at = now
+            tell(f"Looked at {count_of(number, 'place')}, found {count_of(found, 'table')} so far.")

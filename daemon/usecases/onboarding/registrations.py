@@ -8,19 +8,22 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from lakewarden.catalog.errors import LakewardenError
+from lakewarden.catalog.errors import ExecutionError, LakewardenError
 from lakewarden.catalog.model.rows import Source
 from lakewarden.catalog.policy.access import Actor, Caller
 from lakewarden.catalog.registry.batch import Came, foresee_batch, register_batch
 from lakewarden.catalog.registry.registration import WantedTable
 from lakewarden.catalog.registry.service import Desk
 from lakewarden.catalog.units import count_of
+from lakewarden.daemon.fleet.isolation import isolated
 from lakewarden.daemon.installation.services import Services
+from lakewarden.daemon.telemetry.log import get_log
 from lakewarden.daemon.usecases import declared
 from lakewarden.daemon.usecases.audit import Part, run
 from lakewarden.daemon.usecases.onboarding.lists import Listed
 from lakewarden.daemon.usecases.onboarding.progress import Progress
 from lakewarden.daemon.usecases.runs.revocation import EVERYTHING, take_back_runs
+from lakewarden.jobs.actions.answers import Unforeseen
 
 __all__ = ["Outcome", "adopt_listed", "foresee_listed", "register_listed"]
 
@@ -130,11 +133,27 @@ def _told_apart(
     listed: Sequence[Listed], do: Callable[[Sequence[WantedTable]], Sequence[Came]]
 ) -> list[Outcome]:
     """What came of each: rows that make no sense are refused by themselves."""
-    came = iter(do([one.asked for one in listed if not isinstance(one.asked, LakewardenError)]))
+    came = iter(_isolated(do, [one.asked for one in listed if not isinstance(one.asked, LakewardenError)]))
     return [
         Outcome(listed=one, came=one.asked if isinstance(one.asked, LakewardenError) else next(came))
         for one in listed
     ]
+
+
+def _isolated(
+    do: Callable[[Sequence[WantedTable]], Sequence[Came]], wanted: Sequence[WantedTable]
+) -> list[Came]:
+    """What came of each. Where something unforeseen comes up, the one to blame is found, and refused alone."""
+    together = isolated(partial(do, wanted))
+    if not isinstance(together, Unforeseen):
+        return list(together)
+    if len(wanted) > 1:
+        half = len(wanted) // 2
+        return [*_isolated(do, wanted[:half]), *_isolated(do, wanted[half:])]
+    get_log("register").error(
+        "unforeseen", table=wanted[0].where, problem=together.problem, trace=together.trace
+    )
+    return [ExecutionError(f"It cannot be registered: {together.problem}.", hint="The trace is in the log.")]
 
 
 def _part(one: Outcome) -> Part:

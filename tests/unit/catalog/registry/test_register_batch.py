@@ -188,6 +188,25 @@ def test_a_dropped_table_and_one_that_has_moved_are_told_apart_in_a_batch(
     assert managed(desk)["db.moved"].location == new
 
 
+def test_one_whose_twin_cannot_be_looked_at_refuses_itself_alone(
+    desk: Desk, reader: FakeReader, tmp_path: Path
+) -> None:
+    old = folder(reader, tmp_path / "old", uuid="u")
+    register(desk, old, actor=ANA, name="db.old")
+    places = [folder(reader, tmp_path / "new", uuid="u"), folder(reader, tmp_path / "fine")]
+
+    class Away(FakeReader):
+        def is_table(self, location: str) -> bool:
+            if location == old:
+                raise UnavailableError("The storage does not answer.")
+            return super().is_table(location)
+
+    there = replace(desk, readers=(Away(tables=reader.tables),))
+    new, fine = register_batch(there, wanted(*places), actor=ANA)
+    assert str(refused(new)) == "The storage does not answer."
+    assert done(fine).created and set(managed(desk)) == {"db.old", "default.fine"}
+
+
 def test_names_made_of_places_are_free_however_many_are_alike(
     desk: Desk, reader: FakeReader, tmp_path: Path
 ) -> None:

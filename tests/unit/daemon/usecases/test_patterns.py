@@ -31,7 +31,7 @@ def lake(tmp_path: Path) -> Path:
 
 
 def means(services: Services, pattern: str) -> list[str]:
-    return [one.where for one in found_at(services, pattern, owner=None)]
+    return [one.where for one in found_at(services, pattern, owner=None, tell=print)]
 
 
 @pytest.mark.parametrize(
@@ -66,9 +66,9 @@ def test_a_folder_that_has_such_a_name_is_itself(services: Services, lake: Path)
 
 
 def test_what_matches_nothing_is_refused(services: Services, lake: Path) -> None:
-    [one] = found_at(services, f"{lake}/x*", owner=None)
+    [one] = found_at(services, f"{lake}/x*", owner=None, tell=print)
     assert isinstance(one.asked, LakewardenError) and "Nothing matches" in str(one.asked)
-    [one] = found_at(services, "db.*", owner=None)
+    [one] = found_at(services, "db.*", owner=None, tell=print)
     assert isinstance(one.asked, LakewardenError) and "no metastore" in str(one.asked)
 
 
@@ -104,5 +104,5 @@ def metastore(services: Services, lake: Path) -> Iterator[FakeMetastore]:
 def test_a_pattern_of_names_means_tables_of_the_metastore_that_a_reader_knows(
     services: Services, metastore: FakeMetastore, pattern: str, found: list[str]
 ) -> None:
-    listed = found_at(services, pattern, owner="ana")
+    listed = found_at(services, pattern, owner="ana", tell=print)
     assert [one.asked for one in listed] == [WantedTable(where=name, owner="ana") for name in found]
