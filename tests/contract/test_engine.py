@@ -174,6 +174,18 @@ def test_a_restore_loses_against_a_commit_that_came_first(engine: Engine, tmp_pa
     assert ids(tmp_path / "t") == list(range(30))
 
 
+def test_a_fence_changes_nothing_and_may_say_that_a_transaction_was_made(
+    engine: Engine, tmp_path: Path
+) -> None:
+    location = delta(tmp_path / "t")
+    assert engine.fence(location, requires=0, run_id=RUN) == 1
+    assert engine.fence(location, requires=1, run_id=RUN, app="group") == 2
+    assert (ids(tmp_path / "t"), run_ids(location)[1:]) == (list(range(10)), [RUN, RUN])
+    assert DeltaTable(tmp_path / "t").transaction_version("group") == 1
+    with pytest.raises(ConflictError):
+        engine.fence(location, requires=1, run_id=RUN)
+
+
 def record(operation: Operation = Operation.REMOVE_FILES) -> LineageRecord:
     """What a commit says of itself; the version before was read."""
     read = LineageInput(table_id="t", location="file:///t", format="delta", version=0)

@@ -130,6 +130,16 @@ def test_every_value_comes_from_before_the_statement_and_one_run_has_made_all(bo
     assert len({run_id for run_id, _ in found}) == 1
 
 
+def test_a_table_without_a_match_gets_a_commit_that_says_so(both: Both) -> None:
+    before = [version(both, name) for name in ("t", "s")]
+    rows = both.lw.sql("DELETE t, s FROM t LEFT JOIN s ON t.k = s.k AND s.b > 1000 WHERE t.id = 1").collect()
+    assert [(row["num_deleted_rows"], row["version"]) for row in rows] == [
+        (1, before[0] + 1),
+        (0, before[1] + 1),
+    ]
+    assert len(both.ours()) == len(ROWS["t"]) - 1 and len(both.ours("s")) == len(ROWS["s"])
+
+
 def test_a_writer_in_the_middle_wins_and_what_was_done_is_taken_back(both: Both) -> None:
     t, s = both.ours(), both.ours("s")
     failpoints.listener = At("group.made", 1, lambda: append(both, "s", 5, 500, "new", None))

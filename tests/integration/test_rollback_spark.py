@@ -67,6 +67,19 @@ def test_spark_restores_what_delta_rs_must_not_and_the_undo_brings_it_again(
     assert (rows(spark, sql), lake.rows("plain")) == ([1, 2, 3], [1, 2])
 
 
+def test_a_fence_by_spark_keeps_out_whoever_comes_with_its_transaction_on_any_version(
+    spark: SparkSession, lake: Lake
+) -> None:
+    sql, location = table(spark, lake, "t"), lake.location("t")
+    head = lake.seen("t").version
+    assert lake.engine.fence(location, requires=head, run_id="r", app="group") == head + 1
+    late = spark.newSession()
+    late.conf.set("spark.databricks.delta.write.txnAppId", "group")
+    late.conf.set("spark.databricks.delta.write.txnVersion", "1")
+    late.sql(f"DELETE FROM {sql}")
+    assert (rows(spark, sql), lake.seen("t").version) == ([1, 2, 3], head + 1)
+
+
 def test_spark_takes_files_out_and_adds_them_again_where_delta_rs_must_not(
     spark: SparkSession, lake: Lake
 ) -> None:

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from lakewarden.catalog.errors import (
     ConflictError,
     LakewardenError,
+    NotFoundError,
     PreconditionError,
     RefusedError,
     UnavailableError,
@@ -154,6 +155,8 @@ class Groups:
         """Nothing is left to know of a group that is whole: its commits say the rest."""
         try:
             alive.close("all of its tables are changed")
+        except NotFoundError:
+            return  # it is out, and the answer to that was lost
         except ConflictError as error:
             if self.journal.get(group_id).head.state is not RollbackState.DONE:
                 raise PreconditionError(
@@ -169,9 +172,8 @@ class Groups:
 
     def _give_up(self, group_id: str, alive: Liveness, left: Sequence[TableStep], error: Exception) -> None:
         """Take back what was done. Raises if not all of it could be; `left` begins with the change that failed."""
-        may_come = isinstance(error, Py4JError) and not isinstance(
-            error, Py4JJavaError
-        )  # Spark did not answer
+        # Where Spark did not answer, it may still be at it.
+        may_come = isinstance(error, Py4JError) and not isinstance(error, Py4JJavaError)
         never = {change.table_id for change in left[int(may_come) :]}
         try:
             ended = self._taken_back(group_id, alive, never)
