@@ -14,9 +14,9 @@ __all__ = ["head", "ids", "overwrite", "reading", "write"]
 
 
 def write(
-    place: Path,
+    place: Path | str,
     *numbers: int,
-    reads: Mapping[str, Path] | None = None,
+    reads: Mapping[str, Path | str] | None = None,
     mode: str = "append",
     said: LineageRecord | None = None,
 ) -> int:
@@ -33,7 +33,7 @@ def write(
     return head(place)
 
 
-def reading(reads: Mapping[str, Path], operation: Operation = Operation.APPEND) -> LineageRecord:
+def reading(reads: Mapping[str, Path | str], operation: Operation = Operation.APPEND) -> LineageRecord:
     """What a job says that has read the heads of `reads` and has not written yet."""
     return LineageRecord(
         run_id=uuid.uuid4().hex,
@@ -43,21 +43,21 @@ def reading(reads: Mapping[str, Path], operation: Operation = Operation.APPEND) 
     )
 
 
-def overwrite(place: Path, *numbers: int, reads: Mapping[str, Path] | None = None) -> int:
+def overwrite(place: Path | str, *numbers: int, reads: Mapping[str, Path | str] | None = None) -> int:
     """Write a table anew, as derived from the heads of `reads` (by `table_id`). Returns the version."""
     return write(place, *numbers, reads=reads, mode="overwrite")
 
 
-def head(place: Path) -> int:
+def head(place: Path | str) -> int:
     return DeltaTable(str(place)).version()
 
 
-def ids(place: Path, version: int | None = None) -> list[int]:
+def ids(place: Path | str, version: int | None = None) -> list[int]:
     """What a version holds, sorted."""
     return sorted(DeltaTable(str(place), version=version).to_pyarrow_table().column("id").to_pylist())
 
 
-def _input(table_id: str, place: Path) -> LineageInput:
+def _input(table_id: str, place: Path | str) -> LineageInput:
     table = DeltaTable(str(place))
     return LineageInput(
         table_id=table_id,
