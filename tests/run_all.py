@@ -29,6 +29,7 @@ LONGEST_SECONDS = 1_200.0
 AT_ONCE = 2
 """So many files at once: much of their time goes into starting servers, which one core does alone."""
 LONGEST = (
+    "test_yarn",
     "test_vacuum",
     "test_worker_crash",
     "test_sync_crash",

@@ -1,7 +1,6 @@
 """A real HDFS on loopback: one NameNode, one DataNode, out of Hadoop's own jars."""
 
 import json
-import os
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -12,12 +11,11 @@ from pathlib import Path
 from urllib.request import urlopen
 
 from lakewarden.daemon.process.child import Tethered
-from lakewarden.jobs.engines.spark.java import MODULE_OPENS, java_command, spark_jars
+from support.servers.hadoop import hadoop_java, write_site
 from support.servers.ports import free_ports
 
 __all__ = ["Hdfs", "running_hdfs"]
 
-_JVM_FLAGS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _NAME_NODE = "org.apache.hadoop.hdfs.server.namenode.NameNode"
 _DATA_NODE = "org.apache.hadoop.hdfs.server.datanode.DataNode"
 _TIMEOUT = timedelta(seconds=90)
@@ -43,10 +41,9 @@ def running_hdfs(folder: Path, jars: tuple[Path, ...]) -> Iterator[Hdfs]:
     name_home, data_home = folder / "namenode", folder / "datanode"
     name_home.mkdir()
     data_home.mkdir()
-    _write_site(conf / "core-site.xml", {"fs.defaultFS": uri, "hadoop.tmp.dir": str(folder / "tmp")})
-    _write_site(conf / "hdfs-site.xml", _hdfs_site(folder, ports))
-    class_path = os.pathsep.join(str(part) for part in (conf, *jars, *_spark_parts()))
-    java = (str(java_command()), *_JVM_FLAGS, *MODULE_OPENS, "-cp", class_path)
+    write_site(conf / "core-site.xml", {"fs.defaultFS": uri, "hadoop.tmp.dir": str(folder / "tmp")})
+    write_site(conf / "hdfs-site.xml", _hdfs_site(folder, ports))
+    java = hadoop_java(conf, jars)
     with (folder / "format.log").open("w") as log:
         subprocess.run([*java, _NAME_NODE, "-format", "-nonInteractive"], check=True, stdout=log, stderr=log)
     name_node = Tethered((*java, _NAME_NODE), folder=name_home, log=folder / "namenode.log")
@@ -74,26 +71,6 @@ def _hdfs_site(folder: Path, ports: list[int]) -> Mapping[str, str]:
         "dfs.namenode.safemode.threshold-pct": "0",
         "dfs.datanode.du.reserved": "0",
     }
-
-
-def _write_site(path: Path, settings: Mapping[str, str]) -> None:
-    lines = (
-        f"<property><name>{name}</name><value>{value}</value></property>" for name, value in settings.items()
-    )
-    path.write_text("<configuration>\n" + "\n".join(lines) + "\n</configuration>\n")
-
-
-def _spark_parts() -> list[Path]:
-    """The client, logging and servlet classes that Spark ships already."""
-    wanted = (
-        "hadoop-client-*",
-        "slf4j-api-*",
-        "log4j-*",
-        "commons-logging-*",
-        "commons-lang*",
-        "jcl-over-slf4j-*",
-    )
-    return sorted(path for pattern in wanted for path in spark_jars().glob(pattern))
 
 
 def _await_live_data_node(http_port: int, servers: tuple[Tethered, ...]) -> None:
