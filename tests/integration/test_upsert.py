@@ -426,6 +426,15 @@ def test_the_same_operation_at_the_same_time_is_done_once(lake: Lake) -> None:
     assert len(lake.held(table)) == 2
 
 
+def test_a_folder_with_other_files_becomes_no_table(lake: Lake) -> None:
+    place = lake.folder / "occupied"
+    place.mkdir()
+    (place / "notes.txt").write_text("mine")
+    with pytest.raises(UsageError, match=r"could not be made.*", check=lambda error: "empty" in error.hint):
+        lake.lw.upsert(lake.rows((1, "a", 1)), str(place), keys="id")
+    assert [one.name for one in place.iterdir()] == ["notes.txt"]
+
+
 def test_a_missing_table_may_be_made_by_several_at_once(lake: Lake) -> None:
     table = str(lake.folder / "several")
     with ThreadPoolExecutor(3) as pool:

@@ -35,6 +35,7 @@ _MATERIALIZE: Final = "spark.databricks.delta.merge.materializeSource"
 _OPTIMIZE: Final = "spark.databricks.delta.optimizeWrite.enabled"
 _PAUSES: Final = (0.2, 0.5, 1.0, 2.0)
 """Seconds, while somebody else makes the table that is missing."""
+_NOT_EMPTY: Final = "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
 _ESCAPED: Final = "spark.sql.parser.escapedStringLiterals"
 
 
@@ -99,17 +100,22 @@ class Upserts:
         columns_of(request.options, source.schema, as_made, Rules())
         if is_path(request.table):
             self._recorder.directory.require_writable(canonical(request.table))
+        refusal: Exception | None = None
         for pause in _PAUSES:
             try:
                 self._create(making(request, as_made))
             except (PySparkException, Py4JJavaError) as error:
-                if not is_lost_race(error):
+                if not (is_lost_race(error) or _NOT_EMPTY in str(error)):
                     raise
+                refusal = error
             target = existing(self._plans, session, request.table)
             if target is not None:
                 return target
-            time.sleep(pause)  # somebody else is making it
-        raise UsageError(f"{request.table} could not be made.", hint="Make the table first.")
+            time.sleep(pause)  # somebody else is making it, maybe: their files come before their commit
+        raise UsageError(
+            f"{request.table} could not be made, and nobody else has made it.",
+            hint="Make the table first; its folder has to be empty.",
+        ) from refusal
 
     def _merge(
         self, session: Any, request: Upsert, source: Source, target: Target, *, created: bool
