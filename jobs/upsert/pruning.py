@@ -24,6 +24,7 @@ BUCKETS: Final = 1024
 _SPAN: Final = 2**62
 """Keys that lie further apart are not put into ranges: differences would not fit into 64 bits."""
 _DATE: Final = len("2026-11-22")
+_FIRST_DATE: Final = "0001-01-01"
 _NUMBERS: Final = {"date": "unix_date({})", "timestamp": "unix_micros({})"}
 _INTEGERS: Final = {"tinyint": "Y", "smallint": "S", "int": "", "bigint": "L"}
 _DECIMAL: Final = re.compile(r"decimal\(\d+,\d+\)")
@@ -81,8 +82,8 @@ def _lies_apart(kind: str, ends: Ends) -> bool:
     low, high = ends
     if low is None or high is None or kind not in _MEASURED:
         return False
-    if kind == "date" and len(low) + len(high) != 2 * _DATE:
-        return False  # years of five digits
+    if kind == "date" and (len(low) + len(high) != 2 * _DATE or low < _FIRST_DATE):
+        return False  # years of five digits, or before the first
     return _number(high, kind) - _number(low, kind) < _SPAN
 
 
@@ -120,6 +121,8 @@ def _one(fact: KeyFacts, ours: Mapping[str, str], theirs: Mapping[str, str], *, 
         return ""
     if kind == "timestamp" and not _within_years(fact):
         return ""
+    if kind in _INTEGERS:  # a value that the target's type cannot hold is still one
+        kind = max(kind, ours.get(name, kind), key=tuple(_INTEGERS).index)
     column = f"target.{quoted(fact.column)}"
     if fact.values is not None:
         listed = ", ".join(_literal(value, kind) for value in fact.values)
@@ -160,7 +163,7 @@ def _literal(value: str, kind: str) -> str:
         return f"DATE'{value}'"
     if kind == "timestamp":
         moment = _EPOCH + timedelta(microseconds=int(value))
-        return f"TIMESTAMP'{moment:%Y-%m-%d %H:%M:%S.%f}+00:00'"
+        return f"TIMESTAMP'{moment.isoformat(sep=' ', timespec='microseconds')}'"
     if kind == "timestamp_ntz":
         return f"TIMESTAMP_NTZ'{value}'"
     escaped = value.replace("\\", "\\\\").replace("'", "\\'")

@@ -57,16 +57,17 @@ def schema_of(frame: DataFrame) -> TableSchema:
 def kept(
     plans: Plans, session: Any, source: Source, options: UpsertOptions, emptied: frozenset[str]
 ) -> Iterator[DataFrame]:
-    """The prepared source as the view `VIEW`. It is computed once, by the first query of it that asks for all of its
-    rows: what is looked at is what is merged, whatever files or functions it comes from. An empty text in a key that is
-    `emptied` is NULL."""
+    """The prepared source as the view `VIEW`. It is computed here, once: what is looked at is what is merged, whatever
+    files or functions it comes from. An empty text in a key that is `emptied` is NULL."""
     if options.delete_when is not None:
         session.sessionState().sqlParser().parseExpression(
             options.delete_when
         )  # one expression, nothing behind it
     plans.frame(session, source.pinned.plan)._jdf.createOrReplaceTempView(_GIVEN)
     ready = plans.frame(session, plans.composed(session, prepared(options, source.schema, _GIVEN, emptied)))
-    held = ready._jdf.localCheckpoint(False)
+    with _unknown_changes_explained():
+        # At once: what a first query computed would be computed again for the rest if an executor was lost meanwhile.
+        held = ready._jdf.localCheckpoint(True)
     held.createOrReplaceTempView(VIEW)
     try:
         yield DataFrame(held, plans.spark)
@@ -89,12 +90,10 @@ def _unknown_changes_explained() -> Iterator[None]:
 
 
 def facts_of(plans: Plans, session: Any, source: Source, options: UpsertOptions) -> tuple[KeyFacts, ...]:
-    """What values the keys have; the first to ask for the rows. Raises `PreconditionError` for a key of several rows,
-    or a NULL that is refused."""
+    """What values the keys have. Raises `PreconditionError` for a key of several rows, or a NULL that is refused."""
     types = {one.name.lower(): one.type for one in source.schema}
     matches = options.null_keys is NullKeys.MATCH
-    with _unknown_changes_explained():
-        (seen,) = _asked(plans, session, _overview(options, types))
+    (seen,) = _asked(plans, session, _overview(options, types))
     if seen["missing"] and options.null_keys is NullKeys.REFUSE:
         raise PreconditionError(
             f"{seen['missing']} rows of the source have NULL in a key.",

@@ -148,6 +148,7 @@ def test_buckets_of_days_become_ranges_of_days() -> None:
     [
         ("string", ("a", "z")),
         ("date", ("2026-01-01", "+12026-01-01")),
+        ("date", ("0000-12-31", "2026-01-01")),
         ("bigint", (str(-(2**63)), str(2**63 - 1))),
     ],
 )
@@ -167,6 +168,19 @@ def test_buckets_are_counted_from_the_smallest_value() -> None:
         bucket_of("`k`", "date", ("1970-01-02", "1970-01-03"))
         == "(CAST(unix_date(`k`) AS BIGINT) - (1)) DIV 1"
     )
+
+
+def test_moments_of_the_first_years_are_written_with_four_digits() -> None:
+    first = KeyFacts(column="k", values=("-62135596800000000",))
+    assert pruning_of((first,), schema(k="timestamp"), schema(k="timestamp")) == (
+        "target.`k` IN (TIMESTAMP'0001-01-01 00:00:00.000000+00:00')"
+    )
+
+
+def test_a_value_that_the_targets_type_cannot_hold_is_written_as_the_wider_one() -> None:
+    facts = (KeyFacts(column="k", values=("100000",)),)
+    assert pruning_of(facts, schema(k="int"), schema(k="smallint")) == "target.`k` IN (100000)"
+    assert pruning_of(facts, schema(k="int"), schema(k="bigint")) == "target.`k` IN (100000L)"
 
 
 def test_gaps_narrower_than_a_bucket_leave_nothing_out() -> None:
