@@ -122,6 +122,7 @@ def history_file(environment: Mapping[str, str]) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "sql_history"
     path.touch(mode=_OWNER_ALONE)
+    path.chmod(_OWNER_ALONE)  # of a file that was there
     return path
 
 

@@ -7,7 +7,9 @@ from typing import Any, Final
 
 from pyhive.exc import OperationalError
 from TCLIService.ttypes import TOperationState
+from thrift.transport.TTransport import TTransportException
 
+from lakewarden.catalog.errors import UnavailableError
 from lakewarden.daemon.client.connection import complaint, failure
 
 __all__ = ["Result", "execute"]
@@ -46,3 +48,8 @@ def execute(connection: Any, statement: str) -> Result:
             return Result(columns=[column[0] for column in cursor.description], rows=cursor.fetchall())
     except OperationalError as error:
         raise complaint(error) from error
+    except (OSError, EOFError, TTransportException) as error:
+        raise UnavailableError(
+            f"The gateway does not answer ({error or type(error).__name__}).",
+            hint="Is it running? What a session had set, and its temporary views, are gone if it was restarted.",
+        ) from error

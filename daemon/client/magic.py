@@ -7,7 +7,7 @@ from typing import Any, Final
 import pyarrow as pa
 from IPython.core.error import UsageError as CellError
 from IPython.core.interactiveshell import InteractiveShell
-from IPython.core.magic import Magics, line_cell_magic, magics_class
+from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
 
 from lakewarden.catalog.errors import LakewardenError, UsageError
 from lakewarden.daemon.client.address import address_of
@@ -33,6 +33,7 @@ class LakewardenMagics(Magics):
         self._variables = shell.user_ns
         self._connection: Any = None
 
+    @no_var_expand  # what looks like a variable of Python's in SQL is none
     @line_cell_magic
     def lakewarden(self, line: str, cell: str | None = None) -> Any:
         """`%lakewarden URL` connects to a gateway, `%lakewarden SELECT ...` runs a statement, `%%lakewarden` a cell.
@@ -54,6 +55,11 @@ class LakewardenMagics(Magics):
             raise CellError(f"{error} {error.hint}".strip()) from error
 
     def _connect(self, url: str) -> None:
+        if address_of(url).token is not None:
+            raise UsageError(
+                "A notebook keeps what is written in it, and this address has a token.",
+                hint="Set LAKEWARDEN_TOKEN before the notebook's kernel starts, and leave it out here.",
+            )
         self._connection = connect(address_of(url, os.environ.get("LAKEWARDEN_TOKEN")))
 
     def _in_gateway(self, statement: str) -> Any:

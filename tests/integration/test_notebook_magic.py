@@ -1,5 +1,6 @@
 """`%%lakewarden` in a real IPython shell: with an attached session, and with a gateway."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +26,12 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Any:  # IPython's own methods have no types
+def shell(tmp_path: Path) -> Iterator[Any]:  # IPython's own methods have no types
     make: Any = InteractiveShell
     shell = make(ipython_dir=str(tmp_path))
     shell.run_line_magic("load_ext", "lakewarden")
-    return shell
+    yield shell
+    shell._atexit_once()
 
 
 def test_a_cell_runs_in_the_attached_session_and_gives_the_last_result(
@@ -54,6 +56,17 @@ def test_a_cell_without_a_session_or_a_statement_says_what_to_write(shell: Any) 
         shell.run_cell_magic("lakewarden", "", " -- nothing\n")
 
 
+def test_sql_is_left_as_it_is_written_and_no_token_is_taken(
+    shell: Any, spark: SparkSession, home: Path
+) -> None:
+    with lakewarden.attach(spark, home=home) as lw:
+        shell.user_ns |= {"lw": lw, "x": 5}
+        (row,) = shell.run_line_magic("lakewarden", "SELECT '$x {x}' AS a").collect()
+        assert row.a == "$x {x}"
+    with pytest.raises(CellError, match="LAKEWARDEN_TOKEN"):
+        shell.run_line_magic("lakewarden", "hive+http://ana:hush@127.0.0.1:1")
+
+
 def test_a_gateways_answer_is_a_pandas_frame_and_its_refusal_one_line(shell: Any, home: Path) -> None:
     with running_gateway(home, {}) as gateway:
         shell.run_line_magic("lakewarden", f"hive+http://127.0.0.1:{gateway.port}")
@@ -61,3 +74,7 @@ def test_a_gateways_answer_is_a_pandas_frame_and_its_refusal_one_line(shell: Any
         assert found.to_dict("records") == [{"name": "lakewarden.tables", "row": 0}]
         with pytest.raises(CellError, match="nothing"):
             shell.run_line_magic("lakewarden", "SELECT nothing FROM lakewarden.tables")
+        gateway.process.kill()
+        gateway.process.wait()
+        with pytest.raises(CellError, match="The gateway does not answer"):
+            shell.run_line_magic("lakewarden", "SELECT name FROM lakewarden.tables")

@@ -124,10 +124,14 @@ def test_ctrl_c_gives_the_line_up(terminal: Terminal) -> None:
 
 
 def test_the_history_is_kept_for_its_owner_alone(gateway: RunningGateway, tmp_path: Path) -> None:
+    readable = tmp_path / "lakewarden" / "sql_history"
+    readable.parent.mkdir()
+    readable.touch(mode=0o644)
     first = Terminal(gateway, tmp_path)
     first.sees(PROMPT)
     first.types("SELECT 'once' AS w FROM lakewarden.tables WHERE row = 0;\r")
     first.sees("1 rows")
+    first.sees(PROMPT)  # before that the terminal itself would take the next key
     first.types("\x04")  # the end of input
     assert first.leaves() == 0
     (history,) = tmp_path.rglob("sql_history")
