@@ -225,13 +225,17 @@ class Hands:
     def _take_back(self, row: RollbackRow, step: TableStep, head: int) -> int:
         self._check_old_files(step, head)
         self.permit(row, step)
-        version = self.tools.engine(step.format).restore(
-            step.location,
-            requires=head,
-            to=step.from_version,
-            apps=step.apps,
-            run_id=mark_of(row, undo=True),
-        )
+        undo = mark_of(row, undo=True)
+        try:
+            version = self.tools.engine(step.format).restore(
+                step.location, requires=head, to=step.from_version, apps=step.apps, run_id=undo
+            )
+        except ConflictError:
+            # The answer to our own commit was lost, or somebody else who is at it too came first.
+            answered = mark_found(self.tools.readers, replace(step, from_version=head), undo)
+            if answered is None:
+                raise
+            version = answered
         reach("rollback.taken_back")
         return version
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import ConflictError, NotFoundError
-from lakewarden.catalog.model.rollbacks import Rollback, rollbacks_of
+from lakewarden.catalog.model.rollbacks import Rollback, holds, rollbacks_of
 from lakewarden.catalog.model.rows import RollbackRow, RollbackState
 from lakewarden.catalog.system.port import ROLLBACKS, Rows, SystemStore
 
@@ -52,6 +52,16 @@ class Journal:
         kept = tuple(rows)
         self.store.edit(ROLLBACKS, lambda _: kept, because=because)
 
+    def begin(self, rollback: Rollback, *, because: str) -> None:
+        """Write one that was never written before and is under way. Raises `ConflictError` if one of its tables is held
+        by another one."""
+
+        def begun(rows: Rows[RollbackRow]) -> tuple[RollbackRow, ...]:
+            _refuse_held(rows, rollback)
+            return (rollback.head, *rollback.steps)
+
+        self.store.edit(ROLLBACKS, begun, because=because, run_id=rollback.rollback_id)
+
     def keep_plan(self, head: RollbackRow, *, old: Iterable[Rollback], because: str) -> None:
         """Write the head row of a plan, also in place of the same one that was taken back, and remove `old`
         plans; all in one commit. What somebody has begun by now stays as it is."""
@@ -81,12 +91,15 @@ class Journal:
         in state `expects` and nobody has written to it since `rollback` was read or saved.
         Returns it as it is stored now.
 
-        Raises `ConflictError` if somebody else has moved it on.
+        Raises `ConflictError` if somebody else has moved it on, or if a plan begins and another rollback holds one of
+        its tables.
         """
         now = self.clock.now()
 
         def differing(rows: Rows[RollbackRow]) -> list[RollbackRow]:
             stored = _as_saved(rows, rollback, expects)
+            if expects is RollbackState.PLANNED and rollback.is_unsettled:
+                _refuse_held(rows, rollback)
             known = {row.step: row for row in stored.steps}
             changed = (
                 replace(row, recorded_at=now)
@@ -122,6 +135,17 @@ def _as_saved(rows: Rows[RollbackRow], rollback: Rollback, expects: RollbackStat
             hint="`lakewarden rollback show` says what it came to.",
         )
     return stored
+
+
+def _refuse_held(rows: Rows[RollbackRow], rollback: Rollback) -> None:
+    """Raise `ConflictError` if another rollback, or statement, that is not finished holds one of its tables."""
+    held = holds(one for one in rollbacks_of(rows.all()) if one.rollback_id != rollback.rollback_id)
+    for row in rollback.steps:
+        if row.table_id in held:
+            raise ConflictError(
+                f"{row.name or row.table_id} is held by rollback {held[row.table_id].rollback_id}, which is not finished.",
+                hint="Resume or undo that one first.",
+            )
 
 
 def _still_planned(rows: Rows[RollbackRow], rollbacks: Iterable[Rollback]) -> list[RollbackRow]:

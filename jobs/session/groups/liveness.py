@@ -1,10 +1,10 @@
 """Says in the journal, now and then, that a session is still at its group: until then nobody takes it back."""
 
 import threading
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Self, TypeVar
 
 from lakewarden.catalog.errors import ConflictError, LakewardenError
 from lakewarden.catalog.model.rollbacks import GROUP_PATIENCE, Rollback
@@ -15,7 +15,13 @@ from lakewarden.jobs.rollback.journal.steps import TableStep
 
 __all__ = ["Liveness"]
 
+Moved = TypeVar("Moved")
 _EVERY: Final = GROUP_PATIENCE.total_seconds() / 6
+_TRIES: Final = 3
+
+
+class _CrowdedError(ConflictError):
+    """The group is still the session's own, and could not be written."""
 
 
 class Liveness:
@@ -57,14 +63,32 @@ class Liveness:
         """Take the group out of the journal: it is whole. Raises `ConflictError` if somebody else has taken it on."""
         with self._lock:
             self._ended.set()
-            self._journal.close(self._group, expects=RollbackState.INTENT, because=because)
+            self._move(
+                lambda group: self._journal.close(group, expects=RollbackState.INTENT, because=because)
+            )
 
     def give_up(self, never_made: Collection[str], because: str) -> None:
         """Begin to take the group back. Raises `ConflictError` if somebody else has taken it on."""
         with self._lock:
             self._ended.set()
-            back = given_up(self._group, never_made=never_made)
-            self._journal.save(back, expects=RollbackState.INTENT, because=because)
+            self._move(
+                lambda group: self._journal.save(
+                    given_up(group, never_made=never_made), expects=RollbackState.INTENT, because=because
+                )
+            )
+
+    def _move(self, write: Callable[[Rollback], Moved]) -> Moved:
+        """Write to the journal. Until somebody else takes the group on, nobody but this session writes to it: what
+        seems to be a conflict then is an earlier write of ours whose answer was lost."""
+        for _ in range(_TRIES):
+            try:
+                return write(self._group)
+            except ConflictError:
+                stored = self._journal.get(self._group.rollback_id).head
+                if stored.state is not RollbackState.INTENT:
+                    raise
+                self._group = self._group.with_head(RollbackState.INTENT, recorded_at=stored.recorded_at)
+        raise _CrowdedError("Others keep writing to the journal of rollbacks.")
 
     def _beat(self) -> None:
         while not self._ended.wait(self._every):
@@ -72,12 +96,15 @@ class Liveness:
                 if self._ended.is_set():
                     return
                 try:
-                    because = f"statement {self._group.rollback_id} is still at it"
-                    self._group = self._journal.save(
-                        self._group, expects=RollbackState.INTENT, because=because
-                    )
+                    self._group = self._move(self._said_to_live)
+                except _CrowdedError:
+                    continue  # others write to the journal all the time: said again in a while
                 except ConflictError as error:
                     self._lost = error
                     return
                 except LakewardenError:
                     continue  # the system tables do not answer: said again in a while
+
+    def _said_to_live(self, group: Rollback) -> Rollback:
+        because = f"statement {group.rollback_id} is still at it"
+        return self._journal.save(group, expects=RollbackState.INTENT, because=because)

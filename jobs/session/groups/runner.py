@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -71,14 +71,14 @@ class Groups:
         changes = [self._change(group_id, one, standings) for one in parts]
         now = self.journal.clock.now()
         group = group_of(group_id, changes, statement=statement, actor=self.user, at=now)
-        self.journal.put([group.head, *group.steps], because=f"{self.user} changes {len(parts)} tables")
+        self.journal.begin(group, because=f"{self.user} changes {len(parts)} tables")
         reach("group.begun")
         done: list[Written] = []
         with Liveness(self.journal, group) as alive:
             for part, change in zip(parts, changes, strict=True):
                 try:
                     done.append(self._made(group_id, alive, part, change))
-                except (LakewardenError, PySparkException, Py4JError) as error:
+                except BaseException as error:  # also Ctrl-C: whatever ends it here, it is taken back
                     self._give_up(group_id, alive, changes[len(done) :], error)
                     raise  # whatever was done is taken back, and there is nothing to add
                 reach("group.made")
@@ -158,22 +158,23 @@ class Groups:
         except NotFoundError:
             return  # it is out, and the answer to that was lost
         except ConflictError as error:
-            if self.journal.get(group_id).head.state is not RollbackState.DONE:
+            state = self.journal.get(group_id).head.state
+            if state is RollbackState.INTENT:
+                _tell_that_it_stays(group_id)
+            elif state is not RollbackState.DONE:
                 raise PreconditionError(
                     "The statement was taken back by somebody else when it was done.",
                     hint=f"`lakewarden rollback show {group_id}` says what became of its tables.",
                 ) from error
         except UnavailableError:
-            logging.getLogger("lakewarden").warning(
-                "All tables are changed, but the journal does not answer: until the daemon has noticed, "
-                "they are held by statement %s.",
-                group_id,
-            )
+            _tell_that_it_stays(group_id)
 
-    def _give_up(self, group_id: str, alive: Liveness, left: Sequence[TableStep], error: Exception) -> None:
+    def _give_up(
+        self, group_id: str, alive: Liveness, left: Sequence[TableStep], error: BaseException
+    ) -> None:
         """Take back what was done. Raises if not all of it could be; `left` begins with the change that failed."""
-        # Where Spark did not answer, it may still be at it.
-        may_come = isinstance(error, Py4JError) and not isinstance(error, Py4JJavaError)
+        # Where Spark did not answer, or nobody waited for its answer, it may still be at it.
+        may_come = not isinstance(error, LakewardenError | PySparkException | Py4JJavaError)
         never = {change.table_id for change in left[int(may_come) :]}
         try:
             ended = self._taken_back(group_id, alive, never)
@@ -217,7 +218,15 @@ class Groups:
         return Saga(journal=self.journal, hands=hands, undo_for=timedelta(0))
 
 
-def _sentence(error: Exception) -> str:
+def _tell_that_it_stays(group_id: str) -> None:
+    logging.getLogger("lakewarden").warning(
+        "All tables are changed, but the journal cannot be written: until the daemon has noticed, "
+        "they are held by statement %s.",
+        group_id,
+    )
+
+
+def _sentence(error: BaseException) -> str:
     """An error's own first line."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return sentence(lines[0])

@@ -16,7 +16,7 @@ from lakewarden.jobs.session.compiled_changes import (
     require_own_words,
     several_matches_explained,
 )
-from lakewarden.jobs.session.pins import pin
+from lakewarden.jobs.session.pins import Pinned, pin
 from lakewarden.jobs.session.recording import Recorder
 from lakewarden.jobs.session.statements import shape_of
 from lakewarden.jobs.session.writes import Written
@@ -65,7 +65,8 @@ def _settled(recorder: Recorder, draft: Draft, step: Step, session: Any, snapsho
         raise UsageError(f"{step.target} is no Delta table.", hint="Convert it (CONVERT TO DELTA).")
     target = shape.target
     recorder.directory.require_writable(target)
-    pinned = pin(plans, session, shape.query, target=target, snapshots=snapshots)
+    pinned = pin(plans, session, shape.query, target=target, cached=False, snapshots=snapshots)
+    _require_one_moment(step, pinned)
     plan = shape.rebuilt(pinned.plan)
 
     def commit(group_id: str) -> Written | None:
@@ -86,6 +87,22 @@ def _settled(recorder: Recorder, draft: Draft, step: Step, session: Any, snapsho
         return written if frame.collect() else None  # Delta has no result where it did nothing
 
     return str(step.target), target, commit
+
+
+def _require_one_moment(step: Step, pinned: Pinned) -> None:
+    """Raise `UsageError` for what each of the writes would compute or read anew, and find something else."""
+    loose = next((read for read in pinned.reads if read.version is None), None)
+    if loose is not None:
+        raise UsageError(
+            f"{step.target} is changed by {loose.location or 'rows'} ({loose.format}), which has no versions: each table "
+            "of the statement would read it anew.",
+            hint="Write it to a Delta table first, or write one statement for each table.",
+        )
+    if not pinned.plan.deterministic():
+        raise UsageError(
+            f"{step.target} is changed by what is random, and each table of the statement would see another chance.",
+            hint="Write the random values to a table first.",
+        )
 
 
 def _refuse_one_place_twice(found: list[_Found]) -> None:

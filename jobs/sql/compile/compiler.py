@@ -25,6 +25,7 @@ from lakewarden.jobs.sql.compile.values import (
 
 __all__ = ["compiled"]
 
+_MOMENTS = (exp.CurrentTimestamp, exp.CurrentDate, exp.CurrentTime, exp.CurrentDatetime, exp.Localtimestamp)
 _CHANCE = (exp.Rand, exp.Randn, exp.Uuid, exp.Randstr)
 _ALL_OR_NONE = (
     "All of the tables are changed, or none: what was done is taken back if the statement is cut off. "
@@ -53,10 +54,10 @@ def compiled(
     if draft.placement is not None:
         _refuse_order_of_assignments(draft)
         return upsert_compiled(draft, schemas, policy, table_keys)
-    done = [_compiled(one, schemas, policy) for one in draft.each]
-    if len(done) == 1:
-        return done[0]
+    if not draft.others:
+        return _compiled(draft, schemas, policy)
     _refuse_one_table_twice(draft)
+    done = [_compiled(one, schemas, policy, several=True) for one in draft.each]
     return replace(
         done[0],
         steps=tuple(step for one in done for step in one.steps),
@@ -64,10 +65,14 @@ def compiled(
     )
 
 
-def _compiled(draft: Draft, schemas: Mapping[TableName, TableSchema], policy: MatchPolicy) -> Compiled:
-    """The step for a draft that changes one table."""
+def _compiled(
+    draft: Draft, schemas: Mapping[TableName, TableSchema], policy: MatchPolicy, *, several: bool = False
+) -> Compiled:
+    """The step for a draft that changes one table, or one of `several`."""
     found = resolved(draft, schemas, policy)
     _refuse_chance(found, draft)
+    if several:
+        _refuse_moments(found, draft)
     _refuse_order_of_assignments(draft)
     results: dict[Dialect, tuple[Step, tuple[str, ...]]] = {}
     refusals: list[UsageError] = []
@@ -169,6 +174,16 @@ def _refuse_chance(found: Resolved, draft: Draft) -> None:
                 "What is random cannot be looked up twice.",
                 hint="Write the random values to a table first.",
             )
+
+
+def _refuse_moments(found: Resolved, draft: Draft) -> None:
+    for node in found.query.find_all(*_MOMENTS):
+        raise wrong_in(
+            draft.text,
+            node,
+            "Each table of the statement is changed at another moment.",
+            hint="Write the moment itself: TIMESTAMP '2026-11-23 08:00:00'.",
+        )
 
 
 def _refuse_order_of_assignments(draft: Draft) -> None:

@@ -84,6 +84,17 @@ def test_the_journal_has_who_what_and_which_versions_before_anything_is_done(cut
     assert {row.state for row in (stored.head, *stored.steps)} == {State.INTENT}
 
 
+def test_a_table_is_held_by_one_statement_or_rollback_at_a_time(cut: Cut) -> None:
+    changes = [cut.lake.step(name, 2, kind=RollbackStep.CHANGE) for name in reversed(NAMES)]
+    other = group_of("other", changes, statement=STATEMENT, actor="bo", at=cut.lake.clock.now())
+    with pytest.raises(ConflictError, match=rf"held by rollback {GROUP}"):
+        cut.lake.journal.begin(other, because="test")
+    assert [one.rollback_id for one in cut.lake.journal.all()] == [GROUP]
+    assert cut.end().head.state is State.COMPENSATED
+    cut.lake.journal.begin(other, because="test")
+    assert {one.rollback_id for one in cut.lake.journal.all()} == {GROUP, "other"}
+
+
 def test_cut_off_before_its_first_commit_nothing_is_changed(cut: Cut) -> None:
     assert cut.end().head.state is State.COMPENSATED
     assert cut.rows() == [[1, 2], [1, 2]]

@@ -52,6 +52,16 @@ def test_it_says_again_and_again_that_it_lives_and_what_it_has_made(tmp_path: Pa
     assert lake.journal.all() == ()
 
 
+def test_a_write_of_its_own_whose_answer_was_lost_is_no_conflict(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    group = begun(lake)
+    lake.journal.save(group, expects=State.INTENT, because="ours, and nobody heard of it")
+    with Liveness(lake.journal, group) as alive:
+        alive.require()
+        alive.close("it is whole")
+    assert lake.journal.all() == ()
+
+
 def test_it_hears_that_somebody_has_given_it_up_and_moves_nothing_any_more(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
     group = begun(lake)

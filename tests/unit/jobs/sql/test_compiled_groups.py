@@ -103,3 +103,9 @@ def test_only_mysql_changes_several_tables(dialect: Dialect) -> None:
     for text in ("UPDATE t, s SET t.a = 1, s.b = 2", "DELETE t, s FROM t JOIN s ON t.k = s.k"):
         with pytest.raises(UsageError):
             compile_one(text, dialect)
+
+
+@pytest.mark.parametrize("moment", ["CURRENT_TIMESTAMP", "CURRENT_TIMESTAMP()", "CURRENT_DATE"])
+def test_what_each_table_would_see_at_another_moment_is_refused(moment: str) -> None:
+    with pytest.raises(UsageError, match="changed at another moment"):
+        compile_one(f"DELETE t, s FROM t JOIN s ON t.k = s.k WHERE t.a < YEAR({moment})", Dialect.MYSQL)
