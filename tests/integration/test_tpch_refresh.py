@@ -10,13 +10,14 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 import lakewarden
 from lakewarden.catalog.registry.register import register
+from lakewarden.daemon.callers import real_user
 from lakewarden.daemon.installation.services import open_services
 from lakewarden.daemon.usecases.init import initialise
 from lakewarden.jobs.session.attached import Attached
 from support.builders.callers import actor
 from support.builders.tpch import KEYS, RF1, RF2, load
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.together]
 
 SCALE = 0.1
 
@@ -51,7 +52,7 @@ def shop(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
     orders = load(spark, database, folder, SCALE)
     for name in KEYS:
         place = Path(folder / "delta" / name)
-        register(services.desk, str(place), actor=actor(services.user, admin=True), name=f"{database}.{name}")
+        register(services.desk, str(place), actor=actor(real_user()), name=f"{database}.{name}")
     with lakewarden.attach(spark, home=services.settings.home) as lw:
         yield Shop(spark, lw, database, orders)
     spark.sql(f"DROP DATABASE {database} CASCADE")
