@@ -22,6 +22,7 @@ __all__ = [
     "parse_share",
     "printable",
     "sentence",
+    "storable",
 ]
 
 MINUTE: Final = 60
@@ -101,6 +102,11 @@ def count_of(count: int, noun: str) -> str:
 def sentence(text: str) -> str:
     """The text with a full stop, which a message of somebody else's may have already."""
     return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+def storable(text: str) -> str:
+    """Somebody else's text as UTF-8 can say it: halves of characters, and bytes that were no text, are escaped."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def printable(text: str, *, keep: str = "\n\t") -> str:

@@ -7,6 +7,7 @@ from typing import Final
 from lakewarden.catalog.errors import RefusedError, UsageError
 from lakewarden.catalog.metastore.port import Entry, Metastore
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical, open_store
+from lakewarden.catalog.units import storable
 
 __all__ = [
     "SYSTEM",
@@ -54,7 +55,12 @@ def name_from_location(location: str) -> str:
 
 
 def resolve(where: str, metastore: Metastore | None) -> Place:
-    """Find the place. Raises `RefusedError` if there is no such metastore table, `UsageError` for an odd name."""
+    """Find the place. Raises `RefusedError` if there is no such metastore table, `UsageError` for an odd name, or
+    what is no text."""
+    if storable(where) != where:
+        raise UsageError(
+            f"'{storable(where)}' is not UTF-8.", hint="Rename the folder, then repeat the command."
+        )
     if "/" in where or ":" in where or where.startswith((".", "~")):
         return Place(location=canonical(where))
     name = parse_name(where)

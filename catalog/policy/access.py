@@ -11,6 +11,7 @@ from typing import NewType
 
 from lakewarden.catalog.errors import NotAllowedError
 from lakewarden.catalog.model.rows import AuditRow, TableRow
+from lakewarden.catalog.units import storable
 
 __all__ = ["Actor", "Caller", "Deed", "Role", "audit_row", "require"]
 
@@ -102,8 +103,8 @@ def audit_row(
         at=at,
         actor=caller.name,
         what=deed,
-        on=on,
+        on=storable(on),
         origin=caller.origin,
         allowed=allowed,
-        why=why,
+        why=None if why is None else storable(why),
     )

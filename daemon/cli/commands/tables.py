@@ -16,7 +16,6 @@ from lakewarden.catalog.policy.access import Caller
 from lakewarden.catalog.policy.effective import parse_value
 from lakewarden.catalog.policy.original_properties import is_leaving
 from lakewarden.catalog.registry.register import register as register_table
-from lakewarden.catalog.registry.registration import WantedTable
 from lakewarden.catalog.registry.removal import begin_purge, check_drop, stop_purge
 from lakewarden.catalog.registry.removal import rename as rename_table
 from lakewarden.catalog.registry.removal import undrop as undrop_table
@@ -29,7 +28,7 @@ from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases import declared
 from lakewarden.daemon.usecases.audit import run
 from lakewarden.daemon.usecases.discovery import candidates
-from lakewarden.daemon.usecases.onboarding.lists import Listed, kind_of, read_list
+from lakewarden.daemon.usecases.onboarding.lists import Listed, kind_of, listed_at, read_list
 from lakewarden.daemon.usecases.onboarding.patterns import found_at, is_pattern
 from lakewarden.daemon.usecases.onboarding.progress import found_among
 from lakewarden.daemon.usecases.onboarding.registrations import (
@@ -237,7 +236,7 @@ def adopt(
     if dry_run:
         show([{"where": one} for one in found], columns=["where"], format=output)
         return
-    listed = [Listed(where=one, asked=WantedTable(where=one, owner=owner)) for one in found]
+    listed = [listed_at(one, owner=owner) for one in found]
     began = time.monotonic()
     outcomes = adopt_listed(services, calling(services), listed, tell=note)
     _show_outcomes(outcomes, time.monotonic() - began, output, dry_run=False)

@@ -17,8 +17,9 @@ import yaml
 from lakewarden.catalog.errors import LakewardenError, UsageError
 from lakewarden.catalog.policy.keys import POLICY_BY_KEY, Value, parse_value
 from lakewarden.catalog.registry.registration import WantedTable
+from lakewarden.catalog.units import storable
 
-__all__ = ["Kind", "Listed", "kind_of", "read_list"]
+__all__ = ["Kind", "Listed", "kind_of", "listed_at", "read_list"]
 
 _PATH: Final = "path"
 _NAME: Final = "name"
@@ -91,8 +92,10 @@ def _listed(line: int, row: _Row, owner: str | None) -> Listed:
     if isinstance(row, UsageError):
         return Listed(where="", asked=row, line=line)
     said = {key: value.strip() for key, value in row.items() if value.strip()}
-    where = said.get(_PATH) or said.get(_NAME) or ""
+    where = storable(said.get(_PATH) or said.get(_NAME) or "")
     try:
+        for text in (*said, *said.values()):
+            _require_text(text)
         wanted = WantedTable(
             where=where,
             name=said.get(_NAME) if _PATH in said else None,
@@ -106,6 +109,24 @@ def _listed(line: int, row: _Row, owner: str | None) -> Listed:
     except UsageError as error:
         return Listed(where=where, asked=error, line=line)
     return Listed(where=where, asked=wanted, line=line)
+
+
+def listed_at(where: str, *, owner: str | None) -> Listed:
+    """A place that somebody, or a search, names."""
+    try:
+        _require_text(where)
+        _require_text(owner or "")
+    except UsageError as error:
+        return Listed(where=storable(where), asked=error)
+    return Listed(where=where, asked=WantedTable(where=where, owner=owner))
+
+
+def _require_text(text: str) -> None:
+    """Raise `UsageError` for what cannot be stored: the name of a folder in another encoding, half a character."""
+    if storable(text) != text:
+        raise UsageError(
+            f"'{storable(text)}' is not UTF-8.", hint="Rename the folder, or save the list as UTF-8."
+        )
 
 
 def _policy(said: Mapping[str, str]) -> dict[str, Value]:
@@ -227,4 +248,4 @@ def _text(key: str, value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, str | int | float):
         return str(value)
-    raise UsageError(f"{key} is no single value.", hint="Write texts, numbers, yes or no.")
+    raise UsageError(f"{storable(key)} is no single value.", hint="Write texts, numbers, yes or no.")

@@ -6,10 +6,10 @@ from typing import Final
 
 from lakewarden.catalog.errors import LakewardenError, PreconditionError, RefusedError
 from lakewarden.catalog.registry.discovery import in_metastore
-from lakewarden.catalog.registry.registration import WantedTable
 from lakewarden.catalog.storage.file_store import FileStore, canonical, local_path, open_store
+from lakewarden.catalog.units import storable
 from lakewarden.daemon.installation.services import Services
-from lakewarden.daemon.usecases.onboarding.lists import Listed
+from lakewarden.daemon.usecases.onboarding.lists import Listed, listed_at
 from lakewarden.daemon.usecases.onboarding.progress import found_among
 
 __all__ = ["found_at", "is_pattern"]
@@ -20,7 +20,7 @@ _HIDDEN: Final = ("_", ".")
 
 def is_pattern(where: str) -> bool:
     """Whether it means several tables. A folder that really has such a name is itself."""
-    if not _MAGIC & set(where):
+    if not _MAGIC & set(where) or storable(where) != where:
         return False
     return not ("/" in where and "://" not in where and open_store(canonical(where)).exists(""))
 
@@ -31,7 +31,7 @@ def found_at(
     """The table that is named, or those that a pattern means; one that means none is refused. `tell` hears how far a
     search is."""
     if not is_pattern(where):
-        return [Listed(where=where, asked=WantedTable(where=where, owner=owner))]
+        return [listed_at(where, owner=owner)]
     try:
         found = list(found_among(_matching(services, where), tell=tell))
     except LakewardenError as error:
@@ -41,7 +41,7 @@ def found_at(
             f"Nothing matches {where}.", hint="Each * stands for a part of one folder's name."
         )
         return [Listed(where=where, asked=nothing)]
-    return [Listed(where=one, asked=WantedTable(where=one, owner=owner)) for one in found]
+    return [listed_at(one, owner=owner) for one in found]
 
 
 def _matching(services: Services, pattern: str) -> Iterator[str | None]:

@@ -1,5 +1,6 @@
 """What a pattern of paths or names means: folders, one level for each `*`, and tables of the metastore."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,17 @@ def test_what_matches_nothing_is_refused(services: Services, lake: Path) -> None
     assert isinstance(one.asked, LakewardenError) and "Nothing matches" in str(one.asked)
     [one] = found_at(services, "db.*", owner=None, tell=print)
     assert isinstance(one.asked, LakewardenError) and "no metastore" in str(one.asked)
+
+
+def test_a_folder_whose_name_is_no_text_refuses_itself_alone(services: Services, lake: Path) -> None:
+    os.mkdir(os.fsencode(lake) + b"/b/lat\xe9")
+    odd, fine = sorted(
+        found_at(services, f"{lake}/b/*", owner=None, tell=print), key=lambda one: -len(one.where)
+    )
+    assert odd.where == f"{lake}/b/lat\\udce9" and "is not UTF-8" in str(odd.asked)
+    assert isinstance(fine.asked, WantedTable) and fine.where == f"{lake}/b/events"
+    [odd] = found_at(services, f"{lake}/[b]/lat\udce9", owner=None, tell=print)
+    assert "is not UTF-8" in str(odd.asked)
 
 
 def entered(metastore: FakeMetastore, name: str, **changes: Any) -> None:

@@ -11,11 +11,12 @@ from lakewarden.catalog.errors import LakewardenError
 from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.formats.port import LogProblem, Observation
 from lakewarden.catalog.policy.access import Caller
+from lakewarden.catalog.registry.registration import WantedTable
 from lakewarden.catalog.system.port import AUDIT
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.settings.settings import load_settings
 from lakewarden.daemon.usecases.init import initialise
-from lakewarden.daemon.usecases.onboarding.lists import Kind, read_list
+from lakewarden.daemon.usecases.onboarding.lists import Kind, Listed, read_list
 from lakewarden.daemon.usecases.onboarding.registrations import register_listed
 from support.builders.callers import actor
 
@@ -35,6 +36,21 @@ def services(tmp_path: Path) -> Services:
     initialise(made, made.user)
     made.__dict__["readers"] = (Odd(),)
     return made
+
+
+def test_what_is_no_text_has_its_entry_in_the_audit_like_all_others(
+    services: Services, tmp_path: Path
+) -> None:
+    write_deltalake(str(tmp_path / "t"), pa.table({"id": [1]}))
+    places = [str(tmp_path / "t"), f"{tmp_path}/lat\udce9", f"{tmp_path}/half\ud800"]
+    listed = [Listed(where=place, asked=WantedTable(where=place)) for place in places]
+    outcomes = register_listed(services, actor("ana"), listed, tell=print)
+    assert [isinstance(one.came, LakewardenError) for one in outcomes] == [False, True, True]
+    assert {row.on: row.allowed for row in services.store.rows(AUDIT).all()} == {
+        f"{tmp_path}/t": True,
+        f"{tmp_path}/lat\\udce9": False,
+        f"{tmp_path}/half\\ud800": False,
+    }
 
 
 def test_what_nobody_foresaw_stops_no_other_table(services: Services, tmp_path: Path) -> None:

@@ -91,6 +91,8 @@ def problem(one: Listed) -> LakewardenError:
         (Kind.JSON, '{"path": "/b"', "It is not JSON", "one object per line"),
         (Kind.JSON, "7", "It is no table", "an object with path"),
         (Kind.JSON, '{"path": "/b", "ownr": "x"}', "'ownr' is neither path", "Did you mean owner?"),
+        (Kind.JSON, r'{"path": "/b\ud800"}', r"'/b\ud800' is not UTF-8", "save the list"),
+        (Kind.JSON, r'{"path": "/b", "own\ud800": "x"}', r"'own\ud800' is not UTF-8", "save the list"),
         (Kind.JSON, '{"path": ["/b"]}', "path is no single value", "Write texts"),
         (Kind.YAML, "- {path: /b, policy: 7}", "Its policy is no object", "policy: {"),
         (Kind.YAML, "- {path: /b, policy: {vacuum: {retention: 1}}}", "vacuum is no single value", "Write texts"),
