@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
+from lakewarden.catalog.errors import LakewardenError
 from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.metastore.port import Metastore
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical, open_store
@@ -34,7 +35,10 @@ def in_metastore(
     named: Callable[[str], bool] = _any,
 ) -> Iterator[Candidate | None]:
     """Tables of the metastore that are `named` so (`db.t`), that some reader understands and whose location is not in
-    `known`; None for each look that found nothing, so that whoever searches may do something else in between."""
+    `known`; None for each look that found nothing, so that whoever searches may do something else in between.
+
+    What cannot be asked whether it is a table is one: whoever registers it hears why not, of it alone.
+    """
     for database in metastore.databases():
         for table in metastore.tables(database):
             if named(f"{database}.{table}"):
@@ -52,9 +56,16 @@ def _entered(
     if entry is None or entry.location is None or entry.provider is None:
         return None
     location = canonical(entry.location)
-    if location in known or not any(reader.is_table(location) for reader in readers):
+    if location in known or not _may_be_table(location, readers):
         return None
     return Candidate(where=f"{database}.{table}", location=location)
+
+
+def _may_be_table(location: str, readers: tuple[TableReader, ...]) -> bool:
+    try:
+        return any(reader.is_table(location) for reader in readers)
+    except (LakewardenError, OSError):
+        return True
 
 
 def under_root(
@@ -66,7 +77,7 @@ def under_root(
     depth: int = 4,
 ) -> Iterator[Candidate | None]:
     """Tables below a folder, at most `depth` levels down; a table's own folder is not entered. None for each look that
-    found nothing."""
+    found nothing. A folder that cannot be listed may be one, and is left to whoever registers it."""
     base = canonical(root)
     store = open_store(base, options)
 
@@ -77,7 +88,14 @@ def under_root(
             return
         yield None
         if left > 0:
-            for entry in store.list(path):
+            try:
+                entries = list(store.list(path))
+            except OSError:
+                if not path:
+                    raise
+                entries = []
+                yield Candidate(where=location, location=location)
+            for entry in entries:
                 name = entry.path.rsplit("/", 1)[-1]
                 if entry.is_dir and not name.startswith(_SKIPPED) and "=" not in name:
                     yield from walk(entry.path, left - 1)

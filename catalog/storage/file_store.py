@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from errno import ELOOP, ENOENT
 from pathlib import Path
 from stat import S_ISDIR
 from typing import Any, Protocol
@@ -168,8 +169,10 @@ class _LocalStore:
             relative = f"{path}/{entry.name}" if path else entry.name
             try:
                 is_dir, status = entry.is_dir(), entry.stat()
-            except FileNotFoundError:
-                continue  # gone between listing and stat: as if it had never been listed
+            except OSError as error:
+                if error.errno in (ENOENT, ELOOP):
+                    continue  # gone since it was listed, or a link to nothing: as if it had never been listed
+                raise
             yield _local_entry(relative, status, is_dir=is_dir)
             if recursive and is_dir:
                 yield from self.list(relative, recursive=True)

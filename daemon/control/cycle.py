@@ -287,21 +287,24 @@ class Cycle:
         adopted = sum(bool(self._guarded(place, partial(self._register, place))) for place in subjects)
         if discover and self._search is None:
             self._search = self.parts.discover()
-        found = self._guarded("discovery", self._discovered) or []
+        found = self._discovered()
         return adopted + (self._guarded("what discovery found", partial(self._register_all, found)) or 0)
 
     def _discovered(self) -> list[str]:
         """What the search found in this slice of it. It goes on in the next cycle where it is not at its end."""
-        search, places, until = self._search, list[str](), time.monotonic() + _SLICE_SECONDS
-        self._search = None  # whatever it raises is its end
-        for found in search or ():
+        places, until = list[str](), time.monotonic() + _SLICE_SECONDS
+        search, self._search = self._search, None  # whatever it raises is its end
+        self._guarded("discovery", partial(self._find, search or iter(()), places, until))
+        return places
+
+    def _find(self, search: Iterator[Candidate | None], places: list[str], until: float) -> None:
+        for found in search:
             self._go_on()
             if found is not None:
                 places.append(found.where)
             if len(places) == _ADOPTED_AT_ONCE or time.monotonic() > until:
                 self._search = search
-                break
-        return places
+                return
 
     def _register_all(self, places: Sequence[str]) -> int:
         """Register in one batch; where something unforeseen comes up, each by itself."""

@@ -79,7 +79,12 @@ def _below(store: FileStore, path: str, parts: Sequence[str]) -> Iterator[str]:
         yield path
         return
     part, *rest = parts
-    for entry in store.list(path):
+    try:
+        entries = list(store.list(path))
+    except OSError:
+        yield path  # its registration says what is wrong with it
+        return
+    for entry in entries:
         name = entry.path.rsplit("/", 1)[-1]
         if entry.is_dir and fnmatchcase(name, part) and not (name.startswith(_HIDDEN) and part[0] != name[0]):
             yield from _below(store, entry.path, rest)

@@ -388,8 +388,11 @@ def test_what_discovery_finds_is_adopted_in_slices_between_cycles(world: World) 
 
 
 def test_a_search_that_fails_begins_anew_with_the_next_beat(world: World) -> None:
+    early = "file:///lake/early"
+    world.reader.tables[early] = observation(early, world.clock.now())
+
     def broken() -> Iterator[Candidate | None]:
-        yield None
+        yield Candidate(where=early, location=early)
         raise UnavailableError("The metastore does not answer.")
 
     location = "file:///lake/found"
@@ -398,7 +401,7 @@ def test_a_search_that_fails_begins_anew_with_the_next_beat(world: World) -> Non
     calm = world.cycle.parts
     world.cycle.parts = replace(calm, discover=broken)
     first = world.sweep(discover=True)
-    assert (first.adopted, first.searching, first.skipped) == (0, False, 1)
+    assert (first.adopted, first.searching, first.skipped) == (1, False, 1), "what it found before counts"
     world.cycle.parts = calm
     assert world.sweep().adopted == 0
     assert world.sweep(discover=True).adopted == 1

@@ -9,8 +9,10 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from lakewarden.catalog.errors import LakewardenError
+from lakewarden.catalog.errors import LakewardenError, UnavailableError
+from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.metastore.port import Entry
+from lakewarden.catalog.registry.discovery import under_root
 from lakewarden.catalog.registry.registration import WantedTable
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.settings.settings import load_settings
@@ -118,3 +120,42 @@ def test_a_pattern_of_names_means_tables_of_the_metastore_that_a_reader_knows(
 ) -> None:
     listed = found_at(services, pattern, owner="ana", tell=print)
     assert [one.asked for one in listed] == [WantedTable(where=name, owner="ana") for name in found]
+
+
+def test_a_table_that_cannot_be_asked_is_left_to_its_registration(
+    services: Services, metastore: FakeMetastore, lake: Path
+) -> None:
+    class Away(DeltaReader):
+        def is_table(self, location: str) -> bool:
+            if location.endswith("/sales.items"):
+                raise UnavailableError("The storage does not answer.")
+            return super().is_table(location)
+
+    services.__dict__["readers"] = (Away(),)
+    listed = found_at(services, "sales.*", owner=None, tell=print)
+    assert [one.where for one in listed] == ["sales.items", "sales.orders"]
+
+
+def test_a_link_to_itself_stops_no_search(services: Services, lake: Path) -> None:
+    (lake / "loop").symlink_to(lake / "loop")
+    for one in ("a", "b"):
+        (lake / one / "round").symlink_to(lake / one / "round")
+    assert means(services, f"{lake}/*/events") == [str(lake / one / "events") for one in ("a", "b")]
+    found = under_root(str(lake), services.storage(str(lake)), services.readers, frozenset())
+    assert [one for one in found if one is not None] == []
+
+
+def test_a_folder_that_cannot_be_listed_stops_no_search(
+    services: Services, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scandir = os.scandir
+
+    def closed(path: str) -> object:
+        if str(path) == str(lake / "a"):
+            raise PermissionError(13, "Permission denied", path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", closed)
+    assert means(services, f"{lake}/*/events") == [str(lake / "a"), str(lake / "b" / "events")]
+    found = under_root(str(lake), services.storage(str(lake)), services.readers, frozenset())
+    assert [one.where for one in found if one is not None] == [f"file://{lake}/a"]
