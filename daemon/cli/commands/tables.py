@@ -1,5 +1,6 @@
 """`lakewarden tables ...`: come under management, look, leave."""
 
+import io
 import sys
 import time
 from collections.abc import Sequence
@@ -149,7 +150,10 @@ def _listed(
 
 def _text_of(file: str) -> str:
     try:
-        return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        return io.TextIOWrapper(
+            io.BytesIO(data), encoding="utf-8-sig"
+        ).read()  # Windows begins files with a mark
     except UnicodeDecodeError as error:
         raise UsageError(f"{file} is no text.", hint="Save it as UTF-8.") from error
     except (FileNotFoundError, IsADirectoryError) as error:

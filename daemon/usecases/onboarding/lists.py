@@ -34,6 +34,16 @@ _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """The same by libyaml, where PyYAML has it: ten times as fast."""
 
 
+_TAGS: Final = frozenset(
+    f"tag:yaml.org,2002:{kind}"
+    for kind in ("bool", "float", "int", "map", "null", "seq", "str", "timestamp", "value")
+)
+"""What YAML takes plain text for; not `merge`, with which few lines make millions."""
+_BETWEEN: Final = " \t\r\n,"
+"""What stands between the values of a JSON array."""
+_NOTHING: Final = ("", "~", "null", "Null", "NULL")
+
+
 class Kind(StrEnum):
     """How a list is written."""
 
@@ -58,7 +68,7 @@ def kind_of(name: str, text: str) -> Kind:
     for suffix, kind in _SUFFIXES.items():
         if name.lower().endswith(suffix):
             return Kind.YAML if kind == "json" and text.lstrip().startswith("[") else Kind(kind)
-    first = next((line.strip() for line in text.splitlines() if not _is_remark(line)), "")
+    first = next((line.strip() for line in text.split("\n") if not _is_remark(line)), "")
     if first.startswith("{"):
         return Kind.JSON
     if first.startswith(("- ", "[", "---")) or first == "-":
@@ -76,11 +86,11 @@ def read_list(text: str, kind: Kind, *, owner: str | None = None) -> list[Listed
         case Kind.CSV:
             rows = _csv_rows(text)
         case Kind.YAML:
-            rows = _yaml_rows(text)
+            rows = _json_array(text) if _is_json(text) else _yaml_rows(text)
         case Kind.JSON:
             rows = _json_rows(text)
         case Kind.PATHS:
-            lines = enumerate(text.splitlines(), start=1)
+            lines = enumerate(text.split("\n"), start=1)
             rows = ((number, {_PATH: line.strip()}) for number, line in lines if not _is_remark(line))
     return [_listed(number, row, owner) for number, row in rows]
 
@@ -151,7 +161,7 @@ def _is_remark(line: str) -> bool:
 
 
 def _csv_rows(text: str) -> Iterator[tuple[int, _Row]]:
-    reader = csv.reader(io.StringIO(text.removeprefix("\ufeff")), strict=True)
+    reader = csv.reader(io.StringIO(text), strict=True)
     heads: Sequence[str] | None = None
     before = 0
     try:
@@ -161,7 +171,7 @@ def _csv_rows(text: str) -> Iterator[tuple[int, _Row]]:
                 continue
             if heads is None:
                 heads = _heads(cells)
-            elif len(cells) > len(heads):
+            elif any(map(str.strip, cells[len(heads) :])):
                 yield (
                     line,
                     UsageError(
@@ -179,6 +189,8 @@ def _csv_rows(text: str) -> Iterator[tuple[int, _Row]]:
 
 def _heads(cells: Sequence[str]) -> Sequence[str]:
     heads = [cell.strip().lower() for cell in cells]
+    while not heads[-1]:
+        heads.pop()  # a spreadsheet's empty columns
     for head in heads:
         _require_known(head)
     if len(set(heads)) < len(heads):
@@ -189,7 +201,7 @@ def _heads(cells: Sequence[str]) -> Sequence[str]:
 
 
 def _json_rows(text: str) -> Iterator[tuple[int, _Row]]:
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
         try:
@@ -198,6 +210,33 @@ def _json_rows(text: str) -> Iterator[tuple[int, _Row]]:
             yield number, UsageError(f"It is not JSON: {error}.", hint="Write one object per line.")
         except UsageError as error:
             yield number, error
+
+
+def _is_json(text: str) -> bool:
+    if not text.lstrip().startswith("["):
+        return False
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _json_array(text: str) -> Iterator[tuple[int, _Row]]:
+    """The rows of an array that is known to be JSON, with their lines."""
+    decoder, at, line = json.JSONDecoder(), text.index("[") + 1, 1 + text[: text.index("[")].count("\n")
+    while True:
+        while text[at] in _BETWEEN:
+            line, at = line + (text[at] == "\n"), at + 1
+        if text[at] == "]":
+            return
+        begin = at
+        row, at = decoder.raw_decode(text, begin)
+        try:
+            yield line, _flat(row)
+        except UsageError as error:
+            yield line, error
+        line += text.count("\n", begin, at)
 
 
 def _yaml_rows(text: str) -> Iterator[tuple[int, _Row]]:
@@ -214,19 +253,32 @@ def _yaml_rows(text: str) -> Iterator[tuple[int, _Row]]:
     for node in top.value:
         line = node.start_mark.line + 1
         try:
-            yield line, _flat(_constructed(node))
+            yield line, _flat(_as_written(node))
         except UsageError as error:
             yield line, error
 
 
-def _constructed(node: yaml.Node) -> object:
-    loader = yaml.SafeLoader("")
-    try:
-        made: object = loader.construct_document(node)
-    except yaml.YAMLError as error:
-        raise UsageError(f"It cannot be read: {getattr(error, 'problem', error)}.") from error
-    finally:
-        loader.dispose()
+def _as_written(node: yaml.Node, *, inner: bool = False) -> object:
+    """A table, or its policy, of a YAML list: every value is the text that stands there, whatever YAML would make of
+    it (`007`, `on`, `12:30`)."""
+    if node.tag not in _TAGS:
+        raise UsageError(f"It cannot be read: {node.tag} is no plain value.", hint="Write it without a tag.")
+    if isinstance(node, yaml.ScalarNode):
+        return None if not node.style and node.value in _NOTHING else str(node.value)
+    if not isinstance(node, yaml.MappingNode):
+        return ()
+    made: dict[str, object] = {}
+    for key, value in node.value:
+        if not isinstance(key, yaml.ScalarNode) or key.tag not in _TAGS:
+            raise UsageError(
+                "A key is no text.", hint="Write path, name, owner, policy; << is not for lists."
+            )
+        if key.value in made:
+            raise UsageError(f"{storable(key.value)} stands twice.", hint="Keep one of them.")
+        if isinstance(value, yaml.ScalarNode) or (key.value == _POLICY and not inner):
+            made[key.value] = _as_written(value, inner=True)
+        else:
+            made[key.value] = ()
     return made
 
 
@@ -239,6 +291,9 @@ def _flat(row: object) -> Mapping[str, str]:
     policy = row.get(_POLICY, {})
     if not isinstance(policy, dict):
         raise UsageError("Its policy is no object.", hint="Write policy: {vacuum.retention: 30 days}.")
+    for key in (_PATH, _NAME, _OWNER):
+        if key in policy:
+            raise UsageError(f"{key} is no policy key.", hint="Write it beside policy, not within.")
     both = {**{key: value for key, value in row.items() if key != _POLICY}, **policy}
     return {str(key): _text(str(key), value) for key, value in both.items() if value is not None}
 

@@ -77,6 +77,36 @@ def test_json_and_yaml_values_need_no_quotes() -> None:
     assert first.asked.policy == {"vacuum.enabled": False, "compaction.min_small_files": 9}
 
 
+@pytest.mark.parametrize(
+    ("written", "owner"),
+    [
+        ("007123", "007123"), ("on", "on"), ("12:30", "12:30"), ("2024-13-01", "2024-13-01"), ("!!int abc", "abc"),
+        ("!!bool foo", "foo"), ("0x10", "0x10"), ("~", None), ("null", None), ("", None), ("'null'", "null"),
+    ],
+)  # fmt: skip
+def test_a_value_in_yaml_is_the_text_that_stands_there(written: str, owner: str | None) -> None:
+    [one] = read_list(f"- path: /a\n  owner: {written}\n", Kind.YAML)
+    assert one.asked == WantedTable(where="/a", owner=owner)
+
+
+def test_a_json_array_is_json_with_the_line_of_each_row() -> None:
+    text = '\n[{"path": "/a\\ud83d\\ude00"},\n\n\t{"path":\n"/b\\/c"}, ["/d"],\n7, "/e" ]\n'
+    assert kind_of("-", text) is Kind.YAML
+    assert [(one.where, one.line) for one in read_list(text, Kind.YAML)] == [
+        ("/a\U0001f600", 2), ("/b/c", 4), ("", 5), ("", 6), ("/e", 6),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "text"), [(Kind.JSON, '{"path": "/a\u2028b"}'), (Kind.PATHS, "/a\u2028b")])
+def test_only_an_end_of_line_ends_a_line(kind: Kind, text: str) -> None:
+    assert [one.where for one in read_list(f"{text}\n", kind)] == ["/a\u2028b"]
+
+
+def test_empty_columns_at_the_end_are_none() -> None:
+    [one] = read_list("path,owner,,\n/a,ana,,\n", Kind.CSV)
+    assert one.asked == WantedTable(where="/a", owner="ana")
+
+
 def problem(one: Listed) -> LakewardenError:
     assert isinstance(one.asked, LakewardenError), one
     return one.asked
@@ -96,7 +126,13 @@ def problem(one: Listed) -> LakewardenError:
         (Kind.JSON, '{"path": ["/b"]}', "path is no single value", "Write texts"),
         (Kind.YAML, "- {path: /b, policy: 7}", "Its policy is no object", "policy: {"),
         (Kind.YAML, "- {path: /b, policy: {vacuum: {retention: 1}}}", "vacuum is no single value", "Write texts"),
-        (Kind.YAML, "- !!python/object:x {}", "It cannot be read", ""),
+        (Kind.YAML, "- !!python/object:x {}", "It cannot be read", "without a tag"),
+        (Kind.YAML, "- {path: !mine /b}", "!mine is no plain value", "without a tag"),
+        (Kind.YAML, "- {path: /b, <<: {owner: x}}", "A key is no text", "<<"),
+        (Kind.YAML, "- {path: /b, path: /x}", "path stands twice", "Keep one"),
+        (Kind.YAML, "- {path: /b, policy: {policy: {mode: manage}}}", "policy is no single value", "Write texts"),
+        (Kind.YAML, "- {path: /b, policy: {owner: x}}", "owner is no policy key", "beside policy"),
+        (Kind.JSON, '{"path": "/b", "policy": {"path": "/x"}}', "path is no policy key", "beside policy"),
     ],
 )  # fmt: skip
 def test_a_bad_row_refuses_itself_alone_with_its_line(kind: Kind, row: str, sentence: str, hint: str) -> None:
