@@ -18,7 +18,7 @@ from lakewarden.catalog.model.rows import GONE, Finding, Source, TableRow
 from lakewarden.catalog.policy.access import Actor
 from lakewarden.catalog.policy.effective import EffectivePolicy, format_value
 from lakewarden.catalog.policy.keys import policy_key
-from lakewarden.catalog.registry.checked_rows import Decide, Settled, Unchecked, foresee, settle
+from lakewarden.catalog.registry.checked_rows import Decide, Settled, Unchecked, foresee, nobody, settle
 from lakewarden.catalog.registry.registration import Decided, Registration, Round, WantedTable, sight
 from lakewarden.catalog.registry.service import Desk, Inspect, Read, Registered, governed_in, places_of
 from lakewarden.catalog.system.port import HEALTH, TABLES, Rows
@@ -31,10 +31,6 @@ Came = Registered | LakewardenError
 """What came of one registration: it is managed, or why it is refused."""
 
 
-def _nobody() -> None:
-    """Nobody wants to know how far it is."""
-
-
 def register_batch(
     desk: Desk,
     wanted: Sequence[WantedTable],
@@ -42,16 +38,18 @@ def register_batch(
     actor: Actor,
     source: Source = Source.REGISTER,
     threads: int = 1,
-    looked: Callable[[], None] = _nobody,
+    looked: Callable[[], None] = nobody,
+    judged: Callable[[], None] = nobody,
 ) -> list[Came]:
-    """Manage the tables that are wanted; what came of each, in their order. `looked` is called after each look.
+    """Manage the tables that are wanted; what came of each, in their order. `looked` is called after each look,
+    `judged` after each table that validation judged.
 
     A table that is managed already is not read again, and is refused where other values are wanted than it has.
     Killed anywhere, the same call goes on: a row without health is read, and gets it.
     """
     batch = _begun(desk, wanted, actor, source, threads, looked)
     many = count_of(len(wanted), "table")
-    done = settle(batch.desk, batch.prepare, because=f"register {many}", threads=threads)
+    done = settle(batch.desk, batch.prepare, because=f"register {many}", threads=threads, judged=judged)
     reach("registry.batch.rows")
     healths = batch.desk.record_healths(list(batch.read(done)), because=f"observed {many}")
     reach("registry.batch.health")
@@ -69,7 +67,7 @@ def foresee_batch(
     *,
     actor: Actor,
     threads: int = 1,
-    looked: Callable[[], None] = _nobody,
+    looked: Callable[[], None] = nobody,
 ) -> list[Came]:
     """What `register_batch` would come to now. Writes nothing."""
     batch = _begun(desk, wanted, actor, Source.REGISTER, threads, looked)

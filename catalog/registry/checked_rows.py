@@ -19,7 +19,7 @@ from lakewarden.catalog.registry.service import Desk
 from lakewarden.catalog.system.port import TABLES, Rows
 from lakewarden.catalog.threads import in_threads
 
-__all__ = ["Decide", "LookAgain", "Settled", "Unchecked", "foresee", "settle"]
+__all__ = ["Decide", "LookAgain", "Settled", "Unchecked", "foresee", "nobody", "settle"]
 
 _ATTEMPTS = 20
 
@@ -66,19 +66,29 @@ class _Checked:
 _AllChecked = Mapping[str, _Checked]
 
 
+def nobody() -> None:
+    """Nobody wants to know how far it is."""
+
+
 def settle(
-    desk: Desk, prepare: Callable[[Rows[TableRow]], Decide], *, because: str, threads: int = 1
+    desk: Desk,
+    prepare: Callable[[Rows[TableRow]], Decide],
+    *,
+    because: str,
+    threads: int = 1,
+    judged: Callable[[], None] = nobody,
 ) -> Settled:
     """Compare-and-set. `prepare` looks at whatever else has to be known, and gives the decision that is made with it.
 
-    Rows are judged by at most so many `threads`. Raises `ConflictError` if others change the same again and again.
+    Rows are judged by at most so many `threads`; `judged` is called after each.
+    Raises `ConflictError` if others change the same again and again.
     """
     checked: _AllChecked = {}
     for _ in range(_ATTEMPTS):
         rows = desk.store.rows(TABLES)
         decide = prepare(rows)
         try:
-            checked = _checked(desk, rows, decide, checked, threads)
+            checked = _checked(desk, rows, decide, checked, threads, judged)
             done = desk.store.edit(TABLES, partial(_judged, decide, checked), because=because)
         except LookAgain:
             continue
@@ -92,12 +102,17 @@ def foresee(desk: Desk, prepare: Callable[[Rows[TableRow]], Decide], *, threads:
     """What `settle` would write now. Writes nothing."""
     rows = desk.store.rows(TABLES)
     decide = prepare(rows)
-    checked = _checked(desk, rows, decide, {}, threads)
+    checked = _checked(desk, rows, decide, {}, threads, nobody)
     return Settled(rows=tuple(_judged(decide, checked, rows)), findings=_found(checked))
 
 
 def _checked(
-    desk: Desk, rows: Rows[TableRow], decide: Decide, before: _AllChecked, threads: int
+    desk: Desk,
+    rows: Rows[TableRow],
+    decide: Decide,
+    before: _AllChecked,
+    threads: int,
+    judged: Callable[[], None],
 ) -> _AllChecked:
     scopes = scopes_by_name(rows.find(kind=RowKind.SCOPE))
 
@@ -113,7 +128,11 @@ def _checked(
             return _Checked(row=one.row, policy=policy, came=error)
 
     asked = [one for one in decide(rows) if isinstance(one, Unchecked)]
-    return {one.row.table_id: one for one in in_threads(check, asked, threads=threads)}
+    done: dict[str, _Checked] = {}
+    for one in in_threads(check, asked, threads=threads):
+        done[one.row.table_id] = one
+        judged()
+    return done
 
 
 def _judged(decide: Decide, checked: _AllChecked, rows: Rows[TableRow]) -> Iterator[TableRow]:

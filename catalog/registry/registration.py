@@ -147,6 +147,7 @@ class Registration:
                 round_.state_is_known(table_id, state)
                 return Decided(row=round_.row_of(table_id), verdict=verdict)
             case Moved(table_id=table_id) if not self.wanted.copy:
+                check_nesting(round_.places, location, but=table_id)
                 return Decided(row=self._moved(round_, table_id), verdict=verdict)
             case Copy(name=twin, location=other) if not self.wanted.copy:
                 raise RefusedError(
@@ -200,6 +201,8 @@ def sight(
         reader = readers[one.seen.format] if isinstance(one.seen, Observation) else None
         try:
             for twin in (held.location or "" for held in places.twins(one.format_id)):
+                if twin in alive or twin in gone:
+                    continue
                 if reader is not None and reader.is_table(twin):
                     alive.add(twin)
                 elif is_surely_gone(twin, desk.storage(twin)):

@@ -317,6 +317,7 @@ class Cycle:
             source=Source.DISCOVER,
             threads=parts.threads,
             looked=self._go_on,
+            judged=self._go_on,
         )
         came = isolated(together) if places else []
         if isinstance(came, Unforeseen):

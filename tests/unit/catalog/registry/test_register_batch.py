@@ -305,6 +305,49 @@ def test_a_dry_run_comes_to_the_same_and_writes_nothing(
     ]
 
 
+def test_a_move_into_or_around_a_managed_table_is_refused(
+    desk: Desk, reader: FakeReader, tmp_path: Path
+) -> None:
+    outer = folder(reader, tmp_path / "outer")
+    old = folder(reader, tmp_path / "old", uuid="u")
+    register_batch(desk, wanted(outer, old), actor=ANA)
+    del reader.tables[old]
+    new = folder(reader, tmp_path / "outer" / "new", uuid="u")
+    [came] = register_batch(desk, [WantedTable(where=new, moved=True)], actor=ANA)
+    assert "lies inside the managed table default.outer" in str(refused(came))
+    assert managed(desk)["default.old"].location == old
+    del reader.tables[new]
+    deeper = folder(reader, tmp_path / "old" / "deeper", uuid="u")
+    [came] = register_batch(desk, [WantedTable(where=deeper, moved=True)], actor=ANA)
+    assert done(came).moved and done(came).row.location == deeper, "its own old place is not in its way"
+
+
+def test_the_place_of_a_twin_is_looked_at_once_however_many_copies_are_asked_for(
+    desk: Desk, reader: FakeReader, tmp_path: Path
+) -> None:
+    first = folder(reader, tmp_path / "first", uuid="u")
+    register_batch(desk, wanted(first), actor=ANA)
+    looks = list[str]()
+
+    class Counting(FakeReader):
+        def is_table(self, location: str) -> bool:
+            looks.append(location)
+            return super().is_table(location)
+
+    copies = [folder(reader, tmp_path / f"copy{number}", uuid="u") for number in range(5)]
+    there = replace(desk, readers=(Counting(tables=reader.tables),))
+    came = register_batch(there, wanted(*copies), actor=ANA)
+    assert all("carries the same table UUID" in str(refused(one)) for one in came)
+    assert looks.count(first) == 1
+
+
+def test_whoever_waits_is_told_of_each_judgement(desk: Desk, reader: FakeReader, tmp_path: Path) -> None:
+    judged = list[int]()
+    places = [folder(reader, tmp_path / "a"), folder(reader, tmp_path / "b"), f"{tmp_path}/nowhere"]
+    register_batch(desk, wanted(*places), actor=ANA, judged=lambda: judged.append(1))
+    assert len(judged) == 2
+
+
 def test_whoever_waits_is_told_of_each_look(desk: Desk, reader: FakeReader, tmp_path: Path) -> None:
     looks = list[int]()
     places = [folder(reader, tmp_path / "a"), f"{tmp_path}/nowhere"]
