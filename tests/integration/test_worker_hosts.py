@@ -6,6 +6,8 @@ import signal
 import subprocess
 import urllib.request
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.error import HTTPError
@@ -93,10 +95,18 @@ def test_a_worker_killed_in_a_compaction_is_made_good_by_another_host(
 
 def check_nothing_is_seen_from_outside(hosts: Lake, host: "subprocess.Popen[bytes]") -> None:
     """The password, and the key that Spark gets, are in files and in memory: in no process list, log or listing."""
-    everybody = psutil.Process(host.pid).children(recursive=True)
-    assert any("java" in one.name() for one in everybody), "Spark is there"
-    assert not [one for one in everybody if SECRET in " ".join(one.cmdline())]
+    commands = list(command_lines(psutil.Process(host.pid)))
+    assert any("java" in Path(command[0]).name for command in commands), "Spark is there"
+    assert not [command for command in commands if SECRET in " ".join(command)]
     assert SECRET not in hosts.logs() + hosts.command("config", "show")
+
+
+def command_lines(parent: psutil.Process) -> Iterator[list[str]]:
+    """Of every process below `parent`; one that has ended meanwhile, or is not yet reaped, has none."""
+    for process in parent.children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            if command := process.cmdline():
+                yield command
 
 
 def test_sigterm_lets_the_run_in_hand_end_and_probes_tell_what_a_host_does(hosts: Lake) -> None:
