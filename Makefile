@@ -5,7 +5,7 @@
 PY := .venv/bin/python
 # Written last by requirements/install.sh's caller: an interrupted set-up is taken up again, a finished one does nothing.
 READY := .venv/.ready
-FAST := not (spark or metastore or postgres or mariadb or hdfs or crash or heavy or kubernetes)
+FAST := not (spark or metastore or postgres or mariadb or hdfs or s3 or crash or heavy or kubernetes)
 
 .PHONY: help setup jars check test test-fast test-kubernetes demo bench docs clean lock
 
@@ -20,6 +20,7 @@ $(READY): requirements/dev.txt requirements/bootstrap.txt requirements/build.txt
 
 jars: $(READY) ## fetch the jars for Spark and for the tests' servers into the user's cache
 	@$(PY) -m lakewarden.jobs.engines.spark.jars
+	@$(PY) -m lakewarden.jobs.engines.spark.s3.jars
 	@cd tests && ../$(PY) -m support.servers.jars
 
 check: $(READY) ## lint, format, types and the import contracts
@@ -59,6 +60,7 @@ docs: $(READY) ## write the generated pages under docs/reference anew
 lock: $(READY) ## renew the lock files and the hashes of the jars
 	@requirements/lock.sh
 	@$(PY) -m lakewarden.jobs.engines.spark.jars --lock
+	@$(PY) -m lakewarden.jobs.engines.spark.s3.jars --lock
 	@cd tests && ../$(PY) -m support.servers.jars --lock
 
 clean: ## remove caches, build results and the demo's folder; keep .venv and the jars

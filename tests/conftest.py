@@ -14,10 +14,11 @@ from support.servers.hdfs import Hdfs, running_hdfs
 from support.servers.jars import hdfs_jars, notification_jars
 from support.servers.mariadb import MariadbServer, running_mariadb
 from support.servers.postgres import PostgresServer, running_postgres
+from support.servers.s3 import S3Server, running_s3
 from support.servers.spark import start_spark
 
 # Cheap tests first, so that a mistake shows early; the greedy ones last.
-_ORDER: Final = ("postgres", "mariadb", "metastore", "hdfs", "spark", "crash", "heavy")
+_ORDER: Final = ("postgres", "mariadb", "metastore", "hdfs", "s3", "spark", "crash", "heavy")
 
 # The machine is shared: time says nothing about an example. In CI the same examples each time.
 settings.register_profile("suite", deadline=None, derandomize="CI" in os.environ)
@@ -58,6 +59,13 @@ def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
         running_hdfs(tmp_path_factory.mktemp("hdfs"), hdfs_jars()) as server,
     ):
         patch.setenv("HADOOP_CONF_DIR", str(server.conf))
+        yield server
+
+
+@pytest.fixture(scope="session")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """An S3 server with one bucket. Shared: use your own prefix."""
+    with running_s3(tmp_path_factory.mktemp("s3")) as server:
         yield server
 
 

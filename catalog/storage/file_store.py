@@ -258,12 +258,14 @@ class _RemoteStore:
         yield from sorted(map(_remote_entry, infos), key=lambda entry: entry.path)
 
     def write(self, path: str, data: bytes) -> None:
-        # Object stores show a file only when it is closed; HDFS shows a growing one, hence the move.
-        temporary = f"{path}.{os.getpid()}.tmp"
+        # HDFS shows a growing file, hence the move. Object stores show a file when it is closed, and move by copying.
+        grows = self._root.startswith("hdfs://")
+        first = f"{path}.{os.getpid()}.tmp" if grows else path
         with _answering(self._root):
-            with self._fs.open_output_stream(temporary) as stream:
+            with self._fs.open_output_stream(first) as stream:
                 stream.write(data)
-            self._fs.move(temporary, path)
+            if grows:
+                self._fs.move(first, path)
 
     def delete(self, path: str) -> None:
         if self.exists(path):

@@ -1,0 +1,176 @@
+"""Tables and system tables on a real S3: looked after without a JVM, never gone for an error, and no commit lost."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from lakewarden.catalog.errors import UnavailableError
+from lakewarden.catalog.formats.delta.reader import DeltaReader
+from lakewarden.catalog.storage.absence import is_surely_gone
+from lakewarden.catalog.storage.file_store import StorageOptions, open_store
+from lakewarden.daemon.cli.commands import daemon as command_module
+from support.processes.commands import Cli, caller
+from support.servers.faults import Fault, FaultyProxy, running_proxy
+from support.servers.s3 import SECRET, S3Server, options_of
+from support.servers.s3_home import make_home, settings_of
+
+pytestmark = pytest.mark.s3
+
+FAULTS = (Fault.SLOW_DOWN, Fault.DENIED, Fault.LOST_REQUEST)
+APPENDER = """
+import sys
+import pyarrow as pa
+from deltalake import write_deltalake
+options = dict(line.strip().split("=", 1) for line in sys.stdin)
+for number in range(int(sys.argv[3])):
+    rows = pa.table({"writer": [sys.argv[2]], "number": [number]})
+    write_deltalake(sys.argv[1], rows, mode="append", storage_options=options)
+"""
+
+
+@pytest.fixture(scope="module")
+def proxy(s3: S3Server) -> Iterator[FaultyProxy]:
+    """What everything here reaches the server through."""
+    with running_proxy(s3.endpoint) as running:
+        yield running
+
+
+@pytest.fixture
+def storage(proxy: FaultyProxy) -> StorageOptions:
+    return StorageOptions.of(options_of(proxy.endpoint))
+
+
+@pytest.fixture
+def cli(
+    proxy: FaultyProxy,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfdbinary: pytest.CaptureFixture[bytes],
+) -> Cli:
+    """Commands on a home of its own, whose system tables are on S3, too."""
+    monkeypatch.setattr(command_module, "configure", lambda **_: None)
+    for name, value in settings_of().items():
+        monkeypatch.setenv(name, value)
+    home = make_home(tmp_path / "home", proxy.endpoint, prefix=tmp_path.name)
+    return caller(home, monkeypatch, capfdbinary)
+
+
+def orders(location: str, storage: StorageOptions, versions: int = 3) -> str:
+    """A table of so many versions, each overwriting the one before it but the last, which appends."""
+    for number in range(versions):
+        rows = pa.table({"id": pa.array(range(number, number + 10), pa.int64())})
+        if number == versions - 1:
+            write_deltalake(location, rows, mode="append", storage_options=storage.as_dict())
+        else:
+            write_deltalake(location, rows, mode="overwrite", storage_options=storage.as_dict())
+    return location
+
+
+def test_small_files_are_written_whole_listed_read_and_deleted(
+    s3: S3Server, proxy: FaultyProxy, storage: StorageOptions
+) -> None:
+    files = open_store(s3.at("small files"), storage)
+    proxy.counted()
+    files.write("hints/a b.json", b'{"a": 1}')
+    assert sum(proxy.counted().values()) <= 3, "what is written is written once, and not copied into place"
+    assert files.read("hints/a b.json") == b'{"a": 1}' and files.stat("hints/a b.json").size_bytes == 8
+    assert [one.path for one in files.list("", recursive=True) if not one.is_dir] == ["hints/a b.json"]
+    files.delete("hints/a b.json")
+    files.delete("hints/a b.json")
+    assert not files.exists("hints/a b.json") and list(files.list("elsewhere")) == []
+    with pytest.raises(FileNotFoundError):
+        files.read("hints/none.json")
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name.lower())
+def test_an_error_is_never_taken_for_a_table_that_is_not_there(
+    s3: S3Server, proxy: FaultyProxy, storage: StorageOptions, tmp_path: Path, fault: Fault
+) -> None:
+    location, reader = orders(s3.at(f"{tmp_path.name}/orders"), storage), DeltaReader(lambda _: storage)
+    nowhere = s3.at(f"{tmp_path.name}/nowhere")
+    assert not reader.is_table(nowhere) and is_surely_gone(nowhere, storage)
+    with proxy.failing(fault):
+        for ask in (reader.is_table, reader.observe, DeltaReader(lambda _: storage).observe):
+            with pytest.raises(UnavailableError, match="does not answer"):
+                ask(location)
+        with pytest.raises(UnavailableError, match="does not answer"):
+            reader.probe(location, seen=2)
+        assert not is_surely_gone(nowhere, storage)
+    assert reader.probe(location, seen=2).moved is False
+
+
+def test_tables_are_registered_swept_validated_and_their_log_is_cared_for_without_a_jvm(
+    s3: S3Server, proxy: FaultyProxy, storage: StorageOptions, cli: Cli, tmp_path: Path
+) -> None:
+    location = orders(s3.at(f"{tmp_path.name}/lake/orders"), storage)
+    assert cli("init").code == 0
+    row = cli(
+        "tables", "register", location.replace("s3://", "s3a://"), "--name", "lake.orders", "-o", "json"
+    ).json
+    assert (row["state"], row["version"], row["rows"], row["location"]) == ("active", 2, 20, location)
+    assert cli("tables", "policy", "set", "lake.orders", "mode=manage").code == 0
+    write_deltalake(location, pa.table({"id": [99]}), mode="append", storage_options=storage.as_dict())
+    assert cli("daemon", "--once").code == 0
+    assert cli("tables", "show", "lake.orders", "-o", "json").json["version"] == 3
+    assert cli("tables", "validate", "lake.orders").code == 0
+    done = cli("jobs", "run", "lake.orders", "log_care", "-o", "json")
+    assert done.code == 0 and "checkpoint of version" in done.json["message"], done
+    swept = cli("jobs", "run", "lake.orders", "vacuum", "--dry-run", "-o", "json")
+    assert swept.code == 0 and "nothing can go; 1 removed file still needed" in swept.json["message"], swept
+    found = sorted(
+        DeltaTable(location, storage_options=storage.as_dict()).to_pyarrow_table()["id"].to_pylist()
+    )
+    assert len(found) == 21 and found[-1] == 99
+    assert cli("system", "verify").code == 0
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name.lower())
+def test_a_sweep_that_cannot_reach_a_table_leaves_it_active(
+    s3: S3Server, proxy: FaultyProxy, storage: StorageOptions, cli: Cli, tmp_path: Path, fault: Fault
+) -> None:
+    location = orders(s3.at(f"{tmp_path.name}/lake/orders"), storage)
+    assert cli("init").code == 0
+    assert cli("tables", "register", location, "--name", "lake.orders").code == 0
+    with proxy.failing(fault, "lake(/|%2F)orders"):
+        assert cli("daemon", "--once").code == 0
+        shown = cli("tables", "show", "lake.orders", "-o", "json").json
+        assert shown["state"] == "active", shown
+        validated = cli("tables", "validate", "lake.orders")
+        assert validated.code != 0 and "does not answer" in validated.out + validated.err, validated
+    assert cli("daemon", "--once").code == 0
+    assert cli("tables", "show", "lake.orders", "-o", "json").json["state"] == "active"
+    assert cli("tables", "validate", "lake.orders").code == 0
+
+
+def test_credentials_are_named_and_never_shown(cli: Cli, tmp_path: Path) -> None:
+    shown = cli("config", "show", "-o", "json")
+    assert "aws_secret_access_key" in shown.out and SECRET not in shown.out + shown.err
+    wrong = (tmp_path / "home" / "lakewarden.toml").read_text().replace("mounted-key", "no-key")
+    (tmp_path / "home" / "lakewarden.toml").write_text(wrong)
+    missing = cli("tables", "list")
+    assert missing.code == 2 and "no-key cannot be read" in missing.err and SECRET not in missing.err
+
+
+def test_two_writers_of_delta_rs_lose_no_commit(s3: S3Server, tmp_path: Path) -> None:
+    location, options = s3.at(f"{tmp_path.name}/appended"), options_of(s3.endpoint)
+    told = "\n".join(f"{name}={value}" for name, value in options.items())
+    first = pa.table({"writer": ["first"], "number": [0]})
+    write_deltalake(location, first, storage_options=dict(options))
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", APPENDER, location, name, "15"], stdin=subprocess.PIPE, text=True
+        )
+        for name in ("a", "b")
+    ]
+    for writer in writers:
+        writer.communicate(told, timeout=120)
+    assert [writer.returncode for writer in writers] == [0, 0]
+    found = DeltaTable(location, storage_options=dict(options)).to_pyarrow_table().to_pylist()
+    assert sorted((row["writer"], row["number"]) for row in found) == sorted(
+        [("first", 0), *((name, number) for name in "ab" for number in range(15))]
+    )
