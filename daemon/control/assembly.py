@@ -187,6 +187,7 @@ def _cycle(
             beat=vitals.beat,
             stopping=stopping.is_set,
             streams=_clerk(services, memory, harvest).record,
+            no_spark=services.no_spark,
         )
     )
 

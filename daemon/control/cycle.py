@@ -61,8 +61,8 @@ _LINES: Final = 5
 class CycleParts:
     """What a cycle works with. `carrier` follows plain RESTOREs into derived tables; `discover` finds tables without a
     row; `require` raises `FencedError` once the lease is lost; `beat` says that the cycle goes on; `stopping`
-    whether it shall end at the next table; `streams` records what sessions noted of their streams;
-    at most `checks_per_cycle` tables get the daily checks in one cycle; so many `threads` look at tables."""
+    whether it shall end at the next table; `streams` records what sessions noted; `no_spark` says why Spark may not
+    work at a location; `checks_per_cycle` tables at most get the daily checks, so many `threads` look at tables."""
 
     queue: Queue
     memory: Memory
@@ -84,6 +84,7 @@ class CycleParts:
     beat: Callable[[], None]
     stopping: Callable[[], bool] = lambda: False
     streams: Callable[[Fence], object] = lambda fence: None
+    no_spark: Callable[[str], str | None] = lambda location: None
 
 
 @dataclass(slots=True)
@@ -239,9 +240,10 @@ class Cycle:
             parts.memory.refresh()
 
     def _plan(self, unfinished: Collection[Run]) -> Plan:
-        parts = self.parts
-        has_metastore = parts.desk.metastore is not None
-        world = parts.memory.world(unfinished, parts.budget, has_metastore=has_metastore)
+        parts, metastore = self.parts, self.parts.desk.metastore
+        world = parts.memory.world(
+            unfinished, parts.budget, has_metastore=metastore is not None, no_spark=parts.no_spark
+        )
         made = plan(world, parts.desk.clock.now(), isolated=isolated, resting=self._resting)
         reach("cycle.planned")
         return made

@@ -5,7 +5,7 @@ fleet that does not change costs one look at each system table's log per sweep.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import timedelta
@@ -226,8 +226,15 @@ class Memory:
         for run in runs:
             self._past[run.table_id] = with_run(self._past.get(run.table_id, {}), run)
 
-    def world(self, unfinished: Iterable[Run], budget: Budget, *, has_metastore: bool) -> World:
-        """What the planner sees."""
+    def world(
+        self,
+        unfinished: Iterable[Run],
+        budget: Budget,
+        *,
+        has_metastore: bool,
+        no_spark: Callable[[str], str | None] = lambda location: None,
+    ) -> World:
+        """What the planner sees. `no_spark` says why Spark may not work on a table at a location."""
         busy = {run.request.table_id: run for run in unfinished}
         engines = engine_formats()
         views = tuple(
@@ -239,6 +246,7 @@ class Memory:
                 rollback=self._holds.get(table_id),
                 taken_back=tuple((one.first, one.last) for one in self.undoings.ranges.get(table_id, ())),
                 has_engine=(one.row.format or DELTA) in engines,
+                no_spark=no_spark(one.row.location or ""),
             )
             for table_id, one in self._governed.items()
         )

@@ -4,7 +4,7 @@ a command about one table does not pay for the fleet.
 The columns that speak of other tables (places, who reads whom) are read as columns; rows are made of this table's only.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import reduce
 from itertools import chain
 from typing import Final
@@ -37,8 +37,10 @@ def world_of(
     unfinished: Iterable[Run] = (),
     budget: Budget | None = None,
     has_metastore: bool = False,
+    no_spark: Callable[[str], str | None] = lambda location: None,
 ) -> World:
-    """The planner's world with this table alone in it; with none if it is not managed. Raises `UnavailableError`."""
+    """The planner's world with this table alone in it; with none if it is not managed. `no_spark` as in `Memory.world`.
+    Raises `UnavailableError`."""
     busy = {run.request.table_id: run for run in unfinished}
     governed = StoredStandings(store).governed(table_id)
     views: tuple[TableView, ...] = ()
@@ -52,6 +54,7 @@ def world_of(
             rollback=holds(journal).get(table_id),
             taken_back=_taken_back(store, governed.row, journal),
             has_engine=(governed.row.format or DELTA) in engine_formats(),
+            no_spark=no_spark(governed.row.location or ""),
         )
         views = (view,)
     rows = store.rows(TABLES)

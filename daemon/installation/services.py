@@ -20,6 +20,7 @@ from lakewarden.daemon.fleet.inspector import Inspection
 from lakewarden.daemon.installation.lazily import load
 from lakewarden.daemon.settings.settings import Settings, load_settings
 from lakewarden.jobs.actions.budget import Budget
+from lakewarden.jobs.runs.log_stores import why_not
 
 if TYPE_CHECKING:
     from lakewarden.catalog.state.db import Database
@@ -118,6 +119,16 @@ class Services:
             backoff=settings.backoff_first,
             backoff_cap=settings.backoff_longest,
         )
+
+    def no_spark(self, location: str) -> str | None:
+        """Why this installation's Spark sessions may not work on a table at a location; None where they may."""
+        return why_not(location, self.spark_conf)
+
+    @cached_property
+    def spark_conf(self) -> Mapping[str, str]:
+        """What the operator and lakewarden tell Spark beyond jars and sizes. Holds secrets."""
+        settings = load("lakewarden.daemon.workers.pool").spark_settings(self.settings)
+        return dict(settings.conf)
 
     def worker_pool(
         self, count: int, *, on_failure: Callable[[], None] = lambda: None, logs: bool = True

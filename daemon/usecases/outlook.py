@@ -16,7 +16,10 @@ def world_now(services: Services) -> World:
     memory = Memory(services.store, services.clock)
     memory.refresh()
     return memory.world(
-        services.queue.unfinished(), services.budget, has_metastore=services.metastore is not None
+        services.queue.unfinished(),
+        services.budget,
+        has_metastore=services.metastore is not None,
+        no_spark=services.no_spark,
     )
 
 
@@ -44,4 +47,5 @@ def _world_of(services: Services, table_id: str) -> World:
         unfinished=services.queue.unfinished(),
         budget=services.budget,
         has_metastore=services.metastore is not None,
+        no_spark=services.no_spark,
     )

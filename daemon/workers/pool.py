@@ -22,6 +22,7 @@ from typing import BinaryIO, Final
 
 from lakewarden.daemon.settings.settings import Settings
 from lakewarden.daemon.telemetry.log import get_log
+from lakewarden.jobs.runs.s3a import s3_conf
 from lakewarden.jobs.runs.spark_settings import JarSource, SparkSettings
 from lakewarden.jobs.runs.worker_config import WorkerConfig, write_config
 
@@ -44,14 +45,17 @@ def pool_name() -> str:
 
 
 def spark_settings(settings: Settings) -> SparkSettings:
-    """What an installation's own Spark sessions are made of."""
+    """What an installation's own Spark sessions are made of. Those that fetch their jars themselves know no S3: their
+    LogStore could not be made safe."""
+    source = JarSource(settings.spark_jars)
+    buckets = () if source is JarSource.PACKAGES else s3_conf(settings.storage)
     return SparkSettings(
         master=settings.spark_master,
         driver_memory_bytes=settings.spark_driver_memory,
         metastore_uri=settings.metastore_uri,
-        jar_source=JarSource(settings.spark_jars),
+        jar_source=source,
         jars_cache=settings.jars_cache,
-        conf=settings.spark_conf,
+        conf=(*buckets, *settings.spark_conf),
     )
 
 

@@ -119,6 +119,7 @@ COMPACT: Final = Spec(
     action=Action.COMPACT,
     value=Compact,
     urgency=1,
+    by_spark=True,
     rule=_due,
     estimate=_estimate,
     requires=lambda action: action.requires,

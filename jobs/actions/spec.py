@@ -132,7 +132,8 @@ class Spec(Generic[A]):
     and benefit; `order` makes its value for a person who orders it (None: it is not ordered by `jobs run`).
     What stands against it when it is planned: `asked_for` actions were wanted by a person, so that neither
     mode nor quiet hours matter; `needs_features`: it acts on the table's files or log, so all protocol
-    features must be known to us; `of_system_tables`, `of_leaving_tables`, `amid_rollbacks`:
+    features must be known to us; `by_spark`: Spark does it, so it has to be safe where the
+    table lies; `of_system_tables`, `of_leaving_tables`, `amid_rollbacks`:
     it is done to them, and there, too; `switch` may be off; `gate` is what it alone has to say.
     What stands against it when it acts: `allowed_in` says why the table's state forbids it now, `forbidden_by_hold`
     whether a legal hold does, `retention` the seconds it was decided on and those in force.
@@ -153,6 +154,7 @@ class Spec(Generic[A]):
     asked_for: bool = False
     deletes: Deletes = Deletes.NEVER
     needs_features: bool = True
+    by_spark: bool = False
     of_system_tables: bool = True
     of_leaving_tables: bool = False
     amid_rollbacks: bool = False

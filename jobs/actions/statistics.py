@@ -100,6 +100,7 @@ STATISTICS: Final = Spec(
     action=Action.STATISTICS,
     value=RefreshStatistics,
     urgency=1,
+    by_spark=True,
     rule=_due,
     estimate=_estimate,
     requires=lambda action: action.requires,

@@ -150,6 +150,7 @@ VACUUM: Final = Spec(
     action=Action.VACUUM,
     value=Vacuum,
     urgency=1,
+    by_spark=True,
     rule=_due,
     estimate=_estimate,
     requires=lambda action: action.requires,

@@ -42,7 +42,7 @@ class Past:
 class TableView:
     """One managed table: its row under its scopes, its health, its finished runs, the run it has now, the rollback that
     holds it, and the ranges (first, last) of versions that rollbacks took back. `has_engine`: there is one for its
-    format here."""
+    format here; `no_spark`: why Spark may not work on it where it lies (None: it may)."""
 
     governed: Governed
     health: HealthRow | None = None
@@ -51,6 +51,7 @@ class TableView:
     rollback: Hold | None = None
     taken_back: tuple[tuple[int, int], ...] = ()
     has_engine: bool = True
+    no_spark: str | None = None
 
     @property
     def table_id(self) -> str:

@@ -102,6 +102,8 @@ def _features(view: TableView, spec: Spec[Any]) -> NotDue | None:
     if not view.has_engine:
         because = f"no engine for the table format {view.governed.row.format} is installed here"
         return NotDue(action=spec.action, why=WhyNot.UNSUPPORTED, because=because)
+    if spec.by_spark and view.no_spark is not None:
+        return NotDue(action=spec.action, why=WhyNot.UNSUPPORTED, because=view.no_spark)
     if spec.asked_for or is_leaving(view.governed.row):
         return None
     health, action = view.health, spec.action

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
@@ -40,7 +40,7 @@ class SparkSettings:
     metastore_uri: str | None = None
     jar_source: JarSource = JarSource.MAVEN
     jars_cache: Path | None = None
-    conf: tuple[tuple[str, str], ...] = ()
+    conf: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
 
 def is_secret_conf(key: str) -> bool:

@@ -47,7 +47,7 @@ def order_run(services: Services, row: TableRow, order: Order, *, actor: Actor) 
             f"{order.action} is not ordered here.",
             hint="Use `lakewarden tables convert`, `tables drop --purge` or `lakewarden rollback`.",
         )
-    world = world_of(services.store, services.clock, row.table_id)
+    world = world_of(services.store, services.clock, row.table_id, no_spark=services.no_spark)
     if not world.tables:
         raise PreconditionError(f"{row.name} is {row.state}.", hint="See `lakewarden tables show`.")
     stored, location = world.tables[0], row.location or ""

@@ -27,7 +27,7 @@ from lakewarden.jobs.engines.delta.log_cleanup import clean_log
 from lakewarden.jobs.engines.delta.statistics import table_statistics
 from lakewarden.jobs.engines.delta.vacuum_log import log_begin, log_end
 from lakewarden.jobs.engines.empty_folders import delete_empty_folders
-from lakewarden.jobs.engines.spark.session import stamped, start_session
+from lakewarden.jobs.engines.spark.session import require_safe_commits, stamped, start_session
 from lakewarden.jobs.engines.spec import EngineSpec
 from lakewarden.jobs.runs.port import FileChange, Partition, TableStatistics
 from lakewarden.jobs.runs.worker_config import WorkerConfig
@@ -68,7 +68,7 @@ class DeltaEngine:
         statistics: bool,
         run_id: str,
     ) -> int:
-        with self._stamped(run_id, Action.CONVERT) as spark:
+        with self._stamped(location, run_id, Action.CONVERT) as spark:
             return convert(
                 spark,
                 self._store(location),
@@ -78,17 +78,17 @@ class DeltaEngine:
             )
 
     def unreferenced(self, location: str, *, requires: int) -> Sequence[str]:
-        return maintenance.unreferenced(self._spark(), self._store(location), requires=requires)
+        return maintenance.unreferenced(self._spark(location), self._store(location), requires=requires)
 
     def agreed(self, location: str, *, requires: int, candidates: Sequence[FileEntry]) -> Sequence[FileEntry]:
         return maintenance.agreed(
-            self._spark(), self._store(location), requires=requires, candidates=candidates
+            self._spark(location), self._store(location), requires=requires, candidates=candidates
         )
 
     def begin_vacuum(
         self, location: str, *, requires: int, files: int, size_bytes: int, run_id: str
     ) -> int | None:
-        with self._stamped(run_id, Action.VACUUM) as spark:
+        with self._stamped(location, run_id, Action.VACUUM) as spark:
             return log_begin(
                 spark,
                 self._store(location),
@@ -99,11 +99,11 @@ class DeltaEngine:
             )
 
     def end_vacuum(self, location: str, *, after: int, files: int, run_id: str) -> int | None:
-        with self._stamped(run_id, Action.VACUUM) as spark:
+        with self._stamped(location, run_id, Action.VACUUM) as spark:
             return log_end(spark, self._store(location), files=files, after=after, run_id=run_id)
 
     def delete_empty_folders(self, location: str, folders: Sequence[str]) -> int:
-        return delete_empty_folders(self._spark, location, folders)
+        return delete_empty_folders(lambda: self._spark(location), location, folders)
 
     def compact(
         self,
@@ -115,7 +115,7 @@ class DeltaEngine:
         run_id: str,
         beside_writers: bool = False,
     ) -> FileChange:
-        with self._stamped(run_id, Action.COMPACT) as spark:
+        with self._stamped(location, run_id, Action.COMPACT) as spark:
             return maintenance.compact(
                 spark,
                 self._store(location),
@@ -135,7 +135,7 @@ class DeltaEngine:
         run_id: str,
         beside_writers: bool = False,
     ) -> FileChange:
-        with self._stamped(run_id, Action.COMPACT) as spark:
+        with self._stamped(location, run_id, Action.COMPACT) as spark:
             return maintenance.purge(
                 spark,
                 self._store(location),
@@ -154,13 +154,13 @@ class DeltaEngine:
         )
         if version is not None:
             return version
-        with self._stamped(run_id, Action.PROPERTIES) as spark:
+        with self._stamped(location, run_id, Action.PROPERTIES) as spark:
             return maintenance.set_properties(
                 spark, self._store(location), requires=requires, properties=properties, run_id=run_id
             )
 
     def unset_properties(self, location: str, *, requires: int, names: Sequence[str], run_id: str) -> int:
-        with self._stamped(run_id, Action.PROPERTIES) as spark:  # delta-rs 1.6 cannot take one away
+        with self._stamped(location, run_id, Action.PROPERTIES) as spark:  # delta-rs 1.6 cannot take one away
             return maintenance.unset_properties(
                 spark, self._store(location), requires=requires, names=names, run_id=run_id
             )
@@ -172,7 +172,7 @@ class DeltaEngine:
         )
         if version is not None:
             return version
-        with self._stamped(run_id, Action.ROLLBACK) as spark:
+        with self._stamped(location, run_id, Action.ROLLBACK) as spark:
             return restore.restore(spark, self._store(location), requires=requires, to=to)
 
     def remove_files(
@@ -181,7 +181,7 @@ class DeltaEngine:
         store = self._store(location)
         files = additions(store, versions)
         require_live(store, self._storage(location), files, version=requires)
-        with self._stamped(record.run_id, Action.ROLLBACK) as spark:
+        with self._stamped(location, record.run_id, Action.ROLLBACK) as spark:
             return file_transactions.remove_files(spark, store, files, requires=requires, record=record)
 
     def add_again(self, location: str, *, requires: int, version: int, record: LineageRecord) -> int:
@@ -194,7 +194,7 @@ class DeltaEngine:
         store = self._store(location)
         files = additions(store, [version])
         require_on_disk(store, files)
-        with self._stamped(record.run_id, Action.ROLLBACK) as spark:
+        with self._stamped(location, record.run_id, Action.ROLLBACK) as spark:
             return file_transactions.add_again(
                 spark, store, files, requires=requires, version=version, record=record
             )
@@ -205,7 +205,7 @@ class DeltaEngine:
         )
         if version is not None:
             return version
-        with self._stamped(run_id, Action.ROLLBACK) as spark:
+        with self._stamped(location, run_id, Action.ROLLBACK) as spark:
             return restore.fence(spark, self._store(location), requires=requires, app=app)
 
     def begin_epoch(
@@ -213,14 +213,14 @@ class DeltaEngine:
     ) -> int | None:
         if rs_metadata.writes(location, restored, self._storage(location)):
             return None  # the restore has taken them back
-        with self._stamped(run_id, Action.ROLLBACK) as spark:
+        with self._stamped(location, run_id, Action.ROLLBACK) as spark:
             return stream_offsets.begin_epoch(
                 spark, self._store(location), restored=restored, to=to, apps=apps, run_id=run_id
             )
 
     def checkpoint(self, location: str, *, requires: int) -> None:
         if not rs_metadata.checkpoint(location, requires=requires, storage=self._storage(location)):
-            maintenance.checkpoint(self._spark(), self._store(location), requires=requires)
+            maintenance.checkpoint(self._spark(location), self._store(location), requires=requires)
 
     def clean_log(self, location: str, *, keep_from: int, proceed: Callable[[], None]) -> FileChange:
         return clean_log(self._store(location), keep_from=keep_from, now=self._clock.now(), proceed=proceed)
@@ -229,7 +229,7 @@ class DeltaEngine:
         self, location: str, *, version: int, columns: Sequence[str] | None, max_rows: int
     ) -> TableStatistics:
         return table_statistics(
-            self._spark(), self._store(location), version=version, columns=columns, max_rows=max_rows
+            self._spark(location), self._store(location), version=version, columns=columns, max_rows=max_rows
         )
 
     def fill_file_statistics(self, location: str, *, requires: int, run_id: str) -> FileChange:
@@ -247,14 +247,16 @@ class DeltaEngine:
             self._session.stop()
             self._session = None
 
-    def _spark(self) -> SparkSession:
+    def _spark(self, location: str) -> SparkSession:
+        """The session, for a table at a location. Raises `RefusedError` where its commits would not be safe."""
         if self._session is None:
             self._session = self._start()
+        require_safe_commits(self._session, location)
         return self._session
 
     @contextmanager
-    def _stamped(self, run_id: str, action: Action) -> Iterator[SparkSession]:
-        with stamped(self._spark(), run_id, action) as spark:
+    def _stamped(self, location: str, run_id: str, action: Action) -> Iterator[SparkSession]:
+        with stamped(self._spark(location), run_id, action) as spark:
             yield spark
 
     def _store(self, location: str) -> FileStore:

@@ -22,7 +22,7 @@ from typing import Final
 from lakewarden.catalog.errors import LakewardenError, PreconditionError, UnavailableError
 from lakewarden.jobs.engines.spark.java import java_command
 
-__all__ = ["ENGINE", "JarSet", "default_cache", "lock_jars", "main", "resolve_jars"]
+__all__ = ["ENGINE", "JarSet", "default_cache", "lock_jars", "locked", "main", "resolve_jars"]
 
 _MAVEN_TIMEOUT_SECONDS: Final = 900
 _PACKAGES_HINT: Final = 'or set spark.jars = "packages" where Spark may fetch them itself.'
@@ -67,7 +67,7 @@ def resolve_jars(
     expected = _read_manifest(jars.manifest)
     folder = jars.folder(cache)
     if _first_fault(folder, expected) is not None:
-        with _locked(cache):
+        with locked(cache):
             if _first_fault(folder, expected) is not None:  # nobody was faster while we waited
                 if announce is not None:
                     announce(f"Fetching the {jars.name} jars with Maven into {folder}")
@@ -77,7 +77,7 @@ def resolve_jars(
 
 def lock_jars(cache: Path, jars: JarSet = ENGINE) -> None:
     """Fetch what the pom names now and write its hashes to the manifest: after a change of the pom."""
-    with _locked(cache):
+    with locked(cache):
         fresh = _run_maven(jars, cache)
         lines = [f"{_sha256(path)}  {path.name}\n" for path in sorted(fresh.glob("*.jar"))]
         jars.manifest.write_text("".join(lines), encoding="utf-8")
@@ -109,7 +109,7 @@ def _sha256(path: Path) -> str:
 
 
 @contextmanager
-def _locked(cache: Path) -> Iterator[None]:
+def locked(cache: Path) -> Iterator[None]:
     """One process at a time in this cache. The kernel lets go when the holder dies."""
     try:
         cache.mkdir(parents=True, exist_ok=True)
@@ -167,22 +167,29 @@ def _run_maven(jars: JarSet, cache: Path) -> Path:
     return fresh
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Fetch the engine's jars (or, with `--lock`, renew the manifest) and say where they are. For the Makefile."""
+def main(
+    arguments: Sequence[str] | None = None,
+    *,
+    jars: JarSet = ENGINE,
+    then: Callable[[Path], None] = lambda cache: None,
+) -> int:
+    """Fetch a set of jars (or, with `--lock`, renew its manifest), say where they are, and do with the cache what comes
+    `then`. For the Makefile."""
     parser = argparse.ArgumentParser(
-        prog="python -m lakewarden.jobs.engines.spark.jars", description=main.__doc__
+        prog=f"the {jars.name} jars", description="Fetch them, and say where they are."
     )
     parser.add_argument("--cache", type=Path, default=default_cache())
     parser.add_argument("--lock", action="store_true", help="renew jars.sha256 after a change of pom.xml")
     options = parser.parse_args(arguments)
     try:
         if options.lock:
-            lock_jars(options.cache)
-        found = resolve_jars(options.cache, announce=lambda line: print(line, flush=True))
+            lock_jars(options.cache, jars)
+        found = resolve_jars(options.cache, jars=jars, announce=lambda line: print(line, flush=True))
+        print(f"jars: {len(found)} of the {jars.name} in {jars.folder(options.cache)}")
+        then(options.cache)
     except LakewardenError as error:
         print(f"{error} {error.hint}".rstrip(), file=sys.stderr)
         return int(error.exit_code)
-    print(f"jars: {len(found)} of the engine in {ENGINE.folder(options.cache)}")
     return 0
 
 

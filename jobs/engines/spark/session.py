@@ -13,13 +13,17 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from lakewarden.catalog.errors import RefusedError
 from lakewarden.jobs.engines.spark.errors import translated
 from lakewarden.jobs.engines.spark.jars import default_cache, resolve_jars
 from lakewarden.jobs.engines.spark.java import java_command
+from lakewarden.jobs.engines.spark.s3.jars import s3_jars
 from lakewarden.jobs.engines.spark.yarn import require_cluster
+from lakewarden.jobs.runs.log_stores import WHAT_TO_DO, why_not
+from lakewarden.jobs.runs.s3a import is_for_s3
 from lakewarden.jobs.runs.spark_settings import JarSource, SparkSettings, is_secret_conf, session_conf
 
-__all__ = ["COMMIT_ATTEMPTS", "abandon_session", "stamp", "stamped", "start_session"]
+__all__ = ["COMMIT_ATTEMPTS", "abandon_session", "require_safe_commits", "stamp", "stamped", "start_session"]
 
 COMMIT_ATTEMPTS: Final = "spark.databricks.delta.maxCommitAttempts"
 """How often Delta tries again on a later version, as its own conflict check allows."""
@@ -30,9 +34,11 @@ def start_session(settings: SparkSettings) -> SparkSession:
     `UnavailableError` if it does not start."""
     java_command()
     require_cluster(settings.master)
-    jars: tuple[Path, ...] = ()
+    jars, cache = tuple[Path, ...](), settings.jars_cache or default_cache()
     if settings.jar_source is JarSource.MAVEN:
-        jars = resolve_jars(settings.jars_cache or default_cache())
+        jars = resolve_jars(cache)
+    if is_for_s3(dict(settings.conf)):
+        jars = (*jars, *s3_jars(cache, jars))
     # Executors would take whatever python3 is on PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder
@@ -42,6 +48,15 @@ def start_session(settings: SparkSettings) -> SparkSession:
     with translated("start Spark"):
         _start_jvm({key: value for key, value in conf.items() if not is_secret_conf(key)})
         return builder.getOrCreate()
+
+
+def require_safe_commits(spark: SparkSession, location: str) -> None:
+    """Return if this very session may work on a table at a canonical location. Raises `RefusedError`."""
+    if location.startswith(("file://", "hdfs://")):
+        return  # what follows asks the JVM
+    because = why_not(location, dict(spark.sparkContext.getConf().getAll()))
+    if because is not None:
+        raise RefusedError(f"{because}.", hint=WHAT_TO_DO)
 
 
 def abandon_session(spark: SparkSession) -> None:

@@ -13,6 +13,7 @@ from lakewarden.jobs.actions.budget import Budget
 from lakewarden.jobs.actions.registry import SPECS
 from lakewarden.jobs.actions.world import TableView, World
 from lakewarden.jobs.planning.explain import explain, sentence, summary
+from lakewarden.jobs.planning.gates import forbidden
 from lakewarden.jobs.planning.past import remember
 from lakewarden.jobs.planning.planner import Plan, PlannedRun, plan, request_for
 from support.builders.worlds import DAY, NOW, finding, queued, run, view
@@ -139,6 +140,19 @@ def test_a_table_of_a_format_without_an_engine_here_is_left_alone_and_why_says_s
     assert made.runs == ()
     said = {one.action: one.because for one in explain(made)}
     assert said[Action.COMPACT] == "no engine for the table format odd is installed here"
+
+
+def test_where_spark_is_not_safe_only_what_needs_no_spark_is_due_and_why_says_so() -> None:
+    asked = replace(messy("db.a"), no_spark="Spark would lose commits there")
+    made = plan(world(asked), NOW)
+    said = {one.action: one for one in explain(made)}
+    for action in (Action.COMPACT, Action.VACUUM, Action.STATISTICS):
+        assert (said[action].verdict, said[action].because) == (
+            WhyNot.UNSUPPORTED,
+            "Spark would lose commits there",
+        )
+    assert said[Action.LOG_CARE].because != "Spark would lose commits there"
+    assert forbidden(asked, Action.COMPACT) is not None and forbidden(asked, Action.LOG_CARE) is None
 
 
 def test_a_run_names_the_runtime_that_its_table_needs() -> None:

@@ -1,0 +1,56 @@
+"""What Spark is told of the buckets that settings name."""
+
+from lakewarden.catalog.storage.credentials import StorageOptions
+from lakewarden.catalog.storage.options import StorageMap
+from lakewarden.jobs.runs.log_stores import CONDITIONAL, S3_LOG_STORE
+from lakewarden.jobs.runs.s3a import is_for_s3, s3_conf
+from lakewarden.jobs.runs.spark_settings import SparkSettings, is_secret_conf, session_conf
+
+
+def conf_of(*prefixes: tuple[str, dict[str, str]]) -> dict[str, str]:
+    return dict(
+        s3_conf(StorageMap(prefixes=tuple((place, StorageOptions.of(one)) for place, one in prefixes)))
+    )
+
+
+def test_a_session_without_buckets_knows_nothing_of_s3() -> None:
+    assert conf_of() == conf_of(("hdfs://h:9000/data", {"x": "y"})) == {}
+    assert not is_for_s3({})
+
+
+def test_options_reach_s3a_under_its_own_names_per_bucket() -> None:
+    conf = conf_of(
+        ("s3://a", {"AWS_ACCESS_KEY_ID": "id", "aws_secret_access_key": "hush", "session_token": "t"}),
+        ("s3://b/deep", {"aws_region": "eu-1", "endpoint_url": "http://h:9000"}),
+    )
+    assert is_for_s3(conf) and conf == {
+        S3_LOG_STORE: CONDITIONAL,
+        "spark.hadoop.fs.s3a.bucket.a.access.key": "id",
+        "spark.hadoop.fs.s3a.bucket.a.secret.key": "hush",
+        "spark.hadoop.fs.s3a.bucket.a.session.token": "t",
+        "spark.hadoop.fs.s3a.bucket.b.endpoint.region": "eu-1",
+        "spark.hadoop.fs.s3a.bucket.b.endpoint": "http://h:9000",
+        "spark.hadoop.fs.s3a.bucket.b.path.style.access": "true",
+        "spark.hadoop.fs.s3a.bucket.b.connection.ssl.enabled": "false",
+    }
+    assert {key for key in conf if is_secret_conf(key)} == {
+        f"spark.hadoop.fs.s3a.bucket.a.{key}" for key in ("access.key", "secret.key", "session.token")
+    }
+
+
+def test_of_several_prefixes_in_a_bucket_the_shortest_counts() -> None:
+    conf = conf_of(("s3://a/deep", {"aws_region": "one"}), ("s3://a", {"aws_region": "two"}))
+    assert conf["spark.hadoop.fs.s3a.bucket.a.endpoint.region"] == "two"
+
+
+def test_a_bucket_without_options_is_one_that_spark_works_on() -> None:
+    assert conf_of(("s3://a", {})) == {S3_LOG_STORE: CONDITIONAL}
+
+
+def test_the_operators_own_log_store_wins_and_secrets_are_not_shown() -> None:
+    told = (
+        *s3_conf(StorageMap(prefixes=(("s3://a", StorageOptions.of({"token": "hush"})),))),
+        (S3_LOG_STORE, "x.Y"),
+    )
+    settings = SparkSettings(conf=told)
+    assert session_conf(settings, cores=2)[S3_LOG_STORE] == "x.Y" and "hush" not in repr(settings)
