@@ -6,7 +6,7 @@ from typing import Final
 
 from lakewarden.catalog.errors import RefusedError, UsageError
 from lakewarden.catalog.metastore.port import Entry, Metastore
-from lakewarden.catalog.storage.file_store import StorageOptions, canonical, open_store
+from lakewarden.catalog.storage.file_store import StorageOptions, canonical, is_spelled_once, open_store
 from lakewarden.catalog.units import storable
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "Place",
     "name_from_location",
     "parse_name",
+    "place_to_manage",
     "refuse_closed",
     "refuse_if_absent",
     "resolve",
@@ -83,6 +84,18 @@ def resolve(where: str, metastore: Metastore | None) -> Place:
             f"{name} has no location (it is a {entry.table_type.lower()}).", hint="Give a table."
         )
     return Place(location=canonical(entry.location), name=name, entry=entry)
+
+
+def place_to_manage(where: str, metastore: Metastore | None) -> Place:
+    """The place of a table that is to be managed. Raises what `resolve` does, and `RefusedError` where storages and
+    engines would not agree which place that is."""
+    place = resolve(where, metastore)
+    if not is_spelled_once(place.location):
+        raise RefusedError(
+            f"{place.location} cannot be managed: storages and engines read #, ? and % in it in different ways.",
+            hint="Rename the folder (on local disks such names are no trouble).",
+        )
+    return place
 
 
 def refuse_if_absent(location: str, options: StorageOptions) -> None:

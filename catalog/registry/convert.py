@@ -9,7 +9,7 @@ from lakewarden.catalog.errors import RefusedError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.files_elsewhere import with_reach
 from lakewarden.catalog.formats.port import LogProblem, Observation
-from lakewarden.catalog.metastore.lookup import Place, refuse_if_absent, resolve
+from lakewarden.catalog.metastore.lookup import Place, place_to_manage, refuse_if_absent
 from lakewarden.catalog.model.identity import Known, check_nesting, identify
 from lakewarden.catalog.model.pending_conversion import Conversion, SourceFiles
 from lakewarden.catalog.model.rows import PolicySettings, Source, TableRow, TableState
@@ -83,7 +83,7 @@ class _Asked:
 
 
 def _asked(desk: Desk, where: str, wanted: WantedConversion, actor: Actor) -> _Asked:
-    place = resolve(where, desk.metastore)
+    place = place_to_manage(where, desk.metastore)
     refuse_if_absent(place.location, desk.storage(place.location))
     return _Asked(
         place=place,

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from lakewarden.catalog.errors import LakewardenError
 from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.metastore.port import Metastore
-from lakewarden.catalog.storage.file_store import StorageOptions, canonical, open_store
+from lakewarden.catalog.storage.file_store import StorageOptions, below, canonical, open_store
+from lakewarden.catalog.units import storable
 
 __all__ = ["Candidate", "in_metastore", "under_root"]
 
@@ -82,22 +83,23 @@ def under_root(
     store = open_store(base, options)
 
     def walk(path: str, left: int) -> Iterator[Candidate | None]:
-        location = f"{base}/{path}" if path else base
+        location = below(base, path)
         if any(reader.is_table(location) for reader in readers):
-            yield None if location in known else Candidate(where=location, location=location)
+            place = canonical(location) if storable(location) == location else location
+            yield None if place in known else Candidate(where=place, location=place)
             return
         yield None
         if left > 0:
             try:
-                entries = list(store.list(path))
+                folders = list(store.folders(path))
             except OSError:
                 if not path:
                     raise
-                entries = []
+                folders = []
                 yield Candidate(where=location, location=location)
-            for entry in entries:
-                name = entry.path.rsplit("/", 1)[-1]
-                if entry.is_dir and not name.startswith(_SKIPPED) and "=" not in name:
-                    yield from walk(entry.path, left - 1)
+            for folder in folders:
+                name = folder.rsplit("/", 1)[-1]
+                if not name.startswith(_SKIPPED) and "=" not in name:
+                    yield from walk(folder, left - 1)
 
     yield from walk("", depth)

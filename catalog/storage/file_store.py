@@ -5,14 +5,15 @@ everything else delta-rs' object stores (hdfs://, s3://, abfs://, gs://).
 """
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from errno import ELOOP, ENOENT
+from errno import ELOOP
 from pathlib import Path
 from stat import S_ISDIR
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 import pyarrow as pa
@@ -23,26 +24,32 @@ from deltalake.fs import DeltaStorageHandler
 from lakewarden.catalog.bounds import as_moment
 from lakewarden.catalog.errors import UnavailableError, UsageError
 from lakewarden.catalog.storage.credentials import NO_OPTIONS, StorageOptions
+from lakewarden.catalog.units import storable
 
 __all__ = [
     "FileEntry",
     "FileStore",
     "StorageOptions",
+    "below",
     "canonical",
     "is_inside",
+    "is_spelled_once",
     "local_path",
     "open_store",
     "root_and_path",
 ]
 
 _ALIASES = {"s3a": "s3", "s3n": "s3", "abfss": "abfs", "wasbs": "abfs", "gcs": "gs"}
+_UNENCODED: Final = "/=:@!$&'()*+,;-._~"
+_READ_IN_TWO_WAYS: Final = re.compile(r"[#?%\x00-\x1f\x7f]")
 
 
 def canonical(location: str) -> str:
     """One spelling per place: absolute, scheme lower-case, no trailing slash, symbolic links and `..` resolved.
 
     `/a/b/`, `file:/a/b` and `file:///a/b` become `file:///a/b`; `s3a://` becomes `s3://`. Local paths are
-    percent-encoded where a URI needs it. Raises `UsageError` for what is none.
+    percent-encoded where a URI needs it; of others every character after the authority is one of the path. A blank at
+    the end is one of a local path's, but not of a URI. Raises `UsageError` for what is none.
     """
     text = location.strip()
     if not text:
@@ -53,11 +60,30 @@ def canonical(location: str) -> str:
     if "\0" in text:
         raise UsageError("A location cannot hold a NUL character.", hint="Give a path or a URI.")
     if scheme in ("", "file"):
-        raw = text if scheme == "" else unquote("/" + text.split(":", 1)[1].lstrip("/"))
-        return "file://" + quote(os.path.realpath(os.path.expanduser(raw)), safe="/=:@!$&'()*+,;-._~")
-    parts = _parts(text)
-    path = os.path.normpath("/" + parts.path.lstrip("/")) if parts.path.strip("/") else ""
-    return f"{_ALIASES.get(scheme, scheme)}://{parts.netloc}{path}"
+        raw = location.lstrip() if scheme == "" else unquote("/" + text.split(":", 1)[1].lstrip("/"))
+        return "file://" + quote(os.path.realpath(os.path.expanduser(raw)), safe=_UNENCODED)
+    authority, _, inner = text.partition("://")[2].partition("/")
+    path = os.path.normpath("/" + inner.lstrip("/")) if inner.strip("/") else ""
+    return f"{_ALIASES.get(scheme, scheme)}://{authority}{path}"
+
+
+def below(location: str, path: str) -> str:
+    """The canonical location of what a listing of the store at a canonical `location` calls `path`.
+
+    A local name that is no UTF-8 stays as it is: it has no canonical spelling, and whoever meets it refuses it.
+    """
+    if not path:
+        return location
+    spelled = (
+        quote(path, safe=_UNENCODED) if location.startswith("file://") and storable(path) == path else path
+    )
+    return f"{location.removesuffix('/')}/{spelled}"
+
+
+def is_spelled_once(location: str) -> bool:
+    """Whether storages and engines take a canonical location for the same place. Object stores take it for a URL,
+    Hadoop for plain text: on remote storages `#`, `?` and `%` mean one thing to the ones, another to the others."""
+    return location.startswith("file://") or not _READ_IN_TWO_WAYS.search(location)
 
 
 def _parts(text: str) -> SplitResult:
@@ -126,6 +152,10 @@ class FileStore(Protocol):
     def list(self, path: str, *, recursive: bool = False) -> Iterator[FileEntry]:
         """Entries below a folder, by name; nothing when it is absent."""
 
+    def folders(self, path: str) -> Iterator[str]:
+        """The paths of the folders in a folder, by name; nothing when it is absent. For a search: links that lead
+        nowhere, or round in a circle, are passed over, for which `list` raises."""
+
     def write(self, path: str, data: bytes) -> None:
         """Write a whole file so that readers see all of it or nothing."""
 
@@ -169,13 +199,20 @@ class _LocalStore:
             relative = f"{path}/{entry.name}" if path else entry.name
             try:
                 is_dir, status = entry.is_dir(), entry.stat()
-            except OSError as error:
-                if error.errno in (ENOENT, ELOOP):
-                    continue  # gone since it was listed, or a link to nothing: as if it had never been listed
-                raise
+            except FileNotFoundError:
+                continue  # gone between listing and stat: as if it had never been listed
             yield _local_entry(relative, status, is_dir=is_dir)
             if recursive and is_dir:
                 yield from self.list(relative, recursive=True)
+
+    def folders(self, path: str) -> Iterator[str]:
+        try:
+            entries = sorted(os.scandir(self._at(path)), key=lambda entry: entry.name)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        for entry in entries:
+            if _is_folder(entry):
+                yield f"{path}/{entry.name}" if path else entry.name
 
     def write(self, path: str, data: bytes) -> None:
         target = self._at(path)
@@ -189,6 +226,15 @@ class _LocalStore:
 
     def _at(self, path: str) -> Path:
         return self._path / path
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError as error:
+        if error.errno == ELOOP:
+            return False
+        raise
 
 
 def _local_entry(path: str, status: os.stat_result, *, is_dir: bool) -> FileEntry:
@@ -256,6 +302,9 @@ class _RemoteStore:
         with _answering(self._root):
             infos = self._fs.get_file_info(selector)
         yield from sorted(map(_remote_entry, infos), key=lambda entry: entry.path)
+
+    def folders(self, path: str) -> Iterator[str]:
+        return (entry.path for entry in self.list(path) if entry.is_dir)
 
     def write(self, path: str, data: bytes) -> None:
         # HDFS shows a growing file, hence the move. Object stores show a file when it is closed, and move by copying.

@@ -3,9 +3,19 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lakewarden.catalog.errors import UsageError
-from lakewarden.catalog.storage.file_store import StorageOptions, canonical, is_inside, local_path, open_store
+from lakewarden.catalog.storage.file_store import (
+    StorageOptions,
+    below,
+    canonical,
+    is_inside,
+    is_spelled_once,
+    local_path,
+    open_store,
+)
 
 
 def test_spellings_of_one_place_become_one(tmp_path: Path) -> None:
@@ -25,15 +35,71 @@ def test_spellings_of_one_place_become_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("said", "expected"),
     [
         ("s3a://bucket/a//b/", "s3://bucket/a/b"),
         ("HDFS://nn:9000/a/./b", "hdfs://nn:9000/a/b"),
         ("abfss://c@acc.dfs/x", "abfs://c@acc.dfs/x"),
+        ("s3a://bucket/a b/c#1?d/100%/", "s3://bucket/a b/c#1?d/100%"),
+        ("gs://bucket/", "gs://bucket"),
     ],
 )
-def test_remote_locations_lose_what_means_nothing(given: str, expected: str) -> None:
-    assert canonical(given) == expected
+def test_remote_locations_lose_what_means_nothing(said: str, expected: str) -> None:
+    assert canonical(said) == expected
+    assert canonical(expected) == expected
+
+
+@pytest.mark.parametrize("name", ["a#b", "a?b", "100%", "a%20b", "line\nend"])
+def test_remote_names_that_are_read_in_two_ways_are_told(name: str) -> None:
+    assert not is_spelled_once(canonical(f"s3://bucket/{name}/t"))
+    assert is_spelled_once(canonical(f"/lake/{name}/t"))
+    assert is_spelled_once(canonical("s3://bucket/a b/größe=1"))
+
+
+NAMES = st.text(
+    st.characters(exclude_categories=("Cs",), exclude_characters="/\0") | st.sampled_from(" #%?[]*+&=~"),
+    min_size=1,
+    max_size=40,
+).filter(lambda name: name not in (".", ".."))
+
+
+@given(st.lists(NAMES, min_size=1, max_size=3))
+def test_a_local_place_has_one_spelling_whatever_its_folders_are_called(names: list[str]) -> None:
+    path = "/nowhere/" + "/".join(names)
+    place = below("file:///nowhere", "/".join(names))
+    assert place == canonical(path) == canonical(place)
+    assert place == canonical(f"file:{place.removeprefix('file://')}/")
+    assert local_path(place) == Path(path)
+    assert below(below("file:///nowhere", names[0]), "/".join(names[1:])) == place
+
+
+def test_what_lies_below_the_root_of_a_storage_has_one_slash() -> None:
+    assert below("file:///", "a b") == canonical("/a b") == "file:///a%20b"
+    assert below("s3://bucket", "a b/t") == canonical("s3://bucket/a b/t")
+    assert below("file:///lake", "") == "file:///lake"
+
+
+def test_a_name_that_is_no_text_keeps_its_bytes() -> None:
+    assert local_path(below("file:///lake", "lat\udce9")) == Path("/lake/lat\udce9")
+
+
+def test_a_search_passes_over_links_in_a_circle_and_a_listing_does_not(tmp_path: Path) -> None:
+    for name in ("b", "a/inner"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "a" / "file").write_text("x")
+    (tmp_path / "a" / "nothing").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "round").symlink_to(tmp_path / "round")
+    (tmp_path / "linked").symlink_to(tmp_path / "a")
+    store = open_store(canonical(str(tmp_path)))
+    assert list(store.folders("")) == ["a", "b", "linked"]
+    assert list(store.folders("a")) == ["a/inner"]
+    assert list(store.folders("nowhere")) == list(store.folders("a/file")) == []
+    with pytest.raises(OSError, match="symbolic links"):
+        list(store.list(""))
+    (tmp_path / "round").unlink()
+    (tmp_path / "a" / "up").symlink_to(tmp_path / "a")
+    with pytest.raises(OSError, match="symbolic links"):
+        list(store.list("", recursive=True))  # else a deletion would meet the same files again and again
 
 
 def test_special_characters_survive_the_round_trip(tmp_path: Path) -> None:
