@@ -88,26 +88,35 @@ class Places:
         self._with_id: dict[str, tuple[Held, ...]] = {}
         self._named: dict[str, tuple[Held, ...]] = {}
         self._live: list[str] = []
+        self._by_id: dict[str, Held] = {}
         columns = (index.column(name).to_pylist() for name in INDEX_COLUMNS)
         for table_id, kind, name, location, state, ids in zip(*columns, strict=True):
             held = Held(table_id, name, location, TableState(state), ids[-1] if ids else None)
-            if self._take(held, is_table=kind == RowKind.TABLE.value):
-                self._live.append(held.location or "")
+            is_table = kind == RowKind.TABLE.value
+            self._take(held, is_table=is_table)
+            if is_table:
+                self._by_id[table_id] = held
+                if _is_live(held):
+                    self._live.append(held.location or "")
         self._live.sort()
 
     def copy(self) -> "Places":
         """The same, apart: what is added to the one is not in the other."""
         made = copy(self)
         made._at, made._with_id, made._named = dict(self._at), dict(self._with_id), dict(self._named)
-        made._live = list(self._live)
+        made._live, made._by_id = list(self._live), dict(self._by_id)
         return made
 
     def add(self, row: TableRow) -> None:
-        """Take in the row of a table that has come to hold a place."""
+        """Take in what the row of a table holds now; what it held before is free."""
         held = Held(
             row.table_id, row.name, row.location, row.state, row.format_ids[-1] if row.format_ids else None
         )
-        if self._take(held, is_table=True):
+        before, self._by_id[row.table_id] = self._by_id.get(row.table_id), held
+        if before is not None:
+            self._free(before)
+        self._take(held, is_table=True)
+        if _is_live(held):
             insort(self._live, held.location or "")
 
     def at(self, location: str) -> tuple[Held, ...]:
@@ -137,17 +146,30 @@ class Places:
     def _live_at(self, location: str) -> Iterator[Held]:
         return (one for one in self.at(location) if one.state not in _GONE)
 
-    def _take(self, held: Held, *, is_table: bool) -> bool:
-        """Take it in; whether it is a live table at a place."""
+    def _take(self, held: Held, *, is_table: bool) -> None:
         _append(self._named, held.name, held)
         if not is_table or held.location is None or held.state is TableState.PURGED:
-            return False  # a purged table is history: its place is free
+            return  # a purged table is history: its place is free
         _append(self._at, held.location, held)
-        if held.state in _GONE:
-            return False
-        if held.format_id is not None:
+        if _is_live(held) and held.format_id is not None:
             _append(self._with_id, held.format_id, held)
-        return True
+
+    def _free(self, held: Held) -> None:
+        _remove(self._named, held.name, held)
+        _remove(self._at, held.location or "", held)
+        _remove(self._with_id, held.format_id or "", held)
+        if _is_live(held):
+            del self._live[bisect_left(self._live, held.location or "")]
+
+
+def _is_live(held: Held) -> bool:
+    """Whether it is a table at a place that is managed."""
+    return held.location is not None and held.state not in _GONE
+
+
+def _remove(of: dict[str, tuple[Held, ...]], key: str, held: Held) -> None:
+    if key in of:
+        of[key] = tuple(one for one in of[key] if one.table_id != held.table_id)
 
 
 def _append(to: dict[str, tuple[Held, ...]], key: str, held: Held) -> None:

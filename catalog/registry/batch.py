@@ -4,7 +4,7 @@ What holds for one registration holds for each of a batch. What is refused, refu
 """
 
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -12,15 +12,31 @@ from functools import partial
 from lakewarden.catalog.errors import LakewardenError, RefusedError, UnavailableError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.port import LogProblem, Observation
-from lakewarden.catalog.metastore.lookup import parse_name, resolve
+from lakewarden.catalog.metastore.lookup import parse_name, place_to_manage
 from lakewarden.catalog.model.identity import Known, Moved, Places
-from lakewarden.catalog.model.rows import GONE, Finding, Source, TableRow
+from lakewarden.catalog.model.rows import GONE, Finding, HealthRow, Source, TableRow
 from lakewarden.catalog.policy.access import Actor
 from lakewarden.catalog.policy.effective import EffectivePolicy, format_value
 from lakewarden.catalog.policy.keys import policy_key
 from lakewarden.catalog.registry.checked_rows import Decide, Settled, Unchecked, foresee, nobody, settle
-from lakewarden.catalog.registry.registration import Decided, Registration, Round, WantedTable, sight
-from lakewarden.catalog.registry.service import Desk, Inspect, Read, Registered, governed_in, places_of
+from lakewarden.catalog.registry.registration import (
+    Decided,
+    Registration,
+    Round,
+    WantedTable,
+    names_of,
+    sight,
+)
+from lakewarden.catalog.registry.service import (
+    Answered,
+    Desk,
+    Inspect,
+    Read,
+    Registered,
+    answered,
+    governed_in,
+    places_of,
+)
 from lakewarden.catalog.system.port import HEALTH, TABLES, Rows
 from lakewarden.catalog.threads import in_threads
 from lakewarden.catalog.units import count_of
@@ -38,27 +54,34 @@ def register_batch(
     actor: Actor,
     source: Source = Source.REGISTER,
     threads: int = 1,
+    asked_for: Collection[str] = (),
     looked: Callable[[], None] = nobody,
     judged: Callable[[], None] = nobody,
+    guarded: Answered = answered,
 ) -> list[Came]:
     """Manage the tables that are wanted; what came of each, in their order. `looked` is called after each look,
-    `judged` after each table that validation judged.
+    `judged` after each table that validation judged. Names that are `asked_for` by others are given to none of them.
 
     A table that is managed already is not read again, and is refused where other values are wanted than it has.
-    Killed anywhere, the same call goes on: a row without health is read, and gets it.
+    Killed anywhere, the same call goes on: a row without health is read, and gets it. Once the rows are written nothing
+    is raised any more: `guarded` gives what else comes up, and the tables are managed without health (`unrecorded`).
     """
-    batch = _begun(desk, wanted, actor, source, threads, looked)
+    batch = _begun(desk, wanted, actor, source, threads, looked, asked_for)
     many = count_of(len(wanted), "table")
     done = settle(batch.desk, batch.prepare, because=f"register {many}", threads=threads, judged=judged)
     reach("registry.batch.rows")
-    healths = batch.desk.record_healths(list(batch.read(done)), because=f"observed {many}")
+    healths = batch.record_healths(done, guarded, because=f"observed {many}")
     reach("registry.batch.health")
-    by_id = {one.table_id: one for one in healths}
-    came = batch.came(done)
     return [
-        one if isinstance(one, LakewardenError) else replace(one, health=by_id.get(one.row.table_id))
-        for one in came
+        one if isinstance(one, LakewardenError) else _observed(one, healths.get(one.row.table_id))
+        for one in batch.came(done)
     ]
+
+
+def _observed(one: Registered, came: HealthRow | LakewardenError | None) -> Registered:
+    if isinstance(came, LakewardenError):
+        return replace(one, unrecorded=came)
+    return replace(one, health=came)
 
 
 def foresee_batch(
@@ -67,10 +90,11 @@ def foresee_batch(
     *,
     actor: Actor,
     threads: int = 1,
+    asked_for: Collection[str] = (),
     looked: Callable[[], None] = nobody,
 ) -> list[Came]:
     """What `register_batch` would come to now. Writes nothing."""
-    batch = _begun(desk, wanted, actor, Source.REGISTER, threads, looked)
+    batch = _begun(desk, wanted, actor, Source.REGISTER, threads, looked, asked_for)
     return batch.came(foresee(batch.desk, batch.prepare, threads=threads))
 
 
@@ -81,18 +105,20 @@ def _begun(
     source: Source,
     threads: int,
     looked: Callable[[], None],
+    asked_for: Collection[str],
 ) -> "_Batch":
     """The batch with every table looked at."""
     desk = replace(desk, inspect=_answering(desk.inspect))
+    healths = desk.store.rows(HEALTH)
     look = _Look(
         desk=desk,
         actor=actor,
         source=source,
         at=desk.clock.now(),
         places=places_of(desk.store.rows(TABLES)),
-        with_health=frozenset(desk.store.rows(HEALTH).arrow(["table_id"]).column(0).to_pylist()),
+        with_health=frozenset(healths.arrow(["table_id"]).column(0).to_pylist()),
     )
-    batch = _Batch(desk=desk)
+    batch = _Batch(desk=desk, healths=healths, asked_for=names_of(wanted).union(asked_for))
     for number, one in enumerate(in_threads(look, wanted, threads=threads)):
         if isinstance(one, LakewardenError):
             batch.unseen[number] = one
@@ -116,7 +142,7 @@ class _Look:
     def __call__(self, wanted: WantedTable) -> Registration | LakewardenError:
         desk = self.desk
         try:
-            place = resolve(wanted.where, desk.metastore)
+            place = place_to_manage(wanted.where, desk.metastore)
             asked = Registration(
                 desk=desk,
                 wanted=wanted,
@@ -145,11 +171,15 @@ class _Look:
 
 @dataclass(kw_only=True, slots=True)
 class _Batch:
-    """Registrations by their numbers, and what was decided of each last; `unseen` could not be looked at."""
+    """Registrations by their numbers, and what was decided of each last; `unseen` could not be looked at, `unjudged`
+    not be judged. `healths` are those of before anything was looked at."""
 
     desk: Desk
+    healths: Rows[HealthRow]
+    asked_for: Collection[str]
     asked: dict[int, Registration] = field(default_factory=dict)
     unseen: dict[int, LakewardenError] = field(default_factory=dict)
+    unjudged: dict[int, LakewardenError] = field(default_factory=dict)
     decided: dict[int, Decided] = field(default_factory=dict)
     refused: dict[int, LakewardenError] = field(default_factory=dict)
 
@@ -158,9 +188,11 @@ class _Batch:
         sightings = sight(self.desk, held, list(self.asked.values()), failed=self._leave_out)
 
         def decide(rows: Rows[TableRow]) -> Iterator[TableRow | Unchecked]:
-            self.decided, self.refused = {}, {}
-            round_ = Round(rows, sightings)
+            self.decided, self.refused = {}, dict(self.unjudged)
+            round_ = Round(rows, sightings, asked_for=self.asked_for)
             for number, asked in self.asked.items():
+                if number in self.unjudged:
+                    continue
                 try:
                     one = asked.decide(round_)
                     if not isinstance(one.verdict, Known | Moved):
@@ -176,32 +208,43 @@ class _Batch:
                     yield one.row
                 elif not isinstance(one.verdict, Known) and asked.seen is not None:
                     yield Unchecked(
-                        row=one.row, seen=asked.seen, failed=partial(self.refused.__setitem__, number)
+                        row=one.row, seen=asked.seen, failed=partial(self.unjudged.__setitem__, number)
                     )
 
         return decide
 
-    def read(self, done: Settled) -> Iterator[Read]:
-        """What is to become health: what was read of each table, once."""
-        rows, told = self._rows(done), set[str]()
+    def record_healths(
+        self, done: Settled, guarded: Answered, *, because: str
+    ) -> dict[str, HealthRow | LakewardenError]:
+        """Store what was read of each table as its health, by `table_id`, or why that could not be done."""
+        rows, read, came = self._rows(done), dict[str, Read](), dict[str, HealthRow | LakewardenError]()
         for number in self.decided:
             seen, row = self.asked[number].seen, rows.get(number)
-            if seen is None or row is None or row.table_id in told:
+            if seen is None or row is None or row.table_id in read or row.table_id in came:
                 continue
             findings = done.findings.get(row.table_id)
-            found = self._found(row, seen) if findings is None else findings
-            if found is not None:
-                told.add(row.table_id)
-                yield Read(row=row, seen=seen, findings=found)
+            found = guarded(partial(self._judge, row, seen)) if findings is None else findings
+            if isinstance(found, LakewardenError):
+                came[row.table_id] = found
+            else:
+                read[row.table_id] = Read(row=row, seen=seen, findings=found)
+        return came | self._stored(list(read.values()), guarded, because)
+
+    def _stored(
+        self, read: Sequence[Read], guarded: Answered, because: str
+    ) -> dict[str, HealthRow | LakewardenError]:
+        """Together; where one of them is to blame, not the storage, it is told apart from the others."""
+        done = guarded(partial(self.desk.record_healths, read, before=self.healths, because=because))
+        if not isinstance(done, LakewardenError):
+            return {one.table_id: one for one in done}
+        if len(read) == 1 or done.retry:
+            return {one.row.table_id: done for one in read}
+        half = len(read) // 2
+        return self._stored(read[:half], guarded, because) | self._stored(read[half:], guarded, because)
 
     def came(self, done: Settled) -> list[Came]:
         """What came of each, in order."""
-        rows: Mapping[int, TableRow] = self._rows(done)
-        lost = {self.decided[number].row.table_id: error for number, error in self._unjudged()}
-        twice = {
-            number: lost[one.row.table_id] for number, one in self.decided.items() if one.row.table_id in lost
-        }
-        failed = {**self.unseen, **twice, **self.refused}
+        rows, failed = self._rows(done), {**self.unseen, **self.refused}
         return [
             failed[number] if number in failed else self._registered(rows[number], self.decided[number])
             for number in sorted({**failed, **self.asked})
@@ -212,10 +255,6 @@ class _Batch:
         number = next(number for number, one in self.asked.items() if one is asked)
         self.unseen[number] = error
         del self.asked[number]
-
-    def _unjudged(self) -> Iterator[tuple[int, LakewardenError]]:
-        """Those that were decided and could not be judged: whoever asked for the same gets the same answer."""
-        return ((number, error) for number, error in self.refused.items() if number in self.decided)
 
     def _registered(self, row: TableRow, one: Decided) -> Registered:
         known, moved = isinstance(one.verdict, Known), isinstance(one.verdict, Moved)
@@ -230,12 +269,9 @@ class _Batch:
             if number not in self.refused
         }
 
-    def _found(self, row: TableRow, seen: Observation | LogProblem) -> tuple[Finding, ...] | None:
-        """What validation says of a table that was known; None where it cannot say, and the sweep will."""
-        try:
-            return self.desk.inspect(row, governed_in(self.desk.store.rows(TABLES), row).policy, seen)
-        except LakewardenError:
-            return None
+    def _judge(self, row: TableRow, seen: Observation | LogProblem) -> tuple[Finding, ...]:
+        """What validation says of a table that was known."""
+        return self.desk.inspect(row, governed_in(self.desk.store.rows(TABLES), row).policy, seen)
 
 
 def _refuse_other_values(row: TableRow, wanted: WantedTable) -> None:

@@ -27,7 +27,7 @@ _ATTEMPTS = 20
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Unchecked:
     """A row that is to be judged by what was `seen` of its table before it is written. `failed` is told where it cannot
-    be judged, and the row is not written; without that, nothing is, and the error is raised."""
+    be judged, and whatever is decided from then on leaves the row out; without that, the error is raised."""
 
     row: TableRow
     seen: Observation | LogProblem
@@ -52,11 +52,11 @@ class Settled:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Checked:
-    """What came of judging a row: findings, or why it could not be judged."""
+    """A row, its policy, and what validation found."""
 
     row: TableRow
     policy: EffectivePolicy
-    came: tuple[Finding, ...] | LakewardenError
+    findings: tuple[Finding, ...]
 
     def is_of(self, row: TableRow, policy: EffectivePolicy) -> bool:
         """Whether this very row was judged, by this policy; its number among the rows is no matter to any check."""
@@ -116,23 +116,30 @@ def _checked(
 ) -> _AllChecked:
     scopes = scopes_by_name(rows.find(kind=RowKind.SCOPE))
 
-    def check(one: Unchecked) -> _Checked:
+    def check(one: Unchecked) -> _Checked | LakewardenError:
         policy, known = govern(one.row, scopes).policy, before.get(one.row.table_id)
         if known is not None and known.is_of(one.row, policy):
             return known
         try:
-            return _Checked(row=one.row, policy=policy, came=desk.inspect(one.row, policy, one.seen))
+            return _Checked(row=one.row, policy=policy, findings=desk.inspect(one.row, policy, one.seen))
         except LakewardenError as error:
             if one.failed is None:
                 raise
-            return _Checked(row=one.row, policy=policy, came=error)
+            return error
 
-    asked = [one for one in decide(rows) if isinstance(one, Unchecked)]
-    done: dict[str, _Checked] = {}
-    for one in in_threads(check, asked, threads=threads):
-        done[one.row.table_id] = one
-        judged()
-    return done
+    while True:
+        asked = [one for one in decide(rows) if isinstance(one, Unchecked)]
+        done, left_out = dict[str, _Checked](), False
+        for one, came in zip(asked, in_threads(check, asked, threads=threads), strict=True):
+            judged()
+            if not isinstance(came, LakewardenError):
+                done[one.row.table_id] = came
+            elif one.failed is not None:
+                one.failed(came)
+                left_out = True
+        if not left_out:
+            return done
+        before = done  # what was decided with it in mind is decided anew
 
 
 def _judged(decide: Decide, checked: _AllChecked, rows: Rows[TableRow]) -> Iterator[TableRow]:
@@ -144,13 +151,8 @@ def _judged(decide: Decide, checked: _AllChecked, rows: Rows[TableRow]) -> Itera
         known = checked.get(one.row.table_id)
         if known is None or not known.is_of(one.row, govern(one.row, scopes).policy):
             raise LookAgain
-        if not isinstance(known.came, LakewardenError):
-            yield with_verdict(one.row, known.came)
-        elif one.failed is not None:
-            one.failed(known.came)
+        yield with_verdict(one.row, known.findings)
 
 
 def _found(checked: _AllChecked) -> Mapping[str, tuple[Finding, ...]]:
-    return {
-        table_id: one.came for table_id, one in checked.items() if not isinstance(one.came, LakewardenError)
-    }
+    return {table_id: one.findings for table_id, one in checked.items()}

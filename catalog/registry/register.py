@@ -2,16 +2,18 @@
 
 import uuid
 from collections.abc import Callable, Iterator
+from functools import partial
 
+from lakewarden.catalog.errors import LakewardenError
 from lakewarden.catalog.failpoints import reach
-from lakewarden.catalog.metastore.lookup import resolve
+from lakewarden.catalog.metastore.lookup import place_to_manage
 from lakewarden.catalog.model.identity import Known, Moved
 from lakewarden.catalog.model.rows import Source, TableRow
 from lakewarden.catalog.policy.access import Actor
 from lakewarden.catalog.registry.checked_rows import Decide, Unchecked, settle
 from lakewarden.catalog.registry.registration import Registration, Round, WantedTable, sight
-from lakewarden.catalog.registry.service import Desk, Registered
-from lakewarden.catalog.system.port import Rows
+from lakewarden.catalog.registry.service import Answered, Desk, Registered, answered
+from lakewarden.catalog.system.port import HEALTH, Rows
 
 __all__ = ["register"]
 
@@ -26,16 +28,19 @@ def register(
     copy: bool = False,
     moved: bool = False,
     source: Source = Source.REGISTER,
+    guarded: Answered = answered,
 ) -> Registered:
     """Manage the table at a path or metastore name, observing only until a policy asks for more.
 
     Repeating it changes nothing; a table whose UUID is known and whose old place is gone has moved and keeps
     its row. Where the old place cannot be seen at all (its disk may be away),
-    a move is followed only if `moved` says so.
+    a move is followed only if `moved` says so. Once the row is written the table is managed: where its health cannot be
+    recorded, that is said (`unrecorded`), not raised; `guarded` gives the errors.
     Raises `RefusedError` for what cannot be a row: nothing there, no table, nested in or around a managed table, a
     second live location with a known UUID unless `copy`.
     """
-    place = resolve(where, desk.metastore)
+    place = place_to_manage(where, desk.metastore)
+    before = desk.store.rows(HEALTH)
     reader = desk.reader_at(place.location, place.name)
     seen = reader.observe(place.location)
     asked = Registration(
@@ -52,10 +57,13 @@ def register(
     done = settle(desk, _preparing(asked), because=f"register {where}")
     reach("registry.row")
     row = desk.resolve(place.location)
-    health = desk.record_health(row, seen, done.findings.get(row.table_id))
+    findings = done.findings.get(row.table_id)
+    health = guarded(partial(desk.record_health, row, seen, findings, before=before))
     reach("registry.health")
     written = any(one.table_id == row.table_id for one in done.rows)
     moves = written and row.table_id != asked.table_id
+    if isinstance(health, LakewardenError):
+        return Registered(row=row, health=None, created=written, moved=moves, unrecorded=health)
     return Registered(row=row, health=health, created=written, moved=moves)
 
 

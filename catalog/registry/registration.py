@@ -3,14 +3,14 @@
 A round decides one registration or many, one after the other: each is decided on what those before it came to.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from lakewarden.catalog.errors import ConflictError, LakewardenError, PreconditionError, RefusedError
 from lakewarden.catalog.formats.files_elsewhere import with_reach
 from lakewarden.catalog.formats.port import LogProblem, Observation
-from lakewarden.catalog.metastore.lookup import Place
+from lakewarden.catalog.metastore.lookup import Place, parse_name
 from lakewarden.catalog.model.identity import Copy, Known, Moved, New, Places, check_nesting, identify
 from lakewarden.catalog.model.rows import RowKind, Source, TableFormat, TableRow, TableState
 from lakewarden.catalog.policy.access import Actor, Deed, require
@@ -31,7 +31,7 @@ from lakewarden.catalog.storage.absence import is_surely_gone
 from lakewarden.catalog.system.port import Rows
 from lakewarden.catalog.units import sentence
 
-__all__ = ["Decided", "Registration", "Round", "Sightings", "WantedTable", "sight"]
+__all__ = ["Decided", "Registration", "Round", "Sightings", "WantedTable", "names_of", "sight"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,9 +61,13 @@ class Sightings:
 
 
 class Round:
-    """Registrations decided one after the other on one version of `lakewarden.tables`."""
+    """Registrations decided one after the other on one version of `lakewarden.tables`. Names that are `asked_for` are
+    given to nobody who asks for none."""
 
-    def __init__(self, rows: Rows[TableRow], sightings: Sightings) -> None:
+    def __init__(
+        self, rows: Rows[TableRow], sightings: Sightings, *, asked_for: Collection[str] = ()
+    ) -> None:
+        self.asked_for = asked_for
         same = rows.version == sightings.version
         self._rows, self._sightings, self._same = rows, sightings, same
         self._decided: dict[str, TableRow] = {}
@@ -165,7 +169,8 @@ class Registration:
         row = self.desk.new_row(
             round_.places,
             number=round_.next_number,
-            name=wanted_name(wanted.name, self.place) or free_name(round_.places, location),
+            name=wanted_name(wanted.name, self.place)
+            or free_name(round_.places, location, asked_for=round_.asked_for),
             location=location,
             owner=wanted.owner,
             source=self.source,
@@ -182,6 +187,12 @@ class Registration:
         require(self.actor, Deed.REGISTER, row)
         told = self.wanted.moved or round_.is_surely_gone(row.location)
         return self.desk.touched(_moved(row, self.place.location, told=told), self.actor, at=self.at)
+
+
+def names_of(wanted: Iterable[WantedTable]) -> frozenset[str]:
+    """The names that are asked for: given ones, and those by which the metastore knows the table."""
+    said = (one.name if one.name is not None else one.where for one in wanted)
+    return frozenset(name for name in map(parse_name, said) if name is not None)
 
 
 def sight(

@@ -1,11 +1,12 @@
 """What every use case of the registry shares: its ports, finding rows, judging what was read."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Protocol, TypeVar
 
 from lakewarden.catalog.clock import Clock
-from lakewarden.catalog.errors import NotFoundError, PreconditionError, RefusedError
+from lakewarden.catalog.errors import LakewardenError, NotFoundError, PreconditionError, RefusedError
 from lakewarden.catalog.formats.port import LogProblem, Observation, TableReader
 from lakewarden.catalog.metastore.lookup import (
     Place,
@@ -23,13 +24,15 @@ from lakewarden.catalog.policy.effective import EffectivePolicy
 from lakewarden.catalog.policy.original_properties import remembering
 from lakewarden.catalog.policy.scopes import Governed, govern, scopes_by_name
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
-from lakewarden.catalog.system.port import HEALTH, TABLES, Rows, SystemStore
+from lakewarden.catalog.system.port import HEALTH, TABLES, Key, Rows, SystemStore
 
 __all__ = [
+    "Answered",
     "Desk",
     "Inspect",
     "Read",
     "Registered",
+    "answered",
     "free_name",
     "governed_in",
     "known",
@@ -40,19 +43,28 @@ __all__ = [
     "wanted_name",
 ]
 
+T = TypeVar("T")
 Inspect = Callable[[TableRow, EffectivePolicy, Observation | LogProblem], tuple[Finding, ...]]
 """On-change validation: findings for a table that was just read."""
+
+
+class Answered(Protocol):
+    """Does what must not end the whole, whatever comes up: an error is an answer."""
+
+    def __call__(self, do: Callable[[], T], /) -> T | LakewardenError: ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Registered:
     """A row with the health it was registered with (None while converting), whether the row was written now,
-    and whether it was known before, at another place."""
+    and whether it was known before, at another place. `unrecorded` says why there is no health on record yet,
+    though the table is managed: the next sweep looks at it."""
 
     row: TableRow
     health: HealthRow | None
     created: bool
     moved: bool = False
+    unrecorded: LakewardenError | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -108,33 +120,56 @@ class Desk:
         return any(reader.is_table(location) for reader in self.readers)
 
     def record_health(
-        self, row: TableRow, seen: Observation | LogProblem, findings: tuple[Finding, ...] | None = None
+        self,
+        row: TableRow,
+        seen: Observation | LogProblem,
+        findings: tuple[Finding, ...] | None = None,
+        *,
+        before: Rows[HealthRow] | None = None,
     ) -> HealthRow:
-        """Store what was read as the table's health, with what validation has just found of it, or finds now."""
+        """Store what was read as the table's health, with what validation has just found of it, or finds now.
+
+        `before` is health as it was when the table was read (None: as it is now).
+        """
+        before = before or self.store.rows(HEALTH)
         if findings is None:
             findings = self.inspect(row, governed_in(self.store.rows(TABLES), row).policy, seen)
         read = Read(row=row, seen=seen, findings=findings)
-        [health] = self.record_healths([read], because=f"observed {row.name}")
+        [health] = self.record_healths([read], before=before, because=f"observed {row.name}")
         return health
 
-    def record_healths(self, read: Sequence[Read], *, because: str) -> list[HealthRow]:
-        """Store what was read of several tables as their health, in one commit."""
+    def record_healths(
+        self, read: Sequence[Read], *, before: Rows[HealthRow], because: str
+    ) -> list[HealthRow]:
+        """Store what was read of several tables as their health, in one commit; the health that they have then.
+
+        `before` is health as it was when they were read: what others have written since is newer, and stays.
+        """
         scopes = scopes_by_name(self.store.rows(TABLES).find(kind=RowKind.SCOPE))
-        known, now = self.store.rows(HEALTH), self.clock.now()
-        healths = [
-            health_of(
+        keys, now = [(one.row.table_id,) for one in read], self.clock.now()
+        known, newer = before.stored(keys), dict[Key, HealthRow]()
+        healths = {
+            key: health_of(
                 one.row,
                 govern(one.row, scopes).policy,
                 one.seen,
                 one.findings,
                 now=now,
-                before=known.get(one.row.table_id),
+                before=known.get(key),
             )
-            for one in read
-        ]
+            for key, one in zip(keys, read, strict=True)
+        }
+
+        def change(rows: Rows[HealthRow]) -> Iterable[HealthRow]:
+            held = rows.stored(keys)
+            changed = {key for key in keys if held.get(key) != known.get(key)}
+            newer.clear()
+            newer.update({key: held[key] for key in changed & held.keys()})
+            return [health for key, health in healths.items() if key not in changed]
+
         if healths:
-            self.store.edit(HEALTH, lambda _: healths, because=because)
-        return healths
+            self.store.edit(HEALTH, change, because=because)
+        return [newer.get(key, health) for key, health in healths.items()]
 
     def new_row(
         self,
@@ -191,6 +226,14 @@ class Desk:
         name = parse_name(where)
         found = rows.find(name=name) if name is not None else rows.find(location=canonical(where))
         return [row for row in found if row.kind is RowKind.TABLE]
+
+
+def answered(do: Callable[[], T], /) -> T | LakewardenError:
+    """What comes of it, an error of ours included."""
+    try:
+        return do()
+    except LakewardenError as error:
+        return error
 
 
 def row_of(rows: Rows[TableRow], table_id: str) -> TableRow:
@@ -255,17 +298,22 @@ def wanted_name(name: str | None, place: Place) -> str | None:
     return parsed
 
 
-def free_name(places: Places, location: str) -> str:
-    """A name made of the location that no row has yet: with a number where the bare one is taken."""
+def free_name(places: Places, location: str, *, asked_for: Collection[str] = ()) -> str:
+    """A name made of the location that no row has yet, and nobody has `asked_for`: with a number where the bare one is
+    taken."""
+
+    def is_taken(name: str) -> bool:
+        return name in asked_for or bool(places.named(name))
+
     base = name_from_location(location)
-    if not places.named(base):
+    if not is_taken(base):
         return base
     taken, free = 1, 2
-    while places.named(f"{base}_{free}"):
+    while is_taken(f"{base}_{free}"):
         taken, free = free, 2 * free
     while free - taken > 1:
         between = (taken + free) // 2
-        taken, free = (between, free) if places.named(f"{base}_{between}") else (taken, between)
+        taken, free = (between, free) if is_taken(f"{base}_{between}") else (taken, between)
     return f"{base}_{free}"
 
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 from lakewarden.catalog.errors import LakewardenError
 from lakewarden.catalog.model.rows import AuditRow, TableRow
@@ -20,11 +21,14 @@ Rows = Callable[[], Iterable[TableRow | None]]
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Part:
     """One of many tables that a use case is done to at once: what it was done to, why that was refused (None: it was
-    done). `audit_id` makes its entry one that is written once."""
+    done). `audit_id` makes its entry one that is written once; `by` and `at` say who did it when, where that was an
+    earlier call that was killed before it could write its entries."""
 
     on: str
     why: str | None = None
     audit_id: str | None = None
+    by: str | None = None
+    at: datetime | None = None
 
 
 @contextmanager
@@ -66,10 +70,10 @@ def run(
             now = services.clock.now()
             entries = [
                 audit_row(
-                    caller,
+                    caller if one.by is None else replace(caller, name=one.by),
                     use_case.deed,
                     one.on,
-                    now,
+                    one.at or now,
                     allowed=one.why is None,
                     why=one.why,
                     audit_id=one.audit_id,

@@ -1,12 +1,15 @@
-"""What commands say of tables that leave management."""
+"""What commands say and show of tables that leave management."""
 
 from typing import Any
 
 from lakewarden.catalog.units import sentence
-from lakewarden.daemon.cli.output import note
+from lakewarden.daemon.cli.output import Format, note, show_one
+from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases.runs.leaving import Leaving, Left
+from lakewarden.daemon.usecases.runs.purge import foresee_purge
+from lakewarden.jobs.deletion.table_folder import inner_table
 
-__all__ = ["foreseen_as_row", "tell_foreseen", "tell_left"]
+__all__ = ["foreseen_as_row", "show_drop", "tell_foreseen", "tell_left"]
 
 
 def foreseen_as_row(one: Leaving) -> dict[str, Any]:
@@ -32,6 +35,25 @@ def tell_foreseen(one: Leaving) -> None:
         note(
             f"Nothing tells what stood there before us for {names}: what equals our own setting is taken away."
         )
+
+
+def show_drop(services: Services, foreseen: Leaving, purge: bool, output: Format) -> None:
+    """What a drop would give back, or a purge would delete. Only a purge has to reach the table."""
+    row = foreseen.row
+    if not purge:
+        note("Nothing was changed. What a purge would delete: --purge --dry-run.")
+        tell_foreseen(foreseen)
+        show_one({"name": row.name, "location": row.location, **foreseen_as_row(foreseen)}, format=output)
+        return
+    counted = foresee_purge(services, row)
+    shown = {**counted, **foreseen_as_row(foreseen)}
+    if counted["inner_tables"]:
+        show_one(shown, format=output)
+        raise inner_table(row.name, counted["inner_tables"][0])
+    token = "" if counted["unknown_token"] is None else f" --unknown-files {counted['unknown_token']}"
+    note(f"Nothing was changed. To delete the files: --purge --at-version {counted['version']}{token} --yes.")
+    tell_foreseen(foreseen)
+    show_one(shown, format=output)
 
 
 def tell_left(left: Left) -> None:

@@ -22,10 +22,11 @@ from lakewarden.catalog.registry.removal import rename as rename_table
 from lakewarden.catalog.registry.removal import undrop as undrop_table
 from lakewarden.catalog.registry.service import Registered
 from lakewarden.daemon.cli.commands import governance, table_queries
-from lakewarden.daemon.cli.commands.left import foreseen_as_row, tell_foreseen, tell_left
+from lakewarden.daemon.cli.commands.left import show_drop, tell_left
 from lakewarden.daemon.cli.common import DryRun, Home, Table, Yes, calling, confirm, opened
 from lakewarden.daemon.cli.output import Format, Output, note, plain, show, show_one
 from lakewarden.daemon.installation.services import Services
+from lakewarden.daemon.telemetry.unforeseen import guarded
 from lakewarden.daemon.usecases import declared
 from lakewarden.daemon.usecases.audit import run
 from lakewarden.daemon.usecases.discovery import candidates
@@ -38,7 +39,15 @@ from lakewarden.daemon.usecases.onboarding.registrations import (
     foresee_listed,
     register_listed,
 )
-from lakewarden.daemon.usecases.onboarding.report import COLUMNS, as_row, summary, worth_a_line
+from lakewarden.daemon.usecases.onboarding.report import (
+    COLUMNS,
+    HEALTH_FOLLOWS,
+    as_row,
+    is_done,
+    summary,
+    unrecorded,
+    worth_a_line,
+)
 from lakewarden.daemon.usecases.runs.convert import (
     ConvertRequest,
     Foreseen,
@@ -46,9 +55,8 @@ from lakewarden.daemon.usecases.runs.convert import (
     foresee_conversion,
 )
 from lakewarden.daemon.usecases.runs.leaving import Leaving, finish, foresee, leave
-from lakewarden.daemon.usecases.runs.purge import foresee_purge, require_consent
+from lakewarden.daemon.usecases.runs.purge import require_consent
 from lakewarden.daemon.usecases.runs.revocation import EVERYTHING, PLANNED, PURGES, take_back_runs
-from lakewarden.jobs.deletion.table_folder import inner_table
 
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Register, convert, look at and govern tables."
@@ -93,7 +101,7 @@ def register(
     """
     services = opened(home)
     places = where or []
-    if len(places) == 1 and from_file is None and not dry_run and not is_pattern(places[0]):
+    if len(places) == 1 and from_file is None and not dry_run and not is_pattern(services, places[0]):
         _register_one(services, places[0], name, owner, output, copy=copy, moved=moved)
         return
     if name is not None:
@@ -118,12 +126,27 @@ def _register_one(
 ) -> None:
     with run(services, calling(services), declared.REGISTER, where) as actor:
         done = register_table(
-            services.desk, where, actor=actor, name=name, owner=owner, copy=copy, moved=moved
+            services.desk,
+            where,
+            actor=actor,
+            name=name,
+            owner=owner,
+            copy=copy,
+            moved=moved,
+            guarded=guarded,
         )
     if done.moved:
         take_back_runs(services, done.row, EVERYTHING, f"{done.row.name} has moved to {done.row.location}")
     note(f"{'Registered' if done.created else 'Already managed:'} {done.row.name} ({done.row.state}).")
     show_one(_with_health(done), format=output)
+    _tell_unrecorded(done)
+
+
+def _tell_unrecorded(done: Registered) -> None:
+    """A table that is managed, and whose health is not on record, is half of what was asked for."""
+    if done.unrecorded is not None:
+        note(f"{unrecorded(done.unrecorded)} {HEALTH_FOLLOWS}")
+        raise typer.Exit(ExitCode.PARTLY)
 
 
 def _listed(
@@ -151,9 +174,8 @@ def _listed(
 def _text_of(file: str) -> str:
     try:
         data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-        return io.TextIOWrapper(
-            io.BytesIO(data), encoding="utf-8-sig"
-        ).read()  # Windows begins files with a mark
+        # Windows begins files with a mark, and ends lines with two characters.
+        return io.TextIOWrapper(io.BytesIO(data), encoding="utf-8-sig").read()
     except UnicodeDecodeError as error:
         raise UsageError(f"{file} is no text.", hint="Save it as UTF-8.") from error
     except (FileNotFoundError, IsADirectoryError) as error:
@@ -166,8 +188,7 @@ def _show_outcomes(outcomes: Sequence[Outcome], seconds: float, output: Format, 
     shown = [one for one in outcomes if output is not Format.TABLE or worth_a_line(one)]
     if shown or output is not Format.TABLE:
         show([as_row(one, dry_run=dry_run) for one in shown], columns=COLUMNS, format=output)
-    refused = any(isinstance(one.came, LakewardenError) for one in outcomes)
-    raise typer.Exit(ExitCode.PARTLY if refused else ExitCode.OK)
+    raise typer.Exit(ExitCode.OK if all(map(is_done, outcomes)) else ExitCode.PARTLY)
 
 
 @app.command()
@@ -231,8 +252,11 @@ def adopt(
     services = opened(home)
     if where is not None and not dry_run:
         with run(services, calling(services), declared.ADOPT, where) as actor:
-            done = register_table(services.desk, where, actor=actor, owner=owner, source=Source.DISCOVER)
+            done = register_table(
+                services.desk, where, actor=actor, owner=owner, source=Source.DISCOVER, guarded=guarded
+            )
         show([_with_health(done)], columns=_ADOPTED, format=output)
+        _tell_unrecorded(done)
         return
     found = (
         [where] if where is not None else [one.where for one in found_among(candidates(services), tell=note)]
@@ -283,7 +307,7 @@ def drop(
     if dry_run:
         with run(services, calling(services), declared.DROP_DRY, row.table_id) as actor:
             check_drop(services.desk, row, actor=actor, purge=purge)
-        return _show_drop(services, foreseen, purge, output)
+        return show_drop(services, foreseen, purge, output)
     if purge and at_version is None:
         raise ConsentError(
             "A purge needs the version that its dry run showed.",
@@ -318,25 +342,6 @@ def _stop_purge(services: Services, row: TableRow, output: Format, *, dry_run: b
             row = stop_purge(services.desk, row.table_id, actor=actor)
         take_back_runs(services, row, PURGES, "its deletion was stopped")
     show_one(row, format=output)
-
-
-def _show_drop(services: Services, foreseen: Leaving, purge: bool, output: Format) -> None:
-    """What a drop would give back, or a purge would delete. Only a purge has to reach the table."""
-    row = foreseen.row
-    if not purge:
-        note("Nothing was changed. What a purge would delete: --purge --dry-run.")
-        tell_foreseen(foreseen)
-        show_one({"name": row.name, "location": row.location, **foreseen_as_row(foreseen)}, format=output)
-        return
-    counted = foresee_purge(services, row)
-    shown = {**counted, **foreseen_as_row(foreseen)}
-    if counted["inner_tables"]:
-        show_one(shown, format=output)
-        raise inner_table(row.name, counted["inner_tables"][0])
-    token = "" if counted["unknown_token"] is None else f" --unknown-files {counted['unknown_token']}"
-    note(f"Nothing was changed. To delete the files: --purge --at-version {counted['version']}{token} --yes.")
-    tell_foreseen(foreseen)
-    show_one(shown, format=output)
 
 
 def _finish(services: Services, foreseen: Leaving, output: Format, caller: Caller) -> None:

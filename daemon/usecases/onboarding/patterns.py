@@ -1,12 +1,22 @@
 """Patterns of tables (`/lake/*/events`, `s3://bucket/lake/*`, `db.*`) as the places that they mean now."""
 
+import glob
+import re
 from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import Final
+from urllib.parse import unquote
 
 from lakewarden.catalog.errors import LakewardenError, PreconditionError, RefusedError
 from lakewarden.catalog.registry.discovery import in_metastore
-from lakewarden.catalog.storage.file_store import FileStore, canonical, local_path, open_store
+from lakewarden.catalog.storage.file_store import (
+    FileStore,
+    below,
+    canonical,
+    is_spelled_once,
+    local_path,
+    open_store,
+)
 from lakewarden.catalog.units import storable
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases.onboarding.lists import Listed, listed_at
@@ -16,13 +26,21 @@ __all__ = ["found_at", "is_pattern"]
 
 _MAGIC: Final = frozenset("*?[")
 _HIDDEN: Final = ("_", ".")
+_ENCODED: Final = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
 
 
-def is_pattern(where: str) -> bool:
+def is_pattern(services: Services, where: str) -> bool:
     """Whether it means several tables. A folder that really has such a name is itself."""
     if not _MAGIC & set(where) or storable(where) != where:
         return False
-    return not ("/" in where and "://" not in where and open_store(canonical(where)).exists(""))
+    return not ("/" in where and _is_there(services, canonical(where)))
+
+
+def _is_there(services: Services, location: str) -> bool:
+    try:
+        return is_spelled_once(location) and open_store(location, services.storage(location)).exists("")
+    except LakewardenError:
+        return False  # the search says what is wrong with the storage
 
 
 def found_at(
@@ -30,7 +48,7 @@ def found_at(
 ) -> list[Listed]:
     """The table that is named, or those that a pattern means; one that means none is refused. `tell` hears how far a
     search is."""
-    if not is_pattern(where):
+    if not is_pattern(services, where):
         return [listed_at(where, owner=owner)]
     try:
         found = list(found_among(_matching(services, where), tell=tell))
@@ -70,8 +88,16 @@ def _folders(services: Services, pattern: str) -> Iterator[str]:
     first = next(number for number, part in enumerate(parts) if _MAGIC & set(part))
     base = canonical("/".join(parts[:first]) or ("/" if pattern.startswith("/") else "."))
     local, store = local_path(base), open_store(base, services.storage(base))
-    for path in _below(store, "", parts[first:]):
-        yield str(local / path) if local is not None else f"{base}/{path}"
+    meant = (
+        [_decoded(part) for part in parts[first:]] if pattern.lower().startswith("file:") else parts[first:]
+    )
+    for path in _below(store, "", meant):
+        yield str(local / path) if local is not None else below(base, path)
+
+
+def _decoded(part: str) -> str:
+    """A part of a URI's pattern; a `*` that it spells as `%2A` is one of the name."""
+    return _ENCODED.sub(lambda found: glob.escape(unquote(found[0])), part)
 
 
 def _below(store: FileStore, path: str, parts: Sequence[str]) -> Iterator[str]:
@@ -80,11 +106,11 @@ def _below(store: FileStore, path: str, parts: Sequence[str]) -> Iterator[str]:
         return
     part, *rest = parts
     try:
-        entries = list(store.list(path))
+        folders = list(store.folders(path))
     except OSError:
         yield path  # its registration says what is wrong with it
         return
-    for entry in entries:
-        name = entry.path.rsplit("/", 1)[-1]
-        if entry.is_dir and fnmatchcase(name, part) and not (name.startswith(_HIDDEN) and part[0] != name[0]):
-            yield from _below(store, entry.path, rest)
+    for folder in folders:
+        name = folder.rsplit("/", 1)[-1]
+        if fnmatchcase(name, part) and not (name.startswith(_HIDDEN) and part[0] != name[0]):
+            yield from _below(store, folder, rest)

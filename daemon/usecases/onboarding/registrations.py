@@ -2,22 +2,22 @@
 stopped, or killed, goes on with the same command."""
 
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from lakewarden.catalog.errors import ExecutionError, LakewardenError
-from lakewarden.catalog.model.rows import Source
+from lakewarden.catalog.errors import LakewardenError
+from lakewarden.catalog.model.rows import Source, TableRow
 from lakewarden.catalog.policy.access import Actor, Caller
 from lakewarden.catalog.registry.batch import Came, foresee_batch, register_batch
-from lakewarden.catalog.registry.registration import WantedTable
+from lakewarden.catalog.registry.registration import WantedTable, names_of
 from lakewarden.catalog.registry.service import Desk
 from lakewarden.catalog.units import count_of
 from lakewarden.daemon.fleet.isolation import isolated
 from lakewarden.daemon.installation.services import Services
-from lakewarden.daemon.telemetry.log import get_log
+from lakewarden.daemon.telemetry.unforeseen import as_error, guarded
 from lakewarden.daemon.usecases import declared
 from lakewarden.daemon.usecases.audit import Part, run
 from lakewarden.daemon.usecases.onboarding.lists import Listed
@@ -89,9 +89,10 @@ def _registered(
     tell: Callable[[str], None],
 ) -> list[Outcome]:
     progress, outcomes = Progress(total=len(listed), tell=tell), list[Outcome]()
+    asked_for = names_of(one.asked for one in listed if isinstance(one.asked, WantedTable))
     try:
         for batch in _batches(listed):
-            outcomes += _one_batch(services, batch, acting, source, progress)
+            outcomes += _one_batch(services, batch, acting, source, asked_for, progress)
             progress.on_record(len(outcomes))
     except BaseException:
         tell(
@@ -103,7 +104,12 @@ def _registered(
 
 
 def _one_batch(
-    services: Services, batch: Sequence[Listed], acting: Acting, source: Source, progress: Progress
+    services: Services,
+    batch: Sequence[Listed],
+    acting: Acting,
+    source: Source,
+    asked_for: Collection[str],
+    progress: Progress,
 ) -> list[Outcome]:
     parts: list[Part] = []
     with acting(count_of(len(batch), "table"), parts) as actor:
@@ -113,10 +119,12 @@ def _one_batch(
             actor=actor,
             source=source,
             threads=services.settings.sweep_threads,
+            asked_for=asked_for,
             looked=progress.looked,
+            guarded=guarded,
         )
         outcomes = _told_apart(batch, do)
-        parts += [_part(one) for one in outcomes if not isinstance(one.listed.asked, LakewardenError)]
+        parts += [part for one in outcomes for part in _parts(one, source)]
     for one in outcomes:
         if not isinstance(one.came, LakewardenError) and one.came.moved:
             row = one.came.row
@@ -150,20 +158,28 @@ def _isolated(
     if len(wanted) > 1:
         half = len(wanted) // 2
         return [*_isolated(do, wanted[:half]), *_isolated(do, wanted[half:])]
-    get_log("register").error(
-        "unforeseen", table=wanted[0].where, problem=together.problem, trace=together.trace
-    )
-    return [ExecutionError(f"It cannot be registered: {together.problem}.", hint="The trace is in the log.")]
+    return [as_error(together, table=wanted[0].where)]
 
 
-def _part(one: Outcome) -> Part:
-    """Its entry in the audit. That a table came under management is on record once, however often it is asked for:
-    so a call that was killed before it wrote its entries is made good by the next."""
+def _parts(one: Outcome, source: Source) -> Iterator[Part]:
+    """Its entry in the audit. That a table came under management is on record once, by whom and when its row says,
+    whoever asks for it again: so a call that was killed before it wrote its entries is made good by the next. What
+    came under management in another way has its entry from there."""
+    on = one.listed.where or f"line {one.listed.line}"
     if isinstance(one.came, LakewardenError):
-        return Part(on=one.listed.where, why=str(one.came))
-    row = one.came.row
-    known = f"lakewarden:registered:{row.table_id}:{row.location}"
-    return Part(on=one.listed.where, audit_id=uuid.uuid5(uuid.NAMESPACE_URL, known).hex)
+        yield Part(on=on, why=str(one.came))
+    elif one.came.moved:
+        yield Part(on=on)
+    elif one.came.row.source is source:
+        row = one.came.row
+        known = f"lakewarden:registered:{row.table_id}:{_first_place(row)}"
+        audit_id = uuid.uuid5(uuid.NAMESPACE_URL, known).hex
+        yield Part(on=on, audit_id=audit_id, by=row.registered_by, at=row.registered_at)
+
+
+def _first_place(row: TableRow) -> str | None:
+    """Where a table was when it was registered: it may have moved, or been renamed, since."""
+    return next((one for one in row.aliases if "://" in one), row.location)
 
 
 def _batches(listed: Sequence[Listed]) -> Iterator[Sequence[Listed]]:

@@ -3,17 +3,28 @@
 from collections import Counter
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from lakewarden.catalog.errors import LakewardenError
 from lakewarden.catalog.model.rows import TableState
 from lakewarden.catalog.units import about_seconds, count_of
 from lakewarden.daemon.usecases.onboarding.registrations import Outcome
 
-__all__ = ["COLUMNS", "Word", "as_row", "summary", "worth_a_line"]
+__all__ = [
+    "COLUMNS",
+    "HEALTH_FOLLOWS",
+    "Word",
+    "as_row",
+    "is_done",
+    "summary",
+    "unrecorded",
+    "word_of",
+    "worth_a_line",
+]
 
 COLUMNS = ("line", "where", "outcome", "why", "hint")
 """What a table of those that need somebody shows."""
+HEALTH_FOLLOWS: Final = "The daemon's next sweep writes it; so does the same command."
 
 
 class Word(StrEnum):
@@ -37,33 +48,52 @@ def word_of(one: Outcome, *, dry_run: bool = False) -> Word:
     return Word.FORESEEN if dry_run else Word.REGISTERED
 
 
+def is_done(one: Outcome) -> bool:
+    """Whether it is managed, with all that belongs to it."""
+    return not isinstance(one.came, LakewardenError) and one.came.unrecorded is None
+
+
 def worth_a_line(one: Outcome) -> bool:
-    """Whether somebody has to look at it: it was refused, or it is managed and broken."""
-    return isinstance(one.came, LakewardenError) or one.came.row.state is TableState.QUARANTINED
+    """Whether somebody has to look at it: it was refused, it is managed and broken, or its health is not on record."""
+    return not is_done(one) or _is_quarantined(one)
+
+
+def _is_quarantined(one: Outcome) -> bool:
+    return not isinstance(one.came, LakewardenError) and one.came.row.state is TableState.QUARANTINED
+
+
+def unrecorded(error: LakewardenError) -> str:
+    """What it means that a table is managed and its health is not on record."""
+    return f"It is managed, but its health is not on record yet: {error}"
 
 
 def summary(outcomes: Sequence[Outcome], seconds: float, *, dry_run: bool = False) -> str:
     """All of it in a sentence."""
     counts = Counter(word_of(one, dry_run=dry_run) for one in outcomes)
     new = Word.FORESEEN if dry_run else Word.REGISTERED
-    quarantined = sum(word_of(one, dry_run=dry_run) is new and worth_a_line(one) for one in outcomes)
+    quarantined = sum(word_of(one, dry_run=dry_run) is new and _is_quarantined(one) for one in outcomes)
     verb = "Would register" if dry_run else "Registered"
     broken = f", {quarantined:,} of them quarantined" if quarantined else ""
     others = "".join(
         f"; {counts[word]:,} {word}" for word in (Word.MOVED, Word.MANAGED, Word.REFUSED) if counts[word]
     )
-    return f"{verb} {count_of(counts[new], 'table')}{broken}{others}. Took {about_seconds(seconds)}."
+    waiting = sum(not isinstance(one.came, LakewardenError) and not is_done(one) for one in outcomes)
+    health = f" The health of {waiting:,} is not on record yet." if waiting else ""
+    return f"{verb} {count_of(counts[new], 'table')}{broken}{others}.{health} Took {about_seconds(seconds)}."
 
 
 def as_row(one: Outcome, *, dry_run: bool = False) -> dict[str, Any]:
     """All of it as a row: the same keys for each."""
     listed, came = one.listed, one.came
-    row = health = error = None
+    row = health = why = hint = None
     if isinstance(came, LakewardenError):
-        error = came
+        why, hint = str(came), came.hint or None
     else:
         row, health = came.row, came.health
-    broken = row is not None and row.state is TableState.QUARANTINED
+        if came.unrecorded is not None:
+            why, hint = unrecorded(came.unrecorded), HEALTH_FOLLOWS
+        elif row.state is TableState.QUARANTINED:
+            why = row.state_reason
     return {
         "line": listed.line,
         "where": listed.where,
@@ -77,8 +107,6 @@ def as_row(one: Outcome, *, dry_run: bool = False) -> dict[str, Any]:
         "files": health.files if health is not None else None,
         "bytes": health.bytes if health is not None else None,
         "findings": list(health.findings) if health is not None else [],
-        "why": str(error)
-        if error is not None
-        else (row.state_reason if broken and row is not None else None),
-        "hint": (error.hint or None) if error is not None else None,
+        "why": why,
+        "hint": hint,
     }

@@ -123,3 +123,21 @@ def test_a_table_is_not_nested_in_itself() -> None:
     check_nesting(known, "file:///d/a/x", but="a")
     with pytest.raises(RefusedError, match="inside"):
         check_nesting(known, "file:///d/a/x", but="b")
+
+
+def test_a_row_that_is_taken_in_again_leaves_what_it_held() -> None:
+    before = index(("a", "file:///d/a", "active", ["u1"]), ("b", "file:///d/a/b", "dropped", ["u2"]))
+    known = before.copy()
+    known.add(row("a", "file:///d/new", uuid="u3", name="db.a"))
+    assert identify(known, "file:///d/a", "u9", alive=()) == New()
+    assert identify(known, "file:///d/x", "u1", alive=()) == New()
+    assert isinstance(identify(known, "file:///d/new", "u9", alive=()), Known)
+    assert isinstance(identify(known, "file:///d/x", "u3", alive=()), Moved)
+    check_nesting(known, "file:///d/a/inner")
+    with pytest.raises(RefusedError, match="lies inside the managed table db.a"):
+        check_nesting(known, "file:///d/new/inner")
+    assert [one.location for one in known.named("db.a")] == ["file:///d/new"]
+    assert isinstance(identify(before, "file:///d/a", "u9", alive=()), Known), "the copy alone has changed"
+    known.add(row("a", "file:///d/a", uuid="u1", name="db.a"))
+    assert isinstance(identify(known, "file:///d/a", None, alive=()), Known)
+    assert [one.location for one in known.inside("file:///d")] == ["file:///d/a"]

@@ -63,9 +63,20 @@ def test_a_pattern_may_begin_where_one_stands(
 
 
 def test_a_folder_that_has_such_a_name_is_itself(services: Services, lake: Path) -> None:
-    assert not is_pattern(f"{lake}/odd [1]")
-    assert not is_pattern("db.t") and is_pattern("db.*")
-    assert means(services, f"{lake}/odd [1]") == [f"{lake}/odd [1]"]
+    for spelling in (f"{lake}/odd [1]", f"file://{lake}/odd [1]", f"file:{lake}/odd%20[1]"):
+        assert not is_pattern(services, spelling)
+        assert means(services, spelling) == [spelling]
+    assert not is_pattern(services, "db.t") and is_pattern(services, "db.*")
+
+
+def test_what_a_uri_spells_with_a_percent_sign_is_a_character_of_the_name(
+    services: Services, lake: Path
+) -> None:
+    assert means(services, f"file://{lake}/o*%20%5B1%5D") == [str(lake / "odd [1]")]
+    assert means(services, f"{lake}/odd [[]*") == [str(lake / "odd [1]")]
+    (lake / "100%20" / "x").mkdir(parents=True)
+    assert means(services, f"file://{lake}/100%2520/*") == [str(lake / "100%20" / "x")]
+    assert means(services, f"{lake}/100%20/*") == [str(lake / "100%20" / "x")]
 
 
 def test_what_matches_nothing_is_refused(services: Services, lake: Path) -> None:
