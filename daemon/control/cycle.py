@@ -14,23 +14,21 @@ from functools import partial
 from itertools import islice
 from typing import Final, TypeVar
 
-from lakewarden.catalog.errors import FencedError, LakewardenError, RefusedError
+from lakewarden.catalog.errors import FencedError, LakewardenError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.model.rollbacks import next_run_id
-from lakewarden.catalog.model.rows import Action, HealthRow, RunRow, Source, TableState
+from lakewarden.catalog.model.rows import Action, HealthRow, RunRow, TableState
 from lakewarden.catalog.policy.scopes import Governed
-from lakewarden.catalog.registry.batch import register_batch
 from lakewarden.catalog.registry.discovery import Candidate
-from lakewarden.catalog.registry.register import register
-from lakewarden.catalog.registry.registration import WantedTable
 from lakewarden.catalog.registry.service import Desk
 from lakewarden.catalog.state.port import Queue, Run, RunRequest
 from lakewarden.catalog.system.port import RUNS, Fence
 from lakewarden.catalog.threads import in_threads
+from lakewarden.daemon.control.adoption import Adoption
 from lakewarden.daemon.control.cycle_report import CycleReport
 from lakewarden.daemon.control.hints import Ears, Heard
 from lakewarden.daemon.control.restore_cascade import Carrier
-from lakewarden.daemon.control.run_recorder import DAEMON, Ended, Recorder
+from lakewarden.daemon.control.run_recorder import Ended, Recorder
 from lakewarden.daemon.control.sweep_writer import Writer
 from lakewarden.daemon.control.system_maintenance import Caretaker
 from lakewarden.daemon.fleet.cache import Memory
@@ -50,9 +48,6 @@ __all__ = ["Cycle", "CycleParts"]
 
 T = TypeVar("T")
 _LOOKED_AT: Final = (TableState.ACTIVE, TableState.QUARANTINED)
-_ADOPTED_AT_ONCE: Final = 200
-_SLICE_SECONDS: Final = 5.0
-"""How long a search for tables goes on within one cycle, and how many of those that it found are adopted in it."""
 _LINES: Final = 5
 """So many tables that had to be skipped get a line each; the rest is counted."""
 
@@ -95,7 +90,10 @@ class Cycle:
     _again: set[str] = field(default_factory=set)
     _skipped: set[str] = field(default_factory=set)
     _resting: Resting = field(default_factory=Resting)
-    _search: Iterator[Candidate | None] | None = None
+    _adoption: Adoption = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._adoption = Adoption(guard=self._guarded, go_on=self._go_on)
 
     def run(self, fence: Fence, *, may_plan: bool, discover: bool = False) -> CycleReport:
         """One cycle under the fence. Raises only `FencedError`: then this daemon leads no more."""
@@ -158,9 +156,9 @@ class Cycle:
             planned="planning waits until workers had time to report" if made is None else summary(made),
             queued=queued,
             unfinished=len(unfinished),
-            searching=self._search is not None,
+            searching=self._adoption.searching,
             idle=made is not None
-            and not (unfinished or recorded or _has_work(made) or self._search is not None),
+            and not (unfinished or recorded or _has_work(made) or self._adoption.searching),
         )
 
     def _observe(self, must: Collection[str]) -> list[Look]:
@@ -283,59 +281,11 @@ class Cycle:
         return next_run_id(action.rollback_id, lambda one: recorded.get(one) is not None)
 
     def _adopt(self, subjects: Iterable[str], *, discover: bool) -> int:
-        """Register what hints and discovery found, observing only. What is no table is passed over."""
-        if not self.parts.adopt:
-            return 0
-        adopted = sum(bool(self._guarded(place, partial(self._register, place))) for place in subjects)
-        if discover and self._search is None:
-            self._search = self.parts.discover()
-        found = self._discovered()
-        return adopted + (self._guarded("what discovery found", partial(self._register_all, found)) or 0)
-
-    def _discovered(self) -> list[str]:
-        """What the search found in this slice of it. It goes on in the next cycle where it is not at its end."""
-        places, until = list[str](), time.monotonic() + _SLICE_SECONDS
-        search, self._search = self._search, None  # whatever it raises is its end
-        self._guarded("discovery", partial(self._find, search or iter(()), places, until))
-        return places
-
-    def _find(self, search: Iterator[Candidate | None], places: list[str], until: float) -> None:
-        for found in search:
-            self._go_on()
-            if found is not None:
-                places.append(found.where)
-            if len(places) == _ADOPTED_AT_ONCE or time.monotonic() > until:
-                self._search = search
-                return
-
-    def _register_all(self, places: Sequence[str]) -> int:
-        """Register in one batch; where something unforeseen comes up, each by itself."""
         parts = self.parts
-        together = partial(
-            register_batch,
-            parts.desk,
-            [WantedTable(where=place) for place in places],
-            actor=DAEMON,
-            source=Source.DISCOVER,
-            threads=parts.threads,
-            looked=self._go_on,
-            judged=self._go_on,
-        )
-        came = isolated(together) if places else []
-        if isinstance(came, Unforeseen):
-            self._say(came, "what discovery found")
-            return sum(bool(self._guarded(place, partial(self._register, place))) for place in places)
-        for place, one in zip(places, came, strict=True):
-            if isinstance(one, LakewardenError):
-                get_log("cycle").debug("not adopted", place=place, because=str(one))
-        return sum(not isinstance(one, LakewardenError) and one.created for one in came)
-
-    def _register(self, place: str) -> bool:
-        try:
-            return register(self.parts.desk, place, actor=DAEMON, source=Source.DISCOVER).created
-        except RefusedError as error:
-            get_log("cycle").debug("not adopted", place=place, because=str(error))
-            return False
+        if not parts.adopt:
+            return 0
+        search = parts.discover if discover else None
+        return self._adoption.run(parts.desk, subjects, search, threads=parts.threads)
 
     def _guarded(self, what: str, do: Callable[[], T]) -> T | None:
         """Do something that concerns one table. If it fails, that table is left out of this cycle."""

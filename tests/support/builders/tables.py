@@ -59,11 +59,11 @@ class FakeReader:
         return DELTA
 
     def is_table(self, location: str) -> bool:
+        self._answer(location)
         return location in self.tables
 
     def probe(self, location: str, *, seen: int | None) -> ProbeResult:
-        if location in self.down:
-            raise UnavailableError("The storage does not answer.")
+        self._answer(location)
         if location in self.broken:
             raise self.broken[location]
         table = self.tables.get(location)
@@ -71,6 +71,10 @@ class FakeReader:
             return ProbeResult(exists=False, moved=False)
         version = table.version if isinstance(table, Observation) else (seen or 0) + 1
         return ProbeResult(exists=True, moved=version != seen, latest=version)
+
+    def _answer(self, location: str) -> None:
+        if location in self.down:
+            raise UnavailableError("The storage does not answer.")
 
     def has_head(self, location: str, *, version: int, head: str) -> bool | None:
         return has_commit(self, location, version=version, head=head)

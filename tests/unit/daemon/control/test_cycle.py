@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from structlog.testing import capture_logs
 
 from lakewarden.catalog.errors import FencedError, UnavailableError
 from lakewarden.catalog.formats.files_elsewhere import READS_ELSEWHERE
@@ -405,6 +406,33 @@ def test_a_search_that_fails_begins_anew_with_the_next_beat(world: World) -> Non
     world.cycle.parts = calm
     assert world.sweep().adopted == 0
     assert world.sweep(discover=True).adopted == 1
+
+
+def test_tables_whose_storage_is_away_are_said_once_when_it_begins_and_once_when_it_ends(
+    world: World,
+) -> None:
+    places = [f"file:///lake/away{number}" for number in range(3)]
+    for place in places:
+        world.reader.tables[place] = observation(place, world.clock.now())
+        world.found.append(Candidate(where=place, location=place))
+    world.reader.down.update(places[:2])
+
+    def lines(level: str) -> list[str]:
+        with capture_logs() as said:
+            world.sweep(discover=True)
+        return [one["event"] for one in said if one["log_level"] == level and "adoption" in one["event"]]
+
+    with capture_logs() as said:
+        assert world.sweep(discover=True).adopted == 1
+    [begins] = [one for one in said if one["event"] == "adoption waits"]
+    assert (begins["log_level"], begins["tables"], begins["first"]) == ("warning", "2 tables", places[0])
+    assert "does not answer" in begins["problem"]
+    assert lines("warning") == []
+    world.reader.down.discard(places[0])
+    assert lines("warning") == lines("info") == [], "one of them is away still"
+    world.found.remove(Candidate(where=places[1], location=places[1]))
+    assert lines("info") == ["adoption goes on"], "what is not found any more waits for nothing"
+    assert lines("info") == lines("warning") == []
 
 
 def test_daily_checks_come_once_a_day(world: World) -> None:

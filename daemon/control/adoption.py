@@ -1,0 +1,139 @@
+"""Adoption: what hints and discovery find comes under management, observed only, in slices between cycles."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final, Protocol, TypeVar
+
+from lakewarden.catalog.errors import LakewardenError, RefusedError, UnavailableError
+from lakewarden.catalog.model.rows import Source
+from lakewarden.catalog.registry.batch import Came, register_batch
+from lakewarden.catalog.registry.discovery import Candidate
+from lakewarden.catalog.registry.register import register
+from lakewarden.catalog.registry.registration import WantedTable
+from lakewarden.catalog.registry.service import Desk
+from lakewarden.catalog.units import count_of
+from lakewarden.daemon.control.run_recorder import DAEMON
+from lakewarden.daemon.fleet.isolation import isolated
+from lakewarden.daemon.telemetry.log import get_log
+from lakewarden.daemon.telemetry.unforeseen import as_error, guarded
+from lakewarden.jobs.actions.answers import Unforeseen
+
+__all__ = ["Adoption"]
+
+T = TypeVar("T")
+_AT_ONCE: Final = 200
+_SLICE_SECONDS: Final = 5.0
+"""How long a search for tables goes on within one cycle, and how many of those that it found are adopted in it."""
+
+
+class Guard(Protocol):
+    """Does something that concerns one table; None if it fails, and then the cycle has said so."""
+
+    def __call__(self, what: str, do: Callable[[], T]) -> T | None: ...
+
+
+@dataclass(slots=True)
+class Adoption:
+    """Where the search for tables is, and which places did not answer. `go_on` is called between two tables."""
+
+    guard: Guard
+    go_on: Callable[[], None]
+    _search: Iterator[Candidate | None] | None = None
+    _away: set[str] = field(default_factory=set)
+    _met_away: set[str] = field(default_factory=set)
+    """Of those that are away, the ones that the search under way has met."""
+
+    @property
+    def searching(self) -> bool:
+        """Whether a search goes on in the next cycle."""
+        return self._search is not None
+
+    def run(
+        self,
+        desk: Desk,
+        subjects: Iterable[str],
+        discover: Callable[[], Iterator[Candidate | None]] | None,
+        *,
+        threads: int,
+    ) -> int:
+        """Register what hints were about, and what a slice of the search finds; how many are new.
+
+        `discover` begins a search where none is under way. What is no table is passed over.
+        """
+        adopted = sum(bool(self.guard(place, partial(self._register, desk, place))) for place in subjects)
+        if discover is not None and self._search is None:
+            self._search = discover()
+            self._met_away.clear()
+        if self._search is None:
+            return adopted
+        found, at_end = self._slice(self._search)
+        made = self.guard("what discovery found", partial(self._register_all, desk, found, threads))
+        if at_end:
+            self._note(self._away & self._met_away, "")
+        return adopted + (made or 0)
+
+    def _slice(self, search: Iterator[Candidate | None]) -> tuple[list[str], bool]:
+        """What the search found in this slice of it, and whether it came to its end."""
+        places, until = list[str](), time.monotonic() + _SLICE_SECONDS
+        self._search = None  # whatever it raises is its end
+        ended = self.guard("discovery", partial(self._find, search, places, until))
+        return places, ended is not None and self._search is None
+
+    def _find(self, search: Iterator[Candidate | None], places: list[str], until: float) -> bool:
+        for found in search:
+            self.go_on()
+            if found is not None:
+                places.append(found.where)
+            if len(places) == _AT_ONCE or time.monotonic() > until:
+                self._search = search
+                break
+        return True
+
+    def _register_all(self, desk: Desk, places: Sequence[str], threads: int) -> int:
+        """Register in one batch; where something unforeseen comes up, each by itself."""
+        together = partial(
+            register_batch,
+            desk,
+            [WantedTable(where=place) for place in places],
+            actor=DAEMON,
+            source=Source.DISCOVER,
+            threads=threads,
+            looked=self.go_on,
+            judged=self.go_on,
+            guarded=guarded,
+        )
+        came = isolated(together) if places else []
+        if isinstance(came, Unforeseen):
+            as_error(came, table="what discovery found")
+            return sum(bool(self.guard(place, partial(self._register, desk, place))) for place in places)
+        self._tell(places, came)
+        return sum(not isinstance(one, LakewardenError) and one.created for one in came)
+
+    def _register(self, desk: Desk, place: str) -> bool:
+        try:
+            return register(desk, place, actor=DAEMON, source=Source.DISCOVER, guarded=guarded).created
+        except RefusedError as error:
+            get_log("cycle").debug("not adopted", place=place, because=str(error))
+            return False
+
+    def _tell(self, places: Sequence[str], came: Sequence[Came]) -> None:
+        """Why tables are not adopted. Those whose storage is away are no news but for the first and the last time."""
+        away = dict[str, str]()
+        for place, one in zip(places, came, strict=True):
+            if isinstance(one, UnavailableError):
+                away[place] = one.in_full
+            if isinstance(one, LakewardenError):
+                get_log("cycle").debug("not adopted", place=place, because=str(one))
+        self._met_away |= away.keys()
+        self._note((self._away - set(places)) | away.keys(), next(iter(away.values()), ""))
+
+    def _note(self, away: set[str], problem: str) -> None:
+        before, self._away = self._away, away
+        if away and not before:
+            get_log("cycle").warning(
+                "adoption waits", tables=count_of(len(away), "table"), first=min(away), problem=problem
+            )
+        elif before and not away:
+            get_log("cycle").info("adoption goes on", because="what did not answer answers again, or is gone")
