@@ -8,6 +8,7 @@ import threading
 import uuid
 from collections import Counter
 from pathlib import Path
+from urllib.parse import quote
 
 import pyarrow as pa
 import pytest
@@ -195,9 +196,7 @@ def test_what_a_list_comes_to_is_foreseen_told_and_not_repeated(
     assert "Registered 0 tables; 291 already managed; 9 refused." in again.err
     assert len(again.out.splitlines()) == 1 + 9 + 2, "a head, what is refused, and what is broken"
     assert store.rows(TABLES).version == version
-    assert len(store.rows(AUDIT).all()) == entries + 7, (
-        "the refused ones; what names no table, or no policy, has none"
-    )
+    assert len(store.rows(AUDIT).all()) == entries + 9, "the refused ones"
 
 
 def test_patterns_and_lists_on_standard_input_mean_folders(
@@ -225,6 +224,65 @@ def test_patterns_and_lists_on_standard_input_mean_folders(
     assert cli("tables", "register", str(lake / "t20"), str(lake / "t21"), "--name", "db.x").code == 2
     assert cli("tables", "register").code == 2
     assert cli("tables", "register", "--from-file", str(tmp_path / "nowhere.csv")).code == 2
+
+
+def test_a_mark_at_the_beginning_of_a_list_is_none_of_it(
+    cli: Cli, lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = {
+        "t.csv": f"path,owner\r\n{lake}/t30,ana\r\n",
+        "t.jsonl": json.dumps({"path": f"{lake}/t31"}),
+        "t.yaml": f"- path: {lake}/t32\n",
+        "t.txt": f"{lake}/t33\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_bytes(b"\xef\xbb\xbf" + text.encode())
+        said = cli("tables", "register", "--from-file", str(tmp_path / name), "-o", "json")
+        assert [row["outcome"] for row in said.json] == ["registered"], (name, said)
+    with (tmp_path / "t.csv").open() as file:
+        monkeypatch.setattr("sys.stdin", file)
+        said = cli("tables", "register", "--from-file", "-", "-o", "json")
+    assert [(row["line"], row["outcome"], row["owner"]) for row in said.json] == [
+        (2, "already managed", "ana")
+    ]
+
+
+ODD_NAMES = ("a b", "a#b", "100%", "a%20b", "what?", "größe", "x+y&z", "t[1]", "st*r", 'it\'s "so"', "end ")
+
+
+def test_a_folder_is_one_table_whatever_it_is_called(
+    cli: Cli, lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, text = tmp_path / "odd #1 100%", (lake / "t0" / COMMIT).read_text()
+    for name in ODD_NAMES:
+        _copied(lake / "t1", root / name, text)
+    monkeypatch.setenv("LAKEWARDEN_DISCOVERY_ROOTS", str(root))
+    said = cli("tables", "adopt", "-o", "json")
+    assert (said.code, {row["outcome"] for row in said.json}) == (0, {"registered"})
+    ids = {row["location"]: row["table_id"] for row in said.json}
+    assert set(ids) == {canonical(str(root / name)) for name in ODD_NAMES}
+    assert cli("tables", "adopt", "--dry-run", "-o", "json").json == []
+    for name in ODD_NAMES:
+        plain, uri = str(root / name), canonical(str(root / name))
+        bare = f"file:{quote(plain, safe='/')}/"
+        again = cli("tables", "register", plain, uri, bare, "-o", "json")
+        assert [(row["outcome"], row["table_id"]) for row in again.json] == [
+            ("already managed", ids[uri])
+        ] * 3, name
+        for spelling in (plain, uri, bare):
+            shown = cli("tables", "show", spelling, "-o", "json").json
+            assert (shown["table_id"], shown["state"], shown["version"]) == (ids[uri], "active", 0)
+        assert cli("tables", "validate", plain).code == 0
+    pattern = cli("tables", "register", f"{root}/*", f"file://{quote(str(root))}/*", "-o", "json")
+    assert Counter(row["outcome"] for row in pattern.json) == {"already managed": 2 * len(ODD_NAMES)}
+    listed = cli("tables", "list", "-o", "json").json
+    assert sorted(row["location"] for row in listed if row["location"] in ids) == sorted(ids)
+
+
+def test_a_remote_name_that_is_read_in_two_ways_is_refused(cli: Cli) -> None:
+    said = cli("tables", "register", "hdfs://nowhere:1/lake/a%20b", "hdfs://nowhere:1/lake/a#b", "-o", "json")
+    assert [row["outcome"] for row in said.json] == ["refused", "refused"]
+    assert all("read #, ? and % in it in different ways" in row["why"] for row in said.json)
 
 
 def test_everything_that_discovery_finds_is_adopted_in_batches(
