@@ -14,6 +14,7 @@ from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.storage.absence import is_surely_gone
 from lakewarden.catalog.storage.file_store import StorageOptions, open_store
 from lakewarden.daemon.cli.commands import daemon as command_module
+from lakewarden.jobs.runs.log_stores import CONDITIONAL, S3_LOG_STORE
 from support.processes.commands import Cli, caller
 from support.servers.faults import Fault, FaultyProxy, running_proxy
 from support.servers.s3 import SECRET, S3Server, options_of
@@ -21,6 +22,7 @@ from support.servers.s3_home import make_home, settings_of
 
 pytestmark = pytest.mark.s3
 
+SINGLE_DRIVER = "io.delta.storage.S3SingleDriverLogStore"
 FAULTS = (Fault.SLOW_DOWN, Fault.DENIED, Fault.LOST_REQUEST)
 APPENDER = """
 import sys
@@ -154,6 +156,58 @@ def test_credentials_are_named_and_never_shown(cli: Cli, tmp_path: Path) -> None
     (tmp_path / "home" / "lakewarden.toml").write_text(wrong)
     missing = cli("tables", "list")
     assert missing.code == 2 and "no-key cannot be read" in missing.err and SECRET not in missing.err
+
+
+def test_where_sparks_commits_would_be_unsafe_it_stays_out_and_says_why(
+    s3: S3Server, storage: StorageOptions, cli: Cli, tmp_path: Path
+) -> None:
+    settings = tmp_path / "home" / "lakewarden.toml"
+    told = f'[spark.conf]\n"{S3_LOG_STORE}" = "{SINGLE_DRIVER}"'
+    settings.write_text(settings.read_text().replace("[spark.conf]", told))
+    location = orders(s3.at(f"{tmp_path.name}/lake/orders"), storage)
+    assert cli("init").code == 0
+    assert cli("tables", "register", location, "--name", "lake.orders").code == 0
+    assert cli("tables", "policy", "set", "lake.orders", "mode=manage").code == 0
+    assert cli("daemon", "--once").code == 0
+    why = {row["action"]: row for row in cli("why", "lake.orders", "-o", "json").json}
+    for action in ("compact", "vacuum", "statistics"):
+        assert "through S3SingleDriverLogStore" in why[action]["because"], why
+    refused = cli("jobs", "run", "lake.orders", "compact")
+    assert refused.code == 4 and "S3SingleDriverLogStore" in refused.err, refused
+    found = {row["check"]: row for row in cli("doctor", "-o", "json").json}
+    assert found["s3"]["verdict"] == "ok" and found["s3 workers"]["verdict"] == "warn"
+    assert cli("jobs", "run", "lake.orders", "log_care").code == 0, "which needs no Spark"
+
+
+def test_doctor_tries_a_place_out_and_leaves_nothing_there(
+    proxy: FaultyProxy,
+    storage: StorageOptions,
+    s3: S3Server,
+    cli: Cli,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    place = s3.at(f"{tmp_path.name}/tried")
+    examined = ("doctor", "--target", "s3", "--location", place, "-o", "json")
+    monkeypatch.delenv("SPARK_CONF_DIR", raising=False)
+    found = {row["check"]: row["verdict"] for row in cli(*examined).json}
+    assert found == {
+        **{f"s3 {name}": "ok" for name in ("credentials", "write", "commits", "clock", "workers")},
+        "s3 sessions": "warn",
+    }
+    assert list(open_store(place, storage).list("", recursive=True)) == []
+    (tmp_path / "spark-defaults.conf").write_text(f"# ours\n{S3_LOG_STORE}={CONDITIONAL}\n")
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    with proxy.failing(Fault.UNCONDITIONAL):
+        lax = cli(*examined)
+    assert lax.code == 3
+    assert {row["check"]: row["verdict"] for row in lax.json if row["verdict"] != "ok"} == {
+        "s3 commits": "fail"
+    }
+    with proxy.failing(Fault.DENIED, "^(PUT|POST)"):
+        denied = {row["check"]: row["verdict"] for row in cli(*examined).json}
+    assert denied["s3 write"] == "fail" and "s3 commits" not in denied
+    assert cli("doctor", "--location", place).code == 2
 
 
 def test_two_writers_of_delta_rs_lose_no_commit(s3: S3Server, tmp_path: Path) -> None:

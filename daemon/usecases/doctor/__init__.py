@@ -1,0 +1,1 @@
+"""What is set up wrong, and what mends it? Checks, one by one, each with an answer."""

@@ -1,0 +1,146 @@
+"""Are tables safe on object stores? Credentials, conditional commits, clocks, and whose Spark may write there."""
+
+import os
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+
+from lakewarden.catalog.errors import LakewardenError, UsageError
+from lakewarden.catalog.storage.file_store import canonical, is_inside, open_store
+from lakewarden.catalog.storage.trial import try_out
+from lakewarden.catalog.system.port import TABLES
+from lakewarden.daemon.installation.services import Services
+from lakewarden.daemon.usecases.doctor.diagnosis import Diagnosis, fail, ok, warn
+from lakewarden.jobs.runs.log_stores import CONDITIONAL, S3_LOG_STORE, WHAT_TO_DO, log_store_of, why_not
+
+__all__ = ["examine_location", "stores_in_use"]
+
+_S3: Final = "s3://"
+_MOST_SKEW: Final = timedelta(seconds=2)
+_FIRST_RESORT: Final = "SPARK_CONF_DIR"
+_DEFAULTS: Final = "spark-defaults.conf"
+
+
+def stores_in_use(services: Services) -> Iterator[Diagnosis]:
+    """The buckets in which tables or system tables lie: whether they answer, and who may write there. Only reads."""
+    found = {_bucket_of(services.settings.system_location), *map(_bucket_of, _locations(services))} - {None}
+    for bucket in sorted(one for one in found if one is not None):
+        try:
+            open_store(bucket, services.storage(bucket)).exists("")
+        except LakewardenError as error:
+            yield fail("s3", f"{bucket}: {error}", error.hint)
+        else:
+            more = f"`lakewarden doctor --target s3 --location {bucket}` tries writing out"
+            yield ok("s3", f"{bucket} answers; {more}.")
+        yield _workers(services, bucket)
+    if found:
+        yield _own_sessions(os.environ)
+
+
+def examine_location(services: Services, location: str) -> Iterator[Diagnosis]:
+    """All there is to know of one place, tried out below it. Raises `UsageError` if it is not on S3."""
+    place = canonical(location)
+    if not place.startswith(_S3):
+        raise UsageError(f"{place} is not on S3.", hint="Give a location such as s3://bucket/folder.")
+    yield _credentials(services, place)
+    try:
+        trial = try_out(place, services.storage(place), services.clock)
+    except LakewardenError as error:
+        yield fail("s3 write", str(error), error.hint)
+    else:
+        yield ok("s3 write", f"{place} can be listed, written, read and deleted from.")
+        if trial.is_conditional:
+            yield ok("s3 commits", "Of several commits of one version all but one were refused.")
+        else:
+            yield fail(
+                "s3 commits", "Several commits of one version were accepted: the storage does not honour If-None-Match.",
+                "Let a single process write each table there, or upgrade the storage.",
+            )  # fmt: skip
+        yield _clock(trial.skew)
+    yield _workers(services, place)
+    yield _own_sessions(os.environ)
+
+
+def _locations(services: Services) -> list[str]:
+    try:
+        if not services.store.exists():
+            return []
+        return [one for one in services.store.rows(TABLES).arrow(["location"]).column(0).to_pylist() if one]
+    except LakewardenError:
+        return []  # another check says what is wrong with the system tables
+
+
+def _bucket_of(location: str) -> str | None:
+    return _S3 + location.removeprefix(_S3).partition("/")[0] if location.startswith(_S3) else None
+
+
+def _credentials(services: Services, place: str) -> Diagnosis:
+    over = [prefix for prefix, _ in services.settings.storage.prefixes if _covers(prefix, place)]
+    if not over:
+        return warn(
+            "s3 credentials", f"No [[storage]] entry is for {place}: what is found in the environment counts.",
+            "Write one, even without options: without it Spark stays out of tables there.",
+        )  # fmt: skip
+    named = (
+        ", ".join(key for key, _ in services.storage(place).pairs) or "none: what the environment has counts"
+    )
+    return ok("s3 credentials", f"Options for {max(over, key=len)}: {named}.")
+
+
+def _covers(prefix: str, place: str) -> bool:
+    return prefix == place or is_inside(place, prefix)
+
+
+def _clock(skew: timedelta) -> Diagnosis:
+    if abs(skew) > _MOST_SKEW:
+        return fail(
+            "s3 clock", f"Clock and storage differ by {abs(skew).total_seconds():.0f} s.",
+            "Run a time service; signatures with a clock that is wrong by 15 minutes are refused.",
+        )  # fmt: skip
+    return ok("s3 clock", "Clock and storage agree.")
+
+
+def _workers(services: Services, place: str) -> Diagnosis:
+    because = services.no_spark(place)
+    if because is not None:
+        return warn("s3 workers", f"Spark stays out of {place}: {because}.", WHAT_TO_DO)
+    log_store = log_store_of(services.spark_conf, "s3").rpartition(".")[2]
+    return ok("s3 workers", f"Workers commit to {place} through {log_store}.")
+
+
+def _own_sessions(environment: Mapping[str, str]) -> Diagnosis:
+    """Sessions that are not lakewarden's, as far as they go by Spark's own defaults on this machine."""
+    file = _defaults_file(environment)
+    conf = _read(file) if file is not None else {}
+    whose = (
+        f"Sessions that go by {file}" if file is not None else "Spark sessions of yours that say nothing else"
+    )
+    because = why_not(_S3, conf)
+    if because is None:
+        return ok("s3 sessions", f"{whose} commit through {CONDITIONAL.rpartition('.')[2]}.")
+    return warn(
+        "s3 sessions", f"{whose} are unsafe beside other writers: {because}.",
+        f"Set {S3_LOG_STORE} to {CONDITIONAL} there, with its jar on their class path (docs/object-stores.md).",
+    )  # fmt: skip
+
+
+def _defaults_file(environment: Mapping[str, str]) -> Path | None:
+    home = environment.get("SPARK_HOME")
+    folder = environment.get(_FIRST_RESORT) or (f"{home}/conf" if home else None)
+    file = None if folder is None else Path(folder) / _DEFAULTS
+    return file if file is not None and file.is_file() else None
+
+
+def _read(file: Path) -> Mapping[str, str]:
+    """Lines of `key value` or `key=value`, as Spark reads them."""
+    try:
+        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return {}
+    pairs = (
+        line.strip().replace("=", " ", 1).split(None, 1)
+        for line in lines
+        if not line.lstrip().startswith("#")
+    )
+    return {pair[0]: pair[1].strip() for pair in pairs if len(pair) == 2}
