@@ -5,7 +5,6 @@ from typing import Final
 from lakewarden.catalog.errors import LakewardenError
 from lakewarden.catalog.formats.port import Commit, TableReader
 from lakewarden.daemon.installation.services import Services
-from lakewarden.daemon.usecases.history import newest_commits
 from lakewarden.jobs.session.row_counts import NOTHING, RowCounts, counts_of, with_rows_before
 from lakewarden.jobs.session.writes import Written
 
@@ -34,8 +33,8 @@ def row_counts(services: Services, written: Written) -> RowCounts | None:
 
 
 def _commit_of(reader: TableReader, location: str, run_id: str) -> Commit | None:
-    for limit in _LOOKED_BACK:
-        for commit in reversed(newest_commits(reader, location, limit)):
+    for count in _LOOKED_BACK:
+        for commit in reversed(reader.newest(location, count=count)):
             if commit.lineage is not None and commit.lineage.run_id == run_id:
                 return commit
     return None

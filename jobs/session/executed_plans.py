@@ -22,6 +22,7 @@ _CAPACITY: Final = 1_000
 """Events kept of one write. More, of a busy application: what did not fit was not seen."""
 _END: Final = "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd"
 _LISTENER: Final = "org.apache.spark.scheduler.SparkListenerInterface"
+_PREDICATE: Final = "java.util.function.Predicate"
 _DEED: Final = "tell what it executed"
 
 
@@ -42,7 +43,8 @@ class Witness:
         self._bus: Any = spark.sparkContext._jsc.sc().listenerBus()
         self._create: Any = jvm.java.beans.EventHandler.create
         self._queue: Any = jvm.java.util.concurrent.LinkedBlockingQueue
-        self._end: Any = jvm.java.lang.Class.forName(_END)
+        end, predicate = (jvm.java.lang.Class.forName(one) for one in (_END, _PREDICATE))
+        self._is_end: Any = self._create(predicate, end, "isInstance", "")
         self._interface: Any = jvm.java.lang.Class.forName(_LISTENER)
 
     @contextmanager
@@ -65,7 +67,7 @@ class Witness:
                 self._bus.removeListener(listener)
                 if not wanted or queue.remainingCapacity() == 0:
                     return None
-                return self._reads(session, [queue.poll() for _ in range(queue.size())])
+                return self._reads(session, self._plans.items(queue.stream().filter(self._is_end).toList()))
         except LakewardenError:
             return None  # the write has been made; that nobody could watch is part of its result
 
@@ -74,8 +76,6 @@ class Witness:
         found: list[Read] = []
         seen = False
         for event in events:
-            if not self._end.isInstance(event):
-                continue
             execution = event.qe()
             if execution is None or not execution.sparkSession().equals(session):
                 continue

@@ -101,6 +101,10 @@ class Plans:
         """A Scala sequence as a list. Iterating over it would end in an exception, which costs py4j 20 ms."""
         return [items.apply(number) for number in range(items.length())]
 
+    def items(self, found: Any) -> list[Any]:
+        """A Java list as a list; `sequence` says why."""
+        return [found.get(number) for number in range(found.size())]
+
     def option(self, value: Any) -> Any | None:
         """A Scala Option's content, None for none."""
         return value.get() if value.isDefined() else None

@@ -120,6 +120,13 @@ def test_a_probe_tells_whether_the_version_moved(table: Maker) -> None:
     assert (probe.exists, probe.moved, probe.latest) == (True, True, second)
 
 
+def test_the_newest_commits_are_the_last_ones_whatever_their_numbers(table: Maker) -> None:
+    made = [table.commit(adds=((str(number), 1),)) for number in range(5)]
+    newest = table.reader.newest(table.location, count=3)
+    assert [one.version for one in newest] == made[-3:]
+    assert [one.version for one in table.reader.newest(table.location, count=100)] == made
+
+
 def test_a_vanished_table_is_noticed(table: Maker) -> None:
     table.commit()
     table.vanish()

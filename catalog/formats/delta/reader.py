@@ -2,7 +2,7 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from lakewarden.catalog.formats.delta.actions import AddFile
@@ -60,10 +60,12 @@ class DeltaReader:
     def is_table(self, location: str) -> bool:
         """Whether the log folder holds anything that a Delta writer puts there. An empty folder is no table."""
         log = self._log(location)
+        if log.exists(HINT):
+            return True
         if not log.exists(FOLDER):
             return False
         listing = log.listing()
-        return not listing.is_empty or bool(listing.checksums) or log.exists(HINT)
+        return not listing.is_empty or bool(listing.checksums)
 
     def probe(self, location: str, *, seen: int | None) -> ProbeResult:
         """Two looks at names at most, unless the version seen last is no longer in the log."""
@@ -102,16 +104,13 @@ class DeltaReader:
     def commits(self, location: str, *, after: int, upto: int | None = None) -> Iterator[Commit]:
         log = self._log(location)
         listing = log.listing()
-        for version in sorted(listing.commits):
-            if after < version and (upto is None or version <= upto):
-                entry = listing.commits[version]
-                try:
-                    commit = read_commit(
-                        version, version_actions(log, listing, entry), entry.modified_at
-                    ).commit
-                except VanishedError:
-                    continue
-                yield commit
+        wanted = (one for one in listing.commits if after < one and (upto is None or one <= upto))
+        yield from _readable(log, listing, sorted(wanted))
+
+    def newest(self, location: str, *, count: int) -> tuple[Commit, ...]:
+        log = self._log(location)
+        listing = log.listing()
+        return tuple(_readable(log, listing, sorted(listing.commits)[-count:]))
 
     def additions(self, location: str, *, since: int) -> Iterator[tuple[Commit, tuple[DataFile, ...]]]:
         log = self._log(location)
@@ -211,3 +210,13 @@ DELTA_FORMAT: Final = FormatSpec(
     provider="delta",
     kept=("_change_data/", "_delta_index/", "_symlink_format_manifest/"),
 )
+
+
+def _readable(log: DeltaLog, listing: Listing, versions: Sequence[int]) -> Iterator[Commit]:
+    """Those of the versions whose entries are still there when they are read."""
+    for version in versions:
+        entry = listing.commits[version]
+        try:
+            yield read_commit(version, version_actions(log, listing, entry), entry.modified_at).commit
+        except VanishedError:
+            continue

@@ -111,6 +111,9 @@ class ValueReader:
         last = self.history[-1].version if upto is None else upto
         yield from (one for one in self.history if after < one.version <= last)
 
+    def newest(self, location: str, *, count: int) -> tuple[Commit, ...]:
+        return tuple(self.commits(location, after=-1))[-count:]
+
     def additions(self, location: str, *, since: int) -> Iterator[tuple[Commit, tuple[DataFile, ...]]]:
         for one in self.commits(location, after=since - 1):
             yield one, (() if one.version == since else tuple(self.added.get(one.version, ())))

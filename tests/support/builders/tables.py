@@ -88,6 +88,9 @@ class FakeReader:
             if commit.version > after and (upto is None or commit.version <= upto):
                 yield commit
 
+    def newest(self, location: str, *, count: int) -> tuple[Commit, ...]:
+        return tuple(self.commits(location, after=-1))[-count:]
+
     def files(self, location: str, *, version: int | None = None) -> Iterator[DataFile]:
         return iter(())
 

@@ -86,6 +86,9 @@ class ManifestReader:
             if after < number and (upto is None or number <= upto):
                 yield _commit(manifest, manifest.versions[number])
 
+    def newest(self, location: str, *, count: int) -> tuple[Commit, ...]:
+        return tuple(self.commits(location, after=-1))[-count:]
+
     def additions(self, location: str, *, since: int) -> Iterator[tuple[Commit, tuple[DataFile, ...]]]:
         manifest = self._manifest(location)
         for number in sorted(one for one in manifest.versions if one >= since):
