@@ -23,6 +23,7 @@ COMMANDS = {
     "worker": Lazily(module="daemon", help="Take runs from the queue for a daemon elsewhere."),
     "gateway": Lazily(module="gateway", help="Let beeline, JDBC, PyHive and SQLAlchemy connect."),
     "sql": Lazily(module="sql", help="Ask the system tables, set policies, convert, by SQL."),
+    "top": Lazily(module="status", help="A live view of what goes on."),
     "why": Lazily(module="status", help="Why a table is, or is not, being worked on."),
     "pause": Lazily(module="pause", help="Stop all work on a table, a namespace (db.*) or everything (*)."),
     "resume": Lazily(module="pause", help="Let work go on again."),
@@ -47,6 +48,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
     help="A self-managing catalog daemon for lakehouse tables on Spark.",
 )
 

@@ -1,13 +1,15 @@
 """What commands share: options with one meaning everywhere, who is calling, opening the services."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.policy.access import Caller
+from lakewarden.catalog.units import parse_seconds
 from lakewarden.daemon import callers
 from lakewarden.daemon.installation.services import Services, open_services
 from lakewarden.daemon.telemetry.log import configure
@@ -23,8 +25,10 @@ __all__ = [
     "flags_of",
     "opened",
     "opened_anyhow",
+    "time_to_wait",
 ]
 
+_LONGEST: Final = 365 * 86_400
 Home = Annotated[
     Path | None,
     typer.Option("--home", envvar="LAKEWARDEN_HOME", help="Where settings, database and system tables live."),
@@ -74,3 +78,13 @@ def confirm(question: str, *, yes: bool) -> None:
     """Ask on the terminal unless `--yes`; anything but yes ends with exit code 4."""
     if not yes:
         typer.confirm(question, abort=True, err=True)
+
+
+def time_to_wait(timeout: str | None) -> timedelta | None:
+    """What `--timeout` said, None for ever. Raises `UsageError` for what is no time, none at all or beyond a year."""
+    if timeout is None:
+        return None
+    seconds = parse_seconds(timeout)
+    if seconds is None or not 0 < seconds <= _LONGEST:
+        raise UsageError(f"'{timeout}' is no time to wait.", hint="Write 90 s, 30m or 2 hours.")
+    return timedelta(seconds=seconds)

@@ -4,20 +4,37 @@ import csv
 import dataclasses
 import io
 import json
-import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from enum import StrEnum
 from typing import Any
 
 import typer
 import yaml
 
+from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.units import printable
-from lakewarden.daemon.cli.format import Format, Output
+from lakewarden.daemon.cli.format import Format, Output, View, view
+from lakewarden.daemon.cli.layout import Panel, Shown, print_lines
+from lakewarden.daemon.installation.lazily import load
+from lakewarden.daemon.process.spared_libraries import have_rich
 
-__all__ = ["Format", "Output", "human_bytes", "human_time", "note", "plain", "show", "show_one"]
+__all__ = [
+    "Format",
+    "Output",
+    "human_bytes",
+    "human_time",
+    "note",
+    "plain",
+    "show",
+    "show_one",
+    "show_panels",
+    "shown_as",
+    "watch",
+]
 
 
 def plain(value: Any) -> Any:
@@ -35,9 +52,23 @@ def plain(value: Any) -> Any:
     return value
 
 
-def show(rows: Iterable[Any], *, columns: Sequence[str], format: Format, title: str | None = None) -> None:
-    """Print rows (dataclasses or mappings). `columns` are what a table shows; programs get every key."""
-    items = [plain(row) for row in rows]
+def show(
+    rows: Iterable[Any],
+    *,
+    columns: Sequence[str],
+    format: Format,
+    title: str | None = None,
+    limit: int | None = None,
+) -> None:
+    """Print rows (dataclasses or mappings), as the options of the list ask: sorted, then at most `limit`. `columns` are
+    what a table shows; programs get every key. Raises `UsageError` for a column that there is none of."""
+    seen = view()
+    items = _sorted([plain(row) for row in rows], seen, columns)[:limit]
+    if seen.columns is not None:
+        columns = [_known(name, items, columns) for name in seen.columns]
+        items = [{name: item.get(name) for name in columns} for item in items]
+    elif seen.wide:
+        columns = _names(items, columns)
     match format:
         case Format.JSON:
             typer.echo(json.dumps(items, ensure_ascii=False, indent=2))
@@ -45,8 +76,8 @@ def show(rows: Iterable[Any], *, columns: Sequence[str], format: Format, title: 
             typer.echo(yaml.safe_dump(items, sort_keys=False, allow_unicode=True), nl=False)
         case Format.CSV:
             typer.echo(_csv(items, columns), nl=False)
-        case Format.TABLE:
-            _table(items, columns, title)
+        case Format.TABLE | Format.WIDE:
+            _table(items, columns, title, whole=seen.wide or seen.whole)
 
 
 def show_one(row: Any, *, format: Format) -> None:
@@ -59,10 +90,31 @@ def show_one(row: Any, *, format: Format) -> None:
             typer.echo(yaml.safe_dump(item, sort_keys=False, allow_unicode=True), nl=False)
         case Format.CSV:
             typer.echo(_csv([item], list(item)), nl=False)
-        case Format.TABLE:
-            width = max(map(len, item), default=0)
-            for key, value in item.items():
-                typer.echo(f"{key:<{width}}  {_cell(key, value)}")
+        case Format.TABLE | Format.WIDE:
+            _pairs({key: _cell(key, value) for key, value in item.items()})
+
+
+def shown_as(items: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> Shown:
+    """Rows, as `plain` gives them, as cells for people."""
+    numbers = {name for name in columns if all(_is_number(item.get(name)) for item in items)}
+    cells = tuple(tuple(_cell(name, item.get(name)) for name in columns) for item in items)
+    return Shown(columns=tuple(columns), rows=cells, numbers=frozenset(numbers))
+
+
+def show_panels(panels: Sequence[Panel]) -> None:
+    """Each table below its title, on stdout."""
+    for number, panel in enumerate(panels):
+        typer.echo(("\n" if number else "") + panel.title)
+        if panel.shown.rows:
+            print_lines(panel.shown)
+        else:
+            typer.echo(panel.empty)
+
+
+def watch(look: Callable[[], Sequence[Panel]], seconds: float) -> None:
+    """Show panels on the whole terminal, looked at anew each time, until Ctrl-C."""
+    with suppress(KeyboardInterrupt):
+        _terminal().watch(look, seconds)
 
 
 def note(text: str) -> None:
@@ -102,6 +154,8 @@ def _text(column: str, value: Any) -> str:
         return human_time(value)
     if column == "findings" and isinstance(value, list):
         return "; ".join(f"{one['check']}: {one['message']}" for one in value)
+    if column == "attention" and isinstance(value, list):
+        return " ".join(value)
     if isinstance(value, float):
         return f"{value:.3g}"
     if isinstance(value, dict):
@@ -125,26 +179,66 @@ def _csv_cell(value: Any) -> Any:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else value
 
 
-def _table(items: Sequence[Mapping[str, Any]], columns: Sequence[str], title: str | None) -> None:
+def _table(
+    items: Sequence[Mapping[str, Any]], columns: Sequence[str], title: str | None, *, whole: bool
+) -> None:
     if title:
         note(title)
     if not items:
         note("Nothing to show.")
         return
-    cells = [[_cell(column, item.get(column)) for column in columns] for item in items]
-    widths = [max(len(column), *(len(row[i]) for row in cells)) for i, column in enumerate(columns)]
-    limit = _terminal_width() - sum(widths[:-1]) - 2 * len(columns)
-    widths[-1] = min(widths[-1], max(limit, 20))
-    typer.echo(
-        "  ".join(column.upper().ljust(width) for column, width in zip(columns, widths, strict=True)).rstrip()
+    shown = shown_as(items, columns)
+    if whole or not sys.stdout.isatty():
+        print_lines(shown)
+        return
+    if left_out := _terminal().print_table(shown):
+        note(f"No room for {', '.join(left_out)}: -o wide shows all, --columns those you name.")
+
+
+def _pairs(pairs: Mapping[str, str]) -> None:
+    if sys.stdout.isatty():
+        _terminal().print_pairs(pairs)
+        return
+    width = max(map(len, pairs), default=0)
+    for key, value in pairs.items():
+        typer.echo(f"{key:<{width}}  {value}")
+
+
+def _terminal() -> Any:
+    have_rich()
+    return load("lakewarden.daemon.cli.terminal")
+
+
+def _names(items: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> list[str]:
+    """Every key there is, those of the command first."""
+    return list(dict.fromkeys([*columns, *(key for item in items for key in item)]))
+
+
+def _known(name: str, items: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
+    names = _names(items, columns)
+    if name in names or not items:
+        return name
+    close = get_close_matches(name, names, n=1)
+    raise UsageError(
+        f"There is no column {name!r}.",
+        hint=f"Did you mean {close[0]}?" if close else f"The columns are {', '.join(names)}.",
     )
-    for row in cells:
-        fitted = [
-            text if len(text) <= width else text[: width - 1] + "…"
-            for text, width in zip(row, widths, strict=True)
-        ]
-        typer.echo("  ".join(text.ljust(width) for text, width in zip(fitted, widths, strict=True)).rstrip())
 
 
-def _terminal_width() -> int:
-    return shutil.get_terminal_size((160, 40)).columns if sys.stdout.isatty() else 200
+def _sorted(items: list[dict[str, Any]], seen: View, columns: Sequence[str]) -> list[dict[str, Any]]:
+    """Rows without a value come last, either way."""
+    if seen.sort is None or not items:
+        return items
+    name = _known(seen.sort, items, columns)
+    filled = [item for item in items if item.get(name) is not None]
+    empty = [item for item in items if item.get(name) is None]
+    return sorted(filled, key=lambda item: _rank(item[name]), reverse=seen.descending) + empty
+
+
+def _rank(value: Any) -> tuple[int, Any]:
+    """Numbers before texts, lists and objects as the text they are shown as."""
+    return (0, value) if _is_number(value) else (1, value if isinstance(value, str) else str(value))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -11,7 +11,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Final
 
-__all__ = ["spare_nothing", "spare_unused_libraries"]
+__all__ = ["have_rich", "spare_nothing", "spare_unused_libraries"]
 
 _SPARED: Final = frozenset({"numpy", "pandas"})
 
@@ -25,6 +25,12 @@ def spare_unused_libraries() -> None:
     sys.modules.setdefault("rich", None)  # type: ignore[arg-type]  # Python's way of saying "not to be had"
     if _SPARED.isdisjoint(sys.modules) and not any(isinstance(one, _Sparing) for one in sys.meta_path):
         sys.meta_path.insert(0, _Sparing())
+
+
+def have_rich() -> None:
+    """Let rich be found after all: somebody looks on, and a table is drawn."""
+    if sys.modules.get("rich", sys) is None:
+        del sys.modules["rich"]
 
 
 def spare_nothing() -> None:

@@ -82,8 +82,8 @@ GOVERNED: Final = (
 """What goes through `run`."""
 
 FREE: Final = (
-    "init", "daemon", "worker", "gateway", "status", "why", "doctor", "sql", "config show", "tables list", "tables show", "tables validate", "tables history",
-    "tables policy show", "tables adopt --dry-run", "jobs plan", "jobs list", "jobs show", "lineage show", "lineage events",
+    "init", "daemon", "worker", "gateway", "status", "top", "why", "doctor", "sql", "config show", "tables list", "tables show", "tables validate", "tables history",
+    "tables policy show", "tables adopt --dry-run", "jobs plan", "jobs list", "jobs show", "jobs wait", "lineage show", "lineage events",
     "lineage marks", "lineage stream", "metastore diff", "metastore sync --dry-run", "rollback list", "rollback show",
     "system backup --dry-run", "system verify", "system repair --dry-run", "system leave --dry-run", "tokens list",
 )  # fmt: skip

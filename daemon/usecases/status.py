@@ -1,7 +1,8 @@
 """One page of state: who leads, what is managed, what needs attention."""
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import pyarrow as pa
@@ -11,10 +12,11 @@ from lakewarden.catalog.model.rows import TableState
 from lakewarden.catalog.policy.scopes import GLOBAL
 from lakewarden.catalog.state.port import RunState
 from lakewarden.catalog.system.port import TABLES
+from lakewarden.catalog.units import count_of
 from lakewarden.catalog.validation.reverted_reads import READS_UNDONE
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.telemetry.failed_cycles import Troubles
-from lakewarden.daemon.usecases.tables import fleet
+from lakewarden.daemon.usecases.tables import STOPPED, Work, fleet, with_finding
 
 __all__ = ["Status", "status_of"]
 
@@ -24,7 +26,8 @@ class Status:
     """`leader` is None where no daemon leads; `reads_undone` counts tables whose head holds what was made from versions
     that were taken back; `bytes` and `files` are of live versions; `last_look_at` the newest
     health row; `paused` the reason everything is paused, None if it is not; `failed_cycles` counts the cycles
-    that failed in a row up to now, with what stopped the last one."""
+    that failed in a row up to now, with what stopped the last one; `tables_paused` and `tables_held` count those that
+    are so by themselves or by a scope. `attention` says in sentences what wants somebody, nothing where all is well."""
 
     home: str
     leader: str | None
@@ -33,6 +36,8 @@ class Status:
     tables: int
     quarantined: int
     converting: int
+    tables_paused: int
+    tables_held: int
     reads_undone: int
     files: int
     bytes: int
@@ -43,6 +48,7 @@ class Status:
     failed_cycles: int
     failing_since: datetime | None
     failing_because: str | None
+    attention: tuple[str, ...] = ()
 
 
 def status_of(services: Services) -> Status:
@@ -52,7 +58,7 @@ def status_of(services: Services) -> Status:
     failing = Troubles(services.settings.home).read()
     lease = services.leases.current(services.settings.lease_name)
     runs = Counter(run.state for run in services.queue.unfinished())
-    return Status(
+    status = Status(
         home=str(services.settings.home),
         leader=None if lease is None else lease.holder,
         leader_token=None if lease is None else lease.token,
@@ -60,7 +66,9 @@ def status_of(services: Services) -> Status:
         tables=found.num_rows,
         quarantined=states[TableState.QUARANTINED.value],
         converting=states[TableState.CONVERTING.value],
-        reads_undone=_with_finding(found, READS_UNDONE),
+        tables_paused=_stopped(found, Work.PAUSED),
+        tables_held=_stopped(found, Work.HELD),
+        reads_undone=pc.sum(with_finding(found, READS_UNDONE)).as_py() or 0,
         files=pc.sum(found.column("files")).as_py() or 0,
         bytes=pc.sum(found.column("bytes")).as_py() or 0,
         queued=runs[RunState.QUEUED],
@@ -71,11 +79,23 @@ def status_of(services: Services) -> Status:
         failing_since=None if failing is None else failing.since,
         failing_because=None if failing is None else failing.because,
     )
+    return replace(status, attention=tuple(_attention(status)))
 
 
-def _with_finding(fleet: pa.Table, check: str) -> int:
-    """How many tables have a finding of a check."""
-    whole = fleet.column("findings").combine_chunks()
-    owners = pc.list_parent_indices(whole)
-    checks = pc.struct_field(pc.list_flatten(whole), "check")
-    return len(pc.unique(owners.filter(pc.equal(checks, check))))
+def _attention(status: Status) -> Iterator[str]:
+    """The worst first."""
+    if status.leader is None:
+        yield "No daemon leads: nothing is looked after."
+    if status.failed_cycles:
+        yield f"{count_of(status.failed_cycles, 'cycle')} failed in a row: {status.failing_because}"
+    if status.quarantined:
+        yield f"Quarantined: {count_of(status.quarantined, 'table')}; `lakewarden tables list --state quarantined`."
+    if status.reads_undone:
+        yield (
+            f"Made from versions that were taken back: {count_of(status.reads_undone, 'table')}; "
+            f"`lakewarden tables list --finding {READS_UNDONE}`."
+        )
+
+
+def _stopped(found: pa.Table, work: Work) -> int:
+    return pc.sum(pc.match_substring(found.column(STOPPED), work.value)).as_py() or 0

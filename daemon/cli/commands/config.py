@@ -4,6 +4,7 @@ import typer
 
 from lakewarden.daemon import callers
 from lakewarden.daemon.cli.common import Home
+from lakewarden.daemon.cli.listing import Listing
 from lakewarden.daemon.cli.output import Format, Output, show
 from lakewarden.daemon.installation.services import open_services
 
@@ -12,7 +13,7 @@ app = typer.Typer(
 )
 
 
-@app.command("show")
+@app.command("show", cls=Listing)
 def config_show(home: Home = None, output: Output = Format.TABLE) -> None:
     """Every setting: value, unit, where the value comes from, and why it exists."""
     rows = open_services(home=home, user=callers.real_user()).settings.explain()

@@ -8,6 +8,7 @@ import typer
 from lakewarden.catalog.errors import ExitCode, UsageError
 from lakewarden.daemon import callers
 from lakewarden.daemon.cli.common import Home
+from lakewarden.daemon.cli.listing import Listing
 from lakewarden.daemon.cli.output import Format, Output, show
 from lakewarden.daemon.installation.services import open_services
 from lakewarden.daemon.usecases.doctor.checks import examine
@@ -23,7 +24,7 @@ class Target(StrEnum):
     S3 = "s3"
 
 
-@app.command("doctor")
+@app.command("doctor", cls=Listing)
 def doctor(
     target: Annotated[
         Target | None, typer.Option("--target", help="Examine this instead; s3 needs --location.")

@@ -1,31 +1,31 @@
 """`lakewarden jobs ...`: what would be done, what is being done, what was done."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from lakewarden.catalog.errors import NotFoundError, PreconditionError
+from lakewarden.catalog.errors import PreconditionError
 from lakewarden.catalog.model.rows import Action
 from lakewarden.catalog.state.port import Run
-from lakewarden.catalog.system.port import RUNS, TABLES
-from lakewarden.daemon.cli.common import DryRun, Home, Table, calling, opened
+from lakewarden.catalog.system.port import TABLES
+from lakewarden.daemon.cli.common import DryRun, Home, Table, calling, opened, time_to_wait
+from lakewarden.daemon.cli.listing import Listing
 from lakewarden.daemon.cli.output import Format, Output, note, plain, show, show_one
+from lakewarden.daemon.cli.runs import RUN_COLUMNS, as_row
 from lakewarden.daemon.usecases import declared
 from lakewarden.daemon.usecases.audit import run
 from lakewarden.daemon.usecases.outlook import outlook
 from lakewarden.daemon.usecases.runs.dry_runs import foresee_run, is_foreseen
-from lakewarden.daemon.usecases.runs.listing import runs_now
+from lakewarden.daemon.usecases.runs.listing import run_of, runs_now
 from lakewarden.daemon.usecases.runs.orders import order_run
-from lakewarden.daemon.usecases.runs.waiting import raise_for, run_and_wait
+from lakewarden.daemon.usecases.runs.waiting import raise_for, run_and_wait, wait_for
 from lakewarden.jobs.actions.spec import Order
 from lakewarden.jobs.planning.explain import explain
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Plan, run, list and cancel maintenance.")
 
-RUN_COLUMNS = ("finished_at", "name", "action", "outcome", "actual_seconds", "because", "message")
 
-
-@app.command("plan")
+@app.command("plan", cls=Listing)
 def plan_(
     explained: Annotated[
         bool, typer.Option("--explain", help="Also everything not due, with the reason.")
@@ -69,7 +69,7 @@ def run_(
     show_one({"run_id": request.run_id, "name": row.name, "action": action, **plain(result)}, format=output)
 
 
-@app.command("list")
+@app.command("list", cls=Listing)
 def list_(
     where: Annotated[str | None, typer.Argument(help="Only this table.")] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, help="How many, newest first.")] = 50,
@@ -81,37 +81,45 @@ def list_(
     services = opened(home)
     table_id = services.desk.resolve(where, gone=True).table_id if where else None
     found = runs_now(services, table_id, finished=not unfinished)
-    items = [*map(_queued, found.unfinished), *map(plain, found.finished)]
-    show(items[:limit], columns=RUN_COLUMNS, format=output)
+    items = [*map(as_row, found.unfinished), *map(plain, found.finished)]
+    show(items, columns=RUN_COLUMNS, format=output, limit=limit)
 
 
 @app.command("show")
 def show_(run_id: str, home: Home = None, output: Output = Format.TABLE) -> None:
     """Everything about one run (a unique beginning of its id is enough)."""
-    services = opened(home)
-    queued = services.queue.get(run_id)
-    if queued is not None:
-        show_one(queued, format=output)
-        return
-    rows = services.store.rows(RUNS)
-    recorded = rows.get(run_id)
-    found = [row for row in rows.all() if row.run_id.startswith(run_id)] if recorded is None else [recorded]
-    if len(found) != 1:
-        count = f"{len(found)} runs begin" if found else "No run begins"
-        raise NotFoundError(f"{count} with {run_id}.", hint="`lakewarden jobs list` shows them.")
-    show_one(found[0], format=output)
+    show_one(run_of(opened(home), run_id), format=output)
+
+
+@app.command("wait")
+def wait(
+    run_id: Annotated[str, typer.Argument(help="Its id; a unique beginning is enough.")],
+    timeout: Annotated[
+        str | None, typer.Option("--timeout", help="Wait no longer, such as '10 min'; then exit with 3.")
+    ] = None,
+    home: Home = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Wait until a run has ended. Fails as the run did; what is waited for goes on if the waiting is given up."""
+    services, longest = opened(home), time_to_wait(timeout)
+    found = run_of(services, run_id)
+    result = wait_for(services, found, timeout=longest, tell=note)
+    raise_for(result)
+    request = found.request if isinstance(found, Run) else found
+    show_one(
+        {"run_id": request.run_id, "name": request.name, "action": request.action, **plain(result)},
+        format=output,
+    )
 
 
 @app.command("cancel")
 def cancel(run_id: str, home: Home = None) -> None:
     """Cancel a run: a queued one at once, a running one at its next safe point."""
     services = opened(home)
-    queued = services.queue.get(run_id)
-    if queued is None:
-        raise NotFoundError(
-            f"There is no run {run_id} in the queue.", hint="`lakewarden jobs list --unfinished`."
-        )
-    request = queued.request
+    found = run_of(services, run_id)
+    if not isinstance(found, Run):
+        raise PreconditionError(f"Run {found.run_id} is finished.", hint="There is nothing left to cancel.")
+    request = found.request
     with run(
         services,
         calling(services),
@@ -120,13 +128,8 @@ def cancel(run_id: str, home: Home = None) -> None:
         rows=lambda: (services.store.rows(TABLES).get(request.table_id),),
         on=f"cancel {request.action} {request.name}",
     ):
-        if not services.queue.cancel(run_id):
-            raise PreconditionError(f"Run {run_id} is finished.", hint="There is nothing left to cancel.")
+        if not services.queue.cancel(request.run_id):
+            raise PreconditionError(
+                f"Run {request.run_id} is finished.", hint="There is nothing left to cancel."
+            )
     note(f"Cancelled {request.action} of {request.name}.")
-
-
-def _queued(run: Run) -> dict[str, Any]:
-    """An unfinished run under the column names of `lakewarden.runs`; `outcome` is the state it is in."""
-    names = ("run_id", "table_id", "name", "action", "because", "requires_version", "attempt")
-    request = {name: plain(getattr(run.request, name)) for name in names}
-    return {**request, "outcome": run.state.value, "worker": run.worker, "queued_at": plain(run.queued_at)}

@@ -8,6 +8,7 @@ from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.model.rows import MarkVerdict
 from lakewarden.catalog.registry.marks import mark_versions, marks_of, unmark_versions
 from lakewarden.daemon.cli.common import Home, Table, calling, opened
+from lakewarden.daemon.cli.listing import Listing
 from lakewarden.daemon.cli.output import Format, Output, note, plain, show
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases import declared
@@ -21,7 +22,7 @@ COLUMNS = ("version", "verdict", "by", "at", "note", "applies")
 def add_to(app: typer.Typer) -> None:
     """Add these commands to the group."""
     app.command("mark")(mark)
-    app.command("marks")(marks)
+    app.command("marks", cls=Listing)(marks)
 
 
 def mark(

@@ -7,6 +7,7 @@ import typer
 from lakewarden.catalog.errors import ExitCode, LakewardenError
 from lakewarden.catalog.model.rows import Action
 from lakewarden.daemon.cli.common import DryRun, Home, calling, opened
+from lakewarden.daemon.cli.listing import Listing
 from lakewarden.daemon.cli.output import Format, Output, note, show
 from lakewarden.daemon.usecases import declared
 from lakewarden.daemon.usecases.audit import run
@@ -22,7 +23,7 @@ Where = Annotated[str | None, typer.Argument(help="One table; all of them when l
 COLUMNS = ("name", "aspect", "message")
 
 
-@app.command()
+@app.command(cls=Listing)
 def diff(where: Where = None, home: Home = None, output: Output = Format.TABLE) -> None:
     """How the metastore's entries differ from what the tables' logs say. Nothing is changed."""
     found = list(drifts(opened(home), where))
@@ -31,7 +32,7 @@ def diff(where: Where = None, home: Home = None, output: Output = Format.TABLE) 
         note("The metastore agrees.")
 
 
-@app.command()
+@app.command(cls=Listing)
 def sync(
     where: Where = None, dry_run: DryRun = False, home: Home = None, output: Output = Format.TABLE
 ) -> None:

@@ -1,21 +1,20 @@
 """`lakewarden rollback ...`: undo a bad write together with everything that was derived from it."""
 
 from collections.abc import Callable, Sequence
-from datetime import timedelta
 from functools import cache
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import typer
 
-from lakewarden.catalog.errors import ExitCode, UsageError
+from lakewarden.catalog.errors import ExitCode
 from lakewarden.catalog.model.rollbacks import Rollback
 from lakewarden.catalog.model.rows import RollbackState
 from lakewarden.catalog.policy.access import Caller
 from lakewarden.catalog.registry.rollback_quarantine import release as release_table
-from lakewarden.catalog.units import DAY, parse_seconds
 from lakewarden.daemon.cli.commands.rollback_diff import diff_requests
 from lakewarden.daemon.cli.commands.rollback_plan import Told, show_plan
-from lakewarden.daemon.cli.common import Home, Table, calling, opened
+from lakewarden.daemon.cli.common import Home, Table, calling, opened, time_to_wait
+from lakewarden.daemon.cli.listing import Listing
 from lakewarden.daemon.cli.output import Format, Output, note, show, show_one
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases import declared
@@ -74,7 +73,6 @@ Keys = Annotated[
     ),
 ]
 Samples = Annotated[int, typer.Option("--samples", help="With --diff: how many rows, or keys, to show.")]
-_LONGEST: Final = 365 * DAY
 STEP_COLUMNS = ("wave", "name", "kind", "from_version", "to_version", "state", "new_version", "message")
 
 
@@ -148,7 +146,7 @@ def apply_(
 ) -> None:
     """Do what was planned, if it still is what would be planned. Waits until it is done. Exit code 3:
     not within --timeout."""
-    seconds = _seconds(timeout)
+    seconds = time_to_wait(timeout)
     services = opened(home)
     rollbacks = rollbacks_of_services(services, timeout=seconds)
     with run(
@@ -172,7 +170,7 @@ def resume(
     output: Output = Format.TABLE,
 ) -> None:
     """Go on with a rollback that was interrupted, or stopped because somebody wrote meanwhile."""
-    seconds = _seconds(timeout)
+    seconds = time_to_wait(timeout)
     services = opened(home)
     rollbacks = rollbacks_of_services(services, timeout=seconds)
     with run(
@@ -199,7 +197,7 @@ def undo(
     output: Output = Format.TABLE,
 ) -> None:
     """Make the old heads head again, while the old versions are kept. Exit code 3: not finished within --timeout."""
-    seconds = _seconds(timeout)
+    seconds = time_to_wait(timeout)
     services = opened(home)
     rollbacks = rollbacks_of_services(services, timeout=seconds)
     with run(
@@ -223,7 +221,7 @@ def release(where: Table, home: Home = None, output: Output = Format.TABLE) -> N
     show_one({"name": row.name, "state": row.state, "state_reason": row.state_reason}, format=output)
 
 
-@app.command("list")
+@app.command("list", cls=Listing)
 def list_(home: Home = None, output: Output = Format.TABLE) -> None:
     """Every plan and rollback on record, newest first."""
     every = reversed(rollbacks_of_services(opened(home)).journal.all())
@@ -262,15 +260,6 @@ def _planned(services: Services, caller: Caller, wanted: Wanted, on_moved: OnMov
         services, caller, declared.PLAN, where, rows=lambda: rollbacks.seeds(request()), on=f"plan {where}"
     ) as actor:
         return rollbacks.plan(request(), actor=actor, on_moved=on_moved)
-
-
-def _seconds(timeout: str | None) -> timedelta | None:
-    if timeout is None:
-        return None
-    seconds = parse_seconds(timeout)
-    if seconds is None or not 0 < seconds <= _LONGEST:
-        raise UsageError(f"'{timeout}' is no time to wait.", hint="Write 90 s, 30m or 2 hours.")
-    return timedelta(seconds=seconds)
 
 
 def _compared(services: Services, asked: Sequence[DiffRequest]) -> Callable[[], tuple[RowDiff, ...]]:

@@ -12,6 +12,7 @@ from lakewarden.catalog.system.export import write_json
 from lakewarden.catalog.system.query import query
 from lakewarden.daemon.callers import caller_of
 from lakewarden.daemon.cli.common import Home, opened
+from lakewarden.daemon.cli.listing import Listing
 from lakewarden.daemon.cli.output import Format, Output, note, show, show_one
 from lakewarden.daemon.client.address import address_of
 from lakewarden.daemon.installation.lazily import load
@@ -25,7 +26,7 @@ from lakewarden.jobs.sql.suggestions import not_here, unmanaged
 app = typer.Typer(rich_markup_mode=None)
 
 
-@app.command("sql")
+@app.command("sql", cls=Listing)
 def sql(
     statement: Annotated[
         str | None, typer.Argument(help="One statement; `-` reads it from standard input.")

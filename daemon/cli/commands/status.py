@@ -1,25 +1,56 @@
-"""`lakewarden status | why`."""
+"""`lakewarden status | top | why`."""
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any, Final
 
 import typer
 
+from lakewarden.catalog.errors import ExitCode, UsageError
 from lakewarden.catalog.system.port import HEALTH
 from lakewarden.catalog.validation.reverted_reads import READS_UNDONE
 from lakewarden.daemon.cli.common import Home, Table, opened
-from lakewarden.daemon.cli.output import Format, Output, note, show, show_one
+from lakewarden.daemon.cli.layout import Panel
+from lakewarden.daemon.cli.listing import Listing
+from lakewarden.daemon.cli.output import (
+    Format,
+    Output,
+    note,
+    plain,
+    show,
+    show_one,
+    show_panels,
+    shown_as,
+    watch,
+)
+from lakewarden.daemon.cli.runs import RUN_COLUMNS, as_row
+from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases.outlook import outlook_of
+from lakewarden.daemon.usecases.runs.listing import newest_on_record, runs_now
 from lakewarden.daemon.usecases.status import status_of
 from lakewarden.jobs.planning.explain import explain
 
 app = typer.Typer(rich_markup_mode=None)
 
+_FACTS: Final = ("tables", "quarantined", "tables_paused", "tables_held", "queued", "running", "last_look_at")
+_NOW: Final = ("name", "action", "outcome", "worker", "started_at", "because")
+_RECENT: Final = 10
+
 
 @app.command()
-def status(home: Home = None, output: Output = Format.TABLE) -> None:
+def status(
+    check: Annotated[bool, typer.Option("--check", help="Exit with 3 if anything needs attention.")] = False,
+    home: Home = None,
+    output: Output = Format.TABLE,
+) -> None:
     """Who leads, what is managed, what needs attention."""
-    show_one(status_of(opened(home)), format=output)
+    found = status_of(opened(home))
+    show_one(found, format=output)
+    if check and found.attention:
+        raise typer.Exit(ExitCode.PARTLY)
 
 
-@app.command()
+@app.command(cls=Listing)
 def why(where: Table, home: Home = None, output: Output = Format.TABLE) -> None:
     """For every kind of work: is it due on this table, and why or why not."""
     services = opened(home)
@@ -30,3 +61,38 @@ def why(where: Table, home: Home = None, output: Output = Format.TABLE) -> None:
     for finding in health.findings if health is not None else ():
         if finding.check == READS_UNDONE:
             note(finding.message)
+
+
+@app.command("top")
+def top(
+    interval: Annotated[float, typer.Option("--interval", min=0.5, help="Seconds between two looks.")] = 2.0,
+    once: Annotated[bool, typer.Option("--once", help="Look once, print it and end.")] = False,
+    home: Home = None,
+) -> None:
+    """Who leads, what needs attention, what is being done, what was done last: a live view until Ctrl-C."""
+    services = opened(home)
+    if once:
+        show_panels(_panels(services))
+        return
+    if not sys.stdout.isatty():
+        raise UsageError("A live view needs a terminal.", hint="--once prints it once.")
+    watch(lambda: _panels(services), interval)
+
+
+def _panels(services: Services) -> Sequence[Panel]:
+    status = plain(status_of(services))
+    leader = "Nobody leads" if status["leader"] is None else f"{status['leader']} leads"
+    paused = "" if status["paused"] is None else f"; all is paused: {status['paused']}"
+    attention = [{"attention": one} for one in status["attention"]]
+    unfinished = [as_row(run) for run in runs_now(services, finished=False).unfinished]
+    recent = plain(newest_on_record(services, _RECENT))
+    return (
+        _panel(f"lakewarden: {leader}{paused}", [status], _FACTS),
+        _panel("Needs attention", attention, ("attention",)),
+        _panel("Being done", unfinished, _NOW),
+        _panel("Done last", recent, RUN_COLUMNS),
+    )
+
+
+def _panel(title: str, items: Sequence[dict[str, Any]], columns: Sequence[str]) -> Panel:
+    return Panel(title=title, shown=shown_as(items, columns))

@@ -10,9 +10,10 @@ from lakewarden.catalog.model.rows import Severity
 from lakewarden.catalog.system.export import write_json
 from lakewarden.catalog.system.port import HEALTH, SCHEMAS
 from lakewarden.daemon.cli.common import Home, Table, opened
+from lakewarden.daemon.cli.format import View, view
+from lakewarden.daemon.cli.listing import Listing
 from lakewarden.daemon.cli.output import Format, Output, note, plain, show, show_one
-from lakewarden.daemon.usecases.history import newest_commits
-from lakewarden.daemon.usecases.tables import fleet
+from lakewarden.daemon.usecases.tables import Wanted, Work, fleet
 from lakewarden.daemon.usecases.validation import validate_table
 
 __all__ = ["add_to"]
@@ -21,11 +22,12 @@ LIST_COLUMNS = (
     "row",
     "name",
     "state",
-    "owner",
+    "stopped",
     "version",
     "files",
-    "small_files",
     "bytes",
+    "owner",
+    "small_files",
     "rows",
     "findings",
 )
@@ -33,22 +35,48 @@ LIST_COLUMNS = (
 
 def add_to(app: typer.Typer) -> None:
     """Add these commands to the group."""
-    for command in (list_tables, show_table, validate, history):
-        app.command(_NAMES.get(command.__name__, command.__name__))(command)
+    app.command("list", cls=Listing)(list_tables)
+    app.command("show")(show_table)
+    app.command("validate", cls=Listing)(validate)
+    app.command("history", cls=Listing)(history)
 
 
 def list_tables(
+    names: Annotated[
+        str | None, typer.Argument(metavar="[PATTERN]", help="Only tables with such a name: 'db.*', '*_raw'.")
+    ] = None,
     namespace: Annotated[
         str | None, typer.Option("--namespace", "-n", help="Only tables of this database.")
     ] = None,
+    owner: Annotated[str | None, typer.Option("--owner", help="Only tables of this owner.")] = None,
     state: Annotated[str | None, typer.Option("--state", help="Only tables in this state.")] = None,
+    format: Annotated[str | None, typer.Option("--format", help="Only tables of this format.")] = None,
+    finding: Annotated[
+        str | None,
+        typer.Option(
+            "--finding", metavar="CHECK", help="Only tables of which this check found something; *: any."
+        ),
+    ] = None,
+    stopped: Annotated[
+        Work | None, typer.Option("--stopped", help="Only tables that are paused, or held, also by a scope.")
+    ] = None,
     all_: Annotated[bool, typer.Option("--all", help="Dropped and purged ones too.")] = False,
     home: Home = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Every managed table with its health."""
-    found = fleet(opened(home).store, namespace=namespace, state=state, gone=all_)
-    if output is Format.JSON:
+    """Managed tables with their health; every filter narrows the list."""
+    wanted = Wanted(
+        names=names,
+        namespace=namespace,
+        owner=owner,
+        state=state,
+        format=format,
+        finding=finding,
+        stopped=stopped,
+        gone=all_,
+    )
+    found = fleet(opened(home).store, wanted)
+    if output is Format.JSON and view() == View():
         write_json(found, sys.stdout.buffer)
         return
     show(found.to_pylist(), columns=LIST_COLUMNS, format=output)
@@ -97,9 +125,5 @@ def history(
         return
     location = row.location or ""
     reader = services.desk.reader_at(location, row.name)
-    commits = newest_commits(reader, location, limit)
     columns = ["version", "committed_at", "operation", "added_files", "removed_files", "run_id", "engine"]
-    show(reversed(commits), columns=columns, format=output)
-
-
-_NAMES = {"list_tables": "list", "show_table": "show"}
+    show(reversed(reader.newest(location, count=limit)), columns=columns, format=output)

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Container
 from contextlib import AbstractContextManager, nullcontext
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from lakewarden.catalog import errors
@@ -20,7 +20,7 @@ from lakewarden.catalog.system.port import RUNS
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.workers.lost_runs import Reaper
 
-__all__ = ["raise_for", "reap_lost", "run_and_wait", "run_is_over", "working"]
+__all__ = ["raise_for", "reap_lost", "run_and_wait", "run_is_over", "wait_for", "working"]
 
 _POLL_SECONDS: Final = 0.1
 _REAP_SECONDS: Final = 1.0
@@ -58,6 +58,28 @@ def run_and_wait(
             goes_on = f"goes on; `lakewarden jobs cancel {followed.run_id}` ends it."
             tell(f"Run {followed.run_id} {'was told to end.' if told else goes_on}")
             raise
+
+
+def wait_for(
+    services: Services, run: Run | RunRow, *, timeout: timedelta | None, tell: Callable[[str], None]
+) -> Result:
+    """The result of a run that is somebody's already; at once if it has ended. Raises `UnfinishedError` after `timeout`
+    (None: never): the run goes on, and so it does where the caller is interrupted."""
+    if isinstance(run, RunRow):
+        return _result_of(run)
+    end = None if timeout is None else time.monotonic() + timeout.total_seconds()
+    request = run.request
+
+    def look() -> None:
+        if end is not None and time.monotonic() >= end:
+            raise UnfinishedError(
+                f"{request.action} of {request.name} has not ended yet; it goes on.",
+                hint=f"`lakewarden jobs wait {request.run_id}` waits again.",
+            )
+
+    if not _is_led(services):
+        tell("No daemon leads: a queued run waits until one does.")
+    return _awaited(services, request, look, tell)
 
 
 def working(services: Services) -> AbstractContextManager[object]:
@@ -147,6 +169,10 @@ def _recorded(services: Services, request: RunRequest) -> Result:
             f"The queue lost {request.action} of {request.name}; its table's log says whether it happened.",
             hint="The next sweep looks; `lakewarden tables history` shows the log.",
         )
+    return _result_of(row)
+
+
+def _result_of(row: RunRow) -> Result:
     return Result(
         outcome=row.outcome,
         message=row.message,

@@ -216,6 +216,7 @@ FREE_TRIES = (
             ("worker", "worker --help", _nothing),  # it would work for ever
             ("gateway", "gateway --help", _nothing),  # it would serve for ever
             ("status", "status", _nothing),
+            ("top", "top --once", _nothing),
             ("why", "why db.t", _nothing),
             ("doctor", "doctor", _nothing),
             ("config show", "config show", _nothing),
@@ -228,6 +229,7 @@ FREE_TRIES = (
             ("jobs plan", "jobs plan", _nothing),
             ("jobs list", "jobs list", _nothing),
             ("jobs show", "jobs show", _queued),
+            ("jobs wait", "jobs wait --timeout 1s", _queued),
             ("lineage show", "lineage show db.t", _nothing),
             ("lineage events", "lineage events", _nothing),
             ("lineage marks", "lineage marks db.t", _nothing),

@@ -1,0 +1,76 @@
+"""Commands that print a list: `--columns`, `--sort` and `--no-truncate` mean the same for all of them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from lakewarden.daemon.cli.format import look_at, view
+
+__all__ = ["Listing"]
+
+
+class Listing(TyperCommand):
+    """A command whose rows can be chosen, sorted and shown whole. What was chosen is in `format.view()`."""
+
+    def __init__(self, name: str | None, *, params: Sequence[Any] | None = None, **more: Any) -> None:
+        super().__init__(name, params=[*(params or ()), *_options()], **more)
+
+
+def _columns(text: str | None) -> None:
+    if text is not None:
+        look_at(replace(view(), columns=tuple(name.strip().lower() for name in text.split(","))))
+
+
+def _sort(text: str | None) -> None:
+    if text is not None:
+        column = text.strip().lower()
+        look_at(replace(view(), sort=column.removeprefix("-"), descending=column.startswith("-")))
+
+
+def _whole(wanted: bool) -> None:
+    look_at(replace(view(), whole=wanted))
+
+
+@cache
+def _options() -> tuple[Any, ...]:
+    app = typer.Typer(add_completion=False)
+    app.command()(_declared)
+    return tuple(typer.main.get_command(app).params)
+
+
+def _declared(
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            "--columns",
+            metavar="A,B",
+            callback=_columns,
+            expose_value=False,
+            help="These columns in this order; -o wide shows all there are.",
+        ),
+    ] = None,
+    sort: Annotated[
+        str | None,
+        typer.Option(
+            "--sort",
+            metavar="COLUMN",
+            callback=_sort,
+            expose_value=False,
+            help="Smallest first; -COLUMN: largest first.",
+        ),
+    ] = None,
+    no_truncate: Annotated[
+        bool,
+        typer.Option(
+            "--no-truncate",
+            callback=_whole,
+            expose_value=False,
+            help="On a terminal: wrap no cell and leave out no column.",
+        ),
+    ] = False,
+) -> None:
+    """The options themselves."""
