@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 import pytest
+import structlog
 from hypothesis import settings
 from pyspark.sql import SparkSession
 
@@ -32,6 +33,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             (_ORDER.index(m.name) + 1 for m in item.iter_markers() if m.name in _ORDER), default=0
         )
     )
+
+
+@pytest.fixture(autouse=True)
+def logs_as_they_were() -> Iterator[None]:
+    """A command sets up logging for its process, which here is everybody's."""
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture(scope="session")
