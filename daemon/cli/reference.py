@@ -47,7 +47,7 @@ def write_pages(folder: Path) -> None:
 def _cli() -> str:
     lines = [_NOTICE, "# Commands\n"]
     lines.append(
-        "`-o table|json|yaml|csv` chooses the output; JSON stands alone on stdout, remarks go to stderr. Keys are"
+        "`-o table|wide|json|yaml|csv` chooses the output; JSON stands alone on stdout, remarks go to stderr. Keys are"
     )
     lines.append(
         "the column names of the system tables. With `-o json` an error is one JSON object on stderr: `error`, `hint`\n"

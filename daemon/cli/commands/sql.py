@@ -12,6 +12,7 @@ from lakewarden.catalog.system.export import write_json
 from lakewarden.catalog.system.query import query
 from lakewarden.daemon.callers import caller_of
 from lakewarden.daemon.cli.common import Home, opened
+from lakewarden.daemon.cli.format import View, view
 from lakewarden.daemon.cli.listing import Listing
 from lakewarden.daemon.cli.output import Format, Output, note, show, show_one
 from lakewarden.daemon.client.address import address_of
@@ -69,7 +70,7 @@ def sql(
     result = _result(services, asked)
     if result is None:
         raise unmanaged(asked.where) if isinstance(asked, VacuumTable) else not_here(text)
-    if output is Format.JSON:
+    if output is Format.JSON and view() == View():
         write_json(result, sys.stdout.buffer)
     else:
         show(result.to_pylist(), columns=result.column_names, format=output)
