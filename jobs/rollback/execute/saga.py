@@ -17,7 +17,7 @@ from lakewarden.catalog.model.rows import RollbackRow, RollbackState, RollbackSt
 from lakewarden.catalog.registry.rollback_quarantine import is_aside, set_aside
 from lakewarden.catalog.storage.file_store import open_store
 from lakewarden.jobs.rollback.execute.permit import Permit
-from lakewarden.jobs.rollback.execute.settlement import COMMITS, settled
+from lakewarden.jobs.rollback.execute.settlement import COMMITS, settled, settled_group
 from lakewarden.jobs.rollback.execute.table_steps import Hands
 from lakewarden.jobs.rollback.execute.undo import take_back
 from lakewarden.jobs.rollback.journal.group_rows import whole
@@ -88,7 +88,7 @@ class Saga:
     def _ended_group(self, rollback: Rollback) -> Rollback:
         """A statement over several tables whose session is gone: done if the logs show all of its changes, else
         taken back. Nothing is ever changed in its place."""
-        rollback = settled(rollback, self.hands.tools.readers)
+        rollback = settled_group(rollback, self.hands.tools.readers)
         if rollback.is_whole:
             return self._save(whole(rollback, self.journal.clock.now()), "all of its tables are changed")
         undoing = rollback.with_head(RollbackState.UNDOING, undo=True)

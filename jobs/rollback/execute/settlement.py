@@ -7,13 +7,14 @@ looked for in the log: what was made counts as done.
 from collections.abc import Sequence
 from dataclasses import replace
 
+from lakewarden.catalog.errors import LakewardenError
 from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.model.rollbacks import Rollback
 from lakewarden.catalog.model.rows import RollbackRow, RollbackState, RollbackStep
 from lakewarden.jobs.rollback.execute.table_steps import mark_found, mark_of
 from lakewarden.jobs.rollback.journal.step_rows import step_of
 
-__all__ = ["COMMITS", "REWINDS", "settled"]
+__all__ = ["COMMITS", "REWINDS", "settled", "settled_group"]
 
 REWINDS = (RollbackStep.RESTORE, RollbackStep.REMOVE_FILES)
 """Steps whose undo is a restore."""
@@ -26,6 +27,28 @@ def settled(rollback: Rollback, readers: Sequence[TableReader]) -> Rollback:
     """The rollback with every step done that its table's log shows, and that the journal does not know of."""
     found = (_found(row, readers) for row in rollback.of_kind(*COMMITS) if row.state in _OPEN)
     return rollback.with_rows(row for row in found if row is not None)
+
+
+def settled_group(group: Rollback, readers: Sequence[TableReader]) -> Rollback:
+    """A group with every change done that its table's log shows. A log that cannot be read shows none: the table keeps
+    no others waiting. Raises a retryable error if it alone leaves open whether the group is whole."""
+    found: list[RollbackRow] = []
+    waits: LakewardenError | None = None
+    missing = False
+    for row in group.steps:
+        if row.state is RollbackState.DONE:
+            continue
+        try:
+            done = _found(row, readers)
+        except LakewardenError as error:
+            waits = waits or (error if error.retry else None)
+            missing = missing or not error.retry
+            continue
+        missing = missing or done is None
+        found += [] if done is None else [done]
+    if waits is not None and not missing:
+        raise waits
+    return group.with_rows(found)
 
 
 def _found(row: RollbackRow, readers: Sequence[TableReader]) -> RollbackRow | None:

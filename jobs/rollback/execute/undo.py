@@ -1,12 +1,13 @@
 """Taking a rollback back, from the leaves to the roots: the old heads become head again, by the same rules.
 
-A table whose head is no longer ours stays as it is and is reported; the others are taken back.
+A table whose head is no longer ours, or whose log cannot be read, stays as it is and is reported; the others are taken
+back.
 """
 
 from collections.abc import Callable
 from dataclasses import replace
 
-from lakewarden.catalog.errors import ConflictError, LakewardenError
+from lakewarden.catalog.errors import ConflictError, LakewardenError, UnavailableError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.model.rollbacks import Rollback
 from lakewarden.catalog.model.rows import RollbackRow, RollbackState, RollbackStep
@@ -25,7 +26,8 @@ def take_back(
     journal: Journal, hands: Hands, rollback: Rollback, *, still_ours: Callable[[], None]
 ) -> Rollback:
     """Take back every step that was done, whatever the journal thinks became of it. Ends compensated, or in
-    conflict over the tables that stay as they are."""
+    conflict over the tables that stay as they are. Raises `UnavailableError` for a table that does not answer: of a
+    group, whose tables do not depend on one another, the others are taken back first."""
     never_begun = {row.step for row in rollback.steps if row.state is RollbackState.PLANNED}
     rows = [row for row in rollback.steps if _to_take_back(hands, row)]
     for wave in sorted({row.wave for row in rows}, reverse=True):
@@ -35,12 +37,18 @@ def take_back(
         reach("rollback.undoing")
         changed = list[RollbackRow]()
         for row in begun:
-            if row.kind not in FOLLOWING:
-                still_ours()
-                following = companions_of(row, begun)
-                changed.extend(
-                    _undone(journal, hands, row, following, still_ours, begun=row.step not in never_begun)
+            if row.kind in FOLLOWING:
+                continue
+            still_ours()
+            following = companions_of(row, begun)
+            try:
+                changed += _undone(
+                    journal, hands, row, following, still_ours, begun=row.step not in never_begun
                 )
+            except UnavailableError as error:
+                if not rollback.is_group:
+                    raise
+                changed.append(replace(row, message=_about(row, error)))
         rollback = rollback.with_rows(changed)
         reach("rollback.unacted")
     return _finish(journal, rollback)
@@ -73,7 +81,7 @@ def _undone(
         if error.retry and not isinstance(error, ConflictError):
             raise
         Permit(journal, still_ours).require(row)
-        return [replace(one, state=RollbackState.CONFLICT, message=error.in_full) for one in every]
+        return [replace(one, state=RollbackState.CONFLICT, message=_about(one, error)) for one in every]
     taken = replace(row, state=RollbackState.COMPENSATED, new_version=version or row.new_version)
     return [taken, *(replace(one, state=RollbackState.COMPENSATED) for one in following)]
 
@@ -90,7 +98,18 @@ def _taken_in(journal: Journal, row: RollbackRow, *, begun: bool) -> None:
     reach("rollback.taken_in")
 
 
+def _about(row: RollbackRow, error: LakewardenError) -> str:
+    """What keeps a step from being taken back, with the table's name: several may have such a message."""
+    name = row.name or row.table_id
+    return error.in_full if name in error.in_full else f"{name}: {error.in_full}"
+
+
 def _finish(journal: Journal, rollback: Rollback) -> Rollback:
+    open_steps = (row for row in rollback.steps if row.state is RollbackState.UNDOING)
+    waiting = [row.message for row in open_steps if row.message is not None]
+    if waiting:
+        _save(journal, rollback, f"rollback {rollback.rollback_id} waits for a table that does not answer")
+        raise UnavailableError(waiting[0])
     stuck = [
         row for row in rollback.steps if row.kind not in FOLLOWING and row.state is RollbackState.CONFLICT
     ]

@@ -193,9 +193,9 @@ class Groups:
     def _taken_back(self, group_id: str, alive: Liveness, never: Collection[str]) -> Rollback:
         try:
             alive.give_up(never, f"statement {group_id} failed")
+            return self._saga(group_id).go_on(group_id)
         except ConflictError:
             return self.journal.get(group_id)  # somebody else takes it back, or has
-        return self._saga(group_id).go_on(group_id)
 
     def _saga(self, group_id: str) -> Saga:
         clock = self.journal.clock

@@ -1,6 +1,6 @@
 """What becomes of a statement over several tables whose session is gone: the journal and the tables' logs decide."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -9,7 +9,10 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
-from lakewarden.catalog.errors import ConflictError, NotFoundError
+from lakewarden.catalog import failpoints
+from lakewarden.catalog.errors import ConflictError, NotFoundError, UnavailableError
+from lakewarden.catalog.formats.delta.reader import DeltaReader
+from lakewarden.catalog.formats.port import Commit
 from lakewarden.catalog.model.lineage_record import group_app
 from lakewarden.catalog.model.rollbacks import (
     GROUP_PATIENCE,
@@ -149,6 +152,90 @@ def test_what_somebody_wrote_before_a_change_stays_when_it_is_taken_back(cut: Cu
     cut.change("first")
     assert cut.end().head.state is State.COMPENSATED
     assert cut.rows() == [[1, 2, 9], [1, 2]]
+
+
+@pytest.mark.parametrize("broken", NAMES)
+def test_an_unreadable_log_keeps_the_other_tables_from_nothing_and_is_told(cut: Cut, broken: str) -> None:
+    for name in NAMES:
+        cut.change(name)
+    log = cut.lake.path(broken) / "_delta_log" / f"{2:020}.json"
+    whole = log.read_bytes()
+    log.write_text("no json\n")
+    ended = cut.end()
+    assert ended.head.state is State.CONFLICT
+    assert ended.head.message is not None and f"db.{broken}" in ended.head.message
+    (other,) = set(NAMES) - {broken}
+    assert cut.lake.rows(other) == [1, 2]
+    assert cut.lake.states(GROUP)[other] == [State.COMPENSATED]
+    log.write_bytes(whole)
+    again = ended.with_head(State.UNDOING)
+    cut.lake.journal.save(again, expects=State.CONFLICT, because="somebody mended the log")
+    assert cut.end().head.state is State.COMPENSATED
+    assert cut.rows() == [[1, 2], [1, 2]]
+
+
+class Silent(DeltaReader):
+    """Reads every log but that of one table, which does not answer."""
+
+    def __init__(self, place: str) -> None:
+        super().__init__()
+        self.place: str | None = place
+
+    def commits(self, location: str, *, after: int, upto: int | None = None) -> Iterator[Commit]:
+        if location == self.place:
+            raise UnavailableError("The storage does not answer.")
+        return super().commits(location, after=after, upto=upto)
+
+
+@pytest.mark.parametrize("silent", NAMES)
+def test_a_table_that_does_not_answer_waits_alone(cut: Cut, silent: str) -> None:
+    cut.change("first")
+    cut.group = given_up(cut.group, never_made=())
+    cut.lake.journal.save(cut.group, expects=State.INTENT, because="test")
+    cut.lake.reader = reader = Silent(cut.lake.location(silent))
+    with pytest.raises(UnavailableError, match=f"db.{silent}: The storage does not answer"):
+        cut.end()
+    (other,) = set(NAMES) - {silent}
+    assert cut.lake.states(GROUP)[other] == [State.COMPENSATED]
+    assert cut.lake.rows(other) == [1, 2]
+    reader.place = None
+    assert cut.end().head.state is State.COMPENSATED
+    assert cut.rows() == [[1, 2], [1, 2]]
+
+
+def test_a_group_that_may_be_whole_waits_for_the_log_that_does_not_answer(cut: Cut) -> None:
+    for name in NAMES:
+        cut.change(name)
+    cut.lake.reader = reader = Silent(cut.lake.location("second"))
+    with pytest.raises(UnavailableError):
+        cut.end()
+    assert cut.rows() == [[1], [1]]
+    reader.place = None
+    assert cut.end().head.state is State.DONE
+
+
+@pytest.mark.parametrize(
+    "point", ["rollback.undoing", "rollback.fenced", "rollback.taken_back", "rollback.unacted"]
+)
+def test_two_that_take_a_group_back_at_once_take_it_back_once(cut: Cut, point: str) -> None:
+    cut.change("first")
+    others: list[Rollback] = []
+
+    def other(reached: str) -> None:
+        if reached == point and not others:
+            failpoints.listener = None
+            others.append(cut.end())
+
+    failpoints.listener = other
+    try:
+        with pytest.raises(ConflictError):
+            cut.end()
+    finally:
+        failpoints.listener = None
+    assert [one.head.state for one in others] == [State.COMPENSATED]
+    assert cut.rows() == [[1, 2], [1, 2]]
+    assert [cut.lake.head(name) for name in NAMES] == [3, 2], "one restore, and one fence"
+    assert cut.end().head.state is State.COMPENSATED
 
 
 def test_it_can_be_ended_again_and_again(cut: Cut) -> None:
