@@ -13,6 +13,7 @@ LakewardenError
 ├── FencedError             exit 1  another daemon leads; this one has to step down
 │   └── OutdatedError       exit 1  a newer lakewarden has upgraded the system tables
 ├── UnfinishedError         exit 3  it goes on; only waiting for it was given up
+├── CancelledError          exit 1  who asked for it has cancelled it, and it was taken back or never done
 ├── UnavailableError        exit 1  a component does not answer; retrying later may help
 ├── UnreadableError         exit 1  bytes that should describe a table do not
 └── ExecutionError          exit 1  an action failed on the engine
@@ -22,6 +23,7 @@ from enum import IntEnum
 from typing import ClassVar
 
 __all__ = [
+    "CancelledError",
     "ConflictError",
     "ConsentError",
     "ExecutionError",
@@ -130,6 +132,10 @@ class UnfinishedError(LakewardenError):
     """Waiting for something was given up, as the caller wished; it is neither done nor undone."""
 
     exit_code = ExitCode.PARTLY
+
+
+class CancelledError(LakewardenError):
+    """Who asked for it has cancelled it. Nothing of it was done, or it was taken back."""
 
 
 class UnavailableError(LakewardenError):

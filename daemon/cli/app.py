@@ -78,8 +78,8 @@ def run() -> None:
         app()
     except LakewardenError as error:
         sys.exit(_told(error))
-    except KeyboardInterrupt:
-        typer.echo("Interrupted.", err=True)
+    except KeyboardInterrupt as interrupt:
+        typer.echo(str(interrupt) or "Interrupted.", err=True)
         sys.exit(ExitCode.FAILED)
     except BrokenPipeError:
         sys.stderr.close()  # the reader of our output went away: nobody is left to tell

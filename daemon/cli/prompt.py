@@ -18,7 +18,7 @@ from lakewarden.daemon.cli.output import Format, note
 from lakewarden.daemon.cli.remote_sql import printed
 from lakewarden.daemon.client.address import Address
 from lakewarden.daemon.client.connection import connect
-from lakewarden.daemon.client.execution import execute
+from lakewarden.daemon.client.execution import Cancelled, execute
 from lakewarden.daemon.client.script import is_whole, split
 
 __all__ = ["WORDS", "Words", "history_file", "prompt"]
@@ -72,8 +72,10 @@ def _run(connection: Any, text: str, format: Format) -> None:
             printed(result, format)
             rows = f"{len(result.rows):,} rows, " if result.columns else ""
             note(f"{rows}{time.monotonic() - begin:.2f} s")
+    except Cancelled as outcome:
+        note(str(outcome))
     except KeyboardInterrupt:
-        note("Cancelled.")
+        note("Nobody waits for it any more.")
     except LakewardenError as error:
         tell_error(error)
 

@@ -12,7 +12,7 @@ from thrift.transport.TTransport import TTransportException
 from lakewarden.catalog.errors import UnavailableError
 from lakewarden.daemon.client.connection import complaint, failure
 
-__all__ = ["Result", "execute"]
+__all__ = ["Cancelled", "Result", "execute"]
 
 _UNDER_WAY: Final = (
     TOperationState.INITIALIZED_STATE,
@@ -20,6 +20,9 @@ _UNDER_WAY: Final = (
     TOperationState.RUNNING_STATE,
 )
 _PAUSE_SECONDS: Final = 0.01
+_STOPPED: Final = (TOperationState.CANCELED_STATE, TOperationState.TIMEDOUT_STATE)
+_LOOKS: Final = 12
+"""So often the gateway is asked what became of a cancelled statement; each answer takes it some seconds at most."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,17 +33,22 @@ class Result:
     rows: Sequence[Sequence[Any]]
 
 
+class Cancelled(KeyboardInterrupt):
+    """Somebody interrupted a statement, and the gateway was told. Its text says what became of the statement there."""
+
+
 def execute(connection: Any, statement: str) -> Result:
-    """Run one on PyHive's connection. Raises what it fails with. On KeyboardInterrupt the gateway stops it first."""
+    """Run one on PyHive's connection. Raises what it fails with. On KeyboardInterrupt the gateway
+    stops it, and what comes out of that is raised as `Cancelled`."""
     try:
         with connection.cursor() as cursor:
             cursor.execute(statement, async_=True)
             try:
                 while (told := cursor.poll()).operationState in _UNDER_WAY:
                     time.sleep(_PAUSE_SECONDS)  # the gateway has waited, too, before it answered
-            except KeyboardInterrupt:
+            except KeyboardInterrupt as interrupt:
                 cursor.cancel()
-                raise
+                raise Cancelled(_outcome(cursor)) from interrupt
             if told.operationState != TOperationState.FINISHED_STATE:
                 raise failure(told.errorCode, told.errorMessage)
             if not told.hasResultSet:
@@ -53,3 +61,16 @@ def execute(connection: Any, statement: str) -> Result:
             f"The gateway does not answer ({error or type(error).__name__}).",
             hint="Is it running? What a session had set, and its temporary views, are gone if it was restarted.",
         ) from error
+
+
+def _outcome(cursor: Any) -> str:
+    """What became of a statement after its cancel, which may have come too late, or have much to take back."""
+    for _ in range(_LOOKS):
+        told = cursor.poll()
+        if told.operationState == TOperationState.FINISHED_STATE:
+            return "Too late to cancel: the statement is done."
+        if told.operationState not in _STOPPED:
+            return str(told.errorMessage)
+        if told.operationCompleted is not None:
+            return f"Cancelled. {told.errorMessage or ''}".rstrip()
+    return "Cancelled, but it has not ended yet: look what became of it before you run it again."

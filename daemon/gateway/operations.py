@@ -22,6 +22,10 @@ _LOG_LINES: Final = 1_000
 """Kept for a client that asks for them; the oldest go first."""
 
 
+_NOT_BEGUN: Final = "It had not begun."
+_TOO_LATE: Final = "It had ended before it could be stopped: what it changed stays."
+
+
 class State(StrEnum):
     """What became of an operation."""
 
@@ -47,7 +51,8 @@ class Lane(StrEnum):
 
 @dataclass(slots=True)
 class Operation:
-    """One operation. Its first end counts: a result that comes after a cancel is dropped. Thread-safe."""
+    """One operation. Its first end counts: a result that comes after a cancel is dropped, and `outcome` says then what
+    became of the work. Thread-safe."""
 
     id: str
     text: str
@@ -58,8 +63,10 @@ class Operation:
     state: State = State.PENDING
     error: LakewardenError | None = None
     result: Result | None = None
+    outcome: str | None = None
     began: float = field(default_factory=time.monotonic)
     _done: threading.Event = field(default_factory=threading.Event)
+    _left: threading.Event = field(default_factory=threading.Event)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _lines: deque[str] = field(default_factory=lambda: deque(maxlen=_LOG_LINES))
     _closed: bool = False
@@ -82,9 +89,11 @@ class Operation:
                 return
             self.state = State.RUNNING
         try:
-            self._end(State.FINISHED, result=self.work(self))
+            if not self._end(State.FINISHED, result=self.work(self)):
+                self.outcome = _TOO_LATE
         except LakewardenError as error:
-            self._end(State.FAILED, error=error)
+            if not self._end(State.FAILED, error=error):
+                self.outcome = error.in_full
         except BaseException as error:
             get_log("gateway").exception("operation", id=self.id)
             broken = UnavailableError(
@@ -92,6 +101,8 @@ class Operation:
             )
             self._end(State.FAILED, error=broken)
             raise
+        finally:
+            self._left.set()
 
     def cancel(self, state: State = State.CANCELLED) -> None:
         """End it now for its client; what runs is told to stop."""
@@ -101,6 +112,10 @@ class Operation:
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until it is over. Returns whether it is."""
         return self._done.wait(seconds)
+
+    def wait_until_left(self, seconds: float) -> bool:
+        """Wait until nobody is at it any more, which after a cancel may take a while. Returns whether that is so."""
+        return self._left.wait(seconds)
 
     def close(self) -> None:
         """Nobody wants it any more."""
@@ -116,6 +131,9 @@ class Operation:
     ) -> bool:
         with self._lock:
             first = not self.state.over
+            if self.state is State.PENDING:
+                self.outcome = _NOT_BEGUN
+                self._left.set()
             if first:
                 self.state, self.error = state, error
             if first and not self._closed:

@@ -1,5 +1,6 @@
 """HiveServer2's calls, each answered for one authenticated user: what is asked for in, sessions and operations out."""
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -122,11 +123,13 @@ class _Calls(TCLIService.Iface):  # type: ignore[misc]  # generated code has no 
             operation = self._operation(req)
             operation.wait(_POLL_SECONDS)
             error = operation.error
+            left = operation.state.over and operation.wait_until_left(_POLL_SECONDS)
             return {
                 "operationState": _STATES[operation.state],
                 "sqlState": None if error is None else _sql_state(error),
                 "errorCode": None if error is None else int(error.exit_code),
-                "errorMessage": None if error is None else error.in_full,
+                "errorMessage": operation.outcome if error is None else error.in_full,
+                "operationCompleted": int(time.time() * 1000) if left else None,
                 "hasResultSet": operation.result is not None and bool(operation.result.columns),
             }
 

@@ -94,7 +94,7 @@ class SparkSide:
         connection = self._connection(session, operation)
         operation.stop = lambda: self._stop(connection, operation)
         try:
-            with serving(connection.spark, operation.id):
+            with serving(connection.spark, operation.id, cancelled=lambda: operation.state.over):
                 frame = _run(connection, statement, operation.text)
                 columns = _columns(fields_of(frame))
                 return gathered(columns, collected(frame) if columns else (), store)

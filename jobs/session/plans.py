@@ -44,6 +44,7 @@ class Plans:
         self.with_file_index: Any = sql.delta.DeltaTableUtils.replaceFileIndex
         """A leaf of Delta's files, read by another index."""
         self._files: Any = jvm.java.lang.Class.forName(_FILES)
+        self._at_this_moment: Any = sql.catalyst.optimizer.ComputeCurrentTime.apply
         self._skip: Any = sql.execution.CommandExecutionMode.SKIP()
 
     def parsed(self, session: Any, text: str) -> JavaPlan:
@@ -92,6 +93,10 @@ class Plans:
         for old, new in pairs:
             chosen.put(old, new)
         return plan.transformWithSubqueries(self._convert.asScala(chosen))
+
+    def asks_for_the_time(self, plan: JavaPlan) -> bool:
+        """Whether a value of an analysed plan, or of a view in it, depends on when it is run."""
+        return not self._at_this_moment(plan).fastEquals(plan)
 
     def is_files(self, relation: Any) -> bool:
         """Whether a relation is one of files. Delta's own have no class name to go by."""

@@ -8,6 +8,7 @@ from typing import Any, Final
 from pyspark.sql import DataFrame
 
 from lakewarden.catalog.model.lineage_record import Operation, user_metadata
+from lakewarden.jobs.engines.spark.cancellation import require_wanted
 from lakewarden.jobs.session.executed_plans import Witness
 from lakewarden.jobs.session.plans import Plans
 from lakewarden.jobs.session.writes import Directory, Read, Written, compare, record_of
@@ -40,7 +41,9 @@ class Recorder:
         run_id: str | None = None,
     ) -> tuple[DataFrame, Written]:
         """Execute what commits in `session` (in the JVM, a clone for this alone). `own` is the user's own metadata,
-        None for what the session has; `run_id` is a new one where none is given."""
+        None for what the session has; `run_id` is a new one where none is given. Raises `CancelledError` if that
+        is not wanted any more."""
+        require_wanted()
         record = record_of(
             run_id=run_id or uuid.uuid4().hex,
             operation=operation,

@@ -4,7 +4,7 @@ Every thread that calls into the JVM keeps a connection to it: call from a few t
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -26,6 +26,7 @@ from lakewarden.catalog.errors import (
     UnavailableError,
     UsageError,
 )
+from lakewarden.jobs.engines.spark.cancellation import unwanted_once
 from lakewarden.jobs.engines.spark.errors import translated
 
 __all__ = [
@@ -79,14 +80,18 @@ def is_alive(spark: SparkSession) -> bool:
 
 
 @contextmanager
-def serving(spark: SparkSession, operation: str) -> Iterator[None]:
-    """Let this thread run one operation in a session: what it starts, `cancel` can end. Errors are ours, in Spark's
+def serving(
+    spark: SparkSession, operation: str, *, cancelled: Callable[[], bool] = lambda: False
+) -> Iterator[None]:
+    """Let this thread run one operation in a session: what it starts, `cancel` can end, and what it has not started
+    when `cancelled` says so is not begun. Errors are ours, in Spark's
     own words: `UsageError` for a wrong statement, `SparkEndedError`, `ExecutionError`."""
     with _told("run the statement"):
         jvm: Any = spark._jvm
         jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)
         spark.sparkContext.setJobGroup(operation, "a statement of the gateway", interruptOnCancel=True)
-        yield
+        with unwanted_once(cancelled):
+            yield
 
 
 def cancel(spark: SparkSession, operation: str) -> None:

@@ -1,5 +1,6 @@
 """UPDATE and DELETE of several tables: as MariaDB does it, all or none, whoever is killed or writes in between."""
 
+import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -11,7 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from lakewarden.catalog import failpoints
-from lakewarden.catalog.errors import ConflictError, PreconditionError, UsageError
+from lakewarden.catalog.errors import CancelledError, ConflictError, PreconditionError, UsageError
 from lakewarden.catalog.model.rollbacks import Rollback
 from lakewarden.catalog.model.rows import RollbackState as State
 from lakewarden.catalog.registry.register import register
@@ -19,6 +20,7 @@ from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.daemon.installation.services import Services, open_services
 from lakewarden.daemon.usecases.init import initialise
 from lakewarden.daemon.usecases.rollbacks.rollback import rollbacks_of_services
+from lakewarden.jobs.engines.spark.cancellation import unwanted_once
 from lakewarden.jobs.rollback.execute.saga import Saga
 from lakewarden.jobs.rollback.execute.table_steps import Hands
 from lakewarden.jobs.rollback.journal.journal import Journal
@@ -205,6 +207,105 @@ def test_tables_that_nobody_could_take_back_are_refused_before_anything_is_done(
     with pytest.raises(UsageError, match="are one table"):
         both.lw.sql(f"DELETE x, t FROM t JOIN delta.`{both.folder}/t` x ON t.k = x.k")
     assert version(both, "t") == before
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("CAST(current_timestamp() AS STRING)", "loose asks for the time"),
+        ("CAST((SELECT now()) AS STRING)", "loose asks for the time"),
+        ("uuid()", "what is random"),
+    ],
+)
+def test_a_view_whose_values_would_be_others_for_each_table_is_refused(
+    both: Both, value: str, said: str
+) -> None:
+    before = [version(both, name) for name in ("t", "s")]
+    both.spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW loose AS SELECT k, {value} AS now FROM u")
+    with pytest.raises(UsageError, match=said):
+        both.lw.sql("UPDATE t JOIN loose ON t.k = loose.k JOIN s ON s.k = t.k SET t.s = loose.now, s.b = 1")
+    assert [version(both, name) for name in ("t", "s")] == before
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE {x}.t JOIN {y}.t ON {x}.t.k = {y}.t.k AND {y}.t.id < 3 SET {x}.t.a = {y}.t.a + {y}.t.id, {y}.t.d = {y}.t.id",
+        "UPDATE {x}.t, {y}.t SET {x}.t.a = {y}.t.id WHERE {x}.t.id = {y}.t.id AND {y}.t.id > 3",
+        "DELETE {x}.t, {y}.t FROM {x}.t JOIN {y}.t ON {x}.t.id = {y}.t.id WHERE {y}.t.id < 3",
+    ],
+)
+def test_two_tables_of_one_name_are_changed_as_mariadb_changes_them(
+    both: Both, other: str, statement: str
+) -> None:
+    database = both.connection.execute(b"SELECT database()").fetchone()[0]
+    both.lw.sql("SET lakewarden.matches = any")
+    both.lw.sql(statement.format(x=both.spark.catalog.currentDatabase(), y=other))
+    both.connection.execute(statement.format(x=database, y=other).encode())
+    assert both.ours() == both.theirs()
+    twin = DeltaTable(both.folder / other).to_pyarrow_table().to_pylist()
+    assert sorted((tuple(row.values()) for row in twin), key=repr) == both.theirs(f"{other}.t")
+
+
+@pytest.fixture
+def other(both: Both) -> Iterator[str]:
+    """A second database, with a table t as in the first, on both sides."""
+    name = f"other_{uuid.uuid4().hex[:8]}"
+    write_deltalake(both.folder / name, DeltaTable(both.folder / "t").to_pyarrow_table())
+    register(both.services.desk, str(both.folder / name), actor=ANA, name=f"{name}.t")
+    both.spark.sql(f"CREATE DATABASE {name}")
+    both.spark.sql(f"CREATE TABLE {name}.t USING delta LOCATION '{both.folder / name}'")
+    both.connection.execute(f"CREATE DATABASE {name}".encode())
+    both.connection.execute(f"CREATE TABLE {name}.t AS SELECT * FROM t".encode())
+    yield name
+    both.spark.sql(f"DROP DATABASE {name} CASCADE")
+    both.connection.execute(f"DROP DATABASE {name}".encode())
+
+
+def test_two_sessions_that_take_a_statement_back_at_once_do_it_once(both: Both) -> None:
+    """A worker comes by while the session takes its own statement back."""
+    t, s, before = both.ours(), both.ours("s"), version(both, "t")
+
+    def come_by() -> None:
+        (group,) = (one for one in groups(both.services) if one.is_unsettled)
+        assert ended(both.services, group.rollback_id).head.state is State.COMPENSATED
+
+    failpoints.listener = At("rollback.undoing", 1, come_by)
+    with pytest.raises(PreconditionError, match="several matches"):
+        both.lw.sql("UPDATE t JOIN s ON t.k = s.k SET t.a = s.b, s.b = t.id")
+    assert (both.ours(), both.ours("s")) == (t, s)
+    assert version(both, "t") == before + 2, "the change, and one restore"
+
+
+def test_a_cancelled_statement_stops_at_its_next_step_and_is_taken_back(both: Both) -> None:
+    t, s = both.ours(), both.ours("s")
+    cancelled: list[int] = []
+    failpoints.listener = At("group.made", 1, lambda: cancelled.append(1))
+    with (
+        unwanted_once(lambda: bool(cancelled)),
+        pytest.raises(CancelledError, match="cancelled: all of its tables are as they were"),
+    ):
+        both.lw.sql(SWAP)
+    assert cancelled and (both.ours(), both.ours("s")) == (t, s)
+    assert [one for one in groups(both.services) if one.is_unsettled] == []
+
+
+def test_a_cancel_that_spark_hears_of_ends_the_step_and_not_its_undoing(both: Both) -> None:
+    """As the gateway cancels: whatever runs in the statement's job group ends, also what is about to take it back."""
+    t, s, context = both.ours(), both.ours("s"), both.spark.sparkContext
+    cancelled: list[int] = []
+    context.setJobGroup("mine", "a statement", interruptOnCancel=True)
+
+    def cancel() -> None:
+        cancelled.append(1)
+        context._jsc.sc().cancelJobGroupAndFutureJobs("mine")
+
+    failpoints.listener = At("group.making", 2, cancel)
+    with unwanted_once(lambda: bool(cancelled)), pytest.raises(CancelledError):
+        both.lw.sql(SWAP)
+    assert (both.ours(), both.ours("s")) == (t, s)
+    assert context.getLocalProperty("spark.jobGroup.id") == "mine"
+    context.setLocalProperty("spark.jobGroup.id", "another")
 
 
 def test_a_session_explains_all_of_its_steps(both: Both) -> None:

@@ -12,16 +12,19 @@ import pandas as pd
 import psutil
 import pytest
 import sqlalchemy as sa
+from deltalake import DeltaTable
 from pyhive import hive
 from pyhive.exc import OperationalError
 from TCLIService.ttypes import TOperationState
 
 from lakewarden.catalog.formats.delta.reader import DeltaReader
+from lakewarden.catalog.registry.register import register
 from lakewarden.daemon.callers import real_user
-from lakewarden.daemon.client.execution import execute
+from lakewarden.daemon.client.execution import Cancelled, execute
 from lakewarden.daemon.installation.services import open_services
 from lakewarden.daemon.usecases.init import initialise
 from lakewarden.jobs.engines.spark.java import MODULE_OPENS, java_command, spark_jars
+from support.builders.callers import actor
 from support.servers.gateway import RunningGateway, running_gateway
 
 pytestmark = pytest.mark.spark
@@ -174,9 +177,65 @@ def test_who_stops_waiting_stops_the_statement(
     with gateway.connect() as connection:
         monkeypatch.setattr(hive.Cursor, "close", lambda cursor: states.append(poll(cursor).operationState))
         monkeypatch.setattr("lakewarden.daemon.client.execution.time.sleep", stopped)
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(Cancelled, match="Cancelled"):
             execute(connection, "SELECT count(*) FROM range(100000000000) WHERE sqrt(id) < 0")
         assert states == [TOperationState.CANCELED_STATE]
+
+
+@pytest.fixture(scope="module")
+def pair(gateway: RunningGateway, cursor: Any) -> tuple[str, str]:
+    """Two managed tables of two rows each, by their locations."""
+    services, places = open_services(home=gateway.home), []
+    for name in ("one", "two"):
+        place = str(gateway.home / "pair" / name)
+        cursor.execute(
+            f"CREATE TABLE {name} USING delta LOCATION '{place}' AS SELECT id AS k, 0 AS v FROM range(2)"
+        )
+        register(services.desk, place, actor=actor(real_user(), admin=True), name=f"default.{name}")
+        places.append(place)
+    return places[0], places[1]
+
+
+def values(place: str) -> list[int]:
+    return sorted(row["v"] for row in DeltaTable(place).to_pyarrow_table().to_pylist())
+
+
+def test_several_tables_are_changed_by_one_statement_of_mysql(
+    gateway: RunningGateway, pair: tuple[str, str]
+) -> None:
+    with gateway.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SET lakewarden.dialect = mysql")
+        cursor.execute("UPDATE one JOIN two ON one.k = two.k SET one.v = 1, two.v = 2 WHERE one.k = 1")
+        rows = [dict(zip(names(cursor), row, strict=True)) for row in cursor.fetchall()]
+        assert [(row["table_name"], row["num_updated_rows"]) for row in rows] == [("one", 1), ("two", 1)]
+        assert [values(place) for place in pair] == [[0, 1], [0, 2]]
+        cursor.execute("UPDATE one JOIN two ON one.k = two.k SET one.v = 0, two.v = 0")
+    assert [values(place) for place in pair] == [[0, 0], [0, 0]]
+
+
+def test_a_cancel_between_two_tables_takes_the_first_one_back_and_says_so(
+    gateway: RunningGateway, pair: tuple[str, str]
+) -> None:
+    head, endless = (
+        DeltaTable(pair[0]).version(),
+        "SELECT count(*) AS c FROM range(100000000000) WHERE sqrt(id) < 0",
+    )
+    with gateway.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SET lakewarden.dialect = mysql")
+        cursor.execute(f"CREATE TEMPORARY VIEW slow AS {endless}")
+        cursor.execute(
+            "UPDATE one JOIN two ON one.k = two.k SET one.v = 7, two.v = (SELECT max(c) FROM slow)",
+            async_=True,
+        )
+        while DeltaTable(pair[0]).version() == head:
+            assert cursor.poll().operationState == TOperationState.RUNNING_STATE
+        cursor.cancel()
+        while (told := cursor.poll()).operationCompleted is None:
+            assert told.operationState == TOperationState.CANCELED_STATE
+        assert told.errorMessage == "The statement was cancelled: all of its tables are as they were."
+        assert [values(place) for place in pair] == [[0, 0], [0, 0]]
+        cursor.execute("SELECT 1")
+        assert cursor.fetchall() == [(1,)]
 
 
 BEELINE = (

@@ -2,11 +2,14 @@
 
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
-from lakewarden.catalog.model.rollbacks import Rollback
+from lakewarden.catalog.model.rollbacks import GROUP_PATIENCE, Rollback
 from lakewarden.catalog.model.rows import Action, Outcome, RollbackState, RunRow
 from lakewarden.catalog.policy.access import Actor
 from lakewarden.catalog.registry.register import register
@@ -16,6 +19,7 @@ from lakewarden.daemon.usecases.rollbacks.rollback import Rollbacks, rollbacks_o
 from support.builders.derived import ids, write
 from support.crashes.crashes import points_of
 from support.processes.commands import command
+from support.processes.group_process import killed_at
 from support.processes.house import ANA, House
 
 pytestmark = pytest.mark.crash
@@ -115,3 +119,25 @@ def test_a_command_beside_a_daemon_makes_one_run_of_a_rollback_and_one_of_its_un
         assert daemon.wait(60) == 0, house.log()
     assert [row.outcome for row in rollback_runs(house)] == [Outcome.SUCCEEDED] * 2
     assert {row.run_id for row in rollback_runs(house)} == {f"{plan_hash}-1", f"{plan_hash}-2"}
+
+
+@pytest.mark.spark
+def test_a_statement_whose_session_was_killed_is_taken_back_by_the_daemon(house: House) -> None:
+    folder = house.folder / "lake"
+    for name, rows in {"a": [1, 2], "b": [2, 3]}.items():
+        write_deltalake(folder / name, pa.table({"k": pa.array(rows, pa.int32())}))
+        register(house.services.desk, str(folder / name), actor=ANA, name=f"db.{name}")
+    statement = f"DELETE a, b FROM delta.`{folder}/a` a JOIN delta.`{folder}/b` b ON a.k = b.k"
+    killed_at("group.making:2", folder, house.home, statement)
+    (head,) = (row for row in house.services.store.rows(ROLLBACKS).all() if row.step == 0)
+    assert head.state is RollbackState.INTENT and keys(folder) == [[1], [2, 3]]
+    long_ago = replace(head, recorded_at=head.recorded_at - GROUP_PATIENCE)
+    house.services.store.edit(ROLLBACKS, lambda _: [long_ago], because="nobody has seen the session since")
+    assert house.run_until_idle() == 0, house.log()
+    assert (state(house), keys(folder)) == (RollbackState.COMPENSATED, [[1, 2], [2, 3]])
+    assert [row.outcome for row in rollback_runs(house)] == [Outcome.SUCCEEDED]
+
+
+def keys(folder: Path) -> list[list[int]]:
+    tables = (DeltaTable(folder / name).to_pyarrow_table() for name in ("a", "b"))
+    return [sorted(table.column("k").to_pylist()) for table in tables]

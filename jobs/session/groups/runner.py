@@ -16,6 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lakewarden.catalog.errors import (
+    CancelledError,
     ConflictError,
     LakewardenError,
     NotFoundError,
@@ -33,6 +34,7 @@ from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.catalog.units import sentence
 from lakewarden.jobs.actions.rollback import RollBack
 from lakewarden.jobs.engines.delta.engine import DeltaEngine
+from lakewarden.jobs.engines.spark.cancellation import beyond_cancelling, is_cancelled
 from lakewarden.jobs.engines.spark.errors import is_lost_race
 from lakewarden.jobs.rollback.execute.saga import Saga
 from lakewarden.jobs.rollback.execute.table_steps import Hands, mark_found
@@ -172,7 +174,8 @@ class Groups:
     def _give_up(
         self, group_id: str, alive: Liveness, left: Sequence[TableStep], error: BaseException
     ) -> None:
-        """Take back what was done. Raises if not all of it could be; `left` begins with the change that failed."""
+        """Take back what was done. Raises if not all of it could be, or if the statement was cancelled;
+        `left` begins with the change that failed."""
         # Where Spark did not answer, or nobody waited for its answer, it may still be at it.
         may_come = not isinstance(error, LakewardenError | PySparkException | Py4JJavaError)
         never = {change.table_id for change in left[int(may_come) :]}
@@ -189,11 +192,16 @@ class Groups:
                 f"{_sentence(error)} Not all of it is taken back: {because}",
                 hint=f"`lakewarden rollback show {group_id}` says more, and how to go on.",
             ) from error
+        if is_cancelled():
+            raise CancelledError(
+                "The statement was cancelled: all of its tables are as they were."
+            ) from error
 
     def _taken_back(self, group_id: str, alive: Liveness, never: Collection[str]) -> Rollback:
         try:
             alive.give_up(never, f"statement {group_id} failed")
-            return self._saga(group_id).go_on(group_id)
+            with beyond_cancelling(self.spark, f"undo-{group_id}"):
+                return self._saga(group_id).go_on(group_id)
         except ConflictError:
             return self.journal.get(group_id)  # somebody else takes it back, or has
 

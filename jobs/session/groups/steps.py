@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.model.lineage_record import group_app
+from lakewarden.jobs.engines.spark.names import quoted
 from lakewarden.jobs.engines.spark.session import COMMIT_ATTEMPTS
 from lakewarden.jobs.session.compiled_changes import (
     compile_change,
@@ -17,6 +18,7 @@ from lakewarden.jobs.session.compiled_changes import (
     several_matches_explained,
 )
 from lakewarden.jobs.session.pins import Pinned, pin
+from lakewarden.jobs.session.plans import Plans
 from lakewarden.jobs.session.recording import Recorder
 from lakewarden.jobs.session.statements import shape_of
 from lakewarden.jobs.session.writes import Written
@@ -44,7 +46,9 @@ def settled_steps(recorder: Recorder, draft: Draft) -> tuple[Settled, ...]:
     """The writes in the order of the statement. Raises `UsageError`, or Spark's own errors; nothing is changed."""
     root: Any = recorder.plans.spark._jsparkSession
     snapshots: dict[str, Any] = {}
-    steps = compile_change(root.cloneSession(), draft).steps
+    session = root.cloneSession()
+    steps = compile_change(session, draft).steps
+    _refuse_views_of_the_moment(recorder.plans, session, draft)
     found = [_settled(recorder, draft, step, root.cloneSession(), snapshots) for step in steps]
     _refuse_one_place_twice(found)
     versions = {place: int(snapshot.version()) for place, snapshot in snapshots.items()}
@@ -103,6 +107,17 @@ def _require_one_moment(step: Step, pinned: Pinned) -> None:
             f"{step.target} is changed by what is random, and each table of the statement would see another chance.",
             hint="Write the random values to a table first.",
         )
+
+
+def _refuse_views_of_the_moment(plans: Plans, session: Any, draft: Draft) -> None:
+    """Before anything is analysed as a MERGE, in which Delta puts the time itself."""
+    for table in draft.tables:
+        read = session.table(".".join(quoted(part) for part in table.parts))
+        if plans.asks_for_the_time(read.queryExecution().analyzed()):
+            raise UsageError(
+                f"{table} asks for the time, and each table of the statement is changed at another moment.",
+                hint="Write what it says to a table first, or write one statement for each table.",
+            )
 
 
 def _refuse_one_place_twice(found: list[_Found]) -> None:

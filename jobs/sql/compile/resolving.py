@@ -189,10 +189,9 @@ def _stand_in(query: exp.Select) -> Mapping[str, TableName]:
             table.set("db", None)
             table.set("catalog", None)
             table.set("only", None)
-    lasts = {name.parts[-1].lower(): name for name in names if len(name.parts) > 1}
+    known = {tuple(part.lower() for part in name.parts[-2:]) for name in names}
     for column in query.find_all(exp.Column):
-        real_name = lasts.get(column.table.lower())
-        if column.db and real_name is not None and column.db.lower() == real_name.parts[-2].lower():
+        if (column.db.lower(), column.table.lower()) in known:
             column.set("db", None)
             column.set("catalog", None)
     for identifier in query.find_all(exp.Identifier):

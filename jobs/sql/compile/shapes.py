@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.sql.compile.change import Assignment, Change, Relation, with_joins
+from lakewarden.jobs.sql.compile.databases import means, told_apart
 from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.values import Dialect
 
@@ -55,6 +56,8 @@ def shapes_of(tree: exp.Expr, dialect: Dialect, text: str) -> tuple[Change, ...]
         _refuse_item(relation, text)
     for place in places:
         _refuse_target(relations[place].item, text)
+    if dialect is Dialect.MYSQL:
+        told_apart(relations, _parts_of(tree, relations))
     assignments = assignments_of(tree, text) if isinstance(tree, exp.Update) else ()
     where = tree.args.get("where")
     changes = tuple(
@@ -144,6 +147,12 @@ def _update(tree: exp.Update, dialect: Dialect, text: str) -> _Found:
     return found, (place,)
 
 
+def _parts_of(tree: exp.Expr, relations: tuple[Relation, ...]) -> list[exp.Expr]:
+    """Whatever may name columns of the relations."""
+    conditions = (one.join and one.join.args.get("on") for one in relations)
+    return [part for part in (*tree.expressions, tree.args.get("where"), *conditions) if part]
+
+
 def _mysql_update(tree: exp.Update, text: str) -> _Found:
     if tree.args.get("from_") is not None:
         raise ForeignError("FROM")
@@ -160,8 +169,15 @@ def _mysql_update(tree: exp.Update, text: str) -> _Found:
                 "Several tables are named before SET, and this column says of none that it is its own.",
                 hint="Write SET t.column = ... with the name of the table.",
             )
-        named = [place for place, one in enumerate(relations) if one.name == column.table.lower()]
-        if len(named) != 1:
+        named = [place for place, one in enumerate(relations) if means(column, one)]
+        if len(named) > 1:
+            raise wrong_in(
+                text,
+                column,
+                f"Several tables before SET are called {column.table}.",
+                hint=f"Write the database, too (db.{column.table}.{column.name}), or give each an alias.",
+            )
+        if not named:
             raise wrong_in(
                 text,
                 column,

@@ -4,7 +4,13 @@ import threading
 
 import pytest
 
-from lakewarden.catalog.errors import NotFoundError, UnavailableError, UsageError
+from lakewarden.catalog.errors import (
+    CancelledError,
+    LakewardenError,
+    NotFoundError,
+    UnavailableError,
+    UsageError,
+)
 from lakewarden.daemon.gateway.operations import Lane, Operation, Pools, State
 from lakewarden.daemon.gateway.results import Result, empty_result
 from lakewarden.daemon.gateway.sessions import Limits, Sessions
@@ -92,6 +98,38 @@ def test_a_statement_that_takes_too_long_is_stopped_and_says_so() -> None:
     assert stopped.is_set()
     slow.run()
     assert slow.result is None
+
+
+def test_what_became_of_a_cancelled_statement_is_known_when_nobody_is_at_it_any_more() -> None:
+    begun, gate = threading.Event(), threading.Event()
+
+    def ends(error: LakewardenError | None) -> Operation:
+        def slow(_: Operation) -> Result:
+            begun.set()
+            gate.wait(30)
+            if error is not None:
+                raise error
+            return empty_result()
+
+        return Operation(id="1", text="DELETE FROM t", lane=Lane.LONG, work=slow)
+
+    for one, said in (
+        (ends(None), "It had ended before it could be stopped: what it changed stays."),
+        (ends(CancelledError("It was taken back.")), "It was taken back."),
+    ):
+        begun.clear()
+        gate.clear()
+        runs = threading.Thread(target=one.run)
+        runs.start()
+        assert begun.wait(30)
+        one.cancel()
+        assert one.state is State.CANCELLED and not one.wait_until_left(0)
+        gate.set()
+        assert one.wait_until_left(30) and one.outcome == said
+        runs.join()
+    waiting = operation()
+    waiting.cancel()
+    assert waiting.wait_until_left(0) and waiting.outcome == "It had not begun."
 
 
 def test_the_first_end_of_a_statement_counts() -> None:

@@ -61,6 +61,37 @@ def test_it_is_said_that_all_or_none_are_changed() -> None:
     assert not [note for note in done.notes if "MySQL promises no order" in note]
 
 
+TWINS = "UPDATE one.t JOIN two.t ON one.t.k = two.t.k "
+
+
+def test_two_tables_of_one_name_are_told_apart_by_their_databases() -> None:
+    first, second = compile_one(TWINS + "SET one.t.a = two.t.a, two.t.a = 0 WHERE one.t.id < 3").steps
+    assert [str(first.target), str(second.target)] == ["one.t", "two.t"]
+    assert first.sql == (
+        "MERGE INTO `one`.`t` AS `one_t` USING `two`.`t` AS `two_t` ON `one_t`.`k` = `two_t`.`k` AND `one_t`.`id` < 3"
+        " WHEN MATCHED THEN UPDATE SET `one_t`.`a` = `two_t`.`a`"
+    )
+    (alone,) = compile_one(TWINS + "SET one.t.a = two.t.a").steps
+    assert alone.sql.endswith("WHEN MATCHED THEN UPDATE SET `one_t`.`a` = `two_t`.`a`")
+    both = compile_one("DELETE one.t, two.t FROM one.t JOIN two.t ON one.t.k = two.t.k").steps
+    assert [str(step.target) for step in both] == ["one.t", "two.t"]
+
+
+def test_a_column_may_be_written_with_the_database_of_its_table() -> None:
+    with_, without = (
+        compile_one(f"UPDATE one.t JOIN s ON {name}.k = s.k SET {name}.a = s.b WHERE {name}.id = 1").steps
+        for name in ("one.t", "t")
+    )
+    assert with_ == without
+
+
+def test_a_query_that_reads_such_a_table_again_means_its_own_reading() -> None:
+    (step,) = compile_one(
+        TWINS + "SET one.t.a = (SELECT max(one.t.a) FROM one.t WHERE one.t.k = two.t.k)"
+    ).steps
+    assert "MAX(`t`.`a`)" in step.sql and "`t`.`k` = `two_t`.`k`" in step.sql
+
+
 @pytest.mark.parametrize("value", ["t.a", "t.a + 1", "(SELECT max(e) FROM u WHERE u.k = t.a)"])
 def test_it_is_said_where_a_new_value_depends_on_a_column_that_is_set_in_another_table(value: str) -> None:
     done = compile_one(f"UPDATE t, s SET t.a = 1, s.b = {value} WHERE t.k = s.k")
@@ -76,6 +107,7 @@ def test_within_one_table_mysqls_order_is_kept() -> None:
     ("text", "said"),
     [
         ("UPDATE t x, t y SET x.a = 1, y.a = 2 WHERE x.id = y.k", "t is changed under two names at once. Line 1, column 13"),
+        (TWINS + "SET t.a = 1", "Several tables before SET are called t. Line 1, column 50"),
         ("UPDATE t, s SET t.a = 1, w.b = 2", "There is no table w before SET. Line 1, column 26"),
         ("UPDATE t, s SET t.a = 1, b = 2", "says of none that it is its own"),
         ("UPDATE t, (SELECT k FROM s) AS q SET t.a = 1, q.k = 2", "A query in parentheses cannot be changed"),
