@@ -26,7 +26,7 @@ from lakewarden.catalog.errors import (
     UnavailableError,
     UsageError,
 )
-from lakewarden.jobs.engines.spark.cancellation import unwanted_once
+from lakewarden.jobs.engines.spark.cancellation import require_wanted, unwanted_once
 from lakewarden.jobs.engines.spark.errors import translated
 
 __all__ = [
@@ -91,13 +91,15 @@ def serving(
         jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)
         spark.sparkContext.setJobGroup(operation, "a statement of the gateway", interruptOnCancel=True)
         with unwanted_once(cancelled):
+            require_wanted()  # Spark may just have been started, for long
             yield
 
 
 def cancel(spark: SparkSession, operation: str) -> None:
-    """End the jobs of an operation; quietly if it has none, or Spark is gone."""
+    """End the jobs of an operation, also those that it has not begun; quietly if it has none, or Spark is gone."""
     with suppress(LakewardenError), _told("cancel a statement"):
-        spark.sparkContext.cancelJobGroup(operation)
+        context: Any = spark.sparkContext._jsc
+        context.sc().cancelJobGroupAndFutureJobs(operation)
 
 
 def fields_of(frame: DataFrame) -> tuple[Field, ...]:
