@@ -3,8 +3,9 @@
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
@@ -18,7 +19,8 @@ from lakewarden.daemon.cli.output import Format, note
 from lakewarden.daemon.cli.remote_sql import printed
 from lakewarden.daemon.client.address import Address
 from lakewarden.daemon.client.connection import connect
-from lakewarden.daemon.client.execution import Cancelled, execute
+from lakewarden.daemon.client.execution import Cancelled
+from lakewarden.daemon.client.reopening import Reopening
 from lakewarden.daemon.client.script import is_whole, split
 
 __all__ = ["WORDS", "Words", "history_file", "prompt"]
@@ -40,8 +42,8 @@ _OWNER_ALONE: Final = 0o600
 
 def prompt(address: Address, format: Format) -> None:
     """Read and run statements until the end of input, or `exit`. What fails is told, and the next one may come."""
-    with connect(address) as connection:
-        names = Names(lambda: [str(row[0]) for row in execute(connection, _NAMES).rows])
+    with closing(Reopening(lambda: connect(address))) as gateway:
+        names = Names(lambda: [str(row[0]) for row in gateway.look(_NAMES).rows])
         session: PromptSession[str] = PromptSession(
             history=FileHistory(str(history_file(os.environ))),
             completer=Words(names),
@@ -59,16 +61,16 @@ def prompt(address: Address, format: Format) -> None:
                 return
             if text.strip().rstrip(";").lower() in _LEAVING:
                 return
-            _run(connection, text, format)
+            _run(gateway, text, format)
             names.forget()
 
 
-def _run(connection: Any, text: str, format: Format) -> None:
+def _run(gateway: Reopening, text: str, format: Format) -> None:
     """The statements of a text; the first that fails is its last."""
     try:
         for statement in split(text):
             begin = time.monotonic()
-            result = execute(connection, statement)
+            result = gateway.execute(statement)
             printed(result, format)
             rows = f"{len(result.rows):,} rows, " if result.columns else ""
             note(f"{rows}{time.monotonic() - begin:.2f} s")

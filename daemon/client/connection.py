@@ -22,10 +22,11 @@ from lakewarden.catalog.errors import (
 )
 from lakewarden.daemon.client.address import Address
 
-__all__ = ["complaint", "connect", "failure"]
+__all__ = ["SessionClosedError", "complaint", "connect", "failure"]
 
 _PATH: Final = "/cliservice"
 _UNAUTHORIZED: Final = 401
+_NO_SESSION: Final = "08003"
 _OK: Final = 200
 _KINDS: Final[Mapping[int, type[LakewardenError]]] = {
     ExitCode.USAGE: UsageError,
@@ -33,6 +34,10 @@ _KINDS: Final[Mapping[int, type[LakewardenError]]] = {
     ExitCode.PRECONDITION: PreconditionError,
     ExitCode.REFUSED: RefusedError,
 }
+
+
+class SessionClosedError(UnavailableError):
+    """The gateway has no such session any more."""
 
 
 def connect(address: Address) -> Any:
@@ -65,6 +70,8 @@ def complaint(error: OperationalError) -> LakewardenError:
     status = getattr(error.args[0], "status", None) if error.args else None
     if status is None:
         return ExecutionError(str(error))
+    if status.sqlState == _NO_SESSION:
+        return SessionClosedError(status.errorMessage)
     return failure(status.errorCode, status.errorMessage)
 
 

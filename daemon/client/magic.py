@@ -12,7 +12,7 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_exp
 from lakewarden.catalog.errors import LakewardenError, UsageError
 from lakewarden.daemon.client.address import address_of
 from lakewarden.daemon.client.connection import connect
-from lakewarden.daemon.client.execution import execute
+from lakewarden.daemon.client.reopening import Reopening
 from lakewarden.daemon.client.script import split
 
 __all__ = ["LakewardenMagics", "load"]
@@ -31,7 +31,7 @@ class LakewardenMagics(Magics):
     def __init__(self, shell: InteractiveShell) -> None:
         super().__init__(shell)
         self._variables = shell.user_ns
-        self._connection: Any = None
+        self._gateway: Reopening | None = None
 
     @no_var_expand  # what looks like a variable of Python's in SQL is none
     @line_cell_magic
@@ -49,8 +49,10 @@ class LakewardenMagics(Magics):
             if not statements:
                 raise UsageError("There is no statement.", hint="Try: SELECT * FROM lakewarden.tables")
             named = "" if cell is None else line.strip()
-            run = self._in_gateway if self._connection is not None and not named else self._session(named).sql
-            return [run(one) for one in statements][-1]
+            if self._gateway is not None and not named:
+                return [_sent(self._gateway, one) for one in statements][-1]
+            session = self._session(named)
+            return [session.sql(one) for one in statements][-1]
         except LakewardenError as error:
             raise CellError(f"{error} {error.hint}".strip()) from error
 
@@ -60,15 +62,8 @@ class LakewardenMagics(Magics):
                 "A notebook keeps what is written in it, and this address has a token.",
                 hint="Set LAKEWARDEN_TOKEN before the notebook's kernel starts, and leave it out here.",
             )
-        self._connection = connect(address_of(url, os.environ.get("LAKEWARDEN_TOKEN")))
-
-    def _in_gateway(self, statement: str) -> Any:
-        result = execute(self._connection, statement)
-        if not result.columns:
-            return None
-        columns = [[row[number] for row in result.rows] for number, _ in enumerate(result.columns)]
-        table = pa.Table.from_arrays([pa.array(column) for column in columns], names=list(result.columns))
-        return table.to_pandas() if find_spec("pandas") else table
+        address = address_of(url, os.environ.get("LAKEWARDEN_TOKEN"))
+        self._gateway = Reopening(lambda: connect(address))
 
     def _session(self, named: str) -> Any:
         name = named or _SESSION
@@ -76,6 +71,15 @@ class LakewardenMagics(Magics):
         if not callable(getattr(session, "sql", None)):
             raise UsageError(f"There is no attached session in the variable {name}.", hint=_HINT)
         return session
+
+
+def _sent(gateway: Reopening, statement: str) -> Any:
+    result = gateway.execute(statement)
+    if not result.columns:
+        return None
+    columns = [[row[number] for row in result.rows] for number, _ in enumerate(result.columns)]
+    table = pa.Table.from_arrays([pa.array(column) for column in columns], names=list(result.columns))
+    return table.to_pandas() if find_spec("pandas") else table
 
 
 def load(shell: InteractiveShell) -> None:

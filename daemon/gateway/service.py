@@ -20,7 +20,7 @@ from lakewarden.catalog.policy.access import Caller
 from lakewarden.daemon.gateway.metadata import Metadata
 from lakewarden.daemon.gateway.operations import Operation, Pools, State
 from lakewarden.daemon.gateway.results import From, Result
-from lakewarden.daemon.gateway.sessions import Handle, Limits, Session, Sessions
+from lakewarden.daemon.gateway.sessions import Handle, Limits, NoSessionError, Session, Sessions
 from lakewarden.daemon.gateway.statements import Statements
 from lakewarden.daemon.gateway.wire_columns import row_set
 from lakewarden.daemon.gateway.wire_types import Column, table_schema
@@ -47,6 +47,7 @@ _STATES: Final = {
 _SQL_STATES: Final[tuple[tuple[type[LakewardenError], str], ...]] = (
     (UsageError, "42000"),
     (NotAllowedError, "42501"),
+    (NoSessionError, "08003"),
     (NotFoundError, "HY010"),
     (UnavailableError, "08S01"),
 )

@@ -11,9 +11,13 @@ from lakewarden.catalog.errors import NotFoundError, UnavailableError
 from lakewarden.catalog.policy.access import Caller
 from lakewarden.daemon.gateway.operations import Operation, State
 
-__all__ = ["Handle", "Limits", "Session", "SessionSpark", "Sessions"]
+__all__ = ["Handle", "Limits", "NoSessionError", "Session", "SessionSpark", "Sessions"]
 
 _ID_BYTES: Final = 16
+
+
+class NoSessionError(NotFoundError):
+    """The session that a call names was closed, or never was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +124,7 @@ class Sessions:
         with self._lock:
             session = self._sessions.get(handle)
             if session is None or session.caller.name != name:
-                raise NotFoundError(
+                raise NoSessionError(
                     "There is no such session.", hint="It was closed, or idle for too long. Connect again."
                 )
             session.used = self._monotonic()

@@ -114,6 +114,22 @@ def test_tab_completes_names_of_managed_tables(terminal: Terminal) -> None:
     terminal.sees("1 rows")
 
 
+def test_a_session_that_was_idle_for_too_long_is_opened_anew_and_that_is_said(tmp_path: Path) -> None:
+    initialise(open_services(home=tmp_path), real_user())
+    with running_gateway(tmp_path, {"gateway.idle": "1 s"}) as gateway:
+        terminal = Terminal(gateway, tmp_path)
+        terminal.sees(PROMPT)
+        while True:  # however quick the terminal is, once the session is gone
+            terminal.types("SELECT name FROM lakewarden.tables WHERE row = 0;\r")
+            if "a new one is open" in terminal.sees(PROMPT):
+                break
+            time.sleep(3)
+        terminal.types("SELECT count(*) AS n FROM lakewarden.tables;\r")
+        terminal.sees("1 rows")
+        terminal.types("exit\r")
+        assert terminal.leaves() == 0
+
+
 def test_ctrl_c_gives_the_line_up(terminal: Terminal) -> None:
     terminal.types("SELECT nonsense FROM\r")
     terminal.sees("...")
