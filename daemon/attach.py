@@ -27,7 +27,7 @@ from lakewarden.jobs.rollback.journal.journal import Journal
 from lakewarden.jobs.session.attached import Attached
 from lakewarden.jobs.session.catalog_listener import CatalogListener, SparkSession
 from lakewarden.jobs.session.frames import DataFrame, frame_of, refresh_table, row_of, run_sql, setting
-from lakewarden.jobs.session.row_counts import COUNTS, RowCounts
+from lakewarden.jobs.session.row_counts import COUNTS, NOTHING, RowCounts
 from lakewarden.jobs.session.small_writes import SmallWrites
 from lakewarden.jobs.session.spark_writer import SparkWriter
 from lakewarden.jobs.session.stream_carrier import StreamCarrier
@@ -231,7 +231,15 @@ def _written(spark: SparkSession, writes: Writes, request: Request, text: str) -
         return run_sql(spark, text)
     frame, written = done
     counts = writes.counted(written)
+    if written.operation is not None:
+        return frame_of(spark, _named(written, written.operation, counts or NOTHING))
     return frame if counts is None else row_of(spark, asdict(counts))
+
+
+def _named(written: Written, operation: str, counts: RowCounts) -> pa.Table:
+    """The result of a statement under an operation id."""
+    columns = {name: pa.array([number], pa.int64()) for name, number in asdict(counts).items()}
+    return pa.table({**columns, "operation": [operation], "done_before": [written.done_before]})
 
 
 def _changed(writes: Writes, draft: Draft) -> pa.Table:

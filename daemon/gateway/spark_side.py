@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from lakewarden.catalog.errors import LakewardenError
 from lakewarden.daemon.attach import Writes, attached, run_in_session
 from lakewarden.daemon.gateway.operations import Operation
 from lakewarden.daemon.gateway.results import Result, Store, gathered
@@ -38,6 +37,7 @@ from lakewarden.jobs.session.served import (
     serving,
 )
 from lakewarden.jobs.session.session_catalog import TableEntry
+from lakewarden.jobs.sql.compile.values import OPERATION_KEY
 from lakewarden.jobs.sql.statements import InSession, Unmanaged
 
 __all__ = ["SparkSide"]
@@ -101,10 +101,6 @@ class SparkSide:
         except SparkEndedError:
             session.spark = None
             raise
-        except LakewardenError:
-            if operation.state.over:
-                cancel(connection.spark, operation.id)  # what it was about to start
-            raise
 
     def refresh(self, session: Session, table: str) -> None:
         """A table was changed by a worker: the session forgets what it knows of it."""
@@ -161,6 +157,7 @@ class SparkSide:
             for key, value in _spark_settings(session.settings).items():
                 if reach is Reach.EVERYTHING or Reading.may_set(key):
                     spark.conf.set(key, value)
+            session.settings.pop(OPERATION_KEY, None)  # for one statement only
             reading = None if reach is Reach.EVERYTHING else Reading(spark)
             if session.database != "default":
                 run_sql(spark, f"USE {quoted(session.database)}")

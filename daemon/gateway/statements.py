@@ -14,7 +14,7 @@ from lakewarden.daemon.gateway.rights import reach_of, require_reach
 from lakewarden.daemon.gateway.sessions import Session
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases.sql import execute
-from lakewarden.jobs.sql.compile.values import DIALECT_KEY, dialect_of
+from lakewarden.jobs.sql.compile.values import DIALECT_KEY, OPERATION_KEY, dialect_of
 from lakewarden.jobs.sql.parser import parse
 from lakewarden.jobs.sql.statements import (
     ChangeRows,
@@ -80,6 +80,8 @@ class Statements:
         key, value = set_[1].lower(), set_[2]
         if key == DIALECT_KEY:
             dialect_of(value)  # complains here, not with the statement that comes next
+        if session.spark is not None and key == OPERATION_KEY:
+            return None  # for one statement only: Spark's session has it, and forgets it with that
         session.settings[key] = value
         if session.spark is not None:
             return None

@@ -11,7 +11,7 @@ from lakewarden.catalog.model.lineage_record import Operation, user_metadata
 from lakewarden.jobs.engines.spark.cancellation import require_wanted
 from lakewarden.jobs.session.executed_plans import Witness
 from lakewarden.jobs.session.plans import Plans
-from lakewarden.jobs.session.writes import Directory, Read, Written, compare, record_of
+from lakewarden.jobs.session.writes import Directory, Observed, Read, Written, compare, record_of
 
 __all__ = ["Recorder"]
 
@@ -26,6 +26,17 @@ class Recorder:
     witness: Witness
     directory: Directory
     user: str
+
+    def unwritten(self, operation: Operation, target: str | None, id_: str) -> Written:
+        """What a write comes to that was done before under its operation id."""
+        record = record_of(
+            run_id=uuid.uuid4().hex, operation=operation, user=self.user, reads=(), reads_self=False,
+            user_metadata=None, directory=self.directory,
+        )  # fmt: skip
+        observed = Observed(seen=True)
+        return Written(
+            run_id=record.run_id, record=record, location=target, observed=observed, operation=id_, done_before=True
+        )  # fmt: skip
 
     def run(
         self,

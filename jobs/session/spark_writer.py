@@ -1,14 +1,18 @@
 """Governed writes on a user's own Spark session: pin, record, run, look what was executed."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final, assert_never
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.formats.port import TableReader
+from lakewarden.catalog.model.lineage_record import Operation
 from lakewarden.catalog.storage.file_store import StorageOptions
+from lakewarden.jobs.engines.spark.errors import is_lost_race
 from lakewarden.jobs.engines.spark.names import quoted
 from lakewarden.jobs.rollback.journal.journal import Journal
 from lakewarden.jobs.session.compiled_changes import (
@@ -24,6 +28,7 @@ from lakewarden.jobs.session.pins import Pinned, pin
 from lakewarden.jobs.session.plans import JavaPlan, Plans
 from lakewarden.jobs.session.recording import Recorder
 from lakewarden.jobs.session.statements import Shape, is_write, shape_of, vacuumed_by
+from lakewarden.jobs.session.upserts.operations import Once
 from lakewarden.jobs.session.upserts.runner import Upserts
 from lakewarden.jobs.session.writes import (
     Append,
@@ -38,7 +43,7 @@ from lakewarden.jobs.session.writes import (
     Written,
 )
 from lakewarden.jobs.sql.compile.reading import Draft
-from lakewarden.jobs.sql.compile.values import Compiled
+from lakewarden.jobs.sql.compile.values import OPERATION_KEY, Compiled
 
 __all__ = ["SparkWriter"]
 
@@ -67,6 +72,7 @@ class SparkWriter:
         self._groups = Groups(
             spark=spark, journal=journal, reader=reader, storage=storage, directory=directory, user=user
         )
+        self._reader = reader
         self._upserts = Upserts(self._recorder, create=lambda text: self.run(Sql(text=text)), reader=reader)
 
     def table(self, name: str, version: int | None) -> DataFrame:
@@ -91,6 +97,11 @@ class SparkWriter:
         return vacuumed_by(plan)
 
     def change_several(self, draft: Draft) -> tuple[Written, ...]:
+        if self._operation_named() is not None:
+            raise UsageError(
+                "A statement over several tables takes no operation id.",
+                hint="It is done as a whole or not at all: write one statement for each table to repeat them by ids.",
+            )
         return self._groups.run(draft.text, settled_steps(self._recorder, draft))
 
     def run(self, request: Request) -> tuple[DataFrame, Written] | None:
@@ -105,8 +116,52 @@ class SparkWriter:
             return None
         if shape.target is not None:
             self._directory.require_writable(shape.target)
+        once = self._once(request, shape)
         with several_matches_explained():
-            return self._write(session, shape, options)
+            if once is None:
+                return self._write(session, shape, options)
+            return self._write_once(once, session, shape)
+
+    def _operation_named(self) -> str | None:
+        """The operation id that the session gives to its next write, and to no other."""
+        told = self._spark.conf.get(OPERATION_KEY, None)
+        self._spark.conf.unset(OPERATION_KEY)
+        return (told or "").strip().strip("'\"") or None
+
+    def _once(self, request: Request, shape: Shape) -> Once | None:
+        match request:
+            case Sql(text=text) | Change(draft=Draft(text=text)):
+                operation = self._operation_named()
+            case _:
+                return None
+        if operation is None:
+            return None
+        if shape.target is None or shape.operation is Operation.REPLACE:
+            raise UsageError(
+                "A statement that makes a table takes no operation id.",
+                hint="INSERT, UPDATE, DELETE, MERGE and upserts do.",
+            )
+        return Once(
+            plans=self._plans, reader=self._reader, operation=operation, text=text, location=shape.target
+        )
+
+    def _write_once(self, once: Once, session: Any, shape: Shape) -> tuple[DataFrame, Written]:
+        """Write under an operation id. Somebody else may do the same at the same time: Delta skips one of the two, or
+        it loses the race."""
+        nothing = self._spark.range(0)
+        before = self._recorder.unwritten(shape.operation, shape.target, once.operation)
+        if once.is_done():
+            return nothing, before
+        once.name(session)
+        head = once.head()
+        try:
+            frame, written = self._write(session, shape, {})
+        except (PySparkException, Py4JJavaError) as error:
+            if is_lost_race(error) and once.is_done():
+                return nothing, before
+            raise
+        by_another = once.was_by_another(written.run_id, after=head)
+        return frame, replace(written, operation=once.operation, done_before=by_another)
 
     def _write(self, session: Any, shape: Shape, options: Mapping[str, str]) -> tuple[DataFrame, Written]:
         pinned: Pinned | None = None

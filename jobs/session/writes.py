@@ -147,6 +147,7 @@ class Observed:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Written:
     """A governed write that has ended. `location` is the table's, canonical; None where it could not be asked for.
+    `operation` is the id that its session gave it; `done_before`: nothing was done, because that had been done already.
 
     A statement that changes nothing (a DELETE without a match) makes no commit: then no commit carries `run_id`.
     """
@@ -155,6 +156,8 @@ class Written:
     record: LineageRecord
     location: str | None
     observed: Observed
+    operation: str | None = None
+    done_before: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

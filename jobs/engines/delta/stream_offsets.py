@@ -17,7 +17,7 @@ from lakewarden.jobs.engines.delta.own_commits import commits_of, was_restored
 from lakewarden.jobs.engines.spark.errors import translated
 from lakewarden.jobs.engines.spark.names import hadoop_path
 
-__all__ = ["begin_epoch", "lower_number"]
+__all__ = ["begin_epoch", "last_number", "lower_number"]
 
 _NEVER: Final = -1
 """The number of an application id that had written nothing yet: batch 0 comes after it."""
@@ -46,6 +46,16 @@ def begin_epoch(
         except ConflictError:
             continue  # an append of somebody's: the numbers still have to go back
     raise ConflictError(f"Others keep committing to {store.root}; its streams' numbers were not taken back.")
+
+
+def last_number(spark: SparkSession, location: str, *, app: str) -> tuple[int, int]:
+    """The head, and the last number that an application id wrote under; -1 for one that has written nothing."""
+    jvm: Any = spark.sparkContext._jvm
+    nothing = jvm.scala.Option.empty()
+    with translated(f"look for a number of {location}"):
+        log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, hadoop_path(location))
+        snapshot = log.startTransaction(nothing, nothing).snapshot()
+        return int(snapshot.version()), _numbers(snapshot, (app,))[app]
 
 
 def lower_number(spark: SparkSession, location: str, *, requires: int, app: str, number: int) -> None:

@@ -6,7 +6,7 @@ the time another reads it. Each write happens on the version that it was settled
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.model.lineage_record import group_app
@@ -21,14 +21,12 @@ from lakewarden.jobs.session.pins import Pinned, pin
 from lakewarden.jobs.session.plans import Plans
 from lakewarden.jobs.session.recording import Recorder
 from lakewarden.jobs.session.statements import shape_of
+from lakewarden.jobs.session.upserts.operations import APP, NUMBER
 from lakewarden.jobs.session.writes import Written
 from lakewarden.jobs.sql.compile.reading import Draft
 from lakewarden.jobs.sql.compile.values import Step
 
 __all__ = ["Settled", "settled_steps"]
-
-_APP: Final = "spark.databricks.delta.write.txnAppId"
-_NUMBER: Final = "spark.databricks.delta.write.txnVersion"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,8 +72,8 @@ def _settled(recorder: Recorder, draft: Draft, step: Step, session: Any, snapsho
     plan = shape.rebuilt(pinned.plan)
 
     def commit(group_id: str) -> Written | None:
-        session.conf().set(_APP, group_app(group_id))
-        session.conf().set(_NUMBER, "1")
+        session.conf().set(APP, group_app(group_id))
+        session.conf().set(NUMBER, "1")
         session.conf().set(COMMIT_ATTEMPTS, "0")
         with several_matches_explained():
             frame, written = recorder.run(

@@ -20,6 +20,7 @@ from lakewarden.jobs.session.frames import is_path, plan_of, sql_name
 from lakewarden.jobs.session.pins import pin
 from lakewarden.jobs.session.recording import Recorder
 from lakewarden.jobs.session.upserts.history import holds
+from lakewarden.jobs.session.upserts.operations import APP, NUMBER
 from lakewarden.jobs.session.upserts.source import VIEW, Source, facts_of, kept, rows_of, schema_of
 from lakewarden.jobs.session.upserts.target import Target, existing, making
 from lakewarden.jobs.session.writes import Upsert, Upserted, Written
@@ -29,8 +30,6 @@ from lakewarden.jobs.upsert.statement import UpsertPlan, upsert_plan
 
 __all__ = ["Upserts"]
 
-_APP: Final = "spark.databricks.delta.write.txnAppId"
-_NUMBER: Final = "spark.databricks.delta.write.txnVersion"
 _MATERIALIZE: Final = "spark.databricks.delta.merge.materializeSource"
 _OPTIMIZE: Final = "spark.databricks.delta.optimizeWrite.enabled"
 _PAUSES: Final = (0.2, 0.5, 1.0, 2.0)
@@ -61,8 +60,8 @@ class Upserts:
         if request.operation is not None:
             if self._is_done(target, request.operation, request.number):
                 return Upserted(written=None)
-            session.conf().set(_APP, request.operation)
-            session.conf().set(_NUMBER, str(request.number))
+            session.conf().set(APP, request.operation)
+            session.conf().set(NUMBER, str(request.number))
         try:
             return self._merge(session, request, source, target, created=created)
         except (PySparkException, Py4JJavaError) as error:

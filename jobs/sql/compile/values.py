@@ -11,6 +11,7 @@ __all__ = [
     "DIALECT_KEY",
     "KEYS_PROPERTY",
     "MATCHES_KEY",
+    "OPERATION_KEY",
     "TWICE",
     "ColumnType",
     "Compiled",
@@ -29,6 +30,7 @@ __all__ = [
 
 DIALECT_KEY: Final = "lakewarden.dialect"
 MATCHES_KEY: Final = "lakewarden.matches"
+OPERATION_KEY: Final = "lakewarden.operation"
 KEYS_PROPERTY: Final = "lakewarden.keys"
 """The table property that names the columns which tell the rows of a table apart."""
 TWICE: Final = "lakewarden: several rows with one key"
