@@ -20,7 +20,6 @@ $(READY): requirements/dev.txt requirements/bootstrap.txt requirements/build.txt
 
 jars: $(READY) ## fetch the jars for Spark and for the tests' servers into the user's cache
 	@$(PY) -m lakewarden.jobs.engines.spark.jars
-	@$(PY) -m lakewarden.jobs.engines.spark.s3.jars
 	@cd tests && ../$(PY) -m support.servers.jars
 
 check: $(READY) ## lint, format, types and the import contracts

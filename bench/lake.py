@@ -13,7 +13,7 @@ from lakewarden.catalog.system.port import TABLES
 from lakewarden.daemon.installation.services import Services, open_services
 from lakewarden.daemon.usecases.init import initialise
 
-__all__ = ["home_of", "write_lake"]
+__all__ = ["home_of", "multiply", "write_lake"]
 
 _COMMIT = "_delta_log/00000000000000000000.json"
 
@@ -22,20 +22,29 @@ def write_lake(lake: Path, count: int) -> None:
     """`count` Delta tables `t0`, `t1`, ... of ten rows and one commit each."""
     first = lake / "t0"
     write_deltalake(str(first), pa.table({"id": pa.array(range(10), pa.int64())}))
-    known, text = str(DeltaTable(str(first)).metadata().id), (first / _COMMIT).read_text()
+    multiply(lake, count)
+
+
+def multiply(lake: Path, count: int) -> None:
+    """Copies of the table `t0` of a lake, up to so many tables."""
+    first = lake / "t0"
+    text = (first / _COMMIT).read_text()
+    known = str(DeltaTable(str(first)).metadata().id)
     for number in range(1, count):
         place = lake / f"t{number}"
         shutil.copytree(first, place)
         (place / _COMMIT).write_text(text.replace(known, str(uuid.uuid4())))
 
 
-def home_of(home: Path, lake: Path, count: int) -> Services:
-    """An installation whose rows name `count` tables of a lake, as if somebody had just registered them all."""
+def home_of(home: Path, lake: Path | str, count: int) -> Services:
+    """An installation whose rows name `count` tables of a lake (a folder or a URI), as if somebody had just registered
+    them all."""
     services = open_services(home=home)
-    home.mkdir(parents=True)
+    home.mkdir(parents=True, exist_ok=True)
+    root = lake if isinstance(lake, str) else f"file://{lake}"
     initialise(services, services.user)
     rows = [
-        replace(one, location=f"file://{lake}/t{number}", format_ids=(), properties={})
+        replace(one, location=f"{root}/t{number}", format_ids=(), properties={})
         for number, one in enumerate(fleet(count))
     ]
     services.store.edit(TABLES, lambda _: rows, because="bench")

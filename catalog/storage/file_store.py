@@ -244,6 +244,11 @@ def _local_entry(path: str, status: os.stat_result, *, is_dir: bool) -> FileEntr
     )
 
 
+_PATIENCE = {"retry_timeout": "10s"}
+"""For object stores whose options say nothing else. delta-rs itself repeats a request that fails for three minutes, and
+lets no other thread run while it waits for a listing: not even the one that renews the lease."""
+
+
 class _BytesOnly:
     """Arrow writes buffers since version 22, the store behind takes bytes."""
 
@@ -268,8 +273,11 @@ class _Handler(DeltaStorageHandler):
 class _RemoteStore:
     def __init__(self, root: str, options: StorageOptions) -> None:
         self._root = root
+        told = options.as_dict()
+        if not root.startswith("hdfs://"):
+            told = {**_PATIENCE, **told}
         with _answering(root):
-            handler = _Handler(root, options.as_dict() or None)
+            handler = _Handler(root, told or None)
         self._fs = pafs.PyFileSystem(handler)
 
     @property

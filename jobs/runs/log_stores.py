@@ -70,7 +70,7 @@ class Cell:
 
 WHAT_TO_DO: Final = (
     "Name the bucket in a [[storage]] entry of the settings, with spark.jars other than packages and no LogStore of your own in "
-    "spark.conf: sessions then commit through lakewarden's (docs/object-stores.md)."
+    "spark.conf: sessions then commit through lakewarden's, if a JDK is there (the worker's log says); docs/object-stores.md."
 )
 _BY_WRITERS: Final = "tests/integration/test_s3.py"
 _BY_JVMS: Final = "tests/integration/test_s3_log_store.py"

@@ -1,6 +1,6 @@
 """What Spark needs to be told of the buckets that settings name: Hadoop's S3A in the words of its options. Pure."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -8,7 +8,7 @@ from lakewarden.catalog.storage.credentials import StorageOptions
 from lakewarden.catalog.storage.options import StorageMap
 from lakewarden.jobs.runs.log_stores import CONDITIONAL, S3_LOG_STORE
 
-__all__ = ["is_for_s3", "s3_conf"]
+__all__ = ["is_for_s3", "s3_conf", "without_log_store"]
 
 _PREFIX: Final = "s3://"
 _WORDS: Final[Mapping[str, str]] = {
@@ -28,6 +28,11 @@ _VIRTUAL_HOSTED: Final = "virtual_hosted_style_request"
 def is_for_s3(conf: Mapping[str, str]) -> bool:
     """Whether a session with these settings commits to S3 through our LogStore, and so needs its jars."""
     return conf.get(S3_LOG_STORE) == CONDITIONAL
+
+
+def without_log_store(conf: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """The settings without our LogStore, for a session that cannot have its jar: it stays out of S3."""
+    return tuple(pair for pair in conf if pair != (S3_LOG_STORE, CONDITIONAL))
 
 
 def s3_conf(storage: StorageMap) -> tuple[tuple[str, str], ...]:

@@ -24,6 +24,7 @@ pytestmark = pytest.mark.s3
 
 SINGLE_DRIVER = "io.delta.storage.S3SingleDriverLogStore"
 FAULTS = (Fault.SLOW_DOWN, Fault.DENIED, Fault.LOST_REQUEST)
+PATIENCE = ("max_retries", "retry_timeout")
 APPENDER = """
 import sys
 import pyarrow as pa
@@ -104,6 +105,17 @@ def test_an_error_is_never_taken_for_a_table_that_is_not_there(
             reader.probe(location, seen=2)
         assert not is_surely_gone(nowhere, storage)
     assert reader.probe(location, seen=2).moved is False
+
+
+def test_a_store_that_hangs_is_given_up_before_delta_rs_would(s3: S3Server, proxy: FaultyProxy) -> None:
+    told = {name: value for name, value in options_of(proxy.endpoint).items() if not name.endswith(PATIENCE)}
+    files = open_store(s3.at("patience"), StorageOptions.of({**told, "timeout": "2s"}))
+    proxy.counted()
+    with proxy.slow(4.0), pytest.raises(UnavailableError):
+        files.exists("a.json")
+    assert 1 < sum(proxy.counted().values()) < 8, (
+        "delta-rs repeats a request ten times, for up to three minutes"
+    )
 
 
 def test_tables_are_registered_swept_validated_and_their_log_is_cared_for_without_a_jvm(

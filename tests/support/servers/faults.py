@@ -128,7 +128,9 @@ class _Orders:
                 self._fault = None if told["fault"] is None else Fault(told["fault"])
                 self._requests, self._times = told["requests"], told["times"]
             self.seconds = told.get("seconds", self.seconds)
-            counted, self._counts = dict(self._counts), Counter()
+            counted = dict(self._counts)
+            if not told:
+                self._counts.clear()
             return counted
 
     def fault_of(self, method: str, path: str) -> Fault | None:

@@ -2,8 +2,8 @@
 
 from lakewarden.catalog.storage.credentials import StorageOptions
 from lakewarden.catalog.storage.options import StorageMap
-from lakewarden.jobs.runs.log_stores import CONDITIONAL, S3_LOG_STORE
-from lakewarden.jobs.runs.s3a import is_for_s3, s3_conf
+from lakewarden.jobs.runs.log_stores import CONDITIONAL, S3_LOG_STORE, why_not
+from lakewarden.jobs.runs.s3a import is_for_s3, s3_conf, without_log_store
 from lakewarden.jobs.runs.spark_settings import SparkSettings, is_secret_conf, session_conf
 
 
@@ -45,6 +45,13 @@ def test_of_several_prefixes_in_a_bucket_the_shortest_counts() -> None:
 
 def test_a_bucket_without_options_is_one_that_spark_works_on() -> None:
     assert conf_of(("s3://a", {})) == {S3_LOG_STORE: CONDITIONAL}
+
+
+def test_a_session_that_cannot_have_the_log_store_stays_out_of_s3() -> None:
+    conf = dict(
+        without_log_store(s3_conf(StorageMap(prefixes=(("s3://a", StorageOptions.of({"region": "r"})),))))
+    )
+    assert conf and why_not("s3://a/t", conf) is not None
 
 
 def test_the_operators_own_log_store_wins_and_secrets_are_not_shown() -> None:
