@@ -6,7 +6,13 @@ from typing import Final
 
 from lakewarden.catalog.errors import RefusedError, UsageError
 from lakewarden.catalog.metastore.port import Entry, Metastore
-from lakewarden.catalog.storage.file_store import StorageOptions, canonical, is_spelled_once, open_store
+from lakewarden.catalog.storage.file_store import (
+    StorageOptions,
+    canonical,
+    from_hadoop,
+    is_spelled_once,
+    open_store,
+)
 from lakewarden.catalog.units import storable
 
 __all__ = [
@@ -83,7 +89,7 @@ def resolve(where: str, metastore: Metastore | None) -> Place:
         raise RefusedError(
             f"{name} has no location (it is a {entry.table_type.lower()}).", hint="Give a table."
         )
-    return Place(location=canonical(entry.location), name=name, entry=entry)
+    return Place(location=from_hadoop(entry.location), name=name, entry=entry)
 
 
 def place_to_manage(where: str, metastore: Metastore | None) -> Place:

@@ -32,7 +32,7 @@ from lakewarden.catalog.metastore.types import (
     top_level,
 )
 from lakewarden.catalog.observation.health import schema_hash
-from lakewarden.catalog.storage.file_store import canonical, local_path
+from lakewarden.catalog.storage.file_store import from_hadoop, local_path
 
 __all__ = [
     "INPUT_FORMAT",
@@ -191,7 +191,7 @@ def _obstacle(entry: Entry, table_id: str, location: str) -> Obstacle | None:
         return Obstacle(
             message=f"{name} is a view in the metastore, not a table.", hint="Rename one of the two."
         )
-    if entry.location and canonical(entry.location) == location:
+    if entry.location and from_hadoop(entry.location) == location:
         return None
     if entry.parameters.get(TABLE_ID) == table_id:
         return None  # our table's entry, pointed elsewhere
@@ -202,7 +202,7 @@ def _obstacle(entry: Entry, table_id: str, location: str) -> Obstacle | None:
 
 
 def _location(entry: Entry, case: _Case) -> tuple[Entry, str | None]:
-    agrees = bool(entry.location) and canonical(entry.location or "") == case.location
+    agrees = bool(entry.location) and from_hadoop(entry.location or "") == case.location
     if agrees and _PATH in entry.serde_parameters:
         return entry, None
     at = entry.location if agrees and entry.location else hadoop_location(case.location)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from lakewarden.catalog.errors import LakewardenError
 from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.metastore.port import Metastore
-from lakewarden.catalog.storage.file_store import StorageOptions, below, canonical, open_store
+from lakewarden.catalog.storage.file_store import StorageOptions, below, canonical, from_hadoop, open_store
 from lakewarden.catalog.units import storable
 
 __all__ = ["Candidate", "in_metastore", "under_root"]
@@ -56,7 +56,7 @@ def _entered(
     entry = metastore.get(database, table)
     if entry is None or entry.location is None or entry.provider is None:
         return None
-    location = canonical(entry.location)
+    location = from_hadoop(entry.location)
     if location in known or not _may_be_table(location, readers):
         return None
     return Candidate(where=f"{database}.{table}", location=location)

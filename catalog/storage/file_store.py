@@ -32,6 +32,7 @@ __all__ = [
     "StorageOptions",
     "below",
     "canonical",
+    "from_hadoop",
     "is_inside",
     "is_spelled_once",
     "local_path",
@@ -65,6 +66,12 @@ def canonical(location: str) -> str:
     authority, _, inner = text.partition("://")[2].partition("/")
     path = os.path.normpath("/" + inner.lstrip("/")) if inner.strip("/") else ""
     return f"{_ALIASES.get(scheme, scheme)}://{authority}{path}"
+
+
+def from_hadoop(text: str) -> str:
+    """The canonical location that Hadoop's text for a `Path` means, as engines write it into the metastore: nothing
+    in it is percent-encoded."""
+    return canonical(text.removeprefix("file:") if text.startswith("file:/") else text)
 
 
 def below(location: str, path: str) -> str:

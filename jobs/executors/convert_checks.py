@@ -9,7 +9,7 @@ from lakewarden.catalog.errors import ConflictError, PreconditionError, RefusedE
 from lakewarden.catalog.formats.inner_tables import formats_at_root, inner_tables
 from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.metastore.port import Entry, Metastore
-from lakewarden.catalog.storage.file_store import FileEntry, StorageOptions, canonical, open_store
+from lakewarden.catalog.storage.file_store import FileEntry, StorageOptions, from_hadoop, open_store
 from lakewarden.catalog.units import about_bytes, count_of
 from lakewarden.jobs.actions.convert import Convert
 from lakewarden.jobs.deletion.file_places import Places
@@ -164,7 +164,7 @@ def _check_entry(action: Convert, metastore: Metastore) -> None:
     entry = metastore.get(*_name(action))
     if entry is None:
         raise RefusedError(f"The metastore has no table {action.name}.", hint="Check the name.")
-    if entry.location is None or canonical(entry.location) != action.location:
+    if entry.location is None or from_hadoop(entry.location) != action.location:
         raise ConflictError(
             f"{action.name} no longer lies at {action.location}.", hint="Convert it anew by its name."
         )

@@ -23,7 +23,7 @@ from lakewarden.catalog.metastore.entry_statistics import (
 )
 from lakewarden.catalog.metastore.parameters import with_long_value
 from lakewarden.catalog.metastore.port import Entry, Metastore
-from lakewarden.catalog.storage.file_store import canonical
+from lakewarden.catalog.storage.file_store import from_hadoop
 from lakewarden.catalog.units import count_of
 from lakewarden.jobs.actions.statistics import RefreshStatistics
 from lakewarden.jobs.runs.head import require_same_table
@@ -128,7 +128,7 @@ def _refresh_entry(
     entry = _entry(ctx.metastore, action.name)
     if entry is None:
         return None, [f"the metastore has no entry {action.name}"]
-    if entry.location is None or canonical(entry.location) != ctx.target.location:
+    if entry.location is None or from_hadoop(entry.location) != ctx.target.location:
         return None, [f"{action.name} in the metastore is another table"]
     recorded = recorded_in(entry.parameters)
     if recorded is not None and recorded.version == seen.version:

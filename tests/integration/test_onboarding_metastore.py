@@ -21,6 +21,7 @@ def databases(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
         "CREATE DATABASE onboard_other",
         "CREATE TABLE onboard.orders (id INT) USING delta",
         f"CREATE TABLE onboard.events (id INT) USING delta LOCATION '{outside}'",
+        f"CREATE TABLE onboard.percent (id INT) USING delta LOCATION '{outside.parent}/50%20off'",
         "CREATE TABLE onboard.raw (id INT) USING parquet",
         "CREATE TABLE onboard.hive_rows (id INT) STORED AS PARQUET",
         "CREATE VIEW onboard.seen AS SELECT * FROM onboard.orders",
@@ -49,9 +50,11 @@ def test_a_pattern_of_names_means_the_delta_tables_of_a_database(cli: Cli, datab
     assert {row["name"]: row["outcome"] for row in said.json} == {
         "onboard.events": "registered",
         "onboard.orders": "registered",
+        "onboard.percent": "registered",
     }
     places = {row["name"]: row["location"] for row in said.json}
     assert places["onboard.events"] == canonical(str(databases))
+    assert places["onboard.percent"] == canonical(str(databases.parent / "50%20off"))
     assert all(row["state"] == "active" and row["version"] == 0 for row in said.json)
     again = cli("tables", "register", "Onboard.O*", str(databases), "-o", "json")
     assert [(row["name"], row["outcome"]) for row in again.json] == [

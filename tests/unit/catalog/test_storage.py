@@ -11,6 +11,7 @@ from lakewarden.catalog.storage.file_store import (
     StorageOptions,
     below,
     canonical,
+    from_hadoop,
     is_inside,
     is_spelled_once,
     local_path,
@@ -71,6 +72,13 @@ def test_a_local_place_has_one_spelling_whatever_its_folders_are_called(names: l
     assert place == canonical(f"file:{place.removeprefix('file://')}/")
     assert local_path(place) == Path(path)
     assert below(below("file:///nowhere", names[0]), "/".join(names[1:])) == place
+
+
+@given(st.lists(NAMES, min_size=1, max_size=3))
+def test_what_hadoop_calls_a_local_place_is_that_place(names: list[str]) -> None:
+    path = "/nowhere/" + "/".join(names)
+    assert from_hadoop(f"file:{path}") == from_hadoop(f"file://{path}") == canonical(path)
+    assert from_hadoop("hdfs://nn:9000/lake/a b/") == "hdfs://nn:9000/lake/a b"
 
 
 def test_what_lies_below_the_root_of_a_storage_has_one_slash() -> None:
