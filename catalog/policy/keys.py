@@ -6,6 +6,7 @@ write: `30 days`, `128 MiB`, `10%`, `yes`.
 
 import re
 from dataclasses import dataclass, fields
+from difflib import get_close_matches
 from enum import StrEnum
 from typing import Final
 
@@ -294,7 +295,9 @@ _EXAMPLES = {
 def policy_key(key: str) -> PolicyKey:
     """The entry of the table for a key; UsageError for an unknown one."""
     if key not in POLICY_BY_KEY:
-        raise UsageError(f"There is no policy key '{key}'.", hint=f"Keys are: {', '.join(POLICY_BY_KEY)}.")
+        near = get_close_matches(key.lower(), POLICY_BY_KEY, n=1)
+        hint = f"Did you mean {near[0]}?" if near else f"Keys are: {', '.join(POLICY_BY_KEY)}."
+        raise UsageError(f"There is no policy key '{key}'.", hint=hint)
     return POLICY_BY_KEY[key]
 
 

@@ -3,16 +3,27 @@
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from difflib import get_close_matches
 
-from lakewarden.catalog.errors import RefusedError, UsageError
+from lakewarden.catalog.errors import LakewardenError, NotFoundError, RefusedError, UsageError
 from lakewarden.catalog.lineage.streams.checkpoints import (
     Checkpoint,
     with_checkpoint,
     without_checkpoint,
 )
 from lakewarden.catalog.metastore.lookup import SYSTEM
-from lakewarden.catalog.model.rows import Dependency, OnRollback, RowKind, Source, TableRow, TableState
+from lakewarden.catalog.model.rows import (
+    GONE,
+    Dependency,
+    OnRollback,
+    PolicySettings,
+    RowKind,
+    Source,
+    TableRow,
+    TableState,
+)
 from lakewarden.catalog.policy.access import Actor, Deed, require
+from lakewarden.catalog.policy.differences import Wanted, differences
 from lakewarden.catalog.policy.effective import Value, check_promise, with_values
 from lakewarden.catalog.policy.scopes import Governed, govern, is_scope, scopes_by_name, with_policy_date
 from lakewarden.catalog.registry.service import Desk, next_number, row_of
@@ -23,14 +34,19 @@ __all__ = [
     "declare_dependency",
     "governed",
     "meant",
+    "planned_policies",
+    "policies_held",
     "refuse_own",
     "set_hold",
     "set_owner",
     "set_pause",
+    "set_policies",
     "set_policy",
     "with_policy",
 ]
 
+_NAMED = 5
+"""So many names are in the sentence of a commit."""
 _ON_WAITING = (Deed.HOLD, Deed.PAUSE, Deed.RESUME)
 
 
@@ -66,6 +82,65 @@ def with_policy(
     changed = replace(row, policy=with_values(row.policy, values, admin=actor.admin))
     check_promise(govern(changed, scopes).policy, asked=frozenset(values))
     return changed
+
+
+def set_policies(desk: Desk, wanted: Wanted, *, actor: Actor) -> tuple[TableRow, ...]:
+    """Make the policy of each table and scope that is named just what is wanted of it, in one commit or not at all.
+
+    The rows that changed. Raises what `set_policy` raises, with the name, and `NotFoundError`.
+    """
+    done = desk.store.edit(
+        TABLES,
+        lambda rows: planned_policies(desk, rows, wanted, actor=actor),
+        because=f"policies of {', '.join(sorted(wanted)[:_NAMED])}{'...' if len(wanted) > _NAMED else ''}",
+    )
+    return done.rows
+
+
+def planned_policies(desk: Desk, rows: Rows[TableRow], wanted: Wanted, *, actor: Actor) -> list[TableRow]:
+    """The rows that `set_policies` would write on this version."""
+    held = _rows_named(rows, wanted)
+    scopes = dict(scopes_by_name(rows.find(kind=RowKind.SCOPE)))
+    changed, number = list[TableRow](), next_number(rows)
+    for name in sorted(wanted, key=lambda one: not is_scope(one)):
+        current = held.get(name)
+        if current is None:
+            current = replace(_scope(desk, rows, name, actor), row=number)
+        values = {one.key: one.wanted for one in differences(name, current.policy, wanted[name])}
+        try:
+            refuse_own(current)
+            if not values:
+                continue
+            require(actor, Deed.POLICY, current)
+            if current.kind is RowKind.TABLE:
+                made = with_policy(current, values, scopes, actor=actor)
+            else:
+                policy = with_values(current.policy, values, admin=actor.admin)
+                made = scopes[name] = with_policy_date(replace(current, policy=policy), desk.clock.now())
+        except LakewardenError as error:
+            raise type(error)(f"{name}: {error}", hint=error.hint) from error
+        number = max(number, made.row + 1)
+        changed.append(desk.touched(made, actor))
+    return changed
+
+
+def policies_held(rows: Rows[TableRow], names: Iterable[str]) -> Mapping[str, PolicySettings]:
+    """What is set at the tables and scopes of these names. Raises `NotFoundError` for a table that is not managed."""
+    held = _rows_named(rows, names)
+    return {name: held[name].policy if name in held else PolicySettings() for name in names}
+
+
+def _rows_named(rows: Rows[TableRow], names: Iterable[str]) -> Mapping[str, TableRow]:
+    """The rows of these names; scopes for which nobody has set anything have none."""
+    held = {row.name: row for row in rows.all() if row.kind is RowKind.SCOPE or row.state not in GONE}
+    for name in names:
+        if name not in held and not is_scope(name):
+            near = get_close_matches(name, held, n=1)
+            raise NotFoundError(
+                f"{name} is not a managed table.",
+                hint=f"Did you mean {near[0]}?" if near else "`lakewarden tables list` shows those that are.",
+            )
+    return held
 
 
 def refuse_own(row: TableRow) -> None:

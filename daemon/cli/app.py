@@ -28,6 +28,7 @@ COMMANDS = {
     "pause": Lazily(module="pause", help="Stop all work on a table, a namespace (db.*) or everything (*)."),
     "resume": Lazily(module="pause", help="Let work go on again."),
     "tables": Lazily(module="tables", help="Register, convert, look at and govern tables."),
+    "policy": Lazily(module="governance", help="The policies of the whole fleet as a file for git."),
     "rollback": Lazily(module="rollback", help="Undo a bad write and everything derived from it."),
     "jobs": Lazily(module="jobs", help="Plan, run, list and cancel maintenance."),
     "lineage": Lazily(module="lineage", help="What tables come from, version by version."),

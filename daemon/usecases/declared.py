@@ -50,6 +50,10 @@ DROP_DRY: Final = UseCase(name="tables drop --dry-run", deed=Deed.DROP, subject=
 UNDROP: Final = UseCase(name="tables undrop", deed=Deed.UNDROP, subject=Subject.TABLE)
 RENAME: Final = UseCase(name="tables rename", deed=Deed.RENAME, subject=Subject.TABLE)
 SET_POLICY: Final = UseCase(name="tables policy set", deed=Deed.POLICY, subject=Subject.SCOPE)
+APPLY_POLICIES: Final = UseCase(name="policy apply", deed=Deed.POLICY, subject=Subject.TABLES)
+APPLY_POLICIES_DRY: Final = UseCase(
+    name="policy apply --dry-run", deed=Deed.POLICY, subject=Subject.TABLES, audited=False
+)
 SET_OWNER: Final = UseCase(name="tables owner", deed=Deed.OWNER, subject=Subject.SCOPE)
 HOLD: Final = UseCase(name="tables hold", deed=Deed.HOLD, subject=Subject.SCOPE)
 PAUSE: Final = UseCase(name="pause", deed=Deed.PAUSE, subject=Subject.SCOPE)
@@ -75,15 +79,15 @@ LEAVE: Final = UseCase(name="system leave", deed=Deed.DROP, subject=Subject.TABL
 FOLLOW_RESTORE: Final = UseCase(name="follow a RESTORE", deed=Deed.ROLLBACK, subject=Subject.TABLES)
 
 GOVERNED: Final = (
-    REGISTER, REGISTER_DRY, CONVERT, CONVERT_DRY, ADOPT, DROP, DROP_DRY, UNDROP, RENAME, SET_POLICY, SET_OWNER, HOLD, PAUSE, RESUME, RUN,
-    RUN_DRY, CANCEL, SYNC, DECLARE, STREAM, MARK, PLAN, APPLY, GO_ON, UNDO, RELEASE, ROLL_BACK, BACKUP, REPAIR, TOKEN, REVOKE, LEAVE,
+    REGISTER, REGISTER_DRY, CONVERT, CONVERT_DRY, ADOPT, DROP, DROP_DRY, UNDROP, RENAME, SET_POLICY, APPLY_POLICIES, APPLY_POLICIES_DRY, SET_OWNER, HOLD,
+    PAUSE, RESUME, RUN, RUN_DRY, CANCEL, SYNC, DECLARE, STREAM, MARK, PLAN, APPLY, GO_ON, UNDO, RELEASE, ROLL_BACK, BACKUP, REPAIR, TOKEN, REVOKE, LEAVE,
     FOLLOW_RESTORE,
 )  # fmt: skip
 """What goes through `run`."""
 
 FREE: Final = (
     "init", "daemon", "worker", "gateway", "status", "top", "why", "doctor", "sql", "config show", "tables list", "tables show", "tables validate", "tables history",
-    "tables policy show", "tables adopt --dry-run", "jobs plan", "jobs list", "jobs show", "jobs wait", "lineage show", "lineage events",
+    "tables policy show", "policy export", "policy diff", "tables adopt --dry-run", "jobs plan", "jobs list", "jobs show", "jobs wait", "lineage show", "lineage events",
     "lineage marks", "lineage stream", "metastore diff", "metastore sync --dry-run", "rollback list", "rollback show",
     "system backup --dry-run", "system verify", "system repair --dry-run", "system leave --dry-run", "tokens list",
 )  # fmt: skip

@@ -1,32 +1,43 @@
-"""`lakewarden tables policy | owner | hold`: what is asked for, and by whom."""
+"""`lakewarden tables policy | owner | hold` and `lakewarden policy ...`: what is asked for, and by whom."""
 
+import sys
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from lakewarden.catalog.errors import UsageError
+from lakewarden.catalog.policy.differences import Difference, Wanted
 from lakewarden.catalog.policy.effective import POLICY_KEYS, Value, format_value, parse_value
 from lakewarden.catalog.policy.scopes import is_scope
 from lakewarden.catalog.registry.governance import governed, set_hold, set_owner, set_policy
-from lakewarden.daemon.cli.common import Home, calling, opened
+from lakewarden.catalog.units import count_of
+from lakewarden.daemon.cli.common import DryRun, Home, calling, opened
 from lakewarden.daemon.cli.output import Format, Output, note, show, show_one
 from lakewarden.daemon.usecases import declared
 from lakewarden.daemon.usecases.audit import run
+from lakewarden.daemon.usecases.policies import apply_policies, compared, exported, foresee_policies
+from lakewarden.daemon.usecases.policy_files import as_text, read_policies
 from lakewarden.daemon.usecases.runs.revocation import HELD, PLANNED, take_back_runs
 
-__all__ = ["add_to"]
+__all__ = ["add_to", "app"]
 
 Scope = Annotated[str, typer.Argument(help="A table, a namespace (db.*) or everything (*).")]
 policy = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Show and set the policy of a table or scope."
 )
+app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="The policies of the whole fleet as a file for git."
+)
+File = Annotated[str, typer.Argument(metavar="FILE", help="A file as `policy export` writes it; - is stdin.")]
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add these commands to the group."""
-    app.add_typer(policy, name="policy")
-    app.command("owner")(owner)
-    app.command("hold")(hold)
+def add_to(tables: typer.Typer) -> None:
+    """Add the commands on one table or scope to the group."""
+    tables.add_typer(policy, name="policy")
+    tables.command("owner")(owner)
+    tables.command("hold")(hold)
 
 
 @policy.command("show")
@@ -98,3 +109,51 @@ def hold(
     if reason is not None:
         take_back_runs(services, row, HELD, f"{row.name} came under legal hold ({reason})")
     show_one({"name": row.name, "hold": row.hold}, format=output)
+
+
+@app.command("export")
+def export(home: Home = None) -> None:
+    """Every table and scope with the policy keys that are set there, as YAML."""
+    sys.stdout.write(as_text(exported(opened(home))))
+
+
+@app.command("diff")
+def diff(file: File, home: Home = None, output: Output = Format.TABLE) -> None:
+    """What a file would change. Of what it names, keys that it leaves out are set no more; all else stays."""
+    _show_differences(compared(opened(home), _wanted(file)), "to change", output)
+
+
+@app.command("apply")
+def apply(file: File, dry_run: DryRun = False, home: Home = None, output: Output = Format.TABLE) -> None:
+    """Make the policies of all that a file names just what it says: in one commit, or nothing of it."""
+    services, wanted = opened(home), _wanted(file)
+    do = foresee_policies if dry_run else apply_policies
+    found = do(services, calling(services), wanted)
+    _show_differences(found, "would change" if dry_run else "changed", output)
+
+
+def _wanted(file: str) -> Wanted:
+    try:
+        text = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        return read_policies(text.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{file} is no text.", hint="Save it as UTF-8.") from error
+    except (FileNotFoundError, IsADirectoryError) as error:
+        raise UsageError(
+            f"There is no file {file}.", hint="`lakewarden policy export` writes one."
+        ) from error
+
+
+def _show_differences(found: Sequence[Difference], verb: str, output: Format) -> None:
+    note(f"{count_of(len(found), 'key')} {verb}." if found else "Everything is as the file says.")
+    rows = [
+        {
+            "name": one.name,
+            "key": one.key,
+            "now": format_value(one.key, one.now),
+            "wanted": format_value(one.key, one.wanted),
+        }
+        for one in found
+    ]
+    if rows or output is not Format.TABLE:
+        show(rows, columns=["name", "key", "now", "wanted"], format=output)

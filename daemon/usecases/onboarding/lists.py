@@ -19,7 +19,7 @@ from lakewarden.catalog.policy.keys import POLICY_BY_KEY, Value, parse_value
 from lakewarden.catalog.registry.registration import WantedTable
 from lakewarden.catalog.units import storable
 
-__all__ = ["Kind", "Listed", "kind_of", "listed_at", "read_list"]
+__all__ = ["PLAIN_TAGS", "Kind", "Listed", "composed", "kind_of", "listed_at", "read_list"]
 
 _PATH: Final = "path"
 _NAME: Final = "name"
@@ -34,7 +34,7 @@ _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """The same by libyaml, where PyYAML has it: ten times as fast."""
 
 
-_TAGS: Final = frozenset(
+PLAIN_TAGS: Final = frozenset(
     f"tag:yaml.org,2002:{kind}"
     for kind in ("bool", "float", "int", "map", "null", "seq", "str", "timestamp", "value")
 )
@@ -239,13 +239,19 @@ def _json_array(text: str) -> Iterator[tuple[int, _Row]]:
         line += text.count("\n", begin, at)
 
 
-def _yaml_rows(text: str) -> Iterator[tuple[int, _Row]]:
+def composed(text: str) -> yaml.Node | None:
+    """The nodes of a YAML file; None for an empty one. Raises `UsageError` for what is no YAML."""
     try:
-        top = yaml.compose(text, Loader=_LOADER)
+        top: yaml.Node | None = yaml.compose(text, Loader=_LOADER)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"Line {mark.line + 1} is" if mark is not None else "It is"
         raise UsageError(f"{where} not YAML: {getattr(error, 'problem', error)}.") from error
+    return top
+
+
+def _yaml_rows(text: str) -> Iterator[tuple[int, _Row]]:
+    top = composed(text)
     if top is None:
         return
     if not isinstance(top, yaml.SequenceNode):
@@ -261,7 +267,7 @@ def _yaml_rows(text: str) -> Iterator[tuple[int, _Row]]:
 def _as_written(node: yaml.Node, *, inner: bool = False) -> object:
     """A table, or its policy, of a YAML list: every value is the text that stands there, whatever YAML would make of
     it (`007`, `on`, `12:30`)."""
-    if node.tag not in _TAGS:
+    if node.tag not in PLAIN_TAGS:
         raise UsageError(f"It cannot be read: {node.tag} is no plain value.", hint="Write it without a tag.")
     if isinstance(node, yaml.ScalarNode):
         return None if not node.style and node.value in _NOTHING else str(node.value)
@@ -269,7 +275,7 @@ def _as_written(node: yaml.Node, *, inner: bool = False) -> object:
         return ()
     made: dict[str, object] = {}
     for key, value in node.value:
-        if not isinstance(key, yaml.ScalarNode) or key.tag not in _TAGS:
+        if not isinstance(key, yaml.ScalarNode) or key.tag not in PLAIN_TAGS:
             raise UsageError(
                 "A key is no text.", hint="Write path, name, owner, policy; << is not for lists."
             )

@@ -109,6 +109,12 @@ def _behind(lake: Lake) -> tuple[str, ...]:
     return ()
 
 
+def _policy_file(lake: Lake) -> tuple[str, ...]:
+    file = lake.lake / "policies.yaml"
+    file.write_text("db.*: {mode: observe}\ndb.t: {compaction.enabled: no}\n")
+    return (str(file),)
+
+
 def _sql(use_case: UseCase, statement: str, rest: str, on: str) -> Try:
     return Try(use_case=use_case, words=("sql", f"{statement} {rest}"), on=on, statement=statement)
 
@@ -162,6 +168,14 @@ TRIES = (
     Try(
         use_case=declared.SET_POLICY, on=_T, statement="VACUUM ... AUTO RUN",
         words=("sql", "VACUUM db.t AUTO RUN RETAIN 40 DAYS"),
+    ),
+    Try(
+        use_case=declared.APPLY_POLICIES, on="a table and its namespace", prepare=_policy_file,
+        words=("policy", "apply"),
+    ),
+    Try(
+        use_case=declared.APPLY_POLICIES_DRY, on="a table and its namespace", prepare=_policy_file,
+        words=("policy", "apply", "--dry-run"),
     ),
     Try(use_case=declared.SET_OWNER, on=_T, words=("tables", "owner", "db.t", "sam")),
     _sql(declared.SET_OWNER, "UPDATE lakewarden.tables SET owner", "= 'sam' WHERE name = 'db.t'", _T),
@@ -220,6 +234,8 @@ FREE_TRIES = (
             ("why", "why db.t", _nothing),
             ("doctor", "doctor", _nothing),
             ("config show", "config show", _nothing),
+            ("policy export", "policy export", _nothing),
+            ("policy diff", "policy diff", _policy_file),
             ("tables list", "tables list", _nothing),
             ("tables show", "tables show db.t", _nothing),
             ("tables validate", "tables validate db.t", _nothing),
