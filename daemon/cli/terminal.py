@@ -19,8 +19,8 @@ __all__ = ["print_pairs", "print_table", "table_of", "watch"]
 _COLOURS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("active", "succeeded", "due", "ok"), "green"),
     **dict.fromkeys(("queued", "claimed", "running", "converting"), "cyan"),
-    **dict.fromkeys(("warning", "paused", "held", "paused, held", "skipped", "cancelled"), "yellow"),
-    **dict.fromkeys(("quarantined", "purging", "failed", "abandoned", "error"), "red"),
+    **dict.fromkeys(("warn", "warning", "paused", "held", "paused, held", "skipped", "cancelled"), "yellow"),
+    **dict.fromkeys(("quarantined", "purging", "fail", "failed", "abandoned", "error"), "red"),
 }
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from lakewarden.catalog.model.lineage_record import LineageInput, LineageRecord, Operation, custom_metadata
 from lakewarden.daemon.cli.commands import daemon as command_module
+from lakewarden.jobs.engines.spark.jars import ENGINE, default_cache
 from support.processes.commands import Cli, caller
 
 
@@ -255,6 +257,35 @@ def test_doctor_checks_everything_and_tells_the_fix(cli: Cli) -> None:
     assert "lakewarden init" in found["system tables"]["fix"]
     cli("init")
     assert {row["check"]: row["verdict"] for row in cli("doctor", "-o", "json").json}["system tables"] == "ok"
+
+
+def test_doctor_finds_jars_where_make_jars_puts_them_and_misses_one_that_is_not_whole(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual, copied = default_cache(), tmp_path / "cache" / "lakewarden" / "jars"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert jars_according_to_doctor(cli) == "warn"
+    shutil.copytree(ENGINE.folder(usual), ENGINE.folder(copied))
+    assert jars_according_to_doctor(cli) == "ok"
+    next(ENGINE.folder(copied).glob("delta-storage-*.jar")).write_bytes(b"half of it")
+    assert jars_according_to_doctor(cli) == "warn"
+
+
+def test_doctor_goes_on_where_something_cannot_be_looked_at(cli: Cli, events: Path) -> None:
+    cli("init")
+    cli("tables", "register", str(events))
+    home = Path(os.environ["LAKEWARDEN_HOME"])
+    for commit in (home / "system" / "tables" / "_delta_log").glob("*.json"):
+        commit.write_text("{")
+    said = cli("doctor", "-o", "json")
+    verdicts = {one["check"]: one["verdict"] for one in said.json}
+    assert (said.code, verdicts["system tables"]) == (3, "fail")
+    assert {"java", "admins", "writers"} <= verdicts.keys()
+
+
+def jars_according_to_doctor(cli: Cli) -> str:
+    [found] = [one for one in cli("doctor", "-o", "json").json if one["check"] == "jars"]
+    return str(found["verdict"])
 
 
 def test_usage_errors_exit_with_2(cli: Cli) -> None:

@@ -6,7 +6,8 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -19,6 +20,7 @@ from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.telemetry.failed_cycles import Troubles
 from lakewarden.daemon.usecases.doctor.diagnosis import Diagnosis, fail, ok, warn
 from lakewarden.daemon.usecases.doctor.object_stores import stores_in_use
+from lakewarden.jobs.engines.spark.jars import are_cached, default_cache
 from lakewarden.jobs.engines.spark.yarn import require_cluster
 
 __all__ = ["examine"]
@@ -30,9 +32,24 @@ _SKEW_SECONDS: Final = 2.0
 
 def examine(services: Services) -> Iterator[Diagnosis]:
     """All checks, in the order in which their absence would hurt."""
-    for check in _CHECKS:
-        yield check(services)
-    yield from stores_in_use(services)
+    for name, check in _CHECKS.items():
+        yield _answer(name, partial(check, services))
+    try:
+        yield from stores_in_use(services)
+    except (LakewardenError, OSError) as error:
+        yield _unanswered("object stores", error)
+
+
+def _answer(name: str, check: Callable[[], Diagnosis]) -> Diagnosis:
+    try:
+        return check()
+    except (LakewardenError, OSError) as error:
+        return _unanswered(name, error)
+
+
+def _unanswered(name: str, error: LakewardenError | OSError) -> Diagnosis:
+    hint = error.hint if isinstance(error, LakewardenError) else ""
+    return fail(name, f"This could not be looked at: {error}", hint or "Mend this first, then ask again.")
 
 
 def _java(services: Services) -> Diagnosis:
@@ -68,8 +85,8 @@ def _jars(services: Services) -> Diagnosis:
         return ok("jars", "Spark fetches its packages itself.")
     if services.settings.spark_jars == "none":
         return ok("jars", "The engine jars are to be on Spark's class path (spark.jars).")
-    cache = services.settings.jars_cache
-    if cache is not None and any(cache.rglob("delta-spark*.jar")):
+    cache = services.settings.jars_cache or default_cache()
+    if are_cached(cache):
         return ok("jars", f"The engine jars are in {cache}.")
     if shutil.which("mvn") is None:
         return fail(
@@ -203,6 +220,18 @@ def _writers(services: Services) -> Diagnosis:
     return ok("writers", "No table is on storage where two engines lose commits.")
 
 
-_CHECKS: tuple[Callable[[Services], Diagnosis], ...] = (
-    _java, _spark, _jars, _home, _database, _system, _clock, _metastore, _port, _daemon, _cycles, _admins, _writers,
-)  # fmt: skip
+_CHECKS: Mapping[str, Callable[[Services], Diagnosis]] = {
+    "java": _java,
+    "spark": _spark,
+    "jars": _jars,
+    "home": _home,
+    "database": _database,
+    "system tables": _system,
+    "clock": _clock,
+    "metastore": _metastore,
+    "http port": _port,
+    "daemon": _daemon,
+    "cycles": _cycles,
+    "admins": _admins,
+    "writers": _writers,
+}

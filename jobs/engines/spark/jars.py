@@ -22,7 +22,7 @@ from typing import Final
 from lakewarden.catalog.errors import LakewardenError, PreconditionError, UnavailableError
 from lakewarden.jobs.engines.spark.java import java_command
 
-__all__ = ["ENGINE", "JarSet", "default_cache", "lock_jars", "locked", "main", "resolve_jars"]
+__all__ = ["ENGINE", "JarSet", "are_cached", "default_cache", "lock_jars", "locked", "main", "resolve_jars"]
 
 _MAVEN_TIMEOUT_SECONDS: Final = 900
 _PACKAGES_HINT: Final = 'or set spark.jars = "packages" where Spark may fetch them itself.'
@@ -73,6 +73,11 @@ def resolve_jars(
                     announce(f"Fetching the {jars.name} jars with Maven into {folder}")
                 _fetch(jars, cache, expected)
     return tuple(folder / name for name in expected)
+
+
+def are_cached(cache: Path, jars: JarSet = ENGINE) -> bool:
+    """Whether the whole set is there, with the content that the manifest pins."""
+    return _first_fault(jars.folder(cache), _read_manifest(jars.manifest)) is None
 
 
 def lock_jars(cache: Path, jars: JarSet = ENGINE) -> None:
