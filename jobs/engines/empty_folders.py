@@ -2,7 +2,7 @@
 an engine's answer to what a storage without folders has none of."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
@@ -13,13 +13,17 @@ from lakewarden.jobs.runs.table_files import delete_empty_local
 
 __all__ = ["delete_empty_folders"]
 
+_WITHOUT_FOLDERS: Final = ("s3://", "gs://")
+
 
 def delete_empty_folders(start: Callable[[], SparkSession], location: str, folders: Sequence[str]) -> int:
     """Delete those of `folders` (relative to `location`, inner ones first) that are empty. Returns how many were.
 
     On local disks without Spark, elsewhere by Hadoop's file systems, where a deletion that is not recursive refuses a
-    folder with anything in it.
+    folder with anything in it. Stores whose folders are only beginnings of names have none to delete.
     """
+    if location.startswith(_WITHOUT_FOLDERS):
+        return 0
     if local_path(location) is not None:
         return delete_empty_local(location, folders)
     spark = start()

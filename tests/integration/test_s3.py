@@ -8,13 +8,20 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
 
+from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.errors import UnavailableError
 from lakewarden.catalog.formats.delta.reader import DeltaReader
+from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.storage.absence import is_surely_gone
 from lakewarden.catalog.storage.file_store import StorageOptions, open_store
 from lakewarden.daemon.cli.commands import daemon as command_module
+from lakewarden.jobs.actions.purge import Purge
+from lakewarden.jobs.engines.delta.engine import DeltaEngine
+from lakewarden.jobs.executors.purge import purge
 from lakewarden.jobs.runs.log_stores import CONDITIONAL, S3_LOG_STORE
+from lakewarden.jobs.runs.port import JobContext, Target
 from support.processes.commands import Cli, caller
 from support.servers.faults import Fault, FaultyProxy, running_proxy
 from support.servers.s3 import SECRET, S3Server, options_of
@@ -220,6 +227,35 @@ def test_doctor_tries_a_place_out_and_leaves_nothing_there(
         denied = {row["check"]: row["verdict"] for row in cli(*examined).json}
     assert denied["s3 write"] == "fail" and "s3 commits" not in denied
     assert cli("doctor", "--location", place).code == 2
+
+
+def test_a_purge_deletes_all_of_a_table_and_nothing_beside_it_without_a_jvm(
+    s3: S3Server, storage: StorageOptions, tmp_path: Path
+) -> None:
+    location = orders(s3.at(f"{tmp_path.name}/lake/orders"), storage)
+    beside = orders(s3.at(f"{tmp_path.name}/lake/orders2"), storage)
+    reader = DeltaReader(lambda _: storage)
+    head = reader.observe(location)
+    assert isinstance(head, Observation)
+
+    def no_spark() -> SparkSession:
+        raise AssertionError("nothing of this needs Spark")
+
+    ctx = JobContext(
+        target=Target(table_id="t1", name="lake.orders", location=location),
+        run_id="run-1",
+        reader=reader,
+        clock=SystemClock(),
+        engine=DeltaEngine(no_spark, storage=lambda _: storage, clock=SystemClock()),
+        metastore=None,
+        still_ours=lambda: None,
+        storage=storage,
+    )
+    purge(ctx, Purge(requires=head.version, decided_on=head.head, unknown=None, files=3, bytes=1))
+    assert (
+        not reader.is_table(location) and list(open_store(location, storage).list("", recursive=True)) == []
+    )
+    assert is_surely_gone(location, storage) and reader.is_table(beside)
 
 
 def test_two_writers_of_delta_rs_lose_no_commit(s3: S3Server, tmp_path: Path) -> None:
