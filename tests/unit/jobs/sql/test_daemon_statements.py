@@ -101,7 +101,7 @@ def test_what_is_sparks_stays_sparks(text: str) -> None:
         ("ALTER TABLE t SET POLICY", POLICY_SYNTAX),
         ("ALTER TABLE t SET POLICY ('mode')", POLICY_SYNTAX),
         ("ALTER TABLE t SET POLICY ('mode' = 'manage'", POLICY_SYNTAX),
-        ("ALTER TABLE t SET POLICY ('moode' = 'manage')", "Keys are: mode"),
+        ("ALTER TABLE t SET POLICY ('moode' = 'manage')", "Did you mean mode?"),
         ("ALTER TABLE t SET POLICY ('mode' = 'sometimes')", "Use `observe`"),
         ("VACUUM", VACUUM_FORMS),
         ("VACUUM t AUTO", VACUUM_FORMS),
