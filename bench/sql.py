@@ -2,7 +2,8 @@
 
 `--parts` chooses among: `overhead` (bench.sql_overhead), `upsert` and `stream` (bench.upsert), `gateway`
 (bench.gateway), `random`. The last runs `--statements N` random changes of PostgreSQL's dialect and as many of
-MySQL's here and there; `--seed S` begins elsewhere; what differs or is refused is printed with its seed.
+MySQL's of one table, and of several, here and there; `--seed S` begins elsewhere; what differs or is refused is printed
+with its seed.
 """
 
 import argparse
@@ -28,7 +29,7 @@ from lakewarden.jobs.runs.spark_settings import SparkSettings
 from lakewarden.jobs.session.attached import Attached
 from support.servers.mariadb import running_mariadb
 from support.servers.postgres import running_postgres
-from support.two_databases.game import Outcome, play
+from support.two_databases.game import Outcome, play, play_several
 from support.two_databases.sides import Server, two_sides
 
 __all__ = ["main"]
@@ -81,7 +82,8 @@ def _random(folder: Path, asked: argparse.Namespace, options: Options) -> Figure
         with running_postgres() as postgres:
             figures = _compared(spark, postgres, folder / "postgres", seeds)
         with running_mariadb() as mariadb:
-            return figures | _compared(spark, mariadb, folder / "mysql", seeds)
+            figures |= _compared(spark, mariadb, folder / "mysql", seeds)
+            return figures | _several(spark, mariadb, folder / "several", seeds)
 
 
 PARTS: Final[Mapping[str, Callable[[Path, argparse.Namespace, Options], Figures]]] = {
@@ -108,6 +110,25 @@ def _compared(spark: SparkSession, server: Server, folder: Path, seeds: range) -
         f"{server.dialect}_chosen": found[Outcome.CHOSEN],
         f"{server.dialect}_refused": found[Outcome.REFUSED],
         f"{server.dialect}_differ": found[Outcome.DIFFERENT],
+    }
+
+
+def _several(spark: SparkSession, server: Server, folder: Path, seeds: range) -> Figures:
+    """How many random changes of several tables there were, and what came of them."""
+    found: Counter[Outcome] = Counter()
+    with two_sides(spark, server, folder) as both:
+        both.manage()
+        for seed in seeds:
+            played = play_several(both, seed)
+            found[played.outcome] += 1
+            if played.outcome in (Outcome.DIFFERENT, Outcome.REFUSED):
+                sys.stderr.write(f"{played}\n")
+    return {
+        "several_statements": len(seeds),
+        "several_same": found[Outcome.SAME],
+        "several_matches": found[Outcome.BOTH_REFUSED],
+        "several_refused": found[Outcome.REFUSED],
+        "several_differ": found[Outcome.DIFFERENT],
     }
 
 

@@ -47,8 +47,7 @@ def tables(
     spark: SparkSession, mariadb: MariadbServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Both]:
     with two_sides(spark, mariadb, tmp_path_factory.mktemp("several")) as both:
-        for name in NAMES:
-            register(both.services.desk, str(both.folder / name), actor=ANA, name=f"db.{name}")
+        both.manage()
         yield both
 
 

@@ -4,6 +4,7 @@
 """
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,8 @@ from pyspark.sql import SparkSession
 
 from support.servers.mariadb import MariadbServer
 from support.servers.postgres import PostgresServer
-from support.two_databases.game import Outcome, Played, play
-from support.two_databases.sides import Server, two_sides
+from support.two_databases.game import Outcome, Played, play, play_several
+from support.two_databases.sides import Both, Server, two_sides
 
 pytestmark = pytest.mark.spark
 
@@ -39,9 +40,23 @@ def test_random_changes_of_mysql_do_what_mariadb_does(
     assert Counter(one.outcome for one in played)[Outcome.REFUSED] <= 2
 
 
-def played_on(spark: SparkSession, server: Server, folder: Path) -> list[Played]:
+@pytest.mark.mariadb
+def test_random_changes_of_several_tables_do_what_mariadb_does(
+    spark: SparkSession, mariadb: MariadbServer, tmp_path: Path
+) -> None:
+    played = played_on(spark, mariadb, tmp_path, play_several)
+    assert [str(one) for one in played if one.outcome is Outcome.DIFFERENT] == []
+    outcomes = Counter(one.outcome for one in played)
+    assert outcomes[Outcome.REFUSED] <= 2
+    assert outcomes[Outcome.SAME] >= 4
+
+
+def played_on(
+    spark: SparkSession, server: Server, folder: Path, game: Callable[[Both, int], Played] = play
+) -> list[Played]:
     with two_sides(spark, server, folder) as both:
-        played = [play(both, seed) for seed in SEEDS]
+        both.manage()
+        played = [game(both, seed) for seed in SEEDS]
     for key in ("lakewarden.dialect", "lakewarden.matches"):
         spark.conf.unset(key)
     return played

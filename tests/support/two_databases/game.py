@@ -7,9 +7,10 @@ from enum import StrEnum
 from lakewarden.catalog.errors import PreconditionError, UsageError
 from support.two_databases.random_changes import RandomChange, random_change
 from support.two_databases.random_mysql import random_mysql_change
+from support.two_databases.random_several import SeveralChange, random_several_change
 from support.two_databases.sides import Both
 
-__all__ = ["Outcome", "Played", "play"]
+__all__ = ["Outcome", "Played", "play", "play_several"]
 
 
 class Outcome(StrEnum):
@@ -17,7 +18,7 @@ class Outcome(StrEnum):
 
     SAME = "same"
     CHOSEN = "chosen"  # the same, by the smallest of several matches
-    BOTH_REFUSED = "both refused"
+    BOTH_REFUSED = "refused for several matches"
     REFUSED = "refused"  # the compiler asks for other words
     DIFFERENT = "different"
 
@@ -27,7 +28,7 @@ class Played:
     """One change and what came of it; `why` has what differs or was refused."""
 
     seed: int
-    change: RandomChange
+    change: RandomChange | SeveralChange
     outcome: Outcome
     why: str = ""
 
@@ -72,3 +73,29 @@ def play(both: Both, seed: int) -> Played:
         why = f"{counts}\n  ours:   {found}\n  theirs: {wanted}"
         return Played(seed=seed, change=change, outcome=Outcome.DIFFERENT, why=why)
     return Played(seed=seed, change=change, outcome=outcome, why=counts)
+
+
+def play_several(both: Both, seed: int) -> Played:
+    """Run a change of several tables on both sides. One with several matches of a row is refused by us, unless they say
+    the same; then nothing may be changed."""
+    change = random_several_change(seed)
+    both.fill(change.rows)
+    both.spark.conf.set("lakewarden.dialect", both.server.dialect)
+    both.spark.conf.set("lakewarden.matches", "error")
+    (several,) = both.connection.execute(change.several.encode()).fetchone() or (0,)
+    before = [both.ours(name) for name in change.rows]
+    try:
+        both.lw.sql(change.text)
+    except UsageError as error:
+        return Played(seed=seed, change=change, outcome=Outcome.REFUSED, why=str(error))
+    except PreconditionError as error:
+        kept = [both.ours(name) for name in change.rows] == before
+        outcome = Outcome.BOTH_REFUSED if several and kept else Outcome.DIFFERENT
+        return Played(seed=seed, change=change, outcome=outcome, why=str(error))
+    try:
+        both.connection.execute(change.text.encode())
+    except both.server.refusals as error:
+        return Played(seed=seed, change=change, outcome=Outcome.DIFFERENT, why=f"only they refuse: {error}")
+    found, wanted = ([look(name) for name in change.rows] for look in (both.ours, both.theirs))
+    outcome = Outcome.SAME if found == wanted else Outcome.DIFFERENT
+    return Played(seed=seed, change=change, outcome=outcome, why=f"ours:   {found}\n  theirs: {wanted}")

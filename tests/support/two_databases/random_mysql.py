@@ -4,12 +4,13 @@ Made of what the compiler lets pass in this dialect, and of what MariaDB can do 
 """
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from support.two_databases.random_changes import Maker, RandomChange, random_rows
 
-__all__ = ["MysqlChange", "random_mysql_change"]
+__all__ = ["MysqlChange", "MysqlMaker", "random_mysql_change"]
 
 _JOINS: Final = ("JOIN", "INNER JOIN", "LEFT JOIN")
 
@@ -62,7 +63,7 @@ class MysqlChange(RandomChange):
 def random_mysql_change(seed: int) -> MysqlChange:
     """One statement and the tables it is about."""
     chance = random.Random(seed)
-    maker = _MysqlMaker(chance)
+    maker = MysqlMaker(chance)
     deletes = chance.random() < 0.35
     _, sources = maker.sources()
     where, join, on = maker.condition(2), "", ""
@@ -89,15 +90,24 @@ def random_mysql_change(seed: int) -> MysqlChange:
     )
 
 
-class _MysqlMaker(Maker):
+class MysqlMaker(Maker):
     """Expressions that MySQL and Spark take for the same, or that can be said in Spark's words."""
+
+    def adds_s(self) -> None:
+        """Let expressions be over s, too."""
+        self._has(["s.k", "s.b"], ["s.c"], ["s.n"], key="s.k")
+
+    def forgets(self, columns: Sequence[str]) -> None:
+        """Let no expression from now on be over these."""
+        for known, instead in ((self._numbers, "3"), (self._texts, "'y'"), (self._doubles, "t.id")):
+            known[:] = [one for one in known if one not in columns] or [instead]
 
     def sources(self) -> tuple[str, str]:
         match self._chance.randrange(7):
             case 0 | 1:
                 return "", ""
             case 2 | 3:
-                self._has(["s.k", "s.b"], ["s.c"], ["s.n"], key="s.k")
+                self.adds_s()
                 return "", "s"
             case 4:
                 self._has(["s.k", "s.b", "u.e"], ["s.c"], ["s.n"], key="s.k")

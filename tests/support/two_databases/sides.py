@@ -13,12 +13,15 @@ from pyspark.sql import SparkSession
 
 import lakewarden
 from lakewarden.catalog.formats.port import Commit
+from lakewarden.catalog.registry.register import register
 from lakewarden.daemon.installation.services import Services, open_services
 from lakewarden.daemon.usecases.init import initialise
 from lakewarden.jobs.session.attached import Attached
+from support.builders.callers import actor
 
 __all__ = ["COLUMNS", "ROWS", "Both", "Rows", "two_sides"]
 
+_ADMIN: Final = actor("ana", admin=True)
 Rows = Sequence[tuple[object, ...]]
 INT, TEXT, DOUBLE = pa.int32(), pa.string(), pa.float64()
 COLUMNS: Final = {
@@ -84,6 +87,11 @@ class Both:
             listed += self.server.row_id_column
             self.connection.execute(f"CREATE TABLE {name} ({listed})".encode())
             self._insert(name, ROWS[name])
+
+    def manage(self) -> None:
+        """Have the tables managed, as what several of them are changed by needs it."""
+        for name in COLUMNS:
+            register(self.services.desk, str(self.folder / name), actor=_ADMIN, name=f"db.{name}")
 
     def fill(self, rows: Mapping[str, Rows]) -> None:
         """Put these rows in place of those that the tables hold, on both sides."""
