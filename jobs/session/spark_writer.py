@@ -49,6 +49,7 @@ __all__ = ["SparkWriter"]
 
 _OPTION: Final = "userMetadata"
 _SOURCE: Final = "__lakewarden_source"
+_TAKES_ONE: Final = "INSERT, UPDATE, DELETE, MERGE and upserts of Delta tables do."
 
 
 class SparkWriter:
@@ -106,17 +107,22 @@ class SparkWriter:
 
     def run(self, request: Request) -> tuple[DataFrame, Written] | None:
         session: Any = self._spark._jsparkSession.cloneSession()
+        operation = self._operation_named() if isinstance(request, Change) else None
         plan, options = self._statement(session, request)
         if plan is None:
             return None
+        if isinstance(request, Sql):
+            operation = self._operation_named()
         shape = shape_of(self._plans, session, self._plans.analysed(session, plan))
         if shape is None:
             if isinstance(request, Change):
                 require_own_words(request.draft)
+            if operation is not None:
+                raise UsageError("Only what writes a Delta table takes an operation id.", hint=_TAKES_ONE)
             return None
         if shape.target is not None:
             self._directory.require_writable(shape.target)
-        once = self._once(request, shape)
+        once = self._once(request, operation, shape)
         with several_matches_explained():
             if once is None:
                 return self._write(session, shape, options)
@@ -128,19 +134,12 @@ class SparkWriter:
         self._spark.conf.unset(OPERATION_KEY)
         return (told or "").strip().strip("'\"") or None
 
-    def _once(self, request: Request, shape: Shape) -> Once | None:
-        match request:
-            case Sql(text=text) | Change(draft=Draft(text=text)):
-                operation = self._operation_named()
-            case _:
-                return None
-        if operation is None:
+    def _once(self, request: Request, operation: str | None, shape: Shape) -> Once | None:
+        if operation is None or not isinstance(request, Sql | Change):
             return None
         if shape.target is None or shape.operation is Operation.REPLACE:
-            raise UsageError(
-                "A statement that makes a table takes no operation id.",
-                hint="INSERT, UPDATE, DELETE, MERGE and upserts do.",
-            )
+            raise UsageError("A statement that makes a table takes no operation id.", hint=_TAKES_ONE)
+        text = request.text if isinstance(request, Sql) else request.draft.text
         return Once(
             plans=self._plans, reader=self._reader, operation=operation, text=text, location=shape.target
         )

@@ -162,11 +162,15 @@ def test_two_sessions_with_one_id_do_it_once(table: Table, monkeypatch: pytest.M
     ("statement", "said"),
     [
         ("CREATE TABLE ids.made USING delta AS SELECT * FROM {t}", "makes a table takes no operation id"),
+        ("INSERT INTO ids.plain SELECT k FROM {t}", "Only what writes a Delta table takes an operation id"),
         ("CREATE OR REPLACE TABLE {s} USING delta AS SELECT 1 AS k, 2 AS v", "makes a table takes no"),
         ("DELETE t, s FROM {t} t JOIN {s} s ON t.k = s.k", "several tables takes no operation id"),
     ],
 )
 def test_what_takes_no_id_is_refused(table: Table, statement: str, said: str) -> None:
+    table.spark.sql("CREATE TABLE IF NOT EXISTS ids.plain (k INT) USING parquet")
     with pytest.raises(UsageError, match=said):
         table.run(statement, "refused")
+    assert table.spark.conf.get("lakewarden.operation", None) is None
+    assert table.spark.table("ids.plain").count() == 0
     assert len(table.rows()) == 2
