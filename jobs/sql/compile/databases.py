@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from lakewarden.jobs.sql.compile.change import Relation
 
-__all__ = ["means", "told_apart"]
+__all__ = ["captured", "means", "told_apart"]
 
 
 def means(column: exp.Column, relation: Relation) -> bool:
@@ -14,6 +14,18 @@ def means(column: exp.Column, relation: Relation) -> bool:
     if column.table.lower() != relation.name:
         return False
     return not column.db or _is_of(column, relation)
+
+
+def captured(column: exp.Column) -> bool:
+    """Whether `t` alone would be another table than the `db.t` that a column in a query is written with: the nearest
+    table of that name is of another database, has it as its alias, or is not the only one."""
+    scope = column.find_ancestor(exp.Select)
+    while scope is not None:
+        items = [one for one in _items(scope) if one.alias_or_name.lower() == column.table.lower()]
+        if items:
+            return len(items) > 1 or not _is_of(column, Relation(item=items[0]))
+        scope = scope.find_ancestor(exp.Select)
+    return False
 
 
 def told_apart(relations: Sequence[Relation], parts: Iterable[exp.Expr]) -> None:
@@ -29,16 +41,23 @@ def told_apart(relations: Sequence[Relation], parts: Iterable[exp.Expr]) -> None
             renamed[place] = name
     for part in parts:
         for column in list(part.find_all(exp.Column)):
-            for place, relation in enumerate(relations):
-                if column.db and _is_of(column, relation) and not _is_read_anew(column, relation):
-                    _say(column, renamed.get(place, relation.name))
-                    break
+            owners = [
+                place for place, relation in enumerate(relations) if column.db and _is_of(column, relation)
+            ]
+            if len(owners) == 1:
+                name = renamed.get(owners[0], relations[owners[0]].name)
+                if not _is_hidden(column, relations[owners[0]], name):
+                    _say(column, name)
     for place, name in renamed.items():
         relations[place].item.set("alias", exp.TableAlias(this=exp.to_identifier(name)))
 
 
 def _is_of(column: exp.Column, relation: Relation) -> bool:
-    return (column.db.lower(), column.table.lower()) == (_database(relation), relation.name)
+    if (column.db.lower(), column.table.lower()) != (_database(relation), relation.name):
+        return False
+    item = relation.item
+    catalogs = {column.catalog.lower(), item.catalog.lower() if isinstance(item, exp.Table) else ""}
+    return len(catalogs - {""}) < 2
 
 
 def _database(relation: Relation) -> str:
@@ -47,19 +66,28 @@ def _database(relation: Relation) -> str:
     return item.db.lower() if isinstance(item, exp.Table) and not item.alias else ""
 
 
-def _is_read_anew(column: exp.Column, relation: Relation) -> bool:
-    """Whether a query around the column reads the same table again, and means its own reading."""
-    return any(_is_of(column, Relation(item=table)) for table in _tables_around(column))
+def _is_hidden(column: exp.Column, relation: Relation, name: str) -> bool:
+    """Whether a query around the column reads the same table again, and means its own reading; or another table that
+    has the name that the column would be written with."""
+    around = list(_around(column))
+    return any(one.alias_or_name.lower() == name for one in around) or any(
+        _is_of(column, Relation(item=one)) for one in around
+    )
 
 
-def _tables_around(column: exp.Column) -> Iterator[exp.Table]:
-    query = column.find_ancestor(exp.Select)
-    while query is not None:
-        from_ = query.args.get("from_")
-        for item in (from_, *(query.args.get("joins") or ())):
-            if item is not None and isinstance(item.this, exp.Table):
-                yield item.this
-        query = query.find_ancestor(exp.Select)
+def _around(column: exp.Column) -> Iterator[exp.Table | exp.Subquery]:
+    """What the queries around a column read, the innermost first."""
+    scope = column.find_ancestor(exp.Select)
+    while scope is not None:
+        yield from _items(scope)
+        scope = scope.find_ancestor(exp.Select)
+
+
+def _items(scope: exp.Select) -> Iterator[exp.Table | exp.Subquery]:
+    """The tables and queries that a query reads itself, however its joins are nested."""
+    for item in scope.find_all(exp.Table, exp.Subquery):
+        if isinstance(item, exp.Table | exp.Subquery) and item.find_ancestor(exp.Select) is scope:
+            yield item
 
 
 def _say(column: exp.Column, name: str) -> None:

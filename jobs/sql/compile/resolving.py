@@ -20,6 +20,7 @@ from sqlglot.schema import MappingSchema
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.sql.compile.change import EXACT, Change, Relation, name_of
+from lakewarden.jobs.sql.compile.databases import captured
 from lakewarden.jobs.sql.compile.dialects import PARSERS
 from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.reading import Draft
@@ -144,6 +145,14 @@ def _query(draft: Draft, by: str | None) -> tuple[exp.Select, Mapping[str, Table
         query.set("with_", exp.With(expressions=[cte.copy() for cte in change.ctes]))
     if Dialect.SPARK not in draft.dialects:
         _mark_decimals(query)
+    for column in query.find_all(exp.Column):
+        if column.db and captured(column):
+            raise wrong_in(
+                draft.text,
+                column,
+                f"Which table {column.sql()} is of cannot be told: another one is called {column.table} here, too.",
+                hint="Give each of them an alias, and write columns by these.",
+            )
     return query, _stand_in(query)
 
 

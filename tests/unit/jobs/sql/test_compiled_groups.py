@@ -92,6 +92,42 @@ def test_a_query_that_reads_such_a_table_again_means_its_own_reading() -> None:
     assert "MAX(`t`.`a`)" in step.sql and "`t`.`k` = `two_t`.`k`" in step.sql
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "DELETE FROM one.t WHERE EXISTS (SELECT 1 FROM two.t WHERE two.t.id = one.t.id)",
+        "DELETE FROM one.t WHERE NOT EXISTS (SELECT 1 FROM (two.t JOIN s ON s.k = two.t.k) WHERE two.t.id = one.t.id)",
+        "DELETE FROM one.t WHERE id IN (SELECT id FROM two.t UNION SELECT id FROM two.t WHERE two.t.k = one.t.k)",
+        "UPDATE one.t SET a = (SELECT max(two.t.a) FROM two.t WHERE two.t.k = one.t.k)",
+        "UPDATE one.t SET a = (SELECT max(t.a) FROM two.s t WHERE t.k = one.t.k)",
+        "UPDATE one.t JOIN s ON one.t.k = s.k SET one.t.a = (SELECT max(two.t.a) FROM two.t WHERE two.t.k = one.t.k)",
+        "UPDATE one.t AS x JOIN two.t ON x.k = two.t.k SET x.a = one.t.a",
+        "UPDATE one.t AS x JOIN two.t ON x.k = two.t.k SET two.t.a = one.t.a",
+        "UPDATE one.t SET a = 1 WHERE k IN (SELECT k FROM c.one.t JOIN d.one.t USING (k) WHERE one.t.a = 1)",
+    ],
+)
+def test_a_column_is_never_taken_for_one_of_another_table_of_that_name(text: str) -> None:
+    with pytest.raises(UsageError, match="cannot be told: another one is called t here"):
+        compile_one(text)
+
+
+def test_tables_of_one_name_in_several_catalogs_are_told_apart() -> None:
+    (step,) = compile_one(
+        "UPDATE c.one.t JOIN d.one.t ON c.one.t.k = d.one.t.k SET c.one.t.a = d.one.t.a"
+    ).steps
+    assert str(step.target) == "c.one.t"
+    assert step.sql.endswith(
+        "ON `one_t`.`k` = `one_t_`.`k` WHEN MATCHED THEN UPDATE SET `one_t`.`a` = `one_t_`.`a`"
+    )
+
+
+def test_an_alias_makes_it_clear_whose_column_is_meant() -> None:
+    (step,) = compile_one(
+        "DELETE FROM one.t WHERE EXISTS (SELECT 1 FROM two.t x WHERE x.id = one.t.id)"
+    ).steps
+    assert "`t`.`id` = " in step.sql or " = `t`.`id`" in step.sql
+
+
 @pytest.mark.parametrize("value", ["t.a", "t.a + 1", "(SELECT max(e) FROM u WHERE u.k = t.a)"])
 def test_it_is_said_where_a_new_value_depends_on_a_column_that_is_set_in_another_table(value: str) -> None:
     done = compile_one(f"UPDATE t, s SET t.a = 1, s.b = {value} WHERE t.k = s.k")
