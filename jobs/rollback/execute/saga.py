@@ -86,9 +86,13 @@ class Saga:
         return self._stop(rollback, "New commits keep appearing that were derived from what is undone.")
 
     def _ended_group(self, rollback: Rollback) -> Rollback:
-        """A statement over several tables whose session is gone: done if the logs show all of its changes, else
-        taken back. Nothing is ever changed in its place."""
-        rollback = settled_group(rollback, self.hands.tools.readers)
+        """A statement over several tables whose session is gone: done if the logs show all of its changes, taken back
+        if one shows that its own was not made; a person's if neither can be told. Nothing is ever changed in its
+        place."""
+        rollback, unclear = settled_group(rollback, self.hands.tools.readers)
+        if unclear is not None:
+            waiting = rollback.with_head(RollbackState.CONFLICT, message=unclear)
+            return self._save(waiting, f"statement {rollback.rollback_id} was cut off")
         if rollback.is_whole:
             return self._save(whole(rollback, self.journal.clock.now()), "all of its tables are changed")
         undoing = rollback.with_head(RollbackState.UNDOING, undo=True)

@@ -29,11 +29,12 @@ def settled(rollback: Rollback, readers: Sequence[TableReader]) -> Rollback:
     return rollback.with_rows(row for row in found if row is not None)
 
 
-def settled_group(group: Rollback, readers: Sequence[TableReader]) -> Rollback:
-    """A group with every change done that its table's log shows. A log that cannot be read shows none: the table keeps
-    no others waiting. Raises a retryable error if it alone leaves open whether the group is whole."""
+def settled_group(group: Rollback, readers: Sequence[TableReader]) -> tuple[Rollback, str | None]:
+    """A group with every change done that its table's log shows; and why a person has to say whether it is whole: the
+    only changes that are open are of tables whose logs cannot be read. Raises a retryable error if that hangs on a
+    table that does not answer."""
     found: list[RollbackRow] = []
-    waits: LakewardenError | None = None
+    unclear: list[tuple[str, LakewardenError]] = []
     missing = False
     for row in group.steps:
         if row.state is RollbackState.DONE:
@@ -41,14 +42,19 @@ def settled_group(group: Rollback, readers: Sequence[TableReader]) -> Rollback:
         try:
             done = _found(row, readers)
         except LakewardenError as error:
-            waits = waits or (error if error.retry else None)
-            missing = missing or not error.retry
+            unclear.append((row.name or row.table_id, error))
             continue
         missing = missing or done is None
         found += [] if done is None else [done]
-    if waits is not None and not missing:
-        raise waits
-    return group.with_rows(found)
+    known = group.with_rows(found)
+    if missing or not unclear:
+        return known, None
+    for _, problem in unclear:
+        if problem.retry:
+            raise problem
+    name, first = unclear[0]
+    because = f"{name}'s log cannot be read. {first}"
+    return known, f"Whether all of its tables are changed cannot be told: {because}"
 
 
 def _found(row: RollbackRow, readers: Sequence[TableReader]) -> RollbackRow | None:

@@ -1,6 +1,6 @@
 """What becomes of a statement over several tables whose session is gone: the journal and the tables' logs decide."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -154,22 +154,61 @@ def test_what_somebody_wrote_before_a_change_stays_when_it_is_taken_back(cut: Cu
     assert cut.rows() == [[1, 2, 9], [1, 2]]
 
 
-@pytest.mark.parametrize("broken", NAMES)
-def test_an_unreadable_log_keeps_the_other_tables_from_nothing_and_is_told(cut: Cut, broken: str) -> None:
-    for name in NAMES:
-        cut.change(name)
-    log = cut.lake.path(broken) / "_delta_log" / f"{2:020}.json"
+def spoil(cut: Cut, name: str) -> Callable[[], None]:
+    """Make the last commit of a table's log unreadable; what mends it."""
+    log = cut.lake.path(name) / "_delta_log" / f"{cut.lake.head(name):020}.json"
     whole = log.read_bytes()
     log.write_text("no json\n")
+
+    def mend() -> None:
+        log.write_bytes(whole)
+
+    return mend
+
+
+@pytest.mark.parametrize("broken", NAMES)
+def test_what_may_be_whole_is_not_taken_back_for_a_log_that_cannot_be_read(cut: Cut, broken: str) -> None:
+    for name in NAMES:
+        cut.change(name)
+    mend = spoil(cut, broken)
+    ended = cut.end()
+    assert (ended.head.state, ended.head.undo) == (State.CONFLICT, False)
+    assert ended.head.message is not None and f"cannot be told: db.{broken}'s log" in ended.head.message
+    mend()
+    assert cut.rows() == [[1], [1]]
+    again = ended.with_head(State.INTENT)
+    cut.lake.journal.save(again, expects=State.CONFLICT, because="somebody mended the log")
+    assert cut.end().head.state is State.DONE
+    assert cut.rows() == [[1], [1]]
+
+
+@pytest.mark.parametrize("broken", NAMES)
+def test_when_it_is_taken_back_an_unreadable_log_keeps_no_other_table_from_it(cut: Cut, broken: str) -> None:
+    for name in NAMES:
+        cut.change(name)
+    back = given_up(cut.group, never_made=())
+    cut.lake.journal.save(back, expects=State.INTENT, because="test")
+    mend = spoil(cut, broken)
     ended = cut.end()
     assert ended.head.state is State.CONFLICT
     assert ended.head.message is not None and f"db.{broken}" in ended.head.message
     (other,) = set(NAMES) - {broken}
     assert cut.lake.rows(other) == [1, 2]
     assert cut.lake.states(GROUP)[other] == [State.COMPENSATED]
-    log.write_bytes(whole)
+    mend()
     again = ended.with_head(State.UNDOING)
     cut.lake.journal.save(again, expects=State.CONFLICT, because="somebody mended the log")
+    assert cut.end().head.state is State.COMPENSATED
+    assert cut.rows() == [[1, 2], [1, 2]]
+
+
+def test_a_change_that_was_surely_not_made_takes_the_others_back_whatever_cannot_be_read(cut: Cut) -> None:
+    cut.change("first")
+    mend = spoil(cut, "first")
+    ended = cut.end()
+    assert (ended.head.state, ended.head.undo) == (State.CONFLICT, True)
+    mend()
+    cut.lake.journal.save(ended.with_head(State.UNDOING), expects=State.CONFLICT, because="mended")
     assert cut.end().head.state is State.COMPENSATED
     assert cut.rows() == [[1, 2], [1, 2]]
 
