@@ -27,7 +27,7 @@ from lakewarden.jobs.rollback.journal.journal import Journal
 from lakewarden.jobs.session.attached import Attached
 from lakewarden.jobs.session.catalog_listener import CatalogListener, SparkSession
 from lakewarden.jobs.session.frames import DataFrame, frame_of, refresh_table, row_of, run_sql, setting
-from lakewarden.jobs.session.row_counts import COUNTS, NOTHING, RowCounts
+from lakewarden.jobs.session.row_counts import COUNTS, NOTHING, UNKNOWN, RowCounts
 from lakewarden.jobs.session.small_writes import SmallWrites
 from lakewarden.jobs.session.spark_writer import SparkWriter
 from lakewarden.jobs.session.stream_carrier import StreamCarrier
@@ -232,7 +232,8 @@ def _written(spark: SparkSession, writes: Writes, request: Request, text: str) -
     frame, written = done
     counts = writes.counted(written)
     if written.operation is not None:
-        return frame_of(spark, _named(written, written.operation, counts or NOTHING))
+        known = counts or (NOTHING if written.done_before else UNKNOWN)
+        return frame_of(spark, _named(written, written.operation, known))
     return frame if counts is None else row_of(spark, asdict(counts))
 
 

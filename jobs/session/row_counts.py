@@ -7,7 +7,7 @@ from typing import Final
 from lakewarden.catalog.bounds import as_whole
 from lakewarden.catalog.formats.port import Commit
 
-__all__ = ["COUNTS", "NOTHING", "RowCounts", "counts_of", "with_rows_before"]
+__all__ = ["COUNTS", "NOTHING", "UNKNOWN", "RowCounts", "counts_of", "with_rows_before"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,6 +33,8 @@ NOTHING: Final = RowCounts(
 """Of a statement that made no commit."""
 COUNTS: Final = tuple(one.name for one in fields(RowCounts))
 """What the columns of a result are called."""
+UNKNOWN: Final = RowCounts(**dict.fromkeys(COUNTS))
+"""Of a commit that cannot be looked at just now."""
 _UPDATED: Final = ("numTargetRowsUpdated", "numUpdatedRows")
 _DELETED: Final = ("numTargetRowsDeleted", "numDeletedRows")
 _INSERTED: Final = ("numTargetRowsInserted", "numOutputRows")

@@ -74,7 +74,7 @@ class SparkWriter:
             spark=spark, journal=journal, reader=reader, storage=storage, directory=directory, user=user
         )
         self._reader = reader
-        self._upserts = Upserts(self._recorder, create=lambda text: self.run(Sql(text=text)), reader=reader)
+        self._upserts = Upserts(self._recorder, create=self._create, reader=reader)
 
     def table(self, name: str, version: int | None) -> DataFrame:
         reader = self._spark.read if version is None else self._spark.read.option("versionAsOf", version)
@@ -106,13 +106,22 @@ class SparkWriter:
         return self._groups.run(draft.text, settled_steps(self._recorder, draft))
 
     def run(self, request: Request) -> tuple[DataFrame, Written] | None:
+        return self._run(request, self._operation_named)
+
+    def _create(self, text: str) -> tuple[DataFrame, Written] | None:
+        """Make the table of an upsert: the operation id that the session names is for a statement of its own."""
+        return self._run(Sql(text=text), lambda: None)
+
+    def _run(
+        self, request: Request, operation_named: Callable[[], str | None]
+    ) -> tuple[DataFrame, Written] | None:
         session: Any = self._spark._jsparkSession.cloneSession()
-        operation = self._operation_named() if isinstance(request, Change) else None
+        operation = operation_named() if isinstance(request, Change) else None
         plan, options = self._statement(session, request)
         if plan is None:
             return None
         if isinstance(request, Sql):
-            operation = self._operation_named()
+            operation = operation_named()
         shape = shape_of(self._plans, session, self._plans.analysed(session, plan))
         if shape is None:
             if isinstance(request, Change):
