@@ -7,7 +7,7 @@ PY := .venv/bin/python
 READY := .venv/.ready
 FAST := not (spark or metastore or postgres or mariadb or hdfs or s3 or crash or heavy or kubernetes)
 
-.PHONY: help setup jars check test test-fast test-kubernetes demo bench docs clean lock
+.PHONY: help setup jars check test test-fast test-kubernetes demo bench docs pictures clean lock
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name what; do printf '  make %-10s %s\n' "$$name" "$$what"; done
@@ -55,6 +55,9 @@ docs: $(READY) ## write the generated pages under docs/reference anew
 	@cd tests && ../$(PY) -m support.crashes.crash_page > ../docs/reference/crashes.md
 	@cd tests && ../$(PY) -m support.kubernetes.chart > README.md && mv README.md ../helm/lakewarden/README.md
 	@cd tests && ../$(PY) -m support.usecases.page > use-cases.md && mv use-cases.md ../docs/reference/use-cases.md
+
+pictures: $(READY) ## draw the terminals of docs/pictures anew
+	@cd tests && ../$(PY) -m support.pictures ../docs/pictures
 
 lock: $(READY) ## renew the lock files and the hashes of the jars
 	@requirements/lock.sh

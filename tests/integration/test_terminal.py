@@ -1,23 +1,20 @@
 """What a person sees on a real terminal (a pty), and what a program gets from a pipe."""
 
-import os
-import pty
+import html
 import re
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from support.pictures import COMMANDS, WIDTHS, draw
 from support.processes.commands import Cli, caller
+from support.processes.terminal import on_terminal
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 WIDTH = 80
+PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 
 
 @pytest.fixture
@@ -32,43 +29,6 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.Cap
     for name in ("healthy", "a_table_with_a_name_that_takes_some_room"):
         assert call("tables", "register", str(tmp_path / name), "--name", f"db.{name}").code == 0
     return call
-
-
-def on_terminal(
-    *arguments: str, environment: Mapping[str, str] | None = None, interrupt: str = ""
-) -> tuple[int, str]:
-    """Exit code and everything that a terminal of 80 columns was sent; Ctrl-C once it shows `interrupt`."""
-    ours, theirs = pty.openpty()
-    import_path = os.pathsep.join(filter(None, sys.path))
-    process = subprocess.Popen(
-        [sys.executable, "-m", "lakewarden.daemon", *arguments],
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        env={
-            **os.environ,
-            "PYTHONPATH": import_path,
-            "COLUMNS": str(WIDTH),
-            "TERM": "xterm",
-            **(environment or {}),
-        },
-    )
-    os.close(theirs)
-    seen, told = b"", False
-    while True:
-        try:
-            piece = os.read(ours, 65_536)
-        except OSError:  # its side was closed: it has ended
-            break
-        if not piece:
-            break
-        seen += piece
-        if interrupt and not told and interrupt.encode() in seen:
-            told = True
-            time.sleep(0.1)
-            process.send_signal(signal.SIGINT)
-    os.close(ours)
-    return process.wait(), seen.decode()
 
 
 def test_a_list_fits_the_terminal_wraps_what_is_long_and_says_what_is_left_out(cli: Cli) -> None:
@@ -116,3 +76,15 @@ def test_status_says_by_its_exit_code_whether_all_is_well(cli: Cli, tmp_path: Pa
         "No daemon leads: nothing is looked after.",
         "Quarantined: 1 table; `lakewarden tables list --state quarantined`.",
     ]
+
+
+def test_the_pictures_of_the_docs_show_what_the_commands_print_today(tmp_path: Path) -> None:
+    draw(tmp_path)
+    for name in COMMANDS:
+        for width in WIDTHS:
+            assert titles(PICTURES / f"{name}-{width}.svg") == titles(tmp_path / f"{name}-{width}.svg")
+
+
+def titles(picture: Path) -> set[str]:
+    """The names of columns in a picture, and whatever else is in capitals."""
+    return set(re.findall(r"\b[A-Z][A-Z_]{2,}\b", html.unescape(picture.read_text(encoding="utf-8"))))
