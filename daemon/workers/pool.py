@@ -22,7 +22,8 @@ from typing import BinaryIO, Final
 
 from lakewarden.daemon.settings.settings import Settings
 from lakewarden.daemon.telemetry.log import get_log
-from lakewarden.jobs.runs.s3a import s3_conf
+from lakewarden.jobs.runs.log_stores import has_one_for_all
+from lakewarden.jobs.runs.s3a import s3_conf, without_log_store
 from lakewarden.jobs.runs.spark_settings import JarSource, SparkSettings
 from lakewarden.jobs.runs.worker_config import WorkerConfig, write_config
 
@@ -46,9 +47,11 @@ def pool_name() -> str:
 
 def spark_settings(settings: Settings) -> SparkSettings:
     """What an installation's own Spark sessions are made of. Those that fetch their jars themselves know no S3: their
-    LogStore could not be made safe."""
+    LogStore could not be made safe. An operator's own LogStore for all storages stands alone: they stay out of S3."""
     source = JarSource(settings.spark_jars)
     buckets = () if source is JarSource.PACKAGES else s3_conf(settings.storage)
+    if has_one_for_all(dict(settings.spark_conf)):
+        buckets = without_log_store(buckets)
     return SparkSettings(
         master=settings.spark_master,
         driver_memory_bytes=settings.spark_driver_memory,

@@ -19,6 +19,7 @@ __all__ = [
     "Safety",
     "cell_of",
     "committer_of",
+    "has_one_for_all",
     "log_store_of",
     "page",
     "why_not",
@@ -28,8 +29,8 @@ CONDITIONAL: Final = "lakewarden.ConditionalLogStore"
 """The class of ours (jobs/engines/spark/s3): it creates a commit only if there is none of its version."""
 S3_LOG_STORE: Final = "spark.delta.logStore.s3a.impl"
 """Where a session says which LogStore commits to S3: Spark reaches it by the scheme s3a."""
-_EVERYWHERE: Final = "spark.delta.logStore.class"
-"""The same for all storages at once."""
+_EVERYWHERE: Final = ("spark.delta.logStore.class", "delta.logStore.class")
+"""The same for all storages at once. Delta takes no other LogStore beside it."""
 _S3_SINGLE: Final = "io.delta.storage.S3SingleDriverLogStore"
 _DELTAS_OWN: Final = {
     "s3": _S3_SINGLE,
@@ -108,8 +109,14 @@ def cell_of(storage: str, committer: Committer) -> Cell:
 def log_store_of(conf: Mapping[str, str], storage: str) -> str:
     """The class that a session with these settings commits through; "" where Delta's default for file systems does."""
     scheme = _HADOOP_SCHEMES.get(storage, storage)
-    named = conf.get(f"spark.delta.logStore.{scheme}.impl") or conf.get(_EVERYWHERE)
-    return named or _DELTAS_OWN.get(storage, "")
+    keys = (f"spark.delta.logStore.{scheme}.impl", f"delta.logStore.{scheme}.impl", *_EVERYWHERE)
+    return next((conf[key] for key in keys if conf.get(key)), _DELTAS_OWN.get(storage, ""))
+
+
+def has_one_for_all(conf: Mapping[str, str]) -> bool:
+    """Whether a session commits everywhere through one LogStore, beside which Delta refuses any other: no Delta table
+    could be opened."""
+    return any(conf.get(key) for key in _EVERYWHERE)
 
 
 def committer_of(log_store: str, storage: str) -> Committer:

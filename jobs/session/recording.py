@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 
 from lakewarden.catalog.model.lineage_record import Operation, user_metadata
 from lakewarden.jobs.engines.spark.cancellation import require_wanted
+from lakewarden.jobs.engines.spark.session import require_safe_commits
 from lakewarden.jobs.session.executed_plans import Witness
 from lakewarden.jobs.session.plans import Plans
 from lakewarden.jobs.session.writes import Directory, Observed, Read, Written, compare, record_of
@@ -53,8 +54,10 @@ class Recorder:
     ) -> tuple[DataFrame, Written]:
         """Execute what commits in `session` (in the JVM, a clone for this alone). `own` is the user's own metadata,
         None for what the session has; `run_id` is a new one where none is given. Raises `CancelledError` if that
-        is not wanted any more."""
+        is not wanted any more, `RefusedError` where other writers could overwrite what the session commits."""
         require_wanted()
+        if target is not None:
+            require_safe_commits(self.plans.spark, target)
         record = record_of(
             run_id=run_id or uuid.uuid4().hex,
             operation=operation,

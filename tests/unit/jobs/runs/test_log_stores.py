@@ -29,9 +29,19 @@ CLASS = "spark.delta.logStore.class"
         ({S3_LOG_STORE: CONDITIONAL}, None),
         ({S3_LOG_STORE: DYNAMO}, "S3DynamoDBLogStore"),
         ({CLASS: "io.delta.storage.HDFSLogStore"}, "HDFSLogStore"),
+        ({"delta.logStore.class": "io.delta.storage.HDFSLogStore"}, "HDFSLogStore"),
+        ({"delta.logStore.s3a.impl": DYNAMO}, "S3DynamoDBLogStore"),
         ({"spark.delta.logStore.s3.impl": CONDITIONAL}, "S3SingleDriverLogStore"),
     ],
-    ids=["Delta's own", "ours", "DynamoDB", "one for all storages", "ours, for a scheme that is not used"],
+    ids=[
+        "Delta's own",
+        "ours",
+        "DynamoDB",
+        "one for all storages",
+        "the same, in Delta's other words",
+        "DynamoDB likewise",
+        "ours, for a scheme that is not used",
+    ],
 )
 def test_spark_works_on_s3_only_where_its_commits_are_conditional(
     conf: dict[str, str], refused: str | None
