@@ -20,6 +20,7 @@ __all__ = [
     "Place",
     "name_from_location",
     "parse_name",
+    "parse_scope",
     "place_to_manage",
     "refuse_closed",
     "refuse_if_absent",
@@ -44,6 +45,15 @@ def parse_name(text: str) -> str | None:
     """`db.t`, or `t` in database default, as `db.t`; None if the text is no table name."""
     match = _NAME.match(text.strip().replace("`", ""))
     return f"{match[1] or 'default'}.{match[2]}".lower() if match else None
+
+
+def parse_scope(text: str) -> str | None:
+    """`*`, or `db.*` as the tables of `db` are called; None if the text is neither."""
+    if text.strip() == "*":
+        return "*"
+    namespace, dot, rest = text.strip().rpartition(".")
+    name = parse_name(f"{namespace}.t") if dot and rest == "*" else None
+    return None if name is None else f"{name.removesuffix('.t')}.*"
 
 
 def refuse_closed(name: str) -> None:

@@ -11,7 +11,7 @@ from lakewarden.catalog.lineage.streams.checkpoints import (
     with_checkpoint,
     without_checkpoint,
 )
-from lakewarden.catalog.metastore.lookup import SYSTEM
+from lakewarden.catalog.metastore.lookup import SYSTEM, parse_scope
 from lakewarden.catalog.model.rows import (
     GONE,
     Dependency,
@@ -263,7 +263,10 @@ def _meant(desk: Desk, where: str, deed: Deed) -> TableRow:
     return desk.resolve(where)
 
 
-def _scope(desk: Desk, rows: Rows[TableRow], name: str, actor: Actor) -> TableRow:
+def _scope(desk: Desk, rows: Rows[TableRow], text: str, actor: Actor) -> TableRow:
+    name = parse_scope(text)
+    if name is None:
+        raise UsageError(f"'{text}' is no scope.", hint="Write * for everything, or database.*.")
     found = rows.find(name=name, kind=RowKind.SCOPE)
     if found:
         return found[0]

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import yaml
 
 from lakewarden.catalog.errors import LakewardenError, UsageError
-from lakewarden.catalog.metastore.lookup import parse_name
+from lakewarden.catalog.metastore.lookup import parse_name, parse_scope
 from lakewarden.catalog.policy.differences import Wanted
 from lakewarden.catalog.policy.effective import Value, format_value, parse_value
 from lakewarden.catalog.policy.scopes import is_scope
@@ -47,7 +47,7 @@ def read_policies(text: str) -> Wanted:
 
 def _name(node: yaml.Node) -> str:
     text = _scalar(node)
-    name = text if is_scope(text) else parse_name(text)
+    name = parse_scope(text) if is_scope(text) else parse_name(text)
     if name is None:
         raise _wrong(node, f"'{storable(text)}' is neither a table name nor a scope.", _EXAMPLE)
     return name

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lakewarden.catalog.errors import PreconditionError, RefusedError
+from lakewarden.catalog.errors import PreconditionError, RefusedError, UsageError
 from lakewarden.catalog.model.pending_purge import MARKER, Purging
 from lakewarden.catalog.model.rows import TableState
 from lakewarden.catalog.registry.governance import governed, set_hold, set_pause
@@ -52,7 +52,7 @@ def test_a_rename_within_a_held_namespace_writes_no_hold_of_its_own(desk: Desk, 
     assert row.hold is None and governed(desk, "db.u").hold == "db.*: case 4711"
 
 
-@pytest.mark.parametrize("scope", ["db.t", "db.*", "*"])
+@pytest.mark.parametrize("scope", ["db.t", "db.*", "DB.*", "`Db`.*", "*"])
 def test_a_held_table_leaves_only_by_an_admin(desk: Desk, location: str, scope: str) -> None:
     set_hold(desk, scope, "case 4711", actor=ROOT)
     with pytest.raises(PreconditionError, match="legal hold"):
@@ -60,7 +60,7 @@ def test_a_held_table_leaves_only_by_an_admin(desk: Desk, location: str, scope: 
     assert drop(desk, "db.t", actor=ROOT).state is TableState.DROPPED
 
 
-@pytest.mark.parametrize("scope", ["db.t", "db.*", "*"])
+@pytest.mark.parametrize("scope", ["db.t", "db.*", "DB.*", "`Db`.*", "*"])
 def test_no_purge_begins_on_a_held_table(desk: Desk, location: str, scope: str) -> None:
     set_hold(desk, scope, "case 4711", actor=ROOT)
     with pytest.raises(PreconditionError, match="legal hold"):
@@ -136,3 +136,9 @@ def test_a_move_is_followed_only_where_the_old_place_answers_or_somebody_says_so
         register(desk, there, actor=ANA)
     assert desk.resolve("db.t").location == location
     assert register(desk, there, actor=ANA, moved=True).row.location == there
+
+
+@pytest.mark.parametrize("scope", ["a b.*", "db.in.*", ".*", "db..*", "/lake.*"])
+def test_what_could_be_no_database_is_no_scope(desk: Desk, scope: str) -> None:
+    with pytest.raises(UsageError, match="is no scope"):
+        set_hold(desk, scope, "case 4711", actor=ROOT)

@@ -74,6 +74,8 @@ def test_scopes_come_first_the_widest_at_the_top() -> None:
         ("a.b:\n  mode: [manage]", "Line 2: This is no single value.", "Write the name"),
         ("a.b:\n  mode: !!python/name:os.system x", "Line 2: This is no single value.", "Write the name"),
         ("a.b: {}\nA.B: {}", "Line 2: a.b stands twice.", "Keep one"),
+        ("a.*: {}\nA.*: {}", "Line 2: a.* stands twice.", "Keep one"),
+        ("x y.*: {}", "Line 1: 'x y.*' is neither a table name nor a scope.", "Write the name"),
         ("a.b:\n  mode: manage\n  mode: observe", "Line 3: mode of a.b stands twice.", "Keep one"),
         ("/lake/t: {}", "Line 1: '/lake/t' is neither a table name nor a scope.", "Write the name"),
     ],
