@@ -23,6 +23,7 @@ from lakewarden.daemon.usecases.explain import explanation_of, plain_explanation
 from lakewarden.daemon.usecases.lineage.unrecorded_writes import record_unrecorded
 from lakewarden.daemon.usecases.sql import execute
 from lakewarden.daemon.usecases.written_rows import row_counts
+from lakewarden.jobs.engines.spark.cancellation import it_is_done
 from lakewarden.jobs.rollback.journal.journal import Journal
 from lakewarden.jobs.session.attached import Attached
 from lakewarden.jobs.session.catalog_listener import CatalogListener, SparkSession
@@ -213,7 +214,7 @@ def run_in_session(spark: SparkSession, writes: Writes, statement: InSession, te
         case Unmanaged(sql=sql):
             return _written(spark, writes, Sql(text=sql), sql)
         case ChangeRows(draft=draft) if draft.others:
-            return frame_of(spark, _changed(writes, draft))
+            return frame_of(spark, _changed(spark, writes, draft))
         case ChangeRows(draft=draft):
             return _written(spark, writes, Change(draft=draft), text)
         case Explain(statement=Unmanaged(sql=sql)):
@@ -229,6 +230,7 @@ def _written(spark: SparkSession, writes: Writes, request: Request, text: str) -
     done = writes.run(request)
     if done is None:
         return run_sql(spark, text)
+    it_is_done(spark)
     frame, written = done
     counts = writes.counted(written)
     if written.operation is not None:
@@ -243,10 +245,12 @@ def _named(written: Written, operation: str, counts: RowCounts) -> pa.Table:
     return pa.table({**columns, "operation": [operation], "done_before": [written.done_before]})
 
 
-def _changed(writes: Writes, draft: Draft) -> pa.Table:
+def _changed(spark: SparkSession, writes: Writes, draft: Draft) -> pa.Table:
     """What a statement changed in each of its tables, one row for each."""
     rows: list[dict[str, str | int | None]] = []
-    for one, written in zip(draft.each, writes.change_several(draft), strict=True):
+    changes = writes.change_several(draft)
+    it_is_done(spark)
+    for one, written in zip(draft.each, changes, strict=True):
         counts = writes.counted(written)
         rows.append({"table_name": str(one.tables[0]), **({} if counts is None else asdict(counts))})
     schema = pa.schema([("table_name", pa.string()), *((name, pa.int64()) for name in COUNTS)])
