@@ -21,7 +21,7 @@ from lakewarden.jobs.session.compiled_changes import (
     several_matches_explained,
 )
 from lakewarden.jobs.session.executed_plans import Witness
-from lakewarden.jobs.session.frames import is_path, plan_of, sql_name
+from lakewarden.jobs.session.frames import is_path, plan_of, setting, sql_name
 from lakewarden.jobs.session.groups.runner import Groups
 from lakewarden.jobs.session.groups.steps import settled_steps
 from lakewarden.jobs.session.pins import Pinned, pin
@@ -139,9 +139,11 @@ class SparkWriter:
 
     def _operation_named(self) -> str | None:
         """The operation id that the session gives to its next write, and to no other."""
-        told = self._spark.conf.get(OPERATION_KEY, None)
+        told = setting(self._spark, OPERATION_KEY)
+        if told is None:
+            return None
         self._spark.conf.unset(OPERATION_KEY)
-        return (told or "").strip().strip("'\"") or None
+        return told.strip().strip("'\"") or None
 
     def _once(self, request: Request, operation: str | None, shape: Shape) -> Once | None:
         if operation is None or not isinstance(request, Sql | Change):
