@@ -4,7 +4,8 @@
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from typing import Final
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "about_bytes",
     "about_seconds",
     "count_of",
+    "did_you_mean",
     "format_bytes",
     "format_seconds",
     "parse_bytes",
@@ -97,6 +99,12 @@ def about_bytes(size: float) -> str:
 def count_of(count: int, noun: str) -> str:
     """`1 file`, `412 files`, `1,200 files`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def did_you_mean(word: str, known: Iterable[str], *, otherwise: str) -> str:
+    """A hint at the known word that is nearest to one that is not; `otherwise` where none is near."""
+    near = get_close_matches(word, list(known), n=1)
+    return f"Did you mean {near[0]}?" if near else otherwise
 
 
 def sentence(text: str) -> str:

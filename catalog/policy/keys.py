@@ -6,7 +6,6 @@ write: `30 days`, `128 MiB`, `10%`, `yes`.
 
 import re
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 from enum import StrEnum
 from typing import Final
 
@@ -17,6 +16,7 @@ from lakewarden.catalog.units import (
     DAY,
     HOUR,
     MIB,
+    did_you_mean,
     format_bytes,
     format_seconds,
     parse_bytes,
@@ -295,8 +295,7 @@ _EXAMPLES = {
 def policy_key(key: str) -> PolicyKey:
     """The entry of the table for a key; UsageError for an unknown one."""
     if key not in POLICY_BY_KEY:
-        near = get_close_matches(key.lower(), POLICY_BY_KEY, n=1)
-        hint = f"Did you mean {near[0]}?" if near else f"Keys are: {', '.join(POLICY_BY_KEY)}."
+        hint = did_you_mean(key.lower(), POLICY_BY_KEY, otherwise=f"Keys are: {', '.join(POLICY_BY_KEY)}.")
         raise UsageError(f"There is no policy key '{key}'.", hint=hint)
     return POLICY_BY_KEY[key]
 

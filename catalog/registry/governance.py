@@ -3,7 +3,6 @@
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from difflib import get_close_matches
 
 from lakewarden.catalog.errors import LakewardenError, NotFoundError, RefusedError, UsageError
 from lakewarden.catalog.lineage.streams.checkpoints import (
@@ -28,6 +27,7 @@ from lakewarden.catalog.policy.effective import Value, check_promise, with_value
 from lakewarden.catalog.policy.scopes import Governed, govern, is_scope, scopes_by_name, with_policy_date
 from lakewarden.catalog.registry.service import Desk, next_number, row_of
 from lakewarden.catalog.system.port import TABLES, Rows
+from lakewarden.catalog.units import did_you_mean
 
 __all__ = [
     "declare_checkpoint",
@@ -135,10 +135,9 @@ def _rows_named(rows: Rows[TableRow], names: Iterable[str]) -> Mapping[str, Tabl
     held = {row.name: row for row in rows.all() if row.kind is RowKind.SCOPE or row.state not in GONE}
     for name in names:
         if name not in held and not is_scope(name):
-            near = get_close_matches(name, held, n=1)
+            shown = "`lakewarden tables list` shows those that are."
             raise NotFoundError(
-                f"{name} is not a managed table.",
-                hint=f"Did you mean {near[0]}?" if near else "`lakewarden tables list` shows those that are.",
+                f"{name} is not a managed table.", hint=did_you_mean(name, held, otherwise=shown)
             )
     return held
 

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from enum import StrEnum
 from typing import Any
 
@@ -16,7 +15,7 @@ import typer
 import yaml
 
 from lakewarden.catalog.errors import UsageError
-from lakewarden.catalog.units import printable
+from lakewarden.catalog.units import did_you_mean, printable
 from lakewarden.daemon.cli.format import Format, Output, View, view
 from lakewarden.daemon.cli.layout import Panel, Shown, print_lines
 from lakewarden.daemon.installation.lazily import load
@@ -218,11 +217,8 @@ def _known(name: str, items: Sequence[Mapping[str, Any]], columns: Sequence[str]
     names = _names(items, columns)
     if name in names or not items:
         return name
-    close = get_close_matches(name, names, n=1)
-    raise UsageError(
-        f"There is no column {name!r}.",
-        hint=f"Did you mean {close[0]}?" if close else f"The columns are {', '.join(names)}.",
-    )
+    hint = did_you_mean(name, names, otherwise=f"The columns are {', '.join(names)}.")
+    raise UsageError(f"There is no column {name!r}.", hint=hint)
 
 
 def _sorted(items: list[dict[str, Any]], seen: View, columns: Sequence[str]) -> list[dict[str, Any]]:

@@ -6,7 +6,6 @@ and so for every setting: that is how containers get secrets.
 The file is `lakewarden.toml` in the home folder (or the one `LAKEWARDEN_CONFIG` names): `[sweep]` `interval = "10 s"`.
 """
 
-import difflib
 import os
 import tomllib
 from collections.abc import Mapping
@@ -18,7 +17,7 @@ from typing import Any, Final
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.catalog.storage.options import StorageMap
-from lakewarden.catalog.units import format_bytes, format_seconds
+from lakewarden.catalog.units import did_you_mean, format_bytes, format_seconds
 from lakewarden.daemon.settings.keys import KNOB_BY_KEY, KNOBS, Knob, KnobKind, KnobValue, parse_knob
 from lakewarden.jobs.runs.spark_settings import is_secret_conf
 
@@ -217,8 +216,7 @@ def _content(path: str, *, asked_by: str) -> str:
 def _settings(texts: Mapping[str, tuple[str, str]], storage: StorageMap, file: Path | None) -> Settings:
     for key in texts:
         if key not in KNOB_BY_KEY and not key.startswith(_SPARK_CONF):
-            close = difflib.get_close_matches(key, KNOB_BY_KEY, n=1)
-            hint = f"Did you mean {close[0]}?" if close else "`lakewarden config show` lists them all."
+            hint = did_you_mean(key, KNOB_BY_KEY, otherwise="`lakewarden config show` lists them all.")
             raise UsageError(f"There is no setting '{key}'.", hint=hint)
     values: dict[str, KnobValue] = {}
     origins: dict[str, str] = {}

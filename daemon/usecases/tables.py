@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import dataclass
-from difflib import get_close_matches
 from enum import StrEnum
 from functools import reduce
 
@@ -13,6 +12,7 @@ from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.model.rows import RowKind, TableRow, TableState
 from lakewarden.catalog.policy.scopes import GLOBAL
 from lakewarden.catalog.system.port import HEALTH, TABLES, SystemStore
+from lakewarden.catalog.units import did_you_mean
 
 __all__ = ["STOPPED", "Wanted", "Work", "fleet", "with_finding"]
 
@@ -49,11 +49,8 @@ class Wanted:
     def __post_init__(self) -> None:
         states = [one.value for one in TableState]
         if self.state is not None and self.state not in states:
-            close = get_close_matches(self.state, states, n=1)
-            raise UsageError(
-                f"There is no state {self.state!r}.",
-                hint=f"Did you mean {close[0]}?" if close else f"One of {', '.join(states)}.",
-            )
+            hint = did_you_mean(self.state, states, otherwise=f"One of {', '.join(states)}.")
+            raise UsageError(f"There is no state {self.state!r}.", hint=hint)
 
 
 def fleet(store: SystemStore, wanted: Wanted = Wanted()) -> pa.Table:

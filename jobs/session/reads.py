@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from lakewarden.catalog.storage.file_store import canonical
+from lakewarden.catalog.storage.file_store import from_hadoop
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 from lakewarden.jobs.session.writes import Read
 
@@ -46,8 +46,7 @@ def versions_of(plans: Plans, plan: JavaPlan) -> Iterator[Read]:
 
 def location_of(path: Any) -> str:
     """The canonical location of a Hadoop `Path`, which is never percent-encoded."""
-    text = str(path.toString())
-    return canonical(text.removeprefix("file:") if text.startswith("file:/") else text)
+    return from_hadoop(str(path.toString()))
 
 
 def delta_read(path: Any, snapshot: Any) -> Read:

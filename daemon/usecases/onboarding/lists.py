@@ -8,7 +8,6 @@ import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from enum import StrEnum
 from typing import Final
 
@@ -17,7 +16,7 @@ import yaml
 from lakewarden.catalog.errors import LakewardenError, UsageError
 from lakewarden.catalog.policy.keys import POLICY_BY_KEY, Value, parse_value
 from lakewarden.catalog.registry.registration import WantedTable
-from lakewarden.catalog.units import storable
+from lakewarden.catalog.units import did_you_mean, storable
 
 __all__ = ["PLAIN_TAGS", "Kind", "Listed", "composed", "kind_of", "listed_at", "read_list"]
 
@@ -149,10 +148,9 @@ def _require_known(key: str) -> None:
     """Raise `UsageError` for a column that means nothing."""
     if key in _COLUMNS:
         return
-    near = get_close_matches(key.lower(), _COLUMNS, n=1)
     raise UsageError(
         f"'{key}' is neither path, name, owner nor a policy key.",
-        hint=f"Did you mean {near[0]}?" if near else "docs/reference/policies.md has every key.",
+        hint=did_you_mean(key.lower(), _COLUMNS, otherwise="docs/reference/policies.md has every key."),
     )
 
 
