@@ -10,7 +10,7 @@ import argparse
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -29,7 +29,7 @@ from lakewarden.jobs.runs.spark_settings import SparkSettings
 from lakewarden.jobs.session.attached import Attached
 from support.servers.mariadb import running_mariadb
 from support.servers.postgres import running_postgres
-from support.two_databases.game import Outcome, play, play_several
+from support.two_databases.game import Outcome, Played, play, play_several
 from support.two_databases.sides import Server, two_sides
 
 __all__ = ["main"]
@@ -97,13 +97,8 @@ PARTS: Final[Mapping[str, Callable[[Path, argparse.Namespace, Options], Figures]
 
 def _compared(spark: SparkSession, server: Server, folder: Path, seeds: range) -> Figures:
     """How many random changes of a server's dialect there were, and what came of them."""
-    found: Counter[Outcome] = Counter()
     with two_sides(spark, server, folder) as both:
-        for seed in seeds:
-            played = play(both, seed)
-            found[played.outcome] += 1
-            if played.outcome in (Outcome.DIFFERENT, Outcome.REFUSED):
-                sys.stderr.write(f"{played}\n")
+        found = _outcomes(play(both, seed) for seed in seeds)
     return {
         f"{server.dialect}_statements": len(seeds),
         f"{server.dialect}_same": found[Outcome.SAME],
@@ -115,14 +110,9 @@ def _compared(spark: SparkSession, server: Server, folder: Path, seeds: range) -
 
 def _several(spark: SparkSession, server: Server, folder: Path, seeds: range) -> Figures:
     """How many random changes of several tables there were, and what came of them."""
-    found: Counter[Outcome] = Counter()
     with two_sides(spark, server, folder) as both:
         both.manage()
-        for seed in seeds:
-            played = play_several(both, seed)
-            found[played.outcome] += 1
-            if played.outcome in (Outcome.DIFFERENT, Outcome.REFUSED):
-                sys.stderr.write(f"{played}\n")
+        found = _outcomes(play_several(both, seed) for seed in seeds)
     return {
         "several_statements": len(seeds),
         "several_same": found[Outcome.SAME],
@@ -130,6 +120,16 @@ def _several(spark: SparkSession, server: Server, folder: Path, seeds: range) ->
         "several_refused": found[Outcome.REFUSED],
         "several_differ": found[Outcome.DIFFERENT],
     }
+
+
+def _outcomes(played: Iterable[Played]) -> Counter[Outcome]:
+    """How often each came; what differs or was refused is told as it comes."""
+    found: Counter[Outcome] = Counter()
+    for one in played:
+        found[one.outcome] += 1
+        if one.outcome in (Outcome.DIFFERENT, Outcome.REFUSED):
+            sys.stderr.write(f"{one}\n")
+    return found
 
 
 @contextmanager

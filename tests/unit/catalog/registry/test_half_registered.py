@@ -14,7 +14,7 @@ from lakewarden.catalog.policy.effective import EffectivePolicy
 from lakewarden.catalog.registry.batch import register_batch
 from lakewarden.catalog.registry.register import register
 from lakewarden.catalog.registry.registration import WantedTable
-from lakewarden.catalog.registry.service import Desk, Registered
+from lakewarden.catalog.registry.service import Desk, Inspect, Registered
 from lakewarden.catalog.system.own_rows import system_rows
 from lakewarden.catalog.system.port import HEALTH, TABLES, Committed, R, Rows, SystemTable
 from support.builders.desks import ANA, NOW, folder, made_desk
@@ -146,6 +146,18 @@ def test_one_table_alone_is_managed_without_its_health_too(
     assert store.rows(HEALTH).get(again.row.table_id) == again.health
 
 
+def sweeping(store: Failing, health: HealthRow) -> Inspect:
+    """A validation beside which a sweep writes health."""
+
+    def meanwhile(
+        row: TableRow, policy: EffectivePolicy, seen: Observation | LogProblem
+    ) -> tuple[Finding, ...]:
+        store.edit(HEALTH, lambda _: [health], because="a sweep")
+        return ()
+
+    return meanwhile
+
+
 def test_health_that_was_written_since_the_table_was_read_stays(
     desk: Desk, store: Failing, reader: FakeReader, tmp_path: Path
 ) -> None:
@@ -154,13 +166,7 @@ def test_health_that_was_written_since_the_table_was_read_stays(
     [health] = store.rows(HEALTH).find(name="default.t")
     newer = replace(health, version=(health.version or 0) + 7)
 
-    def meanwhile(
-        row: TableRow, policy: EffectivePolicy, seen: Observation | LogProblem
-    ) -> tuple[Finding, ...]:
-        store.edit(HEALTH, lambda _: [newer], because="a sweep")
-        return ()
-
-    came = register(replace(desk, inspect=meanwhile), place, actor=ANA)
+    came = register(replace(desk, inspect=sweeping(store, newer)), place, actor=ANA)
     assert came.health == newer
     assert store.rows(HEALTH).find(name="default.t") == (newer,)
 
@@ -175,13 +181,7 @@ def test_health_of_a_batch_does_not_replace_what_a_sweep_wrote_first(
     ids = {one.row.name: one.row.table_id for one in first if isinstance(one, Registered)}
     swept = HealthRow(table_id=ids["default.t1"], name="default.t1", version=99, observed_at=NOW)
 
-    def meanwhile(
-        row: TableRow, policy: EffectivePolicy, seen: Observation | LogProblem
-    ) -> tuple[Finding, ...]:
-        store.edit(HEALTH, lambda _: [swept], because="a sweep")
-        return ()
-
-    came = register_batch(replace(desk, inspect=meanwhile), asked, actor=ANA)
+    came = register_batch(replace(desk, inspect=sweeping(store, swept)), asked, actor=ANA)
     assert store.rows(HEALTH).get(ids["default.t1"]) == swept
     assert [one.health == swept for one in came if isinstance(one, Registered)] == [False, True, False]
     assert all(store.rows(HEALTH).get(table_id) is not None for table_id in ids.values())

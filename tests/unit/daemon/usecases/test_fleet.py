@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,12 +18,14 @@ from support.builders.system_samples import NOW, sample
 LOST = Finding(check="head_files", severity=Severity.ERROR, message="One file is missing.", since=NOW)
 
 
-def row(number: int, name: str, **changes: object) -> TableRow:
-    made: TableRow = replace(sample(TABLES, number), kind=RowKind.TABLE, name=name, paused=None, hold=None)
-    return replace(made, **{"owner": "ana", "state": TableState.ACTIVE, "format": DELTA, **changes})  # type: ignore[arg-type]
+def row(number: int, name: str, **changes: Any) -> TableRow:
+    plain = replace(sample(TABLES, number), kind=RowKind.TABLE, name=name, paused=None, hold=None)
+    chosen = {"owner": "ana", "state": TableState.ACTIVE, "format": DELTA, **changes}
+    made: TableRow = replace(plain, **chosen)
+    return made
 
 
-def scope(number: int, name: str, **changes: object) -> TableRow:
+def scope(number: int, name: str, **changes: Any) -> TableRow:
     return row(number, name, kind=RowKind.SCOPE, location=None, **changes)
 
 
