@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lakewarden.catalog.model.rows import PolicySettings
-from lakewarden.catalog.policy.keys import POLICY_KEYS, Value
+from lakewarden.catalog.policy.keys import POLICY_KEYS, Value, format_value
 
-__all__ = ["Difference", "Wanted", "differences", "values_set"]
+__all__ = ["Difference", "Wanted", "changed_meanwhile", "differences", "values_set"]
 
 Wanted = Mapping[str, Mapping[str, Value]]
 """By the name of a table or scope, the keys that are set there; no keys: nothing is set there."""
@@ -36,3 +36,15 @@ def differences(name: str, settings: PolicySettings, wanted: Mapping[str, Value]
         for key in POLICY_KEYS
         if now.get(key.key) != wanted.get(key.key)
     )
+
+
+def changed_meanwhile(name: str, seen: PolicySettings, now: PolicySettings) -> str | None:
+    """What somebody else changed after it was `seen`, as a sentence."""
+    changed = differences(name, seen, values_set(now))
+    if not changed:
+        return None
+    said = ", ".join(
+        f"{one.key} is now {'not set' if one.wanted is None else format_value(one.key, one.wanted)}"
+        for one in changed
+    )
+    return f"Somebody else changed the policy of {name} meanwhile: {said}."

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Final
 
 from lakewarden.catalog.errors import NotAllowedError, UsageError
 from lakewarden.catalog.model.rows import Mode, PolicySettings, Source
@@ -21,6 +22,7 @@ from lakewarden.catalog.units import format_seconds
 __all__ = [
     "DEFAULTS",
     "POLICY_KEYS",
+    "PROMISE_KEYS",
     "DownstreamPromise",
     "EffectivePolicy",
     "Value",
@@ -29,9 +31,15 @@ __all__ = [
     "effective",
     "format_value",
     "parse_value",
+    "promise_broken",
     "property_requests",
     "with_values",
 ]
+
+_PROMISE: Final = "rollback.promise"
+_RETENTIONS: Final = ("vacuum.retention", "log.retention")
+PROMISE_KEYS: Final = frozenset({_PROMISE, *_RETENTIONS})
+"""What is set of these at one level may break a promise at another."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -133,19 +141,22 @@ def with_values(
 
 def check_promise(policy: EffectivePolicy, *, asked: frozenset[str]) -> None:
     """Refuse a retention that someone just set shorter than the promise in force. Raises `UsageError`."""
+    broken = promise_broken(policy, asked=asked)
+    if broken is not None:
+        raise broken
+
+
+def promise_broken(policy: EffectivePolicy, *, asked: frozenset[str]) -> UsageError | None:
+    """Why a retention is shorter than the promise in force where one of the two was `asked` for; None if it is not."""
     promise = _int(policy.settings.rollback_promise_seconds)
-    for key in ("vacuum.retention", "log.retention"):
+    for key in _RETENTIONS:
         value = _int(getattr(policy.settings, policy_key(key).field))
-        if (
-            value < promise
-            and (key in asked or "rollback.promise" in asked)
-            and policy.origins[key] != "default"
-        ):
-            raise UsageError(
-                f"{key} = {format_value(key, value)} is shorter than rollback.promise = "
-                f"{format_value('rollback.promise', promise)}.",
+        if value < promise and (key in asked or _PROMISE in asked) and policy.origins[key] != "default":
+            return UsageError(
+                f"{key} = {format_value(key, value)} is shorter than {_PROMISE} = {format_value(_PROMISE, promise)}.",
                 hint="Lower rollback.promise first, or keep the retention at least as long.",
             )
+    return None
 
 
 def property_requests(properties: Mapping[str, str]) -> tuple[Mapping[str, Value], tuple[str, ...]]:

@@ -4,7 +4,13 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from lakewarden.catalog.errors import LakewardenError, NotFoundError, RefusedError, UsageError
+from lakewarden.catalog.errors import (
+    ConflictError,
+    LakewardenError,
+    NotFoundError,
+    RefusedError,
+    UsageError,
+)
 from lakewarden.catalog.lineage.streams.checkpoints import (
     Checkpoint,
     with_checkpoint,
@@ -22,9 +28,22 @@ from lakewarden.catalog.model.rows import (
     TableState,
 )
 from lakewarden.catalog.policy.access import Actor, Deed, require
-from lakewarden.catalog.policy.differences import Wanted, differences
-from lakewarden.catalog.policy.effective import Value, check_promise, with_values
-from lakewarden.catalog.policy.scopes import Governed, govern, is_scope, scopes_by_name, with_policy_date
+from lakewarden.catalog.policy.differences import Wanted, changed_meanwhile, differences
+from lakewarden.catalog.policy.effective import (
+    PROMISE_KEYS,
+    Value,
+    check_promise,
+    promise_broken,
+    with_values,
+)
+from lakewarden.catalog.policy.scopes import (
+    Governed,
+    govern,
+    is_scope,
+    scope_names,
+    scopes_by_name,
+    with_policy_date,
+)
 from lakewarden.catalog.registry.service import Desk, next_number, row_of
 from lakewarden.catalog.system.port import TABLES, Rows
 from lakewarden.catalog.units import did_you_mean
@@ -59,8 +78,8 @@ def governed(desk: Desk, where: str) -> Governed:
 def set_policy(desk: Desk, where: str, values: Mapping[str, Value | None], *, actor: Actor) -> TableRow:
     """Set policy keys (None unsets) on a table or a scope.
 
-    Raises `NotAllowedError` below a floor, `UsageError` for a retention shorter than the promise in force and
-    for a value beyond bounds, `RefusedError` for the system tables:
+    Raises `NotAllowedError` below a floor, `UsageError` for a retention shorter than the promise in force (of
+    a scope: at any table that it reaches) and for a value beyond bounds, `RefusedError` for the system tables:
     their policy keeps the audit trail and the daemon's memory.
     """
 
@@ -69,7 +88,10 @@ def set_policy(desk: Desk, where: str, values: Mapping[str, Value | None], *, ac
         if current.kind is RowKind.TABLE:
             return with_policy(current, values, scopes_by_name(rows.find(kind=RowKind.SCOPE)), actor=actor)
         changed = replace(current, policy=with_values(current.policy, values, admin=actor.admin))
-        return with_policy_date(changed, desk.clock.now()) if changed != current else current
+        if changed == current:
+            return current
+        _require_promises_kept(rows, {changed.name: changed}, {changed.name: frozenset(values)})
+        return with_policy_date(changed, desk.clock.now())
 
     keys = ", ".join(values)
     return _change(desk, where, actor, Deed.POLICY, asked, because=f"policy {keys} of {where}")
@@ -84,14 +106,28 @@ def with_policy(
     return changed
 
 
-def set_policies(desk: Desk, wanted: Wanted, *, actor: Actor) -> tuple[TableRow, ...]:
+def set_policies(
+    desk: Desk, wanted: Wanted, *, seen: Mapping[str, PolicySettings], actor: Actor
+) -> tuple[TableRow, ...]:
     """Make the policy of each table and scope that is named just what is wanted of it, in one commit or not at all.
 
-    The rows that changed. Raises what `set_policy` raises, with the name, and `NotFoundError`.
+    The rows that changed. Raises what `set_policy` raises, with the name, `NotFoundError`, and `ConflictError` where a
+    policy is no more what the caller has `seen` of it (`policies_held`).
     """
+
+    def plan(rows: Rows[TableRow]) -> list[TableRow]:
+        for name, now in policies_held(rows, wanted).items():
+            changed = changed_meanwhile(name, seen[name], now)
+            if changed is not None:
+                raise ConflictError(
+                    f"{changed} Nothing was applied.",
+                    hint="`lakewarden policy diff` shows what the file would change now; apply it again if that is right.",
+                )
+        return planned_policies(desk, rows, wanted, actor=actor)
+
     done = desk.store.edit(
         TABLES,
-        lambda rows: planned_policies(desk, rows, wanted, actor=actor),
+        plan,
         because=f"policies of {', '.join(sorted(wanted)[:_NAMED])}{'...' if len(wanted) > _NAMED else ''}",
     )
     return done.rows
@@ -101,7 +137,7 @@ def planned_policies(desk: Desk, rows: Rows[TableRow], wanted: Wanted, *, actor:
     """The rows that `set_policies` would write on this version."""
     held = _rows_named(rows, wanted)
     scopes = dict(scopes_by_name(rows.find(kind=RowKind.SCOPE)))
-    changed, number = list[TableRow](), next_number(rows)
+    changed, number, asked = list[TableRow](), next_number(rows), dict[str, frozenset[str]]()
     for name in sorted(wanted, key=lambda one: not is_scope(one)):
         current = held.get(name)
         if current is None:
@@ -117,11 +153,32 @@ def planned_policies(desk: Desk, rows: Rows[TableRow], wanted: Wanted, *, actor:
             else:
                 policy = with_values(current.policy, values, admin=actor.admin)
                 made = scopes[name] = with_policy_date(replace(current, policy=policy), desk.clock.now())
+                asked[name] = frozenset(values)
         except LakewardenError as error:
             raise type(error)(f"{name}: {error}", hint=error.hint) from error
         number = max(number, made.row + 1)
         changed.append(desk.touched(made, actor))
+    _require_promises_kept(rows, {row.name: row for row in changed}, asked)
     return changed
+
+
+def _require_promises_kept(
+    rows: Rows[TableRow], changed: Mapping[str, TableRow], asked: Mapping[str, frozenset[str]]
+) -> None:
+    """Raise `UsageError` where a table's retention gets shorter than its promise because of what is `asked` of scopes
+    over it; what was so before stays. `changed` are rows as they would be."""
+    if not any(PROMISE_KEYS & keys for keys in asked.values()):
+        return
+    before = scopes_by_name(rows.find(kind=RowKind.SCOPE))
+    after = {**before, **scopes_by_name(changed.values())}
+    for row in rows.find(kind=RowKind.TABLE):
+        over = [name for name in scope_names(row.name) if name in asked]
+        if not over or row.state in GONE or row.source is Source.SELF:
+            continue
+        keys = frozenset[str]().union(*(asked[name] for name in over))
+        broken = promise_broken(govern(changed.get(row.name, row), after).policy, asked=keys)
+        if broken is not None and promise_broken(govern(row, before).policy, asked=keys) is None:
+            raise UsageError(f"{' and '.join(over)}: at {row.name} {broken}", hint=broken.hint)
 
 
 def policies_held(rows: Rows[TableRow], names: Iterable[str]) -> Mapping[str, PolicySettings]:

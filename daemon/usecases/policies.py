@@ -1,6 +1,8 @@
 """The policies of the whole fleet at once: as they are, what a file would change, and changing it."""
 
-from lakewarden.catalog.model.rows import GONE, RowKind, Source, TableRow
+from collections.abc import Mapping
+
+from lakewarden.catalog.model.rows import GONE, PolicySettings, RowKind, Source, TableRow
 from lakewarden.catalog.policy.access import Caller
 from lakewarden.catalog.policy.differences import Difference, Wanted, differences, values_set
 from lakewarden.catalog.registry.governance import planned_policies, policies_held, set_policies
@@ -27,8 +29,7 @@ def exported(services: Services) -> Wanted:
 
 def compared(services: Services, wanted: Wanted) -> tuple[Difference, ...]:
     """What a file would change. Raises `NotFoundError` for a table that is not managed."""
-    held = policies_held(services.store.rows(TABLES), wanted)
-    return tuple(one for name, values in wanted.items() for one in differences(name, held[name], values))
+    return _differences(policies_held(services.store.rows(TABLES), wanted), wanted)
 
 
 def foresee_policies(services: Services, caller: Caller, wanted: Wanted) -> tuple[Difference, ...]:
@@ -36,22 +37,30 @@ def foresee_policies(services: Services, caller: Caller, wanted: Wanted) -> tupl
     with run(
         services, caller, declared.APPLY_POLICIES_DRY, _what(wanted), rows=_asked_in_the_commit
     ) as actor:
-        planned_policies(services.desk, services.store.rows(TABLES), wanted, actor=actor)
-        return compared(services, wanted)
+        rows = services.store.rows(TABLES)
+        planned_policies(services.desk, rows, wanted, actor=actor)
+        return _differences(policies_held(rows, wanted), wanted)
 
 
 def apply_policies(services: Services, caller: Caller, wanted: Wanted) -> tuple[Difference, ...]:
-    """Make the policies of all that is named just what is wanted, in one commit, or change nothing."""
+    """Make the policies of all that is named just what is wanted, in one commit, or change nothing.
+
+    Raises `ConflictError` where somebody else changes one of them between the look and the commit.
+    """
     parts, what = list[Part](), _what(wanted)
     with run(
         services, caller, declared.APPLY_POLICIES, what, rows=_asked_in_the_commit, parts=parts
     ) as actor:
-        found = compared(services, wanted)
-        changed = set_policies(services.desk, wanted, actor=actor)
+        seen = policies_held(services.store.rows(TABLES), wanted)
+        changed = set_policies(services.desk, wanted, seen=seen, actor=actor)
         parts += [Part(on=row.name) for row in changed]
     for row in changed:
         take_back_runs(services, row, PLANNED, f"the policy of {row.name} changed", ordered=False)
-    return found
+    return _differences(seen, wanted)
+
+
+def _differences(held: Mapping[str, PolicySettings], wanted: Wanted) -> tuple[Difference, ...]:
+    return tuple(one for name, values in wanted.items() for one in differences(name, held[name], values))
 
 
 def _what(wanted: Wanted) -> str:

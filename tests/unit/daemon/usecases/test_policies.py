@@ -1,22 +1,27 @@
 """The fleet's policies as a file: out, compared, in; all of it or nothing; with an entry in the audit for each."""
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
 from lakewarden.catalog.errors import (
+    ConflictError,
     LakewardenError,
     NotAllowedError,
     NotFoundError,
     RefusedError,
     UsageError,
 )
+from lakewarden.catalog.model.rows import PolicySettings, TableRow
 from lakewarden.catalog.policy.access import Actor, Caller
 from lakewarden.catalog.policy.differences import Difference
+from lakewarden.catalog.registry.governance import set_policy
 from lakewarden.catalog.registry.register import register
-from lakewarden.catalog.system.port import AUDIT, TABLES
+from lakewarden.catalog.system.port import AUDIT, TABLES, Rows
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.settings.settings import load_settings
 from lakewarden.daemon.usecases.init import initialise
@@ -124,6 +129,71 @@ def test_a_file_with_one_wrong_line_changes_nothing(
         assert sentence in str(refused.value)
     assert unchanged.store.rows(TABLES).version == version
     assert sorted([*before, (caller.name, "policies of 2 names", False)]) == entries(unchanged)
+
+
+KEPT = """
+db.one: {rollback.promise: 5 days, vacuum.retention: 9 days}
+db.two: {vacuum.retention: 9 days}
+"""
+
+
+def promised(services: Services, *, by_file: bool) -> None:
+    """A promise of 20 days for db.*."""
+    if by_file:
+        apply_policies(services, ROOT, read_policies("db.*: {rollback.promise: 20 days}"))
+    else:
+        set_policy(services.desk, "db.*", {"rollback.promise": 20 * DAY}, actor=ROOT)
+
+
+@pytest.mark.parametrize("by_file", [True, False], ids=["file", "command"])
+def test_a_scopes_promise_is_refused_for_the_tables_that_it_reaches_and_nobody_named(
+    services: Services, by_file: bool
+) -> None:
+    apply_policies(services, ROOT, read_policies(KEPT))
+    version = services.store.rows(TABLES).version
+    with pytest.raises(UsageError) as refused:
+        promised(services, by_file=by_file)
+    assert str(refused.value) == (
+        "db.*: at db.two vacuum.retention = 9 days is shorter than rollback.promise = 20 days."
+    )
+    assert services.store.rows(TABLES).version == version
+
+
+def test_a_scopes_change_may_come_with_what_its_tables_need_for_it(services: Services) -> None:
+    apply_policies(services, ROOT, read_policies(KEPT))
+    file = read_policies("db.*: {rollback.promise: 20 days}\ndb.two: {vacuum.retention: 30 days}")
+    assert len(apply_policies(services, ROOT, file)) == 2
+
+
+def test_what_was_so_before_a_scopes_change_keeps_nobody_from_it(services: Services) -> None:
+    def out_of_step(rows: Rows[TableRow]) -> list[TableRow]:
+        """As an older lakewarden may have left it."""
+        [row] = rows.find(name="db.two")
+        policy = PolicySettings(vacuum_retention_seconds=9 * DAY, rollback_promise_seconds=20 * DAY)
+        return [replace(row, policy=policy)]
+
+    services.store.edit(TABLES, out_of_step, because="before")
+    assert len(apply_policies(services, ROOT, read_policies("db.*: {vacuum.retention: 15 days}"))) == 1
+
+
+def test_what_somebody_else_changed_meanwhile_is_not_overwritten(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edit = services.store.edit
+
+    def bo_is_faster(*args: Any, **more: Any) -> Any:
+        monkeypatch.undo()
+        set_policy(services.desk, "db.one", {"vacuum.retention": 90 * DAY}, actor=ROOT)
+        return edit(*args, **more)
+
+    monkeypatch.setattr(services.store, "edit", bo_is_faster)
+    with pytest.raises(ConflictError) as refused:
+        apply_policies(services, ROOT, read_policies("db.one: {mode: manage}\ndb.two: {mode: manage}"))
+    assert str(refused.value) == (
+        "Somebody else changed the policy of db.one meanwhile: vacuum.retention is now 90 days. "
+        "Nothing was applied."
+    )
+    assert exported(services) == {"db.one": {"vacuum.retention": 90 * DAY}}
 
 
 def test_owners_apply_files_on_their_own_tables(services: Services) -> None:
