@@ -16,7 +16,7 @@ from lakewarden.catalog.model.rows import Source, TableRow, TableState
 from lakewarden.catalog.policy.access import Caller
 from lakewarden.catalog.policy.effective import parse_value
 from lakewarden.catalog.policy.original_properties import is_leaving
-from lakewarden.catalog.registry.register import register as register_table
+from lakewarden.catalog.registry.registration import WantedTable
 from lakewarden.catalog.registry.removal import begin_purge, check_drop, stop_purge
 from lakewarden.catalog.registry.removal import rename as rename_table
 from lakewarden.catalog.registry.removal import undrop as undrop_table
@@ -26,7 +26,6 @@ from lakewarden.daemon.cli.commands.left import show_drop, tell_left
 from lakewarden.daemon.cli.common import DryRun, Home, Table, Yes, calling, confirm, opened
 from lakewarden.daemon.cli.output import Format, Output, note, plain, show, show_one
 from lakewarden.daemon.installation.services import Services
-from lakewarden.daemon.telemetry.unforeseen import guarded
 from lakewarden.daemon.usecases import declared
 from lakewarden.daemon.usecases.audit import run
 from lakewarden.daemon.usecases.discovery import candidates
@@ -38,6 +37,7 @@ from lakewarden.daemon.usecases.onboarding.registrations import (
     adopt_listed,
     foresee_listed,
     register_listed,
+    register_one,
 )
 from lakewarden.daemon.usecases.onboarding.report import (
     COLUMNS,
@@ -102,7 +102,8 @@ def register(
     services = opened(home)
     places = where or []
     if len(places) == 1 and from_file is None and not dry_run and not is_pattern(services, places[0]):
-        _register_one(services, places[0], name, owner, output, copy=copy, moved=moved)
+        wanted = WantedTable(where=places[0], name=name, owner=owner, copy=copy, moved=moved)
+        _show_registered(register_one(services, calling(services), wanted), output)
         return
     if name is not None:
         raise UsageError("--name is for one table.", hint="A list has a column name: --from-file.")
@@ -114,29 +115,7 @@ def register(
     _show_outcomes(outcomes, time.monotonic() - began, output, dry_run=dry_run)
 
 
-def _register_one(
-    services: Services,
-    where: str,
-    name: str | None,
-    owner: str | None,
-    output: Format,
-    *,
-    copy: bool,
-    moved: bool,
-) -> None:
-    with run(services, calling(services), declared.REGISTER, where) as actor:
-        done = register_table(
-            services.desk,
-            where,
-            actor=actor,
-            name=name,
-            owner=owner,
-            copy=copy,
-            moved=moved,
-            guarded=guarded,
-        )
-    if done.moved:
-        take_back_runs(services, done.row, EVERYTHING, f"{done.row.name} has moved to {done.row.location}")
+def _show_registered(done: Registered, output: Format) -> None:
     note(f"{'Registered' if done.created else 'Already managed:'} {done.row.name} ({done.row.state}).")
     show_one(_with_health(done), format=output)
     _tell_unrecorded(done)
@@ -251,10 +230,8 @@ def adopt(
     """Manage tables found in the metastore or under the discovery roots, observing only. Exit 3 if some are refused."""
     services = opened(home)
     if where is not None and not dry_run:
-        with run(services, calling(services), declared.ADOPT, where) as actor:
-            done = register_table(
-                services.desk, where, actor=actor, owner=owner, source=Source.DISCOVER, guarded=guarded
-            )
+        wanted = WantedTable(where=where, owner=owner)
+        done = register_one(services, calling(services), wanted, source=Source.DISCOVER)
         show([_with_health(done)], columns=_ADOPTED, format=output)
         _tell_unrecorded(done)
         return

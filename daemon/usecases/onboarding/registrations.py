@@ -12,8 +12,9 @@ from lakewarden.catalog.errors import LakewardenError
 from lakewarden.catalog.model.rows import Source, TableRow
 from lakewarden.catalog.policy.access import Actor, Caller
 from lakewarden.catalog.registry.batch import Came, foresee_batch, register_batch
+from lakewarden.catalog.registry.register import register
 from lakewarden.catalog.registry.registration import WantedTable, names_of
-from lakewarden.catalog.registry.service import Desk
+from lakewarden.catalog.registry.service import Desk, Registered
 from lakewarden.catalog.units import count_of
 from lakewarden.daemon.fleet.isolation import isolated
 from lakewarden.daemon.installation.services import Services
@@ -25,7 +26,7 @@ from lakewarden.daemon.usecases.onboarding.progress import Progress
 from lakewarden.daemon.usecases.runs.revocation import EVERYTHING, take_back_runs
 from lakewarden.jobs.actions.answers import Unforeseen
 
-__all__ = ["Outcome", "adopt_listed", "foresee_listed", "register_listed"]
+__all__ = ["Outcome", "adopt_listed", "foresee_listed", "register_listed", "register_one"]
 
 _FIRST_BATCH: Final = 100
 _LARGEST_BATCH: Final = 500
@@ -43,26 +44,49 @@ class Outcome:
     came: Came
 
 
+def register_one(
+    services: Services, caller: Caller, wanted: WantedTable, *, source: Source = Source.REGISTER
+) -> Registered:
+    """Manage one table that is asked for, or (`DISCOVER`) adopted. Raises what it is refused for."""
+    parts: list[Part] = []
+    with _acting(services, caller, source)(wanted.where, parts) as actor:
+        done = register(
+            services.desk,
+            wanted.where,
+            actor=actor,
+            name=wanted.name,
+            owner=wanted.owner,
+            copy=wanted.copy,
+            moved=wanted.moved,
+            source=source,
+            guarded=guarded,
+        )
+        parts += _entry(wanted.where, done, source)
+    _stop_what_moved(services, done)
+    return done
+
+
 def register_listed(
     services: Services, caller: Caller, listed: Sequence[Listed], *, tell: Callable[[str], None]
 ) -> list[Outcome]:
     """Manage what is listed. What is refused refuses itself alone; `tell` is told how far it is."""
-
-    def acting(what: str, parts: list[Part]) -> AbstractContextManager[Actor]:
-        return run(services, caller, declared.REGISTER, what, parts=parts)
-
-    return _registered(services, listed, acting, Source.REGISTER, tell)
+    return _registered(services, listed, caller, Source.REGISTER, tell)
 
 
 def adopt_listed(
     services: Services, caller: Caller, listed: Sequence[Listed], *, tell: Callable[[str], None]
 ) -> list[Outcome]:
     """Manage what discovery has found."""
+    return _registered(services, listed, caller, Source.DISCOVER, tell)
 
+
+def _acting(services: Services, caller: Caller, source: Source) -> Acting:
     def acting(what: str, parts: list[Part]) -> AbstractContextManager[Actor]:
-        return run(services, caller, declared.ADOPT, what, parts=parts)
+        if source is Source.DISCOVER:
+            return run(services, caller, declared.ADOPT, what, parts=parts)
+        return run(services, caller, declared.REGISTER, what, parts=parts)
 
-    return _registered(services, listed, acting, Source.DISCOVER, tell)
+    return acting
 
 
 def foresee_listed(
@@ -84,10 +108,11 @@ def foresee_listed(
 def _registered(
     services: Services,
     listed: Sequence[Listed],
-    acting: Acting,
+    caller: Caller,
     source: Source,
     tell: Callable[[str], None],
 ) -> list[Outcome]:
+    acting = _acting(services, caller, source)
     progress, outcomes = Progress(total=len(listed), tell=tell), list[Outcome]()
     asked_for = names_of(one.asked for one in listed if isinstance(one.asked, WantedTable))
     try:
@@ -124,12 +149,17 @@ def _one_batch(
             guarded=guarded,
         )
         outcomes = _told_apart(batch, do)
-        parts += [part for one in outcomes for part in _parts(one, source)]
+        parts += [part for one in outcomes for part in _entry(_named(one.listed), one.came, source)]
     for one in outcomes:
-        if not isinstance(one.came, LakewardenError) and one.came.moved:
-            row = one.came.row
-            take_back_runs(services, row, EVERYTHING, f"{row.name} has moved to {row.location}")
+        if not isinstance(one.came, LakewardenError):
+            _stop_what_moved(services, one.came)
     return outcomes
+
+
+def _stop_what_moved(services: Services, done: Registered) -> None:
+    """Runs of a table at its old place."""
+    if done.moved:
+        take_back_runs(services, done.row, EVERYTHING, f"{done.row.name} has moved to {done.row.location}")
 
 
 def _desk(services: Services) -> Desk:
@@ -161,17 +191,20 @@ def _isolated(
     return [as_error(together, table=wanted[0].where)]
 
 
-def _parts(one: Outcome, source: Source) -> Iterator[Part]:
+def _named(listed: Listed) -> str:
+    return listed.where or f"line {listed.line}"
+
+
+def _entry(on: str, came: Came, source: Source) -> Iterator[Part]:
     """Its entry in the audit. That a table came under management is on record once, by whom and when its row says,
     whoever asks for it again: so a call that was killed before it wrote its entries is made good by the next. What
     came under management in another way has its entry from there."""
-    on = one.listed.where or f"line {one.listed.line}"
-    if isinstance(one.came, LakewardenError):
-        yield Part(on=on, why=str(one.came))
-    elif one.came.moved:
+    if isinstance(came, LakewardenError):
+        yield Part(on=on, why=str(came))
+    elif came.moved:
         yield Part(on=on)
-    elif one.came.row.source is source:
-        row = one.came.row
+    elif came.row.source is source:
+        row = came.row
         known = f"lakewarden:registered:{row.table_id}:{_first_place(row)}"
         audit_id = uuid.uuid5(uuid.NAMESPACE_URL, known).hex
         yield Part(on=on, audit_id=audit_id, by=row.registered_by, at=row.registered_at)

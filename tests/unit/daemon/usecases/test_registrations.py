@@ -14,6 +14,7 @@ from lakewarden.catalog.formats.port import LogProblem, Observation
 from lakewarden.catalog.model.rows import HealthRow
 from lakewarden.catalog.policy.access import Actor, Caller
 from lakewarden.catalog.registry.batch import register_batch
+from lakewarden.catalog.registry.register import register
 from lakewarden.catalog.registry.registration import WantedTable
 from lakewarden.catalog.registry.service import Registered
 from lakewarden.catalog.system.port import AUDIT, HEALTH
@@ -21,7 +22,7 @@ from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.settings.settings import load_settings
 from lakewarden.daemon.usecases.init import initialise
 from lakewarden.daemon.usecases.onboarding.lists import Kind, Listed, read_list
-from lakewarden.daemon.usecases.onboarding.registrations import register_listed
+from lakewarden.daemon.usecases.onboarding.registrations import register_listed, register_one
 from lakewarden.daemon.usecases.onboarding.report import (
     Word,
     as_row,
@@ -112,6 +113,26 @@ def test_the_audit_says_who_registered_a_table_whoever_asks_for_it_again(
     assert {on: row.actor for on, row in entries.items()} == {str(one): "ana", str(two): "ana"}
     assert len(services.store.rows(AUDIT).all()) == 2
     assert entries[str(two)].at == killed.row.registered_at
+
+
+def test_a_registration_that_is_repeated_has_one_entry_in_the_audit(
+    services: Services, tmp_path: Path
+) -> None:
+    for name in ("one", "two"):
+        write_deltalake(str(tmp_path / name), pa.table({"id": [1]}))
+    one, two = (WantedTable(where=str(tmp_path / name)) for name in ("one", "two"))
+    # Ana's call for the second is killed before it writes its entry.
+    register(services.desk, two.where, actor=Actor(actor("ana")))
+    for who in ("ana", "bo", "ana"):
+        for wanted in (one, two):
+            register_one(services, actor(who), wanted)
+    register_listed(services, actor("bo"), paths(tmp_path / "one", tmp_path / "two"), tell=print)
+    entries = services.store.rows(AUDIT).all()
+    assert sorted((row.actor, row.on, row.what) for row in entries) == [
+        ("ana", one.where, "register"),
+        ("ana", two.where, "register"),
+    ]
+    assert len({row.audit_id for row in entries}) == 2
 
 
 def test_each_move_has_its_entry_in_the_audit_also_one_back(services: Services, tmp_path: Path) -> None:
