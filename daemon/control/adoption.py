@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, Protocol, TypeVar
 
-from lakewarden.catalog.errors import LakewardenError, RefusedError, UnavailableError
+from lakewarden.catalog.errors import FencedError, LakewardenError, RefusedError, UnavailableError
 from lakewarden.catalog.model.rows import Source
 from lakewarden.catalog.registry.batch import Came, register_batch
 from lakewarden.catalog.registry.discovery import Candidate
@@ -17,6 +17,7 @@ from lakewarden.catalog.units import count_of
 from lakewarden.daemon.control.run_recorder import DAEMON
 from lakewarden.daemon.fleet.isolation import isolated
 from lakewarden.daemon.telemetry.log import get_log
+from lakewarden.daemon.telemetry.outages import Outage
 from lakewarden.daemon.telemetry.unforeseen import as_error, guarded
 from lakewarden.jobs.actions.answers import Unforeseen
 
@@ -36,7 +37,7 @@ class Guard(Protocol):
 
 @dataclass(slots=True)
 class Adoption:
-    """Where the search for tables is, and which places did not answer. `go_on` is called between two tables."""
+    """Where the search for tables is, and what did not answer. `go_on` is called between two tables."""
 
     guard: Guard
     go_on: Callable[[], None]
@@ -44,6 +45,12 @@ class Adoption:
     _away: set[str] = field(default_factory=set)
     _met_away: set[str] = field(default_factory=set)
     """Of those that are away, the ones that the search under way has met."""
+    _waits: Outage = field(default_factory=lambda: Outage("cycle", "adoption waits", "adoption goes on"))
+    _blind: Outage = field(
+        default_factory=lambda: Outage(
+            "cycle", "discovery does not get through", "discovery gets through again"
+        )
+    )
 
     @property
     def searching(self) -> bool:
@@ -71,6 +78,7 @@ class Adoption:
         found, at_end = self._slice(self._search)
         made = self.guard("what discovery found", partial(self._register_all, desk, found, threads))
         if at_end:
+            self._blind.over()
             self._note(self._away & self._met_away, "")
         return adopted + (made or 0)
 
@@ -81,14 +89,21 @@ class Adoption:
         ended = self.guard("discovery", partial(self._find, search, places, until))
         return places, ended is not None and self._search is None
 
-    def _find(self, search: Iterator[Candidate | None], places: list[str], until: float) -> bool:
-        for found in search:
-            self.go_on()
-            if found is not None:
-                places.append(found.where)
-            if len(places) == _AT_ONCE or time.monotonic() > until:
-                self._search = search
-                break
+    def _find(self, search: Iterator[Candidate | None], places: list[str], until: float) -> bool | None:
+        """True where it got through what it had time for; None where something does not answer."""
+        try:
+            for found in search:
+                self.go_on()
+                if found is not None:
+                    places.append(found.where)
+                if len(places) == _AT_ONCE or time.monotonic() > until:
+                    self._search = search
+                    break
+        except FencedError:
+            raise
+        except LakewardenError as error:
+            self._blind.met(error.in_full)
+            return None
         return True
 
     def _register_all(self, desk: Desk, places: Sequence[str], threads: int) -> int:
@@ -130,10 +145,8 @@ class Adoption:
         self._note((self._away - set(places)) | away.keys(), next(iter(away.values()), ""))
 
     def _note(self, away: set[str], problem: str) -> None:
-        before, self._away = self._away, away
-        if away and not before:
-            get_log("cycle").warning(
-                "adoption waits", tables=count_of(len(away), "table"), first=min(away), problem=problem
-            )
-        elif before and not away:
-            get_log("cycle").info("adoption goes on", because="what did not answer answers again, or is gone")
+        self._away = away
+        if away:
+            self._waits.met(problem, tables=count_of(len(away), "table"), first=min(away))
+        else:
+            self._waits.over(because="what did not answer answers again, or is gone")

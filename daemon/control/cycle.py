@@ -8,7 +8,7 @@ and never stops the cycle: this is one of two modules that catch every exception
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -88,7 +88,8 @@ class Cycle:
 
     parts: CycleParts
     _again: set[str] = field(default_factory=set)
-    _skipped: set[str] = field(default_factory=set)
+    _skipped: dict[str, str] = field(default_factory=dict)
+    """What was left out of the cycle, and why."""
     _resting: Resting = field(default_factory=Resting)
     _adoption: Adoption = field(init=False)
 
@@ -111,7 +112,8 @@ class Cycle:
             get_log("cycle").exception("unexpected error")
             trouble = f"An unexpected error ({in_one_line(error)}); its trace is in the log."
             report = CycleReport(trouble=trouble)
-        report = replace(report, seconds=time.monotonic() - began, skipped=len(self._skipped))
+        seconds, left_out = time.monotonic() - began, _in_a_sentence(self._skipped)
+        report = replace(report, seconds=seconds, skipped=len(self._skipped), left_out=left_out)
         self._measure(report)
         return report
 
@@ -201,7 +203,7 @@ class Cycle:
         found = self._guarded(name, partial(isolated, look))
         if not isinstance(found, Unforeseen):
             return found
-        self._skipped.add(name)
+        self._skipped[name] = f"{found.problem}."
         seen = self.parts.observer.unjudged(governed, before, found.problem)
         if seen.health is not None:
             self._say(found, name)
@@ -223,7 +225,7 @@ class Cycle:
         found = isolated(partial(parts.writer.prove, look))
         if not isinstance(found, Unforeseen) or governed is None:
             return look
-        self._skipped.add(governed.row.name)
+        self._skipped[governed.row.name] = f"{found.problem}."
         self._say(found, governed.row.name)
         return parts.observer.unjudged(governed, parts.memory.health(look.table_id), found.problem)
 
@@ -304,12 +306,13 @@ class Cycle:
         except (FencedError, Stopped):
             raise
         except LakewardenError as error:
-            ended = Ended.LATER if error.retry else Ended.NEVER
+            ended, problem = Ended.LATER if error.retry else Ended.NEVER, str(error)
             if len(self._skipped) < _LINES:
                 get_log("cycle").warning("skipped", table=what, problem=str(error))
-        except Exception:  # noqa: BLE001  # whatever it is: it is logged, and the daemon goes on
+        except Exception as error:  # noqa: BLE001  # whatever it is: it is logged, and the daemon goes on
             get_log("cycle").exception("unexpected error", table=what)
-        self._skipped.add(what)
+            problem = f"An unexpected error ({in_one_line(error)})."
+        self._skipped[what] = problem
         return ended
 
     def _say(self, found: Unforeseen, what: str) -> None:
@@ -335,6 +338,14 @@ class Cycle:
         metrics.set_counts(metrics.tables, Counter(one.row.state.value for one in memory.governed().values()))
         severities = Counter(found.severity.value for row in memory.healths() for found in row.findings)
         metrics.set_counts(metrics.findings, severities)
+
+
+def _in_a_sentence(skipped: Mapping[str, str]) -> str | None:
+    """What was left out, with the reason of the first by name."""
+    if not skipped:
+        return None
+    name = min(skipped)
+    return f"{name}: {skipped[name]}" + (f" And {len(skipped) - 1} more." if len(skipped) > 1 else "")
 
 
 def _has_work(made: Plan) -> bool:

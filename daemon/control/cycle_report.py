@@ -11,7 +11,8 @@ __all__ = ["CycleReport"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CycleReport:
-    """Counts of one cycle. `planned` is the plan in half a sentence, `trouble` a sentence if it did not get through.
+    """Counts of one cycle. `planned` is the plan in half a sentence, `trouble` a sentence if it did not get through,
+    `left_out` one if it did, but left something out.
 
     `searching`: discovery has not come to its end yet. `stopped`: the daemon was asked to end meanwhile.
     `idle`: there was nothing to do and nothing is under way.
@@ -30,6 +31,7 @@ class CycleReport:
     idle: bool = False
     seconds: float = 0.0
     trouble: str | None = None
+    left_out: str | None = None
     stopped: bool = False
 
     @property

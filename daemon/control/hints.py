@@ -13,7 +13,7 @@ from lakewarden.catalog.metastore.port import Metastore
 from lakewarden.catalog.state.port import Hint, HintKind, Inbox
 from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.daemon.fleet.cache import Memory
-from lakewarden.daemon.telemetry.log import get_log
+from lakewarden.daemon.telemetry.outages import Outage
 
 __all__ = ["Ears", "Heard"]
 
@@ -38,15 +38,18 @@ class Ears:
     ) -> None:
         self._inbox, self._memory, self._drain, self._metastore = inbox, memory, drain, metastore
         self._last_event = 0
-        self._deaf = False
-        self._log = get_log("hints")
+        self._spool = Outage("hints", "the spool folder is not read", "the spool folder is read again")
+        self._deaf = Outage(
+            "hints", "the metastore does not answer; its drift is found later", "the metastore answers again"
+        )
 
     def listen(self) -> Heard:
         """What is to be looked at because somebody said so. Raises `UnavailableError` if the database is away."""
         try:
             self._drain()
+            self._spool.over()
         except UnavailableError as error:  # the sweep finds by itself what those hints speak of
-            self._log.warning("the spool folder was not read", problem=str(error))
+            self._spool.met(str(error))
         hints = self._inbox.claim(_BATCH)
         subjects = {hint.subject for hint in hints if hint.kind is not HintKind.DROPPED}
         dropped = {hint.subject for hint in hints if hint.kind is HintKind.DROPPED}
@@ -83,15 +86,9 @@ class Ears:
         try:
             events = self._metastore.notifications(after=self._last_event, limit=_BATCH)
         except UnavailableError as error:
-            if not self._deaf:
-                self._log.warning(
-                    "the metastore does not answer; its drift is found later", problem=str(error)
-                )
-            self._deaf = True
+            self._deaf.met(str(error))
             return set()
-        if self._deaf:
-            self._log.info("the metastore answers again")
-            self._deaf = False
+        self._deaf.over()
         self._last_event = max((event for event, _, _, _ in events), default=self._last_event)
         return {f"{database}.{table}" for _, kind, database, table in events if kind in _NEWS and table}
 

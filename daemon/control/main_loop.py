@@ -189,7 +189,7 @@ class Service:
             get_log("cycle").info(report.sentence())
             return None
         parts.vitals.cycle(report.trouble)
-        self._note(report.trouble)
+        self._note(report.trouble, left_out=report.left_out)
         for tail in parts.tails:
             tail.look()
         self._troubles = 0 if report.trouble is None else self._troubles + 1
@@ -217,13 +217,14 @@ class Service:
         if not quietly:
             get_log("daemon").info("following: another daemon leads")
 
-    def _note(self, trouble: str | None) -> None:
+    def _note(self, trouble: str | None, *, left_out: str | None = None) -> None:
         """Where `status` and `doctor` find it. Nothing is written while cycles go through."""
-        if trouble is not None:
-            self.parts.troubles.failed(trouble, self.parts.clock.now())
-        elif self._troubles or not self._proven:
+        said = left_out if trouble is None else trouble
+        if said is not None:
+            self.parts.troubles.failed(said, self.parts.clock.now(), wholly=trouble is not None)
+        elif not self._proven:
             self.parts.troubles.passed()
-            self._proven = True
+        self._proven = said is None
 
     def _trouble(self, problem: str, *, quietly: bool) -> None:
         self._troubles += 1

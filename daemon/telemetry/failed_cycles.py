@@ -20,12 +20,13 @@ _NAME: Final = "failing-cycles.json"
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Failing:
     """The cycles that failed in a row: how many, since when, when last, and what stopped the last one,
-    in a sentence."""
+    in a sentence. Not `wholly`: they went through, but left out what the sentence says."""
 
     count: int
     since: datetime
     at: datetime
     because: str
+    wholly: bool = True
 
 
 class Troubles:
@@ -34,14 +35,17 @@ class Troubles:
     def __init__(self, home: Path) -> None:
         self._path = home / _NAME
 
-    def failed(self, because: str, now: datetime) -> None:
-        """One more cycle failed."""
+    def failed(self, because: str, now: datetime, *, wholly: bool = True) -> None:
+        """One more cycle failed, or left something out."""
         before = self.read()
+        if before is not None and before.wholly is not wholly:
+            before = None
         found = {
             "count": 1 if before is None else before.count + 1,
             "since": (now if before is None else before.since).isoformat(),
             "at": now.isoformat(),
             "because": because,
+            "wholly": wholly,
         }
         beside = self._path.with_suffix(".new")
         try:
@@ -70,6 +74,7 @@ class Troubles:
                 since=datetime.fromisoformat(found["since"]),
                 at=datetime.fromisoformat(found["at"]),
                 because=str(found["because"]),
+                wholly=bool(found.get("wholly", True)),
             )
         except (OSError, ValueError, KeyError, TypeError):
             return None

@@ -12,7 +12,7 @@ from lakewarden.catalog.model.rows import TableState
 from lakewarden.catalog.policy.scopes import GLOBAL
 from lakewarden.catalog.state.port import RunState
 from lakewarden.catalog.system.port import TABLES
-from lakewarden.catalog.units import count_of
+from lakewarden.catalog.units import count_of, sentence
 from lakewarden.catalog.validation.reverted_reads import READS_UNDONE
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.telemetry.failed_cycles import Troubles
@@ -26,7 +26,8 @@ class Status:
     """`leader` is None where no daemon leads; `reads_undone` counts tables whose head holds what was made from versions
     that were taken back; `bytes` and `files` are of live versions; `last_look_at` the newest
     health row; `paused` the reason everything is paused, None if it is not; `failed_cycles` counts the cycles
-    that failed in a row up to now, with what stopped the last one; `tables_paused` and `tables_held` count those that
+    that failed in a row up to now, with what stopped the last one; `left_out` is what the last cycle went through
+    without, and why; `tables_paused` and `tables_held` count those that
     are so by themselves or by a scope. `attention` says in sentences what wants somebody, nothing where all is well."""
 
     home: str
@@ -48,6 +49,7 @@ class Status:
     failed_cycles: int
     failing_since: datetime | None
     failing_because: str | None
+    left_out: str | None
     attention: tuple[str, ...] = ()
 
 
@@ -55,7 +57,8 @@ def status_of(services: Services) -> Status:
     """Read it all; nothing is changed."""
     found = fleet(services.store)
     states = Counter(found.column("state").to_pylist())
-    failing = Troubles(services.settings.home).read()
+    noted = Troubles(services.settings.home).read()
+    failing = noted if noted is not None and noted.wholly else None
     lease = services.leases.current(services.settings.lease_name)
     runs = Counter(run.state for run in services.queue.unfinished())
     status = Status(
@@ -78,6 +81,7 @@ def status_of(services: Services) -> Status:
         failed_cycles=0 if failing is None else failing.count,
         failing_since=None if failing is None else failing.since,
         failing_because=None if failing is None else failing.because,
+        left_out=None if noted is None or noted.wholly else noted.because,
     )
     return replace(status, attention=tuple(_attention(status)))
 
@@ -88,6 +92,10 @@ def _attention(status: Status) -> Iterator[str]:
         yield "No daemon leads: nothing is looked after."
     if status.failed_cycles:
         yield f"{count_of(status.failed_cycles, 'cycle')} failed in a row: {status.failing_because}"
+    if status.left_out is not None:
+        yield f"The last cycle had to leave something out. {status.left_out}"
+    if status.paused is not None:
+        yield f"Everything is paused: {sentence(status.paused)}"
     if status.quarantined:
         yield f"Quarantined: {count_of(status.quarantined, 'table')}; `lakewarden tables list --state quarantined`."
     if status.reads_undone:

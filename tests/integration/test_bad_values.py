@@ -4,11 +4,14 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from lakewarden.catalog.errors import UnavailableError
+from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.model.rows import PolicySettings, RowKind, TableRow
 from lakewarden.catalog.system.port import TABLES
 from lakewarden.daemon.cli.commands import daemon as command_module
@@ -119,6 +122,30 @@ def test_failing_cycles_show_in_status_and_doctor_until_one_goes_through(
     assert swept(cli).code == 0
     assert Troubles(tmp_path / "home").read() is None
     assert cli("status", "-o", "json").json["failed_cycles"] == 0
+
+
+def test_what_a_cycle_could_not_look_at_shows_in_status_and_doctor_until_it_can(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(DeltaReader, "probe", _refused_for_one(DeltaReader.probe))
+        assert swept(cli).code == 0
+    left_out = "db.odd: The store refuses."
+    assert f"The last cycle had to leave something out. {left_out}" in str(
+        cli("status", "-o", "json").json["attention"]
+    )
+    assert left_out in cli("doctor").out
+    assert swept(cli).code == 0
+    assert cli("status", "-o", "json").json["left_out"] is None
+
+
+def _refused_for_one(probe: Any) -> Any:
+    def refused(reader: DeltaReader, location: str, **more: Any) -> Any:
+        if location.endswith("/odd"):
+            raise UnavailableError("The store refuses.")
+        return probe(reader, location, **more)
+
+    return refused
 
 
 def _broken(memory: object) -> None:

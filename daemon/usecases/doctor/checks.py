@@ -138,6 +138,11 @@ def _cycles(services: Services) -> Diagnosis:
     failing = Troubles(services.settings.home).read()
     if failing is None:
         return ok("cycles", "The last cycle of a daemon here went through, or none has run.")
+    if not failing.wholly:
+        return warn(
+            "cycles", f"The last cycle, at {failing.at:%Y-%m-%d %H:%M:%S} UTC, had to leave something out. {failing.because}",
+            "What does not answer is asked again in every cycle; the daemon's log names all of it.",
+        )  # fmt: skip
     count = "The last cycle" if failing.count == 1 else f"The last {failing.count} cycles"
     return fail(
         "cycles", f"{count} failed, the last at {failing.at:%Y-%m-%d %H:%M:%S} UTC: {failing.because}",

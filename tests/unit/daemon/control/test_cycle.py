@@ -401,11 +401,31 @@ def test_a_search_that_fails_begins_anew_with_the_next_beat(world: World) -> Non
     world.found.append(Candidate(where=location, location=location))
     calm = world.cycle.parts
     world.cycle.parts = replace(calm, discover=broken)
-    first = world.sweep(discover=True)
-    assert (first.adopted, first.searching, first.skipped) == (1, False, 1), "what it found before counts"
-    world.cycle.parts = calm
-    assert world.sweep().adopted == 0
-    assert world.sweep(discover=True).adopted == 1
+    with capture_logs() as said:
+        first = world.sweep(discover=True)
+        assert (first.adopted, first.searching) == (1, False), "what it found before counts"
+        assert not world.sweep(discover=True).searching
+        world.cycle.parts = calm
+        assert world.sweep().adopted == 0
+        assert world.sweep(discover=True).adopted == 1
+        world.sweep(discover=True)
+    lines = [(one["log_level"], one["event"]) for one in said if "discovery" in one["event"]]
+    assert lines == [
+        ("warning", "discovery does not get through"),
+        ("info", "discovery gets through again"),
+    ], "one line when it begins, one when it is over"
+
+
+def test_what_a_cycle_had_to_leave_out_is_in_its_report_with_the_first_reason(world: World) -> None:
+    rows = [world.add(f"db.t{number}") for number in range(3)]
+    settle(world)
+    world.reader.down.update(row.location or "" for row in rows[:2])
+    report = world.sweep()
+    assert (report.trouble, report.skipped) == (None, 2)
+    assert report.left_out is not None and "does not answer" in report.left_out
+    assert report.left_out.startswith("db.t0: ") and report.left_out.endswith(" And 1 more.")
+    world.reader.down.clear()
+    assert world.sweep().left_out is None
 
 
 def test_tables_whose_storage_is_away_are_said_once_when_it_begins_and_once_when_it_ends(

@@ -1,0 +1,29 @@
+"""Something that should answer and does not: one line in the log when that begins, one when it is over."""
+
+from dataclasses import dataclass
+
+from lakewarden.daemon.telemetry.log import get_log
+
+__all__ = ["Outage"]
+
+
+@dataclass(slots=True)
+class Outage:
+    """What the log says of it, and whether it goes on. `part` is whose lines they are."""
+
+    part: str
+    begins: str
+    ends: str
+    goes_on: bool = False
+
+    def met(self, problem: str, **facts: str) -> None:
+        """It did not answer. Said the first time only."""
+        if not self.goes_on:
+            get_log(self.part).warning(self.begins, problem=problem, **facts)
+        self.goes_on = True
+
+    def over(self, **facts: str) -> None:
+        """It answers. Said if it had not."""
+        if self.goes_on:
+            get_log(self.part).info(self.ends, **facts)
+        self.goes_on = False
