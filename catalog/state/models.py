@@ -27,7 +27,7 @@ from sqlalchemy.sql.functions import FunctionElement
 
 from lakewarden.catalog.state.port import RunState
 
-__all__ = ["BOOKMARK", "FORGOTTEN", "HINT", "LEASE", "META", "RUN", "STEPS", "Steps", "now_ms"]
+__all__ = ["BOOKMARK", "FORGOTTEN", "HINT", "LEASE", "META", "RUN", "RUN_LINE", "STEPS", "Steps", "now_ms"]
 
 _METADATA: Final = MetaData()
 
@@ -127,6 +127,19 @@ BOOKMARK: Final = Table(
     Column("value", BigInteger, nullable=False),
 )
 
+RUN_LINE: Final = Table(
+    "lakewarden_run_line",
+    _METADATA,
+    Column("seq", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
+    Column("run_id", String(64), nullable=False),
+    Column("at", BigInteger, nullable=False),
+    Column("level", String(20), nullable=False),
+    Column("message", Text, nullable=False),
+)
+"""What was said during runs. `at` is the worker's clock: it says when a line was said, and when it may go."""
+_LINES_BY_RUN: Final = Index("lakewarden_run_line_by_run", RUN_LINE.c.run_id, RUN_LINE.c.seq)
+_LINES_BY_TIME: Final = Index("lakewarden_run_line_by_time", RUN_LINE.c.at)
+
 Steps = Sequence[Sequence[DDLElement]]
 
 STEPS: Final[Steps] = (
@@ -141,6 +154,7 @@ STEPS: Final[Steps] = (
     (CreateTable(BOOKMARK),),
     (DDL("ALTER TABLE lakewarden_run ADD COLUMN hint TEXT"),),  # type: ignore[no-untyped-call]  # SQLAlchemy
     (DDL("ALTER TABLE lakewarden_run ADD COLUMN runtime VARCHAR(40) DEFAULT 'delta' NOT NULL"),),  # type: ignore[no-untyped-call]  # SQLAlchemy
+    (CreateTable(RUN_LINE), CreateIndex(_LINES_BY_RUN), CreateIndex(_LINES_BY_TIME)),
 )
 """Step n takes the database from schema version n to n + 1. Steps are only ever appended; none is changed."""
 

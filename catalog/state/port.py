@@ -23,6 +23,8 @@ __all__ = [
     "Queue",
     "Result",
     "Run",
+    "RunLine",
+    "RunLog",
     "RunRequest",
     "RunState",
     "runtime_of",
@@ -195,6 +197,26 @@ class Run:
     finished_at: datetime | None = None
     result: Result | None = None
     cancel_requested: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunLine:
+    """One line that was said during a run, by the clock of who said it; `seq` is its place, given by the database."""
+
+    at: datetime
+    level: str
+    message: str
+    seq: int = 0
+
+
+class RunLog(Protocol):
+    """What was said during runs. Lines go a week after they were said, when the queue next forgets a run."""
+
+    def write(self, run_id: str, lines: Sequence[RunLine]) -> None:
+        """Add lines of a run. Raises `UnavailableError`."""
+
+    def read(self, run_id: str, *, after: int = 0) -> tuple[RunLine, ...]:
+        """The lines of a run beyond place `after`, in order. Raises `UnavailableError`."""
 
 
 class Queue(Protocol):

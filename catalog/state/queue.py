@@ -13,14 +13,15 @@ from sqlalchemy import ColumnElement, Connection, and_, delete, insert, or_, sel
 from lakewarden.catalog.clock import to_millis
 from lakewarden.catalog.model.rows import Action
 from lakewarden.catalog.state.db import Database, insert_or, milliseconds
-from lakewarden.catalog.state.models import FORGOTTEN, RUN, now_ms
+from lakewarden.catalog.state.models import FORGOTTEN, RUN, RUN_LINE, now_ms
 from lakewarden.catalog.state.port import CANCELLED, SUPERSEDED, Result, Run, RunRequest, RunState
 from lakewarden.catalog.state.run_rows import anew, ended, from_row, to_columns
 
 __all__ = ["DatabaseQueue"]
 
 _REMEMBER: Final = timedelta(days=7)
-"""How long the ids of recorded runs are kept. A worker frozen for longer is stopped by its commit's version alone."""
+"""How long the ids of recorded runs are kept, and what was said during them. A worker frozen for longer is stopped by
+its commit's version alone."""
 _PUT_BACK_ATTEMPTS: Final = 3
 """Somebody may queue a run of the same table between our two statements, on PostgreSQL; hardly ever twice."""
 
@@ -142,6 +143,7 @@ class DatabaseQueue:
                 connection.execute(remember, [{"run_id": run_id} for run_id in gone])
             old = FORGOTTEN.c.at < now_ms() - milliseconds(_REMEMBER)
             connection.execute(delete(FORGOTTEN).where(old))
+            connection.execute(delete(RUN_LINE).where(RUN_LINE.c.at < now_ms() - milliseconds(_REMEMBER)))
 
     def unfinished(self) -> tuple[Run, ...]:
         return self._select(_UNFINISHED)

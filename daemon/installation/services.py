@@ -12,7 +12,7 @@ from lakewarden.catalog.errors import PreconditionError
 from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.metastore.port import Metastore
 from lakewarden.catalog.registry.service import Desk
-from lakewarden.catalog.state.port import Bookmarks, Inbox, Leases, Queue
+from lakewarden.catalog.state.port import Bookmarks, Inbox, Leases, Queue, RunLog
 from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.catalog.system.port import SystemStore
 from lakewarden.catalog.system.store import DeltaSystemStore
@@ -66,6 +66,12 @@ class Services:
     def queue(self) -> Queue:
         """Runs between plan and record."""
         made: Queue = load("lakewarden.catalog.state.queue").DatabaseQueue(self._database)
+        return made
+
+    @cached_property
+    def run_log(self) -> RunLog:
+        """What was said during runs."""
+        made: RunLog = load("lakewarden.catalog.state.run_log").DatabaseRunLog(self._database)
         return made
 
     @cached_property

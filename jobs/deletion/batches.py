@@ -10,6 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
+import structlog
+
 from lakewarden.catalog.storage.file_store import FileEntry, FileStore, local_path
 from lakewarden.catalog.storage.hadoop_crc import companion_of
 from lakewarden.jobs.runs.port import JobContext
@@ -51,6 +53,9 @@ def delete_files(
         going = still_unneeded(batch)
         _delete(ctx, store, going)
         on_batch()
+        structlog.get_logger().info(
+            "files deleted", files=len(going), spared=len(batch) - len(going), of=len(files)
+        )
         done = Deleted(
             files=done.files + len(going),
             bytes=done.bytes + sum(entry.size_bytes for entry in going),

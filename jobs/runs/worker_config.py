@@ -1,15 +1,20 @@
 """What the daemon tells a worker process, as one value: JSON on its standard input. Imports nothing of PySpark."""
 
+import re
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Final
+from urllib.parse import unquote
 
 from pydantic import TypeAdapter, ValidationError
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.storage.options import StorageMap
-from lakewarden.jobs.runs.spark_settings import SparkSettings
+from lakewarden.jobs.runs.spark_settings import SparkSettings, is_secret_conf
 
-__all__ = ["WorkerConfig", "read_config", "write_config"]
+__all__ = ["WorkerConfig", "read_config", "secrets_of", "write_config"]
+
+_PASSWORD: Final = re.compile(r"://[^/:@]*:(.*)@")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,6 +40,15 @@ class WorkerConfig:
     idle: timedelta = timedelta(minutes=10)
     poll: timedelta = timedelta(milliseconds=500)
     log_level: str = "info"
+
+
+def secrets_of(config: WorkerConfig) -> frozenset[str]:
+    """The values in it that nobody may read: the database's password, secret storage options and Spark settings."""
+    options = (pair for _, options in config.storage.prefixes for pair in options.pairs)
+    secrets = {value for key, value in (*config.spark.conf, *options) if is_secret_conf(key)}
+    password = _PASSWORD.search(config.database_url)
+    said = password.group(1) if password is not None else ""
+    return frozenset(filter(None, (*secrets, said, unquote(said))))
 
 
 _ADAPTER = TypeAdapter(WorkerConfig)

@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import sys
+from functools import partial
 from types import FrameType
 
 import structlog
@@ -17,12 +18,14 @@ from lakewarden.catalog.metastore.hive import HiveMetastore
 from lakewarden.catalog.state.db import open_database
 from lakewarden.catalog.state.inbox import DatabaseInbox
 from lakewarden.catalog.state.queue import DatabaseQueue
+from lakewarden.catalog.state.run_log import DatabaseRunLog
 from lakewarden.jobs.engines.registry import InstalledTools
 from lakewarden.jobs.rollback.execute.run import open_rollbacks
 from lakewarden.jobs.runs.properties_ledger import open_ledger
 from lakewarden.jobs.runs.standings import open_standings
 from lakewarden.jobs.runs.worker_config import WorkerConfig, read_config
 from lakewarden.jobs.worker.loop import WorkLoop
+from lakewarden.jobs.worker.run_lines import RunLines
 from lakewarden.jobs.worker.runner import Runner
 
 __all__ = ["main"]
@@ -32,10 +35,11 @@ def main() -> int:
     """Read the configuration from standard input and work. Returns the exit code."""
     try:
         config = read_config(sys.stdin.read())
-        _configure_log(config.log_level)
+        lines = RunLines(config)
+        _configure_log(config.log_level, lines)
         tools = InstalledTools(config)
         worker = WorkLoop(
-            _runner(config, tools),
+            _runner(config, tools, lines),
             idle=config.idle,
             poll=config.poll,
             parent=config.parent,
@@ -55,7 +59,7 @@ def main() -> int:
         return int(error.exit_code)
 
 
-def _runner(config: WorkerConfig, tools: InstalledTools) -> Runner:
+def _runner(config: WorkerConfig, tools: InstalledTools, lines: RunLines) -> Runner:
     uri = config.spark.metastore_uri
     database = open_database(config.database_url)
     queue = DatabaseQueue(database)
@@ -72,23 +76,27 @@ def _runner(config: WorkerConfig, tools: InstalledTools) -> Runner:
         rollbacks=open_rollbacks(config, tools, queue, DatabaseInbox(database)),
         standings=open_standings(config),
         ledger=open_ledger(config),
+        kept=partial(lines.kept, DatabaseRunLog(database)),
     )
 
 
-def _configure_log(level: str) -> None:
-    """JSON lines on stderr, which the daemon sends to this worker's file; Spark's own words go there too."""
+def _configure_log(level: str, lines: RunLines) -> None:
+    """JSON lines on stderr, which the daemon sends to this worker's file; Spark's own words go there too. Those that
+    are said during a run are kept with it."""
     least = logging.getLevelNamesMapping()[level.upper()]
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
+            lines,
             structlog.processors.JSONRenderer(),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(least),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
     logging.basicConfig(stream=sys.stderr, level=max(least, logging.WARNING), force=True)
+    logging.getLogger().addHandler(lines)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final, assert_never
@@ -49,7 +50,8 @@ class Runner:
     """Claims and executes runs for one worker, one at a time. `lease` is how long a run stays ours without a report,
     `heartbeat` how often we report, `longest_run` when a run counts as stuck; `tools` work on tables of each
     format, `storage` gives a location's options, `rollbacks` is the journal of rollbacks, `standings` what the system
-    tables say of a table and `ledger` what stood in its properties before us (None: there are none)."""
+    tables say of a table and `ledger` what stood in its properties before us (None: there are none). What is said while
+    `kept` is open is kept with the run."""
 
     worker: str
     queue: Queue
@@ -63,6 +65,7 @@ class Runner:
     rollbacks: Rollbacks | None = None
     standings: Standings | None = None
     ledger: Ledger | None = None
+    kept: Callable[[Run], AbstractContextManager[object]] = nullcontext
     monotonic: Callable[[], float] = seconds_since_boot
 
     def run_next(self) -> Finished | None:
@@ -75,8 +78,19 @@ class Runner:
         if not self.queue.start(run.request.run_id, self.worker, self.lease):
             return None
         reach("run.started")
+        with self.kept(run):
+            return self._run(run)
+
+    def _run(self, run: Run) -> Finished:
         log = structlog.get_logger().bind(
             part="worker", run_id=run.request.run_id, action=run.request.action, table=run.request.name
+        )
+        log.info(
+            "run started",
+            worker=self.worker,
+            attempt=run.request.attempt,
+            version=run.request.requires_version,
+            because=run.request.because,
         )
         began = self.monotonic()
         with self._pulse(run) as pulse:

@@ -84,6 +84,13 @@ def test_one_worker_does_everything_and_starts_spark_only_when_it_must(tmp_path:
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0, hall.log()
     assert all(is_gone(child) for child in children)
+    said = {run_id: hall.said(run_id) for run_id in ("properties", "convert-0", "convert-1")}
+    assert all(lines[0].startswith("run started") for lines in said.values())
+    assert all(lines[-1].startswith("run finished outcome=succeeded") for lines in said.values())
+    starts = [
+        run_id for run_id, lines in said.items() for line in lines if line.startswith("Spark has started")
+    ]
+    assert starts == ["convert-0"]
     print("seconds of runs:", {run_id: round(value, 2) for run_id, value in seconds.items()})
 
 

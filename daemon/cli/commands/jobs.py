@@ -1,13 +1,15 @@
 """`lakewarden jobs ...`: what would be done, what is being done, what was done."""
 
+import sys
 from typing import Annotated
 
 import typer
 
-from lakewarden.catalog.errors import PreconditionError
+from lakewarden.catalog.errors import PreconditionError, UsageError
 from lakewarden.catalog.model.rows import Action
 from lakewarden.catalog.state.port import Run
 from lakewarden.catalog.system.port import TABLES
+from lakewarden.catalog.units import printable
 from lakewarden.daemon.cli.common import DryRun, Home, Table, calling, opened, time_to_wait
 from lakewarden.daemon.cli.listing import Listing
 from lakewarden.daemon.cli.output import Format, Output, note, plain, show, show_one
@@ -18,6 +20,7 @@ from lakewarden.daemon.usecases.outlook import outlook
 from lakewarden.daemon.usecases.runs.dry_runs import foresee_run, is_foreseen
 from lakewarden.daemon.usecases.runs.listing import run_of, runs_now
 from lakewarden.daemon.usecases.runs.orders import order_run
+from lakewarden.daemon.usecases.runs.run_lines import followed, id_of, lines_of, whole_log
 from lakewarden.daemon.usecases.runs.waiting import raise_for, run_and_wait, wait_for
 from lakewarden.jobs.actions.spec import Order
 from lakewarden.jobs.planning.explain import explain
@@ -89,6 +92,39 @@ def list_(
 def show_(run_id: str, home: Home = None, output: Output = Format.TABLE) -> None:
     """Everything about one run (a unique beginning of its id is enough)."""
     show_one(run_of(opened(home), run_id), format=output)
+
+
+@app.command("logs")
+def logs(
+    run_id: Annotated[str, typer.Argument(help="Its id; a unique beginning is enough.")],
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on with each new line until the run has ended.")
+    ] = False,
+    home: Home = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """What was said during one run, kept for a week. Spark's own words are in its worker's log: it is named."""
+    services, as_text = opened(home), output is Format.TABLE
+    if follow and not as_text:
+        raise UsageError(
+            "-f prints lines of text.", hint="Leave -o out, or -f: then it is what there is now."
+        )
+    found = run_of(services, run_id)
+    if not as_text:
+        show(lines_of(services, found), columns=["at", "level", "message"], format=output)
+        return
+    if follow and isinstance(found, Run) and found.worker is None:
+        note("No worker has begun it yet.")
+    empty = True
+    for line in followed(services, found) if follow else lines_of(services, found):
+        typer.echo(printable(f"{plain(line.at)} {line.level:<8} {line.message}"))
+        sys.stdout.flush()
+        empty = False
+    if empty:
+        note("No line of it is kept: it has not begun, ended more than a week ago, or is none of a worker's.")
+    ended = run_of(services, id_of(found)) if follow else found
+    if (where := whole_log(services, ended)) is not None:
+        note(where)
 
 
 @app.command("wait")

@@ -1,9 +1,12 @@
 """The Delta engine: the Engine port on one warm Spark session, composed of the functions beside it."""
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Final
 
+import structlog
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
@@ -30,6 +33,7 @@ from lakewarden.jobs.engines.empty_folders import delete_empty_folders
 from lakewarden.jobs.engines.spark.session import require_safe_commits, stamped, start_session
 from lakewarden.jobs.engines.spec import EngineSpec
 from lakewarden.jobs.runs.port import FileChange, Partition, TableStatistics
+from lakewarden.jobs.runs.spark_settings import SparkSettings
 from lakewarden.jobs.runs.worker_config import WorkerConfig
 
 __all__ = ["DELTA_ENGINE", "DeltaEngine"]
@@ -264,7 +268,16 @@ class DeltaEngine:
 
 
 def _engine(config: WorkerConfig) -> DeltaEngine:
-    return DeltaEngine(lambda: start_session(config.spark), storage=config.storage.at, clock=SystemClock())
+    return DeltaEngine(partial(_started, config.spark), storage=config.storage.at, clock=SystemClock())
+
+
+def _started(settings: SparkSettings) -> SparkSession:
+    """The worker's session, and a word in its log how long that took."""
+    began = time.monotonic()
+    spark = start_session(settings)
+    seconds = round(time.monotonic() - began, 1)
+    structlog.get_logger().info("Spark has started", part="worker", master=settings.master, seconds=seconds)
+    return spark
 
 
 DELTA_ENGINE: Final = EngineSpec(engine=_engine)

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -41,6 +41,7 @@ from lakewarden.jobs.engines.registry import InstalledTools
 from lakewarden.jobs.rollback.execute import interference
 from lakewarden.jobs.runs.worker_config import read_config
 from lakewarden.jobs.worker import process
+from lakewarden.jobs.worker.run_lines import RunLines
 from lakewarden.jobs.worker.runner import Runner
 from support.adversary.actors import Actor, Killed, Said, Words, here
 from support.adversary.engine import PlainEngine
@@ -200,10 +201,14 @@ class Stage:
         if actor is not None:
             self.hired[name] = actor
         config = read_config(worker_config(services.settings, name))
-        made = process._runner(config, InstalledTools(config, {DELTA: PlainEngine(services.clock)}))
+        made = process._runner(
+            config, InstalledTools(config, {DELTA: PlainEngine(services.clock)}), RunLines(config)
+        )
         journal: Any = made.rollbacks
         rollbacks = None if journal is None else replace(journal, patience=_SOON)
-        return replace(made, queue=services.queue, rollbacks=rollbacks, monotonic=_monotonic)
+        return replace(
+            made, queue=services.queue, rollbacks=rollbacks, monotonic=_monotonic, kept=nullcontext
+        )
 
     def wait_for(self, run: Any, actor: Actor | None) -> None:
         """Whoever has the word waits for a run: if nobody works on it now, for a lease or a pause to end,

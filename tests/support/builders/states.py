@@ -18,9 +18,10 @@ from lakewarden.catalog.state.bookmarks import DatabaseBookmarks
 from lakewarden.catalog.state.db import open_database
 from lakewarden.catalog.state.inbox import DatabaseInbox
 from lakewarden.catalog.state.lease import DatabaseLeases
-from lakewarden.catalog.state.port import Bookmarks, Inbox, Leases, Queue, RunRequest
+from lakewarden.catalog.state.port import Bookmarks, Inbox, Leases, Queue, RunLog, RunRequest
 from lakewarden.catalog.state.queue import DatabaseQueue
-from support.fakes.state import FakeBookmarks, FakeInbox, FakeLeases, FakeQueue
+from lakewarden.catalog.state.run_log import DatabaseRunLog
+from support.fakes.state import FakeBookmarks, FakeInbox, FakeLeases, FakeQueue, FakeRunLog
 
 __all__ = ["LONG", "SHORT", "State", "database_state", "fake_state", "own_schema", "request", "sqlite_url"]
 
@@ -31,12 +32,13 @@ LONG = timedelta(minutes=5)
 
 @dataclass(frozen=True, kw_only=True)
 class State:
-    """The four ports on one database; `wait` lets time pass for it."""
+    """The five ports on one database; `wait` lets time pass for it."""
 
     leases: Leases
     inbox: Inbox
     queue: Queue
     bookmarks: Bookmarks
+    run_log: RunLog
     wait: Callable[[timedelta], None]
 
 
@@ -47,6 +49,7 @@ def fake_state() -> State:
         inbox=FakeInbox(),
         queue=FakeQueue(clock),
         bookmarks=FakeBookmarks(),
+        run_log=FakeRunLog(),
         wait=clock.advance,
     )
 
@@ -59,6 +62,7 @@ def database_state(url: str) -> Iterator[State]:
         inbox=DatabaseInbox(database),
         queue=DatabaseQueue(database),
         bookmarks=DatabaseBookmarks(database),
+        run_log=DatabaseRunLog(database),
         wait=lambda duration: time.sleep(duration.total_seconds()),
     )
     database.close()

@@ -17,11 +17,12 @@ from lakewarden.catalog.state.port import (
     Lease,
     Result,
     Run,
+    RunLine,
     RunRequest,
     RunState,
 )
 
-__all__ = ["FakeBookmarks", "FakeInbox", "FakeLeases", "FakeQueue"]
+__all__ = ["FakeBookmarks", "FakeInbox", "FakeLeases", "FakeQueue", "FakeRunLog"]
 
 
 class FakeBookmarks:
@@ -35,6 +36,20 @@ class FakeBookmarks:
 
     def put(self, name: str, value: int) -> None:
         self._values[name] = value
+
+
+class FakeRunLog:
+    """`RunLog` in memory."""
+
+    def __init__(self) -> None:
+        self._lines: list[tuple[str, RunLine]] = []
+
+    def write(self, run_id: str, lines: Sequence[RunLine]) -> None:
+        for line in lines:
+            self._lines.append((run_id, replace(line, seq=len(self._lines) + 1)))
+
+    def read(self, run_id: str, *, after: int = 0) -> tuple[RunLine, ...]:
+        return tuple(line for owner, line in self._lines if owner == run_id and line.seq > after)
 
 
 class FakeLeases:

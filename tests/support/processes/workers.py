@@ -21,6 +21,7 @@ from lakewarden.catalog.state.db import open_database
 from lakewarden.catalog.state.models import RUN
 from lakewarden.catalog.state.port import Result, RunRequest
 from lakewarden.catalog.state.queue import DatabaseQueue
+from lakewarden.catalog.state.run_log import DatabaseRunLog
 from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.daemon.workers.lost_runs import Reaper
 from lakewarden.jobs.runs.spark_settings import SparkSettings
@@ -51,6 +52,7 @@ class Hall:
         self.url = sqlite_url(self.folder)
         self._database = open_database(self.url)
         self.queue = DatabaseQueue(self._database)
+        self._run_log = DatabaseRunLog(self._database)
         self.reader = DeltaReader()
         clock = SystemClock()
         desk = Desk(
@@ -103,6 +105,10 @@ class Hall:
         """Let a worker work until it ends. Returns its exit code."""
         with self.worker(failpoint=failpoint) as process:
             return process.wait(seconds)
+
+    def said(self, run_id: str) -> list[str]:
+        """The lines that are kept of a run."""
+        return [line.message for line in self._run_log.read(run_id)]
 
     def settle(self) -> None:
         """What a daemon does with lost runs: once their leases are over it settles them by the tables' logs.

@@ -245,6 +245,7 @@ FREE_TRIES = (
             ("jobs plan", "jobs plan", _nothing),
             ("jobs list", "jobs list", _nothing),
             ("jobs show", "jobs show", _queued),
+            ("jobs logs", "jobs logs", _queued),
             ("jobs wait", "jobs wait --timeout 1s", _queued),
             ("lineage show", "lineage show db.t", _nothing),
             ("lineage events", "lineage events", _nothing),
