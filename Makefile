@@ -51,6 +51,7 @@ bench: $(READY) jars ## run every benchmark and print its figures as JSON
 
 docs: $(READY) ## write the generated pages under docs/reference anew
 	@$(PY) -m lakewarden.daemon.cli.reference docs/reference
+	@$(PY) -m lakewarden.daemon.cli.completion.generate
 	@$(PY) -m lakewarden.catalog.validation.reference_page > docs/reference/checks.md
 	@cd tests && ../$(PY) -m support.crashes.crash_page > ../docs/reference/crashes.md
 	@cd tests && ../$(PY) -m support.kubernetes.chart > README.md && mv README.md ../helm/lakewarden/README.md

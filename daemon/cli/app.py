@@ -36,6 +36,9 @@ COMMANDS = {
     "system": Lazily(module="system", help="Back up, verify and repair the system tables."),
     "tokens": Lazily(module="gateway", help="Who may connect to the gateway: make, list and revoke tokens."),
     "config": Lazily(module="config", help="Every setting with its value, unit and origin."),
+    "completion": Lazily(
+        module="config", help="Let bash, zsh or fish complete commands, tables, runs and keys."
+    ),
 }
 
 

@@ -51,7 +51,7 @@ def _cli() -> str:
     )
     lines.append(
         "the column names of the system tables. With `-o json` an error is one JSON object on stderr: `error`, `hint`\n"
-        "(or null), `exit_code`. `lakewarden --install-completion` sets up the shell.\n"
+        "(or null), `exit_code`. `lakewarden completion bash` (zsh, fish) sets up the shell ([how](../operations.md#completion)).\n"
     )
     lines += [
         "| exit code | meaning |",

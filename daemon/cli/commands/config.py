@@ -1,25 +1,46 @@
-"""`lakewarden config show`."""
+"""`lakewarden config show` and `lakewarden completion`."""
+
+from enum import StrEnum
+from typing import Annotated
 
 import typer
+from typer.completion import get_completion_script  # type: ignore[attr-defined]  # Typer's own, not in its __all__
 
 from lakewarden.daemon import callers
 from lakewarden.daemon.cli.common import Home
+from lakewarden.daemon.cli.completion.answer import VARIABLE
 from lakewarden.daemon.cli.listing import Listing
 from lakewarden.daemon.cli.output import Format, Output, show
 from lakewarden.daemon.installation.services import open_services
 
-app = typer.Typer(
+app = typer.Typer(rich_markup_mode=None)
+config = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Every setting with its value, unit and origin."
 )
+app.add_typer(config, name="config")
 
 
-@app.command("show", cls=Listing)
+class Shell(StrEnum):
+    """Shells that complete."""
+
+    BASH = "bash"
+    ZSH = "zsh"
+    FISH = "fish"
+
+
+@config.command("show", cls=Listing)
 def config_show(home: Home = None, output: Output = Format.TABLE) -> None:
     """Every setting: value, unit, where the value comes from, and why it exists."""
     rows = open_services(home=home, user=callers.real_user()).settings.explain()
     show(rows, columns=["key", "value", "unit", "origin", "doc"], format=output)
 
 
-@app.callback()
+@config.callback()
 def _commands() -> None:
     """Settings."""
+
+
+@app.command("completion")
+def completion(shell: Annotated[Shell, typer.Argument(help="Which shell.")]) -> None:
+    """What makes a shell complete commands, tables, runs and keys: source it in the shell's start-up file."""
+    typer.echo(get_completion_script(prog_name="lakewarden", complete_var=VARIABLE, shell=shell.value))

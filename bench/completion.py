@@ -1,0 +1,66 @@
+"""How long a shell waits for what may come next: the whole process, from its start to its end.
+
+`.venv/bin/python -m bench.completion [--quick] -o json`
+
+A home with 10,000 names in the user's cache, as completion keeps them; the answers are those to bash.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from bench.measure import Figures, Options, median_ms, options, report
+from lakewarden.daemon.cli.completion.answer import VARIABLE
+from lakewarden.daemon.cli.completion.names import cache_of, write_names
+from lakewarden.daemon.cli.completion.tree import Kind
+
+TABLES: Final = 10_000
+TIMES: Final = 50
+
+
+def main() -> None:
+    """Print the figures."""
+    report(figures(options(__doc__ or "")))
+
+
+def figures(chosen: Options) -> Figures:
+    """Medians in milliseconds: a command, a table, a policy key."""
+    with tempfile.TemporaryDirectory(prefix="lakewarden-bench-") as scratch:
+        home = Path(scratch)
+        environment = {
+            **os.environ,
+            "XDG_CACHE_HOME": scratch,
+            "LAKEWARDEN_HOME": scratch,
+            VARIABLE: "complete_bash",
+        }
+        cache = cache_of(home, environment)
+        cache.parent.mkdir()
+        write_names(cache, home, {Kind.TABLE: [f"db.t{number}" for number in range(TABLES)]})
+
+        def asked(*words: str) -> float:
+            def once(_: int) -> None:
+                os.utime(cache)  # fresh: nothing is looked up beside what is measured
+                _ask(words, environment)
+
+            return median_ms(once, chosen.repeat(TIMES))
+
+        return {
+            "completion_command_ms": asked("lakewarden", "tab"),
+            "completion_table_ms": asked("lakewarden", "why", "db.t999"),
+            "completion_policy_ms": asked("lakewarden", "tables", "policy", "set", "db.t1", "vac"),
+        }
+
+
+def _ask(words: Sequence[str], environment: dict[str, str]) -> None:
+    said = {"COMP_WORDS": "\n".join(words), "COMP_CWORD": str(len(words) - 1)}
+    command = (sys.executable, "-m", "lakewarden.daemon")
+    done = subprocess.run(command, env=environment | said, capture_output=True, check=True)
+    assert done.stdout, "there are candidates"
+
+
+if __name__ == "__main__":
+    main()

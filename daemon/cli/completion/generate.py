@@ -1,0 +1,125 @@
+"""`python -m lakewarden.daemon.cli.completion.generate`: write the file of commands that shells are answered from."""
+
+import json
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from typing import Any, Final, get_args
+
+import typer
+
+from lakewarden.catalog.policy.effective import POLICY_KEYS
+from lakewarden.daemon.cli.app import COMMANDS
+from lakewarden.daemon.cli.completion.tree import FILE, Kind
+from lakewarden.daemon.installation.lazily import load
+from lakewarden.daemon.settings.keys import KNOBS
+
+__all__ = ["tree_as_text"]
+
+_KINDS: Final = {
+    "where": Kind.TABLE,
+    "upstream": Kind.TABLE,
+    "run_id": Kind.RUN,
+    "which": Kind.ROLLBACK,
+    "assignments": Kind.POLICY,
+    "settings": Kind.SETTING,
+}
+"""What a parameter of that name stands for, where its type does not say it."""
+_SCOPES: Final = ("pause", "resume", "owner", "hold", "set")
+"""Commands whose `where` may be a scope."""
+_PLACES: Final = ("register", "convert", "adopt")
+"""Commands whose `where` is not managed yet: files, as the shell completes them."""
+
+
+def tree_as_text() -> str:
+    """The file: a line for each command and each option, so that changes can be read."""
+    options = _Options()
+    flags = [options.number({"names": [name]}) for name in ("--version", "--help")]
+    commands = [f"{json.dumps(name)}: {_line(one)}" for name, one in _commands(options)]
+    return "\n".join(
+        (
+            "{",
+            f'"policies": {_line([key.key for key in POLICY_KEYS])},',
+            f'"settings": {_line([knob.key for knob in KNOBS if not knob.file_only])},',
+            f'"root": {{"options": {_line(flags)}, "commands": {{',
+            ",\n".join(commands),
+            "}},",
+            '"options": [',
+            ",\n".join(map(_line, options.all)),
+            "]}\n",
+        )
+    )
+
+
+def _line(what: Any) -> str:
+    return json.dumps(what, ensure_ascii=False)
+
+
+class _Options:
+    """Options by number, each of them once."""
+
+    def __init__(self) -> None:
+        self.all: list[dict[str, Any]] = []
+
+    def number(self, option: dict[str, Any]) -> int:
+        """The number of an option."""
+        if option not in self.all:
+            self.all.append(option)
+        return self.all.index(option)
+
+
+def _commands(options: _Options) -> Iterator[tuple[str, dict[str, Any]]]:
+    for name, where in COMMANDS.items():
+        command = typer.main.get_command(load(f"lakewarden.daemon.cli.commands.{where.module}").app)
+        children: Mapping[str, Any] = getattr(command, "commands", {})
+        yield name, {**_command(name, children.get(name, command), options), "help": where.help}
+
+
+def _command(name: str, command: Any, options: _Options) -> dict[str, Any]:
+    children: Mapping[str, Any] = getattr(command, "commands", {})
+    named = [one for one in command.params if one.param_type_name == "option" and not one.hidden]
+    numbers = [options.number(_option(name, one)) for one in named]
+    return _said(
+        help=_first_sentence(command.help),
+        commands={child: _command(child, one, options) for child, one in children.items()},
+        options=[*numbers, options.number({"names": ["--help"]})],
+        arguments=[
+            _said(kind=_kind(name, one), many=one.nargs != 1, choices=_choices(one))
+            for one in command.params
+            if one.param_type_name == "argument"
+        ],
+    )
+
+
+def _option(command: str, option: Any) -> dict[str, Any]:
+    return _said(
+        names=[*option.opts, *option.secondary_opts],
+        help=_first_sentence(option.help),
+        kind=None if option.is_flag else _kind(command, option),
+        choices=_choices(option),
+    )
+
+
+def _said(**what: Any) -> dict[str, Any]:
+    """Without what there is none of."""
+    return {key: value for key, value in what.items() if value}
+
+
+def _kind(command: str, parameter: Any) -> str:
+    kind = _KINDS.get(parameter.name, Kind.OTHER)
+    if kind != Kind.TABLE:
+        return kind
+    return Kind.SCOPE if command in _SCOPES else Kind.OTHER if command in _PLACES else kind
+
+
+def _choices(parameter: Any) -> list[str]:
+    said = parameter.type_descriptor.annotation
+    kinds = [one for one in (said, *get_args(said)) if isinstance(one, type) and issubclass(one, StrEnum)]
+    return [word.value for kind in kinds for word in kind]
+
+
+def _first_sentence(text: str | None) -> str:
+    return " ".join((text or "").split()).partition(". ")[0]
+
+
+if __name__ == "__main__":
+    FILE.write_text(tree_as_text(), encoding="utf-8")
