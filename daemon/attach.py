@@ -51,17 +51,24 @@ __all__ = ["Writes", "attach", "attached", "run_in_session"]
 
 
 def attach(
-    spark: SparkSession, *, home: Path | str | None = None, settings: Mapping[str, str] | None = None
+    spark: SparkSession,
+    *,
+    home: Path | str | None = None,
+    profile: str | None = None,
+    settings: Mapping[str, str] | None = None,
 ) -> Attached:
     """Tell the daemon at once of tables that this Spark application converts, creates or drops; run governed SQL and
     governed writes.
 
-    `home` and `settings` (key -> text, as in `--set`) find the installation, as for the `lakewarden` command; a driver
-    on another machine needs `system.location` and, for the quick way, `database.url`. Neither has to answer: what
-    cannot be told is found by the sweep. Raises `UsageError` for settings that make no sense.
+    `home` or `profile`, and `settings` (key -> text, as in `--set`) find the installation, as for the `lakewarden`
+    command; a driver on another machine needs `system.location` and, for the quick way, `database.url`. Neither has to
+    answer: what cannot be told is found by the sweep. Raises `UsageError` for settings that make no sense.
     """
     services = open_services(
-        home=None if home is None else Path(home), flags=settings, user=callers.real_user()
+        home=None if home is None else Path(home),
+        profile=profile,
+        flags=settings,
+        user=callers.real_user(),
     )
     writes = Writes(
         services, spark, user=services.user, caller=lambda: callers.caller_of(services, "session")

@@ -12,6 +12,7 @@ from lakewarden import __version__
 from lakewarden.catalog.errors import ExitCode, LakewardenError, UnavailableError, UsageError
 from lakewarden.daemon.cli.format import for_people, tell_error
 from lakewarden.daemon.cli.lazy import Lazily, LazyGroup
+from lakewarden.daemon.cli.profile import Profiled, choose
 
 __all__ = ["COMMANDS", "app", "run"]
 
@@ -68,8 +69,10 @@ def _root(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")
     ] = False,
+    profile: Profiled = None,
 ) -> None:
     """A self-managing catalog daemon for lakehouse tables on Spark."""
+    choose(profile)
 
 
 def run() -> None:

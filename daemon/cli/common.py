@@ -1,6 +1,6 @@
 """What commands share: options with one meaning everywhere, who is calling, opening the services."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Final
@@ -11,6 +11,7 @@ from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.policy.access import Caller
 from lakewarden.catalog.units import parse_seconds
 from lakewarden.daemon import callers
+from lakewarden.daemon.cli.profile import profile
 from lakewarden.daemon.installation.services import Services, open_services
 from lakewarden.daemon.telemetry.log import configure
 
@@ -25,6 +26,7 @@ __all__ = [
     "flags_of",
     "opened",
     "opened_anyhow",
+    "services_of",
     "time_to_wait",
 ]
 
@@ -54,6 +56,11 @@ def flags_of(settings: Sequence[str] | None) -> dict[str, str]:
     return flags
 
 
+def services_of(home: Path | None, flags: Mapping[str, str] | None = None) -> Services:
+    """The services of the home that the command line means; `init` may not have been run there."""
+    return open_services(home=home, profile=profile(), flags=flags, user=callers.real_user())
+
+
 def opened(home: Path | None) -> Services:
     """The services of an initialised home. Raises `PreconditionError` if `init` was never run."""
     services = opened_anyhow(home)
@@ -63,7 +70,7 @@ def opened(home: Path | None) -> Services:
 
 def opened_anyhow(home: Path | None) -> Services:
     """The services of a home whose system tables may be damaged or gone."""
-    services = open_services(home=home, user=callers.real_user())
+    services = services_of(home)
     # Programs read standard output: what the command's own workers have to say goes elsewhere, and only if it matters.
     configure(level="warning", format=services.settings.log_format)
     return services

@@ -7,9 +7,10 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from lakewarden.daemon.cli.profile import add_to
 from lakewarden.daemon.installation.lazily import load
 
-__all__ = ["Lazily", "LazyCommand", "LazyGroup"]
+__all__ = ["Lazily", "LazyCommand", "LazyGroup", "command_of"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -18,6 +19,13 @@ class Lazily:
 
     module: str
     help: str
+
+
+def command_of(where: Lazily) -> Any:
+    """The command, or the group of commands, of a module, with the options that all have."""
+    command = typer.main.get_command(load(f"{__package__}.commands.{where.module}").app)
+    add_to(command)
+    return command
 
 
 class LazyCommand(TyperCommand):
@@ -29,7 +37,7 @@ class LazyCommand(TyperCommand):
 
     def load(self) -> Any:
         """The real command: the module's whole app for a group, the one command of that name otherwise."""
-        command = typer.main.get_command(load(f"{__package__}.commands.{self._where.module}").app)
+        command = command_of(self._where)
         if isinstance(command, TyperGroup) and self.name is not None and self.name in command.commands:
             return command.commands[self.name]
         command.name = self.name

@@ -8,14 +8,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import typer
-
 from lakewarden.catalog.bounds import EARLIEST, LATEST
 from lakewarden.catalog.errors import ExitCode
 from lakewarden.catalog.policy.effective import POLICY_KEYS, format_value
 from lakewarden.catalog.policy.keys import POLICY_BY_KEY
 from lakewarden.daemon.cli.app import COMMANDS
-from lakewarden.daemon.installation.lazily import load
+from lakewarden.daemon.cli.lazy import command_of
 from lakewarden.daemon.settings.keys import KNOBS, Knob
 
 __all__ = ["pages", "write_pages"]
@@ -61,8 +59,7 @@ def _cli() -> str:
         "",
     ]
     for name, where in COMMANDS.items():
-        app = load(f"lakewarden.daemon.cli.commands.{where.module}").app
-        command = typer.main.get_command(app)
+        command = command_of(where)
         children: dict[str, Any] = getattr(command, "commands", {})
         lines += _command(name, children[name]) if name in children else _group(name, command)
     return "\n".join(lines).rstrip() + "\n"

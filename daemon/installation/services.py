@@ -191,7 +191,12 @@ class Services:
 
 
 def open_services(
-    *, home: Path | None = None, flags: Mapping[str, str] | None = None, user: str = "lakewarden"
+    *,
+    home: Path | None = None,
+    profile: str | None = None,
+    flags: Mapping[str, str] | None = None,
+    user: str = "lakewarden",
 ) -> Services:
-    """Services by settings (file, environment, then `home` and `flags`) for a user's process. Opens nothing yet."""
-    return Services(load_settings(home=home, flags=flags), user=user)
+    """Services by settings (file, environment, then `home` or `profile`, and `flags`) for a user's process. Opens
+    nothing yet."""
+    return Services(load_settings(home=home, profile=profile, flags=flags), user=user)

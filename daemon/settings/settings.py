@@ -8,8 +8,8 @@ The file is `lakewarden.toml` in the home folder (or the one `LAKEWARDEN_CONFIG`
 
 import os
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +19,7 @@ from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.catalog.storage.options import StorageMap
 from lakewarden.catalog.units import did_you_mean, format_bytes, format_seconds
 from lakewarden.daemon.settings.keys import KNOB_BY_KEY, KNOBS, Knob, KnobKind, KnobValue, parse_knob
+from lakewarden.daemon.settings.profiles import Profile, chosen_profile
 from lakewarden.jobs.runs.spark_settings import is_secret_conf
 
 __all__ = ["Setting", "Settings", "load_settings"]
@@ -45,7 +46,7 @@ class Settings:
     """All settings, parsed. One field per knob (`sweep.interval` is `sweep_interval`); `origins` by key.
 
     An unset text or path is None. `file` is the settings file that was read (None: there is none).
-    `spark_conf` goes to Spark as it is, `storage` to every reader and engine.
+    `spark_conf` goes to Spark as it is, `storage` to every reader and engine; `profile` says where home is.
     """
 
     home: Path
@@ -111,6 +112,7 @@ class Settings:
     spark_conf: tuple[tuple[str, str], ...] = ()
     storage: StorageMap = field(default_factory=StorageMap)
     file: Path | None = None
+    profile: Profile | None = None
     origins: Mapping[str, str]
 
     def storage_for(self, location: str) -> StorageOptions:
@@ -144,16 +146,25 @@ class Settings:
             )
             for prefix, options in self.storage.prefixes
         ]  # fmt: skip
-        return (*known, *conf, *storage)
+        return (*self._profile(), *known, *conf, *storage)
+
+    def _profile(self) -> Iterator[Setting]:
+        if self.profile is not None:
+            yield Setting(
+                key="profile", value=self.profile.name, unit="text", origin=self.profile.chosen_by,
+                doc=f"The name that {self.profile.file} gives to this home.",
+            )  # fmt: skip
 
 
 def load_settings(
     *,
     home: Path | None = None,
+    profile: str | None = None,
     flags: Mapping[str, str] | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Settings:
-    """Merge defaults < file < environment < flags. `flags` are key -> text, as in `--set sweep.interval=10s`.
+    """Merge defaults < file < environment < flags. `flags` are key -> text, as in `--set sweep.interval=10s`; a
+    `profile` is a home by its name.
 
     Raises `UsageError` for an unknown key, a value that cannot be read, a secret written into the file, or settings
     that do not fit together.
@@ -164,15 +175,26 @@ def load_settings(
     # The command line hands on what it read in the environment itself: that is no flag.
     if home is not None and (named is None or Path(named) != home):
         given["home"] = str(home)
-    path = _config_path(given, env)
+    chosen = _profile(profile, given, env)
+    path = _config_path(given, env, chosen)
     raw, storage = _read_file(path, env)
     _refuse_outside_file(given, env)
     texts: dict[str, tuple[str, str]] = {key: (text, "file") for key, text in raw.items()}
     texts.update(_from_environment(env))
+    if chosen is not None:
+        texts["home"] = (str(chosen.home), f"profile {chosen.name}")
     texts.update({key: (text, "flag") for key, text in given.items()})
     settings = _settings(texts, storage, path[0] if path[0].is_file() else None)
     _check_together(settings)
-    return settings
+    return replace(settings, profile=chosen)
+
+
+def _profile(flag: str | None, flags: Mapping[str, str], env: Mapping[str, str]) -> Profile | None:
+    if "home" not in flags:
+        return chosen_profile(flag, env)
+    if flag is not None:
+        raise UsageError("Both a home and a profile are named.", hint="Leave out --home or --profile.")
+    return None
 
 
 def _refuse_outside_file(flags: Mapping[str, str], env: Mapping[str, str]) -> None:
@@ -254,11 +276,14 @@ def _check_together(settings: Settings) -> None:
         )
 
 
-def _config_path(flags: Mapping[str, str], env: Mapping[str, str]) -> tuple[Path, bool]:
+def _config_path(
+    flags: Mapping[str, str], env: Mapping[str, str], profile: Profile | None
+) -> tuple[Path, bool]:
     """The file to read, and whether it was named (then it has to exist)."""
     if "LAKEWARDEN_CONFIG" in env:
         return Path(env["LAKEWARDEN_CONFIG"]).expanduser(), True
-    home = flags.get("home") or env.get("LAKEWARDEN_HOME") or KNOB_BY_KEY["home"].default
+    said = flags.get("home") or (None if profile is None else str(profile.home)) or env.get("LAKEWARDEN_HOME")
+    home = said or KNOB_BY_KEY["home"].default
     return Path(home).expanduser() / "lakewarden.toml", False
 
 
@@ -354,5 +379,6 @@ assert {knob.field for knob in KNOBS} == {field.name for field in fields(Setting
     "spark_conf",
     "storage",
     "file",
+    "profile",
     "origins",
 }

@@ -25,7 +25,7 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.Cap
     none that was removed."""
     monkeypatch.setattr(
         "lakewarden.daemon.cli.common.open_services",
-        lambda home, user: FakeWorkerServices(load_settings(home=home), user=user),
+        lambda home, user, **_: FakeWorkerServices(load_settings(home=home), user=user),
     )
     call = caller(tmp_path / "home", monkeypatch, capfdbinary)
     assert call("init").code == 0

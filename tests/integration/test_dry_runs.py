@@ -31,7 +31,7 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.Cap
     """A home with a managed table `db.t`, on workers that need no Spark."""
     monkeypatch.setattr(
         "lakewarden.daemon.cli.common.open_services",
-        lambda home, user: FakeWorkerServices(load_settings(home=home), user=user),
+        lambda home, user, **_: FakeWorkerServices(load_settings(home=home), user=user),
     )
     call = caller(tmp_path / "home", monkeypatch, capfdbinary)
     for number in range(6):

@@ -21,7 +21,7 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.Cap
     """A home with a managed table `db.t`, no metastore, and workers that need no Spark."""
     monkeypatch.setattr(
         "lakewarden.daemon.cli.common.open_services",
-        lambda home, user: FakeWorkerServices(load_settings(home=home), user=user),
+        lambda home, user, **_: FakeWorkerServices(load_settings(home=home), user=user),
     )
     call = caller(tmp_path / "home", monkeypatch, capfdbinary)
     write_deltalake(tmp_path / "lake" / "t", pa.table({"id": [1]}))

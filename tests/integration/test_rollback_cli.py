@@ -85,7 +85,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.Ca
     # The composition root with workers that need no Spark; everything else is what the script runs.
     monkeypatch.setattr(
         "lakewarden.daemon.cli.common.open_services",
-        lambda home, user: FakeWorkerServices(load_settings(home=home), user=user),
+        lambda home, user, **_: FakeWorkerServices(load_settings(home=home), user=user),
     )
 
     return Desk(tmp_path, caller(tmp_path / "home", monkeypatch, capfdbinary))

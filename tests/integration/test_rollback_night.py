@@ -51,7 +51,7 @@ class Lake:
 def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Lake:
     monkeypatch.setattr(
         "lakewarden.daemon.cli.common.open_services",
-        lambda home, user: FakeWorkerServices(load_settings(home=home), user=user),
+        lambda home, user, **_: FakeWorkerServices(load_settings(home=home), user=user),
     )
     return Lake(tmp_path, caller(tmp_path / "home", monkeypatch, capfdbinary))
 

@@ -54,7 +54,7 @@ class Desk:
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Desk:
     monkeypatch.setattr(
         "lakewarden.daemon.cli.common.open_services",
-        lambda home, user: FakeWorkerServices(load_settings(home=home), user=user),
+        lambda home, user, **_: FakeWorkerServices(load_settings(home=home), user=user),
     )
     return Desk(tmp_path, caller(tmp_path / "home", monkeypatch, capfdbinary))
 

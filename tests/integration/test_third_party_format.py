@@ -128,7 +128,7 @@ def site(
     install(tmp_path / "site", monkeypatch)
     monkeypatch.setattr(
         "lakewarden.daemon.cli.common.open_services",
-        lambda home, user: FakeWorkerServices(load_settings(home=home), user=user),
+        lambda home, user, **_: FakeWorkerServices(load_settings(home=home), user=user),
     )
     yield Site(tmp_path, caller(tmp_path / "home", monkeypatch, capfdbinary))
     forget()

@@ -6,12 +6,10 @@ from typing import Annotated
 import typer
 from typer.completion import get_completion_script  # type: ignore[attr-defined]  # Typer's own, not in its __all__
 
-from lakewarden.daemon import callers
-from lakewarden.daemon.cli.common import Home
+from lakewarden.daemon.cli.common import Home, services_of
 from lakewarden.daemon.cli.completion.answer import VARIABLE
 from lakewarden.daemon.cli.listing import Listing
 from lakewarden.daemon.cli.output import Format, Output, show
-from lakewarden.daemon.installation.services import open_services
 
 app = typer.Typer(rich_markup_mode=None)
 config = typer.Typer(
@@ -31,7 +29,7 @@ class Shell(StrEnum):
 @config.command("show", cls=Listing)
 def config_show(home: Home = None, output: Output = Format.TABLE) -> None:
     """Every setting: value, unit, where the value comes from, and why it exists."""
-    rows = open_services(home=home, user=callers.real_user()).settings.explain()
+    rows = services_of(home).settings.explain()
     show(rows, columns=["key", "value", "unit", "origin", "doc"], format=output)
 
 

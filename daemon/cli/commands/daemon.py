@@ -5,11 +5,9 @@ from typing import Annotated
 import typer
 
 from lakewarden.catalog.errors import UsageError
-from lakewarden.daemon import callers
-from lakewarden.daemon.cli.common import Home, SetOptions, flags_of
+from lakewarden.daemon.cli.common import Home, SetOptions, flags_of, services_of
 from lakewarden.daemon.control.assembly import build_daemon, build_worker_host
 from lakewarden.daemon.control.main_loop import Until
-from lakewarden.daemon.installation.services import open_services
 from lakewarden.daemon.process.allocator import keep_small
 from lakewarden.daemon.telemetry.log import configure
 
@@ -32,7 +30,7 @@ def daemon(
     if once and until_idle:
         raise UsageError("--once and --until-idle exclude each other.", hint="Choose one.")
     keep_small()
-    services = open_services(home=home, flags=flags_of(settings), user=callers.real_user())
+    services = services_of(home, flags_of(settings))
     services.require_initialised()
     configure(level=services.settings.log_level, format=services.settings.log_format)
     service = build_daemon(services)
@@ -50,7 +48,7 @@ def worker(
     hand, at most workers.drain.
     """
     keep_small()
-    services = open_services(home=home, flags=flags_of(settings), user=callers.real_user())
+    services = services_of(home, flags_of(settings))
     services.require_initialised()
     configure(level=services.settings.log_level, format=services.settings.log_format)
     raise typer.Exit(build_worker_host(services).run())

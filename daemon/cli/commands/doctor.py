@@ -6,11 +6,9 @@ from typing import Annotated
 import typer
 
 from lakewarden.catalog.errors import ExitCode, UsageError
-from lakewarden.daemon import callers
-from lakewarden.daemon.cli.common import Home
+from lakewarden.daemon.cli.common import Home, services_of
 from lakewarden.daemon.cli.listing import Listing
 from lakewarden.daemon.cli.output import Format, Output, show
-from lakewarden.daemon.installation.services import open_services
 from lakewarden.daemon.usecases.doctor.checks import examine
 from lakewarden.daemon.usecases.doctor.diagnosis import Verdict
 from lakewarden.daemon.usecases.doctor.object_stores import examine_location
@@ -36,7 +34,7 @@ def doctor(
     output: Output = Format.TABLE,
 ) -> None:
     """Check everything a newcomer gets wrong, with the fix. Exit 3 if something has to be fixed."""
-    services = open_services(home=home, user=callers.real_user())
+    services = services_of(home)
     if (target is None) is not (location is None):
         raise UsageError(
             "--target s3 and --location belong together.",

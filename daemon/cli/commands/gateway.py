@@ -9,11 +9,9 @@ import typer
 
 from lakewarden.catalog.errors import ExitCode, PreconditionError, UsageError
 from lakewarden.catalog.units import parse_seconds
-from lakewarden.daemon import callers
-from lakewarden.daemon.cli.common import Home, SetOptions, calling, flags_of, opened
+from lakewarden.daemon.cli.common import Home, SetOptions, calling, flags_of, opened, services_of
 from lakewarden.daemon.cli.output import Format, Output, note, show
 from lakewarden.daemon.installation.lazily import load
-from lakewarden.daemon.installation.services import open_services
 from lakewarden.daemon.installation.tokens import Token
 from lakewarden.daemon.telemetry.log import configure
 from lakewarden.daemon.usecases.tokens import create_token, revoke_token, tokens_of
@@ -38,7 +36,7 @@ def gateway(
     flags = flags_of(settings)
     if port is not None:
         flags["gateway.port"] = str(port)
-    services = open_services(home=home, flags=flags, user=callers.real_user())
+    services = services_of(home, flags)
     services.require_initialised()
     configure(level=services.settings.log_level, format=services.settings.log_format)
     try:

@@ -4,10 +4,8 @@ import typer
 
 from lakewarden.catalog.model.rows import Source
 from lakewarden.catalog.system.port import TABLES
-from lakewarden.daemon import callers
-from lakewarden.daemon.cli.common import Home
+from lakewarden.daemon.cli.common import Home, services_of
 from lakewarden.daemon.cli.output import Format, Output, note, show
-from lakewarden.daemon.installation.services import open_services
 from lakewarden.daemon.usecases.init import initialise
 
 app = typer.Typer(rich_markup_mode=None)
@@ -16,7 +14,7 @@ app = typer.Typer(rich_markup_mode=None)
 @app.command("init")
 def init(home: Home = None, output: Output = Format.TABLE) -> None:
     """Create the system tables. Needs no metastore and no JVM; running it again changes nothing."""
-    services = open_services(home=home, user=callers.real_user())
+    services = services_of(home)
     done = initialise(services, services.user)
     note(f"{'Created' if done.created else 'Found'} the system tables of {services.settings.home}.")
     if done.metastore_note:

@@ -1,15 +1,16 @@
 """The answer to a shell: words come in environment variables, as Typer's scripts set them, candidates go to stdout."""
 
-import os
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from lakewarden.catalog.errors import UsageError
 from lakewarden.daemon.cli.completion.candidates import Candidate, candidates, value_of
 from lakewarden.daemon.cli.completion.names import Known, names_of
-from lakewarden.daemon.cli.completion.tree import FILE, read_tree
+from lakewarden.daemon.cli.completion.tree import FILE, Kind, read_tree
+from lakewarden.daemon.settings.profiles import chosen_profile, profile_names
 
 __all__ = ["VARIABLE", "answer", "is_asked"]
 
@@ -27,7 +28,7 @@ def answer(environment: Mapping[str, str]) -> int:
     no candidate: nobody wants to read of it in the middle of a line."""
     try:
         return _answer(environment)
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, UsageError):
         return 1
 
 
@@ -37,6 +38,8 @@ def _answer(environment: Mapping[str, str]) -> int:
     home, known = _home(words, environment), list[Known]()
 
     def names(kind: str) -> Sequence[str]:
+        if kind == Kind.PROFILE:
+            return profile_names(environment)
         if not known:
             known.append(names_of(home, environment))
         return known[0].get(kind, ())
@@ -73,8 +76,12 @@ def _bare(word: str) -> str:
 
 
 def _home(words: Sequence[str], environment: Mapping[str, str]) -> Path:
-    said = value_of(words, "--home") or environment.get("LAKEWARDEN_HOME") or "~/.lakewarden"
-    return Path(os.path.expanduser(said))
+    """The home that the command would have, as `load_settings` finds it; a file of profiles is read in milliseconds."""
+    said = value_of(words, "--home")
+    chosen = None if said else chosen_profile(value_of(words, "--profile"), environment)
+    if chosen is not None:
+        return chosen.home
+    return Path(said or environment.get("LAKEWARDEN_HOME") or "~/.lakewarden").expanduser()
 
 
 def _for_bash(found: Sequence[Candidate]) -> str:

@@ -5,12 +5,10 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Any, Final, get_args
 
-import typer
-
 from lakewarden.catalog.policy.effective import POLICY_KEYS
 from lakewarden.daemon.cli.app import COMMANDS
 from lakewarden.daemon.cli.completion.tree import FILE, Kind
-from lakewarden.daemon.installation.lazily import load
+from lakewarden.daemon.cli.lazy import command_of
 from lakewarden.daemon.settings.keys import KNOBS
 
 __all__ = ["tree_as_text"]
@@ -22,6 +20,7 @@ _KINDS: Final = {
     "which": Kind.ROLLBACK,
     "assignments": Kind.POLICY,
     "settings": Kind.SETTING,
+    "profile": Kind.PROFILE,
 }
 """What a parameter of that name stands for, where its type does not say it."""
 _SCOPES: Final = ("pause", "resume", "owner", "hold", "set")
@@ -33,7 +32,8 @@ _PLACES: Final = ("register", "convert", "adopt")
 def tree_as_text() -> str:
     """The file: a line for each command and each option, so that changes can be read."""
     options = _Options()
-    flags = [options.number({"names": [name]}) for name in ("--version", "--help")]
+    profile = {"names": ["--profile"], "kind": Kind.PROFILE}
+    flags = [options.number(one) for one in ({"names": ["--version"]}, {"names": ["--help"]}, profile)]
     commands = [f"{json.dumps(name)}: {_line(one)}" for name, one in _commands(options)]
     return "\n".join(
         (
@@ -69,7 +69,7 @@ class _Options:
 
 def _commands(options: _Options) -> Iterator[tuple[str, dict[str, Any]]]:
     for name, where in COMMANDS.items():
-        command = typer.main.get_command(load(f"lakewarden.daemon.cli.commands.{where.module}").app)
+        command = command_of(where)
         children: Mapping[str, Any] = getattr(command, "commands", {})
         yield name, {**_command(name, children.get(name, command), options), "help": where.help}
 

@@ -22,6 +22,7 @@ class Kind:
     ROLLBACK = "rollback"
     POLICY = "policy"
     SETTING = "setting"
+    PROFILE = "profile"
     OTHER = "other"
 
 

@@ -12,7 +12,7 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -360,7 +360,7 @@ def _reached(point: str) -> None:
         actor.at(point)
 
 
-def _opened(home: Path | None = None, flags: Mapping[str, str] | None = None, user: str = "") -> Services:
+def _opened(**_: object) -> Services:
     stage = Stage._current
     assert stage is not None, "commands are run on a stage"
     return stage.services(here.actor)

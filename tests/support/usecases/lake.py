@@ -157,8 +157,7 @@ class Lake:
         out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
         code = 0
         with pytest.MonkeyPatch.context() as patch, acting(user), redirect_stdout(out), redirect_stderr(err):
-            for module in ("cli.common", "cli.commands.init", "cli.commands.doctor", "cli.commands.config"):
-                patch.setattr(f"lakewarden.daemon.{module}.open_services", _opened)
+            patch.setattr("lakewarden.daemon.cli.common.open_services", _opened)
             patch.setattr(sys, "argv", ["lakewarden", *arguments])
             patch.setitem(os.environ, "LAKEWARDEN_HOME", str(self.home))
             try:
@@ -192,5 +191,5 @@ class Lake:
         (checkpoint / "metadata").write_text(f'{{"id": "{uuid.UUID(int=7)}"}}')
 
 
-def _opened(home: Path | None = None, user: str = "") -> Services:
+def _opened(home: Path | None = None, user: str = "", **_: object) -> Services:
     return _Services(load_settings(home=home), user=user)

@@ -31,6 +31,7 @@ NAMES = {
     Kind.SCOPE: ["*", "db.*"],
     Kind.RUN: ["3f2a00", "9b"],
     Kind.ROLLBACK: ["r-1"],
+    Kind.PROFILE: ["production"],
 }
 
 
@@ -64,6 +65,8 @@ def test_the_file_of_commands_is_as_make_docs_writes_it() -> None:
         (("--home", "=", "/x", "wh"), []),
         (("jobs", "logs", "--home=/x", "9"), ["9b"]),
         (("rollback", "undo", ""), ["r-1"]),
+        (("--profile", "pro"), ["production"]),
+        (("status", "--profile", ""), ["production"]),
         (("daemon", "--set", "sweep.int"), ["sweep.interval="]),
         (("tables", "policy", "set", "db.orders", "vacuum.ret"), ["vacuum.retention="]),
         (("tables", "policy", "set", "db.orders", "mode=manage", "vacuum.ret"), ["vacuum.retention="]),
