@@ -21,6 +21,7 @@ from lakewarden.daemon import callers
 from lakewarden.daemon.installation.services import Services, open_services
 from lakewarden.daemon.usecases.explain import explanation_of, plain_explanation, steps_table
 from lakewarden.daemon.usecases.lineage.unrecorded_writes import record_unrecorded
+from lakewarden.daemon.usecases.spark_config import spark_config_of
 from lakewarden.daemon.usecases.sql import execute
 from lakewarden.daemon.usecases.written_rows import row_counts
 from lakewarden.jobs.engines.spark.cancellation import it_is_done
@@ -47,7 +48,7 @@ from lakewarden.jobs.sql.statements import (
     VacuumTable,
 )
 
-__all__ = ["Writes", "attach", "attached", "run_in_session"]
+__all__ = ["Writes", "attach", "attached", "run_in_session", "spark_config"]
 
 
 def attach(
@@ -74,6 +75,28 @@ def attach(
         services, spark, user=services.user, caller=lambda: callers.caller_of(services, "session")
     )
     return attached(services, spark, writes, statements=lambda text: _run(services, spark, writes, text))
+
+
+def spark_config(
+    *,
+    home: Path | str | None = None,
+    profile: str | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> dict[str, str]:
+    """What a plain Spark session has to be started with, so that `attach` makes it one for an installation's tables:
+
+        spark = SparkSession.builder.config(map=lakewarden.spark_config()).getOrCreate()
+
+    Delta's extension, catalog and jars, the metastore, and how storages are reached; neither sizes nor secrets. The
+    installation is found as by `attach`. Jars are fetched where the cache lacks them.
+    """
+    services = open_services(
+        home=None if home is None else Path(home),
+        profile=profile,
+        flags=settings,
+        user=callers.real_user(),
+    )
+    return dict(spark_config_of(services, tell=logging.getLogger("lakewarden").warning))
 
 
 def attached(

@@ -1,6 +1,7 @@
 """A catalog daemon that keeps lakehouse tables healthy.
 
-`lakewarden.attach(spark)` connects a Spark session; everything else is the `lakewarden` command.
+`lakewarden.attach(spark)` connects a Spark session, `lakewarden.spark_config()` says what one is started with;
+everything else is the `lakewarden` command.
 """
 
 from importlib import import_module as _import_module
@@ -8,9 +9,9 @@ from pathlib import Path as _Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lakewarden.daemon.attach import attach
+    from lakewarden.daemon.attach import attach, spark_config
 
-__all__ = ["attach"]
+__all__ = ["attach", "spark_config"]
 
 __version__ = "0.1.0"
 
@@ -26,7 +27,7 @@ def load_ipython_extension(shell: object) -> None:
 
 
 def __getattr__(name: str) -> object:
-    # `attach` needs PySpark and more; `import lakewarden` needs nothing.
-    if name == "attach":
-        return _import_module("lakewarden.daemon.attach").attach
+    # These need PySpark and more; `import lakewarden` needs nothing.
+    if name in __all__:
+        return getattr(_import_module("lakewarden.daemon.attach"), name)
     raise AttributeError(f"module 'lakewarden' has no attribute '{name}'")

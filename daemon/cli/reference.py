@@ -61,7 +61,8 @@ def _cli() -> str:
     for name, where in COMMANDS.items():
         command = command_of(where)
         children: dict[str, Any] = getattr(command, "commands", {})
-        lines += _command(name, children[name]) if name in children else _group(name, command)
+        found = children.get(name, command)
+        lines += _group(name, found) if hasattr(found, "commands") else _command(name, found)
     return "\n".join(lines).rstrip() + "\n"
 
 

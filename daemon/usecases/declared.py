@@ -86,7 +86,7 @@ GOVERNED: Final = (
 """What goes through `run`."""
 
 FREE: Final = (
-    "init", "daemon", "worker", "gateway", "status", "top", "why", "doctor", "sql", "config show", "completion", "tables list", "tables show", "tables validate", "tables history",
+    "init", "daemon", "worker", "gateway", "status", "top", "why", "doctor", "sql", "config show", "config spark", "completion", "tables list", "tables show", "tables validate", "tables history",
     "tables policy show", "policy export", "policy diff", "tables adopt --dry-run", "jobs plan", "jobs list", "jobs show", "jobs logs", "jobs wait", "lineage show", "lineage events",
     "lineage marks", "lineage stream", "metastore diff", "metastore sync --dry-run", "rollback list", "rollback show",
     "system backup --dry-run", "system verify", "system repair --dry-run", "system leave --dry-run", "tokens list",

@@ -9,7 +9,7 @@ from typing import Final
 
 from lakewarden.catalog.units import MIB
 
-__all__ = ["PACKAGES", "JarSource", "SparkSettings", "is_secret_conf", "session_conf"]
+__all__ = ["PACKAGES", "JarSource", "SparkSettings", "foreign_conf", "is_secret_conf", "session_conf"]
 
 PACKAGES: Final = "io.delta:delta-spark_4.1_2.13:4.4.0"
 """What `spark.jars.packages` is set to where Spark fetches its jars itself."""
@@ -18,6 +18,9 @@ _LOCAL_LISTING: Final = 4
 """Tasks per core that list folders. Spark's own 10,000 cost 27 s on a table of ten files, and 2 s like this."""
 _SECRET: Final = re.compile(r"secret|password|token|access[._]?key|account[._]key|\bsas\b", re.IGNORECASE)
 """What Spark itself redacts (`spark.redaction.regex`), and what Azure calls its keys."""
+
+_STORES: Final = ("spark.hadoop.fs.", "spark.delta.logStore.")
+"""Settings that say how storages are reached, and how commits are made there."""
 
 
 class JarSource(StrEnum):
@@ -62,8 +65,6 @@ def session_conf(settings: SparkSettings, *, cores: int, jars: tuple[Path, ...] 
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.variable.substitute": "false",  # else a text with ${env:...} in it reads the environment
-        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     }
     if settings.master.startswith("local"):
         conf |= {
@@ -73,6 +74,23 @@ def session_conf(settings: SparkSettings, *, cores: int, jars: tuple[Path, ...] 
             "spark.databricks.delta.snapshotPartitions": str(max(cores, 2)),
             "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(_LOCAL_LISTING * cores),
         }
+    return conf | _lake_conf(settings, jars) | dict(settings.conf)
+
+
+def foreign_conf(settings: SparkSettings, *, jars: tuple[Path, ...] = ()) -> Mapping[str, str]:
+    """What a session that is somebody else's needs for our tables: no more than that, and no secrets. Pure."""
+    stores = {
+        key: value for key, value in settings.conf if key.startswith(_STORES) and not is_secret_conf(key)
+    }
+    return _lake_conf(settings, jars) | stores
+
+
+def _lake_conf(settings: SparkSettings, jars: tuple[Path, ...]) -> dict[str, str]:
+    """Delta, its jars and the metastore."""
+    conf = {
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    }
     if settings.metastore_uri is not None:
         conf |= {
             "spark.sql.catalogImplementation": "hive",
@@ -82,4 +100,4 @@ def session_conf(settings: SparkSettings, *, cores: int, jars: tuple[Path, ...] 
         conf["spark.jars"] = ",".join(map(str, jars))
     elif settings.jar_source is JarSource.PACKAGES:
         conf["spark.jars.packages"] = PACKAGES
-    return conf | dict(settings.conf)
+    return conf

@@ -1,4 +1,4 @@
-"""`lakewarden config show` and `lakewarden completion`."""
+"""`lakewarden config show | spark` and `lakewarden completion`."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -9,7 +9,8 @@ from typer.completion import get_completion_script  # type: ignore[attr-defined]
 from lakewarden.daemon.cli.common import Home, services_of
 from lakewarden.daemon.cli.completion.answer import VARIABLE
 from lakewarden.daemon.cli.listing import Listing
-from lakewarden.daemon.cli.output import Format, Output, show
+from lakewarden.daemon.cli.output import Format, Output, note, show, show_one
+from lakewarden.daemon.usecases.spark_config import spark_config_of
 
 app = typer.Typer(rich_markup_mode=None)
 config = typer.Typer(
@@ -31,6 +32,17 @@ def config_show(home: Home = None, output: Output = Format.TABLE) -> None:
     """Every setting: value, unit, where the value comes from, and why it exists."""
     rows = services_of(home).settings.explain()
     show(rows, columns=["key", "value", "unit", "origin", "doc"], format=output)
+
+
+@config.command("spark")
+def config_spark(home: Home = None, output: Output = Format.TABLE) -> None:
+    """What a Spark session of your own needs for these tables: for spark-defaults.conf, or -o json. No secrets."""
+    found = spark_config_of(services_of(home), tell=note)
+    if output is not Format.TABLE:
+        show_one(found, format=output)
+        return
+    for key, value in found.items():
+        typer.echo(f"{key} {value}")
 
 
 @config.callback()

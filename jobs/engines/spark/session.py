@@ -5,8 +5,6 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import replace
-from pathlib import Path
 from typing import Any, Final
 
 import structlog
@@ -17,13 +15,11 @@ from pyspark.sql import SparkSession
 
 from lakewarden.catalog.errors import LakewardenError, RefusedError
 from lakewarden.jobs.engines.spark.errors import translated
-from lakewarden.jobs.engines.spark.jars import default_cache, resolve_jars
 from lakewarden.jobs.engines.spark.java import java_command
-from lakewarden.jobs.engines.spark.s3.jars import s3_jars
+from lakewarden.jobs.engines.spark.requirements import with_jars
 from lakewarden.jobs.engines.spark.yarn import require_cluster
 from lakewarden.jobs.runs.log_stores import WHAT_TO_DO, why_not
-from lakewarden.jobs.runs.s3a import is_for_s3, without_log_store
-from lakewarden.jobs.runs.spark_settings import JarSource, SparkSettings, is_secret_conf, session_conf
+from lakewarden.jobs.runs.spark_settings import SparkSettings, is_secret_conf, session_conf
 
 __all__ = ["COMMIT_ATTEMPTS", "abandon_session", "require_safe_commits", "stamp", "stamped", "start_session"]
 
@@ -36,15 +32,7 @@ def start_session(settings: SparkSettings) -> SparkSession:
     `UnavailableError` if it does not start."""
     java_command()
     require_cluster(settings.master)
-    jars, cache = tuple[Path, ...](), settings.jars_cache or default_cache()
-    if settings.jar_source is JarSource.MAVEN:
-        jars = resolve_jars(cache)
-    if is_for_s3(dict(settings.conf)):
-        try:
-            jars = (*jars, *s3_jars(cache, jars))
-        except LakewardenError as error:  # tables elsewhere are worked on all the same, those on S3 refused
-            structlog.get_logger().warning("Spark stays out of S3", because=str(error), hint=error.hint)
-            settings = replace(settings, conf=without_log_store(settings.conf))
+    settings, jars = with_jars(settings, stays_out=_stays_out)
     # Executors would take whatever python3 is on PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder
@@ -54,6 +42,10 @@ def start_session(settings: SparkSettings) -> SparkSession:
     with translated("start Spark"):
         _start_jvm({key: value for key, value in conf.items() if not is_secret_conf(key)})
         return builder.getOrCreate()
+
+
+def _stays_out(error: LakewardenError) -> None:
+    structlog.get_logger().warning("Spark stays out of S3", because=str(error), hint=error.hint)
 
 
 def require_safe_commits(spark: SparkSession, location: str) -> None:

@@ -234,6 +234,7 @@ FREE_TRIES = (
             ("why", "why db.t", _nothing),
             ("doctor", "doctor", _nothing),
             ("config show", "config show", _nothing),
+            ("config spark", "config spark", _nothing),
             ("completion", "completion bash", _nothing),
             ("policy export", "policy export", _nothing),
             ("policy diff", "policy diff", _policy_file),

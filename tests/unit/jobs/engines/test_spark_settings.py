@@ -9,7 +9,8 @@ from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.catalog.storage.options import StorageMap
 from lakewarden.jobs.engines.spark.names import hadoop_path, table_at, table_named
-from lakewarden.jobs.runs.spark_settings import JarSource, SparkSettings, session_conf
+from lakewarden.jobs.runs.s3a import s3_conf
+from lakewarden.jobs.runs.spark_settings import JarSource, SparkSettings, foreign_conf, session_conf
 from lakewarden.jobs.runs.worker_config import WorkerConfig, read_config, write_config
 
 LISTING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
@@ -55,6 +56,32 @@ def test_a_metastore_switches_the_hive_catalog_on() -> None:
 def test_jars_come_from_one_place(source: JarSource, jars: tuple[Path, ...], key: str | None) -> None:
     conf = session_conf(SparkSettings(jar_source=source), cores=2, jars=jars)
     assert [name for name in conf if name.startswith("spark.jars")] == ([key] if key else [])
+
+
+def test_somebody_elses_session_gets_what_our_tables_need_and_neither_sizes_nor_secrets() -> None:
+    storage = StorageMap(
+        prefixes=(
+            (
+                "s3://lake",
+                StorageOptions.of({"aws_secret_access_key": "s3cr3t", "aws_endpoint": "http://s:1"}),
+            ),
+        )
+    )
+    own = (("spark.executor.memory", "8g"), ("spark.hadoop.fs.azure.account.key.x", "s3cr3t"))
+    settings = SparkSettings(metastore_uri="thrift://m:9083", conf=(*s3_conf(storage), *own))
+    found = foreign_conf(settings, jars=(Path("/c/a.jar"),))
+    bucket = "spark.hadoop.fs.s3a.bucket.lake"
+    assert found == {
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.sql.catalogImplementation": "hive",
+        "spark.hadoop.hive.metastore.uris": "thrift://m:9083",
+        "spark.jars": "/c/a.jar",
+        "spark.delta.logStore.s3a.impl": "lakewarden.ConditionalLogStore",
+        f"{bucket}.endpoint": "http://s:1",
+        f"{bucket}.path.style.access": "true",
+        f"{bucket}.connection.ssl.enabled": "false",
+    }
 
 
 def test_a_workers_configuration_survives_the_journey_and_hides_its_secrets() -> None:
