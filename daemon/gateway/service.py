@@ -20,7 +20,7 @@ from lakewarden.catalog.policy.access import Caller
 from lakewarden.daemon.gateway.metadata import Metadata
 from lakewarden.daemon.gateway.operations import Operation, Pools, State
 from lakewarden.daemon.gateway.results import From, Result
-from lakewarden.daemon.gateway.sessions import Handle, Limits, NoSessionError, Session, Sessions
+from lakewarden.daemon.gateway.sessions import Handle, Limits, NoSessionError, Session, Sessions, plain_keys
 from lakewarden.daemon.gateway.statements import Statements
 from lakewarden.daemon.gateway.wire_columns import row_set
 from lakewarden.daemon.gateway.wire_types import Column, table_schema
@@ -84,7 +84,7 @@ class _Calls(TCLIService.Iface):  # type: ignore[misc]  # generated code has no 
                 )
             given = dict(req.configuration or {})
             database = given.pop(_DATABASE, None) or "default"
-            session = self._sessions.open(self._gateway.caller(self._user), given, database)
+            session = self._sessions.open(self._gateway.caller(self._user), plain_keys(given), database)
             return {
                 "serverProtocolVersion": min(req.client_protocol, _NEWEST),
                 "sessionHandle": ttypes.TSessionHandle(sessionId=_identifier(session.handle)),

@@ -11,9 +11,19 @@ from lakewarden.catalog.errors import NotFoundError, UnavailableError
 from lakewarden.catalog.policy.access import Caller
 from lakewarden.daemon.gateway.operations import Operation, State
 
-__all__ = ["Handle", "Limits", "NoSessionError", "Session", "SessionSpark", "Sessions"]
+__all__ = ["Handle", "Limits", "NoSessionError", "Session", "SessionSpark", "Sessions", "plain_keys"]
 
 _ID_BYTES: Final = 16
+_NO_SESSION: Final = "There is no such session."
+_CONNECT_AGAIN: Final = "It was closed, or idle for too long. Connect again."
+_HIVE_WORDS: Final = (
+    "set:hiveconf:",
+    "set:hivevar:",
+    "set:system:",
+    "set:metaconf:",
+    "hiveconf:",
+    "hivevar:",
+)
 
 
 class NoSessionError(NotFoundError):
@@ -31,6 +41,16 @@ class Handle:
     def fresh(cls) -> "Handle":
         """One that nobody can guess."""
         return cls(secrets.token_bytes(_ID_BYTES), secrets.token_bytes(_ID_BYTES))
+
+
+def plain_keys(settings: Mapping[str, str]) -> dict[str, str]:
+    """What a client opens a session with, without the words by which Hive's drivers tell kinds of settings apart."""
+    plain: dict[str, str] = {}
+    for key, value in settings.items():
+        for words in _HIVE_WORDS:
+            key = key.removeprefix(words)
+        plain[key] = value
+    return plain
 
 
 class SessionSpark(Protocol):
@@ -124,15 +144,15 @@ class Sessions:
         with self._lock:
             session = self._sessions.get(handle)
             if session is None or session.caller.name != name:
-                raise NoSessionError(
-                    "There is no such session.", hint="It was closed, or idle for too long. Connect again."
-                )
+                raise NoSessionError(_NO_SESSION, hint=_CONNECT_AGAIN)
             session.used = self._monotonic()
             return session
 
     def begin(self, session: Session, operation: Operation) -> Handle:
-        """Let an operation be found by a handle."""
+        """Let an operation be found by a handle. Raises `NoSessionError` if the session was closed meanwhile."""
         with self._lock:
+            if session.handle not in self._sessions:
+                raise NoSessionError(_NO_SESSION, hint=_CONNECT_AGAIN)
             handle = session.keep(operation, self._limits.operations)
             self._owners[handle] = session
             return handle
@@ -172,15 +192,12 @@ class Sessions:
         with self._lock:
             sessions = list(self._sessions.values())
         for session in sessions:
-            busy = False
+            if self._is_left(session, now):
+                session.close()
+                continue
             for operation in session.operations():
-                if operation.state.over:
-                    continue
-                busy = True
                 if operation.deadline is not None and now > operation.deadline:
                     operation.cancel(State.TIMED_OUT)
-            if not busy and now - session.used > self._limits.idle:
-                self._end(session)
 
     def close_all(self) -> None:
         """End everything."""
@@ -189,9 +206,23 @@ class Sessions:
         for session in sessions:
             self._end(session)
 
+    def _is_left(self, session: Session, now: float) -> bool:
+        """Whether nobody has used it for long: then nobody finds it any more, and no statement of it can begin. What
+        has been at work until now was used until now."""
+        with self._lock:
+            if any(not one.state.over for one in session.operations()):
+                session.used = max(session.used, now)
+            left = now - session.used > self._limits.idle
+            if left:
+                self._forget(session)
+            return left
+
     def _end(self, session: Session) -> None:
         with self._lock:
-            self._sessions.pop(session.handle, None)
-            for handle in [handle for handle, owner in self._owners.items() if owner is session]:
-                del self._owners[handle]
+            self._forget(session)
         session.close()
+
+    def _forget(self, session: Session) -> None:
+        self._sessions.pop(session.handle, None)
+        for handle in [handle for handle, owner in self._owners.items() if owner is session]:
+            del self._owners[handle]

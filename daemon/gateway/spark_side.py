@@ -24,7 +24,7 @@ from lakewarden.jobs.runs.spark_settings import SparkSettings
 from lakewarden.jobs.session import session_catalog
 from lakewarden.jobs.session.attached import Attached
 from lakewarden.jobs.session.catalog_listener import SparkSession
-from lakewarden.jobs.session.frames import DataFrame, refresh_table, run_sql
+from lakewarden.jobs.session.frames import DataFrame, refresh_table, run_sql, setting
 from lakewarden.jobs.session.reading_rules import Reading
 from lakewarden.jobs.session.served import (
     Field,
@@ -42,14 +42,6 @@ from lakewarden.jobs.sql.statements import InSession, Unmanaged
 
 __all__ = ["SparkSide"]
 
-_HIVE_WORDS: Final = (
-    "set:hiveconf:",
-    "set:hivevar:",
-    "set:system:",
-    "set:metaconf:",
-    "hiveconf:",
-    "hivevar:",
-)
 _ENDED: Final = "The gateway's Spark session has ended since your last statement."
 
 
@@ -95,9 +87,12 @@ class SparkSide:
         operation.stop = lambda: self._stop(connection, operation)
         try:
             with serving(connection.spark, operation.id, cancelled=lambda: operation.state.over):
-                frame = _run(connection, statement, operation.text)
-                columns = _columns(fields_of(frame))
-                return gathered(columns, collected(frame) if columns else (), store)
+                try:
+                    frame = _run(connection, statement, operation.text)
+                    columns = _columns(fields_of(frame))
+                    return gathered(columns, collected(frame) if columns else (), store)
+                finally:
+                    _keep_operation_id(session, connection)
         except SparkEndedError:
             session.spark = None
             raise
@@ -157,7 +152,6 @@ class SparkSide:
             for key, value in _spark_settings(session.settings).items():
                 if reach is Reach.EVERYTHING or Reading.may_set(key):
                     spark.conf.set(key, value)
-            session.settings.pop(OPERATION_KEY, None)  # for one statement only
             reading = None if reach is Reach.EVERYTHING else Reading(spark)
             if session.database != "default":
                 run_sql(spark, f"USE {quoted(session.database)}")
@@ -193,16 +187,22 @@ def _run(connection: _Connection, statement: InSession, text: str) -> DataFrame:
     return connection.reading.run(statement.sql)
 
 
+def _keep_operation_id(session: Session, connection: _Connection) -> None:
+    """Whether the operation id is used up only the Spark session knows, and the connection may get another one: after
+    a change of rights, or when Spark has ended, maybe in the middle of the statement."""
+    if connection.reading is not None or not is_alive(connection.spark):
+        return
+    left = setting(connection.spark, OPERATION_KEY)
+    if left is None:
+        session.settings.pop(OPERATION_KEY, None)
+    else:
+        session.settings[OPERATION_KEY] = left
+
+
 def _columns(fields: Sequence[Field]) -> tuple[Column, ...]:
     return tuple(Column(name=one.name, type=one.type, comment=one.comment) for one in fields)
 
 
 def _spark_settings(given: Mapping[str, str]) -> Mapping[str, str]:
     """What of a connection's settings is Spark's or ours; Hive's own are accepted and mean nothing."""
-    found: dict[str, str] = {}
-    for key, value in given.items():
-        for words in _HIVE_WORDS:
-            key = key.removeprefix(words)
-        if key.startswith(("spark.sql.", "lakewarden.")):
-            found[key] = value
-    return found
+    return {key: value for key, value in given.items() if key.startswith(("spark.sql.", "lakewarden."))}

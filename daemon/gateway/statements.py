@@ -81,7 +81,7 @@ class Statements:
         if key == DIALECT_KEY:
             dialect_of(value)  # complains here, not with the statement that comes next
         if session.spark is not None and key == OPERATION_KEY:
-            return None  # for one statement only: Spark's session has it, and forgets it with that
+            return None  # for one statement only: Spark's session has it, and says when it is used up
         session.settings[key] = value
         if session.spark is not None:
             return None

@@ -143,6 +143,33 @@ def test_settings_databases_and_temporary_views_are_each_connections_own(gateway
             yours.execute("SELECT * FROM v")
 
 
+def test_an_operation_id_outlives_a_use_that_fails_and_is_for_one_statement(
+    gateway: RunningGateway, cursor: Any
+) -> None:
+    with gateway.connect(configuration={"use:database": "later"}) as connection, connection.cursor() as late:
+        late.execute("SET lakewarden.operation = kept")
+        with pytest.raises(OperationalError, match="later"):
+            late.execute("INSERT INTO later.t VALUES (1)")
+        cursor.execute("CREATE DATABASE later")
+        cursor.execute("CREATE TABLE later.t (k INT) USING delta")
+        for told in (True, False):
+            late.execute("INSERT INTO later.t VALUES (1)")
+            assert ("operation" in names(late)) is told
+    cursor.execute("DROP DATABASE later CASCADE")
+
+
+def test_an_operation_id_that_a_driver_opens_its_session_with_is_for_one_statement(
+    gateway: RunningGateway, cursor: Any
+) -> None:
+    cursor.execute("CREATE TABLE opened (k INT) USING delta")
+    given = {"set:hiveconf:lakewarden.operation": "opened"}
+    for done_before in (False, True):
+        with gateway.connect(configuration=given) as connection, connection.cursor() as own:
+            own.execute("INSERT INTO opened VALUES (1)")
+            assert own.fetchall()[0][names(own).index("done_before")] is done_before
+    cursor.execute("DROP TABLE opened")
+
+
 def test_an_error_is_sparks_sentence_and_no_java_stack(cursor: Any) -> None:
     with pytest.raises(OperationalError) as caught:
         cursor.execute("SELECT nonsense FROM t")

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,10 @@ from pyhive.exc import OperationalError
 from TCLIService import ttypes
 
 from lakewarden.catalog.errors import LakewardenError, NotAllowedError
+from lakewarden.catalog.model.rows import TableRow
 from lakewarden.catalog.policy.access import Role
-from lakewarden.catalog.system.port import AUDIT
+from lakewarden.catalog.system.own_rows import ADMINS, system_table_id
+from lakewarden.catalog.system.port import AUDIT, TABLES, Rows
 from lakewarden.daemon.callers import real_user
 from lakewarden.daemon.client.address import Address
 from lakewarden.daemon.client.connection import connect
@@ -193,3 +196,32 @@ def test_a_reader_reads_through_spark_and_writes_nothing(
             ritas.execute(statement)
     own.execute("SELECT x FROM t")
     assert own.fetchall() == [(1,)]
+
+
+def make_admins(services: Services, *names: str) -> None:
+    """As a change of roles comes to a gateway: row 0 says so."""
+
+    def changed(rows: Rows[TableRow]) -> list[TableRow]:
+        row = rows.get(system_table_id(TABLES.name))
+        assert row is not None
+        return [replace(row, properties={**row.properties, ADMINS: ",".join([real_user(), *names])})]
+
+    services.store.edit(TABLES, changed, because="roles change")
+
+
+@pytest.mark.spark
+def test_an_operation_id_outlives_a_change_of_rights(
+    services: Services, gateway: RunningGateway, certificate: Path
+) -> None:
+    make_admins(services, "rita")
+    cursor = connected(gateway, certificate, "rita", token(services, "rita")[1]).cursor()
+    cursor.execute("CREATE TABLE rights (k INT) USING delta")
+    cursor.execute("SET lakewarden.operation = rights")
+    make_admins(services)
+    with pytest.raises(OperationalError, match="may not"):
+        cursor.execute("INSERT INTO rights VALUES (1)")
+    make_admins(services, "rita")
+    for told in (True, False):
+        cursor.execute("INSERT INTO rights VALUES (1)")
+        assert ("operation" in [column[0] for column in cursor.description]) is told
+    make_admins(services)

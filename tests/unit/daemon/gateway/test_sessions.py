@@ -13,7 +13,7 @@ from lakewarden.catalog.errors import (
 )
 from lakewarden.daemon.gateway.operations import Lane, Operation, Pools, State
 from lakewarden.daemon.gateway.results import Result, empty_result
-from lakewarden.daemon.gateway.sessions import Limits, Sessions
+from lakewarden.daemon.gateway.sessions import Limits, NoSessionError, Session, Sessions, plain_keys
 from support.builders.callers import actor
 
 ANA = actor("ana")
@@ -55,6 +55,54 @@ def test_a_session_that_nobody_uses_ends_and_one_that_works_does_not() -> None:
     assert all_.find(busy.handle, "ana") is busy
     with pytest.raises(NotFoundError, match="no such session"):
         all_.find(idle.handle, "ana")
+
+
+def test_a_statement_that_begins_while_its_session_is_closed_is_refused_and_not_cut_off(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    watch, look = Watch(), Session.operations
+    all_ = sessions(watch)
+    session, late = all_.open(ANA, {}, "default"), operation()
+    refused: list[NoSessionError] = []
+
+    def begin() -> None:
+        try:
+            all_.begin(session, late)
+        except NoSessionError as error:
+            refused.append(error)
+
+    begins = threading.Thread(target=begin)
+
+    def looked(one: Session) -> list[Operation]:
+        found = look(one)
+        if not begins.ident:
+            begins.start()
+            begins.join(0.2)
+        return found
+
+    monkeypatch.setattr(Session, "operations", looked)
+    watch.now = 61
+    all_.tend()
+    begins.join()
+    assert len(refused) == 1 and late.state is State.PENDING
+
+
+def test_a_session_whose_statement_has_just_ended_is_not_idle() -> None:
+    watch = Watch()
+    all_ = sessions(watch)
+    session, long = all_.open(ANA, {}, "default"), operation()
+    handle = all_.begin(session, long)
+    watch.now = 1_000
+    all_.tend()
+    long.run()
+    watch.now = 1_001
+    all_.tend()
+    assert all_.operation(handle, "ana") is long
+
+
+def test_what_hives_drivers_say_before_a_setting_is_left_out() -> None:
+    given = {"set:hiveconf:lakewarden.operation": "x", "hivevar:a": "1", "lakewarden.dialect": "mysql"}
+    assert plain_keys(given) == {"lakewarden.operation": "x", "a": "1", "lakewarden.dialect": "mysql"}
 
 
 def test_there_is_room_for_so_many_sessions_and_open_statements() -> None:
