@@ -12,7 +12,13 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from lakewarden.catalog import failpoints
-from lakewarden.catalog.errors import CancelledError, ConflictError, PreconditionError, UsageError
+from lakewarden.catalog.errors import (
+    CancelledError,
+    ConflictError,
+    PreconditionError,
+    UnavailableError,
+    UsageError,
+)
 from lakewarden.catalog.model.rollbacks import Rollback
 from lakewarden.catalog.model.rows import RollbackState as State
 from lakewarden.catalog.registry.register import register
@@ -24,7 +30,9 @@ from lakewarden.jobs.engines.spark.cancellation import unwanted_once
 from lakewarden.jobs.rollback.execute.saga import Saga
 from lakewarden.jobs.rollback.execute.table_steps import Hands
 from lakewarden.jobs.rollback.journal.journal import Journal
+from lakewarden.jobs.rollback.journal.steps import TableStep
 from lakewarden.jobs.rollback.plan.consents import NO_CONSENTS
+from lakewarden.jobs.session.groups import runner
 from support.builders.callers import actor
 from support.builders.warehouse_changes import SEVERAL
 from support.crashes.crashes import points_of
@@ -259,6 +267,31 @@ def other(both: Both) -> Iterator[str]:
     yield name
     both.spark.sql(f"DROP DATABASE {name} CASCADE")
     both.connection.execute(f"DROP DATABASE {name}".encode())
+
+
+@pytest.mark.parametrize("cancelled", [False, True])
+def test_what_somebody_else_found_to_be_done_is_not_said_to_be_taken_back(
+    both: Both, monkeypatch: pytest.MonkeyPatch, cancelled: bool
+) -> None:
+    """The log does not answer after the last commit, and by then a worker has ended the statement."""
+    looked: list[str] = []
+
+    def no_answer(readers: object, change: TableStep, mark: str) -> int | None:
+        looked.append(change.name)
+        if len(looked) < len(SWAPPED):
+            return change.to_version
+        (group,) = (one for one in groups(both.services) if one.is_unsettled)
+        assert ended(both.services, group.rollback_id).head.state is State.DONE
+        raise UnavailableError("The storage does not answer.")
+
+    monkeypatch.setattr(runner, "mark_found", no_answer)
+    with (
+        unwanted_once(lambda: cancelled and len(looked) == len(SWAPPED)),
+        pytest.raises(PreconditionError, match="But it is done: all of its tables are changed") as caught,
+    ):
+        both.lw.sql(SWAP)
+    assert "Do not run it again" in caught.value.hint
+    assert [row[2] for row in both.ours() if row[0] in (1, 2)] == SWAPPED[0]
 
 
 def test_two_sessions_that_take_a_statement_back_at_once_do_it_once(both: Both) -> None:

@@ -174,8 +174,8 @@ class Groups:
     def _give_up(
         self, group_id: str, alive: Liveness, left: Sequence[TableStep], error: BaseException
     ) -> None:
-        """Take back what was done. Raises if not all of it could be, or if the statement was cancelled;
-        `left` begins with the change that failed."""
+        """Take back what was done. Raises if not all of it could be, if somebody else has found that all of it was
+        made, or if the statement was cancelled; `left` begins with the change that failed."""
         # Where Spark did not answer, or nobody waited for its answer, it may still be at it.
         may_come = not isinstance(error, LakewardenError | PySparkException | Py4JJavaError)
         never = {change.table_id for change in left[int(may_come) :]}
@@ -191,6 +191,11 @@ class Groups:
             raise PreconditionError(
                 f"{_sentence(error)} Not all of it is taken back: {because}",
                 hint=f"`lakewarden rollback show {group_id}` says more, and how to go on.",
+            ) from error
+        if ended.head.state is RollbackState.DONE:
+            raise PreconditionError(
+                f"{_sentence(error)} But it is done: all of its tables are changed.",
+                hint=f"Do not run it again. `lakewarden rollback plan --run {group_id}` shows how to undo it.",
             ) from error
         if is_cancelled():
             raise CancelledError(
