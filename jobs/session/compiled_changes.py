@@ -6,13 +6,14 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
+from pyspark.errors import ParseException, PySparkException
 from pyspark.sql.types import StructType
 
 from lakewarden.catalog.errors import PreconditionError, UsageError
 from lakewarden.jobs.engines.spark.names import quoted
 from lakewarden.jobs.sql.compile.compiler import compiled
 from lakewarden.jobs.sql.compile.reading import Draft
+from lakewarden.jobs.sql.compile.refusals import query_in_merge, returning
 from lakewarden.jobs.sql.compile.values import (
     MATCHES_KEY,
     TWICE,
@@ -25,8 +26,9 @@ from lakewarden.jobs.sql.compile.values import (
     policy_of,
 )
 
-__all__ = ["compile_change", "require_own_words", "several_matches_explained"]
+__all__ = ["compile_change", "refusals_explained", "require_own_words", "several_matches_explained"]
 
+_QUERY: Final = "subquer"
 _SEVERAL: Final = "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
 
 
@@ -45,6 +47,22 @@ def require_own_words(draft: Draft) -> None:
             f"{draft.tables[0]} is no Delta table: only these are changed like this.",
             hint="Convert it (CONVERT TO DELTA), or write Spark's own SQL.",
         )
+
+
+@contextmanager
+def refusals_explained(text: str) -> Iterator[None]:
+    """Say in our words, with the place, what Spark or Delta refuses of a statement that they got as it is."""
+    try:
+        yield
+    except PySparkException as error:
+        told: UsageError | None = None
+        if isinstance(error, ParseException):
+            told = returning(text)
+        elif _QUERY in str(error).lower():
+            told = query_in_merge(text)
+        if told is None:
+            raise
+        raise told from error
 
 
 @contextmanager

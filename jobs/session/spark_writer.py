@@ -17,6 +17,7 @@ from lakewarden.jobs.engines.spark.names import quoted
 from lakewarden.jobs.rollback.journal.journal import Journal
 from lakewarden.jobs.session.compiled_changes import (
     compile_change,
+    refusals_explained,
     require_own_words,
     several_matches_explained,
 )
@@ -106,7 +107,8 @@ class SparkWriter:
         return self._groups.run(draft.text, settled_steps(self._recorder, draft))
 
     def run(self, request: Request) -> tuple[DataFrame, Written] | None:
-        return self._run(request, self._operation_named)
+        with refusals_explained(request.text if isinstance(request, Sql) else ""):
+            return self._run(request, self._operation_named)
 
     def _create(self, text: str) -> tuple[DataFrame, Written] | None:
         """Make the table of an upsert: the operation id that the session names is for a statement of its own."""

@@ -10,9 +10,10 @@ from pyspark.sql import SparkSession
 
 from lakewarden.catalog.errors import PreconditionError, UsageError
 from lakewarden.catalog.model.lineage_record import Operation
-from support.builders.warehouse_upserts import COLUMNS, ROWS, UPSERTS
+from support.builders.warehouse_upserts import COLUMNS, REFUSED, ROWS, UPSERTS
 from support.servers.mariadb import MariadbServer
 from support.servers.postgres import PostgresServer
+from support.two_databases.sides import ROWS as TABLES
 from support.two_databases.sides import Both, two_sides
 
 pytestmark = [pytest.mark.spark, pytest.mark.postgres]
@@ -65,6 +66,30 @@ def test_what_a_warehouse_would_do_is_done(both: Both, name: str) -> None:
     both.lw.sql(statement).collect()
     both.connection.execute((theirs or statement).encode())
     assert held(both) == sorted(both.connection.execute(b"SELECT * FROM p").fetchall(), key=repr)
+
+
+@pytest.mark.parametrize("refused", REFUSED)
+def test_what_is_refused_says_where_and_what_is_written_instead_does_the_same(
+    both: Both, refused: str
+) -> None:
+    both.fill(TABLES)
+    before = (held(both), both.ours())
+    with pytest.raises(UsageError, match="Line 1, column") as caught:
+        both.lw.sql(refused)
+    assert caught.value.hint and (held(both), both.ours()) == before
+    both.lw.sql(REFUSED[refused]).collect()
+    assert (held(both), both.ours()) != before
+    both.connection.execute(refused.encode())
+    theirs = sorted(both.connection.execute(b"SELECT * FROM p").fetchall(), key=repr)
+    assert (held(both), both.ours()) == (theirs, both.theirs())
+
+
+def test_a_query_in_set_of_a_merge_that_stands_alone_is_run(both: Both) -> None:
+    both.fill(TABLES)
+    text = "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED THEN UPDATE SET a = (SELECT max(e) FROM u)"
+    both.lw.sql(text).collect()
+    both.connection.execute(text.encode())
+    assert both.ours() == both.theirs()
 
 
 @pytest.mark.mariadb

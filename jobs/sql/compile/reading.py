@@ -24,6 +24,7 @@ __all__ = [
     "parse_error",
     "refuse_system",
     "tables_read",
+    "tokens_of_any",
 ]
 
 _SYSTEM: Final = "lakewarden"
@@ -183,15 +184,15 @@ def _outer_words(text: str) -> list[str]:
 def outer_tokens(text: str) -> list[Token]:
     """What stands outside all parentheses, and the closing ones; without strings. None of a text that nobody reads."""
     found, depth = [], 0
-    for token in _tokens(text):
+    for token in tokens_of_any(text):
         depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
         if depth == 0 and token.token_type is not TokenType.STRING:
             found.append(token)
     return found
 
 
-def _tokens(text: str) -> list[Token]:
-    """By the first dialect that knows all the quotes."""
+def tokens_of_any(text: str) -> list[Token]:
+    """All tokens, by the first dialect that knows all the quotes; none of a text that nobody reads."""
     for parser in PARSERS.values():
         try:
             return parser.tokenize(text)

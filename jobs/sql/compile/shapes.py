@@ -12,7 +12,9 @@ from lakewarden.jobs.sql.compile.databases import means, told_apart
 from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.values import Dialect
 
-__all__ = ["ForeignError", "assignments_of", "shapes_of"]
+__all__ = ["RETURNING", "ForeignError", "assignments_of", "shapes_of"]
+
+RETURNING: Final = "RETURNING and OUTPUT return rows, which a governed statement does not."
 
 _CLAUSES: Final = {
     "this": "",
@@ -22,7 +24,7 @@ _CLAUSES: Final = {
     "with_": "",
     "tables": "",
     "using": "",
-    "returning": "RETURNING and OUTPUT return rows, which a governed statement does not.",
+    "returning": RETURNING,
     "order": "ORDER BY and LIMIT choose rows by their order.",
     "limit": "ORDER BY and LIMIT choose rows by their order.",
     "hint": "Hints are for another database's planner.",

@@ -5,7 +5,7 @@ docs/sql.md shows some of them; every one is run on Spark and on PostgreSQL.
 
 from typing import Final
 
-__all__ = ["COLUMNS", "ROWS", "UPSERTS"]
+__all__ = ["COLUMNS", "REFUSED", "ROWS", "UPSERTS"]
 
 COLUMNS: Final = "k INT, a INT, s TEXT"
 ROWS: Final = ((1, 10, "x"), (2, None, "y"), (5, 50, None), (None, 60, "n"))
@@ -72,3 +72,19 @@ UPSERTS: Final = {
         "INSERT INTO p (k, a) VALUES (3, 5)",
     ),
 }  # fmt: skip
+REFUSED: Final = {
+    "MERGE INTO t USING s ON t.k = s.k AND t.a < (SELECT max(e) FROM u) WHEN MATCHED THEN UPDATE SET a = s.b": (
+        "MERGE INTO t USING (SELECT s.*, (SELECT max(e) FROM u) AS m FROM s) AS s ON t.k = s.k AND t.a < s.m WHEN MATCHED THEN UPDATE SET a = s.b"
+    ),
+    "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED AND s.k IN (SELECT k FROM u) THEN DELETE": (
+        "MERGE INTO t USING (SELECT * FROM s WHERE k IN (SELECT k FROM u)) AS s ON t.k = s.k WHEN MATCHED THEN DELETE"
+    ),
+    "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED THEN UPDATE SET a = (SELECT max(e) FROM u WHERE u.k = s.k)": (
+        "MERGE INTO t USING (SELECT s.*, (SELECT max(e) FROM u WHERE u.k = s.k) AS m FROM s) AS s ON t.k = s.k WHEN MATCHED THEN UPDATE SET a = s.m"
+    ),
+    "INSERT INTO p (k, a) VALUES (1, 2) ON CONFLICT (k) DO UPDATE SET a = (SELECT max(e) FROM u)": (
+        "INSERT INTO p (k, a) SELECT 1, (SELECT max(e) FROM u) ON CONFLICT (k) DO UPDATE SET a = excluded.a"
+    ),
+    "INSERT INTO p (k, a) VALUES (9, 2) RETURNING k": ("INSERT INTO p (k, a) VALUES (9, 2)"),
+}
+"""What is refused, and what is to be written instead: to PostgreSQL the first says what the second says here."""

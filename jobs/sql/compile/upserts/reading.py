@@ -15,6 +15,7 @@ from lakewarden.jobs.sql.compile.dialects import PARSERS
 from lakewarden.jobs.sql.compile.placement import Placement
 from lakewarden.jobs.sql.compile.places import wrong_at, wrong_in
 from lakewarden.jobs.sql.compile.reading import Draft, outer_tokens, parse_error, refuse_system, tables_read
+from lakewarden.jobs.sql.compile.refusals import returning
 from lakewarden.jobs.sql.compile.shapes import ForeignError, assignments_of, shapes_of
 from lakewarden.jobs.sql.compile.values import Dialect
 
@@ -242,6 +243,9 @@ def _own(dialect: Dialect, chosen: Dialect | None, text: str) -> Dialect:
 
 
 def _refuse_clauses(tree: exp.Insert, text: str) -> None:
+    told = returning(text) if tree.args.get("returning") else None
+    if told is not None:
+        raise told
     known = ("this", "expression", "conflict", "with_", "into")
     odd = next((value for key, value in tree.args.items() if value and key not in known), None)
     if odd is not None:

@@ -109,8 +109,8 @@ def test_other_statements_are_no_upserts(text: str) -> None:
         ),
         (
             "INSERT INTO p (k) VALUES (1) ON CONFLICT (k) DO NOTHING RETURNING k",
-            "not supported",
-            "k",
+            "RETURNING and OUTPUT return rows",
+            "RETURNING k",
         ),
         ("INSERT INTO p (k) VALUES (1) ON CONFLICT ON CONSTRAINT pk DO NOTHING", "no constraints", "pk DO"),
         (

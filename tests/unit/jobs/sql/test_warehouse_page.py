@@ -5,10 +5,11 @@ from itertools import chain
 from pathlib import Path
 
 from support.builders.warehouse_changes import CASES, SEVERAL
-from support.builders.warehouse_upserts import UPSERTS
+from support.builders.warehouse_upserts import REFUSED, UPSERTS
 
 PAGE = (Path(__file__).parents[4] / "docs" / "sql.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| ([\w, ]+) \| `(.+)` \|$", re.MULTILINE)
+REFUSALS = re.compile(r"^\| `(.+)` \| `(.+)` \|$", re.MULTILINE)
 NAMES = {
     "PostgreSQL": "postgres",
     "SQL Server": "tsql",
@@ -28,3 +29,7 @@ def test_every_row_of_the_page_is_a_case() -> None:
     assert len(rows) >= 27
     shown = [({NAMES[one] for one in dialects.split(", ")}, statement) for dialects, statement in rows]
     assert [one for names, one in shown if not all((name, one) in run for name in names)] == []
+
+
+def test_every_refusal_of_the_page_is_a_case() -> None:
+    assert dict(REFUSALS.findall(PAGE)) == REFUSED
