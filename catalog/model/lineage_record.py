@@ -6,10 +6,10 @@ Spark carries it in `commitInfo.userMetadata`, as JSON under the key `lakewarden
     {"v": 1, "run_id": "...", "operation": "append", "user": "ana",
      "inputs": [{"table_id": "...", "location": "...", "format": "delta", "version": 7,
                  "from_version": 5, "format_id": "..."}],
-     "reads_self": true, "missing_inputs": 3, "user_metadata": "..."}
+     "reads_self": true, "missing_inputs": 3, "user_metadata": "...", "statement": "..."}
 
 Keys whose value is null, false, 0 or empty are left out. `user_metadata` is the place where the user's own
-`userMetadata` stays readable, character by character.
+`userMetadata` stays readable, character by character; `statement` the digest of what was run under an operation id.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,6 +28,7 @@ __all__ = [
     "RECORD_LIMIT_BYTES",
     "RECORD_VERSION",
     "RENUMBERED",
+    "STATEMENT",
     "USER_KEY",
     "USER_METADATA_LIMIT_BYTES",
     "LineageInput",
@@ -44,6 +45,8 @@ __all__ = [
 
 OPERATION: Final = "lakewarden.operation/"
 """How the application id of a write begins that its caller named, so that it is done once; the name follows."""
+STATEMENT: Final = "lakewarden-sql-"
+"""How the application id of a SQL statement begins that its session gave an operation id; the id follows."""
 _GROUP: Final = "group/"
 RENUMBERED: Final = "renumbered-"
 """How the run id of a commit begins that does nothing but take back the number of an application: what a RESTORE of
@@ -111,7 +114,8 @@ class LineageRecord:
     """What one governed write read. `user` is who asked for it, `user_metadata` what they wanted in `userMetadata`.
 
     `reads_self`: its result depends on what the table held before, beyond what the operation itself keeps of it.
-    `missing_inputs` counts inputs that the writer knew and that did not fit.
+    `missing_inputs` counts inputs that the writer knew and that did not fit. `statement` is the SHA-256, in
+    hexadecimal, of the text that its operation id stands for; None for what has no such id.
     """
 
     run_id: str
@@ -121,6 +125,7 @@ class LineageRecord:
     reads_self: bool = False
     missing_inputs: int = 0
     user_metadata: str | None = None
+    statement: str | None = None
 
     @property
     def complete(self) -> bool:
@@ -213,6 +218,7 @@ def _record(body: Json) -> LineageRecord:
         reads_self=_flag(body.get("reads_self", False)),
         missing_inputs=_count(body.get("missing_inputs", 0)),
         user_metadata=_optional_text(body.get("user_metadata")),
+        statement=_optional_text(body.get("statement")),
     )
 
 
@@ -251,6 +257,7 @@ def _as_json(record: LineageRecord) -> dict[str, Any]:
         "reads_self": record.reads_self,
         "missing_inputs": record.missing_inputs,
         "user_metadata": record.user_metadata,
+        "statement": record.statement,
     }
     return {key: value for key, value in body.items() if value or value == ""}
 

@@ -51,10 +51,12 @@ class Recorder:
         locate: Callable[[], str | None],
         own: str | None = None,
         run_id: str | None = None,
+        statement: str | None = None,
     ) -> tuple[DataFrame, Written]:
         """Execute what commits in `session` (in the JVM, a clone for this alone). `own` is the user's own metadata,
-        None for what the session has; `run_id` is a new one where none is given. Raises `CancelledError` if that
-        is not wanted any more, `RefusedError` where other writers could overwrite what the session commits."""
+        None for what the session has; `run_id` is a new one where none is given; `statement` the digest of the text
+        that an operation id stands for. Raises `CancelledError` if that is not wanted any more, `RefusedError` where
+        other writers could overwrite what the session commits."""
         require_wanted()
         if target is not None:
             require_safe_commits(self.plans.spark, target)
@@ -66,6 +68,7 @@ class Recorder:
             reads_self=reads_self,
             user_metadata=self.plans.option(session.conf().getOption(_USER_METADATA)) if own is None else own,
             directory=self.directory,
+            statement=statement,
         )
         session.conf().set(_USER_METADATA, user_metadata(record))
         with self.witness.watching(session, f"lakewarden-{record.run_id}") as evidence:

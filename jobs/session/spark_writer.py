@@ -28,7 +28,7 @@ from lakewarden.jobs.session.groups.steps import settled_steps
 from lakewarden.jobs.session.pins import Pinned, pin
 from lakewarden.jobs.session.plans import JavaPlan, Plans
 from lakewarden.jobs.session.recording import Recorder
-from lakewarden.jobs.session.statements import Shape, is_write, shape_of, vacuumed_by
+from lakewarden.jobs.session.statements import Shape, is_write, nameless, shape_of, vacuumed_by
 from lakewarden.jobs.session.upserts.operations import Once
 from lakewarden.jobs.session.upserts.runner import Upserts
 from lakewarden.jobs.session.writes import (
@@ -120,9 +120,10 @@ class SparkWriter:
         session: Any = self._spark._jsparkSession.cloneSession()
         operation = operation_named() if isinstance(request, Change) else None
         plan, options = self._statement(session, request)
-        if plan is None:
-            return None
         if isinstance(request, Sql):
+            if not is_write(plan):
+                self._refuse_id(plan, operation_named)
+                return None
             operation = operation_named()
         shape = shape_of(self._plans, session, self._plans.analysed(session, plan))
         if shape is None:
@@ -167,15 +168,19 @@ class SparkWriter:
         once.name(session)
         head = once.head()
         try:
-            frame, written = self._write(session, shape, {})
+            frame, written = self._write(session, shape, {}, statement=once.digest)
         except (PySparkException, Py4JJavaError) as error:
-            if is_lost_race(error) and once.is_done():
+            if not is_lost_race(error):
+                raise
+            if once.is_done():
                 return nothing, before
-            raise
+            raise once.overtaken() from error
         by_another = once.was_by_another(written.run_id, after=head)
         return frame, replace(written, operation=once.operation, done_before=by_another)
 
-    def _write(self, session: Any, shape: Shape, options: Mapping[str, str]) -> tuple[DataFrame, Written]:
+    def _write(
+        self, session: Any, shape: Shape, options: Mapping[str, str], statement: str | None = None
+    ) -> tuple[DataFrame, Written]:
         pinned: Pinned | None = None
         if shape.query is not None:
             pinned = pin(self._plans, session, shape.query, target=shape.target)
@@ -190,14 +195,24 @@ class SparkWriter:
             target=shape.target,
             locate=shape.locate,
             own=options.get(_OPTION),
+            statement=statement,
         )
 
-    def _statement(self, session: Any, request: Request) -> tuple[JavaPlan | None, Mapping[str, str]]:
-        """What is asked for as a plan, None if it is no write; and the writer's options."""
+    def _refuse_id(self, plan: JavaPlan, operation_named: Callable[[], str | None]) -> None:
+        """Raise `UsageError` for what Spark runs as it is, and changes rows, if the session gave its next write an id:
+        it would be done again under it."""
+        called = nameless(self._plans, plan)
+        if called is not None and operation_named() is not None:
+            raise UsageError(
+                f"{called} takes no operation id. Nothing was run.",
+                hint=f"{_TAKES_ONE} The id is used up: run the statement again to do it without one.",
+            )
+
+    def _statement(self, session: Any, request: Request) -> tuple[JavaPlan, Mapping[str, str]]:
+        """What is asked for as a plan; and the writer's options."""
         match request:
             case Sql(text=text):
-                plan = self._plans.parsed(session, text)
-                return (plan if is_write(plan) else None), {}
+                return self._plans.parsed(session, text), {}
             case Change(draft=draft):
                 (step,) = compile_change(session, draft).steps
                 return self._plans.composed(session, step.sql), {}

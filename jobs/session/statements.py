@@ -1,6 +1,6 @@
 """Which statements write a Delta table, what they do to it, and where in them the query sits."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -8,7 +8,7 @@ from lakewarden.catalog.model.lineage_record import Operation
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 from lakewarden.jobs.session.reads import location_of
 
-__all__ = ["Shape", "is_write", "shape_of", "vacuumed_by"]
+__all__ = ["Shape", "is_write", "nameless", "shape_of", "vacuumed_by"]
 
 _WRITES: Final = frozenset(
     {
@@ -25,6 +25,20 @@ _WRITES: Final = frozenset(
         "DeleteFromTable",
     }
 )
+_NAMELESS: Final[Mapping[str, str]] = {
+    "Call": "CALL",
+    "CloneTableStatement": "CLONE",
+    "CompoundBody": "A script (BEGIN ... END)",
+    "DropPartitions": "DROP PARTITION",
+    "InsertIntoDir": "INSERT OVERWRITE DIRECTORY",
+    "LoadData": "LOAD DATA",
+    "RestoreTableStatement": "RESTORE",
+    "TruncatePartition": "TRUNCATE",
+    "TruncateTable": "TRUNCATE",
+    "UnresolvedExecuteImmediate": "EXECUTE IMMEDIATE",
+}
+"""What changes rows, or may, without being a governed write."""
+_INSERTS: Final = frozenset({"InsertIntoStatement", "InsertIntoDir"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,8 +59,21 @@ class Shape:
 
 def is_write(plan: JavaPlan) -> bool:
     """Whether a parsed statement may write a table: everything else need not be analysed."""
-    name = kind(plan)
-    return name in _WRITES or (name == "UnresolvedWith" and kind(plan.child()) in _WRITES)
+    return kind(_said(plan)) in _WRITES
+
+
+def nameless(plans: Plans, plan: JavaPlan) -> str | None:
+    """What a parsed statement is called that changes rows, or may, and that Spark runs as it is; None for all others:
+    they are governed writes, or change nothing."""
+    said = _said(plan)
+    if kind(said) == "Union" and any(kind(one) in _INSERTS for one in plans.sequence(said.children())):
+        return "A statement with several INSERTs"
+    return _NAMELESS.get(kind(said))
+
+
+def _said(plan: JavaPlan) -> JavaPlan:
+    """A parsed statement without its WITH."""
+    return plan.child() if kind(plan) == "UnresolvedWith" else plan
 
 
 def shape_of(plans: Plans, session: Any, plan: JavaPlan) -> Shape | None:

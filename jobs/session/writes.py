@@ -269,6 +269,7 @@ def record_of(
     reads_self: bool,
     user_metadata: str | None,
     directory: Directory,
+    statement: str | None = None,
 ) -> LineageRecord:
     """The record of a write. The same version read twice is one input; tables come before what has no version."""
     distinct = {read.key: read for read in reads}
@@ -294,6 +295,7 @@ def record_of(
         ),
         reads_self=reads_self,
         user_metadata=user_metadata,
+        statement=statement,
     )
 
 

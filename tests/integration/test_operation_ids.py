@@ -1,19 +1,27 @@
 """SET lakewarden.operation: the next statement is done once under that id, unless it was undone."""
 
+import hashlib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from pyspark.sql import Row, SparkSession
 
 import lakewarden
-from lakewarden.catalog.errors import PreconditionError, UsageError
+from lakewarden.catalog.clock import SystemClock
+from lakewarden.catalog.errors import ConflictError, PreconditionError, UsageError
+from lakewarden.catalog.model.rows import RollbackStep
+from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.daemon.callers import real_user
 from lakewarden.daemon.installation.services import open_services
 from lakewarden.daemon.usecases.init import initialise
+from lakewarden.jobs.engines.delta.engine import DeltaEngine
+from lakewarden.jobs.rollback.execute.commit_records import removal_record
+from lakewarden.jobs.rollback.journal.steps import TableStep
 from lakewarden.jobs.session.attached import Attached
 from lakewarden.jobs.session.upserts.operations import Once
 
@@ -37,6 +45,7 @@ class Table:
     lw: Attached
     spark: SparkSession
     place: Path
+    home: Path
 
     def run(self, statement: str, operation: str = "") -> Row:
         if operation:
@@ -62,7 +71,7 @@ def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iter
         fill(folder / name)
         spark.sql(f"CREATE TABLE ids.{name} USING delta LOCATION '{folder / name}'")
     with lakewarden.attach(spark, home=folder / "home") as lw:
-        yield Table(lw, spark, folder / "t")
+        yield Table(lw, spark, folder / "t", folder / "home")
     spark.sql("DROP DATABASE ids CASCADE")
 
 
@@ -128,6 +137,39 @@ def test_what_was_undone_is_done_again_also_by_another_statement(table: Table) -
         assert table.rows()[0] == (1, 10)
 
 
+def test_what_a_later_restore_brings_back_was_done(table: Table) -> None:
+    before = table.version()
+    done = table.run(STATEMENTS["insert values"], "back")["version"]
+    table.spark.sql(f"RESTORE TABLE ids.t TO VERSION AS OF {before}")
+    assert table.run("DELETE FROM {t} WHERE k = 99", "back")["done_before"] is False  # nothing to change
+    table.spark.sql(f"RESTORE TABLE ids.t TO VERSION AS OF {done}")
+    assert table.run(STATEMENTS["insert values"], "back")["done_before"] is True
+    assert table.rows() == [(1, 10), (2, 20), (7, 7)]
+
+
+def test_what_a_rollback_took_the_files_of_is_done_again(table: Table) -> None:
+    before = table.version()
+    for value in (7, 8):
+        table.run(f"INSERT INTO {{t}} VALUES ({value}, {value})", f"files {value}")
+    step = TableStep(
+        table_id="t",
+        name="ids.t",
+        location=canonical(str(table.place)),
+        from_version=before + 2,
+        to_version=before,
+        kind=RollbackStep.REMOVE_FILES,
+        versions=(before + 1,),
+    )
+    record = removal_record(step, mark="rollback", user="ana")
+    engine = DeltaEngine(lambda: table.spark, storage=lambda _: StorageOptions(), clock=SystemClock())
+    engine.remove_files(step.location, requires=before + 2, versions=step.versions, record=record)
+    assert table.rows() == [(1, 10), (2, 20), (8, 8)]
+    assert table.run("INSERT INTO {t} VALUES (8, 8)", "files 8")["done_before"] is True
+    assert table.run("INSERT INTO {t} VALUES (7, 7)", "files 7")["done_before"] is False
+    assert table.run("INSERT INTO {t} VALUES (7, 7)", "files 7")["done_before"] is True
+    assert table.rows() == [(1, 10), (2, 20), (7, 7), (8, 8)]
+
+
 def test_what_found_nothing_to_change_is_not_taken_for_done(table: Table) -> None:
     statement = "DELETE FROM {t} WHERE k = 99"
     assert table.run(statement, "nothing")["done_before"] is False
@@ -158,6 +200,57 @@ def test_two_sessions_with_one_id_do_it_once(table: Table, monkeypatch: pytest.M
     assert table.rows()[0] == (1, 11)
 
 
+@pytest.mark.parametrize("mine", [3, 4])
+def test_of_two_texts_under_one_id_only_the_first_is_done(
+    table: Table, monkeypatch: pytest.MonkeyPatch, mine: int
+) -> None:
+    """The other session is quicker, after this one has looked."""
+    look, others = Once.head, list[Row]()
+
+    def head(once: Once) -> int:
+        version = look(once)
+        if not others:
+            others.append(Row())  # the other one looks, too
+            others.append(table.run(f"INSERT INTO {{t}} VALUES ({7 - mine}, 0)", f"two texts {mine}"))
+        return version
+
+    monkeypatch.setattr(Once, "head", head)
+    with pytest.raises(PreconditionError, match="Another statement was done on this table"):
+        table.run(f"INSERT INTO {{t}} VALUES ({mine}, 0)", f"two texts {mine}")
+    assert table.rows() == sorted([(1, 10), (2, 20), (7 - mine, 0)])
+
+
+def test_two_texts_under_one_id_that_commit_at_once_are_not_both_done(table: Table) -> None:
+    def run(value: int) -> bool:
+        with lakewarden.attach(table.spark.newSession(), home=table.home) as lw:
+            lw.sql("SET lakewarden.operation = 'at once'")
+            try:
+                lw.sql(f"INSERT INTO ids.t VALUES ({value}, 0)")
+            except (ConflictError, PreconditionError):
+                return False
+            return True
+
+    with ThreadPoolExecutor(4) as threads:
+        done = list(threads.map(run, (3, 4, 5, 6)))
+    assert done.count(True) == 1
+    assert table.rows() == sorted([(1, 10), (2, 20), (3 + done.index(True), 0)])
+
+
+def test_a_number_of_an_older_build_is_told_from_another_text(table: Table) -> None:
+    """It was made of the text, and nothing else in the commit spoke of that."""
+    text = "INSERT INTO ids.t VALUES (7, 7)"
+    number = int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "big") + 1
+    rows = pa.table({"k": pa.array([7], pa.int32()), "v": pa.array([7], pa.int32())})
+    told = CommitProperties(app_transactions=[Transaction("lakewarden-sql-old", number)])
+    write_deltalake(table.place, rows, mode="append", commit_properties=told)
+    assert table.run(text, "old")["done_before"] is True
+    with pytest.raises(PreconditionError, match="Another statement was done"):
+        table.run("INSERT INTO ids.t VALUES (8, 8)", "old")
+    table.spark.sql(f"RESTORE TABLE ids.t TO VERSION AS OF {table.version() - 1}")
+    assert table.run("INSERT INTO ids.t VALUES (8, 8)", "old")["done_before"] is False
+    assert table.rows() == [(1, 10), (2, 20), (8, 8)]
+
+
 @pytest.mark.parametrize(
     ("statement", "said"),
     [
@@ -165,12 +258,35 @@ def test_two_sessions_with_one_id_do_it_once(table: Table, monkeypatch: pytest.M
         ("INSERT INTO ids.plain SELECT k FROM {t}", "Only what writes a Delta table takes an operation id"),
         ("CREATE OR REPLACE TABLE {s} USING delta AS SELECT 1 AS k, 2 AS v", "makes a table takes no"),
         ("DELETE t, s FROM {t} t JOIN {s} s ON t.k = s.k", "several tables takes no operation id"),
+        ("FROM {s} INSERT INTO {t} SELECT k, v INSERT INTO {t} SELECT v, k", "several INSERTs takes no"),
+        (
+            "WITH q AS (SELECT * FROM {s}) FROM q INSERT INTO {t} SELECT k, v INSERT INTO {t} SELECT v, k",
+            "several INS",
+        ),
+        ("TRUNCATE TABLE {t}", "TRUNCATE takes no operation id"),
+        ("RESTORE TABLE {t} TO VERSION AS OF 0", "RESTORE takes no operation id"),
+        ("CREATE TABLE ids.cloned SHALLOW CLONE {t}", "CLONE takes no operation id"),
+        ("EXECUTE IMMEDIATE 'INSERT INTO {t} VALUES (3, 3)'", "EXECUTE IMMEDIATE takes no operation id"),
+        ("BEGIN INSERT INTO {t} VALUES (3, 3); END", "script .* takes no operation id"),
+        (
+            "INSERT OVERWRITE DIRECTORY '/nowhere' USING parquet SELECT * FROM {t}",
+            "DIRECTORY takes no operation id",
+        ),
     ],
 )
 def test_what_takes_no_id_is_refused(table: Table, statement: str, said: str) -> None:
     table.spark.sql("CREATE TABLE IF NOT EXISTS ids.plain (k INT) USING parquet")
+    version = table.version()
     with pytest.raises(UsageError, match=said):
         table.run(statement, "refused")
     assert table.spark.conf.get("lakewarden.operation", None) is None
     assert table.spark.table("ids.plain").count() == 0
-    assert len(table.rows()) == 2
+    assert (table.rows(), table.version()) == ([(1, 10), (2, 20)], version)
+    assert not table.spark.catalog.tableExists("ids.cloned")
+
+
+@pytest.mark.parametrize("taken_back", ["RESET lakewarden.operation", "SET lakewarden.operation = "])
+def test_an_id_is_taken_back_by_a_reset(table: Table, taken_back: str) -> None:
+    table.lw.sql("SET lakewarden.operation = later")
+    table.lw.sql(taken_back)
+    assert "done_before" not in table.run(STATEMENTS["update"])

@@ -48,14 +48,15 @@ def begin_epoch(
     raise ConflictError(f"Others keep committing to {store.root}; its streams' numbers were not taken back.")
 
 
-def last_number(spark: SparkSession, location: str, *, app: str) -> tuple[int, int]:
-    """The head, and the last number that an application id wrote under; -1 for one that has written nothing."""
+def last_number(spark: SparkSession, location: str, *, app: str) -> tuple[int, int | None]:
+    """The head, and the last number of an application id; None for one that the table does not know."""
     jvm: Any = spark.sparkContext._jvm
     nothing = jvm.scala.Option.empty()
     with translated(f"look for a number of {location}"):
         log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, hadoop_path(location))
         snapshot = log.startTransaction(nothing, nothing).snapshot()
-        return int(snapshot.version()), _numbers(snapshot, (app,))[app]
+        known = snapshot.transactions().get(app)
+        return int(snapshot.version()), int(known.get()) if known.isDefined() else None
 
 
 def lower_number(spark: SparkSession, location: str, *, requires: int, app: str, number: int) -> None:

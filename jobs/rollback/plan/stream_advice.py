@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakewarden.catalog.model.lineage_record import OPERATION
+from lakewarden.catalog.model.lineage_record import OPERATION, STATEMENT
 from lakewarden.catalog.model.rows import Confidence
 from lakewarden.jobs.rollback.plan.model import RollbackPlan, Step, StreamAdvice, TablePlan
 
@@ -52,7 +52,7 @@ def _writers(table: TablePlan, told: pa.Table, planned: Mapping[str, TablePlan])
     for app_id, number in table.transactions:
         batches[app_id].append(number)
     for app_id, numbers in sorted(batches.items()):
-        if app_id.startswith(OPERATION):
+        if app_id.startswith((OPERATION, STATEMENT)):
             continue  # done by hand, and done anew if it is called again
         first, last = min(numbers), max(numbers)
         which = f"batch {first}" if first == last else f"batches {first} to {last}"

@@ -35,6 +35,8 @@ _OPTIMIZE: Final = "spark.databricks.delta.optimizeWrite.enabled"
 _PAUSES: Final = (0.2, 0.5, 1.0, 2.0)
 """Seconds, while somebody else makes the table that is missing."""
 _NOT_EMPTY: Final = "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
+_UNDONE: Final = -1
+"""The number of an operation that was undone, which a RESTORE to a later version may have brought back."""
 _ESCAPED: Final = "spark.sql.parser.escapedStringLiterals"
 
 
@@ -85,10 +87,13 @@ class Upserts:
     def _is_done(self, target: Target, app: str, number: int) -> bool:
         """Whether it was done, and not undone since. What was undone by a RESTORE that left its number has no number
         afterwards: Delta would skip it."""
-        if target.last_number(app) < number:
+        last = target.last_number(app)
+        if last is None or _UNDONE < last < number:
             return False
-        if holds(self._reader, target.location, head=target.version, app=app, number=number):
+        if holds(self._reader, target.location, head=target.version, app=app, number=number, last=last):
             return True
+        if last < number:
+            return False
         with stamped(self._plans.spark, f"{RENUMBERED}{uuid.uuid4().hex}", "upsert") as spark:
             lower_number(spark, target.location, requires=target.version, app=app, number=number - 1)
         return False

@@ -35,10 +35,10 @@ class Target:
         texts = {one.name.lower() for one in self.schema if one.type == "string" or "char(" in one.type}
         return frozenset(texts).intersection(keys, (name.lower() for name in self.partitions))
 
-    def last_number(self, app: str) -> int:
-        """The last number that an application id wrote under; -1 for one that is not known."""
+    def last_number(self, app: str) -> int | None:
+        """The last number of an application id; None for one that is not known."""
         found = self.snapshot.transactions().get(app)
-        return int(found.get()) if found.isDefined() else -1
+        return int(found.get()) if found.isDefined() else None
 
 
 def existing(plans: Plans, session: Any, table: str) -> Target | None:
