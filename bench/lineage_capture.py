@@ -49,7 +49,7 @@ def append_overheads(chosen: Options) -> Figures:
         initialise(services, services.user)
         spark = start_session(SparkSettings(conf=(("spark.sql.warehouse.dir", Path(folder).as_uri()),)))
         try:
-            tiny = _pairs(spark, services, Path(folder), "tiny", TINY_ROWS, chosen.repeat(40))
+            tiny = _pairs(spark, services, Path(folder), "tiny", TINY_ROWS, chosen.repeat(240))
             large = _pairs(spark, services, Path(folder), "large", LARGE_ROWS, chosen.repeat(10))
         finally:
             spark.stop()
