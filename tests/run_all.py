@@ -10,6 +10,7 @@ tests count on one another says so with the marker `together`; it is tried again
 """
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -28,6 +29,8 @@ NOTHING_COLLECTED = 5
 LONGEST_SECONDS = 1_200.0
 AT_ONCE = 2
 """So many files at once: much of their time goes into starting servers, which one core does alone."""
+QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For sessions that live a minute: less of it goes into compiling, and one core collects garbage as well as two."""
 LONGEST = (
     "test_yarn",
     "test_vacuum",
@@ -116,7 +119,12 @@ def run(arguments: list[str]) -> tuple[Counter[str], bool, str]:
     """One process: what its closing line counts, whether it did not end well, all it said."""
     command = [sys.executable, "-m", "pytest", "-q", *arguments, *sys.argv[1:]]
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=TESTS.parent
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=TESTS.parent,
+        env={"SPARK_SUBMIT_OPTS": QUICK_JVM, **os.environ},
     )
     watchdog = threading.Timer(LONGEST_SECONDS, process.kill)
     watchdog.start()
