@@ -226,6 +226,8 @@ def test_doctor_tries_a_place_out_and_leaves_nothing_there(
     with proxy.failing(Fault.DENIED, "^(PUT|POST)"):
         denied = {row["check"]: row["verdict"] for row in cli(*examined).json}
     assert denied["s3 write"] == "fail" and "s3 commits" not in denied
+    monkeypatch.setenv("AWS_S3_LOCKING_PROVIDER", "dynamodb")
+    assert {row["check"]: row["verdict"] for row in cli(*examined).json}["s3 environment"] == "fail"
     assert cli("doctor", "--location", place).code == 2
 
 

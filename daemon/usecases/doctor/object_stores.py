@@ -8,6 +8,7 @@ from typing import Final
 
 from lakewarden.catalog.errors import LakewardenError, UsageError
 from lakewarden.catalog.storage.file_store import canonical, is_inside, open_store
+from lakewarden.catalog.storage.options import unconditional
 from lakewarden.catalog.storage.trial import try_out
 from lakewarden.catalog.system.port import TABLES
 from lakewarden.daemon.installation.services import Services
@@ -35,6 +36,7 @@ def stores_in_use(services: Services) -> Iterator[Diagnosis]:
             yield ok("s3", f"{bucket} answers; {more}.")
         yield _workers(services, bucket)
     if found:
+        yield from _own_lock(os.environ)
         yield _own_sessions(os.environ)
 
 
@@ -59,6 +61,7 @@ def examine_location(services: Services, location: str) -> Iterator[Diagnosis]:
             )  # fmt: skip
         yield _clock(trial.skew)
     yield _workers(services, place)
+    yield from _own_lock(os.environ)
     yield _own_sessions(os.environ)
 
 
@@ -107,6 +110,16 @@ def _workers(services: Services, place: str) -> Diagnosis:
         return warn("s3 workers", f"Spark stays out of {place}: {because}.", WHAT_TO_DO)
     log_store = log_store_of(services.spark_conf, "s3").rpartition(".")[2]
     return ok("s3 workers", f"Workers commit to {place} through {log_store}.")
+
+
+def _own_lock(environment: Mapping[str, str]) -> Iterator[Diagnosis]:
+    """Settings refuse such an option; delta-rs also heeds the environment."""
+    name = unconditional(environment)
+    if name is not None:
+        yield fail(
+            "s3 environment", f"{name} in the environment has delta-rs commit without asking whether there is a commit already.",
+            "Unset it for lakewarden: writers who heed another lock, or none, lose each other's commits.",
+        )  # fmt: skip
 
 
 def _own_sessions(environment: Mapping[str, str]) -> Diagnosis:

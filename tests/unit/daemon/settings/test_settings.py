@@ -129,6 +129,22 @@ def test_a_named_file_that_cannot_count_is_refused(tmp_path: Path, env: dict[str
         load(tmp_path, env=env)
 
 
+@pytest.mark.parametrize(
+    "option",
+    [
+        'AWS_S3_LOCKING_PROVIDER = "dynamodb"',
+        "aws_s3_allow_unsafe_rename = true",
+        'conditional_put = "disabled"',
+    ],
+)
+def test_an_option_that_takes_the_condition_off_commits_is_refused(tmp_path: Path, option: str) -> None:
+    entry = '[[storage]]\nprefix = "s3://x"\n[storage.options]\n'
+    with pytest.raises(UsageError, match=option.split()[0]):
+        load(tmp_path, entry + option + "\n")
+    harmless = 'AWS_CONDITIONAL_PUT = "etag"\nAWS_S3_ALLOW_UNSAFE_RENAME = false\n'
+    assert load(tmp_path, entry + harmless).storage_for("s3://x/t").as_dict()
+
+
 def test_a_storage_secret_may_lie_in_a_mounted_file(tmp_path: Path) -> None:
     (tmp_path / "key").write_text("hunter2\n")
     text = (
