@@ -53,6 +53,7 @@ docs: $(READY) ## write the generated pages under docs/reference anew
 	@$(PY) -m lakewarden.daemon.cli.reference docs/reference
 	@$(PY) -m lakewarden.daemon.cli.completion.generate
 	@$(PY) -m lakewarden.catalog.validation.reference_page > docs/reference/checks.md
+	@cd tests && ../$(PY) -m support.reference.pages ../docs/reference
 	@cd tests && ../$(PY) -m support.crashes.crash_page > ../docs/reference/crashes.md
 	@cd tests && ../$(PY) -m support.kubernetes.chart > README.md && mv README.md ../helm/lakewarden/README.md
 	@cd tests && ../$(PY) -m support.usecases.page > use-cases.md && mv use-cases.md ../docs/reference/use-cases.md

@@ -1,12 +1,13 @@
 """What `/metrics` tells, in the text format of Prometheus. Names are a contract: docs/reference/metrics.md."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from prometheus_client import (
     CollectorRegistry,
     Counter,
     Gauge,
     Histogram,
+    Metric,
     PlatformCollector,
     ProcessCollector,
     generate_latest,
@@ -89,6 +90,10 @@ class Metrics:
         gauge.clear()
         for label, count in counts.items():
             gauge.labels(label).set(count)
+
+    def families(self) -> Iterable[Metric]:
+        """Every figure with its name, type, meaning and values."""
+        return self._registry.collect()
 
     def render(self) -> bytes:
         """The whole page."""

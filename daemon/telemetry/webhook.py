@@ -16,7 +16,7 @@ from lakewarden.daemon.telemetry.http_post import post_json
 from lakewarden.daemon.telemetry.log import get_log
 from lakewarden.daemon.telemetry.metrics import Metrics
 
-__all__ = ["Event", "EventKind", "Notifier", "Silence", "Webhook"]
+__all__ = ["Event", "EventKind", "Notifier", "Silence", "Webhook", "payload"]
 
 _CAPACITY: Final = 1_000
 _FIRST_PAUSE: Final = 1.0
@@ -24,7 +24,7 @@ _LONGEST_PAUSE: Final = 60.0
 
 
 class EventKind(StrEnum):
-    """What happened: a contract, the `event` of each delivery (docs/operations.md lists them)."""
+    """What happened: a contract, the `event` of each delivery (docs/reference/webhooks.md lists them)."""
 
     QUARANTINED = "quarantined"
     RUN_FAILED = "run_failed"
@@ -114,18 +114,20 @@ class Webhook:
         return False
 
 
+def payload(event: Event) -> dict[str, str | None]:
+    """What is sent of an event, as one JSON object; docs/reference/webhooks.md says what each key means."""
+    return {
+        "event": event.kind,
+        "table_id": event.table_id,
+        "name": event.name,
+        "owner": event.owner,
+        "message": event.message,
+        "at": event.at.isoformat(),
+        "run_id": event.run_id,
+        "hint": event.hint,
+    }
+
+
 def _post(url: str, event: Event, timeout: timedelta) -> str | None:
     """None if the receiver took it, else what went wrong."""
-    body = json.dumps(
-        {
-            "event": event.kind,
-            "table_id": event.table_id,
-            "name": event.name,
-            "owner": event.owner,
-            "message": event.message,
-            "at": event.at.isoformat(),
-            "run_id": event.run_id,
-            "hint": event.hint,
-        }
-    ).encode()
-    return post_json(url, body, timeout=timeout).problem
+    return post_json(url, json.dumps(payload(event)).encode(), timeout=timeout).problem
