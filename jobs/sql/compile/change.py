@@ -1,14 +1,14 @@
 """An UPDATE or DELETE in one form, whichever dialect it came from. Pure."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from sqlglot import exp
 
 from lakewarden.jobs.sql.compile.values import TableName
 
-__all__ = ["EXACT", "Assignment", "Change", "Relation", "name_of", "tables_of", "with_joins"]
+__all__ = ["EXACT", "Assignment", "Change", "Relation", "is_cte", "name_of", "tables_of", "with_joins"]
 
 EXACT: Final = "exact"
 """Marks the cast that tells sqlglot that 1.5 is a decimal: it takes it for floating-point."""
@@ -110,9 +110,36 @@ def name_of(table: exp.Table) -> TableName:
 
 def tables_of(change: Change) -> tuple[exp.Table, ...]:
     """All tables that are named, without the names of common table expressions."""
-    hidden = {cte.alias.lower() for cte in change.parts(exp.CTE)}
-    return tuple(
+    known = [cte.alias.lower() for cte in change.ctes]
+    found: list[exp.Table] = []
+    for place, cte in enumerate(change.ctes):
+        found += _tables_in(cte, known[:place])
+    for part in replace(change, ctes=()).parts(exp.Table):
+        found += _tables_in(part, known)
+    return tuple(found)
+
+
+def is_cte(table: exp.Table) -> bool:
+    """Whether it is a common table expression that is named: one of a WITH around it, of those before its own."""
+    below: exp.Expr = table
+    above = table.parent
+    while above is not None and not table.db:
+        inside = isinstance(above, exp.With)
+        with_ = above if inside else above.args.get("with_")
+        if with_ is not None and with_ is not below:
+            ctes = with_.expressions
+            before = ctes[: ctes.index(below)] if inside and not with_.args.get("recursive") else ctes
+            if table.name.lower() in [cte.alias.lower() for cte in before]:
+                return True
+        below, above = above, above.parent
+    return False
+
+
+def _tables_in(part: exp.Expr, known: Sequence[str]) -> list[exp.Table]:
+    return [
         table
-        for table in change.parts(exp.Table)
-        if isinstance(table, exp.Table) and (table.db or table.name.lower() not in hidden)
-    )
+        for table in part.find_all(exp.Table)
+        if isinstance(table, exp.Table)
+        and (table.db or table.name.lower() not in known)
+        and not is_cte(table)
+    ]

@@ -13,6 +13,7 @@ from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 
 from lakewarden.jobs.sql.compile.change import Change
+from lakewarden.jobs.sql.compile.grouping import group_joins
 from lakewarden.jobs.sql.compile.resolving import Resolved, Target
 from lakewarden.jobs.sql.compile.values import MatchPolicy, MatchRule, Step, StepKind, TableName, quoted
 
@@ -146,6 +147,7 @@ def _sources(parts: _Parts) -> tuple[exp.Select, list[exp.Expr]]:
         ] + conditions
         joins = [exp.Join(this=join.this) for join in joins]
     sources = exp.Select(from_=exp.From(this=joins[0].this), joins=joins[1:])
+    group_joins(sources)
     if query.args.get("with_") is not None:
         sources.set("with_", query.args["with_"].copy())
     return sources, conditions
@@ -181,6 +183,7 @@ def _asked(parts: _Parts, *, chooses: bool) -> str:
     query.set("with_", None)
     query.set("expressions", selected or [_one()])
     _items(query)[parts.change.place].replace(_distinct_rows(parts, keys))
+    group_joins(query)
     matches = _sql(query, parts)
     if chooses:
         matches = _chosen(matches, names, len(keys), parts.policy)

@@ -9,7 +9,15 @@ from typing import Final
 from sqlglot import exp
 
 from lakewarden.jobs.sql.compile.change import EXACT
-from lakewarden.jobs.sql.compile.families import NUMBERS, Family, family_of, family_of_type
+from lakewarden.jobs.sql.compile.families import (
+    NUMBERS,
+    Family,
+    family_of,
+    family_of_type,
+    scale_of,
+    scale_of_type,
+)
+from lakewarden.jobs.sql.compile.grouping import group_joins
 from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.values import DIALECT_KEY, Dialect
 
@@ -42,6 +50,8 @@ def translated(query: exp.Select, dialect: Dialect, text: str) -> tuple[exp.Sele
         return query, ()
     notes: dict[str, None] = {}
     for node in list(query.walk(bfs=False))[::-1]:  # what is inside comes first
+        if isinstance(node, exp.Select) and node is not query:
+            group_joins(node)
         found = _in_spark(node, dialect, text, notes)
         if found is not node:
             node.replace(found)
@@ -66,7 +76,7 @@ def assigned(value: exp.Expr, kind: exp.DataType, dialect: Dialect, text: str) -
         case (Family.DECIMAL | Family.FLOAT, Family.INTEGER):
             return _rounded(value, source, dialect, text)
         case (Family.DECIMAL | Family.FLOAT, Family.DECIMAL) if dialect in (Dialect.MYSQL, Dialect.TERADATA):
-            if source is Family.FLOAT or not _fits(value, kind):
+            if source is Family.FLOAT or scale_of(value) > scale_of_type(kind):
                 raise wrong_in(
                     text, value, f"{dialect} rounds it in another way than Spark.", hint=_SPARKS_WORDS
                 )
@@ -326,11 +336,3 @@ def _note_texts(node: exp.Expr, dialect: Dialect, notes: Notes, *, ordered: bool
         notes[f"Texts are compared exactly, where {dialect} may ignore case and blanks at the end."] = None
     elif ordered:
         notes['Texts are ordered by their bytes, as postgres does with COLLATE "C".'] = None
-
-
-def _fits(value: exp.Expr, kind: exp.DataType) -> bool:
-    found = value.type
-    if not isinstance(found, exp.DataType) or family_of_type(found) is not Family.DECIMAL:
-        return False
-    scales = [int(one.expressions[1].name) if len(one.expressions) > 1 else 0 for one in (found, kind)]
-    return scales[0] <= scales[1]

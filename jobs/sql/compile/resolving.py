@@ -13,13 +13,14 @@ from typing import Final
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
-from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import Scope, build_scope
 from sqlglot.schema import MappingSchema
 
 from lakewarden.catalog.errors import UsageError
-from lakewarden.jobs.sql.compile.change import EXACT, Change, Relation, name_of
+from lakewarden.jobs.sql.compile.aliases import rename_what_columns_hide
+from lakewarden.jobs.sql.compile.annotation import NumberAnnotator
+from lakewarden.jobs.sql.compile.change import EXACT, Change, Relation, is_cte, name_of
 from lakewarden.jobs.sql.compile.databases import captured
 from lakewarden.jobs.sql.compile.dialects import PARSERS
 from lakewarden.jobs.sql.compile.places import wrong_in
@@ -61,7 +62,7 @@ class Resolved:
     def values(self) -> tuple[Target, ...]:
         """What is set."""
         return tuple(
-            Target(column=name, type=kind, value=one.unalias())
+            Target(column=name, type=kind, value=_value(one))
             for (name, kind), one in zip(self.columns, self.query.expressions, strict=False)
         )
 
@@ -76,8 +77,8 @@ class Resolved:
 def resolved(draft: Draft, schemas: Schemas, policy: MatchPolicy) -> Resolved:
     """Look every name up. Raises `UsageError`, with the place, for one that is not there or means several things."""
     change, text = draft.change, draft.text
-    columns = _columns_set(change, schemas[draft.tables[0]], text)
-    by = policy.by if columns and len(change.relations) > 1 else None
+    set_ = _columns_set(change, schemas[draft.tables[0]], text)
+    by = policy.by if set_ and len(change.relations) > 1 else None
     query, tables = _query(draft, by)
     schema = MappingSchema(
         {name: {one.name.lower(): _type(one.type) for one in schemas[real]} for name, real in tables.items()},
@@ -87,13 +88,15 @@ def resolved(draft: Draft, schemas: Schemas, policy: MatchPolicy) -> Resolved:
     dialect = PARSERS[draft.dialects[0]]
     try:
         query = qualify(query, schema=schema, dialect=dialect)
-        query = annotate_types(query, schema=schema, dialect=dialect)
+        query = NumberAnnotator(schema).annotate(query)
     except SqlglotError as error:
         raise _unknown(draft, schemas, str(error)) from error
+    rename_what_columns_hide(query, {one.name.lower() for columns in schemas.values() for one in columns})
+    items = [query.args["from_"].this, *(join.this for join in query.args.get("joins") or ())]
     return Resolved(
         query=query,
-        alias=change.relations[change.place].name,
-        columns=columns,
+        alias=items[change.place].alias,
+        columns=set_,
         by=by is not None,
         tables=tables,
     )
@@ -168,6 +171,14 @@ def _mark_decimals(query: exp.Select) -> None:
             literal.replace(cast)
 
 
+def _value(selected: exp.Expr) -> exp.Expr:
+    """What is selected, without the name that it has there: a query carries it itself."""
+    value = selected.unalias().copy()
+    if isinstance(value, exp.Subquery):
+        value.set("alias", None)
+    return value
+
+
 def _joined(relation: Relation) -> exp.Join:
     join = exp.Join() if relation.join is None else relation.join.copy()
     join.set("this", relation.item.copy())
@@ -186,18 +197,19 @@ def _column(text: str) -> exp.Expr:
 def _stand_in(query: exp.Select) -> Mapping[str, TableName]:
     """Put stand-ins for the tables, and all names in lower case, as Spark and Delta compare them."""
     names: dict[TableName, str] = {}
-    hidden = {cte.alias.lower() for cte in query.find_all(exp.CTE)}
-    for table in list(query.find_all(exp.Table)):
-        if table.db or table.name.lower() not in hidden:
-            real = name_of(table)
-            if not table.alias:
-                alias = table.args.get("alias") or exp.TableAlias()
-                alias.set("this", table.this.copy())
-                table.set("alias", alias)
-            table.set("this", exp.to_identifier(names.setdefault(real, f"{_STAND_IN}{len(names)}")))
-            table.set("db", None)
-            table.set("catalog", None)
-            table.set("only", None)
+    prefix = _STAND_IN
+    while any(one.name.lower().startswith(prefix) for one in query.find_all(exp.Identifier)):
+        prefix += "_"
+    for table in [one for one in query.find_all(exp.Table) if not is_cte(one)]:
+        real = name_of(table)
+        if not table.alias:
+            alias = table.args.get("alias") or exp.TableAlias()
+            alias.set("this", table.this.copy())
+            table.set("alias", alias)
+        table.set("this", exp.to_identifier(names.setdefault(real, f"{prefix}{len(names)}")))
+        table.set("db", None)
+        table.set("catalog", None)
+        table.set("only", None)
     known = {tuple(part.lower() for part in name.parts[-2:]) for name in names}
     for column in query.find_all(exp.Column):
         if (column.db.lower(), column.table.lower()) in known:

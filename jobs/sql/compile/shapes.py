@@ -57,7 +57,7 @@ def shapes_of(tree: exp.Expr, dialect: Dialect, text: str) -> tuple[Change, ...]
     for relation in relations:
         _refuse_item(relation, text)
     for place in places:
-        _refuse_target(relations[place].item, text)
+        _refuse_target(relations[place].item, ctes, text)
     if dialect is Dialect.MYSQL:
         told_apart(relations, _parts_of(tree, relations))
     assignments = assignments_of(tree, text) if isinstance(tree, exp.Update) else ()
@@ -77,13 +77,18 @@ def shapes_of(tree: exp.Expr, dialect: Dialect, text: str) -> tuple[Change, ...]
     return changes
 
 
-def _refuse_target(target: exp.Expr, text: str) -> None:
+def _refuse_target(target: exp.Expr, ctes: Sequence[exp.CTE], text: str) -> None:
     if not isinstance(target, exp.Table):
         hint = "Name the table itself."
         raise wrong_in(text, target, "A query in parentheses cannot be changed.", hint=hint)
     if target.args.get("version"):
         hint = "ROLLBACK TABLE makes an older version head."
         raise wrong_in(text, target, "Only what is read has a version; what is changed is head.", hint=hint)
+    names = {target.alias.lower(), "" if target.db else target.name.lower()}
+    twice = next((cte.alias for cte in ctes if cte.alias.lower() in names), None)
+    if twice is not None:
+        hint = "Give the query behind WITH another name."
+        raise wrong_in(text, target, f"WITH has a query of the name {twice}, too.", hint=hint)
 
 
 def _of(target: Relation, assignments: Sequence[Assignment]) -> tuple[Assignment, ...]:

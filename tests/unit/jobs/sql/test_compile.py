@@ -263,3 +263,98 @@ def test_whatever_is_written_is_read_or_refused_in_our_words(text: str) -> None:
                 compile_one(beginning + text)
         except LakewardenError as error:
             assert error.hint
+
+
+def test_a_query_that_is_set_is_rounded_without_the_name_it_was_looked_up_by() -> None:
+    (step,) = compile_one("UPDATE t SET a = (SELECT min(price) FROM t)", Dialect.POSTGRES).steps
+    assert "ROUND((SELECT MIN(`t`.`price`) AS `_col_0` FROM `t` AS `t`)) AS `v0`" in step.sql
+
+
+def test_a_query_of_a_with_may_have_the_name_of_the_table_it_reads() -> None:
+    text = "WITH u AS (SELECT k, max(e) AS e FROM u GROUP BY k) DELETE FROM t USING u WHERE t.k = u.k"
+    draft = draft_of(text)
+    assert draft is not None and [str(table) for table in draft.tables] == ["t", "u"]
+    (step,) = compile_one(text).steps
+    assert "(WITH `u` AS (SELECT `u`.`k` AS `k`, MAX(`u`.`e`) AS `e` FROM `u` AS `u` GROUP BY" in step.sql
+
+
+def test_a_query_of_a_with_knows_those_before_it_and_no_others() -> None:
+    text = "WITH q AS (SELECT k FROM u), u AS (SELECT k FROM q) DELETE FROM t USING u WHERE t.k = u.k"
+    draft = draft_of(text)
+    assert draft is not None and [str(table) for table in draft.tables] == ["t", "u"]
+
+
+@pytest.mark.parametrize(("alias", "column"), [("", 34), ("AS x ", 34)])
+def test_a_with_of_the_targets_own_name_is_refused(alias: str, column: int) -> None:
+    name = "x" if alias else "t"
+    with pytest.raises(
+        UsageError, match=f"WITH has a query of the name {name}, too. Line 1, column {column}"
+    ):
+        compile_one(
+            f"WITH {name} AS (SELECT 1 AS k) UPDATE t {alias}SET a = 1 WHERE k IN (SELECT k FROM {name})"
+        )
+
+
+def test_no_name_of_the_statement_is_taken_for_one_of_the_compilers_own() -> None:
+    text = "WITH _t0 AS (SELECT k FROM u) UPDATE t SET a = 1 FROM _t0 WHERE t.k = _t0.k"
+    (step,) = compile_one(text).steps
+    assert "SELECT `_t0`.`k` AS `c0` FROM `_t0` AS `_t0`" in step.sql
+
+
+@pytest.mark.parametrize("side", ["RIGHT", "FULL"])
+def test_a_comma_binds_less_than_a_join(side: str) -> None:
+    text = f"UPDATE t SET a = 1 FROM u AS q, s {side} JOIN u ON s.k = u.k WHERE t.k = q.k"
+    (step,) = compile_one(text, Dialect.POSTGRES).steps
+    assert f"FROM `u` AS `q`, (`s` AS `s` {side} JOIN `u` AS `u` ON `s`.`k` = `u`.`k`)" in step.sql
+    text = f"UPDATE t SET a = (SELECT max(e) FROM u) FROM s {side} JOIN u ON s.k = u.k WHERE t.k = s.k"
+    (step,) = compile_one(text, Dialect.POSTGRES).steps
+    assert f"FROM `t`) AS `t`, (`s` AS `s` {side} JOIN `u` AS `u` ON `s`.`k` = `u`.`k`)" in step.sql
+    text = f"DELETE FROM t WHERE k IN (SELECT q.k FROM u AS q, s {side} JOIN u ON s.k = u.k)"
+    (step,) = compile_one(text, Dialect.POSTGRES).steps
+    assert f"FROM `u` AS `q`, (`s` AS `s` {side} JOIN `u` AS `u` ON `s`.`k` = `u`.`k`)" in step.sql
+    (step,) = compile_one(text, Dialect.SPARK).steps
+    assert f"FROM `u` AS `q` CROSS JOIN `s` AS `s` {side} JOIN `u`" in step.sql, "Spark's own stays as it is"
+
+
+def test_a_target_called_like_a_column_is_renamed_where_a_query_asks_about_it() -> None:
+    text = "DELETE FROM t AS s WHERE NOT EXISTS (SELECT 1 FROM t AS y WHERE y.k = s.k)"
+    (step,) = compile_one(text, Dialect.POSTGRES).steps
+    assert step.sql == (
+        "MERGE INTO `t` AS `target` USING (SELECT `s_`.`k` AS `k0` FROM (SELECT DISTINCT `k` FROM `t`) AS `s_`"
+        " WHERE NOT EXISTS(SELECT 1 AS `1` FROM `t` AS `y` WHERE `y`.`k` = `s_`.`k`)) AS `source`"
+        " ON `target`.`k` <=> `source`.`k0` WHEN MATCHED THEN DELETE"
+    )
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "nullif(d * price, d)",
+        "coalesce(price, d)",
+        "CASE WHEN k = 1 THEN price ELSE d END",
+        "greatest(price, d)",
+        "d * price",
+    ],
+)
+def test_a_decimal_beside_a_floating_point_number_makes_one(value: str) -> None:
+    (step,) = compile_one(
+        f"UPDATE t SET a = q.v FROM (SELECT k, {value} AS v FROM t) AS q WHERE t.k = q.k", Dialect.POSTGRES
+    ).steps
+    assert "`a` = RINT(" in step.sql
+    (step,) = compile_one(f"UPDATE t SET a = {value}", Dialect.POSTGRES).steps
+    assert "`a` = RINT(" in step.sql
+
+
+@pytest.mark.parametrize(
+    ("value", "fits"),
+    [
+        ("price + 1.5", True), ("-price - 2", True), ("(price)", True), ("NULL", True), ("price + 1.255", False),
+        ("price * price", False), ("1.255", False), ("coalesce(price, 0.001)", False), ("d", False),
+    ],
+)  # fmt: skip
+def test_what_has_more_digits_than_its_column_is_not_rounded_for_teradata(value: str, *, fits: bool) -> None:
+    if fits:
+        assert compile_one(f"UPD t SET price = {value}", Dialect.TERADATA).steps
+    else:
+        with pytest.raises(UsageError, match="rounds it in another way"):
+            compile_one(f"UPD t SET price = {value}", Dialect.TERADATA)
