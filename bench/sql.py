@@ -1,9 +1,10 @@
 """Governed SQL, upserts and the gateway: what they cost beside the same by hand, and whether they say what others say.
 
 `--parts` chooses among: `overhead` (bench.sql_overhead), `upsert` and `stream` (bench.upsert), `gateway`
-(bench.gateway), `random`. The last runs `--statements N` random changes of PostgreSQL's dialect and as many of
-MySQL's of one table, and of several, here and there; `--seed S` begins elsewhere; what differs or is refused is printed
-with its seed.
+(bench.gateway), `random`, `wide`. The last two compare `--statements N` random changes with other databases: `random`
+runs those of PostgreSQL's dialect and as many of MySQL's of one table, and of several, here and there; `wide` compiles
+changes of PostgreSQL's dialect over many types and odd names, and asks Spark what the steps would do. `--seed S` begins
+elsewhere; what differs or is refused is printed with its seed.
 """
 
 import argparse
@@ -31,6 +32,7 @@ from support.servers.mariadb import running_mariadb
 from support.servers.postgres import running_postgres
 from support.two_databases.game import Outcome, Played, play, play_several
 from support.two_databases.sides import Server, two_sides
+from support.two_databases.wide_game import FAST, create_wide, play_wide
 
 __all__ = ["main"]
 
@@ -86,12 +88,36 @@ def _random(folder: Path, asked: argparse.Namespace, options: Options) -> Figure
             return figures | _several(spark, mariadb, folder / "several", seeds)
 
 
+def _wide(folder: Path, asked: argparse.Namespace, options: Options) -> Figures:
+    count = asked.statements // 10 if options.quick else asked.statements
+    with (
+        _session(folder, shuffles=1) as spark,
+        running_postgres() as server,
+        server.connected() as connection,
+    ):
+        for key, value in FAST.items():
+            spark.conf.set(key, value)
+        create_wide(connection)
+        found = _outcomes(
+            play_wide(spark, server, connection, seed) for seed in range(asked.seed, asked.seed + count)
+        )
+    return {
+        "wide_statements": count,
+        "wide_same": found[Outcome.SAME],
+        "wide_chosen": found[Outcome.CHOSEN],
+        "wide_both_refuse": found[Outcome.BOTH_REFUSED],
+        "wide_refused": found[Outcome.REFUSED],
+        "wide_differ": found[Outcome.DIFFERENT],
+    }
+
+
 PARTS: Final[Mapping[str, Callable[[Path, argparse.Namespace, Options], Figures]]] = {
     "overhead": _overhead,
     "upsert": _upsert,
     "stream": _stream,
     "gateway": _gateway,
     "random": _random,
+    "wide": _wide,
 }
 
 

@@ -14,6 +14,7 @@ from support.servers.mariadb import MariadbServer
 from support.servers.postgres import PostgresServer
 from support.two_databases.game import Outcome, Played, play, play_several
 from support.two_databases.sides import Both, Server, two_sides
+from support.two_databases.wide_game import FAST, create_wide, play_wide
 
 pytestmark = pytest.mark.spark
 
@@ -29,6 +30,25 @@ def test_random_changes_do_what_postgresql_does(
     outcomes = Counter(one.outcome for one in played)
     assert outcomes[Outcome.REFUSED] <= 2
     assert outcomes[Outcome.CHOSEN] >= 1, "the policy about several matches is among them"
+
+
+@pytest.mark.postgres
+def test_steps_over_many_types_and_odd_names_would_do_what_postgresql_does(
+    spark: SparkSession, postgres: PostgresServer
+) -> None:
+    before = {key: spark.conf.get(key, None) for key in FAST}
+    try:
+        for key, value in FAST.items():
+            spark.conf.set(key, value)
+        with postgres.connected() as connection:
+            create_wide(connection)
+            played = [play_wide(spark, postgres, connection, seed) for seed in range(33, 63)]
+    finally:
+        for key, old in before.items():
+            spark.conf.unset(key) if old is None else spark.conf.set(key, old)
+    outcomes = Counter(one.outcome for one in played)
+    assert [str(one) for one in played if one.outcome in (Outcome.DIFFERENT, Outcome.REFUSED)] == []
+    assert outcomes[Outcome.SAME] >= 20 and outcomes[Outcome.CHOSEN] >= 3
 
 
 @pytest.mark.mariadb

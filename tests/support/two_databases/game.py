@@ -8,6 +8,7 @@ from lakewarden.catalog.errors import PreconditionError, UsageError
 from support.two_databases.random_changes import RandomChange, random_change
 from support.two_databases.random_mysql import random_mysql_change
 from support.two_databases.random_several import SeveralChange, random_several_change
+from support.two_databases.random_wide import WideChange
 from support.two_databases.sides import Both
 
 __all__ = ["Outcome", "Played", "play", "play_several"]
@@ -28,7 +29,7 @@ class Played:
     """One change and what came of it; `why` has what differs or was refused."""
 
     seed: int
-    change: RandomChange | SeveralChange
+    change: RandomChange | SeveralChange | WideChange
     outcome: Outcome
     why: str = ""
 

@@ -1,0 +1,420 @@
+"""Random changes of PostgreSQL's dialect over tables of many types and odd names; a seed makes one.
+
+Wider than `random_changes`: decimals, dates, timestamps, booleans; names that are words of SQL or hold quotes; targets
+and sources that take each other's names; rows compared with rows, queries in queries, ANY and ALL, sets of queries.
+"""
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Final
+
+from lakewarden.jobs.sql.compile.values import ColumnType, TableSchema
+from support.two_databases.random_changes import TEXTS
+from support.two_databases.sides import Rows
+
+__all__ = ["SCHEMAS", "WideChange", "created", "random_wide_change"]
+
+_TYPES: Final = {
+    "int": "INT",
+    "bigint": "BIGINT",
+    "string": "TEXT",
+    "double": "DOUBLE PRECISION",
+    "decimal(9,2)": "NUMERIC(9,2)",
+    "date": "DATE",
+    "timestamp_ntz": "TIMESTAMP",
+    "boolean": "BOOLEAN",
+}
+_COLUMNS: Final = {
+    "t": {
+        "id": "int", "k": "int", "a": "int", "Big": "bigint", "s": "string", "d": "double", "m": "decimal(9,2)",
+        "Day": "date", "at": "timestamp_ntz", "b": "boolean", "select": "int", "o`d\"d; --": "string",
+    },
+    "s": {"k": "int", "b": "int", "c": "string", "n": "double", "m": "decimal(9,2)", "Day": "date", "from": "int"},
+    "u": {"k": "int", "e": "int", "Flag": "boolean", "s": "string"},
+}  # fmt: skip
+SCHEMAS: Final[Mapping[str, TableSchema]] = {
+    table: tuple(ColumnType(name=name, type=kind) for name, kind in columns.items())
+    for table, columns in _COLUMNS.items()
+}
+_KINDS: Final = {
+    "int": "int", "bigint": "int", "string": "text", "double": "double", "decimal(9,2)": "decimal", "date": "date",
+    "timestamp_ntz": "time", "boolean": "flag",
+}  # fmt: skip
+_ALIASES: Final = ("t", "t", "t", "x", "s", "Odd", 'a"b`c', "source", "target", "matches")
+
+
+def name(text: str) -> str:
+    """A name as PostgreSQL reads it."""
+    return (
+        text
+        if text.islower() and text not in ("select", "from") and text.isalnum()
+        else '"' + text.replace('"', '""') + '"'
+    )
+
+
+def created(table: str) -> str:
+    """The statement that makes a table in PostgreSQL."""
+    columns = (f"{name(one.name)} {_TYPES[one.type]}" for one in SCHEMAS[table])
+    return f"CREATE TABLE {table} ({', '.join(columns)})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class WideChange:
+    """A statement in its parts; `alias` is what the target is called, `by` a column of its sources, if it has any."""
+
+    rows: Mapping[str, Rows]
+    ctes: str
+    alias: str
+    sources: str
+    sets: Mapping[str, str]
+    where: str
+    by: str
+    pairs: bool = field(default=False)
+
+    @property
+    def text(self) -> str:
+        """As a person writes it."""
+        before, where = self.ctes, f" WHERE {self.where}" if self.where else ""
+        target = "t" if self.alias == "t" else f"t AS {name(self.alias)}"
+        if not self.sets:
+            return f"{before}DELETE FROM {target}{f' USING {self.sources}' if self.sources else ''}{where}"
+        listed = ", ".join(f"{name(column)} = {value}" for column, value in self.sets.items())
+        if self.pairs and len(self.sets) > 1:
+            listed = f"({', '.join(map(name, self.sets))}) = ({', '.join(self.sets.values())})"
+        return f"{before}UPDATE {target} SET {listed}{f' FROM {self.sources}' if self.sources else ''}{where}"
+
+    @property
+    def matches(self) -> str:
+        """The query for all matches: where the row of the target is, its new values, and what `by` says."""
+        types = {one.name: _TYPES[one.type] for one in SCHEMAS["t"]}
+        alias = name(self.alias)
+        values = [f"CAST({value} AS {types[column]})" for column, value in self.sets.items()]
+        sources = f", {self.sources}" if self.sources else ""
+        where = f" WHERE {self.where}" if self.where else ""
+        return f"{self.ctes}SELECT {', '.join([f'{alias}.ctid', *values, self.by or '1'])} FROM t AS {alias}{sources}{where}"
+
+
+def random_wide_change(seed: int) -> WideChange:
+    """One statement and the tables it is about."""
+    chance = random.Random(f"wide {seed}")
+    maker = _Maker(chance, chance.choice(_ALIASES))
+    ctes, sources = maker.sources()
+    where = maker.condition(3) if chance.random() < 0.9 else ""
+    if sources and chance.random() < 0.85:
+        where = f"{maker.link()} AND ({where})" if where else maker.link()
+    sets: dict[str, str] = {}
+    if chance.random() < 0.7:
+        for column in chance.sample(SCHEMAS["t"], k=chance.choice((1, 1, 2, 3))):
+            sets[column.name] = maker.value(_KINDS[column.type], 2)
+    return WideChange(
+        rows=_rows(chance),
+        ctes=ctes,
+        alias=maker.target,
+        sources=sources,
+        sets=sets,
+        where=where,
+        by=chance.choice(maker.orders) if maker.orders else "",
+        pairs=chance.random() < 0.15,
+    )
+
+
+def _rows(chance: random.Random) -> Mapping[str, Rows]:
+    """Few rows, so that keys meet: NULLs, and rows that are there twice, among them; at times none."""
+    found: dict[str, Rows] = {}
+    for table, columns in SCHEMAS.items():
+        count = 0 if chance.random() < 0.08 else chance.randint(1, 7)
+        rows = [tuple(_value(chance, one.type) for one in columns) for _ in range(count)]
+        found[table] = [*rows, *chance.sample(rows, k=min(count, chance.randint(0, 2)))]
+    return found
+
+
+def _value(chance: random.Random, kind: str) -> object:
+    if chance.random() < 0.15:
+        return None
+    match _KINDS[kind]:
+        case "int":
+            return chance.randint(0, 5)
+        case "text":
+            return chance.choice(TEXTS[:-1])
+        case "double":
+            return chance.randint(-8, 8) / 4
+        case "decimal":
+            return (
+                Decimal(chance.randint(-300, 300)) / 100
+                if chance.random() < 0.5
+                else Decimal(chance.randint(-2, 5))
+            )
+        case "date":
+            return date(2024, 2, 28) + timedelta(days=chance.randint(0, 3))
+        case "time":
+            return datetime.fromisoformat("2024-02-28 23:59:58") + timedelta(
+                seconds=chance.randint(0, 3), microseconds=chance.choice((0, 1))
+            )
+        case _:
+            return chance.random() < 0.5
+
+
+class _Maker:
+    """Expressions over the target and over the sources that were chosen."""
+
+    def __init__(self, chance: random.Random, target: str) -> None:
+        self._chance, self.target = chance, target
+        self._known: dict[str, list[str]] = {kind: [] for kind in set(_KINDS.values())}
+        self._keys: list[str] = []
+        self.orders: list[str] = []
+        self._depth = 0
+        self._has(target, "t")
+        self._own = name(target)
+
+    def sources(self) -> tuple[str, str]:
+        """What stands before the statement, and in FROM."""
+        pick = self._chance.choice
+        other = pick(
+            [one for one in ("s", "t", "q", "Src", "target", "source", "matches") if one != self.target]
+        )
+        match self._chance.randrange(12):
+            case 0 | 1 | 2:
+                return "", ""
+            case 3 | 4:
+                self._source(other, "s")
+                return "", "s" if other == "s" else f"s AS {name(other)}"
+            case 5 | 6:
+                self._source("l", "s")
+                self._has("r", "u")
+                kind = pick(("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"))
+                return "", f"s AS l {kind} u AS r ON l.k = r.k{pick(('', ' AND r.e > 3', ' AND l.b < r.e'))}"
+            case 7:
+                self._source(other, "t")
+                return "", f"t AS {name(other)}"
+            case 8:
+                self._keys.append("q.k")
+                self._known["int"] += ["q.k", "q.v"]
+                self.orders.append("q.v")
+                return "", f"({self._set_query()}) AS q(k, v)"
+            case 9:
+                self._keys.append("v.x")
+                self._known["int"] += ["v.x", "v.y"]
+                self._known["text"].append("v.z")
+                self.orders.append("v.y")
+                return "", "(VALUES (1, 5, 'x'), (2, NULL, 'y'), (4, 7, NULL)) AS v(x, y, z)"
+            case 10:
+                self._keys.append("w.k")
+                self._known["int"] += ["w.k", "w.n"]
+                self.orders.append("w.n")
+                hidden = pick(("s", "w", "u"))
+                return (
+                    f"WITH {hidden} AS (SELECT k, count(*) AS n FROM {pick(('t', 's', 'u'))} GROUP BY k) ",
+                    f"{hidden} AS w" if hidden != "w" else "w",
+                )
+            case _:
+                self._source("l", "s")
+                self._keys.append("w.k")
+                self._known["int"] += ["w.k", "w.e"]
+                return (
+                    "WITH w1 AS (SELECT k, e FROM u WHERE e IS NOT NULL), w AS (SELECT DISTINCT k, e FROM w1 WHERE k > 0) ",
+                    "w, s AS l",
+                )
+
+    def link(self) -> str:
+        """How the sources are tied to the target."""
+        column = self._chance.choice(("k", "k", "k", "a", "id"))
+        return f"{self._own}.{column} = {self._chance.choice(self._keys)}"
+
+    def value(self, kind: str, depth: int) -> str:
+        """An expression that a column of this kind can hold."""
+        if self._chance.random() < 0.08:
+            return "NULL"
+        if kind == "flag":
+            return (
+                f"({self.condition(depth)})"
+                if self._chance.random() < 0.6
+                else self._chance.choice(self._known["flag"])
+            )
+        if kind in ("decimal", "double") and self._chance.random() < 0.2:
+            kind = "int"
+        if kind == "int" and self._chance.random() < 0.15:
+            kind = self._chance.choice(("decimal", "double"))
+        return self._expression(kind, depth)
+
+    def condition(self, depth: int) -> str:
+        """A condition; not all of it has a value for every row."""
+        pick = self._chance.choice
+        if depth <= 0 or self._chance.random() < 0.35:
+            return self._atom(depth)
+        inner = [self.condition(depth - 1) for _ in range(2)]
+        match self._chance.randrange(7):
+            case 0 | 1:
+                return f"({inner[0]}) AND ({inner[1]})"
+            case 2 | 3:
+                return f"({inner[0]}) OR ({inner[1]})"
+            case 4:
+                return f"NOT ({inner[0]})"
+            case 5:
+                return f"({inner[0]}) IS {pick(('', 'NOT '))}{pick(('TRUE', 'FALSE', 'NULL', 'UNKNOWN'))}"
+            case _:
+                return f"({inner[0]}) {pick(('=', '<>', 'IS DISTINCT FROM'))} ({inner[1]})"
+
+    def _expression(self, kind: str, depth: int) -> str:
+        pick = self._chance.choice
+        known = self._known[kind]
+        if depth <= 0 or self._chance.random() < 0.3:
+            return pick((*known, *known, self._literal(kind)))
+        one, other = (self._expression(kind, depth - 1) for _ in range(2))
+        match self._chance.randrange(6):
+            case 0:
+                return f"coalesce({one}, {other})"
+            case 1:
+                return f"CASE WHEN {self.condition(depth - 1)} THEN {one} ELSE {other} END"
+            case 2:
+                return f"nullif({one}, {other})"
+            case 3:
+                return self._scalar(kind, depth - 1)
+            case 4:
+                return f"{pick(('greatest', 'least'))}({one}, {other})"
+            case _:
+                return self._special(kind, one, other)
+
+    def _special(self, kind: str, one: str, other: str) -> str:
+        pick = self._chance.choice
+        match kind:
+            case "int":
+                return pick((
+                    f"({one} {pick('+-*')} {other})", f"({pick(self._known['int'])} {pick('/%')} {pick((-3, -2, 2, 3))})",
+                    f"length({pick(self._known['text'])})", f"abs({one})", f"CAST({pick(self._known['double'])} AS INT)",
+                    f"CAST({pick(self._known['decimal'])} AS INT)", f"-{pick(self._known['int'])}",
+                    f"CASE {one} WHEN {other} THEN 1 WHEN 2 THEN 3 END",
+                ))  # fmt: skip
+            case "decimal":
+                return pick((
+                    f"({one} + {pick(self._known['int'])})", f"({pick(self._known['decimal'])} * 0.5)",
+                    f"-{pick(self._known['decimal'])}", f"CAST({pick(self._known['int'])} AS NUMERIC(9, 2))",
+                    f"CAST({pick(self._known['decimal'])} AS NUMERIC(6, 1))", f"({one} - {other})",
+                ))  # fmt: skip
+            case "double":
+                return pick((
+                    f"({one} + {pick(self._known['int'])})", f"({pick(self._known['double'])} * 4)",
+                    f"({pick(self._known['double'])} / 2)", f"abs({one})", f"({pick(self._known['double'])} * {pick(self._known['decimal'])})",
+                ))  # fmt: skip
+            case "text":
+                return pick(
+                    (f"{one} || {other}", f"upper({one})", f"CAST({pick(self._known['int'])} AS TEXT)")
+                )
+            case _:
+                return one
+
+    def _literal(self, kind: str) -> str:
+        pick = self._chance.choice
+        match kind:
+            case "int":
+                return str(self._chance.randint(-2, 6))
+            case "decimal":
+                return pick(("1.25", "0.005", "-2.5", "3.0", "10"))
+            case "double":
+                return pick(("CAST(0.5 AS DOUBLE PRECISION)", "CAST(-2 AS DOUBLE PRECISION)"))
+            case "text":
+                return pick(("'x'", "'it''s'", "''", "'a\\b'", "'--'", "'\"`'"))
+            case "date":
+                return pick(("DATE '2024-02-29'", "CAST('2024-03-01' AS DATE)"))
+            case "time":
+                return pick(("TIMESTAMP '2024-02-28 23:59:59'", "TIMESTAMP '2024-02-29 00:00:00.000001'"))
+            case _:
+                return pick(("TRUE", "FALSE"))
+
+    def _scalar(self, kind: str, depth: int) -> str:
+        """A query for one value: an aggregate, correlated or not."""
+        pick = self._chance.choice
+        owners = [
+            (table, one.name)
+            for table, columns in SCHEMAS.items()
+            for one in columns
+            if _KINDS[one.type] == kind
+        ]
+        if not owners or kind == "flag":
+            return self._literal(kind)
+        table, column = pick(owners)
+        alias, where = self._inside(table, depth)
+        aggregates = ("max", "min", "sum", "count") if kind == "int" else ("max", "min")
+        return f"(SELECT {pick(aggregates)}({alias}.{name(column)}) FROM {table} AS {alias}{where})"
+
+    def _inside(self, table: str, depth: int) -> tuple[str, str]:
+        """What a table is called in a query, and the query's WHERE."""
+        pick = self._chance.choice
+        self._depth += 1
+        alias = f"y{self._depth}"
+        parts = []
+        if self._chance.random() < 0.6:
+            parts.append(f"{alias}.k = {pick(self._known['int'])}")
+        if self._chance.random() < 0.4:
+            column = "e" if table == "u" else "k"
+            parts.append(
+                f"{alias}.{column} {pick(('>', '<>', 'IS NOT NULL AND 3 <', '<'))} {self._chance.randint(0, 5)}"
+            )
+        if depth > 0 and self._chance.random() < 0.2:
+            self._depth += 1
+            parts.append(
+                f"{pick(('', 'NOT '))}EXISTS (SELECT 1 FROM u AS y{self._depth} WHERE y{self._depth}.k = {alias}.k)"
+            )
+        if depth > 0 and self._chance.random() < 0.15:
+            parts.append(f"{alias}.k {pick(('IN', 'NOT IN'))} (SELECT b FROM s WHERE b IS NOT NULL)")
+        return alias, f" WHERE {' AND '.join(parts)}" if parts else ""
+
+    def _set_query(self) -> str:
+        pick = self._chance.choice
+        return pick((
+            "SELECT k, max(b) FROM s GROUP BY k", "SELECT k, b FROM s UNION SELECT k, e FROM u",
+            "SELECT k, b FROM s UNION ALL SELECT k, e FROM u", "SELECT k, b FROM s EXCEPT SELECT k, e FROM u",
+            "SELECT k, a FROM t INTERSECT SELECT k, b FROM s", "SELECT DISTINCT k, e FROM u",
+            "SELECT k, count(*) FROM s GROUP BY k HAVING count(*) > 1",
+            "SELECT k, CAST(NULL AS INT) FROM s WHERE k IN (SELECT k FROM u)",
+            "SELECT l.k, r.a FROM s AS l JOIN t AS r ON l.k = r.id",
+        ))  # fmt: skip
+
+    def _atom(self, depth: int) -> str:
+        pick = self._chance.choice
+        kind = pick(("int", "int", "int", "text", "decimal", "double", "date", "time"))
+        one, other = self._expression(kind, depth - 1), self._expression(kind, depth - 2)
+        match self._chance.randrange(13):
+            case 0 | 1:
+                return f"{one} {pick(('=', '<>', '<', '<=', '>', '>='))} {other}"
+            case 2:
+                return f"{one} IS {pick(('', 'NOT '))}DISTINCT FROM {other}"
+            case 3:
+                return f"{one} IS {pick(('', 'NOT '))}NULL"
+            case 4:
+                return f"{one} {pick(('', 'NOT '))}BETWEEN {other} AND {self._literal(kind)}"
+            case 5:
+                listed = f"{self._literal(kind)}, {other}{pick(('', ', NULL'))}"
+                return f"{one} {pick(('', 'NOT '))}IN ({listed})"
+            case 6 | 7:
+                table, column = pick((("u", "k"), ("u", "e"), ("s", "b"), ("t", "a")))
+                alias, where = self._inside(table, depth)
+                asked = f"(SELECT {alias}.{column} FROM {table} AS {alias}{where})"
+                return f"{pick(self._known['int'])} {pick(('IN', 'NOT IN', '= ANY', '<> ALL', 'IN', 'NOT IN'))} {asked}"
+            case 8:
+                table = pick(("u", "s", "t"))
+                alias, where = self._inside(table, depth)
+                return (
+                    f"{pick(('', 'NOT '))}EXISTS (SELECT {pick(('1', '*'))} FROM {table} AS {alias}{where})"
+                )
+            case 9:
+                return pick(self._known["flag"])
+            case 10:
+                left, right = pick(("int", "decimal", "double")), pick(("int", "decimal", "double"))
+                return f"{pick(self._known[left])} {pick(('=', '<', '>='))} {pick(self._known[right])}"
+            case 11:
+                pair = f"({pick(self._known['int'])}, {pick(self._known['int'])})"
+                return f"{pair} {pick(('IN', 'NOT IN'))} (SELECT k, e FROM u{pick(('', ' WHERE e > 2'))})"
+            case _:
+                return f"{pick(self._known['text'])} {pick(('', 'NOT '))}LIKE {pick(('$x%$', '$_$', '$%ts$')).replace('$', chr(39))}"
+
+    def _source(self, alias: str, table: str) -> None:
+        self._has(alias, table)
+        self._keys.append(f"{name(alias)}.k")
+        self.orders.append(f"{name(alias)}.{'b' if table == 's' else 'a'}")
+
+    def _has(self, alias: str, table: str) -> None:
+        for one in SCHEMAS[table]:
+            self._known[_KINDS[one.type]].append(f"{name(alias)}.{name(one.name)}")
