@@ -196,6 +196,7 @@ def _reaper(services: Services, pool: WorkerPool) -> Reaper:
     settings = services.settings
     return Reaper(
         queue=services.queue,
+        run_log=services.run_log,
         desk=services.desk,
         clock=services.clock,
         attempts=settings.run_attempts,

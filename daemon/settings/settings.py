@@ -295,6 +295,15 @@ def _read_file(path: tuple[Path, bool], env: Mapping[str, str]) -> tuple[Mapping
         if named:
             raise UsageError(f"There is no settings file {file}.", hint="Check LAKEWARDEN_CONFIG.") from None
         return {}, StorageMap()
+    except NotADirectoryError:
+        raise UsageError(
+            f"The home {file.parent} is no folder.", hint="Name a folder with --home or LAKEWARDEN_HOME."
+        ) from None
+    except OSError as error:
+        raise UsageError(
+            f"The settings file {file} cannot be read: {error.strerror}.",
+            hint="Check it, and its permissions.",
+        ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{file} is not valid TOML.", hint=f"{error}".capitalize() + ".") from error
     prefixes = tree.pop("storage", [])

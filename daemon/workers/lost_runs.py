@@ -1,15 +1,17 @@
 """Runs whose worker is gone: the table's own log says whether they happened, not anybody's memory."""
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
 from lakewarden.catalog.clock import Clock
+from lakewarden.catalog.errors import UnavailableError
 from lakewarden.catalog.formats.port import Commit
 from lakewarden.catalog.model.rows import Outcome
 from lakewarden.catalog.registry.service import Desk
-from lakewarden.catalog.state.port import Queue, Result, Run, RunRequest
+from lakewarden.catalog.state.port import Queue, Result, Run, RunLine, RunLog, RunRequest
 from lakewarden.daemon.telemetry.log import get_log
 from lakewarden.jobs.actions.registry import verdict_of
 from lakewarden.jobs.actions.spec import GiveUp, Recovered, Retry
@@ -25,10 +27,11 @@ class Reaper:
     """Settles expired runs: done if the log carries their id, queued again up to `attempts` times, else abandoned.
 
     `silence` ends the worker of a name if it lives since before its run began:
-    what has lost its run must not wake and go on.
+    what has lost its run must not wake and go on. How the run ended is said among its lines.
     """
 
     queue: Queue
+    run_log: RunLog
     desk: Desk
     clock: Clock
     attempts: int
@@ -48,11 +51,9 @@ class Reaper:
             case Recovered(version=version):
                 message = f"Its worker was lost after it had committed version {version}."
                 result = Result(outcome=Outcome.SUCCEEDED, message=message, committed_version=version)
-                return self.queue.close(request.run_id, result)
+                return self._close(request, result)
             case GiveUp(because=because):
-                return self.queue.close(
-                    request.run_id, Result(outcome=Outcome.ABANDONED, message=because, retry=True)
-                )
+                return self._close(request, Result(outcome=Outcome.ABANDONED, message=because, retry=True))
             case Retry():
                 return self._again(request)
 
@@ -66,9 +67,25 @@ class Reaper:
         )
         if request.attempt < self.attempts:
             not_before = self.clock.now() + self.pause * 2 ** min(request.attempt - 1, _DOUBLINGS)
-            return self.queue.requeue(request.run_id, attempt=request.attempt + 1, not_before=not_before)
+            again = self.queue.requeue(request.run_id, attempt=request.attempt + 1, not_before=not_before)
+            if again:
+                self._say(request, "warning", f"run lost: attempt {request.attempt + 1} follows")
+            return again
         message = f"Its worker was lost {request.attempt} times."
-        return self.queue.close(request.run_id, Result(outcome=Outcome.ABANDONED, message=message))
+        return self._close(request, Result(outcome=Outcome.ABANDONED, message=message))
+
+    def _close(self, request: RunRequest, result: Result) -> bool:
+        closed = self.queue.close(request.run_id, result)
+        if closed:
+            level = "info" if result.outcome is Outcome.SUCCEEDED else "warning"
+            self._say(request, level, f"run settled outcome={result.outcome} message={result.message}")
+        return closed
+
+    def _say(self, request: RunRequest, level: str, message: str) -> None:
+        """A database that does not answer costs the line, never the run."""
+        line = RunLine(at=self.clock.now(), level=level, message=message)
+        with suppress(UnavailableError):
+            self.run_log.write(request.run_id, [line])
 
     def _commits(self, run: Run) -> Iterable[Commit]:
         """Commits after the version the run was decided on; none where there is no table (yet, or any more)."""

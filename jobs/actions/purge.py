@@ -45,9 +45,23 @@ def _due(view: TableView, world: World, now: datetime) -> Answer:
     )
     because = f"its grace period ended {about(now - wanted.after)} ago"
     past = view.past.get(Action.PURGE)
+    if past is not None and past.failures and _is_another(wanted, health):
+        because = f"another table lies at its place now, and stays. {how_to_stop(view.governed.row.table_id)}"
+        return NotDue(action=Action.PURGE, why=WhyNot.CONSENT, because=because)
     if past is not None and past.failures:
         because += f"; {_stuck(view.governed.row, past)}"
     return Due(action=action, because=because)
+
+
+def _is_another(wanted: Purging, health: HealthRow | None) -> bool:
+    """Whether the last sweep saw another table there than the one that was agreed to. A run has looked itself before
+    this counts: it ends by itself where nothing of the old table is left."""
+    seen = None if health is None else health.head
+    return None not in (wanted.head, seen) and _identity(wanted.head) != _identity(seen)
+
+
+def _identity(head: str | None) -> str:
+    return (head or "").partition("@")[0]
 
 
 def _estimate(action: Purge, health: HealthRow) -> Estimate:

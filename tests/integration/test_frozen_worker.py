@@ -64,7 +64,14 @@ def _state(pid: int) -> str:
 def settled(estate: Estate, run_id: str) -> None:
     """Wait until the lease is over, and settle the run as the daemon does."""
     services = estate.services
-    reaper = Reaper(queue=services.queue, desk=services.desk, clock=services.clock, attempts=1, pause=AHEAD)
+    reaper = Reaper(
+        queue=services.queue,
+        run_log=services.run_log,
+        desk=services.desk,
+        clock=services.clock,
+        attempts=1,
+        pause=AHEAD,
+    )
     end = time.monotonic() + 30
     while not reaper.lost():
         assert time.monotonic() < end

@@ -72,6 +72,22 @@ def test_what_a_dead_worker_had_claimed_keeps_no_table_from_leaving(
     assert any("worker-dead is gone" in one for one in said)
 
 
+def test_a_leader_that_does_nothing_is_named_while_a_drop_waits(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lakewarden.daemon.usecases.runs.leaving._SILENCE", 0.0)
+    monkeypatch.setattr("lakewarden.daemon.usecases.runs.leaving._PATIENCE", 0.6)
+    managed(house, "t")
+    settings = house.services.settings
+    house.services.leases.acquire(settings.lease_name, "frozen-daemon", timedelta(minutes=5))
+    said: list[str] = []
+    [left] = everybody_leaves(house, said)
+    waits = [one for one in said if one.startswith("Waiting for")]
+    assert len(waits) == 1, "said once, and again only after half a minute"
+    assert "the daemon frozen-daemon, which leads" in waits[0] and "Ctrl-C" in waits[0]
+    assert left.owed is not None and "no worker has come to it yet" in left.owed
+
+
 def test_many_tables_are_queued_once_and_asked_for_when_they_ended(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:

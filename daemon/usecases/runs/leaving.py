@@ -29,11 +29,13 @@ from lakewarden.catalog.registry.owed_properties import given_back, said_of
 from lakewarden.catalog.registry.removal import drop
 from lakewarden.catalog.state.port import Result, RunRequest, RunState
 from lakewarden.catalog.system.port import RUNS, TABLES
+from lakewarden.catalog.units import about_seconds
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases.runs.revocation import EVERYTHING, take_back_runs
 from lakewarden.daemon.usecases.runs.waiting import reap_lost
 from lakewarden.jobs.actions.properties import SetProperties
 from lakewarden.jobs.actions.registry import encode
+from lakewarden.jobs.rollback.execute.interference import held_by
 from lakewarden.jobs.runs.properties_traced import traced
 
 __all__ = ["Leaving", "Left", "finish", "foresee", "leave", "those_who_leave"]
@@ -43,6 +45,10 @@ _LOOK: Final = 1.0
 """Seconds between two looks at rows and at runs of dead workers."""
 _PATIENCE: Final = 180.0
 """Seconds without a finished run after which a command stops waiting: what is owed stays in the row."""
+_SILENCE: Final = 5.0
+"""Seconds after which it is said for what a command waits."""
+_REMIND: Final = 30.0
+"""Seconds after which that is said again."""
 _DONE: Final = (Outcome.SUCCEEDED, Outcome.SKIPPED)
 
 
@@ -208,7 +214,7 @@ def _awaited(
     waiting = {one.table_id: one for one in requests}
     results: dict[str, Result] = {}
     queued: set[str] = set()
-    until, next_look = time.monotonic() + _PATIENCE, 0.0
+    until, next_look, next_word = time.monotonic() + _PATIENCE, 0.0, time.monotonic() + _SILENCE
     while waiting and time.monotonic() < until:
         ended = _round(services, waiting, queued)
         over = set(ended)
@@ -220,12 +226,32 @@ def _awaited(
         if over:
             waiting = {table_id: one for table_id, one in waiting.items() if table_id not in over}
             until = time.monotonic() + _PATIENCE
+        if waiting and time.monotonic() >= next_word:
+            next_word = time.monotonic() + _REMIND
+            tell(_waited_for(services, waiting, until - time.monotonic()))
         if waiting:
             time.sleep(_POLL)
     if not led:
         for request in waiting.values():
             services.queue.cancel(request.run_id)  # left in the queue it would surprise the next command
     return results
+
+
+def _waited_for(services: Services, waiting: Mapping[str, RunRequest], seconds: float) -> str:
+    """Who keeps a command waiting, for how long at most, and what becomes of it without the command."""
+    runs = [run for run in services.queue.unfinished() if run.request.table_id in waiting]
+    held = [run for run in runs if run.worker is not None]
+    leader = services.leases.current(services.settings.lease_name)
+    if held:
+        whom = held_by(held[0])
+    elif leader is not None:
+        whom = f"a worker of the daemon {leader.holder}, which leads, to begin"
+    else:
+        whom = "a worker to begin (no daemon leads now)"
+    return (
+        f"Waiting for {whom}; for at most {about_seconds(seconds)} more, unless something ends. Ctrl-C ends the waiting alone: "
+        "what was dropped is dropped, and a daemon's next cycle, or the same command again, gives back what is owed."
+    )
 
 
 def _round(services: Services, waiting: Mapping[str, RunRequest], queued: set[str]) -> dict[str, Result]:

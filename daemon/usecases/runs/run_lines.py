@@ -9,7 +9,7 @@ from typing import Final
 from lakewarden.catalog.model.rows import RunRow
 from lakewarden.catalog.state.port import Run, RunLine
 from lakewarden.daemon.installation.services import Services
-from lakewarden.daemon.usecases.runs.waiting import run_is_over
+from lakewarden.daemon.usecases.runs.waiting import has_ended
 
 __all__ = ["followed", "id_of", "lines_of", "whole_log"]
 
@@ -29,13 +29,14 @@ def lines_of(services: Services, run: Run | RunRow) -> tuple[RunLine, ...]:
 
 
 def followed(services: Services, run: Run | RunRow) -> Iterator[RunLine]:
-    """What is kept of it, then each line as it comes, until the run has ended."""
+    """What is kept of it, then each line as it comes, until the run has ended. Raises `UnavailableError` where the
+    queue lost the run (its database was made anew): nothing more comes."""
     if isinstance(run, RunRow):
         yield from lines_of(services, run)
         return
     run_id, last, until = id_of(run), 0, inf
     while True:
-        if until == inf and run_is_over(services, run_id):
+        if until == inf and has_ended(services, run.request):
             until = time.monotonic() + _GRACE_SECONDS
         at_end = time.monotonic() >= until
         for line in services.run_log.read(run_id, after=last):

@@ -20,7 +20,7 @@ from lakewarden.catalog.system.port import RUNS
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.workers.lost_runs import Reaper
 
-__all__ = ["raise_for", "reap_lost", "run_and_wait", "run_is_over", "wait_for", "working"]
+__all__ = ["has_ended", "raise_for", "reap_lost", "run_and_wait", "run_is_over", "wait_for", "working"]
 
 _POLL_SECONDS: Final = 0.1
 _REAP_SECONDS: Final = 1.0
@@ -117,6 +117,7 @@ def reap_lost(services: Services, table_ids: Container[str], tell: Callable[[str
     """Settle what dead workers had claimed of these tables, and say so."""
     reaper = Reaper(
         queue=services.queue,
+        run_log=services.run_log,
         desk=services.desk,
         clock=services.clock,
         attempts=services.settings.run_attempts,
@@ -146,6 +147,16 @@ def run_is_over(services: Services, run_id: str) -> bool:
     """Whether a run is finished, recorded or not yet."""
     run = services.queue.get(run_id)
     return run.state is RunState.FINISHED if run is not None else _row(services, run_id) is not None
+
+
+def has_ended(services: Services, request: RunRequest) -> bool:
+    """Whether a run that was in the queue is over. Raises `UnavailableError` if neither the queue nor
+    `lakewarden.runs` knows it any more: nobody will ever say that it has ended."""
+    run = services.queue.get(request.run_id)
+    if run is not None:
+        return run.state is RunState.FINISHED
+    _recorded(services, request)
+    return True
 
 
 def _twin(services: Services, request: RunRequest) -> RunRequest:

@@ -31,7 +31,7 @@ from lakewarden.jobs.actions.budget import Budget
 from lakewarden.jobs.runs.standings import StoredStandings
 from support.builders.commits import changed
 from support.builders.tables import FakeInspector, FakeReader, observation
-from support.fakes.state import FakeInbox, FakeLeases, FakeQueue
+from support.fakes.state import FakeInbox, FakeLeases, FakeQueue, FakeRunLog
 from support.fakes.system_store import FakeSystemStore
 
 __all__ = ["World"]
@@ -65,7 +65,7 @@ class World:
     def __init__(self) -> None:
         self.clock = ManualClock(moment=datetime(2026, 6, 1, 12, 0, tzinfo=UTC))
         self.store, self.reader, self.inspector = FakeSystemStore(), FakeReader(), FakeInspector()
-        self.inbox, self.queue = FakeInbox(), FakeQueue(self.clock)
+        self.inbox, self.queue, self.run_log = FakeInbox(), FakeQueue(self.clock), FakeRunLog()
         self.leases = FakeLeases(self.clock)
         self.told, self.metrics = Told(), Metrics()
         self.found: list[Candidate | None] = []
@@ -108,7 +108,12 @@ class World:
                 observer=observer,
                 writer=Writer(store=self.store, memory=memory, notifier=self.told, clock=self.clock),
                 reaper=Reaper(
-                    queue=self.queue, desk=desk, clock=self.clock, attempts=3, pause=timedelta(seconds=10)
+                    queue=self.queue,
+                    run_log=self.run_log,
+                    desk=desk,
+                    clock=self.clock,
+                    attempts=3,
+                    pause=timedelta(seconds=10),
                 ),
                 recorder=recorder,
                 ears=Ears(inbox=self.inbox, memory=memory, drain=lambda: 0, metastore=None),

@@ -64,7 +64,12 @@ class Hall:
             storage=lambda _: StorageOptions(),
         )
         self.reaper = Reaper(
-            queue=self.queue, desk=desk, clock=clock, attempts=self.attempts, pause=timedelta(0)
+            queue=self.queue,
+            run_log=self._run_log,
+            desk=desk,
+            clock=clock,
+            attempts=self.attempts,
+            pause=timedelta(0),
         )
         self.started = 0
 

@@ -9,8 +9,10 @@ import pytest
 
 from lakewarden.catalog.model.rows import Outcome
 from lakewarden.catalog.state.port import Result, Run, RunLine
+from lakewarden.catalog.state.queue import DatabaseQueue
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.settings.settings import load_settings
+from lakewarden.daemon.workers.lost_runs import Reaper
 from support.builders.states import request
 from support.processes.commands import Cli, caller
 
@@ -91,6 +93,41 @@ def test_following_ends_with_the_run_and_misses_no_late_line(cli: Cli, services:
     worker.join()
     words = [line.split("info     ")[1] for line in said.out.splitlines()]
     assert words == ["run started", "step 0", "step 1", "step 2", "run finished"]
+
+
+def test_following_a_run_that_the_database_lost_ends_with_a_sentence(
+    cli: Cli, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claimed(services)
+    say(services, "run started")
+    looked = DatabaseQueue.get
+    looks: list[str] = []
+
+    def lost(queue: DatabaseQueue, run_id: str) -> Run | None:
+        looks.append(run_id)
+        return looked(queue, run_id) if len(looks) == 1 else None
+
+    monkeypatch.setattr(DatabaseQueue, "get", lost)
+    said = cli("jobs", "logs", "3f2a", "-f")
+    assert (said.code, "run started" in said.out) == (1, True)
+    assert "The queue lost" in said.err and "tables history" in said.err
+
+
+def test_a_run_that_is_settled_without_its_worker_says_how_it_ended(cli: Cli, services: Services) -> None:
+    services.queue.enqueue([request(run_id=RUN_ID)])
+    run = services.queue.claim("worker-1", timedelta(0))
+    assert run is not None
+    reaper = Reaper(
+        queue=services.queue,
+        run_log=services.run_log,
+        desk=services.desk,
+        clock=services.clock,
+        attempts=1,
+        pause=timedelta(0),
+    )
+    assert [reaper.settle(one) for one in reaper.lost()] == [True]
+    last = cli("jobs", "logs", "3f2a").out.splitlines()[-1]
+    assert last.endswith("warning  run settled outcome=abandoned message=Its worker was lost 1 times.")
 
 
 def test_following_is_for_people(cli: Cli, services: Services) -> None:

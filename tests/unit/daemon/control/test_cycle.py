@@ -230,6 +230,9 @@ def test_a_lost_run_is_settled_by_the_tables_log(world: World) -> None:
     assert world.sweep().reaped == 1
     (recorded,) = world.runs()
     assert (recorded.outcome, recorded.committed_version) == (Outcome.SUCCEEDED, 2)
+    [line] = world.run_log.read(run.request.run_id)
+    assert (line.level, "outcome=succeeded" in line.message) == ("info", True)
+    assert "Its worker was lost after it had committed version 2." in line.message
 
 
 def test_a_run_lost_without_a_commit_is_tried_again_and_at_last_abandoned(world: World) -> None:
@@ -244,6 +247,9 @@ def test_a_run_lost_without_a_commit_is_tried_again_and_at_last_abandoned(world:
         world.clock.advance(timedelta(minutes=2))
     (recorded,) = world.runs()
     assert (recorded.outcome, recorded.attempt) == (Outcome.ABANDONED, 3)
+    lines = [one.message for one in world.run_log.read(recorded.run_id)]
+    assert lines[:2] == ["run lost: attempt 2 follows", "run lost: attempt 3 follows"]
+    assert lines[2:] == ["run settled outcome=abandoned message=Its worker was lost 3 times."]
     assert [one.kind for one in world.told.events] == [EventKind.RUN_FAILED]
 
 

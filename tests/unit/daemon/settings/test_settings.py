@@ -197,3 +197,17 @@ def test_a_home_that_the_environment_names_is_not_called_a_flag(tmp_path: Path) 
     environment = {"LAKEWARDEN_HOME": f"{tmp_path}/"}
     assert load_settings(home=tmp_path, environment=environment).origins["home"] == "environment"
     assert load_settings(home=tmp_path / "other", environment=environment).origins["home"] == "flag"
+
+
+def test_a_home_that_is_a_file_is_said_in_a_sentence(tmp_path: Path) -> None:
+    file = tmp_path / "home"
+    file.touch()
+    with pytest.raises(UsageError, match="is no folder") as refused:
+        load_settings(home=file, environment={})
+    assert refused.value.hint
+
+
+def test_a_settings_file_that_is_a_folder_is_said_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "lakewarden.toml").mkdir()
+    with pytest.raises(UsageError, match="lakewarden.toml cannot be read"):
+        load_settings(home=tmp_path, environment={})

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lakewarden.catalog.model.pending_conversion import Conversion
-from lakewarden.catalog.model.pending_purge import PURGE_AFTER, PURGE_VERSION
+from lakewarden.catalog.model.pending_purge import PURGE_AFTER, PURGE_HEAD, PURGE_VERSION
 from lakewarden.catalog.model.rows import (
     Action,
     Finding,
@@ -260,6 +260,18 @@ def test_a_conversion_whose_run_was_lost_is_planned_again() -> None:
     assert isinstance(answer.action, Convert)
     assert answer.action.partitioned_by == (("year", "INT"),) and answer.action.properties
     assert why_not(one, Action.COMPACT).why is WhyNot.NOT_ACTIVE
+
+
+def test_a_purge_that_met_another_table_at_its_place_is_not_tried_again() -> None:
+    marks = {PURGE_AFTER: (NOW - DAY).isoformat(), PURGE_VERSION: "10", PURGE_HEAD: "old@10@0"}
+    changes = {"state": TableState.PURGING, "properties": marks}
+    remade, same = view(row_changes=changes, head="new@0@1"), view(row_changes=changes, head="old@10@0")
+    failed = run(Action.PURGE, Outcome.FAILED, error_class="ConflictError", finished_at=NOW - 30 * DAY)
+    assert due(remade, Action.PURGE), "a run looks itself, once: nothing of the old table may be left"
+    assert due(with_past(same, failed), Action.PURGE)
+    waits = why_not(with_past(remade, failed), Action.PURGE)
+    assert waits.why is WhyNot.CONSENT
+    assert "another table lies at its place" in waits.because and "lakewarden tables drop" in waits.because
 
 
 def test_a_purge_waits_for_its_grace_period_and_for_no_hold() -> None:
