@@ -29,12 +29,12 @@ _SPARKS_WORDS: Final = (
 
 
 _FRAME: Final = (
-    exp.Select, exp.From, exp.Join, exp.Where, exp.Table, exp.TableAlias, exp.Alias, exp.Subquery, exp.Identifier,
+    exp.Select, exp.From, exp.Join, exp.Table, exp.TableAlias, exp.Alias, exp.Subquery, exp.Identifier,
     exp.Column, exp.Group, exp.Having, exp.Order, exp.Ordered, exp.Limit, exp.Distinct, exp.SetOperation, exp.With,
     exp.CTE, exp.Values, exp.Version, exp.Tuple, exp.Paren, exp.Star, exp.Null, exp.Boolean, exp.DataType, exp.DataTypeParam,
 )  # fmt: skip
 _ALIKE: Final = (
-    exp.And, exp.Or, exp.Not, exp.Is, exp.Exists, exp.Case, exp.If, exp.Coalesce, exp.Nullif, exp.Count, exp.Min, exp.Max,
+    exp.Is, exp.Exists, exp.Case, exp.If, exp.Coalesce, exp.Nullif, exp.Count, exp.Min, exp.Max,
     exp.CurrentDate, exp.CurrentTimestamp,
 )  # fmt: skip
 _COMPARISONS: Final = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
@@ -143,6 +143,16 @@ def _comparison(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> ex
     _refuse_mixed([node.this, right], node, dialect, text)
     ordered = not isinstance(node, exp.EQ | exp.NEQ | exp.NullSafeEQ | exp.NullSafeNEQ)
     _note_texts(node.this, dialect, notes, ordered=ordered)
+    return node
+
+
+def _connected(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
+    parts = [node.this] if isinstance(node, exp.Not | exp.Where) else [node.this, node.expression]
+    odd = next((part for part in parts if family_of(part) in (*NUMBERS - {Family.NULL}, Family.TEXT)), None)
+    if odd is not None:
+        raise wrong_in(
+            text, odd, f"Spark takes no {family_of(odd)} for a condition.", hint="Compare it: <> 0, or <> ''."
+        )
     return node
 
 
@@ -291,6 +301,7 @@ def _extreme(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.E
 _JUDGES: Final[Mapping[tuple[type[exp.Expr], ...], Callable[[exp.Expr, Dialect, str, Notes], exp.Expr]]] = {
     (exp.Literal,): _literal,
     _COMPARISONS: _comparison,
+    (exp.And, exp.Or, exp.Not, exp.Where): _connected,
     (exp.Any, exp.All): lambda node, *_: node,  # judged with its comparison
     (exp.Between,): _range,
     (exp.In,): _in,
