@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from lakewarden.catalog.errors import PreconditionError, UsageError
 from lakewarden.catalog.model.lineage_record import Operation
-from support.builders.warehouse_upserts import COLUMNS, REFUSED, ROWS, UPSERTS
+from support.builders.warehouse_upserts import COLUMNS, MERGES, REFUSED, ROWS, UPSERTS
 from support.servers.mariadb import MariadbServer
 from support.servers.postgres import PostgresServer
 from support.two_databases.sides import ROWS as TABLES
@@ -84,11 +84,11 @@ def test_what_is_refused_says_where_and_what_is_written_instead_does_the_same(
     assert (held(both), both.ours()) == (theirs, both.theirs())
 
 
-def test_a_query_in_set_of_a_merge_that_stands_alone_is_run(both: Both) -> None:
+@pytest.mark.parametrize("name", MERGES)
+def test_the_queries_of_a_merge_are_answered_by_its_source(both: Both, name: str) -> None:
     both.fill(TABLES)
-    text = "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED THEN UPDATE SET a = (SELECT max(e) FROM u)"
-    both.lw.sql(text).collect()
-    both.connection.execute(text.encode())
+    (counts,) = both.lw.sql(MERGES[name]).collect()
+    assert counts["num_affected_rows"] == both.connection.execute(MERGES[name].encode()).rowcount
     assert both.ours() == both.theirs()
 
 

@@ -9,6 +9,7 @@ from sqlglot import exp
 from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.sql.compile.emission import step_of
 from lakewarden.jobs.sql.compile.meaning import assigned, translated, with_conditions
+from lakewarden.jobs.sql.compile.merges import merge_compiled
 from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.reading import Draft, ambiguous
 from lakewarden.jobs.sql.compile.resolving import Resolved, resolved
@@ -51,6 +52,8 @@ def compiled(
     Several dialects that read the statement alike must also mean the same by it.
     """
     policy = policy or MatchPolicy()
+    if draft.merge is not None:
+        return merge_compiled(draft, schemas)
     if draft.placement is not None:
         _refuse_order_of_assignments(draft)
         return upsert_compiled(draft, schemas, policy, table_keys)

@@ -17,7 +17,7 @@ from lakewarden.jobs.sql.compile.grouping import group_joins
 from lakewarden.jobs.sql.compile.resolving import Resolved, Target
 from lakewarden.jobs.sql.compile.values import MatchPolicy, MatchRule, Step, StepKind, TableName, quoted
 
-__all__ = ["named", "sql_of", "step_of"]
+__all__ = ["named", "sql_of", "step_of", "with_names"]
 
 _SPARK: Final = Spark()
 _PLAIN: Final = "Nothing but the target is read."
@@ -284,10 +284,11 @@ def _sql(node: exp.Expr, parts: _Parts) -> str:
 
 def sql_of(node: exp.Expr, tables: Mapping[str, TableName]) -> str:
     """A resolved part as Spark reads it; `tables` are the stand-ins' own names."""
-    return _with_names(node.copy(), tables).sql(dialect=_SPARK, identify=True, comments=False)
+    return with_names(node.copy(), tables).sql(dialect=_SPARK, identify=True, comments=False)
 
 
-def _with_names(node: exp.Expr, tables: Mapping[str, TableName]) -> exp.Expr:
+def with_names(node: exp.Expr, tables: Mapping[str, TableName]) -> exp.Expr:
+    """A resolved part with the tables' own names in place of their stand-ins. Changes it."""
     for table in node.find_all(exp.Table):
         real = tables.get(table.name)
         if real is not None:

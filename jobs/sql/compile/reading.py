@@ -36,7 +36,9 @@ _ELSEWHERE: Final = frozenset({"FROM", "USING", "JOIN"})
 class Draft:
     """A statement that is read but not yet held against the schemas of its `tables`. Several `dialects`: they read it
     alike, and none was chosen. The first of the tables is the one that is changed. With a `placement` it is an upsert:
-    `change` is what becomes of rows that are there. `others` are what it changes in further tables of the same."""
+    `change` is what becomes of rows that are there. `others` are what it changes in further tables of the same.
+    `merge` is one of Spark's whose queries leave its conditions: the assignments of `change` are these queries.
+    """
 
     text: str
     dialects: tuple[Dialect, ...]
@@ -44,6 +46,7 @@ class Draft:
     tables: tuple[TableName, ...]
     placement: Placement | None = None
     others: tuple[Change, ...] = ()
+    merge: exp.Merge | None = None
 
     @property
     def each(self) -> tuple["Draft", ...]:

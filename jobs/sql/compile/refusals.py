@@ -31,7 +31,7 @@ def query_in_merge(text: str) -> UsageError | None:
     return wrong_at(
         text,
         place,
-        "ON and WHEN of a MERGE may not ask a query, nor SET one about the rows at hand: Delta runs none there.",
+        "Delta runs no query here, and a MERGE with *, BY SOURCE, WITH or db.t.column does not let it be asked before.",
         hint="Ask it in USING, and compare with its column: "
         "USING (SELECT s.*, (SELECT max(e) FROM u) AS m FROM s) AS s; for IN or EXISTS LEFT JOIN the table there.",
     )

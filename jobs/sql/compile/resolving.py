@@ -27,7 +27,7 @@ from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.reading import Draft
 from lakewarden.jobs.sql.compile.values import Dialect, MatchPolicy, TableName, TableSchema
 
-__all__ = ["Resolved", "Target", "resolved"]
+__all__ = ["Resolved", "Target", "looked_up", "resolved"]
 
 _STAND_IN: Final = "_t"
 """Tables are called _t0, _t1, ... while names are looked up: catalogs and databases are out of the way then."""
@@ -76,9 +76,24 @@ class Resolved:
 
 def resolved(draft: Draft, schemas: Schemas, policy: MatchPolicy) -> Resolved:
     """Look every name up. Raises `UsageError`, with the place, for one that is not there or means several things."""
-    change, text = draft.change, draft.text
-    set_ = _columns_set(change, schemas[draft.tables[0]], text)
+    change = draft.change
+    set_ = _columns_set(change, schemas[draft.tables[0]], draft.text)
     by = policy.by if set_ and len(change.relations) > 1 else None
+    query, tables = looked_up(draft, schemas, by)
+    items = [query.args["from_"].this, *(join.this for join in query.args.get("joins") or ())]
+    return Resolved(
+        query=query,
+        alias=items[change.place].alias,
+        columns=set_,
+        by=by is not None,
+        tables=tables,
+    )
+
+
+def looked_up(
+    draft: Draft, schemas: Schemas, by: str | None = None
+) -> tuple[exp.Select, Mapping[str, TableName]]:
+    """The query for the matches, resolved: it selects the values that are assigned; and the stand-ins' real names."""
     query, tables = _query(draft, by)
     schema = MappingSchema(
         {name: {one.name.lower(): _type(one.type) for one in schemas[real]} for name, real in tables.items()},
@@ -92,14 +107,7 @@ def resolved(draft: Draft, schemas: Schemas, policy: MatchPolicy) -> Resolved:
     except SqlglotError as error:
         raise _unknown(draft, schemas, str(error)) from error
     rename_what_columns_hide(query, {one.name.lower() for columns in schemas.values() for one in columns})
-    items = [query.args["from_"].this, *(join.this for join in query.args.get("joins") or ())]
-    return Resolved(
-        query=query,
-        alias=items[change.place].alias,
-        columns=set_,
-        by=by is not None,
-        tables=tables,
-    )
+    return query, tables
 
 
 def _columns_set(change: Change, schema: TableSchema, text: str) -> tuple[tuple[str, exp.DataType], ...]:

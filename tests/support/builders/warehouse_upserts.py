@@ -72,15 +72,40 @@ UPSERTS: Final = {
         "INSERT INTO p (k, a) VALUES (3, 5)",
     ),
 }  # fmt: skip
+MERGES: Final = {
+    "spark: a query in ON": (
+        "MERGE INTO t USING s ON t.k = s.k AND t.a < (SELECT max(e) FROM u) WHEN MATCHED THEN UPDATE SET a = s.b"
+    ),
+    "spark: IN": "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED AND s.k IN (SELECT k FROM u) THEN DELETE",
+    "spark: NOT IN and a NULL": (
+        "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED AND (s.b NOT IN (SELECT k FROM u)) IS NULL THEN UPDATE SET a = 0"
+    ),
+    "spark: NOT IN and its NULL alone": (
+        "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED AND NOT (s.b IN (SELECT k FROM u)) THEN DELETE"
+    ),
+    "spark: EXISTS and values": (
+        "MERGE INTO t USING s ON t.k = s.k"
+        " WHEN MATCHED AND EXISTS (SELECT 1 FROM u WHERE u.k = s.k AND u.e > 5)"
+        " THEN UPDATE SET a = (SELECT min(e) FROM u WHERE u.k = s.k)"
+        " WHEN NOT MATCHED AND NOT EXISTS (SELECT 1 FROM u WHERE u.k = s.k)"
+        " THEN INSERT (k, a) VALUES (s.k, (SELECT count(*) FROM u))"
+    ),
+    "spark: a query in a query": (
+        "MERGE INTO t AS x USING (SELECT k, max(b) AS b FROM s GROUP BY k) AS q ON x.k = q.k"
+        " WHEN MATCHED AND q.k IN (SELECT k FROM u WHERE e > (SELECT min(e) FROM u)) THEN UPDATE SET a = q.b"
+    ),
+    "spark: a query in SET alone": (
+        "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED THEN UPDATE SET a = (SELECT max(e) FROM u)"
+    ),
+}
+"""MERGEs that ask queries: to PostgreSQL they say the same as they stand."""
+
 REFUSED: Final = {
-    "MERGE INTO t USING s ON t.k = s.k AND t.a < (SELECT max(e) FROM u) WHEN MATCHED THEN UPDATE SET a = s.b": (
-        "MERGE INTO t USING (SELECT s.*, (SELECT max(e) FROM u) AS m FROM s) AS s ON t.k = s.k AND t.a < s.m WHEN MATCHED THEN UPDATE SET a = s.b"
+    "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED AND NOT EXISTS (SELECT 1 FROM u WHERE u.e = t.a) THEN DELETE": (
+        "DELETE FROM t WHERE k IN (SELECT k FROM s) AND NOT EXISTS (SELECT 1 FROM u WHERE u.e = t.a)"
     ),
-    "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED AND s.k IN (SELECT k FROM u) THEN DELETE": (
-        "MERGE INTO t USING (SELECT * FROM s WHERE k IN (SELECT k FROM u)) AS s ON t.k = s.k WHEN MATCHED THEN DELETE"
-    ),
-    "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED THEN UPDATE SET a = (SELECT max(e) FROM u WHERE u.k = s.k)": (
-        "MERGE INTO t USING (SELECT s.*, (SELECT max(e) FROM u WHERE u.k = s.k) AS m FROM s) AS s ON t.k = s.k WHEN MATCHED THEN UPDATE SET a = s.m"
+    "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED THEN UPDATE SET a = (SELECT max(e) FROM u WHERE u.k = t.k)": (
+        "UPDATE t SET a = (SELECT max(e) FROM u WHERE u.k = t.k) WHERE k IN (SELECT k FROM s)"
     ),
     "INSERT INTO p (k, a) VALUES (1, 2) ON CONFLICT (k) DO UPDATE SET a = (SELECT max(e) FROM u)": (
         "INSERT INTO p (k, a) SELECT 1, (SELECT max(e) FROM u) ON CONFLICT (k) DO UPDATE SET a = excluded.a"

@@ -159,3 +159,31 @@ def test_a_form_of_another_dialect_than_the_sessions_is_refused() -> None:
     with pytest.raises(UsageError, match="one of postgres, and the session reads mysql"):
         upsert_draft("INSERT INTO p (k) VALUES (1) ON CONFLICT (k) DO NOTHING", Dialect.MYSQL)
     assert upsert_draft("UPSERT INTO p (k) VALUES (1)", Dialect.MYSQL).dialects == (Dialect.MYSQL,)
+
+
+def test_rows_of_values_are_looked_through_for_one_key_from_the_second_on() -> None:
+    once = "raise_error('lakewarden: several rows with one key')"
+    assert once not in statement("UPSERT INTO p (k, a) VALUES (1, 2)")
+    assert done("UPSERT INTO p (k, a) VALUES (1, 2)").notes == ()
+    assert once in statement("UPSERT INTO p (k, a) VALUES (1, 2), (1, 3)")
+    assert (
+        "Several rows with one key are an error"
+        in done("UPSERT INTO p (k, a) VALUES (1, 2), (3, 4)").notes[0]
+    )
+    assert done("UPSERT INTO p (k, a) VALUES (1, 2)", matches="last by u.zz").steps, "one row needs no choice"
+
+
+def test_rows_are_told_apart_by_their_keys_alone_and_a_null_among_these_matches_nothing() -> None:
+    text = "UPSERT INTO p (k, a, s) ON (k, s) SELECT k, b, c FROM s"
+    assert "PARTITION BY `k`, `s`) > 1 AND NOT (`k` IS NULL OR `s` IS NULL)" in statement(text)
+    assert "ON `p`.`k` = `excluded`.`k` AND `p`.`s` = `excluded`.`s`" in statement(text)
+    (step,) = done(text, matches="any").steps
+    assert "PARTITION BY `k`, `s` ORDER BY `k`, `a`, `s`" in step.sql
+    assert "WHERE `lakewarden_rank` = 1 OR `k` IS NULL OR `s` IS NULL" in step.sql
+
+
+def test_a_step_says_how_rows_are_found() -> None:
+    (step,) = done("UPSERT INTO p (k, a, s) ON (k, s) SELECT k, b, c FROM s").steps
+    assert step.because == "Rows are matched by k, s; what is not there is added."
+    (step,) = done("UPDATE p SET a = 5 WHERE k = 3 ELSE INSERT INTO p (k, a) VALUES (3, 5)").steps
+    assert step.because == "Rows are found by the WHERE; if there are none, one is added."

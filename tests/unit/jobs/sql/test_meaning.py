@@ -271,3 +271,50 @@ def test_forms_that_are_not_supported_are_refused(text: str, said: str) -> None:
 )
 def test_a_change_is_known_by_its_words(text: str, *, is_one: bool) -> None:
     assert is_change(text) == is_one
+
+
+@pytest.mark.parametrize(
+    ("text", "dialect", "said"),
+    [
+        ("DELETE t FROM s WHERE k = 1", "mysql", "FROM has no table t"),
+        ("DELETE t FROM s WHERE k = 1", "tsql", "FROM has no table t"),
+        (
+            "DELETE t AS x FROM t AS x JOIN s ON x.k = s.k",
+            "mysql",
+            "Line 1|No UPDATE or DELETE has this form",
+        ),
+        ("DELETE d.t FROM d.t AS x JOIN s ON x.k = s.k", "mysql", "another reading of it"),
+        ("UPDATE t SET a = 1 FROM t AS x JOIN t AS y ON x.k = y.k", "tsql", "another reading of it"),
+        ("UPDATE t JOIN (s CROSS JOIN u) ON t.k = s.k SET t.a = 1", "mysql", "Line 1, column"),
+    ],
+)
+def test_what_is_changed_has_to_be_told(text: str, dialect: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        done(text, dialect)
+
+
+def test_teradata_names_its_target_outside_from() -> None:
+    assert sql("DELETE t FROM s WHERE t.k = s.k", "teradata").startswith("MERGE INTO `t` AS `t` USING `s`")
+    assert sql("DELETE x FROM t AS x JOIN s ON x.k = s.k", "tsql").startswith("MERGE INTO `t` AS `x` USING")
+    assert sql("DELETE t FROM s LEFT JOIN t ON t.k = s.k WHERE s.b = 1", "mysql").endswith("THEN DELETE")
+
+
+def test_only_what_is_read_elsewhere_is_looked_up_for_a_row() -> None:
+    near = sql("UPDATE t SET a = a + 1, d = (SELECT max(n) FROM s) WHERE k IN (SELECT k FROM u)", "postgres")
+    assert near.endswith("SET `target`.`a` = `target`.`a` + 1, `target`.`d` = `source`.`v1`")
+    assert "AS `v0`" not in near
+
+
+def test_the_column_that_tells_the_last_match_is_looked_up_with_it() -> None:
+    (step,) = done("UPDATE t FROM s SET a = s.b WHERE t.k = s.k", matches="last by s.n").steps
+    assert "`s`.`b` AS `v0`, `s`.`n` AS `by`" in step.sql
+    assert "RANK() OVER (PARTITION BY `k0` ORDER BY `by` DESC NULLS LAST)" in step.sql
+    (step,) = done("UPDATE t FROM s SET a = s.b WHERE t.k = s.k", matches="any").steps
+    assert "`by`" not in step.sql and "ROW_NUMBER() OVER (PARTITION BY `k0` ORDER BY `v0`)" in step.sql
+    (step,) = done("DELETE t FROM s WHERE t.k = s.k", matches="last by s.n").steps
+    assert "RANK" not in step.sql
+
+
+def test_each_dialect_of_several_has_to_allow_what_is_said() -> None:
+    with pytest.raises(UsageError, match="may mean something else in Spark than in"):
+        done("DELETE t FROM t JOIN s ON t.k = s.k WHERE md5(t.s) = s.c")

@@ -5,7 +5,7 @@ from itertools import chain
 from pathlib import Path
 
 from support.builders.warehouse_changes import CASES, SEVERAL
-from support.builders.warehouse_upserts import REFUSED, UPSERTS
+from support.builders.warehouse_upserts import MERGES, REFUSED, UPSERTS
 
 PAGE = (Path(__file__).parents[4] / "docs" / "sql.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| ([\w, ]+) \| `(.+)` \|$", re.MULTILINE)
@@ -25,7 +25,7 @@ def test_every_row_of_the_page_is_a_case() -> None:
     run = {
         (name.partition(":")[0], statement)
         for name, (statement, _) in chain(CASES.items(), SEVERAL.items(), UPSERTS.items())
-    }
+    } | {("spark", statement) for statement in MERGES.values()}
     assert len(rows) >= 27
     shown = [({NAMES[one] for one in dialects.split(", ")}, statement) for dialects, statement in rows]
     assert [one for names, one in shown if not all((name, one) in run for name in names)] == []
