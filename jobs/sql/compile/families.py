@@ -5,7 +5,7 @@ from typing import Final
 
 from sqlglot import exp
 
-__all__ = ["NUMBERS", "Family", "family_of", "family_of_type", "scale_of", "scale_of_type"]
+__all__ = ["MOST_DIGITS", "NUMBERS", "Family", "family_of", "family_of_type", "scale_of", "scale_of_type"]
 
 
 class Family(StrEnum):
@@ -32,7 +32,7 @@ _TIMES: Final = frozenset(
         exp.DataType.Type.TIMESTAMPTZ,
     }
 )
-_MOST_DIGITS: Final = 38
+MOST_DIGITS: Final = 38
 _FLOATS: Final = frozenset({exp.DataType.Type.FLOAT, exp.DataType.Type.DOUBLE})
 
 
@@ -84,21 +84,19 @@ def family_of_type(kind: exp.DataType | None) -> Family:
 
 def scale_of(node: exp.Expr) -> int:
     """How many digits a decimal may have behind its point, at most."""
-    if isinstance(node, exp.Add | exp.Sub):
-        return max(scale_of(node.this), scale_of(node.expression))
     if isinstance(node, exp.Neg | exp.Paren):
         return scale_of(node.this)
     if isinstance(node, exp.Literal):
         return len(node.name.partition(".")[2])
-    return scale_of_type(node.type) if isinstance(node.type, exp.DataType) else _MOST_DIGITS
+    return scale_of_type(node.type) if isinstance(node.type, exp.DataType) else MOST_DIGITS
 
 
 def scale_of_type(kind: exp.DataType) -> int:
     """How many digits numbers of a type have behind their point; the most that there can be where it is not known."""
     if family_of_type(kind) is Family.DECIMAL:
         digits = kind.expressions
-        return int(digits[1].name) if len(digits) > 1 else 0 if digits else _MOST_DIGITS
-    return 0 if family_of_type(kind) in (Family.INTEGER, Family.NULL) else _MOST_DIGITS
+        return int(digits[1].name) if len(digits) > 1 else 0 if digits else MOST_DIGITS
+    return 0 if family_of_type(kind) in (Family.INTEGER, Family.NULL) else MOST_DIGITS
 
 
 def _joint(one: Family, other: Family) -> Family:

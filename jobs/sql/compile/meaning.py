@@ -76,7 +76,8 @@ def assigned(value: exp.Expr, kind: exp.DataType, dialect: Dialect, text: str) -
         case (Family.DECIMAL | Family.FLOAT, Family.INTEGER):
             return _rounded(value, source, dialect, text)
         case (Family.DECIMAL | Family.FLOAT, Family.DECIMAL) if dialect in (Dialect.MYSQL, Dialect.TERADATA):
-            if source is Family.FLOAT or scale_of(value) > scale_of_type(kind):
+            longer = dialect is Dialect.TERADATA and scale_of(value) > scale_of_type(kind)
+            if source is Family.FLOAT or longer:
                 raise wrong_in(
                     text, value, f"{dialect} rounds it in another way than Spark.", hint=_SPARKS_WORDS
                 )
