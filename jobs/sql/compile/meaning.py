@@ -232,7 +232,7 @@ def _cast(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr
             return node
         case (Family.DECIMAL, Family.DECIMAL) if dialect in (Dialect.POSTGRES, Dialect.TSQL):
             return node
-        case (Family.TEXT, Family.INTEGER | Family.TIME) if is_text:
+        case (Family.TEXT, Family.INTEGER | Family.TIME | Family.DECIMAL | Family.FLOAT) if is_text:
             return node
         case (Family.INTEGER | Family.TEXT | Family.NULL, Family.TEXT) if dialect is Dialect.POSTGRES:
             if not node.args["to"].expressions:

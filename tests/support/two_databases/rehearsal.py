@@ -72,7 +72,8 @@ def rehearsed(spark: SparkSession, step: Step, world: World) -> Rehearsed:
 
 @dataclass(frozen=True, kw_only=True)
 class _Parts:
-    """A step's text taken apart. `sets` is None where nothing becomes of rows that match."""
+    """A step's text taken apart. `sets` is None where nothing becomes of rows that match, and they match for nothing if
+    `limited` does not hold; rows of the source are added if `inserted` holds."""
 
     target: str
     source: str
@@ -80,6 +81,13 @@ class _Parts:
     limited: str
     sets: tuple[tuple[str, str], ...] | None
     inserts: tuple[tuple[str, str], ...]
+    inserted: str = ""
+
+    @property
+    def alias(self) -> str:
+        """What the target is called."""
+        name, _, alias = self.target.partition(" AS ")
+        return alias or name
 
     @property
     def set_columns(self) -> list[str]:
@@ -103,7 +111,7 @@ def _parts(sql: str) -> _Parts:
     if words[0] == "MERGE":
         using, on = words.index("USING"), words.index("ON", words.index("USING"))
         whens = [n for n, word in enumerate(words) if _begins_clause(words[n:])]
-        sets, limited = None, ""
+        sets, limited, inserted = None, "", ""
         inserts: tuple[tuple[str, str], ...] = ()
         for place, end in zip(whens, [*whens[1:], None], strict=True):
             then = words.index("THEN", place)
@@ -111,6 +119,7 @@ def _parts(sql: str) -> _Parts:
                 values = words.index("VALUES", then)
                 names, given = _listed(cut(then + 1, values)), _listed(cut(values, end))
                 inserts = tuple(zip((_name(one) for one in names), given, strict=True))
+                inserted = cut(place + 3, then) if words[place + 3] == "AND" else ""
                 continue
             limited = cut(place + 2, then) if words[place + 2] == "AND" else ""
             deletes = words[then + 1] == "DELETE"
@@ -122,6 +131,7 @@ def _parts(sql: str) -> _Parts:
             limited=limited,
             sets=sets,
             inserts=inserts,
+            inserted=inserted,
         )
     where = words.index("WHERE") if "WHERE" in words else None
     set_ = words.index("SET") if words[0] == "UPDATE" else None
@@ -169,10 +179,9 @@ def _name(text: str) -> str:
 def _asked(spark: SparkSession, world: World, name: str, parts: _Parts, types: Sequence[str]) -> list[Any]:
     """A row for each match: which row of the target it is, and the values that it gets."""
     values = [f"CAST({value} AS {kind})" for (_, value), kind in zip(parts.sets or (), types, strict=True)]
-    _, _, alias = parts.target.partition(" AS ")
     query = (
-        f"SELECT {alias}.`{_ROW}`{''.join(f', {value} AS `v{n}`' for n, value in enumerate(values))}"
-        f" FROM `{_ROW}s` AS {alias} JOIN {parts.source} ON {parts.on}"
+        f"SELECT {parts.alias}.`{_ROW}`{''.join(f', {value} AS `v{n}`' for n, value in enumerate(values))}"
+        f" FROM `{_ROW}s` AS {parts.alias} JOIN {parts.source} ON {parts.on}"
         f"{f' WHERE {parts.limited}' if parts.limited else ''}"
     )
     return list(spark.sql(f"{_tables(world, name)} {query}").collect())
@@ -186,8 +195,10 @@ def _new_rows(spark: SparkSession, world: World, name: str, parts: _Parts) -> li
         f"CAST({value} AS {types[column.lower()]}) AS `v{n}`"
         for n, (column, value) in enumerate(parts.inserts)
     )
-    _, _, alias = parts.target.partition(" AS ")
-    query = f"SELECT {values} FROM {parts.source} LEFT ANTI JOIN `{_ROW}s` AS {alias} ON {parts.on}"
+    where = f" WHERE {parts.inserted}" if parts.inserted else ""
+    query = (
+        f"SELECT {values} FROM {parts.source} LEFT ANTI JOIN `{_ROW}s` AS {parts.alias} ON {parts.on}{where}"
+    )
     return list(spark.sql(f"{_tables(world, name)} {query}").collect())
 
 

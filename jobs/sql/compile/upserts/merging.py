@@ -13,6 +13,14 @@ from sqlglot import exp
 from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.sql.compile.change import Assignment, Change, Relation
 from lakewarden.jobs.sql.compile.emission import named, sql_of
+from lakewarden.jobs.sql.compile.families import (
+    NUMBERS,
+    Family,
+    family_of,
+    family_of_type,
+    scale_of,
+    scale_of_type,
+)
 from lakewarden.jobs.sql.compile.meaning import assigned, translated, with_conditions
 from lakewarden.jobs.sql.compile.placement import Placement
 from lakewarden.jobs.sql.compile.places import wrong_in
@@ -75,7 +83,10 @@ def upsert_compiled(
             f"The last row is told by {by}, and that is not among the columns that are given.",
             hint=f"They are: {', '.join(columns)}. SET lakewarden.matches = any, or last by one of these.",
         )
-    source = Relation(item=_named_source(placement, columns))
+    item = _named_source(placement, columns)
+    if dialect is not Dialect.SPARK and isinstance(item, exp.Values):
+        _read_texts(item, columns, target)
+    source = Relation(item=item)
     target_item = draft.change.relations[0]
     adds = Change(
         relations=(target_item, source),
@@ -167,6 +178,16 @@ def _named_source(placement: Placement, columns: Sequence[str]) -> exp.Expr:
     return exp.Subquery(this=query.copy(), alias=names)
 
 
+def _read_texts(rows: exp.Values, columns: Sequence[str], target: TableSchema) -> None:
+    """Read texts in VALUES as what their columns hold, as databases do: Spark takes no '3' for a number there."""
+    kinds = {one.name.lower(): exp.DataType.build(one.type, dialect="spark") for one in target}
+    for row in rows.expressions:
+        for name, value in zip(columns, list(row.expressions), strict=True):
+            kind = kinds.get(name.lower())
+            if kind is not None and value.is_string and family_of_type(kind) is not Family.TEXT:
+                value.replace(exp.Cast(this=value.copy(), to=kind.copy()))
+
+
 def _resolved(
     draft: Draft, schemas: Schemas, dialect: Dialect
 ) -> tuple[Resolved, tuple[Target, ...], tuple[str, ...]]:
@@ -226,7 +247,10 @@ def _source(parts: _Parts, policy: MatchPolicy) -> str:
     rows = parts.adds.query.args["joins"][0].this
     with_ = parts.adds.query.args.get("with_")
     before = "" if with_ is None else f"{sql_of(with_, tables)} "
-    stored = ", ".join(f"{sql_of(one.value, tables)} AS {quoted(one.column)}" for one in parts.added)
+    stored = ", ".join(
+        f"{sql_of(_typed(one, given), tables)} AS {quoted(one.column)}"
+        for one, given in zip(parts.added, parts.adds.values, strict=True)
+    )
     query = f"{before}SELECT {stored} FROM {sql_of(rows, tables)}"
     if not parts.keys or parts.placement.is_one_row:
         return query
@@ -246,6 +270,16 @@ def _source(parts: _Parts, policy: MatchPolicy) -> str:
     once = f"CASE WHEN count(*) OVER ({among}) > 1 AND NOT ({lacking}) THEN raise_error('{TWICE}') ELSE {keys[0]} END"
     listed = ", ".join(f"{once} AS {name}" if name == keys[0] else name for name in names)
     return f"SELECT {listed} FROM ({query})"
+
+
+def _typed(one: Target, given: Target) -> exp.Expr:
+    """A value in the type of its column, where it was `given` as a number of another."""
+    source, kind = family_of(given.value), family_of_type(one.type)
+    differs = source is not kind and kind in (*NUMBERS, Family.TEXT)
+    longer = kind is Family.DECIMAL and scale_of(given.value) > scale_of_type(one.type)
+    if source in NUMBERS - {Family.NULL} and (differs or longer):
+        return exp.Cast(this=one.value.copy(), to=one.type.copy())
+    return one.value
 
 
 def _target(found: Resolved) -> exp.Table:

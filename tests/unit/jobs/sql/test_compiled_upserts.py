@@ -14,6 +14,7 @@ SCHEMAS = {
     TableName(parts=(table,)): tuple(ColumnType(name=name, type=kind) for name, kind in columns.items())
     for table, columns in {
         "p": {"k": "int", "a": "int", "s": "string"},
+        "w": {"k": "int", "m": "decimal(9,2)", "d": "double", "s": "string"},
         "s": {"k": "int", "b": "int", "c": "string", "n": "double"},
         "u": {"k": "int", "e": "int"},
     }.items()
@@ -48,7 +49,7 @@ def test_a_where_decides_about_rows_that_are_there_and_about_no_others() -> None
 
 def test_a_new_value_has_the_type_of_its_column() -> None:
     text = "INSERT INTO p (k, a) VALUES (1, 2.5) ON CONFLICT (k) DO UPDATE SET a = excluded.a / 2"
-    assert "ROUND(`excluded`.`a`) AS `a`" in statement(text)
+    assert "CAST(ROUND(`excluded`.`a`) AS INT) AS `a`" in statement(text)
     assert "SET `a` = `excluded`.`a` DIV 2" in statement(text)
 
 
@@ -187,3 +188,23 @@ def test_a_step_says_how_rows_are_found() -> None:
     assert step.because == "Rows are matched by k, s; what is not there is added."
     (step,) = done("UPDATE p SET a = 5 WHERE k = 3 ELSE INSERT INTO p (k, a) VALUES (3, 5)").steps
     assert step.because == "Rows are found by the WHERE; if there are none, one is added."
+
+
+def test_a_text_in_values_is_read_as_what_its_column_holds() -> None:
+    text = "INSERT INTO p (k, a, s) VALUES (1, '3', '3'), (2, 4, 'x') ON CONFLICT (k) DO NOTHING"
+    assert "FROM VALUES (1, CAST('3' AS INT), '3'), (2, 4, 'x') AS" in statement(text)
+    assert "VALUES (1, '3')" in statement("UPSERT INTO p (k, a) VALUES (1, '3')"), (
+        "Spark's own stays as it is"
+    )
+
+
+def test_a_new_value_has_the_digits_of_its_column_before_anything_is_made_of_it() -> None:
+    text = "INSERT INTO w (k, m) VALUES (1, 0.125), (2, 3) ON DUPLICATE KEY UPDATE m = w.m + VALUES(m)"
+    assert "CAST(`excluded`.`m` AS DECIMAL(9, 2)) AS `m`" in statement(text)
+    assert "SET `m` = `w`.`m` + `excluded`.`m`" in statement(text)
+    assert "SELECT `excluded`.`k` AS `k`, `excluded`.`m` AS `m` FROM" in statement(
+        text.replace("0.125", "0.5")
+    )
+    text = "INSERT INTO w (k, d, s) SELECT b, k, b FROM s ON CONFLICT (k) DO UPDATE SET d = excluded.d / 2"
+    assert "AS DOUBLE) AS `d`" in statement(text) and "AS STRING) AS `s`" in statement(text)
+    assert "CAST" not in statement("UPSERT INTO w (k, s) SELECT k, c FROM s"), "a text stays what it is"
