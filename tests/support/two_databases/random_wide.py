@@ -7,58 +7,14 @@ and sources that take each other's names; rows compared with rows, queries in qu
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
-from decimal import Decimal
 from typing import Final
 
-from lakewarden.jobs.sql.compile.values import ColumnType, TableSchema
-from support.two_databases.random_changes import TEXTS
 from support.two_databases.sides import Rows
+from support.two_databases.wide_tables import KINDS, SCHEMAS, TYPES, name, wide_rows
 
-__all__ = ["SCHEMAS", "WideChange", "created", "random_wide_change"]
+__all__ = ["WideChange", "random_wide_change"]
 
-_TYPES: Final = {
-    "int": "INT",
-    "bigint": "BIGINT",
-    "string": "TEXT",
-    "double": "DOUBLE PRECISION",
-    "decimal(9,2)": "NUMERIC(9,2)",
-    "date": "DATE",
-    "timestamp_ntz": "TIMESTAMP",
-    "boolean": "BOOLEAN",
-}
-_COLUMNS: Final = {
-    "t": {
-        "id": "int", "k": "int", "a": "int", "Big": "bigint", "s": "string", "d": "double", "m": "decimal(9,2)",
-        "Day": "date", "at": "timestamp_ntz", "b": "boolean", "select": "int", "o`d\"d; --": "string",
-    },
-    "s": {"k": "int", "b": "int", "c": "string", "n": "double", "m": "decimal(9,2)", "Day": "date", "from": "int"},
-    "u": {"k": "int", "e": "int", "Flag": "boolean", "s": "string"},
-}  # fmt: skip
-SCHEMAS: Final[Mapping[str, TableSchema]] = {
-    table: tuple(ColumnType(name=name, type=kind) for name, kind in columns.items())
-    for table, columns in _COLUMNS.items()
-}
-_KINDS: Final = {
-    "int": "int", "bigint": "int", "string": "text", "double": "double", "decimal(9,2)": "decimal", "date": "date",
-    "timestamp_ntz": "time", "boolean": "flag",
-}  # fmt: skip
 _ALIASES: Final = ("t", "t", "t", "x", "s", "Odd", 'a"b`c', "source", "target", "matches")
-
-
-def name(text: str) -> str:
-    """A name as PostgreSQL reads it."""
-    return (
-        text
-        if text.islower() and text not in ("select", "from") and text.isalnum()
-        else '"' + text.replace('"', '""') + '"'
-    )
-
-
-def created(table: str) -> str:
-    """The statement that makes a table in PostgreSQL."""
-    columns = (f"{name(one.name)} {_TYPES[one.type]}" for one in SCHEMAS[table])
-    return f"CREATE TABLE {table} ({', '.join(columns)})"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +45,7 @@ class WideChange:
     @property
     def matches(self) -> str:
         """The query for all matches: where the row of the target is, its new values, and what `by` says."""
-        types = {one.name: _TYPES[one.type] for one in SCHEMAS["t"]}
+        types = {one.name: TYPES[one.type] for one in SCHEMAS["t"]}
         alias = name(self.alias)
         values = [f"CAST({value} AS {types[column]})" for column, value in self.sets.items()]
         sources = f", {self.sources}" if self.sources else ""
@@ -108,9 +64,9 @@ def random_wide_change(seed: int) -> WideChange:
     sets: dict[str, str] = {}
     if chance.random() < 0.7:
         for column in chance.sample(SCHEMAS["t"], k=chance.choice((1, 1, 2, 3))):
-            sets[column.name] = maker.value(_KINDS[column.type], 2)
+            sets[column.name] = maker.value(KINDS[column.type], 2)
     return WideChange(
-        rows=_rows(chance),
+        rows=wide_rows(chance),
         ctes=ctes,
         alias=maker.target,
         sources=sources,
@@ -121,48 +77,12 @@ def random_wide_change(seed: int) -> WideChange:
     )
 
 
-def _rows(chance: random.Random) -> Mapping[str, Rows]:
-    """Few rows, so that keys meet: NULLs, and rows that are there twice, among them; at times none."""
-    found: dict[str, Rows] = {}
-    for table, columns in SCHEMAS.items():
-        count = 0 if chance.random() < 0.08 else chance.randint(1, 7)
-        rows = [tuple(_value(chance, one.type) for one in columns) for _ in range(count)]
-        found[table] = [*rows, *chance.sample(rows, k=min(count, chance.randint(0, 2)))]
-    return found
-
-
-def _value(chance: random.Random, kind: str) -> object:
-    if chance.random() < 0.15:
-        return None
-    match _KINDS[kind]:
-        case "int":
-            return chance.randint(0, 5)
-        case "text":
-            return chance.choice(TEXTS[:-1])
-        case "double":
-            return chance.randint(-8, 8) / 4
-        case "decimal":
-            return (
-                Decimal(chance.randint(-300, 300)) / 100
-                if chance.random() < 0.5
-                else Decimal(chance.randint(-2, 5))
-            )
-        case "date":
-            return date(2024, 2, 28) + timedelta(days=chance.randint(0, 3))
-        case "time":
-            return datetime.fromisoformat("2024-02-28 23:59:58") + timedelta(
-                seconds=chance.randint(0, 3), microseconds=chance.choice((0, 1))
-            )
-        case _:
-            return chance.random() < 0.5
-
-
 class _Maker:
     """Expressions over the target and over the sources that were chosen."""
 
     def __init__(self, chance: random.Random, target: str) -> None:
         self._chance, self.target = chance, target
-        self._known: dict[str, list[str]] = {kind: [] for kind in set(_KINDS.values())}
+        self._known: dict[str, list[str]] = {kind: [] for kind in set(KINDS.values())}
         self._keys: list[str] = []
         self.orders: list[str] = []
         self._depth = 0
@@ -330,7 +250,7 @@ class _Maker:
             (table, one.name)
             for table, columns in SCHEMAS.items()
             for one in columns
-            if _KINDS[one.type] == kind
+            if KINDS[one.type] == kind
         ]
         if not owners or kind == "flag":
             return self._literal(kind)
@@ -417,4 +337,4 @@ class _Maker:
 
     def _has(self, alias: str, table: str) -> None:
         for one in SCHEMAS[table]:
-            self._known[_KINDS[one.type]].append(f"{name(alias)}.{name(one.name)}")
+            self._known[KINDS[one.type]].append(f"{name(alias)}.{name(one.name)}")

@@ -16,9 +16,10 @@ from lakewarden.jobs.sql.compile.compiler import compiled
 from lakewarden.jobs.sql.compile.reading import draft_of
 from lakewarden.jobs.sql.compile.values import Dialect, MatchPolicy, MatchRule
 from support.two_databases.game import Outcome, Played
-from support.two_databases.random_wide import SCHEMAS, WideChange, created, random_wide_change
+from support.two_databases.random_wide import WideChange, random_wide_change
 from support.two_databases.rehearsal import Rehearsed, SeveralMatchesError, World, rehearsed
 from support.two_databases.sides import Connection, Server
+from support.two_databases.wide_tables import SCHEMAS, created
 
 __all__ = ["FAST", "create_wide", "play_wide"]
 
@@ -103,7 +104,6 @@ def _fill(connection: Connection, change: WideChange) -> None:
 def _matches(connection: Connection, change: WideChange) -> _Matches:
     """By the place of a row: the new values of each match, and what the policy goes by."""
     found: dict[Any, list[tuple[tuple[Any, ...], Any]]] = {}
-    connection.execute(b"SAVEPOINT asked")
     for place, *values, by in connection.execute(change.matches.encode()).fetchall():
         found.setdefault(place, []).append((tuple(values), by))
     return found

@@ -348,7 +348,7 @@ def test_a_decimal_beside_a_floating_point_number_makes_one(value: str) -> None:
 @pytest.mark.parametrize(
     ("value", "fits"),
     [
-        ("price + 1.5", True), ("-price - 2", True), ("(price)", True), ("NULL", True), ("price + 1.255", False),
+        ("price + 1.5", True), ("price + k", True), ("coalesce(price, k, NULL)", True), ("-price - 2", True), ("(price)", True), ("NULL", True), ("price + 1.255", False),
         ("price * price", False), ("1.255", False), ("coalesce(price, 0.001)", False), ("d", False),
     ],
 )  # fmt: skip

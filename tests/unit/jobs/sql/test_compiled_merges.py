@@ -105,6 +105,7 @@ def test_a_query_about_the_target_is_refused_with_its_place(condition: str, at: 
         "MERGE INTO t USING (SELECT 1 AS k) ON EXISTS (SELECT 1 FROM u) WHEN MATCHED THEN DELETE",
         "WITH q AS (SELECT 1) MERGE INTO t USING s ON EXISTS (SELECT 1 FROM q) WHEN MATCHED THEN DELETE",
         "MERGE INTO t USING s ON EXISTS (SELECT",
+        BEGIN + "AND EXISTS (SELECT 1 FROM u) WHEN MATCHED THEN DELETE; DROP TABLE t",
         "SELECT 'MERGE INTO t USING s ON EXISTS (SELECT 1)'",
     ],
 )
@@ -121,3 +122,9 @@ def test_system_tables_stay_out() -> None:
 def test_a_name_that_is_not_there_is_told_with_its_place() -> None:
     with pytest.raises(UsageError, match="There is no column zz in .*Line 1, column"):
         done(BEGIN + "WHEN MATCHED AND s.k IN (SELECT zz FROM u) THEN DELETE")
+
+
+def test_a_list_asks_nothing_and_stays_where_it_is() -> None:
+    (step,) = done(BEGIN + "AND t.a IN (1, 2) AND EXISTS (SELECT 1 FROM u) WHEN MATCHED THEN DELETE").steps
+    assert step.sql.endswith("AND `t`.`a` IN (1, 2) AND `s`.`lakewarden_q0` WHEN MATCHED THEN DELETE")
+    assert "lakewarden_q1" not in step.sql
