@@ -28,7 +28,8 @@ from lakewarden.jobs.sql.compile.values import (
 
 __all__ = ["compile_change", "refusals_explained", "require_own_words", "several_matches_explained"]
 
-_QUERY: Final = "subquer"
+_QUERIES: Final = ("DELTA_UNSUPPORTED_SUBQUERY", "UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY")
+"""What Delta and Spark call queries in places where a command has none."""
 _SEVERAL: Final = "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
 
 
@@ -58,7 +59,7 @@ def refusals_explained(text: str) -> Iterator[None]:
         told: UsageError | None = None
         if isinstance(error, ParseException):
             told = returning(text)
-        elif _QUERY in str(error).lower():
+        elif (error.getCondition() or "").startswith(_QUERIES):
             told = query_in_merge(text)
         if told is None:
             raise

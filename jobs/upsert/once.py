@@ -1,23 +1,25 @@
 """Was it done before? Told by the versions that head was made from, not by numbers alone: a RESTORE of Spark's leaves
-the numbers of what it has undone, and one to a later version brings that back without its number. Pure."""
+the numbers of what it has undone, and one to a later version brings that back without its number. Numbers decide where
+the log has been cleaned up. Pure."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
 from lakewarden.catalog.formats.port import Commit, CommitKind
 from lakewarden.catalog.model.lineage_record import Operation
+from lakewarden.catalog.model.rollbacks import is_mark
 
-__all__ = ["Finding", "Verdict", "find", "is_statement"]
+__all__ = ["Asked", "Finding", "Verdict", "find", "is_statement"]
 
 _BEFORE_ALL: Final = -1
 _OLD_BYTES: Final = 7
 
 
 class Verdict(Enum):
-    """What a log says of an operation. FURTHER: its answer lies before the commits that were looked at, and all of
-    these count. UNTOLD: it lies before them, where some have been undone."""
+    """What a log says of an operation. FURTHER: its answer lies before the commits that were looked at. UNTOLD: it lies
+    before all that is left of the log, where some have been undone."""
 
     DONE = auto()
     NOT_DONE = auto()
@@ -33,36 +35,93 @@ class Finding:
     commit: Commit | None = None
 
 
-def find(
-    commits: Sequence[Commit], app: str, number: int, restored: Callable[[Commit], int | None]
-) -> Finding:
-    """Whether head holds what `app` wrote under `number` or a later one. `commits` are the end of the log, in order;
-    `restored` tells what a RESTORE went back to, None where nothing does."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asked:
+    """Whether a table holds what `app` wrote under `number` or a later one. `last` is the number that head knows.
+    `known` tells that of an earlier version, `restored` what a RESTORE went back to; None where nothing does."""
+
+    app: str
+    number: int
+    last: int
+    known: Callable[[int], int | None]
+    restored: Callable[[Commit], int | None]
+
+    def by(self, number: int | None) -> Finding:
+        """The verdict where nothing but a version's number is left."""
+        is_done = number is not None and number >= self.number
+        return Finding(verdict=Verdict.DONE if is_done else Verdict.NOT_DONE)
+
+    def number_in(self, commit: Commit) -> int | None:
+        """The number that a commit gives to `app`."""
+        return max((told for name, told in commit.transactions if name == self.app), default=None)
+
+
+def find(commits: Sequence[Commit], asked: Asked, *, whole: bool) -> Finding:
+    """Look for it in the end of a log, in order; FURTHER is never said of a `whole` log, as far as it is left.
+
+    What a rollback of ours numbers anew says what its target's number was, and no more: the walk goes on to the target.
+    """
     line = {one.version: one for one in commits}
     version = commits[-1].version if commits else None
-    further, gone = Verdict.FURTHER, set[int]()
+    told: int | None = None  # what the number was where the RESTORE just before this commit went to
+    before: Commit | None = None
+    gone, undone = set[int](), False
     while version is not None:
         one = line.get(version)
         if one is None:
-            return Finding(verdict=further)
+            if not whole:
+                return Finding(verdict=Verdict.FURTHER)
+            return _left(asked, before, gone, told, first=commits[0].version, undone=undone)
+        number = asked.number_in(one)
         if one.kind is CommitKind.RESTORE:
-            further, version = Verdict.UNTOLD, restored(one)
-            if version is None:
-                return Finding(verdict=further)
+            told, undone = told if number is None else number, True
+            target = asked.restored(one)
+            if target is None:
+                return Finding(verdict=Verdict.UNTOLD) if told is None else asked.by(told)
+            before, version = one, target
             continue
-        numbers = [told for name, told in one.transactions if name == app]
-        if numbers and version in gone:
-            further = Verdict.UNTOLD
-        elif numbers and max(numbers) >= number:
-            return Finding(verdict=Verdict.DONE, commit=one)
-        elif numbers:
-            break  # its number was lower then: what is asked for came later, or had been undone
+        is_ours = is_mark(one.run_id)
+        told = number if is_ours and one.lineage is None else None
+        if number is not None and not is_ours:
+            verdict = _judged(asked, number, is_gone=version in gone)
+            if verdict is not None:
+                return Finding(verdict=verdict, commit=one if verdict is Verdict.DONE else None)
         removed = _removed(one)
         if removed is None:
             return Finding(verdict=Verdict.UNTOLD)
         gone |= removed
-        version = one.parent
+        undone = undone or bool(removed)
+        before, version = one, one.parent
     return Finding(verdict=Verdict.NOT_DONE)
+
+
+def _judged(asked: Asked, number: int, *, is_gone: bool) -> Verdict | None:
+    """What a commit of the operation's own says; None if it has to be looked for further back."""
+    if is_gone and number > asked.number:
+        return None
+    # A lower number: what is asked for came later, or had been undone. The very number is written only where head does
+    # not hold it.
+    return Verdict.DONE if number >= asked.number and not is_gone else Verdict.NOT_DONE
+
+
+def _left(
+    asked: Asked,
+    before: Commit | None,
+    gone: Collection[int],
+    told: int | None,
+    *,
+    first: int,
+    undone: bool,
+) -> Finding:
+    """What numbers say of the versions before the log's `first`, where the walk went after `before`."""
+    if not undone or before is None:
+        return asked.by(asked.last)  # nothing that is left of the log speaks against the number
+    jumped = before.kind is CommitKind.RESTORE
+    if jumped and told is not None:
+        return asked.by(told)
+    known = asked.known(first)
+    is_clear = not jumped and asked.number_in(before) is None and min(gone, default=first) >= first
+    return asked.by(known) if is_clear or known is None else Finding(verdict=Verdict.UNTOLD)
 
 
 def _removed(commit: Commit) -> frozenset[int] | None:

@@ -1,10 +1,11 @@
 """SET lakewarden.operation: the next statement is done once under that id, unless it was undone."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -14,11 +15,13 @@ from pyspark.sql import Row, SparkSession
 import lakewarden
 from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.errors import ConflictError, PreconditionError, UsageError
+from lakewarden.catalog.model.lineage_record import STATEMENT
 from lakewarden.catalog.model.rows import RollbackStep
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.daemon.callers import real_user
 from lakewarden.daemon.installation.services import open_services
 from lakewarden.daemon.usecases.init import initialise
+from lakewarden.jobs.engines.delta import stream_offsets
 from lakewarden.jobs.engines.delta.engine import DeltaEngine
 from lakewarden.jobs.rollback.execute.commit_records import removal_record
 from lakewarden.jobs.rollback.journal.steps import TableStep
@@ -168,6 +171,92 @@ def test_what_a_rollback_took_the_files_of_is_done_again(table: Table) -> None:
     assert table.run("INSERT INTO {t} VALUES (7, 7)", "files 7")["done_before"] is False
     assert table.run("INSERT INTO {t} VALUES (7, 7)", "files 7")["done_before"] is True
     assert table.rows() == [(1, 10), (2, 20), (7, 7), (8, 8)]
+
+
+def clean_log(place: Path, *, before: int) -> None:
+    """As Delta does once commits are older than the table keeps them."""
+    log = DeltaTable(place, version=before)
+    log.create_checkpoint()
+    for file in (place / "_delta_log").iterdir():
+        if file.name[:20].isdigit() and int(file.name[:20]) < before:
+            file.unlink()
+
+
+def long_log(table: Table, name: str, *, engine: bool = True) -> Table:
+    """A table of its own, eleven commits long."""
+    table.spark.sql(
+        f"CREATE TABLE ids.{name} (k INT, v INT) USING delta {'' if engine else 'CLUSTER BY (k)'}"
+    )
+    table.spark.sql(f"INSERT INTO ids.{name} VALUES (1, 10), (2, 20)")
+    for _ in range(9):
+        table.spark.sql(f"UPDATE ids.{name} SET v = v + 1")
+    (location,) = table.spark.sql(f"DESCRIBE DETAIL ids.{name}").select("location").collect()
+    return replace(table, place=Path(location[0].removeprefix("file:")))
+
+
+def roll_back(table: Table, operation: str, *, to: int, mark: str = "rollback-1") -> None:
+    """As a rollback does: contents, and then numbers where the table's features leave that to Spark."""
+    engine = DeltaEngine(lambda: table.spark, storage=lambda _: StorageOptions(), clock=SystemClock())
+    location = canonical(str(table.place))
+    app = (f"{STATEMENT}{operation}",)
+    restored = engine.restore(location, requires=table.version(), to=to, run_id=mark, apps=app)
+    engine.begin_epoch(location, restored=restored, to=to, apps=app, run_id=mark)
+
+
+def test_with_a_log_that_was_cleaned_up_what_a_rollback_undid_is_done_again(table: Table) -> None:
+    t, insert = long_log(table, "cleaned"), "INSERT INTO ids.cleaned VALUES (7, 7)"
+    clean_log(t.place, before=9)
+    assert t.run(insert, "load")["done_before"] is False
+    roll_back(t, "load", to=10)
+    assert t.run(insert, "load")["done_before"] is False
+    assert t.run(insert, "load")["done_before"] is True
+    t.spark.sql("RESTORE TABLE ids.cleaned TO VERSION AS OF 10")
+    assert t.run(insert, "load")["done_before"] is False
+    assert [row for row in t.rows() if row[0] == 7] == [(7, 7)]
+
+
+def test_with_a_log_that_was_cleaned_up_a_restore_changes_nothing_about_what_was_done_before(
+    table: Table,
+) -> None:
+    t = long_log(table, "kept")
+    assert t.run("INSERT INTO ids.kept VALUES (7, 7)", "old")["done_before"] is False
+    t.spark.sql("UPDATE ids.kept SET v = v + 1")
+    clean_log(t.place, before=12)
+    t.spark.sql("UPDATE ids.kept SET v = v + 1")
+    t.spark.sql("RESTORE TABLE ids.kept TO VERSION AS OF 12")
+    rows = t.rows()
+    assert t.run("INSERT INTO ids.kept VALUES (7, 7)", "old")["done_before"] is True
+    assert t.rows() == rows
+
+
+def test_the_undo_of_a_rollback_by_spark_keeps_which_statement_it_was(table: Table) -> None:
+    t = long_log(table, "clustered", engine=False)
+    assert t.run("INSERT INTO ids.clustered VALUES (7, 7)", "one")["done_before"] is False
+    done = t.version()
+    roll_back(t, "one", to=done - 1)
+    roll_back(t, "one", to=done, mark="rollback-2")
+    assert (7, 7) in t.rows()
+    with pytest.raises(PreconditionError, match="Another statement was done"):
+        t.run("INSERT INTO ids.clustered VALUES (88, 88)", "one")
+    assert t.run("INSERT INTO ids.clustered VALUES (7, 7)", "one")["done_before"] is True
+
+
+def test_what_is_done_again_by_another_session_just_before_is_not_done_twice(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table.run(STATEMENTS["insert values"], "race")
+    table.spark.sql(f"RESTORE TABLE ids.t TO VERSION AS OF {table.version() - 1}")
+    commit, others = stream_offsets._commit_numbers, list[Row]()
+
+    def late(jvm: Any, transaction: Any, numbers: Mapping[str, int]) -> int:
+        monkeypatch.setattr(stream_offsets, "_commit_numbers", commit)
+        others.append(table.run(STATEMENTS["insert values"], "race"))
+        return commit(jvm, transaction, numbers)
+
+    monkeypatch.setattr(stream_offsets, "_commit_numbers", late)
+    ours = table.run(STATEMENTS["insert values"], "race")
+    assert [one["done_before"] for one in (*others, ours)] == [False, True]
+    assert table.rows().count((7, 7)) == 1
 
 
 def test_what_found_nothing_to_change_is_not_taken_for_done(table: Table) -> None:

@@ -17,7 +17,7 @@ from lakewarden.jobs.engines.delta.own_commits import commits_of, was_restored
 from lakewarden.jobs.engines.spark.errors import translated
 from lakewarden.jobs.engines.spark.names import hadoop_path
 
-__all__ = ["begin_epoch", "last_number", "lower_number"]
+__all__ = ["begin_epoch", "last_number", "lower_number", "number_at"]
 
 _NEVER: Final = -1
 """The number of an application id that had written nothing yet: batch 0 comes after it."""
@@ -59,6 +59,17 @@ def last_number(spark: SparkSession, location: str, *, app: str) -> tuple[int, i
         return int(snapshot.version()), int(known.get()) if known.isDefined() else None
 
 
+def number_at(spark: SparkSession, location: str, *, version: int, app: str) -> int | None:
+    """The last number of an application id that a version knows; None for one that it does not know. Raises
+    `ExecutionError` if nothing is left to tell what the version was."""
+    jvm: Any = spark.sparkContext._jvm
+    nothing = jvm.scala.Option.empty()
+    with translated(f"look for a number of version {version} of {location}"):
+        log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, hadoop_path(location))
+        known = log.getSnapshotAt(version, nothing, nothing, False).transactions().get(app)
+        return int(known.get()) if known.isDefined() else None
+
+
 def lower_number(spark: SparkSession, location: str, *, requires: int, app: str, number: int) -> None:
     """Say, in a commit that changes nothing else, that `number` was the last one of `app`. `spark` is stamped with a
     run. Raises `ConflictError` unless `requires` is head, on which it was decided."""
@@ -69,6 +80,7 @@ def lower_number(spark: SparkSession, location: str, *, requires: int, app: str,
         transaction = log.startTransaction(nothing, nothing)
         if int(transaction.readVersion()) != requires:
             raise ConflictError(f"{location} moved past version {requires}, on which this was decided.")
+        transaction.txnVersion(app)  # read, so that whoever writes another one first wins
         _commit_numbers(jvm, transaction, {app: number})
 
 
@@ -90,6 +102,8 @@ def _commit(
         if was_restored(store, after=restored, upto=int(transaction.readVersion())):
             return None  # the rollback was undone while this one slept
         head = _numbers(transaction.snapshot(), tuple(then))
+        for app in then:
+            transaction.txnVersion(app)  # read, so that whoever writes another one first wins
         lower = {app: number for app, number in then.items() if head[app] == since[app] != number}
         return _commit_numbers(jvm, transaction, lower) if lower else None
 

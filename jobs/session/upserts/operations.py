@@ -2,13 +2,14 @@
 
 import hashlib
 import uuid
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
 from lakewarden.catalog.errors import ConflictError, PreconditionError
 from lakewarden.catalog.formats.port import Commit, TableReader
 from lakewarden.catalog.model.lineage_record import RENUMBERED, STATEMENT
-from lakewarden.jobs.engines.delta.stream_offsets import last_number, lower_number
+from lakewarden.jobs.engines.delta.stream_offsets import last_number, lower_number, number_at
 from lakewarden.jobs.engines.spark.session import stamped
 from lakewarden.jobs.session.plans import Plans
 from lakewarden.jobs.session.upserts.history import found
@@ -23,6 +24,7 @@ _DONE: Final = 1
 """The number of every operation: under one id Delta does a second statement never, whatever its text."""
 _UNDONE: Final = 0
 """The number of an operation that was undone."""
+_ATTEMPTS: Final = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,11 +50,25 @@ class Once:
     def is_done(self) -> bool:
         """Whether the table holds it. What was undone by a RESTORE that left its number has no number afterwards: Delta
         would skip it. Raises `PreconditionError` if the table holds another statement under this id, or if nobody can
-        tell."""
+        tell; `ConflictError` if others keep committing."""
+        for _ in range(_ATTEMPTS - 1):
+            with suppress(ConflictError):  # what was decided on moved: it is looked at anew
+                return self._is_done()
+        return self._is_done()
+
+    def _is_done(self) -> bool:
         head, last = last_number(self.plans.spark, self.location, app=self._app)
         if last is None:
             return False
-        finding = found(self.reader, self.location, head=head, app=self._app, number=_DONE, last=last)
+        finding = found(
+            self.reader,
+            self.location,
+            head=head,
+            app=self._app,
+            number=_DONE,
+            last=last,
+            known=lambda version: number_at(self.plans.spark, self.location, version=version, app=self._app),
+        )
         if finding.verdict is Verdict.DONE:
             self._require_same(finding.commit, last)
             return True

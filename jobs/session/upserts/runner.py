@@ -13,7 +13,7 @@ from lakewarden.catalog.errors import ConflictError, UsageError
 from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.model.lineage_record import RENUMBERED, Operation
 from lakewarden.catalog.storage.file_store import canonical
-from lakewarden.jobs.engines.delta.stream_offsets import lower_number
+from lakewarden.jobs.engines.delta.stream_offsets import lower_number, number_at
 from lakewarden.jobs.engines.spark.errors import is_lost_race
 from lakewarden.jobs.engines.spark.session import stamped
 from lakewarden.jobs.session.frames import is_path, plan_of, sql_name
@@ -90,7 +90,16 @@ class Upserts:
         last = target.last_number(app)
         if last is None or _UNDONE < last < number:
             return False
-        if holds(self._reader, target.location, head=target.version, app=app, number=number, last=last):
+        is_held = holds(
+            self._reader,
+            target.location,
+            head=target.version,
+            app=app,
+            number=number,
+            last=last,
+            known=lambda version: number_at(self._plans.spark, target.location, version=version, app=app),
+        )
+        if is_held:
             return True
         if last < number:
             return False

@@ -1,10 +1,12 @@
 """What Spark is told of the buckets that settings name."""
 
+import pytest
+
 from lakewarden.catalog.storage.credentials import StorageOptions
 from lakewarden.catalog.storage.options import StorageMap
 from lakewarden.jobs.runs.log_stores import CONDITIONAL, S3_LOG_STORE, why_not
 from lakewarden.jobs.runs.s3a import is_for_s3, s3_conf, without_log_store
-from lakewarden.jobs.runs.spark_settings import SparkSettings, is_secret_conf, session_conf
+from lakewarden.jobs.runs.spark_settings import SparkSettings, foreign_conf, is_secret_conf, session_conf
 
 
 def conf_of(*prefixes: tuple[str, dict[str, str]]) -> dict[str, str]:
@@ -36,6 +38,22 @@ def test_options_reach_s3a_under_its_own_names_per_bucket() -> None:
     assert {key for key in conf if is_secret_conf(key)} == {
         f"spark.hadoop.fs.s3a.bucket.a.{key}" for key in ("access.key", "secret.key", "session.token")
     }
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "fs.gs.auth.service.account.private.key",
+        "fs.s3a.encryption.key",
+        "fs.s3a.server-side-encryption.key",
+        "fs.azure.account.key.a.dfs.core.windows.net",
+        "fs.azure.sas.fixed.token.a",
+    ],
+)
+def test_what_storages_call_their_keys_is_shown_to_nobody(key: str) -> None:
+    conf = {f"spark.hadoop.{key}": "hush", "spark.hadoop.fs.s3a.encryption.algorithm": "SSE-C"}
+    settings = SparkSettings(conf=tuple(conf.items()))
+    assert "hush" not in foreign_conf(settings).values() and "SSE-C" in foreign_conf(settings).values()
 
 
 def test_of_several_prefixes_in_a_bucket_the_shortest_counts() -> None:

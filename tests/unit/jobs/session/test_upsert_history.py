@@ -11,10 +11,11 @@ from lakewarden.catalog.errors import PreconditionError
 from lakewarden.catalog.formats.port import Commit, TableReader
 from lakewarden.catalog.model.enums import RollbackStep
 from lakewarden.catalog.model.lineage_record import LineageInput, LineageRecord, Operation
+from lakewarden.catalog.model.rollbacks import MARK
 from lakewarden.jobs.rollback.execute.commit_records import removal_record
 from lakewarden.jobs.rollback.journal.steps import NO_VERSION, TableStep
 from lakewarden.jobs.session.upserts.history import found, holds
-from lakewarden.jobs.upsert.once import Verdict, is_statement
+from lakewarden.jobs.upsert.once import Finding, Verdict, is_statement
 from support.builders.commits import counted
 
 APP = "query"
@@ -48,16 +49,31 @@ def restore(version: int, to: int | None) -> Commit:
     return commit(version, "RESTORE", restored=to)
 
 
+def rollback(version: int, to: int, *, told: int | None = None) -> Commit:
+    """A rollback of ours, by an engine that says in the same commit what the number was, or by one that does not."""
+    numbers = () if told is None else ((APP, told),)
+    return commit(version, "RESTORE", restored=to, run_id=f"{MARK}1", transactions=numbers)
+
+
+def epoch(version: int, number: int) -> Commit:
+    """What an engine commits after such a rollback, that cannot say it in the same commit."""
+    return commit(version, "Manual Update", run_id=f"{MARK}1", transactions=((APP, number),))
+
+
 @dataclass
 class Log:
-    """A log of which everything before `first` was cleaned up."""
+    """A log of which everything before `first` was cleaned up. `read` counts commits."""
 
     every: Sequence[Commit]
     first: int = 0
     found: int | None = None
+    read: int = 0
 
-    def commits(self, location: str, *, after: int, upto: int | None = None) -> Iterator[Commit]:
-        return (one for one in self.every if one.version > after and one.version >= self.first)
+    def commits(self, location: str, *, after: int, upto: int) -> Iterator[Commit]:
+        for one in self.every:
+            if after < one.version <= upto and one.version >= self.first:
+                self.read += 1
+                yield one
 
     def restored(self, location: str, *, version: int) -> int | None:
         return self.found
@@ -66,7 +82,21 @@ class Log:
 def done(number: int, *commits: Commit, first: int = 0, found: int | None = None) -> bool:
     log = cast("TableReader", Log(commits, first, found))
     last = max(told for one in commits for _, told in one.transactions)
-    return holds(log, "file:///t", head=commits[-1].version, app=APP, number=number, last=last)
+    return holds(
+        log,
+        "file:///t",
+        head=commits[-1].version,
+        app=APP,
+        number=number,
+        last=last,
+        known=lambda version: known(commits, version),
+    )
+
+
+def known(commits: Sequence[Commit], version: int) -> int | None:
+    """The number that a version knows: a RESTORE leaves it as it is."""
+    told = [number for one in commits if one.version <= version for _, number in one.transactions]
+    return told[-1] if told else None
 
 
 def test_what_head_was_made_from_was_done() -> None:
@@ -99,10 +129,23 @@ def test_what_nobody_can_tell_any_more_is_no_guess() -> None:
 
 
 def operation(*commits: Commit, first: int = 0) -> Verdict:
+    return finding(*commits, first=first).verdict
+
+
+def finding(*commits: Commit, first: int = 0) -> Finding:
     """What becomes of an operation that is 1 where it is done, and 0 where it was undone."""
     log = cast("TableReader", Log(commits, first))
-    numbers = [told for one in commits for _, told in one.transactions]
-    return found(log, "file:///t", head=commits[-1].version, app=APP, number=1, last=numbers[-1]).verdict
+    last = known(commits, commits[-1].version)
+    assert last is not None
+    return found(
+        log,
+        "file:///t",
+        head=commits[-1].version,
+        app=APP,
+        number=1,
+        last=last,
+        known=lambda version: known(commits, version),
+    )
 
 
 def test_what_a_later_restore_brings_back_was_done() -> None:
@@ -119,6 +162,50 @@ def test_what_was_undone_before_the_log_begins_and_stayed_so_was_not_done() -> N
     assert operation(*undone, restore(6, 1), first=4) is Verdict.UNTOLD
 
 
+def test_a_restore_within_what_is_left_of_the_log_is_followed() -> None:
+    log = tuple(commit(version) for version in range(12))
+    assert operation(*log, batch(12, 1), restore(13, 11), first=10) is Verdict.NOT_DONE
+    assert operation(commit(0), batch(1, 1), *log[2:], restore(12, 11), first=10) is Verdict.DONE
+    assert (
+        operation(commit(0), batch(1, 1), batch(2, 0), *log[3:], restore(12, 11), first=10)
+        is Verdict.NOT_DONE
+    )
+
+
+def test_a_restore_to_before_the_log_is_followed_by_numbers_where_they_tell() -> None:
+    log = tuple(commit(version) for version in range(12))
+    assert operation(*log, batch(12, 1), restore(13, 2), first=10) is Verdict.NOT_DONE, (
+        "nothing knew it before"
+    )
+    assert operation(commit(0), batch(1, 1), *log[2:], restore(12, 2), first=10) is Verdict.UNTOLD
+    assert operation(*log, batch(12, 1), rollback(13, 2, told=-1), first=10) is Verdict.NOT_DONE
+    assert operation(commit(0), batch(1, 1), *log[2:], rollback(12, 2, told=1), first=10) is Verdict.DONE
+
+
+def test_a_rollback_that_numbers_anew_says_only_what_the_number_was() -> None:
+    log = (commit(0), batch(1, 1), rollback(2, 0), epoch(3, -1))
+    assert operation(*log) is Verdict.NOT_DONE
+    again = (*log, rollback(4, 1), epoch(5, 1))
+    assert finding(*again).commit == log[1], "the commit that wrote the rows"
+    assert operation(*log, restore(4, 1), commit(5), rollback(6, 5), epoch(7, -1)) is Verdict.DONE, (
+        "the number that a version knows is no witness of its rows"
+    )
+
+
+def test_of_a_long_log_no_commit_is_read_twice() -> None:
+    log = Log([commit(0), batch(1, 1), *(commit(version) for version in range(2, 1_000))])
+    found(
+        cast("TableReader", log),
+        "file:///t",
+        head=999,
+        app=APP,
+        number=1,
+        last=1,
+        known=lambda version: known(log.every, version),
+    )
+    assert log.read == 1_000
+
+
 def test_what_lost_its_files_was_not_done() -> None:
     log = (commit(0), batch(1, 1), commit(2))
     assert operation(*log, removal(3, 2)) is Verdict.DONE
@@ -126,7 +213,9 @@ def test_what_lost_its_files_was_not_done() -> None:
     assert operation(*log, commit(3), removal(4, 1, 3), batch(5, 0), batch(6, 1)) is Verdict.DONE
     assert operation(*log, removal(3, 1), restore(4, 2)) is Verdict.DONE
     assert operation(batch(0, 1), commit(1), removal(2, 0)) is Verdict.NOT_DONE
-    assert operation(*log, removal(3, 1), first=1) is Verdict.UNTOLD
+    assert operation(*log, removal(3, 1), first=1) is Verdict.NOT_DONE
+    assert operation(*log, commit(3), removal(4, 1), first=2) is Verdict.UNTOLD
+    assert operation(*log, commit(3), removal(4, 3), first=2) is Verdict.DONE
 
 
 def test_a_batch_before_one_whose_files_were_removed_was_done() -> None:
