@@ -1,4 +1,4 @@
-"""Which storage options apply where: by the longest configured prefix; and which may apply nowhere. Pure."""
+"""Which storage options apply where: by the longest configured prefix; and which delta-rs does not heed. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,25 +6,35 @@ from typing import Final
 
 from lakewarden.catalog.storage.file_store import StorageOptions, is_inside
 
-__all__ = ["StorageMap", "unconditional"]
+__all__ = ["StorageMap", "unheeded", "unworkable"]
 
-_UNCONDITIONAL: Final = (
-    ("s3_locking_provider", frozenset({""})),
-    ("s3_allow_unsafe_rename", frozenset({"", "0", "f", "false", "n", "no", "off"})),
-    ("conditional_put", frozenset({"", "etag"})),
-)
-"""delta-rs' options (also with `aws_` before them) that have it commit by a lock of its own, or by none, and the values
-with which they do not: the only commits on S3 that all writers agree on are those that ask whether there is one."""
+_WITHOUT: Final = ("s3_locking_provider", "s3_allow_unsafe_rename")
+"""delta-rs' options (also with `aws_` before them) for commits by a lock of their own, or by none. It no longer heeds
+them: its commits to S3 ask whether there is one already, whatever they say."""
+_CONDITION: Final = "conditional_put"
+_HEEDED: Final = ("", "etag")
+"""The values of the one option about it that delta-rs can commit with."""
 
 
-def unconditional(options: Mapping[str, str]) -> str | None:
-    """The option that makes delta-rs commit to S3 without a condition that other writers heed; None without one."""
-    harmless = dict(_UNCONDITIONAL)
-    for name, value in options.items():
-        allowed = harmless.get(name.lower().removeprefix("aws_"))
-        if allowed is not None and value.strip().lower() not in allowed:
-            return name
-    return None
+def unheeded(options: Mapping[str, str]) -> str | None:
+    """The option about commits to S3 that delta-rs passes over; None without one."""
+    return next((name for name in options if _plain(name) in _WITHOUT), None)
+
+
+def unworkable(options: Mapping[str, str]) -> str | None:
+    """The option with which delta-rs makes no commit to S3 at all; None without one."""
+    told = (
+        name for name, value in options.items() if _plain(name) == _CONDITION and _lower(value) not in _HEEDED
+    )
+    return next(told, None)
+
+
+def _plain(name: str) -> str:
+    return name.lower().removeprefix("aws_")
+
+
+def _lower(value: str) -> str:
+    return value.strip().lower()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
-from lakewarden.catalog.storage.options import StorageMap, unconditional
+from lakewarden.catalog.storage.options import StorageMap, unworkable
 from lakewarden.catalog.units import did_you_mean, format_bytes, format_seconds
 from lakewarden.daemon.settings.keys import KNOB_BY_KEY, KNOBS, Knob, KnobKind, KnobValue, parse_knob
 from lakewarden.daemon.settings.profiles import Profile, chosen_profile
@@ -351,13 +351,14 @@ def _prefix(table: Mapping[str, Any], env: Mapping[str, str]) -> tuple[str, Stor
                 hint=f'Write {name} = "env:VARIABLE" and set the variable, or "file:/path" and mount the file.',
             )
         options[name] = value
-    own_lock = unconditional(options)
-    if own_lock is not None:
+    location = canonical(table["prefix"])
+    stopping = unworkable(options) if location.startswith("s3://") else None
+    if stopping is not None:
         raise UsageError(
-            f"The storage option {own_lock} has commits made without asking whether there is one already.",
-            hint="Take it away: writers who heed another lock, or none, lose each other's commits.",
+            f"With the storage option {stopping} of {location} nothing could be committed there.",
+            hint="Take it away, or set it to etag: commits to S3 ask whether there is one already.",
         )
-    return canonical(table["prefix"]), StorageOptions.of(options)
+    return location, StorageOptions.of(options)
 
 
 def _is_secret(name: str) -> bool:

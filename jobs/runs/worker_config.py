@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
-from urllib.parse import unquote
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -48,7 +48,8 @@ def secrets_of(config: WorkerConfig) -> frozenset[str]:
     secrets = {value for key, value in (*config.spark.conf, *options) if is_secret_conf(key)}
     password = _PASSWORD.search(config.database_url)
     said = password.group(1) if password is not None else ""
-    return frozenset(filter(None, (*secrets, said, unquote(said))))
+    more = (value for key, value in parse_qsl(urlsplit(config.database_url).query) if is_secret_conf(key))
+    return frozenset(filter(None, (*secrets, said, unquote(said), *more)))
 
 
 _ADAPTER = TypeAdapter(WorkerConfig)

@@ -82,17 +82,27 @@ def _runner(config: WorkerConfig, tools: InstalledTools, lines: RunLines) -> Run
 
 def _configure_log(level: str, lines: RunLines) -> None:
     """JSON lines on stderr, which the daemon sends to this worker's file; Spark's own words go there too. Those that
-    are said during a run are kept with it."""
-    least = logging.getLevelNamesMapping()[level.upper()]
+    are said during a run are kept with it, whatever the level."""
+    levels = logging.getLevelNamesMapping()
+    least = levels[level.upper()]
+
+    def severe(
+        _logger: object, _method: str, event: structlog.typing.EventDict
+    ) -> structlog.typing.EventDict:
+        if levels[event["level"].upper()] < least:
+            raise structlog.DropEvent
+        return event
+
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
             lines,
+            severe,
             structlog.processors.JSONRenderer(),
         ],
-        wrapper_class=structlog.make_filtering_bound_logger(least),
+        wrapper_class=structlog.make_filtering_bound_logger(min(least, logging.INFO)),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
     logging.basicConfig(stream=sys.stderr, level=max(least, logging.WARNING), force=True)

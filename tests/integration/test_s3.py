@@ -227,8 +227,27 @@ def test_doctor_tries_a_place_out_and_leaves_nothing_there(
         denied = {row["check"]: row["verdict"] for row in cli(*examined).json}
     assert denied["s3 write"] == "fail" and "s3 commits" not in denied
     monkeypatch.setenv("AWS_S3_LOCKING_PROVIDER", "dynamodb")
+    assert {row["check"]: row["verdict"] for row in cli(*examined).json}["s3 environment"] == "warn"
+    monkeypatch.delenv("AWS_S3_LOCKING_PROVIDER")
+    monkeypatch.setenv("AWS_CONDITIONAL_PUT", "disabled")
     assert {row["check"]: row["verdict"] for row in cli(*examined).json}["s3 environment"] == "fail"
     assert cli("doctor", "--location", place).code == 2
+
+
+@pytest.mark.parametrize(
+    "option", [{"AWS_S3_ALLOW_UNSAFE_RENAME": "true"}, {"AWS_S3_LOCKING_PROVIDER": "dynamodb"}]
+)
+def test_delta_rs_asks_for_a_commit_of_somebody_else_whatever_such_an_option_says(
+    s3: S3Server, storage: StorageOptions, tmp_path: Path, option: dict[str, str]
+) -> None:
+    location, told = s3.at(f"{tmp_path.name}/t"), storage.as_dict() | option
+    rows = pa.table({"k": pa.array([1], pa.int64())})
+    write_deltalake(location, rows, storage_options=told)
+    one, other = (DeltaTable(location, storage_options=told) for _ in range(2))
+    for table in (one, other):
+        write_deltalake(table, rows, mode="append", storage_options=told)
+    found = DeltaTable(location, storage_options=storage.as_dict())
+    assert (found.version(), found.to_pyarrow_table().num_rows) == (2, 3)
 
 
 def test_a_purge_deletes_all_of_a_table_and_nothing_beside_it_without_a_jvm(

@@ -8,7 +8,7 @@ from typing import Final
 
 from lakewarden.catalog.errors import LakewardenError, UsageError
 from lakewarden.catalog.storage.file_store import canonical, is_inside, open_store
-from lakewarden.catalog.storage.options import unconditional
+from lakewarden.catalog.storage.options import unheeded, unworkable
 from lakewarden.catalog.storage.trial import try_out
 from lakewarden.catalog.system.port import TABLES
 from lakewarden.daemon.installation.services import Services
@@ -35,8 +35,9 @@ def stores_in_use(services: Services) -> Iterator[Diagnosis]:
             more = f"`lakewarden doctor --target s3 --location {bucket}` tries writing out"
             yield ok("s3", f"{bucket} answers; {more}.")
         yield _workers(services, bucket)
+    options = {key: value for bucket in found if bucket for key, value in services.storage(bucket).pairs}
     if found:
-        yield from _own_lock(os.environ)
+        yield from _own_lock(options, os.environ)
         yield _own_sessions(os.environ)
 
 
@@ -61,7 +62,7 @@ def examine_location(services: Services, location: str) -> Iterator[Diagnosis]:
             )  # fmt: skip
         yield _clock(trial.skew)
     yield _workers(services, place)
-    yield from _own_lock(os.environ)
+    yield from _own_lock(services.storage(place).as_dict(), os.environ)
     yield _own_sessions(os.environ)
 
 
@@ -112,13 +113,19 @@ def _workers(services: Services, place: str) -> Diagnosis:
     return ok("s3 workers", f"Workers commit to {place} through {log_store}.")
 
 
-def _own_lock(environment: Mapping[str, str]) -> Iterator[Diagnosis]:
-    """Settings refuse such an option; delta-rs also heeds the environment."""
-    name = unconditional(environment)
+def _own_lock(options: Mapping[str, str], environment: Mapping[str, str]) -> Iterator[Diagnosis]:
+    """Settings refuse an option that stops commits; delta-rs also heeds the environment."""
+    name = unworkable(environment)
     if name is not None:
         yield fail(
-            "s3 environment", f"{name} in the environment has delta-rs commit without asking whether there is a commit already.",
-            "Unset it for lakewarden: writers who heed another lock, or none, lose each other's commits.",
+            "s3 environment", f"With {name} in the environment delta-rs commits nothing to S3.",
+            "Unset it for lakewarden, or set it to etag: commits to S3 ask whether there is one already.",
+        )  # fmt: skip
+    passed_over = unheeded(options) or unheeded(environment)
+    if passed_over is not None:
+        yield warn(
+            "s3 environment", f"{passed_over} changes nothing: delta-rs asks the store whether there is a commit already.",
+            "Take it away. Writers who count on another lock instead lose commits: have them ask the store, too.",
         )  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """What a worker says during a run is kept with it: in order, bounded, without secrets, and at no cost for the run."""
 
+import json
 import logging
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
@@ -15,7 +16,8 @@ from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.catalog.storage.options import StorageMap
 from lakewarden.jobs.actions.properties import SetProperties
 from lakewarden.jobs.runs.spark_settings import SparkSettings
-from lakewarden.jobs.runs.worker_config import WorkerConfig
+from lakewarden.jobs.runs.worker_config import WorkerConfig, secrets_of
+from lakewarden.jobs.worker import process
 from lakewarden.jobs.worker.run_lines import LONGEST_LINE, MOST_LINES, RunLines
 from support.builders.runs import Bench, delta_table, request_of
 from support.fakes.state import FakeRunLog
@@ -104,6 +106,36 @@ def test_no_secret_is_kept(lines: RunLines, bench: Bench) -> None:
         structlog.get_logger().info("password s@crt-1 or s%40crt-1", key="s3cr3t-2", region="eu")
         logging.getLogger("x").error("s3cr3t-3 in a text")
     assert messages(log) == ["password *** or *** key=*** region=eu", "x: *** in a text"]
+
+
+def test_keys_of_every_storage_and_passwords_beside_the_user_are_secrets() -> None:
+    conf = ("spark.hadoop.fs.s3a.encryption.key", "spark.hadoop.fs.gs.auth.service.account.private.key")
+    options = ("azure_storage_sas_key", "AWS_SSE_CUSTOMER_KEY_BASE64", "azure_storage_master_key")
+    config = WorkerConfig(
+        name="w",
+        database_url="postgresql+psycopg://h/db?user=u&password=hunter22",
+        spark=SparkSettings(conf=tuple((key, key.upper()) for key in conf)),
+        storage=StorageMap(prefixes=(("az://c", StorageOptions.of({key: key.upper() for key in options})),)),
+    )
+    assert secrets_of(config) == {"hunter22", *map(str.upper, (*conf, *options))}
+
+
+def test_a_worker_that_writes_warnings_alone_keeps_what_is_said_of_a_run(
+    bench: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before, root = structlog.get_config(), logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    made, log = RunLines(CONFIG), FakeRunLog()
+    try:
+        process._configure_log("warning", made)
+        bench.runner(kept=lambda run: made.kept(log, run)).run_next()
+        structlog.get_logger().warning("and this")
+    finally:
+        structlog.configure(**before)
+        root.handlers[:] = handlers
+        root.setLevel(level)
+    assert any("run started" in said for said in messages(log))
+    assert [json.loads(line)["event"] for line in capsys.readouterr().err.splitlines()] == ["and this"]
 
 
 def test_lines_are_bounded_in_number_and_length(lines: RunLines, bench: Bench) -> None:
