@@ -76,7 +76,23 @@ def _build(jar: Path, class_path: Sequence[Path]) -> None:
             f"The LogStore for S3 has to be compiled, and there is no javac beside {java_command()}.",
             hint="Install a JDK 17 or 21 (not only a JRE), or make the jar elsewhere: docs/object-stores.md.",
         )
-    jar.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        jar.parent.mkdir(parents=True, exist_ok=True)
+        _compile_into(jar, compiler, class_path)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise PreconditionError(
+            f"The LogStore for S3 could not be compiled into {jar.parent} ({_reason(error)}).",
+            hint="Check the folder and the JDK, or make the jar elsewhere: docs/object-stores.md.",
+        ) from error
+
+
+def _reason(error: OSError | subprocess.TimeoutExpired) -> str:
+    if isinstance(error, subprocess.TimeoutExpired):
+        return f"javac took more than {_COMPILED_IN_SECONDS} s"
+    return error.strerror or type(error).__name__
+
+
+def _compile_into(jar: Path, compiler: Path, class_path: Sequence[Path]) -> None:
     with tempfile.TemporaryDirectory(dir=jar.parent) as scratch:
         classes, fresh = Path(scratch) / "classes", Path(scratch) / _JAR
         done = subprocess.run(

@@ -39,3 +39,28 @@ def test_without_a_compiler_that_is_said(shipped: Path, tmp_path: Path) -> None:
     with pytest.raises(PreconditionError, match="there is no javac") as told:
         jars.log_store_jar(tmp_path / "cache", ())
     assert "JDK" in told.value.hint
+
+
+@pytest.mark.parametrize(
+    ("javac", "said"),
+    [("#!/bin/sh\nexec sleep 30\n", "javac took more than"), ("no program at all", "Exec format error")],
+)
+def test_a_compiler_that_hangs_or_cannot_be_run_is_an_error_of_ours(
+    shipped: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, javac: str, said: str
+) -> None:
+    (shipped / "delta-storage-4.4.0.jar").touch()
+    compiler = tmp_path / "jre" / "bin" / "javac"
+    compiler.write_text(javac)
+    compiler.chmod(0o755)
+    monkeypatch.setattr(jars, "_COMPILED_IN_SECONDS", 0.1)
+    with pytest.raises(PreconditionError, match=f"could not be compiled into .*{said}"):
+        jars.log_store_jar(tmp_path / "cache", ())
+    assert list((tmp_path / "cache").rglob("*.jar")) == []
+
+
+def test_a_cache_that_cannot_be_written_is_an_error_of_ours(shipped: Path, tmp_path: Path) -> None:
+    (shipped / "delta-storage-4.4.0.jar").touch()
+    (tmp_path / "jre" / "bin" / "javac").touch()
+    (tmp_path / "cache").write_text("a file")
+    with pytest.raises(PreconditionError):
+        jars.log_store_jar(tmp_path / "cache", ())
