@@ -87,9 +87,9 @@ def worker_launcher(
     config: Callable[[str], str],
     logs: Path | None,
     environment: Mapping[str, str],
-    command: Sequence[str] = (sys.executable, "-m", "lakewarden.jobs.worker.process"),
+    command: Sequence[str] = (sys.executable, "-P", "-m", "lakewarden.jobs.worker.process"),
 ) -> Launch:
-    """Start workers as `python -m lakewarden.jobs.worker.process` in sessions of their own (Ctrl-C is for the
+    """Start workers as `python -P -m lakewarden.jobs.worker.process` in sessions of their own (Ctrl-C is for the
     daemon, which drains them), with their configuration on stdin and their output in `logs` (None: where ours goes)."""
 
     def launch(name: str) -> "subprocess.Popen[bytes]":

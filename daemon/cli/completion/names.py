@@ -86,12 +86,14 @@ def _age(file: Path) -> float:
 
 
 def _look_up(home: Path, cache: Path, environment: Mapping[str, str]) -> None:
-    """In a process of its own, which outlives this one and says nothing."""
+    """In a process of its own, which outlives this one and says nothing. `-P`: nothing of the folder that the shell is
+    in is run."""
     try:
         cache.parent.mkdir(parents=True, exist_ok=True)
         _busy(cache).touch()
         nowhere = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in (0, 1, 2)]
-        command = [sys.executable, "-m", "lakewarden.daemon.cli.completion.look_up", str(home), str(cache)]
+        module = "lakewarden.daemon.cli.completion.look_up"
+        command = [sys.executable, "-P", "-m", module, str(home), str(cache)]
         quiet = {key: value for key, value in environment.items() if not key.endswith("_COMPLETE")}
         os.posix_spawn(sys.executable, command, quiet, file_actions=nowhere, setsid=True)
     except OSError:

@@ -18,7 +18,7 @@ from lakewarden.jobs.engines.row_diff import DiffRequest, RowDiff, decode_diff
 
 __all__ = ["compare_rows"]
 
-_COMMAND: Final = (sys.executable, "-m", "lakewarden.jobs.worker.diff_process")
+_COMMAND: Final = (sys.executable, "-P", "-m", "lakewarden.jobs.worker.diff_process")
 _PATIENCE: Final = 10.0
 """Seconds that the process has to end after it was asked to."""
 

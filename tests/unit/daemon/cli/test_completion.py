@@ -133,7 +133,7 @@ def environment_of(services: Services, folder: Path) -> dict[str, str]:
     """With a command `lakewarden` on the path, and a cache of its own."""
     program = folder / "bin" / "lakewarden"
     program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m lakewarden.daemon "$@"\n')
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -P -m lakewarden.daemon "$@"\n')
     program.chmod(0o755)
     return {
         **os.environ,
@@ -221,3 +221,14 @@ def test_names_that_are_old_are_looked_up_anew_in_the_background(services: Servi
         time.sleep(0.05)
     known = read_names(cache, home)
     assert known is not None and known[Kind.RUN] == ["a1b2"]
+
+
+def test_a_look_up_runs_nothing_of_the_folder_that_the_shell_is_in(
+    services: Services, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    foreign = tmp_path / "here" / "lakewarden" / "__init__.py"
+    foreign.parent.mkdir(parents=True)
+    foreign.write_text(f"open({str(tmp_path / 'was run')!r}, 'w').close()")
+    monkeypatch.chdir(tmp_path / "here")
+    known = names_of(services.settings.home, environment_of(services, tmp_path), patience=60.0)
+    assert (known.get(Kind.RUN), (tmp_path / "was run").exists()) == (["a1b2"], False)

@@ -1,12 +1,15 @@
 """The worker pool with real processes."""
 
 import itertools
+import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+
+import pytest
 
 from lakewarden.daemon.workers.pool import Launch, WorkerPool, worker_launcher
 
@@ -110,3 +113,19 @@ def test_a_worker_gets_its_configuration_on_stdin_and_a_log_file(tmp_path: Path)
     process = launch("w-7")
     assert process.wait(10) == 0
     assert (tmp_path / "logs" / "w-7.log").read_text() == '{"name": "w-7"}\n'
+
+
+def test_a_worker_runs_nothing_of_the_folder_that_the_daemon_was_started_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    foreign = tmp_path / "here" / "lakewarden" / "__init__.py"
+    foreign.parent.mkdir(parents=True)
+    foreign.write_text(f"open({str(tmp_path / 'was run')!r}, 'w').close()")
+    monkeypatch.chdir(tmp_path / "here")
+    launch = worker_launcher(
+        config=lambda name: "no configuration",
+        logs=tmp_path / "logs",
+        environment={"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )
+    assert launch("w-8").wait(60) != 0
+    assert not (tmp_path / "was run").exists()
