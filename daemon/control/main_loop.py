@@ -213,6 +213,7 @@ class Service:
     def _follow(self, *, quietly: bool) -> None:
         self._become(Role.FOLLOWING)
         self.parts.vitals.cycle(None)
+        self._note(None)  # what failed before is the leader's to say now
         self.parts.pool.ask_to_end()
         if not quietly:
             get_log("daemon").info("following: another daemon leads")
