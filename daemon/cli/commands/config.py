@@ -1,7 +1,7 @@
 """`lakewarden config show | spark` and `lakewarden completion`."""
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 from typer.completion import get_completion_script  # type: ignore[attr-defined]  # Typer's own, not in its __all__
@@ -13,6 +13,9 @@ from lakewarden.daemon.cli.output import Format, Output, note, show, show_one
 from lakewarden.daemon.usecases.spark_config import spark_config_of
 
 app = typer.Typer(rich_markup_mode=None)
+_END_OF_BASH: Final = "    return 0\n"
+_NO_SPACE: Final = "    [[ ${COMPREPLY[0]} != *= ]] || compopt -o nospace 2> /dev/null\n"
+"""After `key=` bash would begin another word, and leave the key without its value."""
 config = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Every setting with its value, unit and origin."
 )
@@ -53,4 +56,5 @@ def _commands() -> None:
 @app.command("completion")
 def completion(shell: Annotated[Shell, typer.Argument(help="Which shell.")]) -> None:
     """What makes a shell complete commands, tables, runs and keys: source it in the shell's start-up file."""
-    typer.echo(get_completion_script(prog_name="lakewarden", complete_var=VARIABLE, shell=shell.value))
+    script = get_completion_script(prog_name="lakewarden", complete_var=VARIABLE, shell=shell.value)
+    typer.echo(script.replace(_END_OF_BASH, _NO_SPACE + _END_OF_BASH) if shell is Shell.BASH else script)

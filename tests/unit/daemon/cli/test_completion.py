@@ -146,6 +146,7 @@ def environment_of(services: Services, folder: Path) -> dict[str, str]:
 
 BASH = """
 source <(lakewarden completion bash)
+compopt() { echo -n "($1 $2)"; }
 completed() {
     COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=()
     _lakewarden_completion lakewarden
@@ -157,6 +158,7 @@ completed lakewarden why lakewarden.heal
 completed lakewarden pause ''
 completed lakewarden jobs logs a
 completed lakewarden why nothing.like.it
+completed lakewarden tables policy set db.t vacuum.ret
 """
 
 
@@ -170,8 +172,9 @@ def test_a_real_bash_completes_names_of_a_home_from_the_first_time_on(
         ["bash", "--norc", "-c", BASH], env=environment, capture_output=True, text=True, check=True
     )
     assert done.stderr == ""
-    commands, tables, scopes, runs, nothing = done.stdout.splitlines()
+    commands, tables, scopes, runs, nothing, key = done.stdout.splitlines()
     assert (commands, tables, runs, nothing) == ("tables", "lakewarden.health", "a1b2", "")
+    assert key == "(-o nospace)vacuum.retention=", "its value is of the same word"
     assert scopes.split()[-1] == "\\*", "a star stays one, and is no pattern for files"
 
 
