@@ -31,9 +31,22 @@ __all__ = [
 ]
 
 _LONGEST: Final = 365 * 86_400
+
+
+def _flag_alone(context: typer.Context, home: Path | None) -> Path | None:
+    """The home that the command line names. Settings read the variable themselves: it does not count as the flag."""
+    source = context.get_parameter_source("home")
+    return None if source is not None and source.name == "ENVIRONMENT" else home
+
+
 Home = Annotated[
     Path | None,
-    typer.Option("--home", envvar="LAKEWARDEN_HOME", help="Where settings, database and system tables live."),
+    typer.Option(
+        "--home",
+        envvar="LAKEWARDEN_HOME",
+        callback=_flag_alone,
+        help="Where settings, database and system tables live.",
+    ),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would happen and change nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]

@@ -37,23 +37,34 @@ class Profile:
 def chosen_profile(flag: str | None, environment: Mapping[str, str]) -> Profile | None:
     """The profile that is asked for; None where nobody asks for one.
 
-    Raises `UsageError` for one that there is not, and where two variables mean different homes.
+    Raises `UsageError` for one that there is not, and for one beside a variable that means another home.
     """
     if flag is not None:
-        return _named(flag, "--profile", environment)
+        return _of_one_home(_named(flag, "--profile", environment), environment)
     said = environment.get(VARIABLE)
     if said:
         found = _named(said, VARIABLE, environment)
         home = environment.get("LAKEWARDEN_HOME")
-        if home is not None and Path(home).expanduser() != found.home:
+        if home and Path(home).expanduser() != found.home:
             raise UsageError(
                 f"LAKEWARDEN_HOME is {home}, and {VARIABLE} means {found.home}.", hint="Unset one of them."
             )
-        return found
-    if any(name in environment for name in _SAID_ELSEWHERE):
+        return _of_one_home(found, environment)
+    if any(environment.get(name) for name in _SAID_ELSEWHERE):
         return None
     default, _ = _read(_file(environment))
     return None if default is None else _named(default, "default of the file", environment)
+
+
+def _of_one_home(profile: Profile, environment: Mapping[str, str]) -> Profile:
+    """The profile, whose settings are its own. Raises `UsageError` for a variable that names other settings."""
+    named = environment.get("LAKEWARDEN_CONFIG")
+    if named and Path(named).expanduser() != profile.home / "lakewarden.toml":
+        raise UsageError(
+            f"LAKEWARDEN_CONFIG is {named}, and the profile {profile.name} means {profile.home}.",
+            hint=f"Unset LAKEWARDEN_CONFIG, or leave out the profile ({profile.chosen_by}).",
+        )
+    return profile
 
 
 def profile_names(environment: Mapping[str, str]) -> tuple[str, ...]:

@@ -171,9 +171,7 @@ def load_settings(
     """
     env = os.environ if environment is None else environment
     given = dict(flags or {})
-    named = env.get(KNOB_BY_KEY["home"].variable)
-    # The command line hands on what it read in the environment itself: that is no flag.
-    if home is not None and (named is None or Path(named) != home):
+    if home is not None:
         given["home"] = str(home)
     chosen = _profile(profile, given, env)
     path = _config_path(given, env, chosen)
@@ -280,7 +278,7 @@ def _config_path(
     flags: Mapping[str, str], env: Mapping[str, str], profile: Profile | None
 ) -> tuple[Path, bool]:
     """The file to read, and whether it was named (then it has to exist)."""
-    if "LAKEWARDEN_CONFIG" in env:
+    if env.get("LAKEWARDEN_CONFIG"):
         return Path(env["LAKEWARDEN_CONFIG"]).expanduser(), True
     said = flags.get("home") or (None if profile is None else str(profile.home)) or env.get("LAKEWARDEN_HOME")
     home = said or KNOB_BY_KEY["home"].default

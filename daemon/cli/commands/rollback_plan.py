@@ -1,7 +1,6 @@
 """How a rollback plan is printed: for people with everything they have to know,
 for programs with the same as fields."""
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ import typer
 from lakewarden.catalog.policy.access import Caller
 from lakewarden.catalog.units import printable
 from lakewarden.daemon.cli.output import Format, show_one
+from lakewarden.daemon.cli.profile import profile
 from lakewarden.jobs.engines.row_diff import RowDiff, as_lines, json_of
 from lakewarden.jobs.rollback.journal.stored_plan import OnMoved
 from lakewarden.jobs.rollback.plan.model import RollbackPlan
@@ -24,7 +24,7 @@ __all__ = ["Told", "show_plan"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Told:
-    """A plan and who looks at it. `home` as it was given on the command line or in the environment."""
+    """A plan and who looks at it. `home` as it was given on the command line."""
 
     plan: RollbackPlan
     details: Details
@@ -34,8 +34,10 @@ class Told:
 
     def steps(self) -> tuple[NextStep, ...]:
         """The commands that come next, with the options that they need to mean the same installation and plan."""
-        given = self.home is not None and str(self.home) != os.environ.get("LAKEWARDEN_HOME")
-        options = [f"--home={self.home}"] if given else []
+        options = [] if self.home is None else [f"--home={self.home}"]
+        named = profile()
+        if named is not None:
+            options.append(f"--profile={named}")
         if not self.plan.applicable and self.on_moved is not OnMoved.EXTEND:
             options.append(f"--on-moved={self.on_moved}")
         return next_steps(self.plan, options=options)

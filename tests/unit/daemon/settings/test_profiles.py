@@ -43,6 +43,13 @@ def chosen(settings: Settings) -> tuple[str, str | None]:
         (None, None, {}, ("/lake/test", "default of the file")),
         (None, None, {"LAKEWARDEN_PROFILE": ""}, ("/lake/test", "default of the file")),
         (None, None, {"LAKEWARDEN_HOME": "/other"}, ("/other", None)),
+        (
+            None,
+            None,
+            {"LAKEWARDEN_HOME": "", "LAKEWARDEN_PROFILE": "production"},
+            ("/var/lib/lakewarden", "LAKEWARDEN_PROFILE"),
+        ),
+        ("/a", None, {"LAKEWARDEN_HOME": "/a", "LAKEWARDEN_PROFILE": "production"}, ("/a", None)),
         ("/other", None, {"LAKEWARDEN_HOME": "/other"}, ("/other", None)),
         ("/flag", None, {"LAKEWARDEN_PROFILE": "production"}, ("/flag", None)),
         (
@@ -98,6 +105,21 @@ def test_a_profiles_home_has_its_own_settings_file(tmp_path: Path) -> None:
             {"LAKEWARDEN_PROFILE": "test", "LAKEWARDEN_HOME": "/other"},
             "LAKEWARDEN_HOME is /other, and LAKEWARDEN_PROFILE means /lake/test.",
             "Unset one",
+        ),
+        ("/a", "test", {"LAKEWARDEN_HOME": "/a"}, "Both a home and a profile are named.", "--home or"),
+        (
+            None,
+            "test",
+            {"LAKEWARDEN_CONFIG": "/other/lakewarden.toml"},
+            "LAKEWARDEN_CONFIG is /other/lakewarden.toml, and the profile test means /lake/test.",
+            "(--profile)",
+        ),
+        (
+            None,
+            None,
+            {"LAKEWARDEN_CONFIG": "/other/lakewarden.toml", "LAKEWARDEN_PROFILE": "test"},
+            "LAKEWARDEN_CONFIG is /other/lakewarden.toml, and the profile test means /lake/test.",
+            "(LAKEWARDEN_PROFILE)",
         ),
     ],
 )
@@ -186,3 +208,17 @@ def test_what_is_said_after_a_command_counts_more_and_the_next_command_begins_an
     said = cli("status", "--profile", "prodction")
     assert (said.code, "Did you mean production?" in said.err) == (2, True)
     assert cli("status", "--profile", "test", "--home", "/x").code == 2
+
+
+def test_a_home_that_is_said_is_no_variable_even_where_it_is_the_same(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAKEWARDEN_HOME", "/x")
+    assert cli("config", "show", "--profile", "test", "--home", "/x").code == 2
+    assert cli("config", "show", "--profile", "test").code == 0, "a flag counts before a variable"
+    rows = {row["key"]: row for row in cli("config", "show", "-o", "json").json}
+    assert (rows["home"]["value"], rows["home"]["origin"]) == ("/x", "environment")
+    monkeypatch.setenv("LAKEWARDEN_PROFILE", "production")
+    rows = {row["key"]: row for row in cli("config", "show", "--home", "/x", "-o", "json").json}
+    assert (rows["home"]["value"], rows["home"]["origin"]) == ("/x", "flag")
+    assert cli("config", "show").code == 2, "two variables mean different homes"

@@ -188,12 +188,6 @@ def test_every_default_parses_and_every_knob_says_why() -> None:
         assert knob.doc.endswith(".") and (parse_knob(knob, filled) is not None or knob.default == "")
 
 
-def test_a_home_that_the_environment_names_is_not_called_a_flag(tmp_path: Path) -> None:
-    environment = {"LAKEWARDEN_HOME": f"{tmp_path}/"}
-    assert load_settings(home=tmp_path, environment=environment).origins["home"] == "environment"
-    assert load_settings(home=tmp_path / "other", environment=environment).origins["home"] == "flag"
-
-
 def test_a_home_that_is_a_file_is_said_in_a_sentence(tmp_path: Path) -> None:
     file = tmp_path / "home"
     file.touch()
