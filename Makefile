@@ -7,7 +7,7 @@ PY := .venv/bin/python
 READY := .venv/.ready
 FAST := not (spark or metastore or postgres or mariadb or hdfs or s3 or crash or heavy or kubernetes)
 
-.PHONY: help setup jars check test test-fast test-kubernetes demo bench docs pictures clean lock
+.PHONY: help setup jars check test test-fast test-kubernetes demo bench docs site pictures clean lock
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name what; do printf '  make %-10s %s\n' "$$name" "$$what"; done
@@ -22,12 +22,13 @@ jars: $(READY) ## fetch the jars for Spark and for the tests' servers into the u
 	@$(PY) -m lakewarden.jobs.engines.spark.jars
 	@cd tests && ../$(PY) -m support.servers.jars
 
-check: $(READY) ## lint, format, types and the import contracts
+check: $(READY) ## lint, format, types, the import contracts, and the docs' links
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
 	.venv/bin/mypy tests bench examples
 	.venv/bin/lint-imports
+	.venv/bin/mkdocs build -q
 
 test: $(READY) jars ## every test: fast ones, real servers and Spark, the heavy ones
 	$(PY) tests/run_all.py $(ARGS)
@@ -57,6 +58,9 @@ docs: $(READY) ## write the generated pages under docs/reference anew
 	@cd tests && ../$(PY) -m support.crashes.crash_page > ../docs/reference/crashes.md
 	@cd tests && ../$(PY) -m support.kubernetes.chart > README.md && mv README.md ../helm/lakewarden/README.md
 	@cd tests && ../$(PY) -m support.usecases.page > use-cases.md && mv use-cases.md ../docs/reference/use-cases.md
+
+site: $(READY) ## build the docs as a site: build/site/index.html; a link that leads nowhere is an error
+	.venv/bin/mkdocs build
 
 pictures: $(READY) ## draw the terminals of docs/pictures anew
 	@cd tests && ../$(PY) -m support.pictures ../docs/pictures
