@@ -8,7 +8,7 @@ from typing import Final
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.daemon.cli.completion.candidates import Candidate, candidates, value_of
-from lakewarden.daemon.cli.completion.names import Known, names_of
+from lakewarden.daemon.cli.completion.names import Known, names_of, plain
 from lakewarden.daemon.cli.completion.tree import FILE, Kind, read_tree
 from lakewarden.daemon.settings.profiles import chosen_profile, profile_names
 
@@ -39,7 +39,7 @@ def _answer(environment: Mapping[str, str]) -> int:
 
     def names(kind: str) -> Sequence[str]:
         if kind == Kind.PROFILE:
-            return profile_names(environment)
+            return plain(profile_names(environment))
         if not known:
             known.append(names_of(home, environment))
         return known[0].get(kind, ())

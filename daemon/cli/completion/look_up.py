@@ -9,7 +9,7 @@ from lakewarden.catalog.model.rows import GONE, RowKind, Source
 from lakewarden.catalog.policy.scopes import GLOBAL, scope_names
 from lakewarden.catalog.system.port import ROLLBACKS, TABLES
 from lakewarden.daemon import callers
-from lakewarden.daemon.cli.completion.names import Known, write_names
+from lakewarden.daemon.cli.completion.names import Known, keep_names, write_names
 from lakewarden.daemon.cli.completion.tree import Kind
 from lakewarden.daemon.installation.services import Services, open_services
 from lakewarden.daemon.process.spared_libraries import spare_unused_libraries
@@ -42,14 +42,14 @@ def look_up(services: Services) -> Known:
 
 def _main(home: Path, cache: Path) -> None:
     spare_unused_libraries()
-    names: Known = {}
     try:
         services = open_services(home=home, user=callers.real_user())
         services.require_initialised()
         names = look_up(services)
-    except LakewardenError:
-        pass  # no installation, or one that does not answer: there is nothing to offer, and nobody to tell
-    write_names(cache, home, names)
+    except LakewardenError:  # no installation, or one that does not answer: there is nobody to tell
+        keep_names(cache, home)
+    else:
+        write_names(cache, home, names)
 
 
 if __name__ == "__main__":

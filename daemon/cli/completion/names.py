@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 from zlib import crc32
 
-__all__ = ["Known", "cache_of", "names_of", "read_names", "write_names"]
+__all__ = ["Known", "cache_of", "keep_names", "names_of", "plain", "read_names", "write_names"]
 
 Known = Mapping[str, Sequence[str]]
 """Names by their kind."""
@@ -32,10 +32,11 @@ def cache_of(home: Path, environment: Mapping[str, str]) -> Path:
 def names_of(home: Path, environment: Mapping[str, str], *, patience: float = _PATIENCE_SECONDS) -> Known:
     """The names as they are known; looked up anew in the background where they may be old. Where none are known yet,
     they are waited for."""
+    home = home.absolute()
     cache = cache_of(home, environment)
     known, age = read_names(cache, home), _age(cache)
-    if age > _FRESH_SECONDS and _age(_busy(cache)) > _BUSY_SECONDS:
-        _look_up(home, cache, environment)
+    if age > _FRESH_SECONDS and _age(_busy(cache)) > _BUSY_SECONDS and not _look_up(home, cache, environment):
+        patience = 0.0
     until = time.monotonic() + patience
     while known is None and time.monotonic() < until:
         time.sleep(0.02)
@@ -58,9 +59,18 @@ def read_names(cache: Path, home: Path) -> Known | None:
     return names
 
 
+def keep_names(cache: Path, home: Path) -> None:
+    """Nothing could be looked up now: what is known stays, and counts as new for a while."""
+    if read_names(cache, home) is None:
+        write_names(cache, home, {})
+        return
+    os.utime(cache)
+    _busy(cache).unlink(missing_ok=True)
+
+
 def write_names(cache: Path, home: Path, names: Known) -> None:
     """Replace the file as a whole. Nobody else may read it: names of tables may say something."""
-    lines = [str(home), *(f"{kind}\t{name}" for kind, some in names.items() for name in _plain(some))]
+    lines = [str(home), *(f"{kind}\t{name}" for kind, some in names.items() for name in plain(some))]
     beside = cache.with_suffix(f".{os.getpid()}")
     opened = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(opened, "w", encoding="utf-8", errors="replace") as file:
@@ -69,7 +79,7 @@ def write_names(cache: Path, home: Path, names: Known) -> None:
     _busy(cache).unlink(missing_ok=True)
 
 
-def _plain(names: Sequence[str]) -> Sequence[str]:
+def plain(names: Sequence[str]) -> Sequence[str]:
     """Those that are one word to every shell, and nothing else: what shells get is evaluated."""
     return [name for name in names if name.isprintable() and _SIGNS.isdisjoint(name)]
 
@@ -85,9 +95,9 @@ def _age(file: Path) -> float:
         return float("inf")
 
 
-def _look_up(home: Path, cache: Path, environment: Mapping[str, str]) -> None:
+def _look_up(home: Path, cache: Path, environment: Mapping[str, str]) -> bool:
     """In a process of its own, which outlives this one and says nothing. `-P`: nothing of the folder that the shell is
-    in is run."""
+    in is run. False where nothing can be kept: then nothing is offered but commands and keys."""
     try:
         cache.parent.mkdir(parents=True, exist_ok=True)
         _busy(cache).touch()
@@ -97,4 +107,5 @@ def _look_up(home: Path, cache: Path, environment: Mapping[str, str]) -> None:
         quiet = {key: value for key, value in environment.items() if not key.endswith("_COMPLETE")}
         os.posix_spawn(sys.executable, command, quiet, file_actions=nowhere, setsid=True)
     except OSError:
-        return  # a cache that cannot be written: nothing is offered but commands and keys
+        return False
+    return True

@@ -17,7 +17,7 @@ from lakewarden.daemon.cli.completion.answer import VARIABLE
 from lakewarden.daemon.cli.completion.candidates import candidates, value_of
 from lakewarden.daemon.cli.completion.generate import tree_as_text
 from lakewarden.daemon.cli.completion.look_up import look_up
-from lakewarden.daemon.cli.completion.names import cache_of, names_of, read_names, write_names
+from lakewarden.daemon.cli.completion.names import cache_of, keep_names, names_of, read_names, write_names
 from lakewarden.daemon.cli.completion.tree import FILE, Kind, read_tree
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.settings.settings import load_settings
@@ -125,8 +125,32 @@ def test_a_file_of_names_is_one_homes_and_one_persons(tmp_path: Path) -> None:
 def test_a_cache_that_cannot_be_written_offers_no_names(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     environment = {"XDG_CACHE_HOME": str(tmp_path / "file")}
-    cache = cache_of(tmp_path, environment)
-    assert (cache.exists(), names_of(tmp_path, environment, patience=0.0)) == (False, {})
+    begun = time.monotonic()
+    assert (names_of(tmp_path, environment, patience=60.0), time.monotonic() - begun < 30) == ({}, True)
+
+
+def test_an_installation_that_does_not_answer_leaves_the_names_that_are_known(tmp_path: Path) -> None:
+    home, cache = tmp_path / "home", tmp_path / "names"
+    keep_names(cache, home)
+    assert read_names(cache, home) == {}, "nobody waits for it again"
+    write_names(cache, home, {Kind.TABLE: ["db.t"]})
+    os.utime(cache, (0, 0))
+    keep_names(cache, home)
+    assert (read_names(cache, home), cache.stat().st_mtime > 0) == ({Kind.TABLE: ["db.t"]}, True)
+
+
+def test_a_relative_home_is_another_one_in_another_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment = {"XDG_CACHE_HOME": str(tmp_path)}
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        home = tmp_path / folder / "h"
+        cache = cache_of(home, environment)
+        cache.parent.mkdir(exist_ok=True)
+        write_names(cache, home, {Kind.TABLE: [f"only.in_{folder}"]})
+        monkeypatch.chdir(tmp_path / folder)
+        assert names_of(Path("h"), environment) == {Kind.TABLE: [f"only.in_{folder}"]}
 
 
 def environment_of(services: Services, folder: Path) -> dict[str, str]:
