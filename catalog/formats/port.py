@@ -27,13 +27,15 @@ __all__ = [
 class Capabilities:
     """What lakewarden may do to tables of one format with one set of protocol features.
 
-    `unsupported` names the features that keep us from acting; such a table is observed only.
+    `unsupported` names the features that keep us from acting; such a table is observed only. `spark_alone`: nobody but
+    Spark commits to it for us.
     """
 
     restore: bool
     vacuum: bool
     compact: bool
     file_statistics: bool
+    spark_alone: bool = False
     unsupported: tuple[str, ...] = ()
 
 

@@ -94,12 +94,14 @@ class _Log:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Gatherer:
-    """Makes plans from what is there now, marks included. `readers` has one for each format."""
+    """Makes plans from what is there now, marks included. `readers` has one for each format; `no_spark` says why Spark
+    may not work on a table at a location."""
 
     store: SystemStore
     readers: Sequence[TableReader]
     storage: Callable[[str], StorageOptions]
     clock: Clock
+    no_spark: Callable[[str], str | None] = lambda location: None
 
     def gather(self, request: RollbackRequest) -> Gathered:
         """The plan for a request. Raises `NotFoundError` for a seed that is no version of its table."""
@@ -125,7 +127,7 @@ class Gatherer:
         request = replace(request, clean=_clean(managed, histories, ids))
         scopes = scopes_by_name(tables.values())
         governed = {key: govern(managed[key], scopes) for key in concerned}
-        facts = {key: _facts(one, seen.get(key)) for key, one in governed.items()}
+        facts = {key: _facts(one, seen.get(key), self.no_spark) for key, one in governed.items()}
         facts |= {
             key: replace(facts[key], may_read=_read_by(key, rows, managed))
             for key, log in logs.items()
@@ -285,7 +287,9 @@ def _clean(
     )
 
 
-def _facts(governed: Governed, seen: Observation | LogProblem | None) -> TableFacts:
+def _facts(
+    governed: Governed, seen: Observation | LogProblem | None, no_spark: Callable[[str], str | None]
+) -> TableFacts:
     row = governed.row
     facts = TableFacts(
         table_id=row.table_id,
@@ -301,4 +305,5 @@ def _facts(governed: Governed, seen: Observation | LogProblem | None) -> TableFa
         return facts
     if isinstance(seen, LogProblem):
         return replace(facts, unreadable=seen.message)
-    return replace(facts, append_only=seen.append_only)
+    stays_out = no_spark(facts.location) if seen.capabilities.spark_alone else None
+    return replace(facts, append_only=seen.append_only, stays_out=stays_out)

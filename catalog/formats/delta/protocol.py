@@ -59,7 +59,7 @@ _KNOWN: Final = frozenset(
 _ELSEWHERE: Final = frozenset({"catalogManaged", "coordinatedCommits-preview"})
 """Commits are decided by somebody else than the log folder: such tables are only observed."""
 
-_STATISTICS_SAFE: Final = frozenset(
+_DELTA_RS: Final = frozenset(
     [
         "appendOnly",
         "invariants",
@@ -72,8 +72,8 @@ _STATISTICS_SAFE: Final = frozenset(
         "v2Checkpoint",
     ]
 )
-"""Features that delta-rs can commit under (run: deltalake 1.6.6 refuses the others), as re-adding a file with its
-statistics needs. It takes variants too; their footers carry no statistics worth having."""
+"""Features that delta-rs can commit under (run: deltalake 1.6.6 refuses the others), as a restore without Spark, and
+re-adding a file with its statistics, need. It takes variants too; their footers carry no statistics worth having."""
 
 
 def features_of(protocol: Protocol) -> tuple[str, ...]:
@@ -101,4 +101,7 @@ def capabilities_of(protocol: Protocol) -> Capabilities:
         return Capabilities(
             restore=False, vacuum=False, compact=False, file_statistics=False, unsupported=tuple(unsupported)
         )
-    return Capabilities(restore=True, vacuum=True, compact=True, file_statistics=features <= _STATISTICS_SAFE)
+    by_delta_rs = features <= _DELTA_RS
+    return Capabilities(
+        restore=True, vacuum=True, compact=True, file_statistics=by_delta_rs, spark_alone=not by_delta_rs
+    )

@@ -60,7 +60,11 @@ def rollbacks_of_services(services: Services, *, timeout: timedelta | None = Non
     to its end)."""
     journal = Journal(store=services.store, clock=services.clock)
     gatherer = Gatherer(
-        store=services.store, readers=services.readers, storage=services.storage, clock=services.clock
+        store=services.store,
+        readers=services.readers,
+        storage=services.storage,
+        clock=services.clock,
+        no_spark=services.no_spark,
     )
     return Rollbacks(services=services, journal=journal, gatherer=gatherer, timeout=timeout)
 

@@ -27,6 +27,7 @@ from lakewarden.jobs.rollback.journal.steps import TableStep
 from lakewarden.jobs.rollback.journal.stored_plan import OnMoved, decode_plan
 from lakewarden.jobs.rollback.planning_service import Gatherer
 from lakewarden.jobs.rollback.verify import require_same_head
+from lakewarden.jobs.runs.log_stores import why_not
 from lakewarden.jobs.runs.port import JobContext, Report, Tools
 from lakewarden.jobs.runs.worker_config import WorkerConfig
 
@@ -138,7 +139,13 @@ def open_rollbacks(
     clock = SystemClock()
     store = DeltaSystemStore(location, config.storage.at(location), actor=config.name)
     storage = config.storage.at
-    gatherer = Gatherer(store=store, readers=tools.readers, storage=storage, clock=clock)
+    gatherer = Gatherer(
+        store=store,
+        readers=tools.readers,
+        storage=storage,
+        clock=clock,
+        no_spark=lambda location: why_not(location, dict(config.spark.conf)),
+    )
     return JournaledRollbacks(
         journal=Journal(store=store, clock=clock),
         tools=tools,

@@ -69,6 +69,11 @@ class Case:
         return self.agreed(Consent.SKIP_UNREACHABLE) and self.unreachable() is not None
 
     @property
+    def stays_out(self) -> bool:
+        """Whether nothing can be committed to it from here, neither a restore nor a removal of files."""
+        return self.facts is not None and self.facts.stays_out is not None
+
+    @property
     def set_aside(self) -> bool:
         """Whether no version of it is clean, and an earlier rollback has quarantined it already."""
         return self.target is None and self.facts is not None and self.facts.aside
@@ -82,6 +87,8 @@ class Case:
                 f"{self.name} cannot be restored, because its log cannot be read: {self.facts.unreadable}"
             )
             return Unreachable(why=Reach.UNREADABLE, message=message)
+        if self.facts.stays_out is not None:
+            return self._kept_out(self.facts.stays_out)
         if self.target is None and not self.from_start:
             message = f"No clean version of {self.name} is left in the log; there may have been one."
             return Unreachable(why=Reach.EXPIRED, message=message)
@@ -92,12 +99,16 @@ class Case:
             return Unreachable(why=Reach.EXPIRED, message=message)
         return self.facts.unreachable.get(self.target)
 
+    def _kept_out(self, because: str) -> Unreachable:
+        message = f"Only Spark commits to {self.name} for us, and it stays out: {because}."
+        return Unreachable(why=Reach.UNSUPPORTED, message=message)
+
 
 def step_of(case: Case) -> Step:
     """What is done to the table once everything that blocks it is agreed to."""
     if not case.line.rewinds or (case.facts is not None and case.facts.gone):
         return Step.NONE
-    if case.removes and case.undoable:
+    if case.removes and case.undoable and not (case.skipped and case.stays_out):
         return Step.REMOVE_FILES
     if case.facts is None or case.skipped:
         return Step.NONE
@@ -143,7 +154,7 @@ def _forbidden(case: Case) -> Iterator[Blocker]:
 
 def _unreachable(case: Case, step: Step) -> Iterator[Blocker]:
     reach = case.unreachable()
-    if step is Step.REMOVE_FILES:
+    if step is Step.REMOVE_FILES and not case.stays_out:
         return
     if reach is not None:
         why = Blocked.UNREADABLE if reach.why is Reach.UNREADABLE else Blocked.UNREACHABLE

@@ -46,8 +46,9 @@ class TableFacts:
 
     `aside`: a rollback quarantined it, nobody works on it. `unreadable` says why its log cannot be used, None
     if it can; `may_read` are then the tables that commits which nobody can read may have read. `unreachable`
-    by version. `intact` are commits that added files, all of which head still has; `fitting` those of them
-    whose files fit the columns of the version that the table goes back to. `consumers` are readers outside management.
+    by version. `stays_out` says why nothing can be committed to it from here. `intact` are commits that added files,
+    all of which head still has; `fitting` those of them whose files fit the columns of the version that the table goes
+    back to. `consumers` are readers outside management.
     """
 
     table_id: str
@@ -61,6 +62,7 @@ class TableFacts:
     aside: bool = False
     unreadable: str | None = None
     may_read: frozenset[str] = frozenset()
+    stays_out: str | None = None
     unreachable: Mapping[int, Unreachable] = field(default_factory=dict)
     intact: frozenset[int] = frozenset()
     fitting: frozenset[int] = frozenset()

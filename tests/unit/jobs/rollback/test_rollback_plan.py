@@ -308,6 +308,27 @@ def test_a_table_that_cannot_be_restored_is_left_as_it_is_by_consent() -> None:
     assert made.applicable and (one.step, one.to_version, one.tainted) == (Step.NONE, 1, (1,))
 
 
+def test_a_table_that_spark_alone_could_change_and_stays_out_of_keeps_a_rollback_from_beginning() -> None:
+    because = "commits of several writers get lost"
+    made = plan(BAD_LOAD, {"a": A, "b": B}, facts("b", stays_out=because))
+    assert [(one.table_id, blocker.why, blocker.message) for one, blocker in made.blockers()] == [
+        ("b", Blocked.UNREACHABLE, f"Only Spark commits to db.b for us, and it stays out: {because}.")
+    ]
+    left = plan(agreed(BAD_LOAD, Consent.SKIP_UNREACHABLE), {"a": A, "b": B}, facts("b", stays_out=because))
+    assert left.applicable and table(left, "b").step is Step.NONE
+
+
+def test_no_files_are_removed_where_spark_alone_could_do_it_and_stays_out() -> None:
+    seed = BadVersions(table_id="a", versions=(1,))
+    request = RollbackRequest(seeds=(seed,), undo=frozenset({"a"}))
+    tables, kept = {"a": history("create", "append", "append")}, facts("a", intact=frozenset({1, 2}))
+    kept_out = replace(kept, stays_out="so it is")
+    assert table(plan(request, tables, kept), "a").step is Step.REMOVE_FILES
+    assert reasons(plan(request, tables, kept_out)) == [Blocked.UNREACHABLE]
+    left = plan(agreed(request, Consent.SKIP_UNREACHABLE), tables, kept_out)
+    assert left.applicable and table(left, "a").step is Step.NONE
+
+
 def test_a_version_whose_log_entry_is_gone_is_unreachable() -> None:
     made = plan(BAD_LOAD, {"a": A, "b": B[1:]})
     assert table(made, "b").to_version is None and Blocked.UNREACHABLE in reasons(made)

@@ -1,0 +1,79 @@
+"""A table that Spark alone commits to, where Spark stays out: no rollback begins that would meet it half-way."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from lakewarden.catalog.clock import ManualClock
+from lakewarden.catalog.formats.delta.reader import DeltaReader
+from lakewarden.catalog.registry.register import register
+from lakewarden.catalog.registry.service import Desk
+from lakewarden.catalog.storage.file_store import StorageOptions, canonical
+from lakewarden.catalog.system.own_rows import system_rows
+from lakewarden.catalog.system.store import DeltaSystemStore
+from lakewarden.jobs.rollback.plan.model import RollbackPlan
+from lakewarden.jobs.rollback.plan.request import BadVersions, RollbackRequest
+from lakewarden.jobs.rollback.planning_service import Gatherer
+from support.builders.callers import actor
+from support.builders.derived import write
+
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+TRACKED = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["domainMetadata", "rowTracking"]}
+
+
+def planned(folder: Path, protocol: dict[str, object] | None) -> RollbackPlan:
+    """The plan that takes back version 1 of `db.derived` and of `db.source`, where Spark stays out of everything; the
+    protocol is what a commit of `db.derived` upgrades it to."""
+    clock, reader = ManualClock(moment=NOW), DeltaReader()
+    store = DeltaSystemStore(canonical(str(folder / "system")), StorageOptions(), actor="test")
+    store.create(system_rows(store, now=NOW, actor="root"))
+    desk = Desk(
+        store=store,
+        readers=(reader,),
+        metastore=None,
+        clock=clock,
+        inspect=lambda row, policy, seen: (),
+        storage=lambda _: StorageOptions(),
+    )
+    source, derived = folder / "source", folder / "derived"
+    write(source, 1)
+    write(source, 99)
+    write(derived, 1)
+    ana = actor("ana")
+    read = register(desk, str(source), actor=ana, name="db.source").row.table_id
+    write(derived, 99, reads={read: source})
+    if protocol is not None:
+        commit = derived / "_delta_log" / f"{2:020}.json"
+        told = {"timestamp": 1_780_000_000_000, "operation": "UPGRADE PROTOCOL", "operationParameters": {}}
+        commit.write_text(
+            "".join(json.dumps(one) + "\n" for one in ({"commitInfo": told}, {"protocol": protocol}))
+        )
+    register(desk, str(derived), actor=ana, name="db.derived")
+    gatherer = Gatherer(
+        store=store,
+        readers=[reader],
+        storage=lambda _: StorageOptions(),
+        clock=clock,
+        no_spark=lambda location: f"it would write to {location.rpartition('/')[2]} without a condition",
+    )
+    request = RollbackRequest(seeds=(BadVersions(table_id=read, versions=(1,)),), cascade=True)
+    return gatherer.gather(request).plan
+
+
+def test_a_rollback_that_would_need_spark_where_it_stays_out_cannot_be_applied(tmp_path: Path) -> None:
+    made = planned(tmp_path, TRACKED)
+    ((where, blocker),) = made.blockers()
+    assert where.name == "db.derived" and not made.applicable
+    assert blocker.message == (
+        "Only Spark commits to db.derived for us, and it stays out: it would write to derived without a condition."
+    )
+
+
+@pytest.mark.parametrize("protocol", [None, TRACKED | {"writerFeatures": ["appendOnly", "invariants"]}])
+def test_what_is_restored_without_spark_does_not_ask_for_it(
+    tmp_path: Path, protocol: dict[str, object] | None
+) -> None:
+    made = planned(tmp_path, protocol)
+    assert made.applicable and {one.name for one in made.tables} == {"db.source", "db.derived"}
