@@ -2,6 +2,7 @@
 
 import os
 import platform
+import signal
 from collections.abc import Iterator
 from typing import Final
 
@@ -24,6 +25,9 @@ _ORDER: Final = ("postgres", "mariadb", "metastore", "hdfs", "s3", "spark", "cra
 # The machine is shared: time says nothing about an example. In CI the same examples each time.
 settings.register_profile("suite", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("suite")
+
+# A shell makes what it starts in the background deaf to Ctrl-C, and so would be all that tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
