@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.sql.compile.emission import step_of
+from lakewarden.jobs.sql.compile.functions import numbers_by_chance
 from lakewarden.jobs.sql.compile.meaning import assigned, translated, with_conditions
 from lakewarden.jobs.sql.compile.merges import merge_compiled
 from lakewarden.jobs.sql.compile.places import wrong_in
@@ -187,6 +188,14 @@ def _refuse_moments(found: Resolved, draft: Draft) -> None:
             "Each table of the statement is changed at another moment.",
             hint="Write the moment itself: TIMESTAMP '2026-11-23 08:00:00'.",
         )
+    for window in found.query.find_all(exp.Window):
+        if numbers_by_chance(window):
+            raise wrong_in(
+                draft.text,
+                window,
+                "Each table of the statement may be changed by another order of rows that are alike.",
+                hint="Use RANK, or write what is numbered to a table first.",
+            )
 
 
 def _refuse_order_of_assignments(draft: Draft) -> None:

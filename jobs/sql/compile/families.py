@@ -34,6 +34,12 @@ _TIMES: Final = frozenset(
 )
 MOST_DIGITS: Final = 38
 _FLOATS: Final = frozenset({exp.DataType.Type.FLOAT, exp.DataType.Type.DOUBLE})
+_COUNTS: Final = (exp.IntDiv, exp.Count, exp.Length, exp.RowNumber, exp.Rank, exp.DenseRank)
+_AS_THEIRS: Final = (
+    exp.Alias, exp.Neg, exp.Abs, exp.Max, exp.Min, exp.Sum, exp.Window, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue,
+    exp.Trim, exp.Round,
+)  # fmt: skip
+"""What has the type of its argument."""
 
 
 def family_of(node: exp.Expr | None) -> Family:
@@ -47,14 +53,14 @@ def family_of(node: exp.Expr | None) -> Family:
         return family_of_type(node.args["to"])
     if isinstance(node, exp.Predicate | exp.Connector | exp.Not):
         return Family.BOOLEAN
-    if isinstance(node, exp.IntDiv):
+    if isinstance(node, _COUNTS):
         return Family.INTEGER
-    if isinstance(node, exp.Alias | exp.Neg | exp.Abs | exp.Max | exp.Min):
+    if isinstance(node, exp.Concat | exp.DPipe | exp.Left):
+        return Family.TEXT
+    if isinstance(node, _AS_THEIRS):
         return family_of(node.this)
     if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Mod):
         return _joint(family_of(node.this), family_of(node.expression))
-    if isinstance(node, exp.Sum):
-        return family_of(node.this)
     if isinstance(node, exp.Coalesce):
         return _of_all([node.this, *node.expressions])
     if isinstance(node, exp.Case):

@@ -8,6 +8,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.sql.compile.change import EXACT
 from lakewarden.jobs.sql.compile.families import (
     NUMBERS,
@@ -17,6 +18,7 @@ from lakewarden.jobs.sql.compile.families import (
     scale_of,
     scale_of_type,
 )
+from lakewarden.jobs.sql.compile.functions import FUNCTIONS, Notes, cast_to_text, function_in_spark
 from lakewarden.jobs.sql.compile.grouping import group_joins
 from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.values import DIALECT_KEY, Dialect
@@ -32,6 +34,7 @@ _FRAME: Final = (
     exp.Select, exp.From, exp.Join, exp.Table, exp.TableAlias, exp.Alias, exp.Subquery, exp.Identifier,
     exp.Column, exp.Group, exp.Having, exp.Order, exp.Ordered, exp.Limit, exp.Distinct, exp.SetOperation, exp.With,
     exp.CTE, exp.Values, exp.Version, exp.Tuple, exp.Paren, exp.Star, exp.Null, exp.Boolean, exp.DataType, exp.DataTypeParam,
+    exp.Var, exp.Qualify,
 )  # fmt: skip
 _ALIKE: Final = (
     exp.Is, exp.Exists, exp.Case, exp.If, exp.Coalesce, exp.Nullif, exp.Count, exp.Min, exp.Max,
@@ -39,7 +42,7 @@ _ALIKE: Final = (
 )  # fmt: skip
 _COMPARISONS: Final = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
 _ARITHMETIC: Final = (exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Abs, exp.Sum)
-_OF_POSTGRES: Final = (exp.Lower, exp.Upper, exp.Length, exp.Greatest, exp.Least)
+_OF_POSTGRES: Final = (exp.Lower, exp.Upper, exp.Greatest, exp.Least)
 _CONDITIONS: Final = (exp.And, exp.Or, exp.Not, exp.Paren)
 
 
@@ -48,7 +51,7 @@ def translated(query: exp.Select, dialect: Dialect, text: str) -> tuple[exp.Sele
     something else."""
     if dialect is Dialect.SPARK:
         return query, ()
-    notes: dict[str, None] = {}
+    notes: Notes = {}
     for node in list(query.walk(bfs=False))[::-1]:  # what is inside comes first
         if isinstance(node, exp.Select) and node is not query:
             group_joins(node)
@@ -88,9 +91,15 @@ def assigned(value: exp.Expr, kind: exp.DataType, dialect: Dialect, text: str) -
 
 def with_conditions(query: exp.Select) -> exp.Select:
     """The query with each IN (SELECT ...) that is used as a value made of conditions: elsewhere Spark has no NULL for
-    it, and would take it for false."""
+    it, and would take it for false. In conditions -0.0 is made 0.0, which Spark's NOT IN would tell apart."""
     for node in list(query.find_all(exp.In)):
-        if node.args.get("query") is None or _is_condition(node):
+        if node.args.get("query") is None:
+            continue
+        if _is_condition(node):
+            asked = {family_of(node.this), family_of(node.args["query"])}
+            if Family.FLOAT in asked and not isinstance(node.this, exp.Tuple):
+                node.set("this", _unsigned(node.this))
+                _unsign_first(node.args["query"])
             continue
         yes, no = (
             exp.If(this=node.copy(), true=exp.true()),
@@ -98,6 +107,29 @@ def with_conditions(query: exp.Select) -> exp.Select:
         )
         node.replace(exp.Case(ifs=[yes, no]))
     return query
+
+
+def _unsigned(value: exp.Expr) -> exp.Expr:
+    """-0.0 as 0.0, all else as it is."""
+    return exp.Add(this=exp.paren(value.copy()), expression=exp.cast(exp.Literal.number(0), "double"))
+
+
+def _unsign_first(query: exp.Expr) -> None:
+    """Do that to the only column of a query."""
+    match query:
+        case exp.Subquery():
+            _unsign_first(query.this)
+        case exp.SetOperation():
+            _unsign_first(query.this)
+            _unsign_first(query.expression)
+        case exp.Select():
+            first = query.expressions[0]
+            query.set(
+                "expressions",
+                [exp.alias_(_unsigned(first.unalias()), first.alias_or_name or "found", quoted=True)],
+            )
+        case _:
+            pass
 
 
 def _is_condition(node: exp.Expr) -> bool:
@@ -109,18 +141,26 @@ def _is_condition(node: exp.Expr) -> bool:
     )
 
 
-def _in_spark(node: exp.Expr, dialect: Dialect, text: str, notes: dict[str, None]) -> exp.Expr:
+def _in_spark(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
     for kinds, judge in _JUDGES.items():
         if isinstance(node, kinds):
             return judge(node, dialect, text, notes)
     if isinstance(node, (*_FRAME, *_ALIKE)):
         return node
-    raise wrong_in(
+    raise _unlike(node, dialect, text)
+
+
+def _unlike(node: exp.Expr, dialect: Dialect, text: str) -> UsageError:
+    return wrong_in(
         text, node, f"{_name(node)} may mean something else in Spark than in {dialect}.", hint=_SPARKS_WORDS
     )
 
 
-Notes = dict[str, None]
+def _function(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
+    found = function_in_spark(node, dialect, notes)
+    if found is None:
+        raise _unlike(node, dialect, text)
+    return found
 
 
 def _name(node: exp.Expr) -> str:
@@ -191,11 +231,18 @@ def _in(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
 def _arithmetic(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
     parts = [node.this] if isinstance(node, exp.Unary | exp.Func) else [node.this, node.expression]
     odd = next((part for part in parts if family_of(part) not in NUMBERS), None)
+    if dialect is Dialect.TSQL and isinstance(node, exp.Add) and _are_texts(parts):
+        return exp.DPipe(this=node.this.copy(), expression=node.expression.copy())
     if odd is not None:
         raise wrong_in(
             text, odd, "Only numbers are added, subtracted and multiplied here.", hint=_SPARKS_WORDS
         )
     return node
+
+
+def _are_texts(parts: list[exp.Expr]) -> bool:
+    kinds = {family_of(part) for part in parts}
+    return Family.TEXT in kinds and kinds <= {Family.TEXT, Family.NULL}
 
 
 def _division(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
@@ -234,9 +281,10 @@ def _cast(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr
             return node
         case (Family.TEXT, Family.INTEGER | Family.TIME | Family.DECIMAL | Family.FLOAT) if is_text:
             return node
-        case (Family.INTEGER | Family.TEXT | Family.NULL, Family.TEXT) if dialect is Dialect.POSTGRES:
-            if not node.args["to"].expressions:
-                return node
+        case (Family.INTEGER | Family.TEXT | Family.NULL, Family.TEXT):
+            cut = cast_to_text(node, source, dialect)
+            if cut is not None:
+                return cut
         case _:
             pass
     raise wrong_in(text, node, "This cast may give something else in Spark.", hint=_SPARKS_WORDS)
@@ -251,25 +299,23 @@ def _joined_texts(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> 
 
 def _of_postgres(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
     if dialect is not Dialect.POSTGRES and not isinstance(node, exp.Lower | exp.Upper):
-        raise wrong_in(
-            text,
-            node,
-            f"{_name(node)} may mean something else in Spark than in {dialect}.",
-            hint=_SPARKS_WORDS,
-        )
+        raise _unlike(node, dialect, text)
     return node
 
 
 def _like(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
     pattern = node.expression
-    simple = isinstance(pattern, exp.Literal) and pattern.is_string and "\\" not in pattern.name
-    if dialect is not Dialect.POSTGRES or not simple:
+    special = "\\[" if dialect is Dialect.TSQL else "\\"
+    if not (isinstance(pattern, exp.Literal) and pattern.is_string) or not set(special).isdisjoint(
+        pattern.name
+    ):
         raise wrong_in(
             text,
             node,
             f"LIKE with such a pattern may match something else than in {dialect}.",
             hint=_SPARKS_WORDS,
         )
+    _note_texts(node.this, dialect, notes, ordered=False)
     return node
 
 
@@ -316,6 +362,7 @@ _JUDGES: Final[Mapping[tuple[type[exp.Expr], ...], Callable[[exp.Expr, Dialect, 
     (exp.Limit,): _limit,
     (exp.Ordered,): _order,
     (exp.Min, exp.Max): _extreme,
+    FUNCTIONS: _function,
 }
 
 

@@ -79,6 +79,53 @@ CASES: Final = {
         SAME,
     ),
     "postgres: DELETE all if": ("DELETE FROM t WHERE EXISTS (SELECT 1 FROM u WHERE e = 8)", SAME),
+    "postgres: the latest by a window": (
+        (
+            "UPDATE t SET a = q.b FROM (SELECT k, b, row_number() OVER (PARTITION BY k ORDER BY b DESC, n) AS r FROM s) AS q"
+            " WHERE q.k = t.k AND q.r = 1"
+        ),
+        SAME,
+    ),
+    "postgres: windows with NULLs": (
+        (
+            "UPDATE t SET a = q.r, d = q.m FROM (SELECT id, max(r) AS r, max(m) AS m FROM (SELECT id, "
+            "rank() OVER (ORDER BY a DESC) AS r, sum(d) OVER (ORDER BY id, a) AS m FROM t) AS z GROUP BY id) AS q "
+            "WHERE q.id = t.id"
+        ),
+        SAME,
+    ),
+    "postgres: functions of texts": (
+        (
+            "UPDATE t SET s = concat(left(t.s, 1), '-', t.k, NULL) || lpad(trim(s.c), 3, 'ab'), "
+            "a = strpos(s.c, 'x') + length(substring(s.c from 2 for 1)) FROM s WHERE s.k = t.k"
+        ),
+        SAME,
+    ),
+    "postgres: parts of dates, cut texts": (
+        (
+            "UPDATE t SET a = extract(month from DATE '2024-02-29'), d = round(d), s = CAST(s AS VARCHAR(1)) "
+            "WHERE replace(s, 'x', 'yy') <> right(s, 2)"
+        ),
+        SAME,
+    ),
+    "postgres: zero has no sign": (
+        "DELETE FROM t WHERE -(abs(d) * 0) NOT IN (SELECT n * 0 FROM s WHERE n IS NOT NULL)",
+        SAME,
+    ),
+    "teradata: QUALIFY": (
+        (
+            "UPDATE t FROM (SELECT k, b FROM s QUALIFY ROW_NUMBER() OVER (PARTITION BY k ORDER BY b DESC, n) = 1) AS q "
+            "SET a = q.b WHERE t.k = q.k"
+        ),
+        (
+            "UPDATE t SET a = q.b FROM (SELECT k, b, row_number() OVER (PARTITION BY k ORDER BY b DESC NULLS LAST, n"
+            " NULLS FIRST) AS r FROM s) AS q WHERE q.k = t.k AND q.r = 1"
+        ),
+    ),
+    "teradata: its own functions": (
+        "UPDATE t SET a = ZEROIFNULL(a) + CHARACTERS(s), d = NULLIFZERO(d)",
+        "UPDATE t SET a = coalesce(a, 0) + length(s), d = nullif(d, 0)",
+    ),
     "teradata: FROM before SET": (
         "UPDATE t FROM s SET a = s.b WHERE t.k = s.k",
         "UPDATE t SET a = s.b FROM s WHERE t.k = s.k",
@@ -98,6 +145,16 @@ CASES: Final = {
         'UPDATE t x JOIN s ON x.k = s.k SET x.a = s.b, x.s = "it\'s" WHERE s.b > 100',
         "UPDATE t x SET a = s.b, s = 'it''s' FROM s WHERE x.k = s.k AND s.b > 100",
     ),
+    "mysql: functions of texts": (
+        (
+            "UPDATE t JOIN s ON t.k = s.k SET t.a = length(s.c), t.s = concat(left(s.c, 1), '-', t.k, trim(s.c)) "
+            "WHERE char_length(s.c) > 0 AND s.c LIKE '%'"
+        ),
+        (
+            "UPDATE t SET a = octet_length(s.c), s = left(s.c, 1) || '-' || t.k || trim(s.c) FROM s "
+            "WHERE t.k = s.k AND length(s.c) > 0"
+        ),
+    ),
     "mysql: LEFT JOIN": (
         "UPDATE t LEFT JOIN s ON t.k = s.k SET t.a = s.b",
         "UPDATE t SET a = (SELECT b FROM s WHERE s.k = t.k)",
@@ -114,6 +171,10 @@ CASES: Final = {
     "tsql: FROM t JOIN": (
         "UPDATE t SET a = s.b FROM t JOIN s ON t.k = s.k",
         "UPDATE t SET a = s.b FROM s WHERE t.k = s.k",
+    ),
+    "tsql: functions of texts": (
+        "UPDATE t SET s = t.s + '-' + s.c, a = LEN(s.c) FROM t JOIN s ON t.k = s.k WHERE LTRIM(s.c) LIKE '_%'",
+        "UPDATE t SET s = t.s || '-' || s.c, a = length(rtrim(s.c)) FROM s WHERE t.k = s.k AND ltrim(s.c) LIKE '_%'",
     ),
     "tsql: the alias": (
         "UPDATE x SET [a] = s.b FROM t AS x JOIN s ON x.k = s.k WHERE x.id > 1",

@@ -115,7 +115,12 @@ class MysqlMaker(Maker):
                 return "", f"s {kind} u ON s.k = u.k{self._chance.choice(('', ' AND u.e > 3'))}"
             case 5:
                 self._has(["q.k", "q.m"], [], [], key="q.k")
-                return "", "(SELECT k, max(b) AS m FROM s GROUP BY k) AS q"
+                ranked = "SELECT k, b AS m, row_number() OVER (PARTITION BY k ORDER BY b DESC) AS n FROM s"
+                latest = f"SELECT k, m FROM ({ranked}) AS z WHERE n = 1"
+                return (
+                    "",
+                    f"({self._chance.choice(('SELECT k, max(b) AS m FROM s GROUP BY k', latest))}) AS q",
+                )
             case _:
                 self._has(["o.k", "o.a", "o.id"], ["o.s"], ["o.d"], key="o.id")
                 return "", "t AS o"
@@ -124,9 +129,11 @@ class MysqlMaker(Maker):
         pick = self._chance.choice
         if depth == 0:
             return pick((*self._numbers, *self._numbers, str(self._chance.randint(-5, 9)), "NULL"))
-        match self._chance.randrange(6):
+        match self._chance.randrange(7):
             case 0:
                 return f"({self.number(depth - 1)} {pick('+-*')} {self.number(0)})"
+            case 6:
+                return f"{pick(('length', 'char_length'))}({self.text(1)})"
             case 1:
                 return f"coalesce({self.number(0)}, {self.number(depth - 1)}, 0)"
             case 2:
@@ -142,13 +149,26 @@ class MysqlMaker(Maker):
 
     def text(self, depth: int) -> str:
         pick = self._chance.choice
-        match self._chance.randrange(4 if depth else 2):
+        match self._chance.randrange(7 if depth else 2):
             case 0:
                 return pick(self._texts)
             case 1:
                 return pick(("'x'", '"it\'s"', "''", "'it''s'"))
             case 2:
-                return f"{pick(('upper', 'lower'))}({self.text(0)})"
+                return f"{pick(('upper', 'lower', 'trim', 'ltrim', 'rtrim'))}({self.text(0)})"
+            case 4:
+                return f"concat({self.text(0)}, {pick(self._numbers)}, {self.text(0)})"
+            case 5:
+                cut = pick(
+                    (
+                        "left($, 1)",
+                        "right($, 2)",
+                        "substring($, 2, 3)",
+                        "replace($, 'x', 'yy')",
+                        "lpad($, 3, '-')",
+                    )
+                )
+                return cut.replace("$", pick(self._texts))
             case _:
                 return f"coalesce({pick(self._texts)}, {self.text(0)})"
 

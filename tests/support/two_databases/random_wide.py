@@ -205,23 +205,31 @@ class _Maker:
                     f"({one} {pick('+-*')} {other})", f"({pick(self._known['int'])} {pick('/%')} {pick((-3, -2, 2, 3))})",
                     f"length({pick(self._known['text'])})", f"abs({one})", f"CAST({pick(self._known['double'])} AS INT)",
                     f"CAST({pick(self._known['decimal'])} AS INT)", f"-{pick(self._known['int'])}",
-                    f"CASE {one} WHEN {other} THEN 1 WHEN 2 THEN 3 END",
+                    f"CASE {one} WHEN {other} THEN 1 WHEN 2 THEN 3 END", f"strpos({pick(self._known['text'])}, 'x')",
+                    f"extract({pick(('year', 'quarter', 'month', 'day'))} from {pick(self._known['date'])})",
+                    f"extract({pick(('year', 'day', 'hour', 'minute'))} from {pick(self._known['time'])})",
+                    f"length(trim({pick(self._known['text'])}))",
                 ))  # fmt: skip
             case "decimal":
                 return pick((
                     f"({one} + {pick(self._known['int'])})", f"({pick(self._known['decimal'])} * 0.5)",
                     f"-{pick(self._known['decimal'])}", f"CAST({pick(self._known['int'])} AS NUMERIC(9, 2))",
                     f"CAST({pick(self._known['decimal'])} AS NUMERIC(6, 1))", f"({one} - {other})",
+                    f"round({pick(self._known['decimal'])}{pick(('', ', 0', ', 1'))})", f"{pick(('floor', 'ceil'))}({pick(self._known['decimal'])})",
                 ))  # fmt: skip
             case "double":
                 return pick((
                     f"({one} + {pick(self._known['int'])})", f"({pick(self._known['double'])} * 4)",
                     f"({pick(self._known['double'])} / 2)", f"abs({one})", f"({pick(self._known['double'])} * {pick(self._known['decimal'])})",
+                    f"round({pick(self._known['double'])})",
                 ))  # fmt: skip
             case "text":
-                return pick(
-                    (f"{one} || {other}", f"upper({one})", f"CAST({pick(self._known['int'])} AS TEXT)")
-                )
+                return pick((
+                    f"{one} || {other}", f"upper({one})", f"CAST({pick(self._known['int'])} AS TEXT)",
+                    f"concat({one}, {other}, {pick(self._known['int'])}, NULL)", f"{pick(('trim', 'ltrim', 'rtrim'))}({one})",
+                    f"substring({one} from {pick('12')} for {pick('012')})", f"{pick(('left', 'right'))}({one}, {pick('012')})",
+                    f"{pick('lr')}pad({one}, {pick('025')}{pick(('', ', $ab$')).replace('$', chr(39))})", f"replace({one}, 'x', {other})",
+                ))  # fmt: skip
             case _:
                 return one
 
@@ -290,6 +298,11 @@ class _Maker:
             "SELECT k, count(*) FROM s GROUP BY k HAVING count(*) > 1",
             "SELECT k, CAST(NULL AS INT) FROM s WHERE k IN (SELECT k FROM u)",
             "SELECT l.k, r.a FROM s AS l JOIN t AS r ON l.k = r.id",
+            "SELECT k, rank() OVER (PARTITION BY k ORDER BY b DESC, n) FROM s",
+            "SELECT k, dense_rank() OVER (ORDER BY b) FROM s", "SELECT k, max(b) OVER (PARTITION BY k) FROM s",
+            "SELECT k, sum(b) OVER (PARTITION BY k ORDER BY b) FROM s", "SELECT k, count(*) OVER (ORDER BY k) FROM u",
+            "SELECT k, b FROM (SELECT k, b, row_number() OVER (PARTITION BY k ORDER BY b DESC) AS n FROM s) AS z WHERE n = 1",
+            "SELECT k, max(b) FROM (SELECT k, lag(b) OVER (ORDER BY b) AS b FROM s) AS z GROUP BY k",
         ))  # fmt: skip
 
     def _atom(self, depth: int) -> str:

@@ -68,17 +68,50 @@ def where(condition: str, dialect: str) -> str:
         ("mysql", "s || s = 'xx'", "Spark takes no text for a condition"),
         ("tsql", "s || s = 'xx'", "joins texts alone"),
         ("postgres teradata", "k || s = '1x'", "joins texts alone"),
-        ("mysql teradata tsql", "s LIKE 'x%'", "LIKE with such a pattern"),
         ("postgres", "s LIKE 'x\\%'", "LIKE with such a pattern"),
         ("postgres", "s LIKE s", "LIKE with such a pattern"),
+        ("tsql", "s LIKE '[ab]%'", "LIKE with such a pattern"),
+        ("postgres mysql tsql", "concat(s, d) = 'x'", "CONCAT may mean something else"),
+        ("teradata", "concat(s, k) = 'x1'", "CONCAT may mean something else"),
+        ("postgres", "trim(both 'x' from s) = 'x'", "TRIM may mean something else"),
+        ("postgres mysql", "substring(s, 0, 2) = 'x'", "SUBSTRING may mean something else"),
+        ("postgres mysql", "substring(s, 1, k) = 'x'", "SUBSTRING may mean something else"),
+        ("postgres", "left(s, -1) = 'x'", "LEFT may mean something else"),
+        ("postgres mysql", "replace(s, '', 'x') = 'x'", "REPLACE may mean something else"),
+        ("tsql", "replace(s, 'x', 'y') = 'x'", "REPLACE may mean something else"),
+        ("mysql", "instr(s, 'x') = 1", "may mean something else"),
+        ("postgres", "strpos(s, '') = 1", "may mean something else"),
+        ("teradata", "lpad(s, 2, 'x') = 'x'", "PAD may mean something else"),
+        ("teradata", "round(price, 1) = 1", "ROUND may mean something else"),
+        ("mysql tsql", "round(d, 1) = 1", "ROUND may mean something else"),
+        ("postgres", "round(k) / 2 = 1", "ROUND may mean something else"),
+        ("mysql", "round(price, -1) = 1", "ROUND may mean something else"),
+        ("tsql", "round(price, 1, 1) = 1", "ROUND may mean something else"),
+        ("postgres", "floor(d) = 1", "FLOOR may mean something else"),
+        ("postgres", "floor(price) / 2 = 1", "another number of digits"),
+        ("postgres", "extract(year from day) / 2 = 1", "another number of digits"),
+        ("postgres", "extract(hour from day) = 1", "EXTRACT may mean something else"),
+        ("postgres", "extract(week from day) = 1", "EXTRACT may mean something else"),
+        ("postgres", "extract(second from at) = 1", "EXTRACT may mean something else"),
+        ("mysql", "year(s) = 1", "may mean something else"),
+        ("postgres", "rank() OVER (ORDER BY k) = 1", "WINDOW may mean something else"),
+        ("postgres", "k IN (SELECT ntile(2) OVER (ORDER BY k) FROM s)", "NTILE may mean something else"),
+        ("postgres", "k IN (SELECT lag(b, -1) OVER (ORDER BY k) FROM s)", "LAG may mean something else"),
+        ("postgres", "k IN (SELECT lag(b, 1, c) OVER (ORDER BY k) FROM s)", "LAG may mean something else"),
+        (
+            "postgres",
+            "k IN (SELECT sum(b) OVER (ORDER BY k RANGE BETWEEN 2 PRECEDING AND CURRENT ROW) FROM s)",
+            "WINDOWSPEC may mean something else",
+        ),
+        ("postgres", "CAST(k AS VARCHAR(5)) = '1'", "This cast may give something else"),
+        ("postgres teradata tsql", "CAST(s AS CHAR(5)) = 'x'", "This cast may give something else"),
+        ("mysql", "zeroifnull(k) = 1", "ZEROIFNULL may mean something else"),
+        ("teradata", "zeroifnull(s) = 1", "ZEROIFNULL may mean something else"),
         ("mysql teradata", "greatest(k, 1) = 1", "may mean something else in Spark than in"),
-        ("mysql", "length(s) = 1", "may mean something else in Spark than in mysql"),
         ("postgres", "CAST(s AS INT) = 1", "This cast may give something else"),
         ("postgres", "CAST(d AS TEXT) = '1'", "This cast may give something else"),
-        ("postgres", "CAST(s AS VARCHAR(1)) = 'x'", "This cast may give something else"),
         ("postgres", "CAST(k AS BOOLEAN)", "This cast may give something else"),
         ("teradata mysql", "CAST(price AS DECIMAL(6, 1)) = 1", "This cast may give something else"),
-        ("mysql", "CAST(k AS CHAR) = '1'", "This cast may give something else"),
         ("mysql", "CAST(d AS SIGNED) = 1", "rounds it, Spark cuts it off"),
         ("tsql", "TRY_CAST(k AS DECIMAL(9, 1)) = 1", "This cast may give something else"),
         ("postgres", "k = (SELECT e FROM u LIMIT 1)", "LIMIT without ORDER BY"),
@@ -113,6 +146,31 @@ def test_what_would_be_computed_otherwise_is_refused(dialects: str, condition: s
         ("postgres teradata", "s || 'x' = 'xx'", "`t`.`s` || 'x' = 'xx'"),
         ("postgres", "s LIKE 'x%'", "`t`.`s` LIKE 'x%'"),
         ("postgres mysql teradata tsql", "upper(s) = lower('X')", "UPPER(`t`.`s`) = LOWER('X')"),
+        ("mysql teradata tsql", "s LIKE 'x%'", "`t`.`s` LIKE 'x%'"),
+        ("mysql", "concat(s, '-', k) = 'x'", "CONCAT(`t`.`s`, '-', CAST(`t`.`k` AS STRING)) = 'x'"),
+        ("teradata", "concat(s, '-') = 'x'", "CONCAT(`t`.`s`, '-') = 'x'"),
+        ("postgres tsql", "concat(s, k) = 'x'", "CONCAT(COALESCE(`t`.`s`, ''), COALESCE(CAST(`t`.`k` AS STRING), '')) = 'x'"),
+        ("tsql", "s + 'x' + s = 'x'", "`t`.`s` || 'x' || `t`.`s` = 'x'"),
+        ("postgres mysql teradata tsql", "trim(s) = 'x'", "TRIM(`t`.`s`) = 'x'"),
+        ("postgres mysql teradata", "trim(trailing from s) = 'x'", "RTRIM(`t`.`s`) = 'x'"),
+        ("postgres mysql teradata tsql", "substring(s, 2, 3) = 'x'", "SUBSTRING(`t`.`s`, 2, 3) = 'x'"),
+        ("postgres mysql", "left(s, 2) = right(s, 0)", "LEFT(`t`.`s`, 2) = RIGHT(`t`.`s`, 0)"),
+        ("mysql", "length(s) = char_length(s)", "OCTET_LENGTH(`t`.`s`) = LENGTH(`t`.`s`)"),
+        ("tsql", "len(s) = 1", "LENGTH(RTRIM(CAST(`t`.`s` AS STRING))) = 1"),
+        ("teradata", "characters(s) = 1", "LENGTH(`t`.`s`) = 1"),
+        ("teradata", "zeroifnull(k) = nullifzero(d)", "COALESCE(`t`.`k`, 0) = NULLIF(`t`.`d`, 0)"),
+        ("postgres mysql", "replace(s, 'x', s) = 'x'", "REPLACE(`t`.`s`, 'x', `t`.`s`) = 'x'"),
+        ("postgres", "position('x' in s) = 1", "LOCATE('x', `t`.`s`) = 1"),
+        ("postgres mysql", "lpad(s, 3, '0') = rpad(s, 3, '0')", "LPAD(`t`.`s`, 3, '0') = RPAD(`t`.`s`, 3, '0')"),
+        ("postgres mysql tsql", "round(price, 1) = 1", "ROUND(`t`.`price`, 1) = 1"),
+        ("postgres", "round(d) = 1", "RINT(`t`.`d`) = 1"),
+        ("postgres mysql teradata tsql", "floor(price) = 1", "FLOOR(`t`.`price`) = 1"),
+        ("postgres mysql teradata", "extract(month from day) = 1", "EXTRACT(MONTH FROM `t`.`day`) = 1"),
+        ("mysql tsql", "year(at) = 2024", "EXTRACT(YEAR FROM `t`.`at`) = 2024"),
+        ("tsql", "datepart(hour, ntz) = 2", "EXTRACT(HOUR FROM `t`.`ntz`) = 2"),
+        ("postgres teradata", "CAST(s AS VARCHAR(2)) = 'x'", "LEFT(`t`.`s`, 2) = 'x'"),
+        ("tsql", "CAST(s AS VARCHAR) = CAST(k AS NVARCHAR(20))", "LEFT(`t`.`s`, 30) = CAST(`t`.`k` AS STRING)"),
+        ("mysql", "CAST(k AS CHAR) = '1'", "CAST(`t`.`k` AS STRING) = '1'"),
         ("postgres", "length(s) = greatest(k, 1)", "LENGTH(`t`.`s`) = GREATEST(`t`.`k`, 1)"),
         ("mysql", "k <=> a", "`t`.`k` IS NOT DISTINCT FROM `t`.`a`"),
         ("postgres", "k IS DISTINCT FROM a", "`t`.`k` IS DISTINCT FROM `t`.`a`"),
@@ -189,6 +247,56 @@ def test_any_and_all_are_in_and_not_in() -> None:
 def test_in_keeps_its_null_where_it_is_a_value(condition: str, *, is_condition: bool) -> None:
     made = "CASE WHEN `t`.`k` IN (SELECT `u`.`k` AS `k` FROM `u` AS `u`) THEN TRUE WHEN NOT `t`.`k` IN"
     assert (made in sql(f"DELETE FROM t WHERE {condition}", "postgres")) != is_condition
+
+
+_LATEST = (
+    "SELECT k, b FROM (SELECT k, b, {} OVER (PARTITION BY k ORDER BY b DESC) AS n FROM s) AS z WHERE n = 1"
+)
+
+
+def test_a_window_orders_nulls_as_its_dialect_does() -> None:
+    change = f"UPDATE t SET a = q.b FROM ({_LATEST.format('rank()')}) AS q WHERE q.k = t.k"
+    assert "RANK() OVER (PARTITION BY `s`.`k` ORDER BY `s`.`b` DESC NULLS FIRST)" in sql(change, "postgres")
+    assert "RANK() OVER (PARTITION BY `s`.`k` ORDER BY `s`.`b` DESC)" in sql(change, "tsql")
+
+
+def test_qualify_is_a_query_more() -> None:
+    said = sql(
+        "UPDATE t FROM (SELECT k, b FROM s QUALIFY RANK() OVER (PARTITION BY k ORDER BY b) = 1) AS q "
+        "SET a = q.b WHERE q.k = t.k",
+        "teradata",
+    )
+    assert "QUALIFY" not in said
+    assert "RANK() OVER (PARTITION BY `s`.`k` ORDER BY `s`.`b`) AS `_w`" in said
+
+
+def test_what_numbers_rows_of_equal_order_says_so_and_changes_one_table_alone() -> None:
+    change = "UPDATE t SET a = q.b FROM ({}) AS q WHERE q.k = t.k"
+    told = "ROW_NUMBER takes rows of equal order by chance; order them by more columns if that matters."
+    assert told in done(change.format(_LATEST.format("row_number()")), "postgres").notes
+    assert not any(
+        "by chance" in one for one in done(change.format(_LATEST.format("rank()")), "postgres").notes
+    )
+    both = "UPDATE t JOIN s ON t.k = s.k JOIN ({}) AS q ON q.k = t.k SET t.a = q.b, s.b = q.b"
+    assert len(done(both.format(_LATEST.format("rank()")), "mysql").steps) == 2
+    with pytest.raises(UsageError, match="another order of rows that are alike"):
+        done(both.format(_LATEST.format("row_number()")), "mysql")
+
+
+def test_tsql_is_told_how_characters_count() -> None:
+    told = "Characters beyond U+FFFF count as one, where tsql may count two."
+    assert told in done("UPDATE t SET s = substring(s, 1, 2)", "tsql").notes
+    assert told not in done("UPDATE t SET s = substring(s, 1, 2)", "mysql").notes
+
+
+@pytest.mark.parametrize("dialect", ["spark", "postgres"])
+def test_zero_is_one_value_whatever_its_sign(dialect: str) -> None:
+    zero = "CAST(0 AS DOUBLE)"
+    said = sql("DELETE FROM t WHERE d NOT IN (SELECT n FROM s UNION SELECT b FROM s)", dialect)
+    assert f"NOT (`t`.`d`) + {zero} IN (SELECT (`s`.`n`) + {zero} AS `n`" in said
+    assert f"UNION SELECT (`s`.`b`) + {zero} AS `b`" in said
+    assert zero not in sql("DELETE FROM t WHERE k NOT IN (SELECT b FROM s)", dialect)
+    assert zero not in sql("DELETE FROM t WHERE (d, k) NOT IN (SELECT n, k FROM s)", dialect)
 
 
 def test_notes_say_how_texts_are_compared_and_ordered() -> None:

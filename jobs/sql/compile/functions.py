@@ -1,0 +1,260 @@
+"""Functions of other dialects, and their windows, in Spark's words. Pure.
+
+What is not listed here for a dialect may give something else in Spark. Where a function counts characters, Spark counts
+code points, as PostgreSQL, MySQL and Teradata do.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from sqlglot import exp
+
+from lakewarden.jobs.sql.compile.families import NUMBERS, Family, family_of
+from lakewarden.jobs.sql.compile.values import Dialect
+
+__all__ = ["FUNCTIONS", "Notes", "cast_to_text", "function_in_spark", "numbers_by_chance"]
+
+Notes = dict[str, None]
+"""What somebody should know, in order."""
+
+_TEXTS: Final = frozenset({Family.TEXT, Family.NULL})
+_JOINABLE: Final = frozenset({Family.TEXT, Family.INTEGER, Family.NULL})
+_PARTS: Final = frozenset({"YEAR", "QUARTER", "MONTH", "DAY"})
+_PARTS_OF_TIMES: Final = frozenset({"HOUR", "MINUTE"})
+_RANKS: Final = (exp.Rank, exp.DenseRank)
+_BY_CHANCE: Final = (exp.RowNumber, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue)
+"""What gives rows of equal order different results."""
+_OVER_ALL: Final = (exp.Sum, exp.Count, exp.Min, exp.Max)
+_OPEN: Final = ("UNBOUNDED", "CURRENT ROW")
+_LENGTH_IN_TSQL: Final = 30
+_DIGITS: Final = 20
+"""So many characters a BIGINT has at most."""
+_WHOLE: Final = exp.DataType.build("DECIMAL(38, 0)", dialect="spark")
+
+
+def function_in_spark(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr | None:
+    """A function of a dialect, whose arguments are in Spark's words already, in these words, too; None if it may mean
+    something else there."""
+    judge = next(judge for kinds, judge in _JUDGES.items() if isinstance(node, kinds))
+    found = judge(node, dialect, notes)
+    if found is not None and found.type is None:
+        found.type = node.type
+    return found
+
+
+def numbers_by_chance(node: exp.Window) -> bool:
+    """Whether rows of equal order may be told apart by it, each time in another way."""
+    spec = node.args.get("spec")
+    by_rows = isinstance(spec, exp.WindowSpec) and spec.args.get("kind") == "ROWS"
+    return isinstance(node.this, _BY_CHANCE) or by_rows
+
+
+def cast_to_text(node: exp.Cast, source: Family, dialect: Dialect) -> exp.Expr | None:
+    """A cast of a whole number, a text or NULL to text, cut off after as many characters as the type says.
+
+    None where it would be padded, or may fail.
+    """
+    kind = node.to
+    endless = kind.is_type("text") or (dialect is Dialect.MYSQL and kind.is_type("char", "nchar"))
+    if not endless and not kind.is_type("varchar", "nvarchar"):
+        return None
+    said = kind.expressions[0].this if kind.expressions else None
+    if said is None and not endless and dialect is Dialect.TSQL:
+        said = exp.Literal.number(_LENGTH_IN_TSQL)
+    if said is None:
+        return _text(node.this)
+    if not _at_least(said, 1):
+        return None
+    if source is Family.TEXT:
+        return exp.Left(this=node.this.copy(), expression=said.copy())
+    return _text(node.this) if int(said.name) >= _DIGITS else None
+
+
+def _concat(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr | None:
+    parts = node.expressions
+    if not {family_of(part) for part in parts} <= (_TEXTS if dialect is Dialect.TERADATA else _JOINABLE):
+        return None
+    texts = [part if family_of(part) is Family.TEXT else _text(part) for part in parts]
+    return exp.Concat(expressions=texts, safe=True, coalesce=node.args.get("coalesce"))
+
+
+def _text(value: exp.Expr) -> exp.Expr:
+    return exp.cast(value.copy(), exp.DataType.Type.TEXT)
+
+
+def _trim(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr | None:
+    return node if _is_text(node.this) and node.args.get("expression") is None else None
+
+
+def _part_of_text(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr | None:
+    first, count = (
+        (node.args.get("start"), node.args.get("length"))
+        if isinstance(node, exp.Substring)
+        else (None, node.expression)
+    )
+    clear = (first is None or _at_least(first, 1)) and (count is None or _at_least(count, 0))
+    if not clear or not _is_text(node.this):
+        return None
+    _note_characters(dialect, notes)
+    return node
+
+
+def _length(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr | None:
+    if not _is_text(node.this):
+        return None
+    _note_characters(dialect, notes)
+    if node.args.get("binary"):
+        return exp.Anonymous(this="OCTET_LENGTH", expressions=[node.this.copy()])
+    if dialect is Dialect.TSQL:
+        return exp.Length(this=exp.Trim(this=node.this.copy(), position="TRAILING"))
+    return node
+
+
+def _replace(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr | None:
+    exact = dialect in (Dialect.POSTGRES, Dialect.MYSQL)
+    texts = all(_is_text(node.args.get(key)) for key in ("this", "replacement"))
+    return node if exact and texts and _is_some_text(node.expression) else None
+
+
+def _position(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr | None:
+    more = [key for key, value in node.args.items() if value and key not in ("this", "substr")]
+    plain = not more and _is_text(node.this) and _is_some_text(node.args["substr"])
+    return node if plain and dialect is Dialect.POSTGRES else None
+
+
+def _pad(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr | None:
+    fill = node.args.get("fill_pattern")
+    clear = _is_text(node.this) and _at_least(node.expression, 0) and (fill is None or _is_some_text(fill))
+    return node if clear and dialect in (Dialect.POSTGRES, Dialect.MYSQL) else None
+
+
+def _round(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr | None:
+    digits, kind = node.args.get("decimals"), family_of(node.this)
+    if dialect is Dialect.TERADATA or node.args.get("truncate") is not None:
+        return None
+    if digits is None and kind is Family.FLOAT and dialect is Dialect.POSTGRES:
+        return exp.Anonymous(this="RINT", expressions=[node.this.copy()])
+    return node if kind is Family.DECIMAL and (digits is None or _at_least(digits, 0)) else None
+
+
+def _whole(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr | None:
+    if family_of(node.this) is not Family.DECIMAL or node.args.get("decimals") is not None:
+        return None
+    node.type = _WHOLE  # there it is a decimal without a fraction: it is divided as one
+    return node
+
+
+def _part_of_time(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr | None:
+    extracts = isinstance(node, exp.Extract)
+    part = node.this.name.upper() if extracts else type(node).__name__.upper()
+    of = node.expression if extracts else node.this
+    known = _PARTS if _is_date(of) else _PARTS | _PARTS_OF_TIMES
+    if part not in known or family_of(of) is not Family.TIME:
+        return None
+    found = exp.Extract(this=exp.Var(this=part), expression=of.copy())
+    found.type = _WHOLE if dialect is Dialect.POSTGRES else exp.DataType.build("int")
+    return found
+
+
+def _day(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr | None:
+    """What sqlglot puts into YEAR(...) and the like, which take a date or time as it is."""
+    return node.this if isinstance(node.parent, _DATE_PARTS) else None
+
+
+def _window(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr | None:
+    assert isinstance(node, exp.Window)
+    known = isinstance(node.this, (*_RANKS, *_BY_CHANCE, *_OVER_ALL))
+    if not known or node.args.get("alias") is not None or node.args.get("first") is not None:
+        return None
+    select = node.find_ancestor(exp.Select)
+    if select is None or select.parent is None:  # in a WHERE or SET of the change itself
+        return None
+    if numbers_by_chance(node):
+        told = f"{_name(node.this)} takes rows of equal order by chance; order them by more columns if that matters."
+        notes[told] = None
+    return node
+
+
+def _frame(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr | None:
+    ends = [node.args.get(key) for key in ("start", "end")]
+    fixed = all(end is None or end in _OPEN for end in ends)
+    by_rows = node.args.get("kind") == "ROWS" and all(
+        end is None or end in _OPEN or (isinstance(end, exp.Expr) and _at_least(end, 0)) for end in ends
+    )
+    return node if (fixed or by_rows) and not node.args.get("exclude") else None
+
+
+def _neighbour(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr | None:
+    distance, instead = node.args.get("offset"), node.args.get("default")
+    if not isinstance(node.parent, exp.Window) or not (distance is None or _at_least(distance, 0)):
+        return None
+    return node if instead is None or family_of(instead) in (family_of(node.this), Family.NULL) else None
+
+
+def _over(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr | None:
+    return node if isinstance(node.parent, exp.Window) else None
+
+
+def _named(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr | None:
+    """What sqlglot has no word for."""
+    arguments = node.expressions
+    if dialect is not Dialect.TERADATA or len(arguments) != 1:
+        return None
+    (value,), zero = arguments, exp.Literal.number(0)
+    match node.name.upper():
+        case "ZEROIFNULL" if family_of(value) in NUMBERS:
+            return exp.Coalesce(this=value.copy(), expressions=[zero])
+        case "NULLIFZERO" if family_of(value) in NUMBERS:
+            return exp.Nullif(this=value.copy(), expression=zero)
+        case "CHARACTERS" | "CHARS" if _is_text(value):
+            return exp.Length(this=value.copy())
+        case _:
+            return None
+
+
+_DATE_PARTS: Final = (exp.Year, exp.Quarter, exp.Month, exp.Day, exp.DayOfMonth, exp.Hour, exp.Minute)
+_JUDGES: Final[Mapping[tuple[type[exp.Expr], ...], Callable[[exp.Expr, Dialect, Notes], exp.Expr | None]]] = {
+    (exp.Concat,): _concat,
+    (exp.Trim,): _trim,
+    (exp.Substring, exp.Left, exp.Right): _part_of_text,
+    (exp.Length,): _length,
+    (exp.Replace,): _replace,
+    (exp.StrPosition,): _position,
+    (exp.Pad,): _pad,
+    (exp.Round,): _round,
+    (exp.Floor, exp.Ceil): _whole,
+    (exp.Extract, *_DATE_PARTS): _part_of_time,
+    (exp.TsOrDsToDate,): _day,
+    (exp.Window,): _window,
+    (exp.WindowSpec,): _frame,
+    (exp.Lag, exp.Lead): _neighbour,
+    (exp.RowNumber, *_RANKS, exp.FirstValue, exp.LastValue): _over,
+    (exp.Anonymous,): _named,
+}
+FUNCTIONS: Final = tuple(kind for kinds in _JUDGES for kind in kinds)
+"""What is judged here."""
+
+
+def _is_text(node: exp.Expr | None) -> bool:
+    return family_of(node) in _TEXTS
+
+
+def _is_some_text(node: exp.Expr | None) -> bool:
+    return isinstance(node, exp.Literal) and node.is_string and bool(node.name)
+
+
+def _is_date(node: exp.Expr) -> bool:
+    return isinstance(node.type, exp.DataType) and node.type.this is exp.DataType.Type.DATE
+
+
+def _at_least(node: exp.Expr, least: int) -> bool:
+    return isinstance(node, exp.Literal) and node.is_int and int(node.name) >= least
+
+
+def _name(node: exp.Expr) -> str:
+    return node.sql_name() if isinstance(node, exp.Func) else node.key.upper()
+
+
+def _note_characters(dialect: Dialect, notes: Notes) -> None:
+    if dialect is Dialect.TSQL:
+        notes["Characters beyond U+FFFF count as one, where tsql may count two."] = None
