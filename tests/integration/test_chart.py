@@ -17,6 +17,7 @@ from referencing.jsonschema import DRAFT7
 
 from lakewarden import __version__
 from lakewarden.daemon.settings.settings import load_settings
+from lakewarden.daemon.usecases.doctor.kubernetes import DRIVER_RIGHTS, INSTALLED
 from support.kubernetes.chart import CHART, Documented, documented, page, pod_specs, render
 from support.kubernetes.tools import HELMS, helm, schemas
 
@@ -112,6 +113,19 @@ def test_only_the_driver_has_rights_and_a_token() -> None:
     assert [one["name"] for one in binding["subjects"]] == ["r-lakewarden-worker"]
     assert not rendered.of_kind("ClusterRole")
     assert not render(values=CHART / "ci" / "local.yaml").of_kind("Role")
+
+
+def test_doctor_asks_for_the_rights_that_the_install_takes() -> None:
+    made = [one for one in render().objects if "helm.sh/hook" not in one["metadata"].get("annotations", {})]
+    plural = {"NetworkPolicy": "networkpolicies"}
+    kinds: dict[str, set[str]] = {"": {"secrets"}}  # of helm's own
+    for one in made:
+        group = one["apiVersion"].rpartition("/")[0]
+        kinds.setdefault(group, set()).add(plural.get(one["kind"], f"{one['kind'].lower()}s"))
+    assert kinds == INSTALLED
+    (role,) = render().of_kind("Role").values()
+    rules = [(kind, {*rule["verbs"]}) for rule in role["rules"] for kind in rule["resources"]]
+    assert dict(rules) == DRIVER_RIGHTS
 
 
 def test_the_settings_file_is_one_that_lakewarden_reads(tmp_path: Path) -> None:

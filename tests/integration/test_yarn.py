@@ -25,7 +25,10 @@ from lakewarden.catalog.metastore.entry_statistics import recorded_in
 from lakewarden.catalog.metastore.hive import HiveMetastore
 from lakewarden.catalog.model.rows import Action
 from lakewarden.catalog.storage.file_store import open_store
+from lakewarden.daemon.installation.services import open_services
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
+from lakewarden.daemon.usecases.doctor.diagnosis import Verdict
+from lakewarden.daemon.usecases.doctor.yarn import examine_yarn
 from lakewarden.jobs.engines.spark.java import java_command, spark_jars
 from support.builders.derived import ids, write
 from support.processes.hosts import Hosts
@@ -207,6 +210,19 @@ def test_executors_in_the_queue_convert_compact_vacuum_and_describe_a_table_on_h
     assert described is not None and described.rows == APPENDS * ROWS
     assert ids(place) == list(range(APPENDS * ROWS))
     assert any("Finished task" in said for said in yarn.said_in_containers().values())
+
+
+def test_doctor_is_told_by_the_cluster_what_it_is(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in lake.environment.items():
+        monkeypatch.setenv(name, value)
+    found = {one.check: one for one in examine_yarn(open_services(home=lake.folder / "worker"))}
+    seen = ("spark", "database", "cluster files", "queue", "recovery", "hdfs")
+    assert {name: found[name].verdict for name in seen} == dict.fromkeys(seen, Verdict.OK), "\n".join(
+        map(str, found.values())
+    )
+    # The ResourceManager of this jar answers by half: neither its state nor its nodes are in what it says.
+    unseen = ("resource manager", "nodes", "spark's jars", "nodes' java", "way back")
+    assert {found[name].verdict for name in unseen} == {Verdict.NOT_CHECKED}
 
 
 def test_no_python_function_would_run_where_the_executors_look_for_python() -> None:

@@ -1,5 +1,6 @@
 """`lakewarden doctor`."""
 
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated
 
@@ -9,23 +10,33 @@ from lakewarden.catalog.errors import ExitCode, UsageError
 from lakewarden.daemon.cli.common import Home, services_of
 from lakewarden.daemon.cli.listing import Listing
 from lakewarden.daemon.cli.output import Format, Output, show
+from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases.doctor.checks import examine
-from lakewarden.daemon.usecases.doctor.diagnosis import Verdict
+from lakewarden.daemon.usecases.doctor.diagnosis import Diagnosis, Verdict
+from lakewarden.daemon.usecases.doctor.kubernetes import examine_kubernetes
 from lakewarden.daemon.usecases.doctor.object_stores import examine_location
+from lakewarden.daemon.usecases.doctor.one_machine import examine_machine
+from lakewarden.daemon.usecases.doctor.yarn import examine_yarn
 
 app = typer.Typer(rich_markup_mode=None)
 
 
 class Target(StrEnum):
-    """What else can be examined."""
+    """Where lakewarden is to run, or a place for tables."""
 
+    LOCAL = "local"
+    K8S = "k8s"
+    YARN = "yarn"
     S3 = "s3"
 
 
 @app.command("doctor", cls=Listing)
 def doctor(
     target: Annotated[
-        Target | None, typer.Option("--target", help="Examine this instead; s3 needs --location.")
+        Target | None,
+        typer.Option(
+            "--target", help="What this needs, before anything is set up there; s3 needs --location."
+        ),
     ] = None,
     location: Annotated[
         str | None, typer.Option("--location", help="Where to try writing out: s3://bucket/folder.")
@@ -35,15 +46,29 @@ def doctor(
 ) -> None:
     """Check everything a newcomer gets wrong, with the fix. Exit 3 if something has to be fixed."""
     services = services_of(home)
-    if (target is None) is not (location is None):
+    if (target is Target.S3) is not (location is not None):
         raise UsageError(
             "--target s3 and --location belong together.",
             hint="Write --target s3 --location s3://bucket/folder.",
         )
-    found = list(examine(services) if location is None else examine_location(services, location))
+    found = list(_examined(services, target, location or ""))
     show(found, columns=["check", "verdict", "message", "fix"], format=output)
     if any(one.verdict is Verdict.FAIL for one in found):
         raise typer.Exit(ExitCode.PARTLY)
+
+
+def _examined(services: Services, target: Target | None, location: str) -> Iterator[Diagnosis]:
+    match target:
+        case None:
+            return examine(services)
+        case Target.LOCAL:
+            return examine_machine(services)
+        case Target.K8S:
+            return examine_kubernetes()
+        case Target.YARN:
+            return examine_yarn(services)
+        case Target.S3:
+            return examine_location(services, location)
 
 
 @app.callback()

@@ -1,15 +1,20 @@
 """What one check of `doctor` comes to."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-__all__ = ["Diagnosis", "Verdict", "fail", "ok", "warn"]
+from lakewarden.catalog.errors import LakewardenError
+
+__all__ = ["Diagnosis", "Verdict", "answered", "fail", "not_checked", "ok", "unanswered", "warn"]
 
 
 class Verdict(StrEnum):
-    """How a check ended: `warn` works today and may hurt tomorrow, `fail` has to be fixed."""
+    """How a check ended: `warn` works today and may hurt tomorrow, `fail` has to be fixed, and what `not checked`
+    is about cannot be seen from here."""
 
     OK = "ok"
+    NOT_CHECKED = "not checked"
     WARN = "warn"
     FAIL = "fail"
 
@@ -37,3 +42,22 @@ def fail(check: str, message: str, fix: str) -> Diagnosis:
 def warn(check: str, message: str, fix: str) -> Diagnosis:
     """It works, and may hurt."""
     return Diagnosis(check=check, verdict=Verdict.WARN, message=message, fix=fix)
+
+
+def not_checked(check: str, message: str, fix: str) -> Diagnosis:
+    """It cannot be seen from here; `fix` says how to find out."""
+    return Diagnosis(check=check, verdict=Verdict.NOT_CHECKED, message=message, fix=fix)
+
+
+def answered(check: str, look: Callable[[], Diagnosis]) -> Diagnosis:
+    """What a look comes to, also where it fails."""
+    try:
+        return look()
+    except (LakewardenError, OSError) as error:
+        return unanswered(check, error)
+
+
+def unanswered(check: str, error: LakewardenError | OSError) -> Diagnosis:
+    """It could not be looked at."""
+    hint = error.hint if isinstance(error, LakewardenError) else ""
+    return fail(check, f"This could not be looked at: {error}", hint or "Mend this first, then ask again.")
