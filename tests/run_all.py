@@ -1,7 +1,8 @@
 """Runs every test: the unit tests room by room, each file of the others in a process of its own.
 
 Two of these run at once, the unit tests first; what they say is printed when they end. A file has its own Spark
-session and servers, so that no file's mishap becomes another's. The last line sums up.
+session and servers, so that no file's mishap becomes another's; but for those in SHARING, which leave both as they
+found them and need nothing else. The last line sums up.
 What fails is tried once more on fresh servers, to tell what is broken from what is not sure. What passes only
 then fails the run all the same, unless `tests/flaky.toml` names it with a reason and a date. A file whose
 tests count on one another says so with the marker `together`; it is tried again as a whole.
@@ -18,32 +19,42 @@ import sys
 import threading
 import tomllib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
 
 TESTS = Path(__file__).parent
 COUNTED = re.compile(r"(\d+) (passed|failed|skipped|error)")
 TOGETHER = "pytest.mark.together"
 NOTHING_COLLECTED = 5
-LONGEST_SECONDS = 1_200.0
+LONGEST_SECONDS = 1_800.0
 AT_ONCE = 2
 """So many files at once: much of their time goes into starting servers, which one core does alone."""
 QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """For sessions that live a minute: less of it goes into compiling, and one core collects garbage as well as two."""
 LONGEST = (
     "test_yarn",
-    "test_vacuum",
     "test_worker_crash",
     "test_sync_crash",
-    "test_log_care",
     "test_governed_writes",
     "test_engine",
     "test_rollback_cli",
-    "test_golden",
-    "test_listener",
 )
-"""These begin first, so that at the end one core does not wait for the other."""
+"""These begin first, and what shares a session, so that at the end one core does not wait for the other."""
+SHARING = (
+    ("test_vacuum", "test_log_care", "test_compaction", "test_statistics"),
+    ("test_restore_exactly", "test_row_diff", "test_rollback_spark"),
+    (
+        "test_golden",
+        "test_listener",
+        "test_convert",
+        "test_metastore_sync",
+        "test_system_spark",
+        "test_onboarding_metastore",
+    ),
+)
+"""Files that have one Spark session and one metastore together: a session's first minute is its slowest."""
 FLAKY = TESTS / "flaky.toml"
 PRINTING = threading.Lock()
 
@@ -52,29 +63,37 @@ def main() -> int:
     """Run all groups; 1 if anything failed."""
     totals: Counter[str] = Counter()
     rooms = sorted(TESTS.glob("unit/[a-z]*/"))
-    files = sorted([*TESTS.glob("contract/test_*.py"), *TESTS.glob("integration/test_*.py")], key=_turn)
+    files = [*TESTS.glob("contract/test_*.py"), *TESTS.glob("integration/test_*.py")]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         units = [pool.submit(run_twice, totals, f"unit {room.name}", [str(room)]) for room in rooms]
-        others = [pool.submit(run_twice, totals, path.stem, [str(path)], path) for path in files]
+        others = [pool.submit(run_twice, totals, name, group) for name, group in groups(files)]
         broken = any(one.result() for one in (*units, *others))
     failed = totals["failed"] + totals["error"]
     print(f"{totals['passed']} passed, {failed} failed, {totals['skipped']} skipped", flush=True)
     return 1 if broken or failed else 0
 
 
-def _turn(path: Path) -> tuple[bool, str]:
-    return path.stem not in LONGEST, path.stem
+def groups(files: Iterable[Path]) -> list[tuple[str, list[str]]]:
+    """The files of each process, by the names they are told under; the longest first."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for path in sorted(files):
+        group = next((each for each in SHARING if path.stem in each), (path.stem,))
+        found.setdefault(group, []).append(str(path))
+    turns = sorted(found.items(), key=lambda one: (not set(one[0]) & {*LONGEST, *chain(*SHARING)}, one[0]))
+    return [(", ".join(names), paths) for names, paths in turns]
 
 
-def run_twice(totals: Counter[str], name: str, arguments: list[str], path: Path | None = None) -> bool:
-    """A group, or one file; whether it is broken. What fails in it is tried once more on fresh servers."""
+def run_twice(totals: Counter[str], name: str, arguments: list[str]) -> bool:
+    """Some files, or a room of them; whether any is broken. What fails is tried once more on fresh servers."""
     cache = TESTS.parent / ".pytest_cache" / name  # several groups run at once
     own_cache = ["-o", f"cache_dir={cache}"]
     shutil.rmtree(cache, ignore_errors=True)
     counts, broken, said = run([*own_cache, *arguments])
     if broken:
         first = failed_in(cache)
-        whole = path is not None and TOGETHER in path.read_text(encoding="utf-8")
+        whole = any(
+            TOGETHER in Path(one).read_text(encoding="utf-8") for one in arguments if Path(one).is_file()
+        )
         said += f"== {name}: {'all of it' if whole else 'what failed'}, once more, on servers of its own\n"
         again, broken, more = run([*([] if whole else ["--last-failed"]), *own_cache, *arguments])
         said += more

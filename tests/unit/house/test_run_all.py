@@ -35,7 +35,7 @@ def unsure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_what_passes_the_second_time_fails_the_run(unsure: Path, capsys: pytest.CaptureFixture[str]) -> None:
     totals: Counter[str] = Counter()
-    assert run_all.run_twice(totals, "unsure", [str(unsure)], unsure)
+    assert run_all.run_twice(totals, "unsure", [str(unsure)])
     assert (totals["passed"], totals["failed"]) == (1, 1)
     assert "test_unsure passed the second time: mend it, or name it in flaky.toml" in capsys.readouterr().out
 
@@ -44,7 +44,7 @@ def test_unless_it_is_named_with_a_reason(unsure: Path, capsys: pytest.CaptureFi
     named = '[[flaky]]\ntest = "tests/test_unsure.py::test_unsure"\nsince = 2026-11-22\nreason = "a busy machine"\n'
     (unsure.parents[1] / "flaky.toml").write_text(named)
     totals: Counter[str] = Counter()
-    assert not run_all.run_twice(totals, "unsure", [str(unsure)], unsure)
+    assert not run_all.run_twice(totals, "unsure", [str(unsure)])
     assert (totals["passed"], totals["failed"]) == (2, 0)
     assert "as is known (2026-11-22: a busy machine)" in capsys.readouterr().out
 
@@ -52,4 +52,13 @@ def test_unless_it_is_named_with_a_reason(unsure: Path, capsys: pytest.CaptureFi
 def test_a_process_that_dies_is_broken_whatever_comes_of_its_second_try(unsure: Path) -> None:
     dies = "import os, pathlib\nseen = pathlib.Path(__file__).with_name('seen')\n"
     unsure.write_text(dies + "if not seen.exists():\n    seen.touch()\n    os._exit(3)\n" + UNSURE)
-    assert run_all.run_twice(Counter(), "unsure", [str(unsure)], unsure)
+    assert run_all.run_twice(Counter(), "unsure", [str(unsure)])
+
+
+def test_every_file_is_run_once_and_those_that_share_are_there() -> None:
+    tests = Path(__file__).parents[2]
+    files = [*tests.glob("contract/test_*.py"), *tests.glob("integration/test_*.py")]
+    run = [path for _, paths in run_all.groups(files) for path in paths]
+    assert sorted(run) == sorted(map(str, files))
+    assert {name for group in run_all.SHARING for name in group} <= {path.stem for path in files}
+    assert set(run_all.LONGEST) <= {path.stem for path in files}
