@@ -32,7 +32,7 @@ from lakewarden.jobs.runs.worker_config import read_config
 from lakewarden.jobs.worker.runner import Runner
 from support.fakes.engine import FakeEngine
 from support.fakes.tools import OneFormat
-from support.histories.real_histories import ANA, History, Size
+from support.histories.real_histories import ANA, KINDS, History, Size
 from support.histories.scribes import Content, Deed, DeltaRs, Kind, Scribe
 from support.processes.daemon_process import FakeWorkerServices
 
@@ -331,7 +331,8 @@ def distant_case(folder: Path, root: str, seed: int, engine: Engine, scribe: Scr
     services = services_at(folder / "home", engine)
     scribes = (DeltaRs(), scribe(services.settings))
     size = Size(tables=(3, 3), events=(3, 6))
-    return Case(History(root, services, chance, scribes, size), chance)
+    kinds = {**KINDS, Kind.SEVERAL: 10}
+    return Case(History(root, services, chance, scribes, size, kinds), chance)
 
 
 def _silent(_: str) -> None:

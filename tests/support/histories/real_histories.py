@@ -21,7 +21,7 @@ from lakewarden.daemon.installation.services import Services
 from support.builders.callers import actor
 from support.histories.scribes import Content, Deed, DeltaRs, Kind, Row, Scribe, Source, rows_at
 
-__all__ = ["ANA", "History", "Moment", "Size"]
+__all__ = ["ANA", "KINDS", "History", "Moment", "Size"]
 
 ANA = actor("ana", admin=True)
 KINDS: Final[Mapping[Kind, int]] = {
@@ -150,8 +150,8 @@ class History:
                 by.restore(self.place(name), target)
                 then = self.tables[name][target]
                 self._happened(name, Moment(rows=then.rows, depends=then.depends, target=target), by)
-            case Kind.UPDATE | Kind.DELETE:
-                self._write(name, kind, [], by=by)
+            case Kind.SEVERAL:
+                self._write_both(name, self.chance.choice(list(self.tables)), by)
             case _:
                 self._write(name, kind, self._some_inputs(name), by=by)
 
@@ -165,11 +165,31 @@ class History:
         ]
 
     def _write(self, name: str, kind: Kind, inputs: Sequence[tuple[str, int]], *, by: Scribe) -> None:
+        before = self.tables[name][-1].rows if name in self.tables else ()
+        if len(before) < 2 and kind not in (Kind.APPEND, Kind.OVERWRITE):
+            kind = Kind.APPEND  # so that none is ever empty, and a key to change is always there
+        deed, moment = self._deed(name, kind, inputs)
+        by.write(deed)
+        self._happened(name, moment, by)
+
+    def _write_both(self, one: str, other: str, by: Scribe) -> None:
+        """Update a row in each of two tables, by what the other one holds."""
+        if one == other:
+            return
+        first, then = (
+            self._deed(one, Kind.UPDATE, [(other, self.head(other))]),
+            self._deed(other, Kind.UPDATE, [(one, self.head(one))]),
+        )
+        if by.write_both(first[0], then[0]):
+            self._happened(one, first[1], by)
+            self._happened(other, then[1], by)
+            self.commits["several"] += 1
+
+    def _deed(self, name: str, kind: Kind, inputs: Sequence[tuple[str, int]]) -> tuple[Deed, Moment]:
+        """A write, and what the table is after it."""
         number, self.writes = self.writes, self.writes + 1
         first = name not in self.tables
         before = Moment(rows=(), depends=frozenset()) if first else self.tables[name][-1]
-        if len(before.rows) < 2 and kind not in (Kind.APPEND, Kind.OVERWRITE):
-            kind = Kind.APPEND  # so that none is ever empty, and a key to change is always there
         sources = [self.tables[one][version] for one, version in inputs]
         depends = frozenset({number}).union(*(one.depends for one in sources))
         deed = Deed(
@@ -181,11 +201,10 @@ class History:
             before=before.rows,
             reads=frozenset({number}).union(*(row for one in sources for _, row in one.rows)),
         )
-        by.write(deed)
         if kind is not Kind.OVERWRITE:
             depends |= before.depends
         rows = _sorted(_rows_after(deed, before.rows))
-        self._happened(name, Moment(rows=rows, depends=depends, made=number), by)
+        return deed, Moment(rows=rows, depends=depends, made=number)
 
     def _happened(self, name: str, moment: Moment, by: Scribe) -> None:
         self.commits[by.name] += 1
@@ -212,8 +231,8 @@ def _rows_after(deed: Deed, before: Content) -> Iterable[Row]:
             return _changed(before, deed)
         case Kind.MERGE:
             return (*_changed(before, deed), new)
-        case Kind.COMPACT | Kind.RESTORE:
-            raise AssertionError("no write")
+        case Kind.COMPACT | Kind.RESTORE | Kind.SEVERAL:
+            raise AssertionError("no write of one table")
 
 
 def _changed(rows: Content, deed: Deed) -> Iterator[Row]:

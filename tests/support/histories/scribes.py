@@ -19,7 +19,8 @@ Content = tuple[Row, ...]
 
 
 class Kind(StrEnum):
-    """What happens to a table. `again`: it is made anew from itself and what else is read."""
+    """What happens to a table. `again`: it is made anew from itself and what else is read. `several`: two tables are
+    changed by one statement, each by what the other held before."""
 
     APPEND = "append"
     OVERWRITE = "overwrite"
@@ -30,6 +31,7 @@ class Kind(StrEnum):
     AGAIN = "again"
     COMPACT = "compact"
     RESTORE = "restore"
+    SEVERAL = "several"
 
 
 _OPERATIONS: Final = {
@@ -87,6 +89,9 @@ class Scribe(Protocol):
     def restore(self, place: str, version: int) -> None:
         """Go back to a version."""
 
+    def write_both(self, one: Deed, other: Deed) -> bool:
+        """Update a row of each of two tables by one statement, if this engine has such; whether it has."""
+
     def intrude(self, place: str, number: int) -> None:
         """Append a row without any record, as somebody does who knows nothing of lakewarden. Raises whatever the engine
         does if it was not committed."""
@@ -112,6 +117,9 @@ class DeltaRs:
 
     def restore(self, place: str, version: int) -> None:
         DeltaTable(place).restore(version)
+
+    def write_both(self, one: Deed, other: Deed) -> bool:
+        return False
 
     def intrude(self, place: str, number: int) -> None:
         write_deltalake(place, table_of([(number, frozenset({number}))]), mode="append")
@@ -174,8 +182,8 @@ def _write(deed: Deed, how: CommitProperties) -> None:
             )
             merger = merger.when_matched_update({"depends": "t.depends || ',' || s.depends"})
             merger.when_not_matched_insert_all().execute()
-        case Kind.COMPACT | Kind.RESTORE:
-            raise AssertionError("no write")
+        case Kind.COMPACT | Kind.RESTORE | Kind.SEVERAL:
+            raise AssertionError("no write of one table")
 
 
 def _input(one: Source) -> LineageInput:

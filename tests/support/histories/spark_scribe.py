@@ -1,7 +1,8 @@
 """Writes of a random history by governed statements on Spark:
 what a row depends on is worked out by Spark, from what it reads."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
 
@@ -20,6 +21,33 @@ from support.histories.scribes import Deed, Kind, Source
 __all__ = ["GovernedSpark", "attached"]
 
 _DEPENDS: Final = "array_join(collect_set(depends), ',')"
+_QUOTED: Final = {"postgres": r'"\1"', "teradata": r'"\1"', "tsql": r"[\1]"}
+"""How a dialect quotes what stands between backticks, where it has none."""
+_STATEMENTS: Final[Mapping[Kind, Sequence[tuple[str, str]]]] = {
+    Kind.UPDATE: (
+        ("postgres", "UPDATE {t} AS t SET depends = t.depends || ',' || c.depends FROM changes AS c WHERE t.write = c.write"),
+        ("mysql", "UPDATE {t} AS t JOIN changes AS c ON t.`write` = c.`write` SET t.depends = concat(t.depends, ',', c.depends)"),
+        ("tsql", "UPDATE t SET depends = t.depends + ',' + c.depends FROM {t} AS t JOIN changes AS c ON t.write = c.write"),
+        ("teradata", "UPDATE t FROM {t} AS t, changes AS c SET depends = t.depends || ',' || c.depends WHERE t.\"write\" = c.\"write\""),
+        ("spark", ("UPDATE {t} AS t SET depends = concat(t.depends, ',', (SELECT max(c.depends) FROM changes AS c)) "
+                  "WHERE t.write IN (SELECT c.write FROM changes AS c)")),
+    ),
+    Kind.DELETE: (
+        ("postgres", "DELETE FROM {t} AS t USING changes AS c WHERE t.write = c.write"),
+        ("mysql", "DELETE t FROM {t} AS t JOIN changes AS c ON t.`write` = c.`write`"),
+        ("tsql", "DELETE t FROM {t} AS t JOIN changes AS c ON t.write = c.write"),
+        ("spark", "DELETE FROM {t} AS t WHERE EXISTS (SELECT 1 FROM changes AS c WHERE c.write = t.write)"),
+    ),
+    Kind.PARTIAL: (("spark", "UPSERT INTO {t} ON (write) SELECT write, depends FROM changes"),),
+    Kind.MERGE: (
+        ("postgres", ("INSERT INTO {t} AS t (write, depends) SELECT write, depends FROM changes "
+                     "ON CONFLICT (write) DO UPDATE SET depends = t.depends || ',' || excluded.depends")),
+        ("spark", ("MERGE INTO {t} AS t USING changes AS c ON t.write = c.write "
+                  "WHEN MATCHED AND c.write IN (SELECT write FROM changes) THEN UPDATE SET depends = concat(t.depends, ',', c.depends) "
+                  "WHEN NOT MATCHED THEN INSERT (write, depends) VALUES (c.write, c.depends)")),
+    ),
+}  # fmt: skip
+"""Dialects and their statements: by the rows of `changes`, `{t}` is changed as the deed of this kind says."""
 
 
 def attached(spark: SparkSession, settings: Settings) -> Attached:
@@ -47,11 +75,49 @@ class GovernedSpark:
     def restore(self, place: str, version: int) -> None:
         self._lw.sql(f"RESTORE TABLE {table_at(place)} TO VERSION AS OF {version}")
 
+    def write_both(self, one: Deed, other: Deed) -> bool:
+        with _committing(one.number):
+            self._changes_are(f"SELECT ({_read(one)}) AS first, ({_read(other)}) AS second")
+            self._say(
+                "mysql",
+                f"UPDATE {table_at(one.place)} AS a, {table_at(other.place)} AS b, changes AS c "
+                "SET a.depends = concat(a.depends, ',', c.first), b.depends = concat(b.depends, ',', c.second) "
+                f"WHERE a.`write` = {one.key} AND b.`write` = {other.key}",
+            )
+        return True
+
     def intrude(self, place: str, number: int) -> None:
         with _committing(number):
             self._spark.sql(f"INSERT INTO {table_at(place)} SELECT {number}L, '{number}'")
 
     def _write(self, deed: Deed) -> None:
+        """As Spark itself is told, or as warehouses say it: by turns, but for what Spark has no words for."""
+        is_worded = not deed.sources or deed.kind not in (Kind.UPDATE, Kind.DELETE)
+        if deed.kind not in _STATEMENTS or (is_worded and deed.number % 2):
+            self._write_plainly(deed)
+            return
+        forms = _STATEMENTS[deed.kind]
+        rows = [_new_row(deed, key=deed.key)]
+        if deed.kind is Kind.MERGE:
+            rows.append(_new_row(deed))
+        self._changes_are(" UNION ALL ".join(rows))
+        dialect, statement = forms[deed.number // 2 % len(forms)]
+        target = table_at(deed.place)
+        if dialect in _QUOTED:
+            target = re.sub("`(.*?)`", _QUOTED[dialect], target)
+        self._say(dialect, statement.format(t=target))
+
+    def _changes_are(self, query: str) -> None:
+        self._lw.sql(f"CREATE OR REPLACE TEMPORARY VIEW changes AS {query}")
+
+    def _say(self, dialect: str, statement: str) -> None:
+        self._lw.sql(f"SET lakewarden.dialect = {dialect}")
+        try:
+            self._lw.sql(statement)
+        finally:
+            self._lw.sql("RESET lakewarden.dialect")
+
+    def _write_plainly(self, deed: Deed) -> None:
         target = table_at(deed.place)
         match deed.kind:
             case Kind.APPEND:
@@ -77,8 +143,8 @@ class GovernedSpark:
                     "WHEN MATCHED THEN UPDATE SET depends = concat(t.depends, ',', s.depends) "
                     "WHEN NOT MATCHED THEN INSERT *"
                 )
-            case Kind.COMPACT | Kind.RESTORE:
-                raise AssertionError("no write")
+            case Kind.COMPACT | Kind.RESTORE | Kind.SEVERAL:
+                raise AssertionError("no write of one table")
 
 
 @contextmanager
