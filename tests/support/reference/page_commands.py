@@ -30,11 +30,13 @@ _LEFT_OUT: Final = frozenset({"...", "\u2026"})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PageCommand:
-    """One command: where it stands, the words after `lakewarden`, and whether it is meant to be typed as it stands."""
+    """One command: where it stands, the words after `lakewarden`, whether it is meant to be typed as it stands, and the
+    file that its output goes to."""
 
     where: str
     words: tuple[str, ...]
     typed: bool
+    into: str | None = None
 
 
 def commands_of(page: Path) -> Iterator[PageCommand]:
@@ -62,5 +64,8 @@ def _command(page: Path, text: str, at: int, said: str, *, typed: bool) -> PageC
     end = next((number for number, word in enumerate(words) if word in _ENDS), len(words))
     kept = words[:end] if typed else [word for word in words[:end] if word not in _LEFT_OUT]
     return PageCommand(
-        where=f"{page.relative_to(ROOT)}:{text.count(chr(10), 0, at) + 1}", words=tuple(kept), typed=typed
+        where=f"{page.relative_to(ROOT)}:{text.count(chr(10), 0, at) + 1}",
+        words=tuple(kept),
+        typed=typed,
+        into=words[end + 1] if words[end : end + 1] == [">"] else None,
     )
