@@ -234,6 +234,31 @@ def test_doctor_tries_a_place_out_and_leaves_nothing_there(
     assert cli("doctor", "--location", place).code == 2
 
 
+def test_doctor_tries_each_bucket_in_use_once_and_leaves_nothing_there(
+    proxy: FaultyProxy, storage: StorageOptions, s3: S3Server, cli: Cli, tmp_path: Path
+) -> None:
+    assert cli("init").code == 0
+    for name in ("one", "two"):
+        table = orders(s3.at(f"{tmp_path.name}/lake/{name}"), storage)
+        assert cli("tables", "register", table, "--name", f"lake.{name}").code == 0
+
+    def commits() -> list[tuple[str, str]]:
+        rows = cli("doctor", "--target", "s3", "-o", "json").json
+        found = [
+            (row["verdict"], row["message"]) for row in rows if row["check"] in ("s3 commits", "s3 write")
+        ]
+        assert all(message.startswith(s3.at("").rstrip("/")) for _, message in found)
+        return found
+
+    assert [verdict for verdict, _ in commits()] == ["ok"]
+    with proxy.failing(Fault.UNCONDITIONAL):
+        [(verdict, message)] = commits()
+    assert verdict == "fail" and "does not honour If-None-Match" in message
+    with proxy.failing(Fault.DENIED, "^(PUT|POST)"):
+        assert [verdict for verdict, _ in commits()] == ["fail"]
+    assert not [one for one in open_store(s3.at(""), storage).list("") if "trial" in one.path]
+
+
 @pytest.mark.parametrize(
     "option", [{"AWS_S3_ALLOW_UNSAFE_RENAME": "true"}, {"AWS_S3_LOCKING_PROVIDER": "dynamodb"}]
 )

@@ -14,7 +14,7 @@ from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases.doctor.checks import examine
 from lakewarden.daemon.usecases.doctor.diagnosis import Diagnosis, Verdict
 from lakewarden.daemon.usecases.doctor.kubernetes import examine_kubernetes
-from lakewarden.daemon.usecases.doctor.object_stores import examine_location
+from lakewarden.daemon.usecases.doctor.object_stores import examine_location, try_stores_in_use
 from lakewarden.daemon.usecases.doctor.one_machine import examine_machine
 from lakewarden.daemon.usecases.doctor.yarn import examine_yarn
 
@@ -35,29 +35,30 @@ def doctor(
     target: Annotated[
         Target | None,
         typer.Option(
-            "--target", help="What this needs, before anything is set up there; s3 needs --location."
+            "--target",
+            help="What this needs, before anything is set up there; s3: tries out where tables are, or --location.",
         ),
     ] = None,
     location: Annotated[
-        str | None, typer.Option("--location", help="Where to try writing out: s3://bucket/folder.")
+        str | None, typer.Option("--location", help="With s3, try this place alone: s3://bucket/folder.")
     ] = None,
     home: Home = None,
     output: Output = Format.TABLE,
 ) -> None:
     """Check everything a newcomer gets wrong, with the fix. Exit 3 if something has to be fixed."""
     services = services_of(home)
-    if (target is Target.S3) is not (location is not None):
+    if location is not None and target is not Target.S3:
         raise UsageError(
-            "--target s3 and --location belong together.",
+            "--location is for --target s3.",
             hint="Write --target s3 --location s3://bucket/folder.",
         )
-    found = list(_examined(services, target, location or ""))
+    found = list(_examined(services, target, location))
     show(found, columns=["check", "verdict", "message", "fix"], format=output)
     if any(one.verdict is Verdict.FAIL for one in found):
         raise typer.Exit(ExitCode.PARTLY)
 
 
-def _examined(services: Services, target: Target | None, location: str) -> Iterator[Diagnosis]:
+def _examined(services: Services, target: Target | None, location: str | None) -> Iterator[Diagnosis]:
     match target:
         case None:
             return examine(services)
@@ -68,7 +69,7 @@ def _examined(services: Services, target: Target | None, location: str) -> Itera
         case Target.YARN:
             return examine_yarn(services)
         case Target.S3:
-            return examine_location(services, location)
+            return try_stores_in_use(services) if location is None else examine_location(services, location)
 
 
 @app.callback()

@@ -1,21 +1,30 @@
 """Are tables safe on object stores? Credentials, conditional commits, clocks, and whose Spark may write there."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
 from lakewarden.catalog.errors import LakewardenError, UsageError
 from lakewarden.catalog.storage.file_store import canonical, is_inside, open_store
-from lakewarden.catalog.storage.options import unheeded, unworkable
+from lakewarden.catalog.storage.options import StorageMap, unheeded, unworkable
 from lakewarden.catalog.storage.trial import try_out
 from lakewarden.catalog.system.port import TABLES
 from lakewarden.daemon.installation.services import Services
-from lakewarden.daemon.usecases.doctor.diagnosis import Diagnosis, fail, ok, warn
+from lakewarden.daemon.usecases.doctor.diagnosis import (
+    Diagnosis,
+    Verdict,
+    fail,
+    not_checked,
+    ok,
+    unanswered,
+    warn,
+)
 from lakewarden.jobs.runs.log_stores import CONDITIONAL, S3_LOG_STORE, WHAT_TO_DO, log_store_of, why_not
 
-__all__ = ["examine_location", "stores_in_use"]
+__all__ = ["examine_location", "places_on_s3", "stores_in_use", "try_stores_in_use"]
 
 _S3: Final = "s3://"
 _MOST_SKEW: Final = timedelta(seconds=2)
@@ -24,21 +33,39 @@ _DEFAULTS: Final = "spark-defaults.conf"
 
 
 def stores_in_use(services: Services) -> Iterator[Diagnosis]:
-    """The buckets in which tables or system tables lie: whether they answer, and who may write there. Only reads."""
-    found = {_bucket_of(services.settings.system_location), *map(_bucket_of, _locations(services))} - {None}
-    for bucket in sorted(one for one in found if one is not None):
+    """The places in which tables or system tables lie: whether they answer, and who may write there. Only reads."""
+    try:
+        locations = _locations(services)
+    except LakewardenError:
+        locations = []  # another check says what is wrong with the system tables
+    places = _places(services, locations)
+    for place in places:
         try:
-            open_store(bucket, services.storage(bucket)).exists("")
+            open_store(place, services.storage(place)).exists("")
         except LakewardenError as error:
-            yield fail("s3", f"{bucket}: {error}", error.hint)
+            yield fail("s3", f"{place}: {error}", error.hint)
         else:
-            more = f"`lakewarden doctor --target s3 --location {bucket}` tries writing out"
-            yield ok("s3", f"{bucket} answers; {more}.")
-        yield _workers(services, bucket)
-    options = {key: value for bucket in found if bucket for key, value in services.storage(bucket).pairs}
-    if found:
-        yield from _own_lock(options, os.environ)
-        yield _own_sessions(os.environ)
+            yield ok("s3", f"{place} answers; `lakewarden doctor --target s3` tries writing out.")
+        yield _workers(services, place)
+    yield from _surroundings(services, places)
+
+
+def try_stores_in_use(services: Services) -> Iterator[Diagnosis]:
+    """The same places, and in each what commits need, tried out in a folder of its own that is taken away again."""
+    try:
+        locations = _locations(services)
+    except LakewardenError as error:
+        locations = []
+        yield unanswered("tables", error)
+    places = _places(services, locations)
+    if not places:
+        yield not_checked(
+            "s3", "Nothing that is known here is on S3.", "Name a place: --location s3://bucket/folder."
+        )
+    for place in places:
+        yield _in_one_line(place, list(_tried(services, place)))
+        yield _workers(services, place)
+    yield from _surroundings(services, places)
 
 
 def examine_location(services: Services, location: str) -> Iterator[Diagnosis]:
@@ -47,6 +74,12 @@ def examine_location(services: Services, location: str) -> Iterator[Diagnosis]:
     if not place.startswith(_S3):
         raise UsageError(f"{place} is not on S3.", hint="Give a location such as s3://bucket/folder.")
     yield _credentials(services, place)
+    yield from _tried(services, place)
+    yield _workers(services, place)
+    yield from _surroundings(services, [place])
+
+
+def _tried(services: Services, place: str) -> Iterator[Diagnosis]:
     try:
         trial = try_out(place, services.storage(place), services.clock)
     except LakewardenError as error:
@@ -61,27 +94,52 @@ def examine_location(services: Services, location: str) -> Iterator[Diagnosis]:
                 "Let a single process write each table there, or upgrade the storage.",
             )  # fmt: skip
         yield _clock(trial.skew)
-    yield _workers(services, place)
-    yield from _own_lock(services.storage(place).as_dict(), os.environ)
-    yield _own_sessions(os.environ)
+
+
+def _in_one_line(place: str, found: Sequence[Diagnosis]) -> Diagnosis:
+    """What hurts most of what a trial came to."""
+    worst = next((one for one in found if one.verdict is not Verdict.OK), None)
+    if worst is not None:
+        return replace(worst, message=f"{place}: {worst.message}")
+    return ok("s3 commits", f"{place} can be listed and written, and refuses a second commit of one version.")
+
+
+def _surroundings(services: Services, places: Sequence[str]) -> Iterator[Diagnosis]:
+    """What counts for all of them: options and environment, and sessions of others on this machine."""
+    if places:
+        options = {key: value for place in places for key, value in services.storage(place).pairs}
+        yield from _own_lock(options, os.environ)
+        yield _own_sessions(os.environ)
 
 
 def _locations(services: Services) -> list[str]:
-    try:
-        if not services.store.exists():
-            return []
-        return [one for one in services.store.rows(TABLES).arrow(["location"]).column(0).to_pylist() if one]
-    except LakewardenError:
-        return []  # another check says what is wrong with the system tables
+    if not services.store.exists():
+        return []
+    return [one for one in services.store.rows(TABLES).arrow(["location"]).column(0).to_pylist() if one]
 
 
-def _bucket_of(location: str) -> str | None:
-    return _S3 + location.removeprefix(_S3).partition("/")[0] if location.startswith(_S3) else None
+def _places(services: Services, locations: Iterable[str]) -> Sequence[str]:
+    return places_on_s3(services.settings.storage, (services.settings.system_location, *locations))
+
+
+def places_on_s3(storage: StorageMap, locations: Iterable[str]) -> Sequence[str]:
+    """Where on S3 all that is, each once: the prefix of the [[storage]] entry that counts there, else the bucket."""
+    found = {one for one in locations if one.startswith(_S3)}
+    return sorted({_over(storage, one) or _bucket_of(one) for one in found})
+
+
+def _over(storage: StorageMap, place: str) -> str | None:
+    over = [prefix for prefix, _ in storage.prefixes if prefix == place or is_inside(place, prefix)]
+    return max(over, key=len, default=None)
+
+
+def _bucket_of(location: str) -> str:
+    return _S3 + location.removeprefix(_S3).partition("/")[0]
 
 
 def _credentials(services: Services, place: str) -> Diagnosis:
-    over = [prefix for prefix, _ in services.settings.storage.prefixes if _covers(prefix, place)]
-    if not over:
+    over = _over(services.settings.storage, place)
+    if over is None:
         return warn(
             "s3 credentials", f"No [[storage]] entry is for {place}: what is found in the environment counts.",
             "Write one, even without options: without it Spark stays out of tables there.",
@@ -89,11 +147,7 @@ def _credentials(services: Services, place: str) -> Diagnosis:
     named = (
         ", ".join(key for key, _ in services.storage(place).pairs) or "none: what the environment has counts"
     )
-    return ok("s3 credentials", f"Options for {max(over, key=len)}: {named}.")
-
-
-def _covers(prefix: str, place: str) -> bool:
-    return prefix == place or is_inside(place, prefix)
+    return ok("s3 credentials", f"Options for {over}: {named}.")
 
 
 def _clock(skew: timedelta) -> Diagnosis:
