@@ -2,6 +2,7 @@
 
 import difflib
 import json
+import shutil
 import subprocess
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
@@ -20,6 +21,7 @@ from lakewarden.daemon.settings.settings import load_settings
 from lakewarden.daemon.usecases.doctor.kubernetes import DRIVER_RIGHTS, INSTALLED
 from support.kubernetes.chart import CHART, Documented, documented, page, pod_specs, render
 from support.kubernetes.tools import HELMS, helm, schemas
+from support.kubernetes.upgrade import FIRST, chart_of, hindrances
 
 FILES = [None, *sorted((CHART / "ci").glob("*.yaml"))]
 EVERYTHING = CHART / "ci" / "everything.yaml"
@@ -238,6 +240,63 @@ def test_a_later_revision_changes_no_field_that_cannot_be_changed() -> None:
     assert fixed() == fixed(image__tag="0.9.9", commonLabels={"a": "b"}, daemon__podLabels={"c": "d"})
     (before,), (after,) = (render(sets={"image.tag": tag}).of_kind("Job") for tag in ("1", "2"))
     assert before != after, "a Job's template is for ever: another image needs another Job"
+
+
+@pytest.fixture(scope="module")
+def first_chart(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    found = chart_of(FIRST, tmp_path_factory.mktemp("first"))
+    if found is None:
+        pytest.skip("there is no history here with the first chart")
+    return found
+
+
+@pytest.mark.parametrize("name", [None, "everything", "local", "object-store"])
+def test_an_installation_of_the_first_chart_can_be_upgraded_with_its_own_values(
+    first_chart: Path, name: str | None
+) -> None:
+    values = None if name is None else first_chart / "ci" / f"{name}.yaml"
+    before, after = render(values=values, chart=first_chart), render(values=values)
+    assert before.objects and not after.refusal
+    assert list(hindrances(before, after)) == []
+
+
+def test_every_value_of_the_first_chart_is_still_taken(first_chart: Path) -> None:
+    assert not render(values=first_chart / "values.yaml").refusal
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "told"),
+    [
+        ("_helpers.tpl", "app.kubernetes.io/component: {{ .component }}\n{{- end -}}\n", "app.kubernetes.io/part: {{ .component }}\n{{- end -}}\n", "has another selector"),
+        ("storage.yaml", '"component" "system"', '"component" "tables"', "PersistentVolumeClaim r-lakewarden-system is gone"),
+        ("worker.yaml", "clusterIP: None", "type: ClusterIP", "Service r-lakewarden-worker has another clusterIP"),
+        ("worker.yaml", '"component" "worker"', '"component" "driver"', "Deployment r-lakewarden-worker is gone"),
+        ("init.yaml", "-{{ $template | sha256sum | trunc 8 }}", "", "has another template"),
+        ("accounts.yaml", '"executor" .Values', '"pods" .Values', "ServiceAccount r-lakewarden-executor is gone"),
+        ("accounts.yaml", "kind: Role, name", "kind: ClusterRole, name", "has another roleRef"),
+    ],
+    ids=["selector", "volume", "service", "deployment", "job", "account", "role"],
+)  # fmt: skip
+def test_a_chart_that_hinders_an_upgrade_is_found_out(
+    tmp_path: Path, file: str, old: str, new: str, told: str
+) -> None:
+    base, other = tmp_path / "base", tmp_path / "other"
+    for folder in (base, other):
+        shutil.copytree(CHART, folder)
+    if file == "init.yaml":  # a Job of one name, whose template differs by the image
+        for folder in (base, other):
+            put(folder / "templates" / file, old, new)
+        found = hindrances(render(chart=base), render(chart=other, sets={"image.tag": "2"}))
+    else:
+        put(other / "templates" / file, old, new)
+        found = hindrances(render(chart=base), render(chart=other))
+    assert [one for one in found if told in one]
+
+
+def put(file: Path, old: str, new: str) -> None:
+    text = file.read_text(encoding="utf-8")
+    assert old in text
+    file.write_text(text.replace(old, new), encoding="utf-8")
 
 
 def test_the_chart_is_of_the_version_of_the_package() -> None:

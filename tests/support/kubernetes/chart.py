@@ -61,13 +61,18 @@ class Documented:
 
 
 def render(
-    *, values: Path | None = None, sets: Mapping[str, Any] | None = None, major: str = "4", release: str = "r"
+    *,
+    values: Path | None = None,
+    sets: Mapping[str, Any] | None = None,
+    major: str = "4",
+    release: str = "r",
+    chart: Path = CHART,
 ) -> Rendered:
-    """The chart rendered with a file of values and single ones on top."""
+    """The chart (ours as it is, or one in another folder) rendered with a file of values and single ones on top."""
     file = () if values is None else ("--values", str(values))
     single = (("--set-json", f"{key}={json.dumps(value)}") for key, value in (sets or {}).items())
     return _rendered(
-        _helm(major), "template", release, str(CHART), "--namespace", "lw", *file, *chain(*single)
+        _helm(major), "template", release, str(chart), "--namespace", "lw", *file, *chain(*single)
     )
 
 
