@@ -10,6 +10,7 @@ from pyspark.errors import ParseException, PySparkException
 from pyspark.sql.types import StructType
 
 from lakewarden.catalog.errors import PreconditionError, UsageError
+from lakewarden.jobs.engines.spark.errors import violation
 from lakewarden.jobs.engines.spark.names import quoted
 from lakewarden.jobs.sql.compile.compiler import compiled
 from lakewarden.jobs.sql.compile.reading import Draft
@@ -26,7 +27,7 @@ from lakewarden.jobs.sql.compile.values import (
     policy_of,
 )
 
-__all__ = ["compile_change", "refusals_explained", "require_own_words", "several_matches_explained"]
+__all__ = ["compile_change", "refusals_explained", "require_own_words", "wrong_rows_explained"]
 
 _QUERIES: Final = ("DELTA_UNSUPPORTED_SUBQUERY", "UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY")
 """What Delta and Spark call queries in places where a command has none."""
@@ -67,8 +68,8 @@ def refusals_explained(text: str) -> Iterator[None]:
 
 
 @contextmanager
-def several_matches_explained() -> Iterator[None]:
-    """Say in our words that a row of the target has several matches."""
+def wrong_rows_explained() -> Iterator[None]:
+    """Say in our words that a row of the target has several matches, or that the table does not take a row."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
@@ -78,7 +79,12 @@ def several_matches_explained() -> Iterator[None]:
                 hint=f"Make keys unique, or choose: SET {MATCHES_KEY} = any, or last by <column>.",
             ) from error
         if _SEVERAL not in str(error):
-            raise
+            told = violation(error) if isinstance(error, Py4JJavaError) else None
+            if told is None:
+                raise
+            raise PreconditionError(
+                f"A row cannot be written: {told}", hint="Nothing was changed."
+            ) from error
         raise PreconditionError(
             "A row of the table that is changed has several matches, and they may say different things.",
             hint=f"Make the matches unique, or choose: SET {MATCHES_KEY} = any, or last by <column>.",

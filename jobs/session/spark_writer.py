@@ -19,7 +19,7 @@ from lakewarden.jobs.session.compiled_changes import (
     compile_change,
     refusals_explained,
     require_own_words,
-    several_matches_explained,
+    wrong_rows_explained,
 )
 from lakewarden.jobs.session.executed_plans import Witness
 from lakewarden.jobs.session.frames import is_path, plan_of, setting, sql_name
@@ -135,7 +135,7 @@ class SparkWriter:
         if shape.target is not None:
             self._directory.require_writable(shape.target)
         once = self._once(request, operation, shape)
-        with several_matches_explained():
+        with wrong_rows_explained():
             if once is None:
                 return self._write(session, shape, options)
             return self._write_once(once, session, shape)

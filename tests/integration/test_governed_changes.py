@@ -121,6 +121,16 @@ def test_what_is_last_twice_is_still_an_error(both: Both) -> None:
         both.lw.sql(TWICE)
 
 
+def test_zeros_of_both_signs_are_one_value_but_not_one_text(both: Both) -> None:
+    zeros = [(1, 1, 1, "x", -0.0), (2, 1, 1, "x", 0.0), (3, 1, 1, "x", 2.5)]
+    both.fill({"t": zeros})
+    both.lw.sql("UPDATE t SET a = 7 WHERE d NOT IN (SELECT 0.0D FROM u)")
+    assert [row[2] for row in both.ours()] == [1, 1, 7]
+    both.lw.sql("UPDATE t SET s = concat(d, (SELECT max(c) FROM s WHERE k < 0)) WHERE d < 1")
+    both.lw.sql("DELETE FROM t WHERE CAST(d AS STRING) = '-0.0' AND k IN (SELECT 1 FROM u)")
+    assert [row[0] for row in both.ours()] == [2, 3]
+
+
 def test_a_view_is_a_source_and_no_target(both: Both) -> None:
     both.spark.sql("CREATE OR REPLACE TEMP VIEW w AS SELECT k, b FROM s WHERE b = 200")
     (result,) = both.lw.sql("UPDATE t FROM w SET a = w.b WHERE t.k = w.k").collect()
@@ -153,3 +163,16 @@ def test_a_session_explains_what_it_would_run(both: Both) -> None:
     (plain,) = both.lw.sql("EXPLAIN GOVERNED DELETE FROM t WHERE k = 1").collect()
     assert plain["statement"] == "DELETE FROM t WHERE k = 1"
     assert both.head().operation == "WRITE"
+
+
+def test_a_row_that_the_table_does_not_take_is_told_in_a_sentence(both: Both) -> None:
+    before = both.ours()
+    both.spark.sql("ALTER TABLE t ADD CONSTRAINT small CHECK (coalesce(a, 0) < 1000)")
+    with pytest.raises(
+        PreconditionError, match=r"^A row cannot be written: CHECK constraint small .* - a : 5000\.$"
+    ):
+        both.lw.sql("UPDATE t SET a = 5000 WHERE k IN (SELECT k FROM s)")
+    with pytest.raises(PreconditionError, match="CHECK constraint small"):
+        both.lw.sql("INSERT INTO t SELECT id, k, 5000, s, d FROM t")
+    both.spark.sql("ALTER TABLE t DROP CONSTRAINT small")
+    assert both.ours() == before

@@ -16,7 +16,7 @@ from lakewarden.catalog.errors import (
     UnavailableError,
 )
 
-__all__ = ["is_lost_race", "translated"]
+__all__ = ["is_lost_race", "translated", "violation"]
 
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]+)(?:\.[A-Z0-9_.]+)?\]")
 _DEEPEST: Final = 20
@@ -58,6 +58,20 @@ _REFUSALS: Final = {
 }  # fmt: skip
 """Conditions that no repetition changes, and the rest of the sentence "Spark cannot ... because"."""
 
+_VIOLATIONS: Final = (
+    "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES",
+    "DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
+    "DELTA_EXCEED_CHAR_VARCHAR_LIMIT",
+    "EXCEED_LIMIT_LENGTH",
+    "NUMERIC_VALUE_OUT_OF_RANGE",
+    "CAST_OVERFLOW",
+    "CAST_INVALID_INPUT",
+    "ARITHMETIC_OVERFLOW",
+    "DIVIDE_BY_ZERO",
+)
+"""What is wrong with the rows that somebody writes."""
+_SQLSTATE: Final = re.compile(r"\s*SQLSTATE: .*|\s*== SQL.*", re.DOTALL)
+
 
 @contextmanager
 def translated(deed: str) -> Iterator[None]:
@@ -81,6 +95,17 @@ def is_lost_race(error: PySparkException | Py4JJavaError) -> bool:
     java = error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
     causes = _causes(java)
     return _is_lost_race([name for name, _ in causes], _conditions(causes, str(error)))
+
+
+def violation(error: PySparkException | Py4JJavaError) -> str | None:
+    """What Spark or Delta says, in one sentence of theirs, of rows that a table does not take; None for all else."""
+    java = error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
+    for _, said in reversed(_causes(java)):
+        found = _CONDITION.match(said)
+        if found is not None and found[1].startswith(_VIOLATIONS):
+            words = " ".join(_SQLSTATE.sub("", said[found.end() :]).split())
+            return words if words.endswith(".") else f"{words}."
+    return None
 
 
 def _is_lost_race(classes: Sequence[str], conditions: Sequence[str]) -> bool:

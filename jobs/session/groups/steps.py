@@ -15,7 +15,7 @@ from lakewarden.jobs.engines.spark.session import COMMIT_ATTEMPTS
 from lakewarden.jobs.session.compiled_changes import (
     compile_change,
     require_own_words,
-    several_matches_explained,
+    wrong_rows_explained,
 )
 from lakewarden.jobs.session.pins import Pinned, pin
 from lakewarden.jobs.session.plans import Plans
@@ -75,7 +75,7 @@ def _settled(recorder: Recorder, draft: Draft, step: Step, session: Any, snapsho
         session.conf().set(APP, group_app(group_id))
         session.conf().set(NUMBER, "1")
         session.conf().set(COMMIT_ATTEMPTS, "0")
-        with several_matches_explained():
+        with wrong_rows_explained():
             frame, written = recorder.run(
                 session,
                 lambda: plans.run(session, plan),

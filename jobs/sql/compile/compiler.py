@@ -75,6 +75,7 @@ def _compiled(
     """The step for a draft that changes one table, or one of `several`."""
     found = resolved(draft, schemas, policy)
     _refuse_chance(found, draft)
+    _refuse_choice_of_maps(found, draft, policy)
     if several:
         _refuse_moments(found, draft)
     _refuse_order_of_assignments(draft)
@@ -177,6 +178,19 @@ def _refuse_chance(found: Resolved, draft: Draft) -> None:
                 node,
                 "What is random cannot be looked up twice.",
                 hint="Write the random values to a table first.",
+            )
+
+
+def _refuse_choice_of_maps(found: Resolved, draft: Draft, policy: MatchPolicy) -> None:
+    if policy.rule is MatchRule.ERROR or len(draft.change.relations) == 1:
+        return
+    for one in found.values:
+        if any(kind.is_type("map", "variant") for kind in one.type.find_all(exp.DataType)):
+            raise wrong_in(
+                draft.text,
+                one.value,
+                f"{one.column} is a {one.type.this.name.lower()}, which has no order: no match can be chosen by it.",
+                hint="Make the matches unique, and SET lakewarden.matches = error.",
             )
 
 

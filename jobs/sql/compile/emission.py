@@ -13,6 +13,7 @@ from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 
 from lakewarden.jobs.sql.compile.change import Change
+from lakewarden.jobs.sql.compile.families import NUMBERS, Family, family_of
 from lakewarden.jobs.sql.compile.grouping import group_joins
 from lakewarden.jobs.sql.compile.resolving import Resolved, Target
 from lakewarden.jobs.sql.compile.values import MatchPolicy, MatchRule, Step, StepKind, TableName, quoted
@@ -25,6 +26,10 @@ _DIRECT: Final = "The target is joined with what it is changed by; Delta refuses
 _DELETED: Final = "The target is joined with what decides; a row that matches several times is deleted once."
 _ASKED: Final = "Delta allows no queries in the conditions of a change: the rows are found first."
 _CHOSEN: Final = "Of several matches of a row one is chosen: {policy}."
+_BLIND_TO_SIGNS: Final = (
+    exp.And, exp.Or, exp.Not, exp.Coalesce, exp.Case, exp.If, exp.Nullif, exp.Min, exp.Max, exp.Sum, exp.Count, exp.Abs,
+    exp.Greatest, exp.Least, exp.Exists, exp.Round, exp.Floor, exp.Ceil,
+)  # fmt: skip
 _OUTER: Final = "The target takes part in an outer join: the matches are found first."
 
 
@@ -174,7 +179,8 @@ def _asked(parts: _Parts, *, chooses: bool) -> str:
     found, alias = parts.found, parts.found.alias
     keys, query = found.target_columns(), found.query.copy()
     far = {i: one for i, one in enumerate(parts.values) if _is_far(one.value, alias)}
-    selected = [_renamed((alias, key), f"k{i}") for i, key in enumerate(keys)]
+    exact = _signed(parts, keys)
+    selected = [_as_key((alias, key), f"k{i}", exact) for i, key in enumerate(keys)]
     selected += [exp.alias_(one.value.copy(), f"v{i}", quoted=True) for i, one in far.items()]
     names = [quoted(one.alias) for one in selected]
     if chooses and found.by:
@@ -182,13 +188,14 @@ def _asked(parts: _Parts, *, chooses: bool) -> str:
     with_ = query.args.get("with_")
     query.set("with_", None)
     query.set("expressions", selected or [_one()])
-    _items(query)[parts.change.place].replace(_distinct_rows(parts, keys))
+    _items(query)[parts.change.place].replace(_distinct_rows(parts, keys, exact))
     group_joins(query)
     matches = _sql(query, parts)
     if chooses:
         matches = _chosen(matches, names, len(keys), parts.policy)
     before = f"{_sql(with_, parts)} " if with_ is not None else ""
-    on = " AND ".join(f"`target`.{quoted(key)} <=> `source`.`k{i}`" for i, key in enumerate(keys)) or "TRUE"
+    own = {key: _sql(_value(("target", key), exact), parts) for key in keys}
+    on = " AND ".join(f"{own[key]} <=> `source`.`k{i}`" for i, key in enumerate(keys)) or "TRUE"
     sets = [
         (one.column, f"`source`.`v{i}`" if i in far else _sql(_near(one.value, alias), parts))
         for i, one in enumerate(parts.values)
@@ -199,16 +206,63 @@ def _asked(parts: _Parts, *, chooses: bool) -> str:
     )
 
 
-def _distinct_rows(parts: _Parts, keys: Sequence[str]) -> exp.Subquery:
+def _distinct_rows(parts: _Parts, keys: Sequence[str], exact: Mapping[str, exp.DataType]) -> exp.Subquery:
     """The target as far as anything depends on it: each combination of the columns once; one row where nothing does."""
+    alias = exp.TableAlias(this=exp.to_identifier(parts.found.alias, quoted=True))
     rows = exp.Select(
-        expressions=[exp.column(key, quoted=True) for key in keys] or [_one()],
+        expressions=[_as_key((None, key), key, exact) if key in exact else _column(None, key) for key in keys]
+        or [_one()],
         from_=exp.From(this=exp.Table(this=parts.item.this.copy())),
     )
     rows = rows.distinct() if keys else rows.limit(1)
-    return exp.Subquery(
-        this=rows, alias=exp.TableAlias(this=exp.to_identifier(parts.found.alias, quoted=True))
+    if exact:
+        again = [
+            exp.alias_(exp.cast(_column(None, key), exact[key]), key, quoted=True)
+            if key in exact
+            else _column(None, key)
+            for key in keys
+        ]
+        rows = exp.Select(expressions=again, from_=exp.From(this=exp.Subquery(this=rows, alias=alias.copy())))
+    return exp.Subquery(this=rows, alias=alias)
+
+
+def _signed(parts: _Parts, keys: Sequence[str]) -> Mapping[str, exp.DataType]:
+    """The floating-point columns of the target whose 0.0 and -0.0 something tells apart, as texts do.
+
+    DISTINCT and <=> do not.
+    """
+    nodes = (parts.found.query, *(one.value for one in parts.values))
+    found: dict[str, exp.DataType] = {}
+    for column in (one for node in nodes for one in node.find_all(exp.Column)):
+        if column.table == parts.found.alias and column.name in keys and family_of(column) is Family.FLOAT:
+            above = column.parent
+            while above is not None and not _tells_signs(above):
+                above = above.parent
+            if above is not None and isinstance(column.type, exp.DataType):
+                found[column.name] = column.type.copy()
+    return found
+
+
+def _tells_signs(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Cast):
+        return family_of(node) not in NUMBERS
+    return isinstance(node, exp.DPipe) or (
+        isinstance(node, exp.Func) and not isinstance(node, _BLIND_TO_SIGNS)
     )
+
+
+def _as_key(column: tuple[str | None, str], name: str, exact: Mapping[str, exp.DataType]) -> exp.Expr:
+    return exp.alias_(_value(column, exact), name, quoted=True)
+
+
+def _value(column: tuple[str | None, str], exact: Mapping[str, exp.DataType]) -> exp.Expr:
+    """What a row of the target is found again by: the column, as text where a sign matters."""
+    found = _column(*column)
+    return exp.cast(found, "string") if column[1] in exact else found
+
+
+def _column(table: str | None, name: str) -> exp.Column:
+    return exp.column(name, table=table, quoted=True)
 
 
 def _chosen(matches: str, names: Sequence[str], keys: int, policy: MatchPolicy) -> str:

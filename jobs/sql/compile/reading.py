@@ -27,6 +27,7 @@ __all__ = [
     "tokens_of_any",
 ]
 
+_QUOTES: Final = 'Only Spark and MySQL quote names with backticks; in the forms of the others write "name".'
 _SYSTEM: Final = "lakewarden"
 _BEGINNINGS: Final = frozenset({"UPDATE", "UPD", "DELETE", "DEL"})
 _ELSEWHERE: Final = frozenset({"FROM", "USING", "JOIN"})
@@ -139,7 +140,8 @@ def _unreadable(
             f"No UPDATE or DELETE has this form (read as {names}).",
             hint="docs/sql.md has a table of the forms.",
         )
-    return parse_error(text, max(unread, key=lambda one: one[0])[1])
+    told = parse_error(text, max(unread, key=lambda one: one[0])[1])
+    return UsageError(str(told), hint=_QUOTES) if "`" in text else told
 
 
 def parse_error(text: str, error: ParseError) -> UsageError:

@@ -12,9 +12,9 @@ SCHEMAS = {
     for table, columns in {
         "t": {
             "k": "int", "a": "int", "s": "string", "d": "double", "price": "decimal(10,2)", "day": "date", "ok": "boolean",
-            "at": "timestamp", "ntz": "timestamp_ntz", "big": "bigint", "many": "array<int>",
+            "at": "timestamp", "ntz": "timestamp_ntz", "big": "bigint", "many": "array<int>", "tags": "map<string,int>",
         },
-        "s": {"k": "int", "b": "int", "c": "string", "n": "double"},
+        "s": {"k": "int", "b": "int", "c": "string", "n": "double", "tags": "map<string,int>"},
         "u": {"k": "int", "e": "int"},
     }.items()
 }  # fmt: skip
@@ -299,6 +299,20 @@ def test_zero_is_one_value_whatever_its_sign(dialect: str) -> None:
     assert zero not in sql("DELETE FROM t WHERE (d, k) NOT IN (SELECT n, k FROM s)", dialect)
 
 
+def test_rows_whose_zeros_a_text_tells_apart_are_found_again_by_texts() -> None:
+    said = sql("DELETE FROM t WHERE CAST(d AS STRING) = '-0.0' AND k IN (SELECT k FROM s)", "spark")
+    assert (
+        "(SELECT CAST(`d` AS DOUBLE) AS `d`, `k` FROM (SELECT DISTINCT CAST(`d` AS STRING) AS `d`, `k` FROM `t`)"
+        in said
+    )
+    assert "ON CAST(`target`.`d` AS STRING) <=> `source`.`k0` AND `target`.`k` <=> `source`.`k1`" in said
+    plain = sql(
+        "DELETE FROM t WHERE coalesce(d, 0) / 2 > 1 AND CAST(d AS INT) = 1 AND k IN (SELECT k FROM s)",
+        "spark",
+    )
+    assert "ON `target`.`d` <=> `source`.`k0`" in plain and "DOUBLE" not in plain
+
+
 def test_notes_say_how_texts_are_compared_and_ordered() -> None:
     exactly = "Texts are compared exactly, where {} may ignore case and blanks at the end."
     by_bytes = 'Texts are ordered by their bytes, as postgres does with COLLATE "C".'
@@ -399,6 +413,25 @@ def test_a_change_is_known_by_its_words(text: str, *, is_one: bool) -> None:
 def test_what_is_changed_has_to_be_told(text: str, dialect: str, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         done(text, dialect)
+
+
+def test_backticks_in_anothers_form_are_explained() -> None:
+    with pytest.raises(UsageError) as caught:
+        sql("UPDATE t SET `a` = s.b FROM s WHERE s.k = t.k")
+    assert (
+        caught.value.hint
+        == 'Only Spark and MySQL quote names with backticks; in the forms of the others write "name".'
+    )
+    assert sql('UPDATE t SET "a" = s.b FROM s WHERE s.k = t.k').startswith("MERGE INTO `t`")
+
+
+def test_a_map_is_chosen_by_nobody() -> None:
+    change = "UPDATE t SET tags = s.tags FROM s WHERE s.k = t.k"
+    for matches in ("any", "last by b"):
+        with pytest.raises(UsageError, match="tags is a map, which has no order") as caught:
+            done(change, matches=matches)
+        assert "Line 1, column" in str(caught.value)
+    assert done(change).steps
 
 
 def test_teradata_names_its_target_outside_from() -> None:
