@@ -259,6 +259,22 @@ def test_doctor_checks_everything_and_tells_the_fix(cli: Cli) -> None:
     assert {row["check"]: row["verdict"] for row in cli("doctor", "-o", "json").json}["system tables"] == "ok"
 
 
+@pytest.mark.parametrize(
+    ("target", "code", "unseen"),
+    [("local", 0, set()), ("k8s", 3, {"cluster", "image"}), ("yarn", 3, {"cluster"})],
+)
+def test_doctor_examines_a_target_before_anything_is_set_up(
+    cli: Cli, target: str, code: int, unseen: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
+    if target == "k8s":
+        monkeypatch.setenv("PATH", str(tmp_path))  # neither helm nor kubectl
+    said = cli("doctor", "--target", target, "-o", "json")
+    assert said.code == code, said
+    assert unseen <= {row["check"] for row in said.json if row["verdict"] == "not checked"}
+    assert cli("status").code != 0, "nothing was made"
+
+
 def test_doctor_finds_jars_where_make_jars_puts_them_and_misses_one_that_is_not_whole(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

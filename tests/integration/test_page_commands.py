@@ -38,7 +38,7 @@ NOT_TYPED: Final = {
         "rollback show ID": f"{LATER}: test_rollback_cli.py",
         "rollback undo ID": f"{LATER}: test_rollback_cli.py",
     },
-    "kubernetes": {"doctor --target k8s": CLUSTER + ": test_doctor_targets.py"},
+    "kubernetes": {"doctor --target k8s": CLUSTER + ": test_cli.py"},
     "object-stores": {
         "tables register s3://": "it needs an object store: test_s3.py",
         "doctor --target s3": "it needs an object store: test_s3.py",
