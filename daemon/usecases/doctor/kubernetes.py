@@ -89,7 +89,7 @@ def _version() -> Diagnosis:
 def _rights() -> Diagnosis:
     namespace = _namespace()
     review = _ask(_RULES, {"kind": "SelfSubjectRulesReview", "apiVersion": "authorization.k8s.io/v1",
-                           "spec": {"namespace": namespace}})["status"]  # fmt: skip
+                           "spec": {"namespace": namespace}}).get("status") or {}  # fmt: skip
     rules = review.get("resourceRules") or []
     wanted = [(group, kind, "create") for group, kinds in INSTALLED.items() for kind in sorted(kinds)]
     wanted += [("", kind, verb) for kind, verbs in DRIVER_RIGHTS.items() for verb in sorted(verbs)]
@@ -109,10 +109,10 @@ def _rights() -> Diagnosis:
 
 def _volumes() -> Diagnosis:
     try:
-        classes = _ask(_CLASSES)["items"]
+        classes = _ask(_CLASSES).get("items") or []
     except UnavailableError:
         return not_checked(
-            "volumes", "You may not see which storage classes there are.", "Ask who runs the cluster for one that is ReadWriteMany."
+            "volumes", "The cluster does not tell you which storage classes there are.", "Ask who runs the cluster for one that is ReadWriteMany."
         )  # fmt: skip
     default = [
         one["metadata"]["name"]
@@ -145,11 +145,13 @@ def _ask(path: str, body: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
     verb = ("get", "--raw", path) if body is None else ("create", "--raw", path, "-f", "-")
     said = _run("kubectl", "--request-timeout=10s", *verb, given="" if body is None else json.dumps(body))
     try:
-        found: Mapping[str, Any] = json.loads(said)
-    except ValueError as error:
+        found = json.loads(said)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
         raise UnavailableError(
-            f"The answer to {path} is no JSON.", hint="Correct kubectl's context."
-        ) from error
+            f"What answers to {path} is no Kubernetes API.", hint="Correct kubectl's context."
+        )
     return found
 
 
@@ -165,6 +167,7 @@ def _run(*command: str, given: str = "") -> str:
     if done.returncode:
         why = (done.stderr.strip().splitlines() or ["no reason is given"])[-1]
         raise UnavailableError(
-            f"{command[0]}: {why}", hint="Correct kubectl's context (kubectl config get-contexts)."
+            f"{command[0]}: {why}",
+            hint="Correct kubectl's context (kubectl config get-contexts), or your rights.",
         )
     return done.stdout

@@ -6,6 +6,7 @@ import socket
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Final
 from urllib.request import urlopen
@@ -39,10 +40,13 @@ class _Cluster:
         for place in _managers(self.site):
             try:
                 with urlopen(f"{place}/ws/v1/cluster/{path}", timeout=_PATIENCE) as answer:
-                    found: Mapping[str, Any] = json.load(answer)
-                    return found
-            except (OSError, ValueError) as error:
+                    found = json.load(answer)
+            except (OSError, ValueError, HTTPException) as error:
                 why = f"{place}: {error}"
+                continue
+            if isinstance(found, dict):
+                return found
+            why = f"{place}: what answers is none"
         raise UnavailableError(
             f"No ResourceManager answers ({why}).",
             hint=f"Correct {_SAID}.webapp.address in yarn-site.xml, or let this machine through to it.",
@@ -119,7 +123,7 @@ def _nodes(cluster: _Cluster) -> Diagnosis:
         )
     if not count:
         return fail("nodes", "No NodeManager is there: applications would wait for ever.", "Start one.")
-    return ok("nodes", f"{count} NodeManagers are there.")
+    return ok("nodes", f"NodeManagers there: {count}.")
 
 
 def _queue(cluster: _Cluster) -> Diagnosis:
@@ -189,7 +193,7 @@ def _driver(cluster: _Cluster) -> Diagnosis:
     host = cluster.conf.get("spark.driver.host") or socket.gethostname()
     try:
         address = socket.gethostbyname(host)
-    except OSError:
+    except (OSError, UnicodeError):
         return fail("driver", f"{host} is no name that this machine can look up.", "Set spark.driver.host.")
     if address.startswith("127."):
         return warn(

@@ -22,7 +22,7 @@ RULES = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
 CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
 EVERYTHING = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]
 CLUSTER = {"/version": {"major": "1", "minor": "34+"}, CLASSES: {"items": []}}
-MANAGER = {
+MANAGER: dict[str, Any] = {
     "info": {"clusterInfo": {"state": "STARTED", "hadoopVersion": "3.4.2"}},
     "metrics": {"clusterMetrics": {"activeNodes": 2}},
     "scheduler": {"queues": {"queue": [{"queueName": "maintenance", "state": "RUNNING"}]}},
@@ -164,6 +164,14 @@ def test_a_cluster_that_does_not_answer_is_a_finding_and_not_asked_again(tools: 
     assert found["cluster"].verdict is Verdict.FAIL and not {"rights", "volumes"} & found.keys()
 
 
+@pytest.mark.parametrize("answer", [[], None, {}], ids=["list", "null", "empty"])
+def test_an_answer_of_another_shape_ends_no_examination(tools: Path, answer: object) -> None:
+    cluster(tools, {RULES: answer, CLASSES: answer})
+    found = by_check(examine_kubernetes())
+    assert found["rights"].verdict is Verdict.FAIL and found["volumes"].verdict is not Verdict.OK
+    assert "network policies" in found
+
+
 def test_without_kubectl_nothing_of_the_cluster_is_called_ok(tools: Path) -> None:
     (tools / "kubectl").unlink()
     (tools / "helm").unlink()
@@ -177,7 +185,7 @@ class Manager(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         found = MANAGER.get(self.path.removeprefix("/ws/v1/cluster/"))
-        self.send_response(200 if found else 404)
+        self.send_response(200 if found is not None else 404)
         self.end_headers()
         self.wfile.write(json.dumps(found).encode())
 
@@ -243,6 +251,16 @@ def test_an_edge_node_is_told_what_its_cluster_is_and_what_nobody_looked_at(
         "way back": Verdict.NOT_CHECKED,
     }
     assert found["resource manager"].message == "YARN 3.4.2 answers."
+
+
+@pytest.mark.parametrize("answer", [[], {}], ids=["list", "empty"])
+def test_a_resource_manager_that_says_something_else_is_never_called_ok(
+    edge: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: Any
+) -> None:
+    for path in MANAGER:
+        monkeypatch.setitem(MANAGER, path, answer)
+    found = on_yarn(tmp_path)
+    assert Verdict.OK not in {found[name].verdict for name in ("resource manager", "nodes", "queue")}
 
 
 def test_a_queue_that_is_not_there_is_told_with_those_that_are(edge: Path, tmp_path: Path) -> None:
