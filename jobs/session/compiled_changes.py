@@ -31,6 +31,7 @@ __all__ = ["compile_change", "refusals_explained", "require_own_words", "wrong_r
 
 _QUERIES: Final = ("DELTA_UNSUPPORTED_SUBQUERY", "UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY")
 """What Delta and Spark call queries in places where a command has none."""
+_LOST_COLUMN: Final = "DELTA_MERGE_RESOLVED_ATTRIBUTE_MISSING_FROM_INPUT"
 _SEVERAL: Final = "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
 
 
@@ -56,6 +57,14 @@ def refusals_explained(text: str) -> Iterator[None]:
     """Say in our words, with the place, what Spark or Delta refuses of a statement that they got as it is."""
     try:
         yield
+    except Py4JJavaError as error:
+        if _LOST_COLUMN not in str(error):
+            raise
+        raise UsageError(
+            "A MERGE of this Delta cannot look at a CHAR column of its table.",
+            hint="Make it VARCHAR or STRING, or compare what is stored, blanks and all: "
+            "SET spark.sql.readSideCharPadding = false.",
+        ) from error
     except PySparkException as error:
         told: UsageError | None = None
         if isinstance(error, ParseException):

@@ -85,7 +85,8 @@ class SparkWriter:
         return self._plans.frame(session, pin(self._plans, session, plan, target=None, cached=False).plan)
 
     def upsert(self, request: Upsert) -> Upserted:
-        return self._upserts.run(request)
+        with refusals_explained(""):
+            return self._upserts.run(request)
 
     def compiled(self, draft: Draft) -> Compiled:
         return compile_change(self._spark._jsparkSession, draft)

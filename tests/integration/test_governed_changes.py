@@ -176,3 +176,15 @@ def test_a_row_that_the_table_does_not_take_is_told_in_a_sentence(both: Both) ->
         both.lw.sql("INSERT INTO t SELECT id, k, 5000, s, d FROM t")
     both.spark.sql("ALTER TABLE t DROP CONSTRAINT small")
     assert both.ours() == before
+
+
+def test_a_char_column_that_deltas_merge_cannot_look_at_is_told(both: Both) -> None:
+    both.spark.sql("CREATE TABLE padded (k CHAR(3), a INT) USING delta")
+    both.spark.sql("INSERT INTO padded VALUES ('a', 1), ('b', 1)")
+    new = both.spark.sql("SELECT 'a' AS k, 2 AS a")
+    with pytest.raises(UsageError, match="CHAR column"):
+        both.lw.sql("UPDATE padded SET a = 2 WHERE k IN (SELECT 'a' FROM s)")
+    with pytest.raises(UsageError, match="CHAR column") as caught:
+        both.lw.upsert(new, f"{both.spark.catalog.currentDatabase()}.padded", keys=["k"])
+    assert "readSideCharPadding" in caught.value.hint
+    assert {(row.k, row.a) for row in both.spark.table("padded").collect()} == {("a  ", 1), ("b  ", 1)}
