@@ -7,7 +7,7 @@ PY := .venv/bin/python
 READY := .venv/.ready
 FAST := not (spark or metastore or postgres or mariadb or hdfs or s3 or crash or heavy or kubernetes)
 
-.PHONY: help setup jars check test test-fast test-kubernetes demo bench docs site pictures clean lock
+.PHONY: help setup jars check test test-fast test-k8s test-all demo bench docs site pictures clean lock
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name what; do printf '  make %-10s %s\n' "$$name" "$$what"; done
@@ -36,8 +36,10 @@ test: $(READY) jars ## every test: fast ones, real servers and Spark, the heavy 
 test-fast: $(READY) ## the tests that need neither Java nor a server and kill nothing
 	$(PY) -m pytest -m "$(FAST)" $(ARGS)
 
-test-kubernetes: $(READY) ## the chart on a real Kubernetes node (root, Go, Debian; minutes the first time)
+test-k8s: $(READY) ## the chart on a real Kubernetes node (root, Go, Debian; minutes the first time)
 	$(PY) -m pytest -s tests/kubernetes $(ARGS)
+
+test-all: test test-k8s ## both of these
 
 demo: $(READY) jars ## a real metastore, local Spark, real flights: watch lakewarden take over
 	@$(PY) -m examples.demo

@@ -1,7 +1,7 @@
 """The chart on a real Kubernetes node: the image from the Containerfile, two daemons, a worker whose executors are
 pods, and the leader's pod deleted in the middle of a compaction of a real table.
 
-`make test-kubernetes`; not part of `make test`: cold it takes as long as all of that (docs/development.md).
+`make test-k8s`; not part of `make test`: cold it takes as long as all of that (docs/development.md).
 """
 
 import json
