@@ -10,7 +10,7 @@ FAST := not (spark or metastore or postgres or mariadb or hdfs or s3 or crash or
 .PHONY: help setup jars check test test-fast test-k8s test-all demo bench docs site pictures clean lock
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name what; do printf '  make %-10s %s\n' "$$name" "$$what"; done
+	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name what; do printf '  make %-10s %s\n' "$$name" "$$what"; done
 
 setup: $(READY) ## make the virtual environment .venv from the lock files
 

@@ -14,7 +14,7 @@ from sqlglot.optimizer.scope import Scope, build_scope
 
 from lakewarden.jobs.sql.compile.change import Assignment, Change, Relation
 from lakewarden.jobs.sql.compile.emission import with_names
-from lakewarden.jobs.sql.compile.meaning import with_conditions
+from lakewarden.jobs.sql.compile.meaning.conditions import with_conditions
 from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.reading import Draft, outer_tokens, refuse_system, tables_read
 from lakewarden.jobs.sql.compile.resolving import looked_up

@@ -94,6 +94,13 @@ CASES: Final = {
         ),
         SAME,
     ),
+    "postgres: compared with ANY and ALL": (
+        (
+            "UPDATE t SET a = CASE WHEN (k < ANY (SELECT k FROM u)) IS NULL THEN 0 WHEN k >= ALL (SELECT k FROM u WHERE k > 0)"
+            " THEN 1 ELSE 2 END WHERE NOT (id < ALL (SELECT e FROM u WHERE u.k = t.k))"
+        ),
+        SAME,
+    ),
     "postgres: functions of texts": (
         (
             "UPDATE t SET s = concat(left(t.s, 1), '-', t.k, NULL) || lpad(trim(s.c), 3, 'ab'), "
@@ -144,6 +151,10 @@ CASES: Final = {
     "mysql: JOIN before SET": (
         'UPDATE t x JOIN s ON x.k = s.k SET x.a = s.b, x.s = "it\'s" WHERE s.b > 100',
         "UPDATE t x SET a = s.b, s = 'it''s' FROM s WHERE x.k = s.k AND s.b > 100",
+    ),
+    "mysql: ALL": (
+        "DELETE t FROM t JOIN s ON t.k = s.k WHERE s.b > ALL (SELECT e FROM u WHERE e IS NOT NULL)",
+        "DELETE FROM t USING s WHERE t.k = s.k AND s.b > ALL (SELECT e FROM u WHERE e IS NOT NULL)",
     ),
     "mysql: functions of texts": (
         (

@@ -325,7 +325,7 @@ class _Maker:
                 table, column = pick((("u", "k"), ("u", "e"), ("s", "b"), ("t", "a")))
                 alias, where = self._inside(table, depth)
                 asked = f"(SELECT {alias}.{column} FROM {table} AS {alias}{where})"
-                return f"{pick(self._known['int'])} {pick(('IN', 'NOT IN', '= ANY', '<> ALL', 'IN', 'NOT IN'))} {asked}"
+                return f"{pick(self._known['int'])} {pick(('IN', 'NOT IN', '= ANY', '<> ALL', '< ANY', '>= ALL', '<> ANY', '= ALL'))} {asked}"
             case 8:
                 table = pick(("u", "s", "t"))
                 alias, where = self._inside(table, depth)

@@ -21,7 +21,8 @@ from lakewarden.jobs.sql.compile.families import (
     scale_of,
     scale_of_type,
 )
-from lakewarden.jobs.sql.compile.meaning import assigned, translated, with_conditions
+from lakewarden.jobs.sql.compile.meaning.conditions import with_conditions
+from lakewarden.jobs.sql.compile.meaning.expressions import assigned, translated
 from lakewarden.jobs.sql.compile.placement import Placement
 from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.reading import Draft

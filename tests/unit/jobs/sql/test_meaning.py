@@ -51,10 +51,8 @@ def where(condition: str, dialect: str) -> str:
         ("mysql", "NOT k", "Spark takes no integer for a condition"),
         ("mysql", "a = 1 AND d", "Spark takes no floating-point for a condition"),
         ("mysql", "price OR a = 1", "Spark takes no decimal for a condition"),
-        ("postgres", "k < ANY (SELECT e FROM u)", "Of ANY and ALL only"),
-        ("postgres", "k = ALL (SELECT e FROM u)", "Of ANY and ALL only"),
-        ("postgres", "k <> ANY (SELECT e FROM u)", "Of ANY and ALL only"),
         ("postgres", "k = ANY (ARRAY[1, 2])", "ARRAY may mean something else"),
+        ("postgres mysql", "k < ANY (SELECT c FROM s)", "integer and text are compared"),
         ("postgres mysql teradata tsql", "s + 1 = 2", "Only numbers are added"),
         ("postgres mysql teradata tsql", "-s = 2", "Only numbers are added"),
         ("postgres", "day - day = 2", "Only numbers are added"),
@@ -231,6 +229,27 @@ def test_any_and_all_are_in_and_not_in() -> None:
         assert f"WHERE {query})" in sql(f"DELETE FROM t WHERE {condition}", "postgres")
     for condition in ("k <> ALL (SELECT e FROM u)", "k NOT IN (SELECT e FROM u)"):
         assert f"WHERE NOT {query})" in sql(f"DELETE FROM t WHERE {condition}", "postgres")
+
+
+def test_other_comparisons_with_any_and_all_are_told_by_exists() -> None:
+    rows = "EXISTS(SELECT 1 FROM (SELECT `u`.`e` AS `e` FROM `u` AS `u`) AS `compared`(`value`) WHERE "
+    less, key = "`t`.`k` < `compared`.`value`", "k < ANY (SELECT e FROM u)"
+    assert f" WHERE {rows}{less})) AS `source`" in sql(f"DELETE FROM t WHERE {key}", "postgres")
+    all_ = sql("DELETE FROM t WHERE k < ALL (SELECT e FROM u)", "mysql")
+    assert f" WHERE NOT {rows}NOT COALESCE({less}, FALSE))) AS `source`" in all_
+    exactly = f"CASE WHEN {rows}{less}) THEN TRUE WHEN NOT {rows}COALESCE({less}, TRUE)) THEN FALSE END"
+    for condition in (f"NOT ({key})", f"({key}) IS NULL", f"coalesce({key}, ok)"):
+        assert exactly in sql(f"DELETE FROM t WHERE {condition}", "postgres"), condition
+    assert "`compared_`(`value`)" in sql(
+        "DELETE FROM t AS compared WHERE k > ANY (SELECT e FROM u)", "postgres"
+    )
+
+
+def test_an_in_within_an_any_is_settled_too() -> None:
+    said = sql(
+        "DELETE FROM t WHERE k < ANY (SELECT e FROM u WHERE (e IN (SELECT b FROM s)) IS NULL)", "postgres"
+    )
+    assert "CASE WHEN `u`.`e` IN (SELECT" in said
 
 
 @pytest.mark.parametrize(

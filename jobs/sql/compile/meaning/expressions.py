@@ -18,12 +18,12 @@ from lakewarden.jobs.sql.compile.families import (
     scale_of,
     scale_of_type,
 )
-from lakewarden.jobs.sql.compile.functions import FUNCTIONS, Notes, cast_to_text, function_in_spark
 from lakewarden.jobs.sql.compile.grouping import group_joins
+from lakewarden.jobs.sql.compile.meaning.functions import FUNCTIONS, Notes, cast_to_text, function_in_spark
 from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.values import DIALECT_KEY, Dialect
 
-__all__ = ["assigned", "translated", "with_conditions"]
+__all__ = ["assigned", "translated"]
 
 _SPARKS_WORDS: Final = (
     f"Write it in Spark's SQL after SET {DIALECT_KEY} = spark, or make a view that computes it."
@@ -43,7 +43,6 @@ _ALIKE: Final = (
 _COMPARISONS: Final = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
 _ARITHMETIC: Final = (exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Abs, exp.Sum)
 _OF_POSTGRES: Final = (exp.Lower, exp.Upper, exp.Greatest, exp.Least)
-_CONDITIONS: Final = (exp.And, exp.Or, exp.Not, exp.Paren)
 
 
 def translated(query: exp.Select, dialect: Dialect, text: str) -> tuple[exp.Select, tuple[str, ...]]:
@@ -89,58 +88,6 @@ def assigned(value: exp.Expr, kind: exp.DataType, dialect: Dialect, text: str) -
     return value
 
 
-def with_conditions(query: exp.Select) -> exp.Select:
-    """The query with each IN (SELECT ...) that is used as a value made of conditions: elsewhere Spark has no NULL for
-    it, and would take it for false. In conditions -0.0 is made 0.0, which Spark's NOT IN would tell apart."""
-    for node in list(query.find_all(exp.In)):
-        if node.args.get("query") is None:
-            continue
-        if _is_condition(node):
-            asked = {family_of(node.this), family_of(node.args["query"])}
-            if Family.FLOAT in asked and not isinstance(node.this, exp.Tuple):
-                node.set("this", _unsigned(node.this))
-                _unsign_first(node.args["query"])
-            continue
-        yes, no = (
-            exp.If(this=node.copy(), true=exp.true()),
-            exp.If(this=exp.not_(node.copy()), true=exp.false()),
-        )
-        node.replace(exp.Case(ifs=[yes, no]))
-    return query
-
-
-def _unsigned(value: exp.Expr) -> exp.Expr:
-    """-0.0 as 0.0, all else as it is."""
-    return exp.Add(this=exp.paren(value.copy()), expression=exp.cast(exp.Literal.number(0), "double"))
-
-
-def _unsign_first(query: exp.Expr) -> None:
-    """Do that to the only column of a query."""
-    match query:
-        case exp.Subquery():
-            _unsign_first(query.this)
-        case exp.SetOperation():
-            _unsign_first(query.this)
-            _unsign_first(query.expression)
-        case exp.Select():
-            first = query.expressions[0]
-            query.set(
-                "expressions",
-                [exp.alias_(_unsigned(first.unalias()), first.alias_or_name or "found", quoted=True)],
-            )
-        case _:
-            pass
-
-
-def _is_condition(node: exp.Expr) -> bool:
-    below, above = node, node.parent
-    while isinstance(above, _CONDITIONS):
-        below, above = above, above.parent
-    return isinstance(above, exp.Where | exp.Having | exp.Join) or (
-        isinstance(above, exp.If) and above.this is below
-    )
-
-
 def _in_spark(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
     for kinds, judge in _JUDGES.items():
         if isinstance(node, kinds):
@@ -180,7 +127,7 @@ def _literal(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.E
 def _comparison(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
     right = node.expression
     if isinstance(right, exp.Any | exp.All):
-        return _quantified(node, right, text)
+        return _quantified(node, right, dialect, text, notes)
     _refuse_mixed([node.this, right], node, dialect, text)
     ordered = not isinstance(node, exp.EQ | exp.NEQ | exp.NullSafeEQ | exp.NullSafeNEQ)
     _note_texts(node.this, dialect, notes, ordered=ordered)
@@ -197,18 +144,20 @@ def _connected(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp
     return node
 
 
-def _quantified(node: exp.Expr, right: exp.Expr, text: str) -> exp.Expr:
-    query = right.this
-    query = query if isinstance(query, exp.Subquery) else exp.Subquery(this=query)
-    if isinstance(query.this, exp.Query):
-        if isinstance(node, exp.EQ) and isinstance(right, exp.Any):
-            return exp.In(this=node.this.copy(), query=query.copy())
-        if isinstance(node, exp.NEQ) and isinstance(right, exp.All):
-            return exp.Not(this=exp.In(this=node.this.copy(), query=query.copy()))
-    raise wrong_in(
-        text, node, "Of ANY and ALL only = ANY (SELECT ...) and <> ALL (SELECT ...) are supported.",
-        hint="Write EXISTS or NOT EXISTS.",
-    )  # fmt: skip
+def _quantified(
+    node: exp.Expr, right: exp.Any | exp.All, dialect: Dialect, text: str, notes: Notes
+) -> exp.Expr:
+    """= ANY and <> ALL are IN and NOT IN; the others are taken apart later (conditions.py)."""
+    query = right.this if isinstance(right.this, exp.Subquery) else exp.Subquery(this=right.this)
+    if not isinstance(query.this, exp.Query):
+        raise wrong_in(text, node, "ANY and ALL take a query here.", hint="Write ANY (SELECT ...).")
+    _refuse_mixed([node.this, query], node, dialect, text)
+    if isinstance(node, exp.EQ) and isinstance(right, exp.Any):
+        return exp.In(this=node.this.copy(), query=query.copy())
+    if isinstance(node, exp.NEQ) and isinstance(right, exp.All):
+        return exp.Not(this=exp.In(this=node.this.copy(), query=query.copy()))
+    _note_texts(node.this, dialect, notes, ordered=not isinstance(node, exp.EQ | exp.NEQ))
+    return node
 
 
 def _range(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:

@@ -1,0 +1,1 @@
+"""What does an expression of another dialect mean in Spark: the same, the same in other words, or something else?"""
