@@ -12,6 +12,7 @@ from lakewarden.catalog.formats.port import Commit
 from lakewarden.catalog.model.rows import Outcome
 from lakewarden.catalog.registry.service import Desk
 from lakewarden.catalog.state.port import Queue, Result, Run, RunLine, RunLog, RunRequest
+from lakewarden.catalog.units import count_of
 from lakewarden.daemon.telemetry.log import get_log
 from lakewarden.jobs.actions.registry import verdict_of
 from lakewarden.jobs.actions.spec import GiveUp, Recovered, Retry
@@ -71,7 +72,7 @@ class Reaper:
             if again:
                 self._say(request, "warning", f"run lost: attempt {request.attempt + 1} follows")
             return again
-        message = f"Its worker was lost {request.attempt} times."
+        message = f"Its worker was lost in {count_of(request.attempt, 'attempt')}."
         return self._close(request, Result(outcome=Outcome.ABANDONED, message=message))
 
     def _close(self, request: RunRequest, result: Result) -> bool:

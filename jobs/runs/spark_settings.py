@@ -22,7 +22,7 @@ _SECRET: Final = re.compile(
 )
 """What Spark itself redacts (`spark.redaction.regex`), and what Azure, Google and S3's encryption call their keys."""
 
-_STORES: Final = ("spark.hadoop.fs.", "spark.delta.logStore.")
+_STORES: Final = ("spark.hadoop.fs.", "spark.hadoop.dfs.", "spark.delta.logStore.")
 """Settings that say how storages are reached, and how commits are made there."""
 
 

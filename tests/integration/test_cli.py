@@ -150,6 +150,8 @@ def test_policies_are_set_shown_and_refused(cli: Cli, events: Path) -> None:
     shown = {row["key"]: row for row in cli("tables", "policy", "show", "default.events", "-o", "json").json}
     assert (shown["vacuum.retention"]["value"], shown["vacuum.retention"]["origin"]) == ("9 days", "table")
     assert shown["compaction.target"]["origin"] == "default"
+    said = cli("tables", "policy", "set", "default.events", "vacuum.retention=", "mode=observe")
+    assert "Policy of default.events set. From the level above again: vacuum.retention." in said.err
     for nonsense in ("vacuum.retention=-1 day", "vacuum.retentoin=3 days", "vacuum.retention=2 days"):
         said = cli("tables", "policy", "set", "default.events", nonsense)
         assert (said.code, bool(said.err)) == (2, True)

@@ -79,7 +79,8 @@ def policy_set(
     with run(services, calling(services), declared.SET_POLICY, where) as actor:
         row = set_policy(services.desk, where, values, actor=actor)
     take_back_runs(services, row, PLANNED, f"the policy of {row.name} changed", ordered=False)
-    note(f"Policy of {row.name} set.")
+    unset = ", ".join(sorted(key for key, value in values.items() if value is None))
+    note(f"Policy of {row.name} set.{f' From the level above again: {unset}.' if unset else ''}")
     show_one({"name": row.name, "policy": row.policy}, format=output)
 
 

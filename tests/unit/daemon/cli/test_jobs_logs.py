@@ -127,7 +127,7 @@ def test_a_run_that_is_settled_without_its_worker_says_how_it_ended(cli: Cli, se
     )
     assert [reaper.settle(one) for one in reaper.lost()] == [True]
     last = cli("jobs", "logs", "3f2a").out.splitlines()[-1]
-    assert last.endswith("warning  run settled outcome=abandoned message=Its worker was lost 1 times.")
+    assert last.endswith("warning  run settled outcome=abandoned message=Its worker was lost in 1 attempt.")
 
 
 def test_following_is_for_people(cli: Cli, services: Services) -> None:

@@ -67,7 +67,8 @@ def test_somebody_elses_session_gets_what_our_tables_need_and_neither_sizes_nor_
             ),
         )
     )
-    own = (("spark.executor.memory", "8g"), ("spark.hadoop.fs.azure.account.key.x", "s3cr3t"))
+    nodes = ("spark.hadoop.dfs.nameservices", "lake")
+    own = (("spark.executor.memory", "8g"), ("spark.hadoop.fs.azure.account.key.x", "s3cr3t"), nodes)
     settings = SparkSettings(metastore_uri="thrift://m:9083", conf=(*s3_conf(storage), *own))
     found = foreign_conf(settings, jars=(Path("/c/a.jar"),))
     bucket = "spark.hadoop.fs.s3a.bucket.lake"
@@ -81,6 +82,7 @@ def test_somebody_elses_session_gets_what_our_tables_need_and_neither_sizes_nor_
         f"{bucket}.endpoint": "http://s:1",
         f"{bucket}.path.style.access": "true",
         f"{bucket}.connection.ssl.enabled": "false",
+        nodes[0]: nodes[1],
     }
 
 
