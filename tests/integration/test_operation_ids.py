@@ -27,6 +27,7 @@ from lakewarden.jobs.rollback.execute.commit_records import removal_record
 from lakewarden.jobs.rollback.journal.steps import TableStep
 from lakewarden.jobs.session.attached import Attached
 from lakewarden.jobs.session.upserts.operations import Once
+from support.histories.operation_lives import OperationLife
 
 pytestmark = pytest.mark.spark
 
@@ -379,3 +380,11 @@ def test_an_id_is_taken_back_by_a_reset(table: Table, taken_back: str) -> None:
     table.lw.sql("SET lakewarden.operation = later")
     table.lw.sql(taken_back)
     assert "done_before" not in table.run(STATEMENTS["update"])
+
+
+def test_a_random_life_under_operation_ids_is_what_the_docs_promise(table: Table, tmp_path: Path) -> None:
+    engine = DeltaEngine(lambda: table.spark, storage=lambda _: StorageOptions(), clock=SystemClock())
+    life = OperationLife(spark=table.spark, lw=table.lw, engine=engine, folder=tmp_path, seed=2, steps=(7, 7))
+    life.play()
+    assert not life.wrong
+    assert life.seen["done"] >= 1
