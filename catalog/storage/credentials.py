@@ -9,20 +9,26 @@ __all__ = ["NO_OPTIONS", "StorageOptions"]
 
 @dataclass(frozen=True, slots=True)
 class StorageOptions:
-    """Credentials and endpoints for one storage, as delta-rs names them. Never printed."""
+    """Credentials and endpoints for one storage, as delta-rs names them. Never printed.
+
+    `files` are options whose values lie in files, by absolute paths; `secret_files.current` has all of them with what
+    the files say now.
+    """
 
     pairs: tuple[tuple[str, str], ...] = ()
+    files: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def of(cls, options: Mapping[str, str]) -> "StorageOptions":
-        return cls(tuple(sorted(options.items())))
+    def of(cls, options: Mapping[str, str], files: Mapping[str, str] | None = None) -> "StorageOptions":
+        return cls(tuple(sorted(options.items())), tuple(sorted((files or {}).items())))
 
-    def as_dict(self) -> dict[str, str]:
-        """The form the libraries take."""
-        return dict(self.pairs)
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The options that are set."""
+        return tuple(sorted(name for name, _ in (*self.pairs, *self.files)))
 
     def __repr__(self) -> str:
-        return f"StorageOptions({', '.join(key for key, _ in self.pairs)})"
+        return f"StorageOptions({', '.join(self.names)})"
 
 
 NO_OPTIONS: Final = StorageOptions()

@@ -24,6 +24,7 @@ from deltalake.fs import DeltaStorageHandler
 from lakewarden.catalog.bounds import as_moment
 from lakewarden.catalog.errors import UnavailableError, UsageError
 from lakewarden.catalog.storage.credentials import NO_OPTIONS, StorageOptions
+from lakewarden.catalog.storage.secret_files import current
 from lakewarden.catalog.units import storable
 
 __all__ = [
@@ -279,13 +280,22 @@ class _Handler(DeltaStorageHandler):
 
 class _RemoteStore:
     def __init__(self, root: str, options: StorageOptions) -> None:
-        self._root = root
-        told = options.as_dict()
-        if not root.startswith("hdfs://"):
-            told = {**_PATIENCE, **told}
-        with _answering(root):
-            handler = _Handler(root, told or None)
-        self._fs = pafs.PyFileSystem(handler)
+        self._root, self._options = root, options
+        self._opened = self._open(current(options))
+
+    @property
+    def _fs(self) -> pafs.FileSystem:
+        """What reaches the storage with the credentials of now: another one once they were rotated."""
+        if self._options.files:
+            told = current(self._options)
+            if told != self._opened[0]:
+                self._opened = self._open(told)
+        return self._opened[1]
+
+    def _open(self, options: dict[str, str]) -> tuple[dict[str, str], pafs.FileSystem]:
+        told = options if self._root.startswith("hdfs://") else {**_PATIENCE, **options}
+        with _answering(self._root):
+            return options, pafs.PyFileSystem(_Handler(self._root, told or None))
 
     @property
     def root(self) -> str:

@@ -14,6 +14,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import UnavailableError
 from lakewarden.catalog.storage.file_store import StorageOptions, open_store
+from lakewarden.catalog.storage.secret_files import current
 
 __all__ = ["Trial", "try_out"]
 
@@ -53,7 +54,7 @@ def try_out(location: str, options: StorageOptions, clock: Clock) -> Trial:
 def _refuses_a_second(place: str, options: StorageOptions) -> bool:
     """Writers that begin at once on one version: each but one has to be told that it came too late. A storage that
     knows no conditions tells several that they were first, if they come close enough together; hence the rounds."""
-    given = options.as_dict() or None
+    given = current(options) or None
     DeltaTable.create(place, _COLUMNS, storage_options=given)
     with ThreadPoolExecutor(_WRITERS) as pool:
         for _ in range(_ROUNDS):

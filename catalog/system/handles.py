@@ -20,6 +20,7 @@ from lakewarden.catalog.errors import (
     UnreadableError,
 )
 from lakewarden.catalog.storage.file_store import FileStore, StorageOptions, open_store
+from lakewarden.catalog.storage.secret_files import current
 from lakewarden.catalog.system.port import SystemTable, SystemTableName
 from lakewarden.catalog.system.snapshot import Snapshot, take_snapshot
 
@@ -38,6 +39,7 @@ class Handles:
         self._location = location
         self._options = options
         self._idle: dict[SystemTableName, list[DeltaTable]] = {}
+        self._told = current(options)
         self._snapshots: dict[SystemTableName, Snapshot] = {}
         self._stores: dict[SystemTableName, FileStore] = {}
         self._lock = threading.Lock()
@@ -59,12 +61,13 @@ class Handles:
 
         Raises `NotFoundError` if the table is not there, `UnavailableError`, `UnreadableError`, `OutdatedError`.
         """
-        handle = self._refreshed(table)
+        idle = self._idle_now()
+        handle = self._refreshed(table, idle)
         snapshot = self._snapshot(table, handle)
         yield handle, snapshot
         # Reached only without an exception: a handle that something went wrong with is not used again.
         with self._lock:
-            self._idle.setdefault(table.name, []).append(handle)
+            idle.setdefault(table.name, []).append(handle)
 
     def at(self, table: SystemTable[Any], version: int) -> Snapshot:
         """The snapshot of an older version. Raises `NotFoundError` if the log does not reach back to it."""
@@ -75,10 +78,20 @@ class Handles:
         handle = open_at(self.location(table), self._options, name=table.name, version=version)
         return take_snapshot(handle, table.name)
 
-    def _refreshed(self, table: SystemTable[Any]) -> DeltaTable:
+    def _idle_now(self) -> dict[SystemTableName, list[DeltaTable]]:
+        """The idle handles; those that were opened with credentials that have been rotated since are let go."""
+        told = current(self._options)
         with self._lock:
-            idle = self._idle.get(table.name)
-            handle = idle.pop() if idle else None
+            if told != self._told:
+                self._idle, self._told = {}, told
+            return self._idle
+
+    def _refreshed(
+        self, table: SystemTable[Any], idle: dict[SystemTableName, list[DeltaTable]]
+    ) -> DeltaTable:
+        with self._lock:
+            waiting = idle.get(table.name)
+            handle = waiting.pop() if waiting else None
         if handle is None:
             return open_at(self.location(table), self._options, name=table.name)
         if not self.store(table).exists(commit_path(handle.version())):
@@ -108,7 +121,7 @@ def open_at(location: str, options: StorageOptions, *, name: str, version: int |
     """Open a Delta table, at its head or at a version. Raises what `answering` raises."""
     try:
         with answering(name):
-            return DeltaTable(location, version=version, storage_options=options.as_dict() or None)
+            return DeltaTable(location, version=version, storage_options=current(options) or None)
     except UnreadableError as error:
         if version is None:
             raise

@@ -14,6 +14,7 @@ from deltalake import DeltaTable, Schema
 from lakewarden.catalog.errors import ConflictError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.storage.file_store import StorageOptions, local_path, open_store
+from lakewarden.catalog.storage.secret_files import current
 from lakewarden.catalog.system.commits import Note, properties
 from lakewarden.catalog.system.handles import answering, commit_path, open_at
 from lakewarden.catalog.system.port import SystemTable
@@ -53,7 +54,7 @@ def create_table(table: SystemTable[Any], location: str, options: StorageOptions
                 name=f"lakewarden.{table.name}",
                 description=(table.row_type.__doc__ or "").partition("\n")[0],
                 configuration=table_properties(table),
-                storage_options=options.as_dict() or None,
+                storage_options=current(options) or None,
                 commit_properties=properties(note),
                 raise_if_key_not_exists=False,
             )

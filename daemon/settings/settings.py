@@ -16,17 +16,15 @@ from typing import Any, Final
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
-from lakewarden.catalog.storage.options import StorageMap, unworkable
+from lakewarden.catalog.storage.options import StorageMap
 from lakewarden.catalog.units import did_you_mean, format_bytes, format_seconds
 from lakewarden.daemon.settings.keys import KNOB_BY_KEY, KNOBS, Knob, KnobKind, KnobValue, parse_knob
 from lakewarden.daemon.settings.profiles import Profile, chosen_profile
+from lakewarden.daemon.settings.storage_entries import content_of, storage_entry
 from lakewarden.jobs.runs.spark_settings import is_secret_conf
 
 __all__ = ["Setting", "Settings", "load_settings"]
 
-_SECRET_WORDS: Final = ("secret", "password", "token", "access_key", "account_key", "sas")
-_FROM_ENVIRONMENT: Final = "env:"
-_FROM_FILE: Final = "file:"
 _SPARK_CONF: Final = "spark.conf."
 
 
@@ -141,7 +139,7 @@ class Settings:
         ]  # fmt: skip
         storage = [
             Setting(
-                key=f"storage {prefix}", value=", ".join(key for key, _ in options.pairs), unit="options",
+                key=f"storage {prefix}", value=", ".join(options.names), unit="options",
                 origin="file", doc="Storage options by name; values are never printed.",
             )
             for prefix, options in self.storage.prefixes
@@ -217,20 +215,8 @@ def _from_environment(env: Mapping[str, str]) -> dict[str, tuple[str, str]]:
             continue
         if said in env:
             raise UsageError(f"Both {said} and {named} are set.", hint="Unset one of them.")
-        found[knob.key] = (_content(env[named], asked_by=named), "environment (file)")
+        found[knob.key] = (content_of(env[named], asked_by=named), "environment (file)")
     return found
-
-
-def _content(path: str, *, asked_by: str) -> str:
-    """What a file says, without the line end that editors leave. Never part of a message: it may be a secret."""
-    try:
-        return Path(path).expanduser().read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise UsageError(
-            f"The file {path} cannot be read: {why}.",
-            hint=f"{asked_by} names it: check that, and its permissions.",
-        ) from error
 
 
 def _settings(texts: Mapping[str, tuple[str, str]], storage: StorageMap, file: Path | None) -> Settings:
@@ -307,7 +293,7 @@ def _read_file(path: tuple[Path, bool], env: Mapping[str, str]) -> tuple[Mapping
     prefixes = tree.pop("storage", [])
     if not isinstance(prefixes, list):
         raise UsageError("Storage options are a list in the settings file.", hint="Write [[storage]].")
-    return _flat(tree), StorageMap(prefixes=tuple(_prefix(one, env) for one in prefixes))
+    return _flat(tree), StorageMap(prefixes=tuple(storage_entry(one, env) for one in prefixes))
 
 
 def _flat(tree: Mapping[str, Any], above: str = "") -> dict[str, str]:
@@ -323,44 +309,6 @@ def _flat(tree: Mapping[str, Any], above: str = "") -> dict[str, str]:
         else:
             found[path] = str(value)
     return found
-
-
-def _prefix(table: Mapping[str, Any], env: Mapping[str, str]) -> tuple[str, StorageOptions]:
-    if not isinstance(table.get("prefix"), str) or not isinstance(table.get("options"), Mapping):
-        raise UsageError(
-            "A [[storage]] entry needs a prefix and options.",
-            hint='prefix = "s3://bucket", [storage.options] below it.',
-        )
-    options: dict[str, str] = {}
-    for name, text in table["options"].items():
-        value = str(text)
-        if value.startswith(_FROM_ENVIRONMENT):
-            variable = value.removeprefix(_FROM_ENVIRONMENT)
-            if variable not in env:
-                raise UsageError(
-                    f"{variable} is not set, but storage option {name} asks for it.", hint="Set it."
-                )
-            value = env[variable]
-        elif value.startswith(_FROM_FILE) and _is_secret(name):
-            value = _content(value.removeprefix(_FROM_FILE), asked_by=f"The storage option {name}")
-        elif _is_secret(name):
-            raise UsageError(
-                f"The storage option {name} is a secret and does not belong into the settings file.",
-                hint=f'Write {name} = "env:VARIABLE" and set the variable, or "file:/path" and mount the file.',
-            )
-        options[name] = value
-    location = canonical(table["prefix"])
-    stopping = unworkable(options) if location.startswith("s3://") else None
-    if stopping is not None:
-        raise UsageError(
-            f"With the storage option {stopping} of {location} nothing could be committed there.",
-            hint="Take it away, or set it to etag: commits to S3 ask whether there is one already.",
-        )
-    return location, StorageOptions.of(options)
-
-
-def _is_secret(name: str) -> bool:
-    return any(word in name.lower() for word in _SECRET_WORDS)
 
 
 def _shown(knob: Knob, value: KnobValue) -> str:

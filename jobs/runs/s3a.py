@@ -1,4 +1,4 @@
-"""What Spark needs to be told of the buckets that settings name: Hadoop's S3A in the words of its options. Pure."""
+"""What Spark needs to be told of the buckets that settings name: Hadoop's S3A in the words of its options."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
@@ -6,10 +6,11 @@ from urllib.parse import urlsplit
 
 from lakewarden.catalog.storage.credentials import StorageOptions
 from lakewarden.catalog.storage.options import StorageMap
+from lakewarden.catalog.storage.secret_files import known
 from lakewarden.jobs.runs.log_stores import CONDITIONAL, S3_LOG_STORE
+from lakewarden.jobs.runs.spark_settings import KEYS_FROM_FILES
 
 __all__ = ["is_for_s3", "s3_conf", "without_log_store"]
-
 _PREFIX: Final = "s3://"
 _WORDS: Final[Mapping[str, str]] = {
     "access_key_id": "access.key",
@@ -38,7 +39,8 @@ def without_log_store(conf: Iterable[tuple[str, str]]) -> tuple[tuple[str, str],
 def s3_conf(storage: StorageMap) -> tuple[tuple[str, str], ...]:
     """Spark's settings for the buckets that have options; none where no bucket has. Holds secrets.
 
-    S3A knows one set of options per bucket: of several prefixes in one, the shortest counts.
+    S3A knows one set of options per bucket: of several prefixes in one, the shortest counts. Of a key in a file Spark
+    gets the path, and what the file says now for executors that do not have it.
     """
     buckets: dict[str, StorageOptions] = {}
     for prefix, options in sorted(storage.prefixes, key=lambda pair: len(pair[0])):
@@ -52,11 +54,20 @@ def s3_conf(storage: StorageMap) -> tuple[tuple[str, str], ...]:
 
 def _of_bucket(bucket: str, options: StorageOptions) -> Iterator[tuple[str, str]]:
     above = f"spark.hadoop.fs.s3a.bucket.{bucket}"
-    said = {name.lower().removeprefix("aws_"): value for name, value in options.pairs}
+    said = {_plain(name): value for name, value in known(options).items()}
+    files = {_WORDS[_plain(name)]: path for name, path in options.files if _plain(name) in _WORDS}
     for name, value in said.items():
         if name in _WORDS:
             yield f"{above}.{_WORDS[name]}", value
+    for word, path in files.items():
+        yield f"{above}.lakewarden.{word}.file", path
+    if files:
+        yield f"{above}.aws.credentials.provider", KEYS_FROM_FILES
     endpoint = said.get("endpoint") or said.get("endpoint_url")
     if endpoint is not None:
         yield f"{above}.path.style.access", "false" if said.get(_VIRTUAL_HOSTED) == "true" else "true"
         yield f"{above}.connection.ssl.enabled", "false" if endpoint.startswith("http://") else "true"
+
+
+def _plain(name: str) -> str:
+    return name.lower().removeprefix("aws_")

@@ -9,7 +9,15 @@ from typing import Final
 
 from lakewarden.catalog.units import MIB
 
-__all__ = ["PACKAGES", "JarSource", "SparkSettings", "foreign_conf", "is_secret_conf", "session_conf"]
+__all__ = [
+    "KEYS_FROM_FILES",
+    "PACKAGES",
+    "JarSource",
+    "SparkSettings",
+    "foreign_conf",
+    "is_secret_conf",
+    "session_conf",
+]
 
 PACKAGES: Final = "io.delta:delta-spark_4.1_2.13:4.4.0"
 """What `spark.jars.packages` is set to where Spark fetches its jars itself."""
@@ -24,6 +32,9 @@ _SECRET: Final = re.compile(
 
 _STORES: Final = ("spark.hadoop.fs.", "spark.hadoop.dfs.", "spark.delta.logStore.")
 """Settings that say how storages are reached, and how commits are made there."""
+KEYS_FROM_FILES: Final = "lakewarden.FileCredentialsProvider"
+"""The class of ours (jobs/engines/spark/s3) by which lakewarden's own sessions read keys from files, and again once
+these have changed. Other sessions have keys of their own."""
 
 
 class JarSource(StrEnum):
@@ -83,7 +94,9 @@ def session_conf(settings: SparkSettings, *, cores: int, jars: tuple[Path, ...] 
 def foreign_conf(settings: SparkSettings, *, jars: tuple[Path, ...] = ()) -> Mapping[str, str]:
     """What a session that is somebody else's needs for our tables: no more than that, and no secrets. Pure."""
     stores = {
-        key: value for key, value in settings.conf if key.startswith(_STORES) and not is_secret_conf(key)
+        key: value
+        for key, value in settings.conf
+        if key.startswith(_STORES) and not is_secret_conf(key) and value != KEYS_FROM_FILES
     }
     return _lake_conf(settings, jars) | stores
 

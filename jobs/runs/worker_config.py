@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.storage.options import StorageMap
+from lakewarden.catalog.storage.secret_files import known
 from lakewarden.jobs.runs.spark_settings import SparkSettings, is_secret_conf
 
 __all__ = ["WorkerConfig", "read_config", "secrets_of", "write_config"]
@@ -43,8 +44,9 @@ class WorkerConfig:
 
 
 def secrets_of(config: WorkerConfig) -> frozenset[str]:
-    """The values in it that nobody may read: the database's password, secret storage options and Spark settings."""
-    options = (pair for _, options in config.storage.prefixes for pair in options.pairs)
+    """The values in it that nobody may read: the database's password, secret storage options and Spark settings. Those
+    in files as they are now."""
+    options = (pair for _, options in config.storage.prefixes for pair in known(options).items())
     secrets = {value for key, value in (*config.spark.conf, *options) if is_secret_conf(key)}
     password = _PASSWORD.search(config.database_url)
     said = password.group(1) if password is not None else ""

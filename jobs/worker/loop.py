@@ -18,7 +18,7 @@ _LOOK_AT_PARENT: Final = 1.0
 
 
 class WorkLoop:
-    """Runs one run after the other until it is drained, idle, orphaned or broken."""
+    """Runs one run after the other until it is drained, idle, orphaned, broken or outdated."""
 
     def __init__(
         self,
@@ -28,10 +28,12 @@ class WorkLoop:
         poll: timedelta,
         parent: int | None = None,
         is_broken: Callable[[], bool] = lambda: False,
+        is_outdated: Callable[[], bool] = lambda: False,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._runner, self._idle, self._poll = runner, idle, poll
-        self._parent, self._is_broken, self._monotonic = parent, is_broken, monotonic
+        self._parent, self._is_broken, self._is_outdated = parent, is_broken, is_outdated
+        self._monotonic = monotonic
         self._draining = threading.Event()
         self._log = structlog.get_logger().bind(part="worker", worker=runner.worker)
 
@@ -45,6 +47,9 @@ class WorkLoop:
             threading.Thread(target=self._watch_parent, name="parent", daemon=True).start()
         busy_at = self._monotonic()
         while not self._draining.is_set():
+            if self._is_outdated():
+                self._log.info("worker ends", because="a key was rotated that its executors were told")
+                return 0
             if self._next():
                 busy_at = self._monotonic()
                 if self._is_broken():

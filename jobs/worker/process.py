@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Callable
 from functools import partial
 from types import FrameType
 
@@ -22,6 +23,8 @@ from lakewarden.catalog.state.run_log import DatabaseRunLog
 from lakewarden.jobs.engines.registry import InstalledTools
 from lakewarden.jobs.rollback.execute.run import open_rollbacks
 from lakewarden.jobs.runs.properties_ledger import open_ledger
+from lakewarden.jobs.runs.s3a import s3_conf
+from lakewarden.jobs.runs.spark_settings import KEYS_FROM_FILES
 from lakewarden.jobs.runs.standings import open_standings
 from lakewarden.jobs.runs.worker_config import WorkerConfig, read_config
 from lakewarden.jobs.worker.loop import WorkLoop
@@ -44,6 +47,7 @@ def main() -> int:
             poll=config.poll,
             parent=config.parent,
             is_broken=lambda: tools.broken,
+            is_outdated=_outdated(config),
         )
 
         def on_term(signal_number: int, frame: FrameType | None) -> None:
@@ -57,6 +61,16 @@ def main() -> int:
     except LakewardenError as error:
         print(f"{error} {error.hint}".rstrip(), file=sys.stderr)
         return int(error.exit_code)
+
+
+def _outdated(config: WorkerConfig) -> Callable[[], bool]:
+    """Whether a key in a file was rotated that executors elsewhere, which may not have the file, were told when the
+    session began. On one machine sessions read it again by themselves."""
+    began_with = frozenset(config.spark.conf)
+    if config.spark.master.startswith("local") or KEYS_FROM_FILES not in dict(began_with).values():
+        return lambda: False
+    told = {key for key, _ in began_with}
+    return lambda: any(pair[0] in told and pair not in began_with for pair in s3_conf(config.storage))
 
 
 def _runner(config: WorkerConfig, tools: InstalledTools, lines: RunLines) -> Runner:

@@ -35,7 +35,8 @@ class RunLines(logging.Handler):
 
     def __init__(self, config: WorkerConfig) -> None:
         super().__init__()
-        self._secrets = sorted(secrets_of(config), key=len, reverse=True)
+        self._config = config
+        self._secrets: frozenset[str] = frozenset()
         self._guard = threading.Lock()
         self._waiting: list[RunLine] | None = None
         self._count = 0
@@ -80,7 +81,8 @@ class RunLines(logging.Handler):
 
     def _bounded(self, said: str) -> str:
         text = storable(said).replace("\0", "")
-        for secret in self._secrets:
+        self._secrets |= secrets_of(self._config)  # a key may have been rotated
+        for secret in sorted(self._secrets, key=len, reverse=True):
             text = text.replace(secret, "***")
         if len(text) <= LONGEST_LINE:
             return text

@@ -16,6 +16,7 @@ from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.storage.absence import is_surely_gone
 from lakewarden.catalog.storage.file_store import StorageOptions, open_store
+from lakewarden.catalog.storage.secret_files import current
 from lakewarden.daemon.cli.commands import daemon as command_module
 from lakewarden.jobs.actions.purge import Purge
 from lakewarden.jobs.engines.delta.engine import DeltaEngine
@@ -75,9 +76,9 @@ def orders(location: str, storage: StorageOptions, versions: int = 3) -> str:
     for number in range(versions):
         rows = pa.table({"id": pa.array(range(number, number + 10), pa.int64())})
         if number == versions - 1:
-            write_deltalake(location, rows, mode="append", storage_options=storage.as_dict())
+            write_deltalake(location, rows, mode="append", storage_options=current(storage))
         else:
-            write_deltalake(location, rows, mode="overwrite", storage_options=storage.as_dict())
+            write_deltalake(location, rows, mode="overwrite", storage_options=current(storage))
     return location
 
 
@@ -135,7 +136,7 @@ def test_tables_are_registered_swept_validated_and_their_log_is_cared_for_withou
     ).json
     assert (row["state"], row["version"], row["rows"], row["location"]) == ("active", 2, 20, location)
     assert cli("tables", "policy", "set", "lake.orders", "mode=manage").code == 0
-    write_deltalake(location, pa.table({"id": [99]}), mode="append", storage_options=storage.as_dict())
+    write_deltalake(location, pa.table({"id": [99]}), mode="append", storage_options=current(storage))
     assert cli("daemon", "--once").code == 0
     assert cli("tables", "show", "lake.orders", "-o", "json").json["version"] == 3
     assert cli("tables", "validate", "lake.orders").code == 0
@@ -144,7 +145,7 @@ def test_tables_are_registered_swept_validated_and_their_log_is_cared_for_withou
     swept = cli("jobs", "run", "lake.orders", "vacuum", "--dry-run", "-o", "json")
     assert swept.code == 0 and "nothing can go; 1 removed file still needed" in swept.json["message"], swept
     found = sorted(
-        DeltaTable(location, storage_options=storage.as_dict()).to_pyarrow_table()["id"].to_pylist()
+        DeltaTable(location, storage_options=current(storage)).to_pyarrow_table()["id"].to_pylist()
     )
     assert len(found) == 21 and found[-1] == 99
     assert cli("system", "verify").code == 0
@@ -265,13 +266,13 @@ def test_doctor_tries_each_bucket_in_use_once_and_leaves_nothing_there(
 def test_delta_rs_asks_for_a_commit_of_somebody_else_whatever_such_an_option_says(
     s3: S3Server, storage: StorageOptions, tmp_path: Path, option: dict[str, str]
 ) -> None:
-    location, told = s3.at(f"{tmp_path.name}/t"), storage.as_dict() | option
+    location, told = s3.at(f"{tmp_path.name}/t"), current(storage) | option
     rows = pa.table({"k": pa.array([1], pa.int64())})
     write_deltalake(location, rows, storage_options=told)
     one, other = (DeltaTable(location, storage_options=told) for _ in range(2))
     for table in (one, other):
         write_deltalake(table, rows, mode="append", storage_options=told)
-    found = DeltaTable(location, storage_options=storage.as_dict())
+    found = DeltaTable(location, storage_options=current(storage))
     assert (found.version(), found.to_pyarrow_table().num_rows) == (2, 3)
 
 

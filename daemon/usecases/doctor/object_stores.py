@@ -144,9 +144,7 @@ def _credentials(services: Services, place: str) -> Diagnosis:
             "s3 credentials", f"No [[storage]] entry is for {place}: what is found in the environment counts.",
             "Write one, even without options: without it Spark stays out of tables there.",
         )  # fmt: skip
-    named = (
-        ", ".join(key for key, _ in services.storage(place).pairs) or "none: what the environment has counts"
-    )
+    named = ", ".join(services.storage(place).names) or "none: what the environment has counts"
     return ok("s3 credentials", f"Options for {over}: {named}.")
 
 

@@ -14,6 +14,7 @@ from deltalake.transaction import AddAction
 from lakewarden.catalog.errors import ExecutionError, PreconditionError
 from lakewarden.catalog.model.lineage_record import LineageRecord, custom_metadata
 from lakewarden.catalog.storage.file_store import StorageOptions, open_store
+from lakewarden.catalog.storage.secret_files import current
 from lakewarden.jobs.engines.delta.added_files import Addition, additions, require_on_disk
 from lakewarden.jobs.engines.delta.file_statistics import SAFE_PATH
 from lakewarden.jobs.engines.delta.rs_metadata import RUN_ID, open_version, why_refused
@@ -37,7 +38,7 @@ def add_again(
     files = additions(store, [version])
     if not all(SAFE_PATH.match(one.file.path) for one in files):
         return None
-    before = DeltaTable(location, version=version, storage_options=storage.as_dict() or None)
+    before = DeltaTable(location, version=version, storage_options=current(storage) or None)
     if _columns(before) != _columns(table):
         raise other_columns(location, version)
     require_on_disk(store, files)

@@ -14,6 +14,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 
 from lakewarden.catalog.errors import ConflictError, ExecutionError, NotFoundError, UnavailableError
 from lakewarden.catalog.storage.file_store import StorageOptions, local_path
+from lakewarden.catalog.storage.secret_files import current
 
 __all__ = [
     "FEATURES",
@@ -136,7 +137,7 @@ def open_version(location: str, version: int, storage: StorageOptions) -> DeltaT
     if "%" in str(local_path(location) or location):
         return None
     try:
-        table = DeltaTable(location, version=version, storage_options=storage.as_dict() or None)
+        table = DeltaTable(location, version=version, storage_options=current(storage) or None)
     except TableNotFoundError as error:
         raise NotFoundError(
             f"There is no version {version} of a Delta table at {location}.", hint="Validate the table."
@@ -162,7 +163,7 @@ def _can_write(table: DeltaTable) -> bool:
 
 def why_refused(location: str, requires: int, storage: StorageOptions) -> ConflictError | ExecutionError:
     """What a refused commit on version `requires` means: somebody was first, or the log does not take it."""
-    head = DeltaTable(location, storage_options=storage.as_dict() or None).version()
+    head = DeltaTable(location, storage_options=current(storage) or None).version()
     if head != requires:
         return ConflictError(
             f"{location} is at version {head}; this was decided on {requires}, so it was not committed."

@@ -13,6 +13,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from lakewarden.catalog.errors import ExecutionError
 from lakewarden.catalog.storage.file_store import StorageOptions
+from lakewarden.catalog.storage.secret_files import current
 from lakewarden.jobs.engines.delta.rs_metadata import RUN_ID, open_version, why_refused
 
 __all__ = ["restore"]
@@ -60,6 +61,6 @@ def _rewound(
 ) -> list[Transaction] | None:
     if not apps:
         return None
-    target = DeltaTable(location, version=to, storage_options=storage.as_dict() or None)
+    target = DeltaTable(location, version=to, storage_options=current(storage) or None)
     numbers = {app: target.transaction_version(app) for app in apps}
     return [Transaction(app, _NEVER if number is None else number) for app, number in sorted(numbers.items())]

@@ -35,6 +35,8 @@ _SILENT_CLASSES: Final = (
     "java.net.UnknownHostException",
     "org.apache.thrift.transport.TTransportException",
 )
+_SHUT_OUT: Final = "java.nio.file.AccessDeniedException"
+"""What S3A makes of a key that is unknown, expired or not allowed to."""
 _ENDED: Final = re.compile(r"SparkContext was shut down|stopped SparkContext")
 """What Java says where Python still has its session: the application was killed, by YARN or by its own JVM."""
 
@@ -134,6 +136,11 @@ def _ours(deed: str, causes: tuple[tuple[str, str], ...], message: str) -> Lakew
                 f"Spark could not {deed}: storage or metastore does not answer.",
                 hint="Check them, then retry.",
             )
+    if _SHUT_OUT in classes:
+        return UnavailableError(
+            f"Spark could not {deed}: the storage did not let it in.",
+            hint="Check credentials and permissions; keys in files are read again by the next attempt.",
+        )
     root = conditions[-1] if conditions else classes[-1].rpartition(".")[2] if classes else ""
     return ExecutionError(f"Spark could not {deed}{f' ({root})' if root else ''}.", hint=_hint(root))
 

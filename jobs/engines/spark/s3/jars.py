@@ -24,9 +24,19 @@ __all__ = ["S3", "log_store_jar", "s3_jars"]
 S3: Final = JarSet(
     name="S3", pom=Path(__file__).with_name("pom.xml"), manifest=Path(__file__).with_name("jars.sha256")
 )
-_SOURCE: Final = Path(__file__).with_name("ConditionalLogStore.java")
+_SOURCES: Final = tuple(sorted(Path(__file__).parent.glob("*.java")))
+"""Our LogStore, and what reads credentials that lie in files."""
 _JAR: Final = "lakewarden-log-store.jar"
 _NEEDED: Final = ("delta-storage-*.jar", "hadoop-client-api-*.jar")
+_SDK: Final = (
+    "annotations-2*.jar",
+    "auth-2*.jar",
+    "identity-spi-2*.jar",
+    "sdk-core-2*.jar",
+    "utils-2*.jar",
+    "bundle-2*.jar",
+)
+"""Of Amazon's SDK, in parts or as a whole."""
 _RELEASE: Final = "17"
 _COMPILED_IN_SECONDS: Final = 120
 _NO_DATE: Final = (1980, 1, 1, 0, 0, 0)
@@ -42,13 +52,14 @@ def s3_jars(cache: Path, engine: Sequence[Path]) -> tuple[Path, ...]:
     if not engine and (spark_jars() / _JAR).is_file():
         return ()
     fetched = resolve_jars(cache, jars=S3) if engine else ()
-    return (*fetched, log_store_jar(cache, engine))
+    return (*fetched, log_store_jar(cache, (*engine, *fetched)))
 
 
 def log_store_jar(cache: Path, engine: Sequence[Path]) -> Path:
-    """Our LogStore as a jar, compiled first where the cache lacks it; `engine` as in `s3_jars`."""
+    """Our LogStore as a jar, compiled first where the cache lacks it, against the jars of Delta and S3A: none where
+    these are on Spark's class path."""
     class_path = _class_path(engine)
-    known = hashlib.sha256(_SOURCE.read_bytes())
+    known = hashlib.sha256(b"".join(one.read_bytes() for one in _SOURCES))
     known.update("\n".join(path.name for path in class_path).encode())
     jar = cache / known.hexdigest()[:16] / _JAR
     if not jar.is_file():
@@ -66,7 +77,8 @@ def _class_path(engine: Sequence[Path]) -> tuple[Path, ...]:
             "Delta's jars are not on Spark's class path, so that its commits to S3 cannot be made safe.",
             hint='Set spark.jars = "maven", or put the jars of Delta and S3A there: docs/object-stores.md.',
         )
-    return tuple(jar for jar in found if jar is not None)
+    sdk = (jar for pattern in _SDK for jar in at_hand if jar.match(pattern))
+    return (*(jar for jar in found if jar is not None), *sdk)
 
 
 def _build(jar: Path, class_path: Sequence[Path]) -> None:
@@ -97,7 +109,7 @@ def _compile_into(jar: Path, compiler: Path, class_path: Sequence[Path]) -> None
         classes, fresh = Path(scratch) / "classes", Path(scratch) / _JAR
         done = subprocess.run(
             [compiler, "--release", _RELEASE, "-proc:none", "-nowarn", "-d", classes,
-             "-cp", os.pathsep.join(map(str, class_path)), _SOURCE],
+             "-cp", os.pathsep.join(map(str, class_path)), *_SOURCES],
             stdin=subprocess.DEVNULL, capture_output=True, text=True,
             timeout=_COMPILED_IN_SECONDS, check=False,
         )  # fmt: skip
@@ -114,7 +126,8 @@ def _compile_into(jar: Path, compiler: Path, class_path: Sequence[Path]) -> None
 
 
 def _compile(cache: Path) -> None:
-    print(f"jars: {log_store_jar(cache, resolve_jars(cache, jars=ENGINE))}")
+    engine = (*resolve_jars(cache, jars=ENGINE), *resolve_jars(cache, jars=S3))
+    print(f"jars: {log_store_jar(cache, engine)}")
 
 
 if __name__ == "__main__":

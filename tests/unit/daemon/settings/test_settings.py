@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from lakewarden.catalog.errors import UsageError
+from lakewarden.catalog.storage.secret_files import current
 from lakewarden.daemon.settings.keys import KNOBS, parse_knob
 from lakewarden.daemon.settings.settings import Settings, load_settings
 
@@ -94,9 +95,9 @@ def test_storage_options_go_by_the_longest_prefix_and_hide_their_values(tmp_path
         '[storage.options]\nAWS_SECRET_ACCESS_KEY = "env:VAULT_KEY"\n'
     )
     settings = load(tmp_path, text, env={"VAULT_KEY": "hunter2"})
-    assert settings.storage_for("s3://lake/t").as_dict() == {"AWS_REGION": "eu"}
-    assert settings.storage_for("s3a://lake/vault/t").as_dict() == {"AWS_SECRET_ACCESS_KEY": "hunter2"}
-    assert settings.storage_for("s3://lakeside/t").as_dict() == {}
+    assert current(settings.storage_for("s3://lake/t")) == {"AWS_REGION": "eu"}
+    assert current(settings.storage_for("s3a://lake/vault/t")) == {"AWS_SECRET_ACCESS_KEY": "hunter2"}
+    assert current(settings.storage_for("s3://lakeside/t")) == {}
     assert "hunter2" not in repr(settings) and "hunter2" not in str(settings.explain())
 
 
@@ -137,7 +138,7 @@ def test_an_option_with_which_nothing_could_be_committed_is_refused_on_s3_alone(
         load(tmp_path, entry("s3://x", 'conditional_put = "disabled"'))
     assert load(tmp_path, entry("file:///data", 'conditional_put = "disabled"')).storage
     for kept in ('AWS_CONDITIONAL_PUT = "etag"', "AWS_S3_ALLOW_UNSAFE_RENAME = true"):
-        assert load(tmp_path, entry("s3://x", kept)).storage_for("s3://x/t").as_dict()
+        assert current(load(tmp_path, entry("s3://x", kept)).storage_for("s3://x/t"))
 
 
 def test_a_storage_secret_may_lie_in_a_mounted_file(tmp_path: Path) -> None:
@@ -146,9 +147,22 @@ def test_a_storage_secret_may_lie_in_a_mounted_file(tmp_path: Path) -> None:
         '[[storage]]\nprefix = "s3://x"\n[storage.options]\n'
         f'AWS_SECRET_ACCESS_KEY = "file:{tmp_path / "key"}"\nAWS_ENDPOINT = "file:what it says"\n'
     )
-    assert load(tmp_path, text).storage_for("s3://x/t").as_dict() == {
+    settings = load(tmp_path, text)
+    assert current(settings.storage_for("s3://x/t")) == {
         "AWS_SECRET_ACCESS_KEY": "hunter2",
         "AWS_ENDPOINT": "file:what it says",
+    }
+    (tmp_path / "key").write_text("rotated meanwhile\n")
+    assert current(settings.storage_for("s3://x/t"))["AWS_SECRET_ACCESS_KEY"] == "rotated meanwhile"
+    (tmp_path / "key").unlink()
+    with pytest.raises(UsageError, match="key cannot be read"):
+        load(tmp_path, text)
+
+
+def test_the_path_of_a_token_is_no_secret(tmp_path: Path) -> None:
+    text = '[[storage]]\nprefix = "s3://x"\n[storage.options]\naws_web_identity_token_file = "/run/token"\n'
+    assert current(load(tmp_path, text).storage_for("s3://x/t")) == {
+        "aws_web_identity_token_file": "/run/token"
     }
 
 

@@ -1,12 +1,20 @@
 """What Spark is told of the buckets that settings name."""
 
+from pathlib import Path
+
 import pytest
 
 from lakewarden.catalog.storage.credentials import StorageOptions
 from lakewarden.catalog.storage.options import StorageMap
 from lakewarden.jobs.runs.log_stores import CONDITIONAL, S3_LOG_STORE, why_not
 from lakewarden.jobs.runs.s3a import is_for_s3, s3_conf, without_log_store
-from lakewarden.jobs.runs.spark_settings import SparkSettings, foreign_conf, is_secret_conf, session_conf
+from lakewarden.jobs.runs.spark_settings import (
+    KEYS_FROM_FILES,
+    SparkSettings,
+    foreign_conf,
+    is_secret_conf,
+    session_conf,
+)
 
 
 def conf_of(*prefixes: tuple[str, dict[str, str]]) -> dict[str, str]:
@@ -54,6 +62,25 @@ def test_what_storages_call_their_keys_is_shown_to_nobody(key: str) -> None:
     conf = {f"spark.hadoop.{key}": "hush", "spark.hadoop.fs.s3a.encryption.algorithm": "SSE-C"}
     settings = SparkSettings(conf=tuple(conf.items()))
     assert "hush" not in foreign_conf(settings).values() and "SSE-C" in foreign_conf(settings).values()
+
+
+def test_a_key_in_a_file_is_named_and_said(tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    key.write_text("hush\n")
+    options = StorageOptions.of({"aws_access_key_id": "id"}, {"aws_secret_access_key": str(key)})
+    storage = StorageMap(prefixes=(("s3://a", options),))
+    above = "spark.hadoop.fs.s3a.bucket.a"
+    without = {
+        S3_LOG_STORE: CONDITIONAL,
+        f"{above}.access.key": "id",
+        f"{above}.lakewarden.secret.key.file": str(key),
+        f"{above}.aws.credentials.provider": KEYS_FROM_FILES,
+    }
+    assert dict(s3_conf(storage)) == {**without, f"{above}.secret.key": "hush"}
+    shared = foreign_conf(SparkSettings(conf=s3_conf(storage)))
+    assert not [name for name in shared if name.startswith(above)], "others have keys of their own"
+    key.unlink()
+    assert dict(s3_conf(storage)) == without, "it may be there again when Spark needs it"
 
 
 def test_of_several_prefixes_in_a_bucket_the_shortest_counts() -> None:

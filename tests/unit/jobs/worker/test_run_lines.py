@@ -3,6 +3,7 @@
 import json
 import logging
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -106,6 +107,22 @@ def test_no_secret_is_kept(lines: RunLines, bench: Bench) -> None:
         structlog.get_logger().info("password s@crt-1 or s%40crt-1", key="s3cr3t-2", region="eu")
         logging.getLogger("x").error("s3cr3t-3 in a text")
     assert messages(log) == ["password *** or *** key=*** region=eu", "x: *** in a text"]
+
+
+def test_a_key_that_was_rotated_is_kept_neither(bench: Bench, tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    key.write_text("s3cr3t-4")
+    options = StorageOptions.of({}, {"aws_secret_access_key": str(key)})
+    made = RunLines(replace(CONFIG, storage=StorageMap(prefixes=(("s3://b", options),))))
+    run, log = bench.queue.claim("w", timedelta(minutes=1)), FakeRunLog()
+    assert run is not None
+    with made.kept(log, run):
+        made(None, "info", {"event": "it was s3cr3t-4"})
+        key.write_text("s3cr3t-number-5")
+        made(None, "info", {"event": "it was s3cr3t-4 and is s3cr3t-number-5"})
+        key.unlink()
+        made(None, "info", {"event": "s3cr3t-number-5 s%40crt-1"})
+    assert messages(log) == ["it was ***", "it was *** and is ***", "*** ***"]
 
 
 def test_keys_of_every_storage_and_passwords_beside_the_user_are_secrets() -> None:

@@ -8,7 +8,13 @@ import pytest
 
 from lakewarden.catalog.errors import UnavailableError
 from lakewarden.catalog.state.port import Run
+from lakewarden.catalog.storage.credentials import StorageOptions
+from lakewarden.catalog.storage.options import StorageMap
 from lakewarden.jobs.actions.properties import SetProperties
+from lakewarden.jobs.runs.s3a import s3_conf
+from lakewarden.jobs.runs.spark_settings import SparkSettings
+from lakewarden.jobs.runs.worker_config import WorkerConfig
+from lakewarden.jobs.worker import process
 from lakewarden.jobs.worker.loop import WorkLoop
 from support.builders.runs import Bench, delta_table, request_of
 from support.fakes.state import FakeQueue
@@ -52,6 +58,28 @@ def test_a_broken_session_ends_it_with_a_failure(bench: Bench, tmp_path: Path) -
     enqueue(bench, tmp_path, 2)
     assert worker(bench, broken=True).work() == 1
     assert len(bench.queue.finished(9)) == 1
+
+
+def test_executors_that_were_told_a_key_are_replaced_once_it_was_rotated(
+    bench: Bench, tmp_path: Path
+) -> None:
+    key = tmp_path / "key"
+    key.write_text("first")
+    options = StorageOptions.of({}, {"aws_secret_access_key": str(key)})
+    storage = StorageMap(prefixes=(("s3://a", options),))
+    told = (*s3_conf(storage), ("spark.hadoop.fs.s3a.bucket.a.secret.key", "the operator's own"))
+
+    def outdated(master: str) -> Callable[[], bool]:
+        spark = SparkSettings(master=master, conf=told)
+        return process._outdated(WorkerConfig(name="w", database_url="", spark=spark, storage=storage))
+
+    here, elsewhere = outdated("local[2]"), outdated("yarn")
+    assert not here() and not elsewhere()
+    key.write_text("second, and longer")
+    assert not here() and elsewhere()
+    enqueue(bench, tmp_path, 2)
+    ended = WorkLoop(bench.runner(), idle=timedelta(hours=1), poll=SOON, is_outdated=elsewhere)
+    assert ended.work() == 0 and len(bench.queue.unfinished()) == 2, "its successor does them"
 
 
 def test_a_queue_that_is_away_is_asked_again(bench: Bench, tmp_path: Path) -> None:
