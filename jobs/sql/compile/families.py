@@ -65,6 +65,8 @@ def family_of(node: exp.Expr | None) -> Family:
         return _of_all([node.this, *node.expressions])
     if isinstance(node, exp.Case):
         return _of_all([*(one.args["true"] for one in node.args["ifs"]), node.args.get("default")])
+    if isinstance(node, exp.Nullif) and family_of_type(node.type) is Family.OTHER:
+        return family_of(node.this)  # made here, of what a dialect has another name for
     return family_of_type(node.type if node is not None else None)
 
 

@@ -157,6 +157,7 @@ def test_what_would_be_computed_otherwise_is_refused(dialects: str, condition: s
         ("tsql", "len(s) = 1", "LENGTH(RTRIM(CAST(`t`.`s` AS STRING))) = 1"),
         ("teradata", "characters(s) = 1", "LENGTH(`t`.`s`) = 1"),
         ("teradata", "zeroifnull(k) = nullifzero(d)", "COALESCE(`t`.`k`, 0) = NULLIF(`t`.`d`, 0)"),
+        ("teradata", "nullifzero(k) - 6 > zeroifnull(a) + 1", "NULLIF(`t`.`k`, 0) - 6 > COALESCE(`t`.`a`, 0) + 1"),
         ("postgres mysql", "replace(s, 'x', s) = 'x'", "REPLACE(`t`.`s`, 'x', `t`.`s`) = 'x'"),
         ("postgres", "position('x' in s) = 1", "LOCATE('x', `t`.`s`) = 1"),
         ("postgres mysql", "lpad(s, 3, '0') = rpad(s, 3, '0')", "LPAD(`t`.`s`, 3, '0') = RPAD(`t`.`s`, 3, '0')"),
