@@ -10,7 +10,7 @@ from enum import Enum
 from functools import partial
 from typing import Final
 
-from lakewarden.catalog.errors import NotFoundError
+from lakewarden.catalog.errors import NotFoundError, UnreadableError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.model.rows import Action, Outcome, RunRow
 from lakewarden.catalog.policy.access import Actor, Caller, Role
@@ -26,12 +26,14 @@ from lakewarden.catalog.units import count_of
 from lakewarden.daemon.fleet.cache import Memory
 from lakewarden.daemon.telemetry.metrics import Metrics
 from lakewarden.daemon.telemetry.webhook import Event, EventKind, Notifier
+from lakewarden.jobs.actions.registry import decode, spec_of
 
 __all__ = ["DAEMON", "Attempt", "Ended", "Recorder"]
 
 DAEMON: Final = Actor(Caller(name="lakewarden", roles=frozenset({Role.ADMIN}), origin="daemon"))
 """Who acts when nobody else does: what it does is on record in `lakewarden.runs`."""
 _BATCH: Final = 500
+_MOVING: Final = frozenset({Action.COMPACT, Action.VACUUM, Action.PURGE})
 
 
 class Ended(Enum):
@@ -55,6 +57,17 @@ def _storable(rows: list[RunRow], attempt: Attempt) -> list[RunRow]:
         row if attempt(row.name, partial(codec(RUNS).encode, [row])) is Ended.DONE else _bare(row)
         for row in rows
     ]
+
+
+def _moved_bytes(row: RunRow) -> int:
+    """What a run rewrote or deleted; nothing if it only said what it would do."""
+    if row.action not in _MOVING or row.outcome is not Outcome.SUCCEEDED or row.payload is None:
+        return 0
+    try:
+        action = decode(row.payload)
+    except UnreadableError:
+        return 0
+    return 0 if spec_of(action).is_dry_run(action) else row.actual_bytes or 0
 
 
 def _bare(row: RunRow) -> RunRow:
@@ -120,7 +133,7 @@ class Recorder:
         self.memory.recorded(kept, self.store.append(RUNS, kept, fence=fence, because=because))
 
     def _follow(self, row: RunRow, *, retry: bool) -> None:
-        self.metrics.count_run(row.action, row.outcome)
+        self.metrics.count_run(row.action, row.outcome, moved_bytes=_moved_bytes(row))
         done = row.outcome in (Outcome.SUCCEEDED, Outcome.SKIPPED)
         try:
             if row.action is Action.CONVERT and done:

@@ -46,15 +46,17 @@ class Metrics:
         self.observed = Counter(
             "lakewarden_observed", "Tables read because they had moved.", registry=registry
         )
-        self.findings = Gauge(
-            "lakewarden_findings", "Open findings by severity.", ["severity"], registry=registry
-        )
+        self.findings = Gauge("lakewarden_findings", "Open findings by severity.", ["severity"], registry=registry)  # fmt: skip
         self.runs = Counter(
             "lakewarden_runs",
             "Recorded runs by action and outcome.",
             ["action", "outcome"],
             registry=registry,
         )
+        self.runs_bytes = Counter(
+            "lakewarden_runs_bytes", "Bytes that runs which succeeded rewrote (compact) or deleted (vacuum, purge).",
+            ["action"], registry=registry,
+        )  # fmt: skip
         self.unfinished = Gauge(
             "lakewarden_runs_unfinished", "Runs queued, claimed or running.", registry=registry
         )
@@ -81,9 +83,11 @@ class Metrics:
             registry=registry,
         )
 
-    def count_run(self, action: Action, outcome: Outcome) -> None:
-        """One more finished run was recorded."""
+    def count_run(self, action: Action, outcome: Outcome, *, moved_bytes: int = 0) -> None:
+        """One more finished run was recorded, which rewrote or deleted so much."""
         self.runs.labels(action=action, outcome=outcome).inc()
+        if moved_bytes:
+            self.runs_bytes.labels(action=action).inc(moved_bytes)
 
     def set_counts(self, gauge: Gauge, counts: Mapping[str, int]) -> None:
         """Replace all values of a gauge with one label."""

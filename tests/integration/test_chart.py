@@ -130,6 +130,14 @@ def test_doctor_asks_for_the_rights_that_the_install_takes() -> None:
     assert dict(rules) == DRIVER_RIGHTS
 
 
+def test_the_dashboard_comes_whole_and_as_its_sidecar_looks_for_it() -> None:
+    assert "r-lakewarden-dashboard" not in render().of_kind("ConfigMap")
+    made = render(sets={"grafanaDashboard.enabled": True}).of_kind("ConfigMap")["r-lakewarden-dashboard"]
+    assert made["metadata"]["labels"]["grafana_dashboard"] == "1"
+    (name,) = made["data"]
+    assert json.loads(made["data"][name]) == json.loads((CHART / "dashboards" / name).read_text())
+
+
 def test_the_settings_file_is_one_that_lakewarden_reads(tmp_path: Path) -> None:
     for file in FILES:
         (config,) = (

@@ -1,14 +1,17 @@
 """The daemon as a process, on real stores and real Delta tables; only the engine of its workers is the fake one."""
 
 import json
+import re
 import signal
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from lakewarden.catalog.model.rows import Action, Outcome
+from support.kubernetes.chart import CHART
 from support.processes import failing_worker
 from support.processes.house import House
 
@@ -58,6 +61,39 @@ def test_a_second_daemon_follows_and_takes_over_when_the_first_stops(house: Hous
             assert first.wait(60) == 0
             house.wait_until(lambda: (house.home / "daemon-1.log").read_text().count('"leading"') == 1)
             assert second.poll() is None
+
+
+def figures_of(page: str) -> dict[str, dict[str, set[str]]]:
+    """The figures on a page: the labels of each with their values; counters by the name of their samples."""
+    found: dict[str, dict[str, set[str]]] = {}
+    for family in text_string_to_metric_families(page):
+        found.setdefault(f"{family.name}_total" if family.type == "counter" else family.name, {})
+        for sample in family.samples:
+            labels = found.setdefault(sample.name, {})
+            for label, value in sample.labels.items():
+                labels.setdefault(label, set()).add(value)
+    return found
+
+
+def test_each_figure_of_the_dashboard_is_on_the_page_of_a_daemon_that_did_something(house: House) -> None:
+    house.table("t")
+    with house.daemon():
+        house.wait_until(lambda: any(run.action is Action.COMPACT for run in house.runs()))
+        lines = [json.loads(line) for line in house.log().splitlines() if line.startswith("{")]
+        port = next(line["port"] for line in lines if line["event"] == "serving")
+
+        def figures() -> dict[str, dict[str, set[str]]]:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as page:
+                return figures_of(page.read().decode())
+
+        house.wait_until(lambda: "compact" in figures()["lakewarden_runs_total"].get("action", ()))
+        found = figures()
+    board = json.loads((CHART / "dashboards" / "lakewarden.json").read_text())
+    asked = "".join(target["expr"] for panel in board["panels"] for target in panel["targets"])
+    assert {*re.findall(r"\blakewarden_\w+", asked)} <= found.keys()
+    assert found["lakewarden_tables"] == {"state": {"active"}}
+    assert found["lakewarden_runs_total"]["outcome"] >= {"succeeded"}
+    assert "+Inf" in found["lakewarden_cycle_seconds_bucket"]["le"]
 
 
 def test_the_pages_say_that_it_leads(house: House) -> None:
