@@ -25,6 +25,7 @@ from support.kubernetes.upgrade import FIRST, chart_of, hindrances
 
 FILES = [None, *sorted((CHART / "ci").glob("*.yaml"))]
 EVERYTHING = CHART / "ci" / "everything.yaml"
+TRY_OUT = CHART / "ci" / "try-out.yaml"
 FOREIGN = {"ServiceMonitor", "PrometheusRule"}
 """Kinds of Prometheus Operator: Kubernetes has no schema for them."""
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
@@ -156,7 +157,8 @@ def test_the_settings_file_is_one_that_lakewarden_reads(tmp_path: Path) -> None:
 
 
 def test_network_policies_let_in_only_who_has_to_come_in() -> None:
-    policies = render(values=EVERYTHING).of_kind("NetworkPolicy")
+    rendered = render(values=EVERYTHING, sets={"postgresql.enabled": True, "postgresql.password": "hunter2"})
+    policies = rendered.of_kind("NetworkPolicy")
     ports = {
         name.removeprefix("r-lakewarden-"): [
             port["port"] for rule in one["spec"].get("ingress", ()) for port in rule["ports"]
@@ -169,15 +171,13 @@ def test_network_policies_let_in_only_who_has_to_come_in() -> None:
         "executor": [7079],
         "gateway": [10001],
         "init": [],
+        "postgresql": [5432],
         "test": [],
     }
     labels = {
         one["spec"]["podSelector"]["matchLabels"]["app.kubernetes.io/component"] for one in policies.values()
     }
-    components = {
-        metadata["labels"]["app.kubernetes.io/component"]
-        for _, metadata, _ in pod_specs(render(values=EVERYTHING))
-    }
+    components = {metadata["labels"]["app.kubernetes.io/component"] for _, metadata, _ in pod_specs(rendered)}
     assert labels == components, "each pod has its policy"
 
 
@@ -185,6 +185,7 @@ def test_network_policies_let_in_only_who_has_to_come_in() -> None:
     ("sets", "because"),
     [
         ({"database.existingSecret": ""}, "kubectl create secret"),
+        ({"database.existingSecret": ""}, "postgresql.enabled=true"),
         ({"settings.database": {"url": "postgresql://u:p@h/n"}}, "into a ConfigMap"),
         ({"settings.storage": []}, "write `storage` at the top"),
         ({"settings.workers": {"external": False}}, "worker.replicas"),
@@ -212,7 +213,8 @@ def test_each_value_is_documented_has_an_example_in_the_schema_and_is_used(one: 
     (example,) = known["examples"]
     assert example != one.default
     base = {"persistence.accessModes": ["ReadWriteOnce"]} if one.key == "persistence.singleNode" else {}
-    values = None if known.get("type") == "boolean" else EVERYTHING
+    full = TRY_OUT if one.key.startswith("postgresql.") else EVERYTHING
+    values = None if known.get("type") == "boolean" else full
     with_it = render(values=values, sets={**base, one.key: example})
     assert "values don't meet" not in with_it.refusal
     assert with_it != render(values=values, sets={**base, one.key: one.default})
@@ -236,6 +238,27 @@ def test_the_readme_is_the_values() -> None:
     assert committed == page(), "".join(
         difflib.unified_diff(committed.splitlines(True), page().splitlines(True))
     )
+
+
+def test_with_a_postgresql_of_its_own_no_secret_has_to_be_there_first() -> None:
+    rendered = render(values=TRY_OUT)
+    (secret,) = rendered.of_kind("Secret").values()
+    assert secret["stringData"] == {
+        "password": "hunter2",
+        "url": "postgresql+psycopg://lakewarden:hunter2@r-lakewarden-postgresql/lakewarden",
+    }
+    ours = {name for name, _, _ in pod_specs(rendered)} - {"r-lakewarden-postgresql", "r-lakewarden-executor"}
+    named = {
+        name: volume["secret"]["secretName"]
+        for name, _, spec in pod_specs(rendered)
+        for volume in spec["volumes"]
+        if volume["name"] == "database"
+    }
+    assert named == dict.fromkeys(ours, secret["metadata"]["name"])
+    one, other = (
+        render(sets={"postgresql.enabled": True, "image.tag": tag}).of_kind("Secret") for tag in "12"
+    )
+    assert one != other, "a password at random"
 
 
 def test_a_later_revision_changes_no_field_that_cannot_be_changed() -> None:

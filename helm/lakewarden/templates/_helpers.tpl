@@ -32,6 +32,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 
+{{- define "lakewarden.databaseSecret" -}}
+{{- .Values.postgresql.enabled | ternary (printf "%s-postgresql" (include "lakewarden.fullname" .)) .Values.database.existingSecret -}}
+{{- end -}}
+
 {{- define "lakewarden.imagePullSecrets" -}}
 {{- with .Values.image.pullSecrets }}
 imagePullSecrets:
@@ -223,7 +227,7 @@ volumes: {{- include "lakewarden.volumes" . | nindent 2 }}
 - name: config
   configMap: {name: {{ include "lakewarden.fullname" .root }}}
 - name: database
-  secret: {secretName: {{ .root.Values.database.existingSecret | quote }}}
+  secret: {secretName: {{ include "lakewarden.databaseSecret" .root | quote }}}
 {{- range .root.Values.secrets }}
 - name: secret-{{ . }}
   secret: {secretName: {{ . | quote }}}

@@ -87,11 +87,11 @@ def _rendered(program: Path, *arguments: str) -> Rendered:
 
 
 def pod_specs(rendered: Rendered) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
-    """Name, metadata and spec of each pod that will be: of Deployments, Jobs, Pods, and of Spark's executors."""
+    """Name, metadata and spec of each pod that will be: of what makes pods, of Pods, and of Spark's executors."""
     for one in rendered.objects:
         name = one["metadata"]["name"]
         match one["kind"]:
-            case "Deployment" | "Job":
+            case "Deployment" | "StatefulSet" | "Job":
                 yield name, one["spec"]["template"]["metadata"], one["spec"]["template"]["spec"]
             case "Pod":
                 yield name, one["metadata"], one["spec"]
