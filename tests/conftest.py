@@ -4,6 +4,7 @@ import os
 import platform
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import settings
 from pyspark.sql import SparkSession
 
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
+from support.reference.faults import Faults
 from support.servers.hdfs import Hdfs, running_hdfs
 from support.servers.jars import hdfs_jars, notification_jars
 from support.servers.mariadb import MariadbServer, running_mariadb
@@ -30,6 +32,11 @@ settings.load_profile("suite")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """What `make docs` prints docs/reference/faults.md from is `tests/support/reference/faults.json`."""
+    parser.addoption("--faults", type=Path, metavar="FILE", help="keep here what played faults came to")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Sort by the most expensive marker; within that pytest's own order stays."""
     items.sort(
@@ -44,6 +51,12 @@ def logs_as_they_were() -> Iterator[None]:
     """A command sets up logging for its process, which here is everybody's."""
     yield
     structlog.reset_defaults()
+
+
+@pytest.fixture(scope="session")
+def faults(pytestconfig: pytest.Config) -> Faults:
+    """Takes down faults that tests play, for the docs."""
+    return Faults(pytestconfig.getoption("--faults"))
 
 
 @pytest.fixture(scope="session")

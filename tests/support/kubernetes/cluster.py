@@ -9,7 +9,7 @@ import shutil
 import socket
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -19,11 +19,12 @@ import yaml
 from support.kubernetes.chart import CHART
 from support.kubernetes.tools import helm
 
-__all__ = ["IMAGE", "NAMESPACE", "NODE_IP", "Cluster", "forwarded", "running_cluster"]
+__all__ = ["IMAGE", "NAMESPACE", "NODE_IP", "POSTGRES", "Cluster", "forwarded", "running_cluster"]
 
 _SCRIPTS: Final = Path(__file__).parent / "node"
 _ROOT: Final = Path(__file__).parents[3]
 IMAGE: Final = "localhost/lakewarden"
+POSTGRES: Final = "localhost/postgres"
 NODE_IP: Final = "172.30.0.1"
 NAMESPACE: Final = "lakewarden"
 _AUTHORITIES: Final = {
@@ -41,8 +42,25 @@ class Cluster:
 
     def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
         """Run kubectl as admin in our namespace."""
-        program = (str(self.home / "cache" / "bin" / "kubectl"), "--kubeconfig", str(self._admin))
-        return _run([*program, "--namespace", NAMESPACE, *arguments], stdin=stdin)
+        return _run([*self._kubectl, *arguments], stdin=stdin)
+
+    @contextmanager
+    def begun(self, *arguments: str) -> Iterator[Callable[[], str]]:
+        """kubectl, not waited for: yields what waits and returns what it said on stdout."""
+        begun = subprocess.Popen(
+            [*self._kubectl, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+        def ending() -> str:
+            out, err = begun.communicate(timeout=400)
+            assert begun.returncode == 0, f"{out}\n{err}"
+            return out
+
+        try:
+            yield ending
+        finally:
+            begun.kill()
+            begun.wait()
 
     def apply(self, *objects: Mapping[str, Any]) -> None:
         """Make or change objects."""
@@ -60,19 +78,22 @@ class Cluster:
         """Run helm in our namespace."""
         return _run([str(helm("4")), "--kubeconfig", str(self._admin), "--namespace", NAMESPACE, *arguments])
 
-    def install(self, release: str, values: Path, *, upgrade: bool = False) -> None:
-        """Install or upgrade the chart, and wait until it is ready."""
+    def install(
+        self, release: str, values: Path, *, chart: Path = CHART, upgrade: bool = False, wait: bool = True
+    ) -> None:
+        """Install or upgrade a chart, ours as it is by default, and wait until it is ready."""
         verb = "upgrade" if upgrade else "install"
-        self.helm(verb, release, str(CHART), "--values", str(values), "--wait", "--timeout", "5m")
+        waiting = ("--wait", "--timeout", "5m") if wait else ()
+        self.helm(verb, release, str(chart), "--values", str(values), *waiting)
 
-    def build_image(self, tag: str) -> str:
-        """Build the Containerfile and bring the image to the node. Returns what the script said."""
+    def build_image(self, tag: str, *, name: str = IMAGE, folder: Path = _ROOT) -> str:
+        """Build a folder's Containerfile and bring the image to the node. Returns what the script said."""
         mounts: list[str] = []
         for place, (argument, inside) in _AUTHORITIES.items():
             if Path(place).exists():
                 mounts += ["--volume", f"{place}:{inside}:ro", "--build-arg", f"{argument}{inside}"]
         _run([str(_SCRIPTS / "image.sh"), "base"], env=self._environment)
-        build = [str(_SCRIPTS / "image.sh"), "build", f"{IMAGE}:{tag}", str(_ROOT), *mounts]
+        build = [str(_SCRIPTS / "image.sh"), "build", f"{name}:{tag}", str(folder), *mounts]
         return _run(build, env=self._environment)
 
     def asked_by(self, account: str) -> set[tuple[str, str, bool]]:
@@ -86,10 +107,25 @@ class Cluster:
                 asked.add((event["verb"], event["objectRef"]["resource"], allowed))
         return asked
 
+    def build_postgres(self) -> None:
+        """The image of the PostgreSQL that the chart brings for trying out."""
+        self.build_image("test", name=POSTGRES, folder=_SCRIPTS / "postgres")
+
+    def as_environment(self) -> Mapping[str, str]:
+        """The environment of a shell whose kubectl and helm are this cluster's admin's, in our namespace."""
+        self.kubectl("config", "set-context", "--current", f"--namespace={NAMESPACE}")
+        programs = (str(self.home / "cache" / "bin"), str(helm("4").parent), os.environ["PATH"])
+        return {"KUBECONFIG": str(self._admin), "PATH": os.pathsep.join(programs)}
+
     def said(self, component: str) -> str:
         """What the pods of a component said last, for messages."""
         label = f"app.kubernetes.io/component={component}"
         return self.kubectl("logs", "-l", label, "--tail", "60", "--prefix", "--all-containers")
+
+    @property
+    def _kubectl(self) -> Sequence[str]:
+        program = str(self.home / "cache" / "bin" / "kubectl")
+        return (program, "--kubeconfig", str(self._admin), "--namespace", NAMESPACE)
 
     @property
     def _admin(self) -> Path:
