@@ -1,7 +1,8 @@
 """`python -m bench.operation_ids [--quick] [--count N] [--seed S] -o json`: statements under operation ids, at random.
 
 Each life of a table is some statements under three ids, RESTOREs, rollbacks, and logs that are cleaned up, held
-against a model of what docs/sql.md promises. Where the docs name a limit, that is counted apart. Ends with 1 if
+against a model of what docs/sql.md promises. As many lives are of two tables, which statements change together, and in
+which sessions die. Where the docs name a limit, that is counted apart. Ends with 1 if
 anything differed; the sentences then stand on standard error.
 """
 
@@ -20,6 +21,7 @@ from lakewarden.daemon.installation.services import open_services
 from lakewarden.daemon.telemetry.log import configure
 from lakewarden.daemon.usecases.init import initialise
 from lakewarden.jobs.engines.delta.engine import DeltaEngine
+from support.histories.group_operation_lives import GroupOperationLife
 from support.histories.operation_lives import OperationLife
 from support.servers.spark import start_spark
 
@@ -40,7 +42,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="lakewarden-bench-") as name:
         folder = Path(name)
         spark = start_spark(folder / "warehouse")
-        initialise(open_services(home=folder / "home"), real_user())
+        services = open_services(home=folder / "home")
+        initialise(services, real_user())
         engine = DeltaEngine(lambda: spark, storage=lambda _: StorageOptions(), clock=SystemClock())
         with lakewarden.attach(spark, home=folder / "home") as lw:
             for seed in range(chosen.seed, chosen.seed + count):
@@ -48,6 +51,12 @@ def main() -> int:
                 life.play()
                 seen.update(life.seen)
                 wrong += life.wrong
+                pair = GroupOperationLife(
+                    spark=spark, lw=lw, services=services, engine=engine, folder=folder / "pairs", seed=seed
+                )
+                pair.play()
+                seen.update({f"pairs {name}": number for name, number in pair.seen.items()})
+                wrong += pair.wrong
         spark.stop()
     for sentence in wrong:
         print(sentence, file=sys.stderr)

@@ -281,7 +281,11 @@ def _changed(spark: SparkSession, writes: Writes, draft: Draft) -> pa.Table:
     changes = writes.change_several(draft)
     it_is_done(spark)
     for one, written in zip(draft.each, changes, strict=True):
-        counts = writes.counted(written)
+        counts = NOTHING if written.done_before else writes.counted(written)
         rows.append({"table_name": str(one.tables[0]), **({} if counts is None else asdict(counts))})
     schema = pa.schema([("table_name", pa.string()), *((name, pa.int64()) for name in COUNTS)])
-    return pa.Table.from_pylist(rows, schema=schema)
+    told = pa.Table.from_pylist(rows, schema=schema)
+    if all(written.operation is None for written in changes):
+        return told
+    told = told.append_column("operation", pa.array([one.operation for one in changes], pa.string()))
+    return told.append_column("done_before", pa.array([one.done_before for one in changes], pa.bool_()))

@@ -168,10 +168,12 @@ class Engine(Protocol):
         Where the table's features allow it, the transaction numbers of `apps` go back, too; else `begin_epoch` sees to
         them. Raises `ExecutionError` if files of `to` are gone."""
 
-    def fence(self, location: str, *, requires: int, run_id: str, app: str | None = None) -> int:
+    def fence(
+        self, location: str, *, requires: int, run_id: str, app: str | None = None, number: int = 1
+    ) -> int:
         """One commit that changes nothing, on exactly version `requires`:
         whoever decided on that version comes too late. So does, on any version, whoever would write as application
-        `app`: its transaction 1 counts as made.
+        `app`: its transactions up to `number` count as made.
         Returns its version."""
 
     def begin_epoch(

@@ -21,6 +21,7 @@ __all__ = [
     "run_sql",
     "setting",
     "sql_name",
+    "taken_setting",
 ]
 
 
@@ -52,6 +53,16 @@ def run_sql(spark: SparkSession, text: str) -> DataFrame:
 def setting(spark: SparkSession, key: str) -> str | None:
     """What the session's SET says of a key, None where nothing was set."""
     return spark.conf.get(key, None)
+
+
+def taken_setting(spark: SparkSession, key: str) -> str | None:
+    """What `setting` says of a key, which is unset by the same step: of several threads that share the session one has
+    it."""
+    session: Any = spark._jsparkSession
+    told = (
+        session.sessionState().conf().settings().remove(key)
+    )  # Java's own: Python's `pop` looks first, then removes
+    return None if told is None else str(told)
 
 
 def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:

@@ -22,7 +22,7 @@ from lakewarden.jobs.session.compiled_changes import (
     wrong_rows_explained,
 )
 from lakewarden.jobs.session.executed_plans import Witness
-from lakewarden.jobs.session.frames import is_path, plan_of, setting, sql_name
+from lakewarden.jobs.session.frames import is_path, plan_of, sql_name, taken_setting
 from lakewarden.jobs.session.groups.runner import Groups
 from lakewarden.jobs.session.groups.steps import settled_steps
 from lakewarden.jobs.session.pins import Pinned, pin
@@ -100,12 +100,8 @@ class SparkWriter:
         return vacuumed_by(plan)
 
     def change_several(self, draft: Draft) -> tuple[Written, ...]:
-        if self._operation_named() is not None:
-            raise UsageError(
-                "A statement over several tables takes no operation id.",
-                hint="It is done as a whole or not at all: write one statement for each table to repeat them by ids.",
-            )
-        return self._groups.run(draft.text, settled_steps(self._recorder, draft))
+        operation = self._operation_named()
+        return self._groups.run(draft.text, lambda: settled_steps(self._recorder, draft), operation)
 
     def run(self, request: Request) -> tuple[DataFrame, Written] | None:
         with refusals_explained(request.text if isinstance(request, Sql) else ""):
@@ -143,11 +139,8 @@ class SparkWriter:
 
     def _operation_named(self) -> str | None:
         """The operation id that the session gives to its next write, and to no other."""
-        told = setting(self._spark, OPERATION_KEY)
-        if told is None:
-            return None
-        self._spark.conf.unset(OPERATION_KEY)
-        return told.strip().strip("'\"") or None
+        told = taken_setting(self._spark, OPERATION_KEY)
+        return None if told is None else told.strip().strip("'\"") or None
 
     def _once(self, request: Request, operation: str | None, shape: Shape) -> Once | None:
         if operation is None or not isinstance(request, Sql | Change):
@@ -156,7 +149,7 @@ class SparkWriter:
             raise UsageError("A statement that makes a table takes no operation id.", hint=_TAKES_ONE)
         text = request.text if isinstance(request, Sql) else request.draft.text
         return Once(
-            plans=self._plans, reader=self._reader, operation=operation, text=text, location=shape.target
+            spark=self._spark, reader=self._reader, operation=operation, text=text, location=shape.target
         )
 
     def _write_once(self, once: Once, session: Any, shape: Shape) -> tuple[DataFrame, Written]:
@@ -164,19 +157,20 @@ class SparkWriter:
         it loses the race."""
         nothing = self._spark.range(0)
         before = self._recorder.unwritten(shape.operation, shape.target, once.operation)
-        if once.is_done():
+        number = once.due()
+        if number is None:
             return nothing, before
-        once.name(session)
+        once.name(session, number)
         head = once.head()
         try:
             frame, written = self._write(session, shape, {}, statement=once.digest)
         except (PySparkException, Py4JJavaError) as error:
             if not is_lost_race(error):
                 raise
-            if once.is_done():
+            if once.due() is None:
                 return nothing, before
             raise once.overtaken() from error
-        by_another = once.was_by_another(written.run_id, after=head)
+        by_another = once.was_by_another(written.run_id, number=number, after=head)
         return frame, replace(written, operation=once.operation, done_before=by_another)
 
     def _write(

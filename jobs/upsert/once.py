@@ -1,6 +1,11 @@
 """Was it done before? Told by the versions that head was made from, not by numbers alone: a RESTORE of Spark's leaves
 the numbers of what it has undone, and one to a later version brings that back without its number. Numbers decide where
-the log has been cleaned up. Pure."""
+the log has been cleaned up. Pure.
+
+The numbers of statements tell by themselves what became of them: an odd one was written by the statement, an even one
+(0, or that of a fence) says that what came before does not count. So each try has the next odd number, and no session
+that wakes up late can write one again that was fenced off.
+"""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -11,10 +16,21 @@ from lakewarden.catalog.formats.port import Commit, CommitKind
 from lakewarden.catalog.model.lineage_record import Operation
 from lakewarden.catalog.model.rollbacks import is_mark
 
-__all__ = ["Asked", "Finding", "Verdict", "find", "is_statement"]
+__all__ = [
+    "Asked",
+    "Finding",
+    "Verdict",
+    "fence_of",
+    "find",
+    "is_of_old",
+    "is_statement",
+    "next_number",
+]
 
 _BEFORE_ALL: Final = -1
 _OLD_BYTES: Final = 7
+_OLD: Final = 2**32
+"""Numbers above it are an older build's, which made them of a statement's text."""
 
 
 class Verdict(Enum):
@@ -38,18 +54,25 @@ class Finding:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asked:
     """Whether a table holds what `app` wrote under `number` or a later one. `last` is the number that head knows.
-    `known` tells that of an earlier version, `restored` what a RESTORE went back to; None where nothing does."""
+    `known` tells that of an earlier version, `restored` what a RESTORE went back to; None where nothing does.
+    `by_parity`: `app` is a statement's, whatever its number."""
 
     app: str
     number: int
     last: int
     known: Callable[[int], int | None]
     restored: Callable[[Commit], int | None]
+    by_parity: bool = False
 
     def by(self, number: int | None) -> Finding:
         """The verdict where nothing but a version's number is left."""
-        is_done = number is not None and number >= self.number
-        return Finding(verdict=Verdict.DONE if is_done else Verdict.NOT_DONE)
+        return Finding(verdict=Verdict.DONE if self.is_meant(number) else Verdict.NOT_DONE)
+
+    def is_meant(self, number: int | None) -> bool:
+        """Whether a number says that it was done."""
+        if number is None or number < self.number:
+            return False
+        return not self.by_parity or number % 2 == 1 or is_of_old(number)
 
     def number_in(self, commit: Commit) -> int | None:
         """The number that a commit gives to `app`."""
@@ -97,11 +120,11 @@ def find(commits: Sequence[Commit], asked: Asked, *, whole: bool) -> Finding:
 
 def _judged(asked: Asked, number: int, *, is_gone: bool) -> Verdict | None:
     """What a commit of the operation's own says; None if it has to be looked for further back."""
-    if is_gone and number > asked.number:
+    if is_gone and number > asked.number and not asked.by_parity:
         return None
-    # A lower number: what is asked for came later, or had been undone. The very number is written only where head does
-    # not hold it.
-    return Verdict.DONE if number >= asked.number and not is_gone else Verdict.NOT_DONE
+    # A lower number: what is asked for came later, or had been undone. The very number, and any of a statement, is
+    # written only where head does not hold it.
+    return Verdict.DONE if asked.is_meant(number) and not is_gone else Verdict.NOT_DONE
 
 
 def _left(
@@ -142,12 +165,27 @@ def _removed(commit: Commit) -> frozenset[int] | None:
     return frozenset(range(base + 1, commit.parent + 1)).difference(kept)
 
 
+def next_number(last: int | None) -> int:
+    """The number of the next try of a statement, where `last` is the table's, None for none."""
+    return 1 if last is None or last < 1 else last + 1 + last % 2
+
+
+def fence_of(number: int) -> int:
+    """The number by which a table says that the try of this number was not made, and never will be."""
+    return number + 1
+
+
+def is_of_old(number: int) -> bool:
+    """Whether an older build made a statement's number of its text."""
+    return number > _OLD
+
+
 def is_statement(commit: Commit | None, *, app: str, last: int, digest: str) -> bool:
     """Whether what was done as `app` is the statement of this digest, as far as `commit` tells; where that is cleaned
-    up, `last` is the number that is left. A number above 1 is an older build's, which made it of the digest."""
+    up, `last` is the number that is left."""
     told = () if commit is None else commit.transactions
     number = max((number for name, number in told if name == app), default=last)
-    if number > 1:
+    if is_of_old(number):
         return number == int.from_bytes(bytes.fromhex(digest)[:_OLD_BYTES], "big") + 1
     record = None if commit is None else commit.lineage
     return record is None or record.statement is None or record.statement == digest

@@ -180,8 +180,10 @@ def test_a_fence_changes_nothing_and_may_say_that_a_transaction_was_made(
     location = delta(tmp_path / "t")
     assert engine.fence(location, requires=0, run_id=RUN) == 1
     assert engine.fence(location, requires=1, run_id=RUN, app="group") == 2
-    assert (ids(tmp_path / "t"), run_ids(location)[1:]) == (list(range(10)), [RUN, RUN])
+    assert engine.fence(location, requires=2, run_id=RUN, app="named", number=4) == 3
+    assert (ids(tmp_path / "t"), run_ids(location)[1:]) == (list(range(10)), [RUN] * 3)
     assert DeltaTable(tmp_path / "t").transaction_version("group") == 1
+    assert DeltaTable(tmp_path / "t").transaction_version("named") == 4
     with pytest.raises(ConflictError):
         engine.fence(location, requires=1, run_id=RUN)
 

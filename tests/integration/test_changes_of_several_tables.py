@@ -11,6 +11,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
+import lakewarden
 from lakewarden.catalog import failpoints
 from lakewarden.catalog.errors import (
     CancelledError,
@@ -348,14 +349,16 @@ def test_a_session_explains_all_of_its_steps(both: Both) -> None:
 
 @pytest.mark.crash
 @pytest.mark.parametrize("point", points_of("test_a_session_that_is_killed_changes_all_tables_or_none"))
-def test_a_session_that_is_killed_changes_all_tables_or_none(tmp_path: Path, point: str) -> None:
+def test_a_session_that_is_killed_changes_all_tables_or_none(
+    spark: SparkSession, tmp_path: Path, point: str
+) -> None:
     services = open_services(home=tmp_path / "home", flags={})
     initialise(services, services.user)
     for name, rows in {"a": [1, 2], "b": [2, 3]}.items():
         write_deltalake(tmp_path / name, pa.table({"k": pa.array(rows, pa.int32())}))
         register(services.desk, str(tmp_path / name), actor=ANA, name=f"db.{name}")
     statement = f"DELETE a, b FROM delta.`{tmp_path}/a` a JOIN delta.`{tmp_path}/b` b ON a.k = b.k"
-    killed_at(point, tmp_path, services.settings.home, statement)
+    killed_at(point, tmp_path, services.settings.home, statement, "load")
     (group,) = groups(services)
     assert group.head.state is State.INTENT
     if point.startswith("group.making"):
@@ -366,6 +369,20 @@ def test_a_session_that_is_killed_changes_all_tables_or_none(tmp_path: Path, poi
     whole = point.startswith("group.made")
     assert done.head.state is (State.DONE if whole else State.COMPENSATED)
     assert held(tmp_path) == ([[1], [3]] if whole else [[1, 2], [2, 3]])
+    again = replayed(spark, services, statement)
+    assert again == [whole, True], "done by one of the two, and never twice"
+    assert held(tmp_path) == [[1], [3]]
+
+
+def replayed(spark: SparkSession, services: Services, statement: str) -> list[bool]:
+    """Whether it was done before, asked twice by a session that runs it under its id."""
+    told = []
+    with lakewarden.attach(spark.newSession(), home=services.settings.home) as lw:
+        lw.sql("SET lakewarden.dialect = mysql")
+        for _ in range(2):
+            lw.sql("SET lakewarden.operation = load")
+            told.append(all(row["done_before"] for row in lw.sql(statement).collect()))
+    return told
 
 
 def held(folder: Path) -> list[list[int]]:

@@ -1,11 +1,11 @@
 """SET lakewarden.operation: the next statement is done once under that id, unless it was undone."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from threading import Barrier
 
 import pyarrow as pa
 import pytest
@@ -21,13 +21,13 @@ from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.daemon.callers import real_user
 from lakewarden.daemon.installation.services import open_services
 from lakewarden.daemon.usecases.init import initialise
-from lakewarden.jobs.engines.delta import stream_offsets
 from lakewarden.jobs.engines.delta.engine import DeltaEngine
 from lakewarden.jobs.rollback.execute.commit_records import removal_record
 from lakewarden.jobs.rollback.journal.steps import TableStep
 from lakewarden.jobs.session.attached import Attached
+from lakewarden.jobs.session.frames import taken_setting
 from lakewarden.jobs.session.upserts.operations import Once
-from support.histories.operation_lives import OperationLife
+from support.histories.operation_lives import OperationLife, clean_before
 
 pytestmark = pytest.mark.spark
 
@@ -174,15 +174,6 @@ def test_what_a_rollback_took_the_files_of_is_done_again(table: Table) -> None:
     assert table.rows() == [(1, 10), (2, 20), (7, 7), (8, 8)]
 
 
-def clean_log(place: Path, *, before: int) -> None:
-    """As Delta does once commits are older than the table keeps them."""
-    log = DeltaTable(place, version=before)
-    log.create_checkpoint()
-    for file in (place / "_delta_log").iterdir():
-        if file.name[:20].isdigit() and int(file.name[:20]) < before:
-            file.unlink()
-
-
 def long_log(table: Table, name: str, *, engine: bool = True) -> Table:
     """A table of its own, eleven commits long."""
     table.spark.sql(
@@ -206,7 +197,7 @@ def roll_back(table: Table, operation: str, *, to: int, mark: str = "rollback-1"
 
 def test_with_a_log_that_was_cleaned_up_what_a_rollback_undid_is_done_again(table: Table) -> None:
     t, insert = long_log(table, "cleaned"), "INSERT INTO ids.cleaned VALUES (7, 7)"
-    clean_log(t.place, before=9)
+    clean_before(t.place, 9)
     assert t.run(insert, "load")["done_before"] is False
     roll_back(t, "load", to=10)
     assert t.run(insert, "load")["done_before"] is False
@@ -222,7 +213,7 @@ def test_with_a_log_that_was_cleaned_up_a_restore_changes_nothing_about_what_was
     t = long_log(table, "kept")
     assert t.run("INSERT INTO ids.kept VALUES (7, 7)", "old")["done_before"] is False
     t.spark.sql("UPDATE ids.kept SET v = v + 1")
-    clean_log(t.place, before=12)
+    clean_before(t.place, 12)
     t.spark.sql("UPDATE ids.kept SET v = v + 1")
     t.spark.sql("RESTORE TABLE ids.kept TO VERSION AS OF 12")
     rows = t.rows()
@@ -242,22 +233,49 @@ def test_the_undo_of_a_rollback_by_spark_keeps_which_statement_it_was(table: Tab
     assert t.run("INSERT INTO ids.clustered VALUES (7, 7)", "one")["done_before"] is True
 
 
+@pytest.mark.parametrize("undone", [False, True])
 def test_what_is_done_again_by_another_session_just_before_is_not_done_twice(
-    table: Table, monkeypatch: pytest.MonkeyPatch
+    table: Table, monkeypatch: pytest.MonkeyPatch, undone: bool
 ) -> None:
-    table.run(STATEMENTS["insert values"], "race")
-    table.spark.sql(f"RESTORE TABLE ids.t TO VERSION AS OF {table.version() - 1}")
-    commit, others = stream_offsets._commit_numbers, list[Row]()
+    """The other session is quicker, after this one has looked; and maybe what it did is undone at once."""
+    table.run(STATEMENTS["insert values"], f"race {undone}")
+    before = table.version() - 1
+    table.spark.sql(f"RESTORE TABLE ids.t TO VERSION AS OF {before}")
+    look, others = Once.head, list[Row]()
 
-    def late(jvm: Any, transaction: Any, numbers: Mapping[str, int]) -> int:
-        monkeypatch.setattr(stream_offsets, "_commit_numbers", commit)
-        others.append(table.run(STATEMENTS["insert values"], "race"))
-        return commit(jvm, transaction, numbers)
+    def head(once: Once) -> int:
+        version = look(once)
+        if not others:
+            others.append(Row())  # the other one looks, too
+            others.append(table.run(STATEMENTS["insert values"], f"race {undone}"))
+            if undone:
+                table.spark.sql(f"RESTORE TABLE ids.t TO VERSION AS OF {before}")
+        return version
 
-    monkeypatch.setattr(stream_offsets, "_commit_numbers", late)
-    ours = table.run(STATEMENTS["insert values"], "race")
-    assert [one["done_before"] for one in (*others, ours)] == [False, True]
-    assert table.rows().count((7, 7)) == 1
+    monkeypatch.setattr(Once, "head", head)
+    if undone:
+        with pytest.raises(ConflictError, match="it was not done"):
+            table.run(STATEMENTS["insert values"], f"race {undone}")
+    else:
+        assert table.run(STATEMENTS["insert values"], f"race {undone}")["done_before"] is True
+    assert others[1]["done_before"] is False
+    assert table.rows().count((7, 7)) == int(not undone)
+
+
+def test_of_threads_that_share_a_session_one_has_its_id(table: Table) -> None:
+    """The id is read and unset by one step."""
+    barrier = Barrier(8)
+
+    def take(_: int) -> str | None:
+        barrier.wait()
+        return taken_setting(table.spark, "lakewarden.operation")
+
+    for _ in range(20):
+        table.spark.conf.set("lakewarden.operation", "shared")
+        with ThreadPoolExecutor(8) as threads:
+            taken = list(threads.map(take, range(8)))
+        assert sorted(taken, key=str) == [None] * 7 + ["shared"]
+    assert table.spark.conf.get("lakewarden.operation", None) is None
 
 
 def test_what_found_nothing_to_change_is_not_taken_for_done(table: Table) -> None:
@@ -347,7 +365,6 @@ def test_a_number_of_an_older_build_is_told_from_another_text(table: Table) -> N
         ("CREATE TABLE ids.made USING delta AS SELECT * FROM {t}", "makes a table takes no operation id"),
         ("INSERT INTO ids.plain SELECT k FROM {t}", "Only what writes a Delta table takes an operation id"),
         ("CREATE OR REPLACE TABLE {s} USING delta AS SELECT 1 AS k, 2 AS v", "makes a table takes no"),
-        ("DELETE t, s FROM {t} t JOIN {s} s ON t.k = s.k", "several tables takes no operation id"),
         ("FROM {s} INSERT INTO {t} SELECT k, v INSERT INTO {t} SELECT v, k", "several INSERTs takes no"),
         (
             "WITH q AS (SELECT * FROM {s}) FROM q INSERT INTO {t} SELECT k, v INSERT INTO {t} SELECT v, k",

@@ -203,14 +203,17 @@ class DeltaEngine:
                 spark, store, files, requires=requires, version=version, record=record
             )
 
-    def fence(self, location: str, *, requires: int, run_id: str, app: str | None = None) -> int:
+    def fence(
+        self, location: str, *, requires: int, run_id: str, app: str | None = None, number: int = 1
+    ) -> int:
+        made = None if app is None else (app, number)
         version = rs_metadata.fence(
-            location, requires=requires, run_id=run_id, app=app, storage=self._storage(location)
+            location, requires=requires, run_id=run_id, made=made, storage=self._storage(location)
         )
         if version is not None:
             return version
         with self._stamped(location, run_id, Action.ROLLBACK) as spark:
-            return restore.fence(spark, self._store(location), requires=requires, app=app)
+            return restore.fence(spark, self._store(location), requires=requires, made=made)
 
     def begin_epoch(
         self, location: str, *, restored: int, to: int, apps: Sequence[str], run_id: str

@@ -69,15 +69,17 @@ def restore(spark: SparkSession, store: FileStore, *, requires: int, to: int) ->
     return int(version._1())
 
 
-def fence(spark: SparkSession, store: FileStore, *, requires: int, app: str | None = None) -> int:
-    """A commit that changes nothing, as version `requires` + 1, but that transaction 1 of application `app` counts as
-    made. `spark` is stamped with the run. Raises `ConflictError` if somebody committed first."""
+def fence(
+    spark: SparkSession, store: FileStore, *, requires: int, made: tuple[str, int] | None = None
+) -> int:
+    """A commit that changes nothing, as version `requires` + 1, but that the transactions of an application up to a
+    number count as `made`. `spark` is stamped with the run. Raises `ConflictError` if somebody committed first."""
     with translated(f"commit to {store.root}"):
         _, transaction = begun(spark, store, requires)
         operation = object_of(delta(spark), "DeltaOperations$ManualUpdate")
         now = java(spark).scala.Option.empty()
-        made = [] if app is None else [delta(spark).actions.SetTransaction(app, 1, now)]
-        return int(transaction.commit(sequence(spark, made), operation))
+        numbers = [] if made is None else [delta(spark).actions.SetTransaction(*made, now)]
+        return int(transaction.commit(sequence(spark, numbers), operation))
 
 
 def _files(spark: SparkSession, snapshot: Any) -> DataFrame:

@@ -87,11 +87,16 @@ def set_properties(
 
 
 def fence(
-    location: str, *, requires: int, run_id: str, storage: StorageOptions, app: str | None = None
+    location: str,
+    *,
+    requires: int,
+    run_id: str,
+    storage: StorageOptions,
+    made: tuple[str, int] | None = None,
 ) -> int | None:
-    """A commit that changes nothing, on exactly version `requires`, but that transaction 1 of application `app` counts
-    as made. Returns its version, None if the table's features are not ours to write. Raises `ConflictError` if
-    somebody committed first."""
+    """A commit that changes nothing, on exactly version `requires`, but that the transactions of an application up to a
+    number count as `made`. Returns its version, None if the table's features are not ours to write. Raises
+    `ConflictError` if somebody committed first."""
     table = open_version(location, requires, storage)
     if table is None:
         return None
@@ -104,7 +109,7 @@ def fence(
             commit_properties=CommitProperties(
                 custom_metadata={RUN_ID: run_id},
                 max_commit_retries=0,
-                app_transactions=None if app is None else [Transaction(app, 1)],
+                app_transactions=None if made is None else [Transaction(*made)],
             ),
             post_commithook_properties=PostCommitHookProperties(
                 create_checkpoint=False, cleanup_expired_logs=False

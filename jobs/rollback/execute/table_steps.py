@@ -184,10 +184,13 @@ class Hands:
             undo = mark_of(row, undo=True)
             if row.kind is RollbackStep.CHANGE and mark_found(self.tools.readers, step, undo) is not None:
                 return None
-            app = group_app(row.rollback_id) if row.kind is RollbackStep.CHANGE else None
+            is_change = row.kind is RollbackStep.CHANGE
+            app = next(iter(step.apps), group_app(row.rollback_id)) if is_change else None
             self.claim(row)
             try:
-                self.tools.engine(step.format).fence(step.location, requires=latest, run_id=undo, app=app)
+                self.tools.engine(step.format).fence(
+                    step.location, requires=latest, run_id=undo, app=app, number=step.fence
+                )
             except ConflictError:
                 continue
             reach("rollback.fenced")

@@ -24,6 +24,8 @@ class TableStep:
     back. `apps` are the transaction ids whose numbers go back with the table, so that a replayed batch is not skipped;
     `properties` those that a restore must not rewind; `head` is what tells `from_version` from one of the
     same number in another table (catalog/formats/heads.py). The last three are found out when the step is verified.
+    A group's change has the id and, as `fence`, the number in `apps` that keep its session from making it later; where
+    `apps` is empty the id is the group's own.
     """
 
     table_id: str
@@ -40,6 +42,7 @@ class TableStep:
     apps: tuple[str, ...] = ()
     properties: tuple[tuple[str, str], ...] = ()
     head: str | None = None
+    fence: int = 1
 
     def verified(
         self, *, head: str, apps: tuple[str, ...] = (), properties: tuple[tuple[str, str], ...] = ()

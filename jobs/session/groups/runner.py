@@ -6,10 +6,13 @@ itself ends, the daemon does. Each commit carries the group's id, so that the ta
 """
 
 import logging
+import time
 import uuid
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import Final
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -28,13 +31,13 @@ from lakewarden.catalog.errors import (
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.heads import commit_at
 from lakewarden.catalog.formats.port import LogProblem, TableReader
-from lakewarden.catalog.model.rollbacks import Rollback
+from lakewarden.catalog.model.rollbacks import GROUP_PATIENCE, Rollback
 from lakewarden.catalog.model.rows import RollbackRow, RollbackState, RollbackStep
 from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.catalog.units import sentence
 from lakewarden.jobs.actions.rollback import RollBack
 from lakewarden.jobs.engines.delta.engine import DeltaEngine
-from lakewarden.jobs.engines.spark.cancellation import beyond_cancelling, is_cancelled
+from lakewarden.jobs.engines.spark.cancellation import beyond_cancelling, is_cancelled, require_wanted
 from lakewarden.jobs.engines.spark.errors import is_lost_race
 from lakewarden.jobs.rollback.execute.saga import Saga
 from lakewarden.jobs.rollback.execute.table_steps import Hands, mark_found
@@ -44,13 +47,17 @@ from lakewarden.jobs.rollback.journal.steps import TableStep
 from lakewarden.jobs.runs.guard import RunGuard, refusal
 from lakewarden.jobs.runs.standings import StoredStandings
 from lakewarden.jobs.session.groups.liveness import Liveness
-from lakewarden.jobs.session.groups.steps import Settled
+from lakewarden.jobs.session.groups.operations import Named
+from lakewarden.jobs.session.groups.steps import Mark, Settled
 from lakewarden.jobs.session.groups.tools import SessionTools
 from lakewarden.jobs.session.writes import Directory, Written
+from lakewarden.jobs.upsert.once_of_several import Turn, about_unfinished
 
 __all__ = ["Groups"]
 
 _AGAIN = "Run the statement again: nothing of it is in the tables."
+_PAUSE: Final = 1.0
+"""Seconds between two looks at a statement that somebody else is at."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,21 +72,71 @@ class Groups:
     directory: Directory
     user: str
 
-    def run(self, statement: str, parts: Sequence[Settled]) -> tuple[Written, ...]:
-        """Change all tables, in order. Raises what went wrong; then none is changed, or the error says which one could
-        not be taken back, and how to go on."""
+    def run(
+        self, statement: str, settle: Callable[[], Sequence[Settled]], operation: str | None = None
+    ) -> tuple[Written, ...]:
+        """Change all tables that `settle` finds, in order; under an `operation` id once. Raises what went wrong; then
+        none is changed, or the error says which one could not be taken back, and how to go on."""
+        parts = settle()
+        if operation is None:
+            return self._run(statement, parts, [Mark.of(uuid.uuid4().hex)] * len(parts))
+        named = Named(spark=self.spark, reader=self.reader, operation=operation, text=statement)
+        if self._waited(named, parts):
+            parts = settle()  # what it reads has moved
+        looks = named.looks(parts)
+        decision = named.decided(parts, looks)
+        if decision.turn is Turn.REFUSE:
+            raise PreconditionError(decision.because, hint=decision.hint)
+        if decision.turn is Turn.DONE:
+            return tuple(part.before(operation) for part in parts)
         group_id = uuid.uuid4().hex
+        marks = [named.mark(group_id, look) for look in looks]
+        done = self._run(statement, parts, marks, heads=[look.head for look in looks])
+        return tuple(replace(one, operation=operation) for one in done)
+
+    def _waited(self, named: Named, parts: Sequence[Settled]) -> bool:
+        """Wait for the end of a statement of the same id, or bring it about where its session is gone; whether there
+        was one. Raises `ConflictError` if it takes too long, `PreconditionError` if it waits for a person."""
+        until = self.journal.clock.now() + GROUP_PATIENCE
+        waited = False
+        while (group := named.unfinished(self.journal, parts)) is not None:
+            waited = True
+            now = self.journal.clock.now()
+            decision = about_unfinished(named.operation, group, now=now, until=until)
+            if decision.turn is Turn.REFUSE:
+                is_busy = group.head.state is not RollbackState.CONFLICT
+                raise (ConflictError if is_busy else PreconditionError)(decision.because, hint=decision.hint)
+            if decision.turn is Turn.END:
+                with suppress(ConflictError), beyond_cancelling(self.spark, f"end-{group.rollback_id}"):
+                    self._saga(group.rollback_id).go_on(group.rollback_id)
+                    continue
+            require_wanted()
+            time.sleep(_PAUSE)
+        return waited
+
+    def _run(
+        self,
+        statement: str,
+        parts: Sequence[Settled],
+        marks: Sequence[Mark],
+        heads: Sequence[int] | None = None,
+    ) -> tuple[Written, ...]:
+        """`heads` are the versions on which it was decided that this is to be done, None where nothing was."""
+        group_id = marks[0].group_id
         standings = StoredStandings(self.journal.store)
-        changes = [self._change(group_id, one, standings) for one in parts]
+        changes = [self._change(mark, one, standings) for mark, one in zip(marks, parts, strict=True)]
+        for one, change, head in zip(parts, changes, heads or (), strict=heads is not None):
+            if head != change.from_version:
+                raise self._written_just_now(one, change.from_version)
         now = self.journal.clock.now()
         group = group_of(group_id, changes, statement=statement, actor=self.user, at=now)
         self.journal.begin(group, because=f"{self.user} changes {len(parts)} tables")
         reach("group.begun")
         done: list[Written] = []
         with Liveness(self.journal, group) as alive:
-            for part, change in zip(parts, changes, strict=True):
+            for part, change, mark in zip(parts, changes, marks, strict=True):
                 try:
-                    done.append(self._made(group_id, alive, part, change))
+                    done.append(self._made(mark, alive, part, change))
                 except BaseException as error:  # also Ctrl-C: whatever ends it here, it is taken back
                     self._give_up(group_id, alive, changes[len(done) :], error)
                     raise  # whatever was done is taken back, and there is nothing to add
@@ -87,7 +144,7 @@ class Groups:
             self._finish(group_id, alive)
         return tuple(done)
 
-    def _change(self, group_id: str, part: Settled, standings: StoredStandings) -> TableStep:
+    def _change(self, mark: Mark, part: Settled, standings: StoredStandings) -> TableStep:
         """What is to be journaled of a write. Raises a `LakewardenError` if it could not be taken back."""
         table_id = self.directory.table_ids([part.location]).get(part.location)
         standing = None if table_id is None else standings.of(table_id)
@@ -96,7 +153,7 @@ class Groups:
                 f"{part.name} is not managed: a statement over several tables is kept in the journal of managed ones.",
                 hint=f"`lakewarden tables register {part.name}`, or write one statement for each table.",
             )
-        action, now = RollBack(rollback_id=group_id), self.journal.clock.now()
+        action, now = RollBack(rollback_id=mark.group_id), self.journal.clock.now()
         because = refusal(standing, action, location=part.location, now=now)
         if because is not None:
             raise PreconditionError(
@@ -112,9 +169,7 @@ class Groups:
                 hint="Write one statement for each table.",
             )
         if part.read_at is not None and part.read_at != seen.version:
-            raise ConflictError(
-                f"Somebody wrote to {part.name} just now (version {seen.version}).", hint=_AGAIN
-            )
+            raise self._written_just_now(part, seen.version)
         return TableStep(
             table_id=table_id,
             name=standing.governed.row.name,
@@ -123,27 +178,32 @@ class Groups:
             to_version=seen.version + 1,
             kind=RollbackStep.CHANGE,
             format_id=seen.format_id,
+            apps=mark.apps,
+            fence=mark.fence,
         )
 
-    def _made(self, group_id: str, alive: Liveness, part: Settled, change: TableStep) -> Written:
+    def _made(self, mark: Mark, alive: Liveness, part: Settled, change: TableStep) -> Written:
         """Make one change, on the version that was journaled."""
         alive.require()
         if self.reader.probe(part.location, seen=change.from_version).moved:
             raise self._written_between(part, change)
         reach("group.making")
         try:
-            written = part.commit(group_id)
+            written = part.commit(mark)
         except (PySparkException, Py4JJavaError) as error:
             if not is_lost_race(error):
                 raise
             raise self._written_between(part, change) from error
         if written is None:
             raise ConflictError("The statement was taken back by somebody else while it ran.", hint=_AGAIN)
-        version = mark_found((self.reader,), change, group_id)
+        version = mark_found((self.reader,), change, mark.group_id)
         if version not in (None, change.to_version):
             raise self._written_between(part, change)
         alive.made(change, version)
         return written
+
+    def _written_just_now(self, part: Settled, version: int) -> ConflictError:
+        return ConflictError(f"Somebody wrote to {part.name} just now (version {version}).", hint=_AGAIN)
 
     def _written_between(self, part: Settled, change: TableStep) -> ConflictError:
         found = commit_at(self.reader, part.location, change.to_version)

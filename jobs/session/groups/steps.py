@@ -4,8 +4,8 @@ Whatever the statement reads, it reads as it was when it began, also a table tha
 the time another reads it. Each write happens on the version that it was settled on, once, or not at all.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lakewarden.catalog.errors import UsageError
@@ -25,19 +25,48 @@ from lakewarden.jobs.session.upserts.operations import APP, NUMBER
 from lakewarden.jobs.session.writes import Written
 from lakewarden.jobs.sql.compile.reading import Draft
 from lakewarden.jobs.sql.compile.values import Step
+from lakewarden.jobs.upsert.once import fence_of
 
-__all__ = ["Settled", "settled_steps"]
+__all__ = ["Mark", "Settled", "settled_steps"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settled:
     """A write that is ready to run. `read_at` is the version at which other steps read its target, None where none
-    does. `commit` runs it for the group of this id; None if it counted as made already and nothing was done."""
+    does. `commit` runs it under a mark; None if it counted as made already and nothing was done. `before` is what it
+    comes to under an operation id under which it was done before."""
 
     name: str
     location: str
     read_at: int | None
-    commit: Callable[[str], Written | None]
+    commit: Callable[["Mark"], Written | None]
+    before: Callable[[str], Written]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Mark:
+    """By what the log of its table tells a group's write: the group's id, a transaction's number under an application
+    id, and the digest of the text that an operation id stands for, None where there is none."""
+
+    group_id: str
+    app: str
+    number: int = 1
+    digest: str | None = None
+
+    @classmethod
+    def of(cls, group_id: str) -> "Mark":
+        """That of a statement without an operation id: each group is an application of its own."""
+        return cls(group_id=group_id, app=group_app(group_id))
+
+    @property
+    def apps(self) -> tuple[str, ...]:
+        """The application ids whose numbers go back with the table where the write is taken back."""
+        return () if self.digest is None else (self.app,)
+
+    @property
+    def fence(self) -> int:
+        """The number by which a table says that the write was not made, and never will be."""
+        return self.number if self.digest is None else fence_of(self.number)
 
 
 def settled_steps(recorder: Recorder, draft: Draft) -> tuple[Settled, ...]:
@@ -50,16 +79,12 @@ def settled_steps(recorder: Recorder, draft: Draft) -> tuple[Settled, ...]:
     found = [_settled(recorder, draft, step, root.cloneSession(), snapshots) for step in steps]
     _refuse_one_place_twice(found)
     versions = {place: int(snapshot.version()) for place, snapshot in snapshots.items()}
-    return tuple(
-        Settled(name=name, location=place, read_at=versions.get(place), commit=commit)
-        for name, place, commit in found
-    )
+    return tuple(replace(one, read_at=versions.get(one.location)) for one in found)
 
 
-_Found = tuple[str, str, Callable[[str], Written | None]]
-
-
-def _settled(recorder: Recorder, draft: Draft, step: Step, session: Any, snapshots: dict[str, Any]) -> _Found:
+def _settled(
+    recorder: Recorder, draft: Draft, step: Step, session: Any, snapshots: dict[str, Any]
+) -> Settled:
     plans = recorder.plans
     shape = shape_of(plans, session, plans.analysed(session, plans.composed(session, step.sql)))
     if shape is None or shape.target is None or shape.query is None:
@@ -71,9 +96,9 @@ def _settled(recorder: Recorder, draft: Draft, step: Step, session: Any, snapsho
     _require_one_moment(step, pinned)
     plan = shape.rebuilt(pinned.plan)
 
-    def commit(group_id: str) -> Written | None:
-        session.conf().set(APP, group_app(group_id))
-        session.conf().set(NUMBER, "1")
+    def commit(mark: Mark) -> Written | None:
+        session.conf().set(APP, mark.app)
+        session.conf().set(NUMBER, str(mark.number))
         session.conf().set(COMMIT_ATTEMPTS, "0")
         with wrong_rows_explained():
             frame, written = recorder.run(
@@ -84,11 +109,18 @@ def _settled(recorder: Recorder, draft: Draft, step: Step, session: Any, snapsho
                 reads_self=pinned.reads_self,
                 target=target,
                 locate=shape.locate,
-                run_id=group_id,
+                run_id=mark.group_id,
+                statement=mark.digest,
             )
         return written if frame.collect() else None  # Delta has no result where it did nothing
 
-    return str(step.target), target, commit
+    return Settled(
+        name=str(step.target),
+        location=target,
+        read_at=None,
+        commit=commit,
+        before=lambda operation: recorder.unwritten(shape.operation, target, operation),
+    )
 
 
 def _require_one_moment(step: Step, pinned: Pinned) -> None:
@@ -118,11 +150,12 @@ def _refuse_views_of_the_moment(plans: Plans, session: Any, draft: Draft) -> Non
             )
 
 
-def _refuse_one_place_twice(found: list[_Found]) -> None:
+def _refuse_one_place_twice(found: Sequence[Settled]) -> None:
     seen: dict[str, str] = {}
-    for name, place, _ in found:
-        if place in seen:
+    for one in found:
+        if one.location in seen:
             raise UsageError(
-                f"{seen[place]} and {name} are one table.", hint="Write one statement after the other."
+                f"{seen[one.location]} and {one.name} are one table.",
+                hint="Write one statement after the other.",
             )
-        seen[place] = name
+        seen[one.location] = one.name

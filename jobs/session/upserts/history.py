@@ -33,18 +33,26 @@ def holds(
 
 
 def found(
-    reader: TableReader, location: str, *, head: int, app: str, number: int, last: int, known: Known
+    reader: TableReader,
+    location: str,
+    *,
+    head: int,
+    app: str,
+    number: int,
+    last: int,
+    known: Known,
+    by_parity: bool = False,
 ) -> Finding:
     """Whether version `head` holds what `app` wrote under `number` or a later one. `last` is the number that head
-    knows, which a RESTORE leaves as it is; `known` is asked of the log's first version only. DONE, NOT_DONE, or UNTOLD:
-    the log has been cleaned up too far."""
+    knows, which a RESTORE leaves as it is; `known` is asked of the log's first version only; `by_parity` as in `Asked`.
+    DONE, NOT_DONE, or UNTOLD: the log has been cleaned up too far."""
 
     def restored(commit: Commit) -> int | None:
         if commit.restored is not None:
             return commit.restored
         return reader.restored(location, version=commit.version)
 
-    asked = Asked(app=app, number=number, last=last, known=known, restored=restored)
+    asked = Asked(app=app, number=number, last=last, known=known, restored=restored, by_parity=by_parity)
     commits: tuple[Commit, ...] = ()
     upto = head
     window = _WINDOW

@@ -6,32 +6,58 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
+from pyspark.sql import SparkSession
+
 from lakewarden.catalog.errors import ConflictError, PreconditionError
-from lakewarden.catalog.formats.port import Commit, TableReader
+from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.model.lineage_record import RENUMBERED, STATEMENT
 from lakewarden.jobs.engines.delta.stream_offsets import last_number, lower_number, number_at
 from lakewarden.jobs.engines.spark.session import stamped
-from lakewarden.jobs.session.plans import Plans
 from lakewarden.jobs.session.upserts.history import found
 from lakewarden.jobs.sql.compile.values import OPERATION_KEY
-from lakewarden.jobs.upsert.once import Verdict, is_statement
+from lakewarden.jobs.upsert.once import Finding, Verdict, is_of_old, is_statement, next_number
 
-__all__ = ["APP", "NUMBER", "Once"]
+__all__ = ["APP", "NUMBER", "Look", "Once", "digest_of", "statement_app"]
 
 APP: Final = "spark.databricks.delta.write.txnAppId"
 NUMBER: Final = "spark.databricks.delta.write.txnVersion"
-_DONE: Final = 1
-"""The number of every operation: under one id Delta does a second statement never, whatever its text."""
+_FIRST: Final = 1
 _UNDONE: Final = 0
-"""The number of an operation that was undone."""
+"""The number of an older build's operation that was undone."""
 _ATTEMPTS: Final = 5
+
+
+def statement_app(operation: str) -> str:
+    """The application id of statements under an operation id."""
+    return f"{STATEMENT}{operation}"
+
+
+def digest_of(text: str) -> str:
+    """What the commit of a statement under an operation id says of its text."""
+    return hashlib.sha256(text.strip().rstrip(";").rstrip().encode()).hexdigest()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Look:
+    """What a table's version `head` holds of an operation: `last` is the number that it knows, None for none;
+    `is_same`: nothing speaks against its being the very statement that was asked for."""
+
+    head: int
+    last: int | None
+    finding: Finding
+    is_same: bool
+
+    @property
+    def number(self) -> int:
+        """That of the next try. Under one number Delta does a second statement never, whatever its text."""
+        return next_number(self.last)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Once:
     """One statement on the table at `location` (canonical), whose `text` its `operation` stands for."""
 
-    plans: Plans
+    spark: SparkSession
     reader: TableReader
     operation: str
     text: str
@@ -40,58 +66,62 @@ class Once:
     @property
     def digest(self) -> str:
         """What its commit says of the text."""
-        return hashlib.sha256(self.text.strip().rstrip(";").rstrip().encode()).hexdigest()
+        return digest_of(self.text)
 
-    def name(self, session: Any) -> None:
+    def name(self, session: Any, number: int) -> None:
         """Let what a session (in the JVM, a clone for this alone) commits next be known as this operation."""
         session.conf().set(APP, self._app)
-        session.conf().set(NUMBER, str(_DONE))
+        session.conf().set(NUMBER, str(number))
 
-    def is_done(self) -> bool:
-        """Whether the table holds it. What was undone by a RESTORE that left its number has no number afterwards: Delta
-        would skip it. Raises `PreconditionError` if the table holds another statement under this id, or if nobody can
-        tell; `ConflictError` if others keep committing."""
+    def due(self) -> int | None:
+        """The number to do it under, None if the table holds it. Raises `PreconditionError` if the table holds another
+        statement under this id, or if nobody can tell; `ConflictError` if others keep committing."""
+        look = self.look()
+        return None if self._is_held(look) else look.number
+
+    def look(self) -> Look:
+        """What the table holds of it now. Raises `ConflictError` if others keep committing."""
         for _ in range(_ATTEMPTS - 1):
             with suppress(ConflictError):  # what was decided on moved: it is looked at anew
-                return self._is_done()
-        return self._is_done()
+                return self._look()
+        return self._look()
 
-    def _is_done(self) -> bool:
-        head, last = last_number(self.plans.spark, self.location, app=self._app)
+    def _look(self) -> Look:
+        head, last = last_number(self.spark, self.location, app=self._app)
         if last is None:
-            return False
+            return Look(head=head, last=None, finding=Finding(verdict=Verdict.NOT_DONE), is_same=True)
         finding = found(
             self.reader,
             self.location,
             head=head,
             app=self._app,
-            number=_DONE,
+            number=_FIRST,
             last=last,
-            known=lambda version: number_at(self.plans.spark, self.location, version=version, app=self._app),
+            known=lambda version: number_at(self.spark, self.location, version=version, app=self._app),
+            by_parity=True,
         )
-        if finding.verdict is Verdict.DONE:
-            self._require_same(finding.commit, last)
-            return True
-        if finding.verdict is Verdict.UNTOLD:
-            raise PreconditionError(
-                f"Whether operation {self.operation} was done, or undone since, the table's log does not tell any more.",
-                hint=f"Look at the table's rows, then give the statement another id: SET {OPERATION_KEY} = '...'.",
-            )
-        if last > _UNDONE:
-            with stamped(self.plans.spark, f"{RENUMBERED}{uuid.uuid4().hex}", "operation") as spark:
+        if finding.verdict is Verdict.NOT_DONE and is_of_old(last):
+            with stamped(self.spark, f"{RENUMBERED}{uuid.uuid4().hex}", "operation") as spark:
                 lower_number(spark, self.location, requires=head, app=self._app, number=_UNDONE)
-        return False
+            raise ConflictError(f"{self.location} moved past version {head}.")  # by this very commit
+        is_same = is_statement(finding.commit, app=self._app, last=last, digest=self.digest)
+        return Look(head=head, last=last, finding=finding, is_same=is_same)
 
     def head(self) -> int:
         """The table's version now."""
-        return last_number(self.plans.spark, self.location, app=self._app)[0]
+        return last_number(self.spark, self.location, app=self._app)[0]
 
-    def was_by_another(self, run_id: str, *, after: int) -> bool:
-        """Whether the table holds it and `run_id` has not committed after that version: somebody else was first, and
-        Delta has skipped this one without a word. Raises as `is_done`."""
-        if not self.is_done():
+    def was_by_another(self, run_id: str, *, number: int, after: int) -> bool:
+        """Whether `run_id` has not committed after a version, because somebody else did the same first: Delta has
+        skipped this one without a word. Raises as `due`, and `ConflictError` if nobody did, and it was skipped."""
+        if any(one.run_id == run_id for one in self.reader.commits(self.location, after=after)):
             return False
-        return all(one.run_id != run_id for one in self.reader.commits(self.location, after=after))
+        look = self.look()
+        if self._is_held(look):
+            return True
+        if look.last is not None and look.last >= number:
+            raise self.overtaken()
+        return False  # it found nothing to change
 
     def overtaken(self) -> ConflictError:
         """Why it failed where somebody else committed first, and not this very operation."""
@@ -100,13 +130,21 @@ class Once:
             hint=f"Run it again under the same id (SET {OPERATION_KEY}): nothing of it is in the table.",
         )
 
-    def _require_same(self, commit: Commit | None, last: int) -> None:
-        if not is_statement(commit, app=self._app, last=last, digest=self.digest):
+    def _is_held(self, look: Look) -> bool:
+        if look.finding.verdict is Verdict.UNTOLD:
+            raise PreconditionError(
+                f"Whether operation {self.operation} was done, or undone since, the table's log does not tell any more.",
+                hint=f"Look at the table's rows, then give the statement another id: SET {OPERATION_KEY} = '...'.",
+            )
+        if look.finding.verdict is not Verdict.DONE:
+            return False
+        if not look.is_same:
             raise PreconditionError(
                 f"Another statement was done on this table as operation {self.operation}.",
                 hint=f"Give this one an id of its own: SET {OPERATION_KEY} = '...'.",
             )
+        return True
 
     @property
     def _app(self) -> str:
-        return f"{STATEMENT}{self.operation}"
+        return statement_app(self.operation)

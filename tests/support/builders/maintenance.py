@@ -249,7 +249,9 @@ class AskedEngine:
         self.asked.append(f"add {version} again")
         return requires + 1
 
-    def fence(self, location: str, *, requires: int, run_id: str, app: str | None = None) -> int:
+    def fence(
+        self, location: str, *, requires: int, run_id: str, app: str | None = None, number: int = 1
+    ) -> int:
         self.asked.append("fence")
         return requires + 1
 

@@ -191,9 +191,12 @@ class FakeEngine:
             raise ExecutionError(f"{location} has features or paths that only Spark can write.")
         return done
 
-    def fence(self, location: str, *, requires: int, run_id: str, app: str | None = None) -> int:
+    def fence(
+        self, location: str, *, requires: int, run_id: str, app: str | None = None, number: int = 1
+    ) -> int:
+        made = None if app is None else (app, number)
         version = rs_metadata.fence(
-            location, requires=requires, run_id=run_id, app=app, storage=StorageOptions()
+            location, requires=requires, run_id=run_id, made=made, storage=StorageOptions()
         )
         if version is None:
             raise ExecutionError(f"{location} uses features that only Spark can write.")

@@ -21,7 +21,7 @@ from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.jobs.engines.delta.engine import DeltaEngine
 from lakewarden.jobs.session.attached import Attached
 
-__all__ = ["OperationLife"]
+__all__ = ["OperationLife", "clean_before"]
 
 _IDS: Final = ("a", "b", "c")
 _SHARE_CLUSTERED: Final = 0.35
@@ -172,10 +172,7 @@ class OperationLife:
         first = self._chance.randint(self._first, before)
         if self._clustered or first == self._first:
             return
-        DeltaTable(self._place, version=first).create_checkpoint()
-        for one in (self._place / "_delta_log").iterdir():
-            if one.name[:20].isdigit() and int(one.name[:20]) < first:
-                one.unlink()
+        clean_before(self._place, first)
         self._first = first
         self._story.append(f"{before}: {Step.CLEAN} before {first}")
         self.seen[Step.CLEAN] += 1
@@ -193,3 +190,11 @@ class OperationLife:
 
     def _head(self) -> int:
         return DeltaTable(self._place).version()
+
+
+def clean_before(place: Path, first: int) -> None:
+    """Clean a log as Delta does once commits are older than the table keeps them."""
+    DeltaTable(place, version=first).create_checkpoint()
+    for one in (place / "_delta_log").iterdir():
+        if one.name[:20].isdigit() and int(one.name[:20]) < first:
+            one.unlink()

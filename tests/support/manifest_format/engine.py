@@ -132,7 +132,9 @@ class ManifestEngine:
             raise ExecutionError(f"Version {to} of {location} is not whole any more.")
         return _commit(location, requires, "restore", target.files, run_id=run_id, back_to=to)
 
-    def fence(self, location: str, *, requires: int, run_id: str, app: str | None = None) -> int:
+    def fence(
+        self, location: str, *, requires: int, run_id: str, app: str | None = None, number: int = 1
+    ) -> int:
         return _commit(location, requires, "fence", _main(_at(location, requires)).files, run_id=run_id)
 
     def begin_epoch(

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ from lakewarden.catalog import failpoints
 from lakewarden.catalog.errors import ConflictError, NotFoundError, UnavailableError
 from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.formats.port import Commit
-from lakewarden.catalog.model.lineage_record import group_app
+from lakewarden.catalog.model.lineage_record import STATEMENT, group_app
 from lakewarden.catalog.model.rollbacks import (
     GROUP_PATIENCE,
     Rollback,
@@ -34,7 +35,7 @@ from support.builders.worlds import NOW, view
 
 GROUP = "b7c0ffee"
 NAMES = ("first", "second")
-STATEMENT = "DELETE first, second FROM first JOIN second ON first.id = second.id"
+TEXT = "DELETE first, second FROM first JOIN second ON first.id = second.id"
 
 
 @dataclass
@@ -44,7 +45,7 @@ class Cut:
     lake: Lake
     group: Rollback
 
-    def change(self, name: str) -> int:
+    def change(self, name: str, *, app: str = "", number: int = 1) -> int:
         """What the session does to one table: it writes anew what it holds, without row 2."""
         write_deltalake(
             self.lake.place(name),
@@ -52,7 +53,7 @@ class Cut:
             mode="overwrite",
             commit_properties=CommitProperties(
                 custom_metadata={"lakewarden.run_id": GROUP},
-                app_transactions=[Transaction(group_app(GROUP), 1)],
+                app_transactions=[Transaction(app or group_app(GROUP), number)],
             ),
         )
         return self.lake.head(name)
@@ -71,7 +72,7 @@ def cut(tmp_path: Path) -> Cut:
         lake.append(name, 1)
         lake.append(name, 2)
     changes = [lake.step(name, 2, kind=RollbackStep.CHANGE) for name in NAMES]
-    group = group_of(GROUP, changes, statement=STATEMENT, actor="ana", at=lake.clock.now())
+    group = group_of(GROUP, changes, statement=TEXT, actor="ana", at=lake.clock.now())
     lake.journal.put([group.head, *group.steps], because="test")
     return Cut(lake, group)
 
@@ -79,7 +80,7 @@ def cut(tmp_path: Path) -> Cut:
 def test_the_journal_has_who_what_and_which_versions_before_anything_is_done(cut: Cut) -> None:
     stored = cut.lake.journal.get(GROUP)
     assert stored.is_group and stored.head.actor == "ana"
-    assert decode_plan(stored.head.payload or "").statement == STATEMENT
+    assert decode_plan(stored.head.payload or "").statement == TEXT
     assert [(row.name, row.from_version, row.wave) for row in stored.steps] == [
         ("db.first", 1, 0),
         ("db.second", 1, 1),
@@ -89,7 +90,7 @@ def test_the_journal_has_who_what_and_which_versions_before_anything_is_done(cut
 
 def test_a_table_is_held_by_one_statement_or_rollback_at_a_time(cut: Cut) -> None:
     changes = [cut.lake.step(name, 2, kind=RollbackStep.CHANGE) for name in reversed(NAMES)]
-    other = group_of("other", changes, statement=STATEMENT, actor="bo", at=cut.lake.clock.now())
+    other = group_of("other", changes, statement=TEXT, actor="bo", at=cut.lake.clock.now())
     with pytest.raises(ConflictError, match=rf"held by rollback {GROUP}"):
         cut.lake.journal.begin(other, because="test")
     assert [one.rollback_id for one in cut.lake.journal.all()] == [GROUP]
@@ -124,6 +125,25 @@ def test_a_session_that_wakes_up_later_finds_that_its_change_counts_as_made(cut:
     cut.change("first")
     cut.end()
     assert DeltaTable(cut.lake.place("second")).transaction_version(group_app(GROUP)) == 1
+
+
+def test_under_an_operation_id_the_tables_tell_what_was_taken_back_and_what_was_fenced_off(
+    tmp_path: Path,
+) -> None:
+    lake, app = Lake(tmp_path), f"{STATEMENT}load"
+    for name in NAMES:
+        lake.append(name, 1)
+        lake.append(name, 2)
+    change = partial(replace, kind=RollbackStep.CHANGE, apps=(app,))
+    steps = [change(lake.step(name, 2), fence=fence) for name, fence in zip(NAMES, (4, 2), strict=True)]
+    group = group_of(GROUP, steps, statement=TEXT, actor="ana", at=lake.clock.now())
+    lake.journal.put([group.head, *group.steps], because="test")
+    cut = Cut(lake, group)
+    cut.change("first", app=app, number=3)
+    assert cut.end().head.state is State.COMPENSATED
+    assert cut.rows() == [[1, 2], [1, 2]]
+    told = [DeltaTable(lake.place(name)).transaction_version(app) for name in NAMES]
+    assert told == [-1, 2], "as before the change, and fenced off"
 
 
 def test_a_change_that_the_session_knew_to_be_impossible_leaves_no_commit(cut: Cut) -> None:

@@ -15,7 +15,7 @@ from lakewarden.catalog.model.rollbacks import MARK
 from lakewarden.jobs.rollback.execute.commit_records import removal_record
 from lakewarden.jobs.rollback.journal.steps import NO_VERSION, TableStep
 from lakewarden.jobs.session.upserts.history import found, holds
-from lakewarden.jobs.upsert.once import Finding, Verdict, is_statement
+from lakewarden.jobs.upsert.once import Finding, Verdict, fence_of, is_statement, next_number
 from support.builders.commits import counted
 
 APP = "query"
@@ -233,6 +233,55 @@ def test_a_removal_that_has_no_room_to_say_what_it_left_tells_nothing() -> None:
         missing_inputs=1,
     )
     assert operation(commit(0), batch(1, 1), commit(2, "DELETE", lineage=record)) is Verdict.UNTOLD
+
+
+def statement(*commits: Commit, first: int = 0) -> Verdict:
+    """What becomes of a statement under an operation id, whatever its number."""
+    log = cast("TableReader", Log(commits, first))
+    last = known(commits, commits[-1].version)
+    assert last is not None
+    return found(
+        log,
+        "file:///t",
+        head=commits[-1].version,
+        app=APP,
+        number=1,
+        last=last,
+        known=lambda version: known(commits, version),
+        by_parity=True,
+    ).verdict
+
+
+def fence(version: int, number: int) -> Commit:
+    """What keeps a session from a change that it has not made."""
+    return commit(version, run_id=f"{MARK}1-undo", transactions=((APP, number),))
+
+
+@pytest.mark.parametrize("first", [0, 3])
+def test_a_statement_that_was_fenced_off_was_not_done_and_has_another_number_the_next_time(
+    first: int,
+) -> None:
+    fenced = (commit(0), fence(1, 2))
+    assert statement(*fenced, commit(2), commit(3), first=first) is Verdict.NOT_DONE
+    again = batch(2, next_number(2))
+    assert statement(*fenced, again, commit(3), commit(4), first=first) is Verdict.DONE
+    assert statement(*fenced, again, commit(3), rollback(4, 1, told=2), first=first) is Verdict.NOT_DONE
+
+
+def test_a_statement_is_done_under_another_number_after_a_restore_left_the_first() -> None:
+    undone = (commit(0), batch(1, 1), restore(2, 0))
+    assert statement(*undone) is Verdict.NOT_DONE
+    again = (*undone, batch(3, 3))
+    assert statement(*again) is Verdict.DONE
+    assert statement(*again, restore(4, 1)) is Verdict.DONE
+    assert statement(*again, restore(4, 2)) is Verdict.NOT_DONE
+    assert statement(*again, removal(4, 3)) is Verdict.NOT_DONE
+    assert statement(*again, commit(4), commit(5), first=4) is Verdict.DONE, "as far as its number tells"
+
+
+def test_each_try_of_a_statement_has_the_next_odd_number() -> None:
+    assert [next_number(last) for last in (None, -1, 0, 1, 2, 3, 4)] == [1, 1, 1, 3, 3, 5, 5]
+    assert [fence_of(number) for number in (1, 3)] == [2, 4]
 
 
 def made_by(statement: str | None, number: int = 1) -> Commit:
