@@ -1,10 +1,11 @@
 """Governed SQL, upserts and the gateway: what they cost beside the same by hand, and whether they say what others say.
 
 `--parts` chooses among: `overhead` (bench.sql_overhead), `upsert` and `stream` (bench.upsert), `gateway`
-(bench.gateway), `random`, `wide`. The last two compare `--statements N` random changes with other databases: `random`
-runs those of PostgreSQL's dialect and as many of MySQL's of one table, and of several, here and there; `wide` compiles
-changes of PostgreSQL's dialect over many types and odd names, and asks Spark what the steps would do. `--seed S` begins
-elsewhere; what differs or is refused is printed with its seed.
+(bench.gateway), `tpch` (bench.tpch), `random`, `wide`, `paired`. The last three compare `--statements N` random changes
+with other databases: `random` runs those of PostgreSQL's dialect and as many of MySQL's of one table, and of several,
+here and there; `wide` compiles changes of PostgreSQL's dialect over many types and odd names, and asks Spark what the
+steps would do; `paired` does so with changes of Teradata's and SQL Server's, which PostgreSQL gets in its own words.
+`--seed S` begins elsewhere; what differs or is refused is printed with its seed.
 """
 
 import argparse
@@ -13,6 +14,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -22,15 +24,19 @@ import lakewarden
 from bench.gateway import gateway_figures
 from bench.measure import Figures, Options, parser_of, report
 from bench.sql_overhead import compile_figures, overhead_figures
+from bench.tpch import SCALE, refresh_figures
 from bench.upsert import ROWS, pruning_figures, stream_figures
 from lakewarden.daemon.installation.services import open_services
 from lakewarden.daemon.usecases.init import initialise
 from lakewarden.jobs.engines.spark.session import start_session
 from lakewarden.jobs.runs.spark_settings import SparkSettings
 from lakewarden.jobs.session.attached import Attached
+from lakewarden.jobs.sql.compile.values import Dialect
 from support.servers.mariadb import running_mariadb
 from support.servers.postgres import running_postgres
 from support.two_databases.game import Outcome, Played, play, play_several
+from support.two_databases.random_paired import random_paired_change
+from support.two_databases.random_wide import WideChange, random_wide_change
 from support.two_databases.sides import Server, two_sides
 from support.two_databases.wide_game import FAST, create_wide, play_wide
 
@@ -44,6 +50,7 @@ def main() -> None:
     parser = parser_of(__doc__ or "")
     parser.add_argument("--parts", default=",".join(PARTS), help="what to measure, with commas between")
     parser.add_argument("--rows", type=int, default=ROWS, help="of the table that is upserted into")
+    parser.add_argument("--scale", type=float, default=SCALE, help="of TPC-H")
     parser.add_argument("--statements", type=int, default=STATEMENTS, help="random changes to compare")
     parser.add_argument("--seed", type=int, default=0, help="the first of their seeds")
     asked = parser.parse_args()
@@ -77,6 +84,11 @@ def _gateway(folder: Path, _: argparse.Namespace, options: Options) -> Figures:
     return gateway_figures(folder, options)
 
 
+def _tpch(folder: Path, asked: argparse.Namespace, options: Options) -> Figures:
+    with _attached(folder, shuffles=8) as (spark, lw):
+        return refresh_figures(spark, lw, folder / "tpch", asked.scale, options)
+
+
 def _random(folder: Path, asked: argparse.Namespace, options: Options) -> Figures:
     count = asked.statements // 10 if options.quick else asked.statements
     seeds = range(asked.seed, asked.seed + count)
@@ -89,7 +101,24 @@ def _random(folder: Path, asked: argparse.Namespace, options: Options) -> Figure
 
 
 def _wide(folder: Path, asked: argparse.Namespace, options: Options) -> Figures:
+    return _rehearsed(folder, asked, options, {"wide": random_wide_change})
+
+
+def _paired(folder: Path, asked: argparse.Namespace, options: Options) -> Figures:
+    games = {one.value: partial(random_paired_change, one) for one in (Dialect.TERADATA, Dialect.TSQL)}
+    return _rehearsed(folder, asked, options, games)
+
+
+def _rehearsed(
+    folder: Path,
+    asked: argparse.Namespace,
+    options: Options,
+    games: Mapping[str, Callable[[int], WideChange]],
+) -> Figures:
+    """What came of random changes of each kind whose steps Spark was only asked about."""
     count = asked.statements // 10 if options.quick else asked.statements
+    seeds = range(asked.seed, asked.seed + count)
+    figures: Figures = {}
     with (
         _session(folder, shuffles=1) as spark,
         running_postgres() as server,
@@ -98,17 +127,17 @@ def _wide(folder: Path, asked: argparse.Namespace, options: Options) -> Figures:
         for key, value in FAST.items():
             spark.conf.set(key, value)
         create_wide(connection)
-        found = _outcomes(
-            play_wide(spark, server, connection, seed) for seed in range(asked.seed, asked.seed + count)
-        )
-    return {
-        "wide_statements": count,
-        "wide_same": found[Outcome.SAME],
-        "wide_chosen": found[Outcome.CHOSEN],
-        "wide_both_refuse": found[Outcome.BOTH_REFUSED],
-        "wide_refused": found[Outcome.REFUSED],
-        "wide_differ": found[Outcome.DIFFERENT],
-    }
+        for name, made in games.items():
+            found = _outcomes(play_wide(spark, server, connection, seed, made) for seed in seeds)
+            figures |= {
+                f"{name}_statements": count,
+                f"{name}_same": found[Outcome.SAME],
+                f"{name}_chosen": found[Outcome.CHOSEN],
+                f"{name}_both_refuse": found[Outcome.BOTH_REFUSED],
+                f"{name}_refused": found[Outcome.REFUSED],
+                f"{name}_differ": found[Outcome.DIFFERENT],
+            }
+    return figures
 
 
 PARTS: Final[Mapping[str, Callable[[Path, argparse.Namespace, Options], Figures]]] = {
@@ -116,8 +145,10 @@ PARTS: Final[Mapping[str, Callable[[Path, argparse.Namespace, Options], Figures]
     "upsert": _upsert,
     "stream": _stream,
     "gateway": _gateway,
+    "tpch": _tpch,
     "random": _random,
     "wide": _wide,
+    "paired": _paired,
 }
 
 

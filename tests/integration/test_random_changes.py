@@ -5,14 +5,18 @@
 
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from lakewarden.jobs.sql.compile.values import Dialect
 from support.servers.mariadb import MariadbServer
 from support.servers.postgres import PostgresServer
 from support.two_databases.game import Outcome, Played, play, play_several
+from support.two_databases.random_paired import random_paired_change
+from support.two_databases.random_wide import WideChange, random_wide_change
 from support.two_databases.sides import Both, Server, two_sides
 from support.two_databases.wide_game import FAST, create_wide, play_wide
 
@@ -36,19 +40,36 @@ def test_random_changes_do_what_postgresql_does(
 def test_steps_over_many_types_and_odd_names_would_do_what_postgresql_does(
     spark: SparkSession, postgres: PostgresServer
 ) -> None:
+    played = rehearsed_on(spark, postgres, random_wide_change, range(33, 63))
+    outcomes = Counter(one.outcome for one in played)
+    assert [str(one) for one in played if one.outcome in (Outcome.DIFFERENT, Outcome.REFUSED)] == []
+    assert outcomes[Outcome.SAME] >= 20 and outcomes[Outcome.CHOSEN] >= 3
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("dialect", [Dialect.TERADATA, Dialect.TSQL])
+def test_steps_of_dialects_without_a_server_would_do_what_postgresql_does_in_its_words(
+    spark: SparkSession, postgres: PostgresServer, dialect: Dialect
+) -> None:
+    played = rehearsed_on(spark, postgres, partial(random_paired_change, dialect), range(15))
+    outcomes = Counter(one.outcome for one in played)
+    assert [str(one) for one in played if one.outcome in (Outcome.DIFFERENT, Outcome.REFUSED)] == []
+    assert outcomes[Outcome.SAME] >= 8 and outcomes[Outcome.CHOSEN] >= 1
+
+
+def rehearsed_on(
+    spark: SparkSession, postgres: PostgresServer, made: Callable[[int], WideChange], seeds: range
+) -> list[Played]:
     before = {key: spark.conf.get(key, None) for key in FAST}
     try:
         for key, value in FAST.items():
             spark.conf.set(key, value)
         with postgres.connected() as connection:
             create_wide(connection)
-            played = [play_wide(spark, postgres, connection, seed) for seed in range(33, 63)]
+            return [play_wide(spark, postgres, connection, seed, made) for seed in seeds]
     finally:
         for key, old in before.items():
             spark.conf.unset(key) if old is None else spark.conf.set(key, old)
-    outcomes = Counter(one.outcome for one in played)
-    assert [str(one) for one in played if one.outcome in (Outcome.DIFFERENT, Outcome.REFUSED)] == []
-    assert outcomes[Outcome.SAME] >= 20 and outcomes[Outcome.CHOSEN] >= 3
 
 
 @pytest.mark.mariadb

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from lakewarden.jobs.sql.compile.values import Dialect
 from support.two_databases.sides import Rows
 from support.two_databases.wide_tables import KINDS, SCHEMAS, TYPES, name, wide_rows
 
@@ -41,6 +42,11 @@ class WideChange:
         if self.pairs and len(self.sets) > 1:
             listed = f"({', '.join(map(name, self.sets))}) = ({', '.join(self.sets.values())})"
         return f"{before}UPDATE {target} SET {listed}{f' FROM {self.sources}' if self.sources else ''}{where}"
+
+    @property
+    def asked(self) -> tuple[str, Dialect]:
+        """What we are asked, and in whose words."""
+        return self.text, Dialect.POSTGRES
 
     @property
     def matches(self) -> str:

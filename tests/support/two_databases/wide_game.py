@@ -4,7 +4,7 @@ The step is rehearsed (`rehearsal.py`), not run, so that thousands fit in minute
 for `game.py`. PostgreSQL says which matches there are; which of several counts is chosen here, by the policy's words.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.sql.compile.compiler import compiled
 from lakewarden.jobs.sql.compile.reading import draft_of
-from lakewarden.jobs.sql.compile.values import Dialect, MatchPolicy, MatchRule
+from lakewarden.jobs.sql.compile.values import MatchPolicy, MatchRule
 from support.two_databases.game import Outcome, Played
 from support.two_databases.random_wide import WideChange, random_wide_change
 from support.two_databases.rehearsal import Rehearsed, SeveralMatchesError, World, rehearsed
@@ -50,9 +50,15 @@ def create_wide(connection: Connection) -> None:
         connection.execute(created(name).encode())
 
 
-def play_wide(spark: SparkSession, server: Server, connection: Connection, seed: int) -> Played:
+def play_wide(
+    spark: SparkSession,
+    server: Server,
+    connection: Connection,
+    seed: int,
+    made: Callable[[int], WideChange] = random_wide_change,
+) -> Played:
     """Ask both sides. A row with several matches must be refused by us first, and then be chosen for alike."""
-    change = random_wide_change(seed)
+    change = made(seed)
     connection.execute(b"BEGIN")
     try:
         return _played(spark, server, connection, seed, change)
@@ -146,7 +152,7 @@ def _is_told(spark: SparkSession, change: WideChange) -> bool:
 
 
 def _rehearsed(spark: SparkSession, change: WideChange, policy: MatchPolicy) -> Rehearsed:
-    draft = draft_of(change.text, Dialect.POSTGRES)
+    draft = draft_of(*change.asked)
     assert draft is not None
     (step,) = compiled(draft, {table: SCHEMAS[table.parts[-1]] for table in draft.tables}, policy).steps
     return rehearsed(spark, step, World(schemas=SCHEMAS, rows=change.rows))
