@@ -1,15 +1,17 @@
 """What the gateway adds: a system query by PyHive, and rows per second beside the Thrift server of the same Spark.
 
 `gateway_system_ms` is one SELECT over a system table, from execute to the last row, on a connection that is open.
-`gateway_fetch_ratio` is our rate, from the statement to its last row, over that of Spark's own Thrift server: by turns,
-both over HTTP and with the same client, which takes most of the time. `gateway_rows_per_s` and
-`thrift_server_rows_per_s` are the two. The gateway, its
-Spark and the Thrift server run on this machine at the same time. Part of `bench.sql`.
+`gateway_crowd_seconds` is from the first of 50 clients that connect at once, ask for one row and close, to the end of
+the last one; `gateway_crowd_ms` the median of what each of them took. `gateway_fetch_ratio` is our rate, from the
+statement to its last row, over that of Spark's own Thrift server: by turns, both over HTTP and with the same client,
+which takes most of the time. `gateway_rows_per_s` and `thrift_server_rows_per_s` are the two. The gateway, its Spark
+and the Thrift server run on this machine at the same time. Part of `bench.sql`.
 """
 
 import subprocess
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
 from socket import create_server
@@ -23,12 +25,13 @@ from bench.measure import Figures, Options, median_ms
 from lakewarden.daemon.installation.services import open_services
 from lakewarden.daemon.usecases.init import initialise
 from lakewarden.jobs.engines.spark.java import MODULE_OPENS, java_command, spark_jars
-from support.servers.gateway import running_gateway
+from support.servers.gateway import RunningGateway, running_gateway
 
 __all__ = ["gateway_figures"]
 
 SYSTEM: Final = "SELECT name, state FROM lakewarden.tables WHERE row = 0"
 ROWS: Final = 300_000
+CROWD: Final = 50
 FETCH: Final = "SELECT id, id * 0.5D AS half, concat('row ', id) AS name FROM range({rows})"
 PATIENCE_SECONDS: Final = 120
 
@@ -44,7 +47,7 @@ def gateway_figures(folder: Path, options: Options) -> Figures:
         closing(ours.connect()) as connection,
         thrift_server(folder) as theirs,
     ):
-        return system(connection, options) | fetches(connection, theirs, options)
+        return system(connection, options) | crowd(ours, options) | fetches(connection, theirs, options)
 
 
 def system(connection: Any, asked: Options) -> Figures:
@@ -56,6 +59,25 @@ def system(connection: Any, asked: Options) -> Figures:
             assert cursor.fetchall() == [("lakewarden.tables", "active")]
 
         return {"gateway_system_ms": median_ms(ask, asked.repeat(100))}
+
+
+def crowd(gateway: RunningGateway, asked: Options) -> Figures:
+    """So many clients at once, each in a thread of this process."""
+
+    def ask(_: int) -> float:
+        began = time.perf_counter()
+        with closing(gateway.connect()) as connection, connection.cursor() as cursor:
+            cursor.execute(SYSTEM)
+            assert len(cursor.fetchall()) == 1
+        return time.perf_counter() - began
+
+    seconds, each = list[float](), list[float]()
+    with ThreadPoolExecutor(CROWD) as threads:
+        for _ in range(asked.repeat(10)):
+            began = time.perf_counter()
+            each += threads.map(ask, range(CROWD))
+            seconds.append(time.perf_counter() - began)
+    return {"gateway_crowd_seconds": median(seconds), "gateway_crowd_ms": median(each) * 1000}
 
 
 def fetches(ours: Any, theirs: Any, asked: Options) -> Figures:
