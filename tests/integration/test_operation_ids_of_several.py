@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -23,9 +22,8 @@ from lakewarden.daemon.usecases.init import initialise
 from lakewarden.jobs.engines.delta.engine import DeltaEngine
 from lakewarden.jobs.rollback.journal.journal import Journal
 from lakewarden.jobs.session.attached import Attached
-from lakewarden.jobs.session.groups import runner
 from support.builders.callers import actor
-from support.histories.group_operation_lives import DeathError, GroupOperationLife, grown_old
+from support.histories.group_operation_lives import GroupOperationLife, grown_old
 from support.histories.operation_lives import clean_before
 from support.processes.group_process import killed_at
 
@@ -123,10 +121,6 @@ def at(point: str, nth: int, deed: Callable[[], object]) -> Callable[[str], None
     return listener
 
 
-def die() -> None:
-    raise DeathError
-
-
 def test_a_repeated_statement_is_done_once_and_each_of_its_tables_says_so(pair: Pair) -> None:
     first = pair.run("once")
     assert [(row["table_name"], row["operation"], row["done_before"]) for row in first] == [
@@ -197,45 +191,6 @@ def test_what_failed_in_the_middle_was_not_done_also_once_the_logs_are_gone(pair
     assert pair.rows() == [[1, 5], [1, 5]]
 
 
-@pytest.mark.parametrize("point", ["group.begun:1", "group.made:1", "group.made:2"])
-def test_whoever_runs_it_again_ends_what_a_dead_session_has_left(pair: Pair, point: str) -> None:
-    name, _, count = point.partition(":")
-    failpoints.listener = at(name, int(count), die)
-    with pytest.raises(DeathError):
-        pair.run(f"cut off {point}")
-    failpoints.listener = None
-    grown_old(pair.services)
-    assert pair.done_before(f"cut off {point}") is (point == "group.made:2")
-    assert pair.rows() == DONE
-    assert pair.done_before(f"cut off {point}") is True
-
-
-def test_what_another_session_is_still_at_is_waited_for_and_then_refused(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    refused: list[ConflictError] = []
-
-    def other() -> None:
-        failpoints.listener = None
-        monkeypatch.setattr(runner, "GROUP_PATIENCE", timedelta(seconds=1))
-        session = pair.spark.newSession()
-        session.sql("USE several_ids")
-        session.conf.set("lakewarden.dialect", "mysql")
-        with (
-            lakewarden.attach(session, home=pair.services.settings.home) as lw,
-            pytest.raises(ConflictError) as caught,
-        ):
-            lw.sql("SET lakewarden.operation = busy")
-            lw.sql(UPDATE)
-        refused.append(caught.value)
-
-    failpoints.listener = at("group.made", 1, other)
-    assert pair.done_before("busy") is False
-    assert "is being done by another session" in str(refused[0])
-    assert pair.rows() == DONE
-    assert pair.done_before("busy") is True
-
-
 @pytest.mark.crash
 def test_killed_in_the_middle_and_killed_again_while_that_is_taken_back_it_is_done_once(
     pair: Pair, tmp_path: Path
@@ -264,7 +219,7 @@ def test_a_random_life_of_two_tables_is_what_the_docs_promise(pair: Pair, tmp_pa
         engine=engine_of(pair.spark),
         folder=tmp_path,
         seed=1,
-        steps=(8, 8),
+        steps=(6, 6),
     )
     life.play()
     assert not life.wrong

@@ -54,7 +54,7 @@ def test_steps_of_dialects_without_a_server_would_do_what_postgresql_does_in_its
     played = rehearsed_on(spark, postgres, partial(random_paired_change, dialect), range(15))
     outcomes = Counter(one.outcome for one in played)
     assert [str(one) for one in played if one.outcome in (Outcome.DIFFERENT, Outcome.REFUSED)] == []
-    assert outcomes[Outcome.SAME] >= 8 and outcomes[Outcome.CHOSEN] >= 1
+    assert outcomes[Outcome.SAME] + outcomes[Outcome.CHOSEN] >= 12
 
 
 def rehearsed_on(

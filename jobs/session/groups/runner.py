@@ -122,6 +122,8 @@ class Groups:
         heads: Sequence[int] | None = None,
     ) -> tuple[Written, ...]:
         """`heads` are the versions on which it was decided that this is to be done, None where nothing was."""
+        for part in parts:
+            self.directory.require_writable(part.location)
         group_id = marks[0].group_id
         standings = StoredStandings(self.journal.store)
         changes = [self._change(mark, one, standings) for mark, one in zip(marks, parts, strict=True)]

@@ -70,7 +70,8 @@ class Mark:
 
 
 def settled_steps(recorder: Recorder, draft: Draft) -> tuple[Settled, ...]:
-    """The writes in the order of the statement. Raises `UsageError`, or Spark's own errors; nothing is changed."""
+    """The writes in the order of the statement. Raises `UsageError`, or Spark's own errors; nothing is changed.
+    Whether the tables may be written is asked later: somebody may still be at them who is waited for."""
     root: Any = recorder.plans.spark._jsparkSession
     snapshots: dict[str, Any] = {}
     session = root.cloneSession()
@@ -91,7 +92,6 @@ def _settled(
         require_own_words(draft)
         raise UsageError(f"{step.target} is no Delta table.", hint="Convert it (CONVERT TO DELTA).")
     target = shape.target
-    recorder.directory.require_writable(target)
     pinned = pin(plans, session, shape.query, target=target, cached=False, snapshots=snapshots)
     _require_one_moment(step, pinned)
     plan = shape.rebuilt(pinned.plan)

@@ -68,7 +68,11 @@ _STEPS_BY_WEIGHT: Final = {
     Step.ROLLBACK: 3,
     Step.CLEAN: 1,
 }
-_SAID: Final = {"Another statement": Answer.OTHER, "undone in part": Answer.PART}
+_SAID: Final = {
+    "Another statement": Answer.OTHER,
+    "undone in part": Answer.PART,
+    "does not tell any more": Answer.UNTOLD,
+}
 
 
 class DeathError(BaseException):
@@ -228,7 +232,10 @@ class GroupOperationLife:
         try:
             rows = self.lw.sql(text).collect()
         except PreconditionError as error:
-            return next((said for words, said in _SAID.items() if words in str(error)), Answer.UNTOLD)
+            answer = next((said for words, said in _SAID.items() if words in str(error)), None)
+            if answer is None:
+                raise
+            return answer
         assert len({row["done_before"] for row in rows}) == 1
         return Answer.BEFORE if rows[0]["done_before"] else Answer.DONE
 
@@ -286,6 +293,7 @@ class GroupOperationLife:
         if changed < len(self._books):
             again = self._answer(key, text)
             self._story.append(f"again: {again}")
+            self.seen[again] += 1
             if again is not Answer.DONE:
                 self.wrong.append(f"seed {self.seed}: {again} instead of done at the end of {self._story}")
             for book, held in zip(self._books, was, strict=True):

@@ -1,0 +1,277 @@
+"""A statement over several tables under an operation id, without a JVM: real logs, a real journal, deaths anywhere.
+
+What Delta does of it on Spark is played here: a commit whose number the table has seen is skipped without a word.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+
+from lakewarden.catalog import failpoints
+from lakewarden.catalog.errors import ConflictError, PreconditionError
+from lakewarden.catalog.model.lineage_record import LineageRecord, Operation, custom_metadata
+from lakewarden.catalog.model.rollbacks import GROUP_PATIENCE, holds
+from lakewarden.catalog.storage.file_store import StorageOptions
+from lakewarden.jobs.session.groups import runner
+from lakewarden.jobs.session.groups.operations import Named
+from lakewarden.jobs.session.groups.runner import Groups
+from lakewarden.jobs.session.groups.steps import Mark, Settled
+from lakewarden.jobs.session.upserts import operations
+from lakewarden.jobs.session.writes import Observed, Written
+from support.builders.rollbacks import Lake
+
+NAMES = ("first", "second")
+TEXT = "DELETE first, second FROM first JOIN second ON first.id = second.id WHERE first.id = 2"
+BEFORE, AFTER = [[1, 2], [1, 2]], [[1], [1]]
+
+
+class DeathError(BaseException):
+    """The session dies here: nothing is tidied up."""
+
+
+@dataclass
+class Desk:
+    """Two managed tables, and sessions that change both. `made` counts commits of theirs."""
+
+    lake: Lake
+    monkeypatch: pytest.MonkeyPatch
+    made: list[str] = field(default_factory=list)
+
+    def run(self, operation: str = "load", text: str = TEXT) -> bool:
+        """Whether it was done before."""
+        groups = Groups(
+            spark=Any,  # type: ignore[arg-type]  # nobody asks it
+            journal=self.lake.journal,
+            reader=self.lake.reader,
+            storage=lambda _: StorageOptions(),
+            directory=self,
+            user="ana",
+        )
+        done = groups.run(text, lambda: [self.part(name) for name in NAMES], operation)
+        assert {one.operation for one in done} == {operation}
+        (told,) = {one.done_before for one in done}
+        return told
+
+    def part(self, name: str) -> Settled:
+        def commit(mark: Mark) -> Written | None:
+            table = DeltaTable(self.lake.place(name))
+            if (table.transaction_version(mark.app) or 0) >= mark.number:
+                return None
+            record = LineageRecord(
+                run_id=mark.group_id, operation=Operation.MERGE, user="ana", statement=mark.digest
+            )
+            write_deltalake(
+                table,
+                pa.table({"id": pa.array([one for one in self.lake.rows(name) if one != 2], pa.int64())}),
+                mode="overwrite",
+                commit_properties=CommitProperties(
+                    custom_metadata={"lakewarden.run_id": mark.group_id, **custom_metadata(record)},
+                    app_transactions=[Transaction(mark.app, mark.number)],
+                ),
+            )
+            self.made.append(name)
+            return written(mark.group_id, record)
+
+        return Settled(
+            name=name,
+            location=self.lake.location(name),
+            read_at=None,
+            commit=commit,
+            before=lambda operation: replace(
+                written("none", LineageRecord(run_id="none", operation=Operation.MERGE, user="ana")),
+                operation=operation,
+                done_before=True,
+            ),
+        )
+
+    def table_ids(self, locations: Sequence[str]) -> Mapping[str, str]:
+        return {self.lake.location(name): f"id-{name}" for name in NAMES}
+
+    def require_writable(self, location: str) -> None:
+        held = holds(self.lake.journal.all()).get(self.table_ids([])[location])
+        if held is not None:
+            raise ConflictError(f"{location} is being changed by statement {held.rollback_id}.")
+
+    def rows(self) -> list[list[int]]:
+        return [self.lake.rows(name) for name in NAMES]
+
+    def dies_at(self, point: str, deed: Callable[[], object] | None = None) -> None:
+        """Run it in a session that dies when a point is reached for the n-th time."""
+        name, _, count = point.partition(":")
+        seen: list[str] = []
+
+        def listener(reached: str) -> None:
+            seen.append(reached)
+            if reached == name and seen.count(name) == int(count or 1):
+                raise DeathError
+
+        failpoints.listener = listener
+        with pytest.raises(DeathError):
+            (deed or self.run)()
+        failpoints.listener = None
+        heads = [one.head for one in self.lake.journal.all() if one.is_unsettled]
+        aged = [replace(head, recorded_at=head.recorded_at - GROUP_PATIENCE) for head in heads]
+        self.lake.journal.put(aged, because="two minutes have passed")
+
+    def forget(self, name: str) -> None:
+        """Clean a log up, but for its head."""
+        head = self.lake.head(name)
+        DeltaTable(self.lake.place(name)).create_checkpoint()
+        for version in range(head):
+            (self.lake.path(name) / "_delta_log" / f"{version:020}.json").unlink(missing_ok=True)
+
+
+def written(run_id: str, record: LineageRecord) -> Written:
+    return Written(run_id=run_id, record=record, location=None, observed=Observed(seen=True))
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+    lake = Lake(tmp_path)
+    for name in NAMES:
+        lake.append(name, 1)
+        lake.append(name, 2)
+        lake.manage(name)
+    monkeypatch.setattr(runner, "beyond_cancelling", lambda spark, name: nullcontext())
+    monkeypatch.setattr(runner, "DeltaEngine", lambda spark, storage, clock: lake.engine)
+    monkeypatch.setattr(runner, "_PAUSE", 0.01)
+
+    def last_number(spark: Any, location: str, *, app: str) -> tuple[int, int | None]:
+        table = DeltaTable(location)
+        return table.version(), table.transaction_version(app)
+
+    def number_at(spark: Any, location: str, *, version: int, app: str) -> int | None:
+        return DeltaTable(location, version=version).transaction_version(app)
+
+    monkeypatch.setattr(operations, "last_number", last_number)
+    monkeypatch.setattr(operations, "number_at", number_at)
+    yield Desk(lake, monkeypatch)
+    failpoints.listener = None
+
+
+def test_it_is_done_once_and_says_so(desk: Desk) -> None:
+    assert [desk.run(), desk.run(), desk.run(text=f"{TEXT};")] == [False, True, True]
+    assert (desk.rows(), desk.made) == (AFTER, [*NAMES])
+    assert desk.lake.journal.all() == ()
+
+
+def test_another_text_is_refused_and_another_id_is_another_statement(desk: Desk) -> None:
+    desk.run()
+    with pytest.raises(PreconditionError, match="Another statement was done on this table as operation load"):
+        desk.run(text=f"{TEXT} AND true")
+    assert desk.run("other") is False
+
+
+@pytest.mark.parametrize("point", ["group.begun", "group.made:1", "group.made:2"])
+def test_a_session_that_died_is_brought_to_its_end_by_who_runs_it_again(desk: Desk, point: str) -> None:
+    desk.dies_at(point)
+    assert desk.run() is (point == "group.made:2")
+    assert desk.rows() == AFTER
+    assert desk.run() is True
+    assert [one for one in desk.lake.journal.all() if one.is_unsettled] == []
+
+
+@pytest.mark.parametrize("again", ["rollback.drained", "rollback.undoing", "rollback.fenced", "rollback.taken_back",
+                                   "rollback.unacted", "rollback.undone", "group.begun", "group.made:1"])  # fmt: skip
+@pytest.mark.parametrize("point", ["group.begun", "group.made:1"])
+def test_whoever_dies_while_that_is_brought_to_its_end_it_is_done_once(
+    desk: Desk, point: str, again: str
+) -> None:
+    desk.dies_at(point)
+    if (point, again) == ("group.begun", "rollback.taken_back"):
+        again = "rollback.fenced:2"  # nothing was changed: there is nothing to take back
+    desk.dies_at(again)
+    assert desk.run() is False
+    assert (desk.rows(), desk.run()) == (AFTER, True)
+    for name in NAMES:
+        desk.lake.append(name, 9)
+        desk.forget(name)
+    assert desk.run() is True, "their numbers tell"
+
+
+def test_what_was_taken_back_or_fenced_off_was_not_done_once_the_logs_are_gone(desk: Desk) -> None:
+    desk.dies_at("group.made:1")
+    desk.dies_at("group.begun")
+    desk.dies_at("rollback.undone")
+    for name in NAMES:
+        desk.lake.append(name, 9)
+        desk.forget(name)
+    assert desk.run() is False
+    assert desk.rows() == [[1, 9], [1, 9]]
+
+
+def test_a_session_that_only_slept_makes_no_change_any_more_however_often_it_was_tried_since(
+    desk: Desk,
+) -> None:
+    """Its commits come when the statement was taken back, and once more when it was done by another session."""
+    marks: list[Mark] = []
+    part = desk.part
+
+    def sleeping(name: str) -> Settled:
+        def commit(mark: Mark) -> Written | None:
+            marks.append(mark)
+            raise DeathError
+
+        return replace(part(name), commit=commit)
+
+    desk.part = sleeping  # type: ignore[method-assign]
+    desk.monkeypatch.setattr(Groups, "_give_up", lambda *_: None)
+    desk.dies_at("never", desk.run)
+    desk.part = part  # type: ignore[method-assign]
+    desk.dies_at("rollback.undone")
+    assert [desk.part(name).commit(replace(marks[0])) for name in NAMES] == [None, None]
+    assert desk.rows() == BEFORE
+    assert desk.run() is False
+    assert [desk.part(name).commit(marks[0]) for name in NAMES] == [None, None]
+    assert desk.run() is True
+
+
+def test_what_was_undone_in_part_is_refused_and_once_all_of_it_is_undone_it_is_done_again(desk: Desk) -> None:
+    desk.run()
+
+    def undo(name: str) -> None:
+        app = (operations.statement_app("load"),)
+        desk.lake.engine.restore(
+            desk.lake.location(name), requires=desk.lake.head(name), to=1, apps=app, run_id="rollback-r-1"
+        )
+
+    undo("second")
+    with pytest.raises(PreconditionError, match="first holds operation load, and second does not any more"):
+        desk.run()
+    undo("first")
+    assert desk.rows() == BEFORE
+    assert [desk.run(), desk.run()] == [False, True]
+
+
+def test_who_lives_is_waited_for_and_who_writes_in_between_is_told_of(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While one session is at it another one runs it; and one that has looked too early begins on another version."""
+    seen: list[str] = []
+
+    def other(reached: str) -> None:
+        if reached == "group.made" and not seen:
+            seen.append(reached)
+            monkeypatch.setattr(runner, "GROUP_PATIENCE", GROUP_PATIENCE * 0)
+            with pytest.raises(ConflictError, match="is being done by another session"):
+                desk.run()
+
+    failpoints.listener = other
+    assert desk.run() is False
+    failpoints.listener = None
+    assert (seen, desk.run()) == (["group.made"], True)
+    decided = Named.decided
+
+    def late(*asked: Any) -> Any:
+        desk.lake.append("first", 7)
+        return decided(*asked)
+
+    monkeypatch.setattr(Named, "decided", late)
+    with pytest.raises(ConflictError, match="Somebody wrote to first just now"):
+        desk.run("late")
