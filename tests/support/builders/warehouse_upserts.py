@@ -94,6 +94,9 @@ MERGES: Final = {
         "MERGE INTO t AS x USING (SELECT k, max(b) AS b FROM s GROUP BY k) AS q ON x.k = q.k"
         " WHEN MATCHED AND q.k IN (SELECT k FROM u WHERE e > (SELECT min(e) FROM u)) THEN UPDATE SET a = q.b"
     ),
+    "spark: a query about the table itself": (
+        "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED AND t.a < (SELECT max(a) FROM t) THEN UPDATE SET a = s.b"
+    ),
     "spark: a query in SET alone": (
         "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED THEN UPDATE SET a = (SELECT max(e) FROM u)"
     ),
