@@ -16,13 +16,17 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
+import time
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
+
+from support.servers.class_archive import QUICK_JVM, class_archive
 
 TESTS = Path(__file__).parent
 COUNTED = re.compile(r"(\d+) (passed|failed|skipped|error)")
@@ -31,8 +35,6 @@ NOTHING_COLLECTED = 5
 LONGEST_SECONDS = 1_800.0
 AT_ONCE = 2
 """So many files at once: much of their time goes into starting servers, which one core does alone."""
-QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""For sessions that live a minute: less of it goes into compiling, and one core collects garbage as well as two."""
 LONGEST = (
     "test_yarn",
     "test_worker_crash",
@@ -64,9 +66,13 @@ def main() -> int:
     totals: Counter[str] = Counter()
     rooms = sorted(TESTS.glob("unit/[a-z]*/"))
     files = [*TESTS.glob("contract/test_*.py"), *TESTS.glob("integration/test_*.py")]
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with (
+        tempfile.TemporaryDirectory(prefix="lakewarden-classes-") as folder,
+        ThreadPoolExecutor(AT_ONCE) as pool,
+    ):
+        archive = pool.submit(class_archive, Path(folder) / "classes.jsa")
         units = [pool.submit(run_twice, totals, f"unit {room.name}", [str(room)]) for room in rooms]
-        others = [pool.submit(run_twice, totals, name, group) for name, group in groups(files)]
+        others = [pool.submit(run_twice, totals, name, group, archive) for name, group in groups(files)]
         broken = any(one.result() for one in (*units, *others))
     failed = totals["failed"] + totals["error"]
     print(f"{totals['passed']} passed, {failed} failed, {totals['skipped']} skipped", flush=True)
@@ -83,19 +89,23 @@ def groups(files: Iterable[Path]) -> list[tuple[str, list[str]]]:
     return [(", ".join(names), paths) for names, paths in turns]
 
 
-def run_twice(totals: Counter[str], name: str, arguments: list[str]) -> bool:
+def run_twice(
+    totals: Counter[str], name: str, arguments: list[str], archive: Future[Path | None] | None = None
+) -> bool:
     """Some files, or a room of them; whether any is broken. What fails is tried once more on fresh servers."""
+    begun = time.monotonic()
+    options = jvm_options(archive)
     cache = TESTS.parent / ".pytest_cache" / name  # several groups run at once
     own_cache = ["-o", f"cache_dir={cache}"]
     shutil.rmtree(cache, ignore_errors=True)
-    counts, broken, said = run([*own_cache, *arguments])
+    counts, broken, said = run([*own_cache, *arguments], options)
     if broken:
         first = failed_in(cache)
         whole = any(
             TOGETHER in Path(one).read_text(encoding="utf-8") for one in arguments if Path(one).is_file()
         )
         said += f"== {name}: {'all of it' if whole else 'what failed'}, once more, on servers of its own\n"
-        again, broken, more = run([*([] if whole else ["--last-failed"]), *own_cache, *arguments])
+        again, broken, more = run([*([] if whole else ["--last-failed"]), *own_cache, *arguments], options)
         said += more
         counts["failed"], counts["error"] = again["failed"], again["error"]
         counts["passed"] = again["passed"] + (0 if whole else counts["passed"])
@@ -109,7 +119,7 @@ def run_twice(totals: Counter[str], name: str, arguments: list[str]) -> bool:
         broken = broken or bool(unnamed) or not first
     with PRINTING:
         totals.update(counts)
-        sys.stdout.write(f"== {name}\n{said}")
+        sys.stdout.write(f"== {name}: {time.monotonic() - begun:.0f} s\n{said}")
         sys.stdout.flush()
     return broken
 
@@ -134,7 +144,13 @@ def judgement(test: str) -> str:
     return f"passed the second time: mend it, or name it in {FLAKY.name} with a reason"
 
 
-def run(arguments: list[str]) -> tuple[Counter[str], bool, str]:
+def jvm_options(archive: Future[Path | None] | None) -> str:
+    """What the Sparks of a process start with: the archive of their classes, where there is one."""
+    written = archive.result() if archive else None
+    return f"{QUICK_JVM} -XX:SharedArchiveFile={written}" if written else QUICK_JVM
+
+
+def run(arguments: list[str], options: str) -> tuple[Counter[str], bool, str]:
     """One process: what its closing line counts, whether it did not end well, all it said."""
     command = [sys.executable, "-m", "pytest", "-q", *arguments, *sys.argv[1:]]
     process = subprocess.Popen(
@@ -143,7 +159,7 @@ def run(arguments: list[str]) -> tuple[Counter[str], bool, str]:
         stderr=subprocess.STDOUT,
         text=True,
         cwd=TESTS.parent,
-        env={"SPARK_SUBMIT_OPTS": QUICK_JVM, **os.environ},
+        env={"SPARK_SUBMIT_OPTS": options, **os.environ},
     )
     watchdog = threading.Timer(LONGEST_SECONDS, process.kill)
     watchdog.start()
