@@ -43,12 +43,14 @@ class Database:
     recreated one is seen at once, and nobody goes on writing to one that is gone.
     """
 
-    def __init__(self, url: URL, *, steps: Steps = STEPS) -> None:
+    def __init__(self, url: URL, *, steps: Steps = STEPS, as_it_is: bool = False) -> None:
+        """`as_it_is`: neither made nor upgraded, as befits a glance of which nobody knows."""
         self._file = Path(url.database or "").absolute() if url.get_backend_name() == "sqlite" else None
         self._where = (
             f"{url.host or 'the local socket'}/{url.database}" if self._file is None else str(self._file)
         )
         self._steps = steps
+        self._as_it_is = as_it_is
         self._engine = postgresql_engine(url) if self._file is None else sqlite_engine(self._file)
 
     def __repr__(self) -> str:
@@ -59,8 +61,11 @@ class Database:
         """A transaction that commits at the end of the block and rolls back on any error.
 
         Raises `UnavailableError` when the database does not answer, is locked, or was deleted before the commit
-        could count; `ConflictError` when a concurrent change wins; `OutdatedError` when its schema is newer.
+        could count, or would have to be made or upgraded and is taken `as_it_is`; `ConflictError` when a concurrent
+        change wins; `OutdatedError` when its schema is newer.
         """
+        if self._as_it_is and self._file is not None and not self._file.exists():
+            raise UnavailableError(f"There is no operational database {self._where} yet.")
         with self._answering():
             with self._engine.connect() as connection:
                 with connection.begin():
@@ -87,6 +92,12 @@ class Database:
         version = self._version(connection)
         if version == len(self._steps):
             return
+        if version < len(self._steps) and self._as_it_is:
+            raise UnavailableError(
+                f"The operational database {self._where} has schema version {version}; this lakewarden reads "
+                f"{len(self._steps)}.",
+                hint="Nothing has to be done: the next command that needs it upgrades it.",
+            )
         if version < len(self._steps) and connection.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _CREATION_LOCK})
             version = self._version(connection)  # somebody else may have done it while we waited
@@ -140,10 +151,11 @@ class Database:
         return "Check the file's permissions and the disk. It is a cache: if it is damaged, delete it."
 
 
-def open_database(url: str, *, steps: Steps = STEPS) -> Database:
+def open_database(url: str, *, steps: Steps = STEPS, as_it_is: bool = False) -> Database:
     """A database by URL: `sqlite:///path/to/state.db` or `postgresql+psycopg://user:password@host/name`.
 
-    Raises `UsageError` for anything else. Connects only when it is used.
+    It is made and upgraded when it is used, unless it is taken `as_it_is`. Raises `UsageError` for other URLs. Connects
+    only when it is used.
     """
     try:
         parsed = make_url(url)
@@ -155,7 +167,7 @@ def open_database(url: str, *, steps: Steps = STEPS) -> Database:
         raise UsageError(f"The operational database cannot be {parsed.drivername}.", hint=_URLS)
     if parsed.drivername == "sqlite" and parsed.database in (None, "", ":memory:"):
         raise UsageError("The operational database has to be a file: several processes share it.", hint=_URLS)
-    return Database(parsed, steps=steps)
+    return Database(parsed, steps=steps, as_it_is=as_it_is)
 
 
 def insert_or(connection: Connection, table: Table) -> sqlite.Insert | postgresql.Insert:

@@ -33,10 +33,18 @@ _TEND_SECONDS: Final = 1.0
 
 class Services:
     """Everything an installation has, opened when it is first asked for; `user` is whose process it is, by
-    whom it commits to the system tables."""
+    whom it commits to the system tables. `as_it_is`: its operational database is neither made nor upgraded."""
 
-    def __init__(self, settings: Settings, *, clock: Clock | None = None, user: str = "lakewarden") -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        clock: Clock | None = None,
+        user: str = "lakewarden",
+        as_it_is: bool = False,
+    ) -> None:
         self.settings = settings
+        self._as_it_is = as_it_is
         self.clock: Clock = clock or SystemClock()
         self.user = user
 
@@ -186,7 +194,8 @@ class Services:
 
     @cached_property
     def _database(self) -> "Database":
-        made: Database = load("lakewarden.catalog.state.db").open_database(self.settings.database_url)
+        state = load("lakewarden.catalog.state.db")
+        made: Database = state.open_database(self.settings.database_url, as_it_is=self._as_it_is)
         return made
 
 
@@ -196,7 +205,9 @@ def open_services(
     profile: str | None = None,
     flags: Mapping[str, str] | None = None,
     user: str = "lakewarden",
+    as_it_is: bool = False,
 ) -> Services:
     """Services by settings (file, environment, then `home` or `profile`, and `flags`) for a user's process. Opens
     nothing yet."""
-    return Services(load_settings(home=home, profile=profile, flags=flags), user=user)
+    settings = load_settings(home=home, profile=profile, flags=flags)
+    return Services(settings, user=user, as_it_is=as_it_is)

@@ -29,8 +29,7 @@ def look_up(services: Services) -> Known:
     )
     ours = {row["name"] for row in rows if row["source"] == Source.SELF.value}
     scopes = {GLOBAL, *(scope for name in tables if name not in ours for scope in scope_names(name))}
-    runs = [run.request.run_id for run in services.queue.unfinished()]
-    runs += [row["run_id"] for row in newest_on_record(services, _RUNS)]
+    runs = [*_unfinished(services), *(row["run_id"] for row in newest_on_record(services, _RUNS))]
     rollbacks = services.store.rows(ROLLBACKS).arrow(["rollback_id"]).column(0).unique().to_pylist()
     return {
         Kind.TABLE: tables,
@@ -40,10 +39,17 @@ def look_up(services: Services) -> Known:
     }
 
 
+def _unfinished(services: Services) -> list[str]:
+    try:
+        return [run.request.run_id for run in services.queue.unfinished()]
+    except LakewardenError:  # a database that Tab does not make, upgrade or mend
+        return []
+
+
 def _main(home: Path, cache: Path) -> None:
     spare_unused_libraries()
     try:
-        services = open_services(home=home, user=callers.real_user())
+        services = open_services(home=home, user=callers.real_user(), as_it_is=True)
         services.require_initialised()
         names = look_up(services)
     except LakewardenError:  # no installation, or one that does not answer: there is nobody to tell

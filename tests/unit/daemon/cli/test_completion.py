@@ -1,6 +1,7 @@
 """What shells are told may come next: from the commands there are and an installation's names, without libraries."""
 
 import os
+import sqlite3
 import subprocess
 import sys
 import time
@@ -112,6 +113,31 @@ def test_tables_scopes_runs_and_rollbacks_are_looked_up(services: Services) -> N
     assert list(found[Kind.TABLE]) == sorted(row.name for row in held), "lakewarden's own, too"
     assert found[Kind.SCOPE] == ["*"], "of tables that are there"
     assert (found[Kind.RUN], found[Kind.ROLLBACK]) == (["a1b2"], [])
+
+
+def at_a_glance(services: Services) -> Services:
+    return Services(services.settings, as_it_is=True)
+
+
+def test_a_look_up_makes_no_database(services: Services) -> None:
+    database = Path(services.settings.database_url.removeprefix("sqlite:///"))
+    services.queue.enqueue([request(run_id="c3d4")])
+    for file in database.parent.glob(f"{database.name}*"):
+        file.unlink()
+    found = look_up(at_a_glance(services))
+    assert (found[Kind.RUN], found[Kind.SCOPE]) == ([], ["*"])
+    assert not list(database.parent.glob(f"{database.name}*"))
+
+
+def test_a_look_up_upgrades_no_database(services: Services) -> None:
+    database = services.settings.database_url.removeprefix("sqlite:///")
+    assert look_up(at_a_glance(services))[Kind.RUN] == ["a1b2"]
+    with sqlite3.connect(database) as connection:
+        connection.execute("UPDATE lakewarden_meta SET schema_version = schema_version - 1")
+        ((before,),) = connection.execute("SELECT schema_version FROM lakewarden_meta").fetchall()
+    assert look_up(at_a_glance(services))[Kind.RUN] == []
+    with sqlite3.connect(database) as connection:
+        assert connection.execute("SELECT schema_version FROM lakewarden_meta").fetchall() == [(before,)]
 
 
 def test_a_file_of_names_is_one_homes_and_one_persons(tmp_path: Path) -> None:
