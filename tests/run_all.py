@@ -26,7 +26,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
 
-from support.servers.class_archive import QUICK_JVM, class_archive
+from support.servers.class_archive import INTERPRETED, QUICK_JVM, class_archive
 
 TESTS = Path(__file__).parent
 COUNTED = re.compile(r"(\d+) (passed|failed|skipped|error)")
@@ -94,18 +94,20 @@ def run_twice(
 ) -> bool:
     """Some files, or a room of them; whether any is broken. What fails is tried once more on fresh servers."""
     begun = time.monotonic()
-    options = jvm_options(archive)
+    environment = sparks(arguments, archive)
     cache = TESTS.parent / ".pytest_cache" / name  # several groups run at once
     own_cache = ["-o", f"cache_dir={cache}"]
     shutil.rmtree(cache, ignore_errors=True)
-    counts, broken, said = run([*own_cache, *arguments], options)
+    counts, broken, said = run([*own_cache, *arguments], environment)
     if broken:
         first = failed_in(cache)
         whole = any(
             TOGETHER in Path(one).read_text(encoding="utf-8") for one in arguments if Path(one).is_file()
         )
         said += f"== {name}: {'all of it' if whole else 'what failed'}, once more, on servers of its own\n"
-        again, broken, more = run([*([] if whole else ["--last-failed"]), *own_cache, *arguments], options)
+        again, broken, more = run(
+            [*([] if whole else ["--last-failed"]), *own_cache, *arguments], environment
+        )
         said += more
         counts["failed"], counts["error"] = again["failed"], again["error"]
         counts["passed"] = again["passed"] + (0 if whole else counts["passed"])
@@ -144,13 +146,16 @@ def judgement(test: str) -> str:
     return f"passed the second time: mend it, or name it in {FLAKY.name} with a reason"
 
 
-def jvm_options(archive: Future[Path | None] | None) -> str:
-    """What the Sparks of a process start with: the archive of their classes, where there is one."""
+def sparks(arguments: Iterable[str], archive: Future[Path | None] | None) -> Mapping[str, str]:
+    """What the Sparks of a process start with, unless the caller's own environment says so: the archive of their
+    classes, where there is one; and no compiled queries, but for the contract suite."""
     written = archive.result() if archive else None
-    return f"{QUICK_JVM} -XX:SharedArchiveFile={written}" if written else QUICK_JVM
+    options = f"{QUICK_JVM} -XX:SharedArchiveFile={written}" if written else QUICK_JVM
+    compiled = any(Path(one).parent.name == "contract" for one in arguments)
+    return {"SPARK_SUBMIT_OPTS": options} | ({} if compiled else {"PYSPARK_SUBMIT_ARGS": INTERPRETED})
 
 
-def run(arguments: list[str], options: str) -> tuple[Counter[str], bool, str]:
+def run(arguments: list[str], environment: Mapping[str, str]) -> tuple[Counter[str], bool, str]:
     """One process: what its closing line counts, whether it did not end well, all it said."""
     command = [sys.executable, "-m", "pytest", "-q", *arguments, *sys.argv[1:]]
     process = subprocess.Popen(
@@ -159,7 +164,7 @@ def run(arguments: list[str], options: str) -> tuple[Counter[str], bool, str]:
         stderr=subprocess.STDOUT,
         text=True,
         cwd=TESTS.parent,
-        env={"SPARK_SUBMIT_OPTS": options, **os.environ},
+        env={**environment, **os.environ},
     )
     watchdog = threading.Timer(LONGEST_SECONDS, process.kill)
     watchdog.start()

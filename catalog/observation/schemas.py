@@ -4,30 +4,39 @@ Where a table maps its columns (Delta column mapping), the format's own field id
 assigns ids and keeps them by name: there a rename is a drop and an add, because that is what the files say too.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from lakewarden.catalog.formats.port import Observation
+from lakewarden.catalog.formats.port import Commit, Observation
 from lakewarden.catalog.model.rows import Change, Column, ColumnChange, SchemaRow
 
 __all__ = ["assign_ids", "changes_between", "next_schema"]
 
 
-def next_schema(table_id: str, seen: Observation, history: Sequence[SchemaRow]) -> SchemaRow | None:
-    """The schema version to record for what was just read, given all those on record; None if nothing changed."""
+def next_schema(
+    table_id: str, seen: Observation, history: Sequence[SchemaRow], commits: Callable[[int], Iterable[Commit]]
+) -> SchemaRow | None:
+    """The schema version to record for what was just read, given all those on record; None if nothing changed.
+
+    `commits` gives those after a version, up to what was read: the last of them that set the table's metadata made this
+    schema. Where its log entry is gone, or nothing was on record before, the version is the one that was read.
+    """
     before = max(history, key=lambda row: row.version, default=None)
     known = before.columns if before is not None else ()
     used = max((column.id for row in history for column in row.columns), default=0)
     columns = seen.schema if seen.names_columns else assign_ids(seen.schema, known, used=used)
     if before is not None and before.columns == columns:
         return None
+    since = () if before is None else tuple(commits(before.version))
+    made = next((one for one in reversed(since) if one.format_id is not None), None)
     return SchemaRow(
         table_id=table_id,
-        version=seen.version,
+        version=seen.version if made is None else made.version,
         schema_id=before.schema_id + 1 if before is not None else 0,
         columns=columns,
         changes=changes_between(known, columns) if before is not None else (),
-        changed_at=seen.committed_at,
+        changed_by=None if made is None else made.user,
+        changed_at=seen.committed_at if made is None else made.committed_at,
     )
 
 

@@ -7,6 +7,7 @@ as before leaves no trace, so that idle sweeps make no commit.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Final, Protocol
 
 from lakewarden.catalog.clock import Clock
@@ -180,7 +181,7 @@ class Observer:
             findings=findings,
             seen=seen,
             health=health if checks or _is_news(health, before, governed) else None,
-            schema=self._schema(row, seen, before, has_schema=on_record.schema),
+            schema=self._schema(row, seen, reader, before, on_record.schema),
             lineage=lineage,
             rewound=rewound,
         )
@@ -266,14 +267,21 @@ class Observer:
         return self._store.rows(table).version - before.version >= SELF_STRIDE
 
     def _schema(
-        self, row: TableRow, seen: Observation | LogProblem, before: HealthRow | None, *, has_schema: bool
+        self,
+        row: TableRow,
+        seen: Observation | LogProblem,
+        reader: TableReader,
+        before: HealthRow | None,
+        known: bool,
     ) -> SchemaRow | None:
         if isinstance(seen, LogProblem) or row.source is Source.SELF:
             return None  # the schemas of system tables are versioned with lakewarden itself
         unchanged = before is not None and before.schema_hash == schema_hash(seen.schema)
-        if unchanged and has_schema:
+        if unchanged and known:
             return None
-        return next_schema(row.table_id, seen, self._store.rows(SCHEMAS).find(table_id=row.table_id))
+        history = self._store.rows(SCHEMAS).find(table_id=row.table_id)
+        commits = partial(reader.commits, row.location or "", upto=seen.version)
+        return next_schema(row.table_id, seen, history, lambda after: commits(after=after))
 
     def _lineage(
         self,

@@ -89,11 +89,11 @@ MEANINGS: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "schemas": {
         "table_id": "The table.",
-        "version": "The version at which this schema was seen first.",
+        "version": "The version whose commit made this schema; the one at which it was seen first where that is not known.",
         "schema_id": "Counts the table's schemas from 0.",
         "columns": "Its columns, struct fields included, by stable id.",
         "changes": "What changed since the schema before.",
-        "changed_by": "Reserved: null so far.",
+        "changed_by": "The user whom its commit names; null where it names none, its log entry is gone, or the table was registered with this schema.",
         "changed_at": "When that version was committed.",
     },
     "runs": {

@@ -16,11 +16,19 @@ from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
 from support.servers.jars import notification_jars
 from support.servers.spark import start_spark
 
-__all__ = ["QUICK_JVM", "class_archive"]
+__all__ = ["INTERPRETED", "QUICK_JVM", "class_archive"]
 
-QUICK_JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""For sessions that live a minute: less of it goes into compiling, and one core collects garbage as well as two.
-An archive is good for JVMs with the same collector only."""
+QUICK_JVM: Final = (
+    "-XX:+UseSerialGC -XX:Tier4InvocationThreshold=20000 -XX:Tier4MinInvocationThreshold=3000"
+    " -XX:Tier4CompileThreshold=40000"
+)
+"""For sessions that live minutes: only what is called very often is compiled well, and one core collects garbage as
+well as two. An archive is good for JVMs with the same collector only."""
+INTERPRETED: Final = (
+    "--conf spark.sql.codegen.wholeStage=false --conf spark.sql.codegen.factoryMode=NO_CODEGEN pyspark-shell"
+)
+"""Tables of some rows: a third of a statement's time would go into writing Java for them, and compiling it. The
+contract suite, the demo and the benchmarks run with it."""
 _OPTIONS: Final = "SPARK_SUBMIT_OPTS"
 _WRITTEN_WITHIN_SECONDS: Final = 60.0
 _WORK: Final = (

@@ -2,10 +2,10 @@
 
 from datetime import UTC, datetime
 
-from lakewarden.catalog.formats.port import Capabilities, Observation
+from lakewarden.catalog.formats.port import Capabilities, Commit, Observation
 from lakewarden.catalog.model.rows import DELTA, Change, Column, SchemaRow
 from lakewarden.catalog.observation.schemas import next_schema
-from support.builders.commits import observed
+from support.builders.commits import counted, observed
 
 CAN = Capabilities(restore=True, vacuum=True, compact=True, file_statistics=True)
 
@@ -30,7 +30,7 @@ def seen(version: int, *columns: Column, mapping: str | None = None) -> Observat
 def recorded(*observations: Observation) -> list[SchemaRow]:
     history: list[SchemaRow] = []
     for one in observations:
-        row = next_schema("t", one, history)
+        row = next_schema("t", one, history, lambda _: ())
         if row is not None:
             history.append(row)
     return history
@@ -79,3 +79,35 @@ def test_moves_types_and_nullability_are_told_apart() -> None:
         (3, Change.NULLABILITY),
     }
     assert history[-1].schema_id == 1
+
+
+def test_a_schema_is_of_the_version_that_made_it_and_says_by_whom() -> None:
+    commits = [
+        counted(
+            version=version,
+            committed_at=datetime(2026, 1, version, tzinfo=UTC),
+            operation="WRITE",
+            format_id=format_id,
+            user=user,
+        )
+        for version, format_id, user in ((2, None, None), (3, "u", "eve"), (4, "u", "ana"), (5, None, "bob"))
+    ]
+    asked: list[int] = []
+
+    def since(version: int) -> list[Commit]:
+        asked.append(version)
+        return commits
+
+    first = next_schema("t", seen(1, column("a")), [], since)
+    assert first is not None
+    assert (first.version, first.changed_by, asked) == (1, None, [])
+    second = next_schema("t", seen(5, column("a"), column("b")), [first], since)
+    assert second is not None
+    assert (second.version, second.changed_by, asked) == (4, "ana", [1])
+    assert second.changed_at == datetime(2026, 1, 4, tzinfo=UTC)
+
+
+def test_where_the_commit_is_not_known_the_schema_is_of_the_version_that_was_read() -> None:
+    before, after = recorded(seen(1, column("a")), seen(5, column("b")))
+    assert (before.version, after.version, after.changed_by) == (1, 5, None)
+    assert after.changed_at == datetime(2026, 1, 1, tzinfo=UTC)
