@@ -39,12 +39,25 @@ LONGEST = (
     "test_yarn",
     "test_worker_crash",
     "test_sync_crash",
-    "test_governed_writes",
     "test_engine",
     "test_rollback_cli",
 )
 """These begin first, and what shares a session, so that at the end one core does not wait for the other."""
 SHARING = (
+    (
+        "test_governed_changes",
+        "test_random_changes",
+        "test_changes_of_several_tables",
+        "test_changes_of_tables",
+        "test_tpch_refresh",
+    ),
+    (
+        "test_operation_ids",
+        "test_operation_ids_of_several",
+        "test_upsert",
+        "test_warehouse_upserts",
+        "test_governed_writes",
+    ),
     ("test_vacuum", "test_log_care", "test_compaction", "test_statistics"),
     ("test_restore_exactly", "test_row_diff", "test_rollback_spark"),
     (
