@@ -4,8 +4,9 @@ Where a table maps its columns (Delta column mapping), the format's own field id
 assigns ids and keeps them by name: there a rename is a drop and an add, because that is what the files say too.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from lakewarden.catalog.formats.port import Commit, Observation
 from lakewarden.catalog.model.rows import Change, Column, ColumnChange, SchemaRow
@@ -13,13 +14,20 @@ from lakewarden.catalog.model.rows import Change, Column, ColumnChange, SchemaRo
 __all__ = ["assign_ids", "changes_between", "next_schema"]
 
 
+class Commits(Protocol):
+    """`TableReader.commits`, or what stands for it."""
+
+    def __call__(self, location: str, *, after: int, upto: int | None = None) -> Iterable[Commit]:
+        """Those with `after` < version <= `upto` whose log entries are there, in order."""
+
+
 def next_schema(
-    table_id: str, seen: Observation, history: Sequence[SchemaRow], commits: Callable[[int], Iterable[Commit]]
+    table_id: str, seen: Observation, history: Sequence[SchemaRow], commits: Commits
 ) -> SchemaRow | None:
     """The schema version to record for what was just read, given all those on record; None if nothing changed.
 
-    `commits` gives those after a version, up to what was read: the last of them that set the table's metadata made this
-    schema. Where its log entry is gone, or nothing was on record before, the version is the one that was read.
+    The last commit since the one on record that set the table's metadata made this schema. Where its log entry is gone,
+    or nothing was on record before, the version is the one that was read.
     """
     before = max(history, key=lambda row: row.version, default=None)
     known = before.columns if before is not None else ()
@@ -27,7 +35,7 @@ def next_schema(
     columns = seen.schema if seen.names_columns else assign_ids(seen.schema, known, used=used)
     if before is not None and before.columns == columns:
         return None
-    since = () if before is None else tuple(commits(before.version))
+    since = () if before is None else tuple(commits(seen.location, after=before.version, upto=seen.version))
     made = next((one for one in reversed(since) if one.format_id is not None), None)
     return SchemaRow(
         table_id=table_id,

@@ -7,7 +7,6 @@ as before leaves no trace, so that idle sweeps make no commit.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Final, Protocol
 
 from lakewarden.catalog.clock import Clock
@@ -280,8 +279,7 @@ class Observer:
         if unchanged and known:
             return None
         history = self._store.rows(SCHEMAS).find(table_id=row.table_id)
-        commits = partial(reader.commits, row.location or "", upto=seen.version)
-        return next_schema(row.table_id, seen, history, lambda after: commits(after=after))
+        return next_schema(row.table_id, seen, history, reader.commits)
 
     def _lineage(
         self,

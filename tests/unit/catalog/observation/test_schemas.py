@@ -27,10 +27,14 @@ def seen(version: int, *columns: Column, mapping: str | None = None) -> Observat
     )
 
 
+def no_commits(location: str, *, after: int, upto: int | None = None) -> list[Commit]:
+    return []
+
+
 def recorded(*observations: Observation) -> list[SchemaRow]:
     history: list[SchemaRow] = []
     for one in observations:
-        row = next_schema("t", one, history, lambda _: ())
+        row = next_schema("t", one, history, no_commits)
         if row is not None:
             history.append(row)
     return history
@@ -92,10 +96,10 @@ def test_a_schema_is_of_the_version_that_made_it_and_says_by_whom() -> None:
         )
         for version, format_id, user in ((2, None, None), (3, "u", "eve"), (4, "u", "ana"), (5, None, "bob"))
     ]
-    asked: list[int] = []
+    asked: list[tuple[str, int, int | None]] = []
 
-    def since(version: int) -> list[Commit]:
-        asked.append(version)
+    def since(location: str, *, after: int, upto: int | None = None) -> list[Commit]:
+        asked.append((location, after, upto))
         return commits
 
     first = next_schema("t", seen(1, column("a")), [], since)
@@ -103,7 +107,7 @@ def test_a_schema_is_of_the_version_that_made_it_and_says_by_whom() -> None:
     assert (first.version, first.changed_by, asked) == (1, None, [])
     second = next_schema("t", seen(5, column("a"), column("b")), [first], since)
     assert second is not None
-    assert (second.version, second.changed_by, asked) == (4, "ana", [1])
+    assert (second.version, second.changed_by, asked) == (4, "ana", [("file:///t", 1, 5)])
     assert second.changed_at == datetime(2026, 1, 4, tzinfo=UTC)
 
 
