@@ -79,6 +79,8 @@ def merge_compiled(draft: Draft, schemas: Mapping[TableName, TableSchema]) -> Co
                 f"A query in a MERGE may not depend on {column.name}, a column of the table that is changed.",
                 hint="UPDATE and DELETE may ask such queries: write the MERGE without it, and one of these.",
             )
+    for unit in (one.unalias() for one in query.expressions):
+        _refuse_target_in_condition(draft, unit, tables)
     answers = with_conditions(query).expressions
     everything = exp.Column(this=exp.Star(), table=source.args["alias"].this.copy())
     select = exp.Select(
@@ -102,6 +104,20 @@ def merge_compiled(draft: Draft, schemas: Mapping[TableName, TableSchema]) -> Co
     return Compiled(
         dialect=Dialect.SPARK, target=draft.tables[0], matches=MatchPolicy(), steps=(step,), notes=(_NOTE,)
     )
+
+
+def _refuse_target_in_condition(draft: Draft, unit: exp.Expr, tables: Mapping[str, TableName]) -> None:
+    """Delta 4.4 cannot read its target where Spark makes an existence join of IN or EXISTS; scalar queries are fine."""
+    if isinstance(unit, exp.Query | exp.Subquery):
+        return
+    asked = next((one for one in unit.find_all(exp.Table) if tables.get(one.name) == draft.tables[0]), None)
+    if asked is not None:
+        raise wrong_in(
+            draft.text,
+            asked,
+            f"IN and EXISTS in a MERGE may not ask {draft.tables[0]}, the table that is changed.",
+            hint="Count instead, as in 0 < (SELECT count(*) FROM ...), or ask in the WHERE of a query in USING.",
+        )
 
 
 def _is_supported(merge: exp.Merge) -> bool:

@@ -93,6 +93,26 @@ def test_a_query_about_the_target_is_refused_with_its_place(condition: str, at: 
 
 
 @pytest.mark.parametrize(
+    ("condition", "at"),
+    [
+        ("s.k IN (SELECT k FROM t)", "t)"),
+        ("NOT EXISTS (SELECT 1 FROM u JOIN t AS x ON x.k = u.k)", "x ON"),
+        ("s.b IN (SELECT e FROM u WHERE e IN (SELECT a FROM t AS x))", "x))"),
+    ],
+)
+def test_in_and_exists_about_the_target_are_refused_with_their_place(condition: str, at: str) -> None:
+    text = f"{BEGIN}WHEN MATCHED AND {condition} THEN DELETE"
+    with pytest.raises(
+        UsageError, match="IN and EXISTS in a MERGE may not ask t, the table that is"
+    ) as caught:
+        done(text)
+    _, _, shown = str(caught.value).rpartition(", column ")
+    assert text[int(shown.partition(":")[0]) - 1 :].startswith(at)
+    done(f"{BEGIN}WHEN MATCHED AND s.b < (SELECT max(e) FROM u WHERE e IN (SELECT a FROM t)) THEN DELETE")
+    assert "SELECT count(*)" in caught.value.hint
+
+
+@pytest.mark.parametrize(
     "text",
     [
         BEGIN + "WHEN MATCHED THEN UPDATE SET a = s.b",
