@@ -120,7 +120,10 @@ class Cluster:
     def said(self, component: str) -> str:
         """What the pods of a component said last, for messages."""
         label = f"app.kubernetes.io/component={component}"
-        return self.kubectl("logs", "-l", label, "--tail", "60", "--prefix", "--all-containers")
+        try:
+            return self.kubectl("logs", "-l", label, "--tail", "60", "--prefix", "--all-containers")
+        except AssertionError as error:  # a container that has not begun has nothing to say
+            return str(error)
 
     @property
     def _kubectl(self) -> Sequence[str]:

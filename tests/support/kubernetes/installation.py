@@ -70,7 +70,10 @@ class Installation:
     def install(self) -> None:
         """Install the chart as it is, and wait until all of it is ready."""
         began = time.monotonic()
-        self.cluster.install(self.release, self.values)
+        try:
+            self.cluster.install(self.release, self.values)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.told()}") from error
         self.seconds[f"{self.release}: chart installed and ready"] = round(time.monotonic() - began, 1)
 
     @cached_property
@@ -145,11 +148,16 @@ class Installation:
         began = time.monotonic()
         while not check():
             if time.monotonic() - began > seconds:
-                said = "\n".join(self.cluster.said(one) for one in ("daemon", "worker"))
-                pods = self.cluster.kubectl("get", "pods", "-o", "wide")
-                raise AssertionError(f"not within {seconds:g} s: {what}\n{pods}\n{said}")
+                raise AssertionError(f"not within {seconds:g} s: {what}\n{self.told()}")
             time.sleep(0.2)
         self.seconds[what] = round(time.monotonic() - began, 1)
+
+    def told(self) -> str:
+        """What pods, events and logs say, for messages."""
+        pods = self.cluster.kubectl("get", "pods", "-o", "wide")
+        events = self.cluster.kubectl("get", "events", "--sort-by=.lastTimestamp").splitlines()
+        logs = [self.cluster.said(one) for one in ("postgresql", "daemon", "worker")]
+        return "\n".join((pods, *events[-25:], *logs))
 
     def kill(self, pod: str) -> None:
         """Delete a pod with no grace."""
