@@ -8,6 +8,7 @@ import pytest
 from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.jobs.runs.log_stores import CONDITIONAL
 from support.processes.log_writers import commits_of, s3a_settings, write_together
+from support.reference.faults import Faults
 from support.servers.faults import Fault, FaultyProxy, running_proxy
 from support.servers.s3 import BUCKET, S3Server, options_of
 
@@ -39,12 +40,19 @@ def test_deltas_own_log_store_loses_commits_of_two_jvms(s3: S3Server, tmp_path: 
 
 
 def test_a_commit_whose_answer_was_lost_is_no_conflict_with_itself(
-    s3: S3Server, proxy: FaultyProxy, tmp_path: Path
+    s3: S3Server, proxy: FaultyProxy, tmp_path: Path, faults: Faults
 ) -> None:
     log = f"{tmp_path.name}/lost/_delta_log"
     settings = s3a_settings(BUCKET, StorageOptions.of(options_of(proxy.endpoint)))
     proxy.counted()
-    with proxy.failing(Fault.LOST_ANSWER, f"^PUT .*{tmp_path.name}.*json", times=3):
+    with (
+        faults.played(
+            "s3",
+            "the answers to three commits lost on their way (Spark, `lakewarden.ConditionalLogStore`)",
+            "each is asked for again and knows itself: five commits, none twice",
+        ),
+        proxy.failing(Fault.LOST_ANSWER, f"^PUT .*{tmp_path.name}.*json", times=3),
+    ):
         told = write_together(CONDITIONAL, f"s3a://{BUCKET}/{log}", [settings], commits=5)
         assert proxy.counted()["PUT"] == 5 + 3, "three were repeated"
     assert told == [(number, f"writer-0 {number}") for number in range(5)]

@@ -32,6 +32,7 @@ from lakewarden.daemon.usecases.doctor.yarn import examine_yarn
 from lakewarden.jobs.engines.spark.java import java_command, spark_jars
 from support.builders.derived import ids, write
 from support.processes.hosts import Hosts
+from support.reference.faults import Faults
 from support.servers.hdfs import Hdfs
 from support.servers.jars import hdfs_jars
 from support.servers.postgres import PostgresServer
@@ -254,34 +255,50 @@ def test_a_bad_load_goes_back_together_with_what_was_made_from_it(lake: Lake) ->
 
 
 def test_an_executor_killed_in_a_compaction_is_replaced_also_by_a_resourcemanager_that_was_killed(
-    lake: Lake, yarn: Yarn
+    lake: Lake, yarn: Yarn, faults: Faults
 ) -> None:
     executors, before = lake.begun_compaction("faults", yarn), running(yarn)
-    for executor in executors.values():
-        executor.kill()
-    yarn.restart_manager()
-    assert len(lake.compacted_once("faults")) == 1
+    with faults.played(
+        "yarn",
+        "every executor and the ResourceManager killed with -9 in the middle of a compaction",
+        "the application is recovered and given executors anew, the compaction is on record once",
+    ):
+        for executor in executors.values():
+            executor.kill()
+        yarn.restart_manager()
+        done = lake.compacted_once("faults")
+    assert len(done) == 1
     assert running(yarn) == before and not yarn.containers() & executors.keys()
 
 
 def test_an_application_killed_in_a_compaction_is_followed_by_another_that_does_it(
-    lake: Lake, yarn: Yarn
+    lake: Lake, yarn: Yarn, faults: Faults
 ) -> None:
     lake.begun_compaction("killed", yarn)
     before = running(yarn)
-    yarn.kill(before.id)
-    (_, failed) = lake.compacted_once("killed")
+    with faults.played(
+        "yarn",
+        "the worker's application killed by an operator in the middle of a compaction",
+        "that run fails and says so; another application does it",
+    ):
+        yarn.kill(before.id)
+        (_, failed) = lake.compacted_once("killed")
     assert "its session has ended" in failed["message"]
     assert yarn.state(before.id) == "KILLED" and running(yarn).id != before.id
 
 
 def test_a_worker_killed_in_a_compaction_leaves_no_containers_and_another_host_does_it(
-    lake: Lake, yarn: Yarn
+    lake: Lake, yarn: Yarn, faults: Faults
 ) -> None:
     lake.begun_compaction("orphaned", yarn)
-    lake.kill(lake.started[-1])
-    lake.until(lambda: not yarn.containers(), 120)
-    assert lake.compactions("orphaned") == 0
-    with lake.running("worker"):
-        assert len(lake.compacted_once("orphaned")) == 1
-        assert running(yarn).queue == QUEUE
+    with faults.played(
+        "yarn",
+        "a worker killed with -9 in the middle of a compaction",
+        "none of its containers is left; another host's worker does it: on record once",
+    ):
+        lake.kill(lake.started[-1])
+        lake.until(lambda: not yarn.containers(), 120)
+        assert lake.compactions("orphaned") == 0
+        with lake.running("worker"):
+            assert len(lake.compacted_once("orphaned")) == 1
+            assert running(yarn).queue == QUEUE
