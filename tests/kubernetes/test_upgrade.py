@@ -14,16 +14,16 @@ from lakewarden.catalog.model.rows import Action
 from support.kubernetes.chart import CHART, render
 from support.kubernetes.cluster import IMAGE
 from support.kubernetes.installation import COMPACTED, PASSWORD, Installation, Node, values, volume
-from support.kubernetes.upgrade import FIRST
+from support.kubernetes.upgrade import FIRST_IMAGE
 from support.reference.faults import Faults
 
 
 @pytest.fixture(scope="module")
 def first(node: Node) -> Path:
-    """The repository as it was when there was a chart for the first time; its image is on the node."""
+    """The repository as it was when there was an image for the first time, which is on the node."""
     folder = node.folder / "first"
     root = CHART.parents[1]
-    done = subprocess.run(["git", "archive", FIRST], cwd=root, capture_output=True, check=False)
+    done = subprocess.run(["git", "archive", FIRST_IMAGE], cwd=root, capture_output=True, check=False)
     if done.returncode:
         pytest.skip("there is no history here with the first chart")
     with tarfile.open(fileobj=BytesIO(done.stdout)) as archive:

@@ -9,10 +9,12 @@ from typing import Any, Final
 
 from support.kubernetes.chart import CHART, Rendered
 
-__all__ = ["FIRST", "chart_of", "hindrances"]
+__all__ = ["FIRST", "FIRST_IMAGE", "chart_of", "hindrances"]
 
 FIRST: Final = "0f2310aa258cbc8fc4fef38cde3e47754b6b54ca"
 """The commit with which there was a chart."""
+FIRST_IMAGE: Final = "b2b42361a6676298c79dc21550f32d977252b46c"
+"""The commit with which there was an image, too."""
 _STAY: Final = {
     "Deployment": "its pods would be replaced at once, not one by one",
     "StatefulSet": "its pods and volumes would be left behind",
