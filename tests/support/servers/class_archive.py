@@ -20,7 +20,7 @@ __all__ = ["INTERPRETED", "QUICK_JVM", "class_archive"]
 
 QUICK_JVM: Final = (
     "-XX:+UseSerialGC -XX:Tier4InvocationThreshold=20000 -XX:Tier4MinInvocationThreshold=3000"
-    " -XX:Tier4CompileThreshold=40000"
+    " -XX:Tier4CompileThreshold=40000 -Xlog:cds=off -Xlog:cds+dynamic=off"
 )
 """For sessions that live minutes: only what is called very often is compiled well, and one core collects garbage as
 well as two. An archive is good for JVMs with the same collector only."""
@@ -56,7 +56,7 @@ def class_archive(archive: Path) -> Path | None:
     """Write `archive` by doing a session's usual work once, some 30 s; None, and no file, where that does not work."""
     archive.parent.mkdir(parents=True, exist_ok=True)
     archive.unlink(missing_ok=True)
-    options = f"{QUICK_JVM} -XX:ArchiveClassesAtExit={archive} -Xlog:cds=off -Xlog:cds+dynamic=off"
+    options = f"{QUICK_JVM} -XX:ArchiveClassesAtExit={archive}"
     ended = subprocess.run(
         [sys.executable, "-m", "support.servers.class_archive"],
         cwd=Path(__file__).parents[2],
