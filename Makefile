@@ -22,13 +22,14 @@ jars: $(READY) ## fetch the jars for Spark and for the tests' servers into the u
 	@$(PY) -m lakewarden.jobs.engines.spark.jars
 	@cd tests && ../$(PY) -m support.servers.jars
 
-check: $(READY) ## lint, format, types, the import contracts, and the docs' links
+check: $(READY) ## lint, format, types, the import contracts, the docs' links, the chart
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
 	.venv/bin/mypy tests bench examples
 	.venv/bin/lint-imports
 	.venv/bin/mkdocs build -q
+	$(PY) -m pytest -q tests/integration/test_chart.py
 
 test: $(READY) jars ## every test: fast ones, real servers and Spark, the heavy ones
 	$(PY) tests/run_all.py $(ARGS)
