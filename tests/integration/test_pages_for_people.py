@@ -22,7 +22,12 @@ def shell(script: str, folder: Path) -> str:
     """What a shell says of a script that ends at the first command which fails."""
     names = {name: value for name, value in os.environ.items() if not name.startswith("LAKEWARDEN_")}
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    home = {"PATH": path, "USER": real_user(), "LAKEWARDEN_HOME": str(folder / "home")}
+    home = {
+        "PATH": path,
+        "USER": real_user(),
+        "LAKEWARDEN_HOME": str(folder / "home"),
+        "LAKEWARDEN_HTTP_PORT": "0",  # another test's daemon may have the usual one
+    }
     done = subprocess.run(
         ["bash", "-euxo", "pipefail", "-c", script],
         cwd=folder,
