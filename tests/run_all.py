@@ -61,6 +61,7 @@ SHARING = (
     ),
     ("test_vacuum", "test_log_care", "test_compaction", "test_statistics"),
     ("test_restore_exactly", "test_row_diff", "test_rollback_spark"),
+    ("test_s3", "test_s3_log_store", "test_s3_spark"),
     (
         "test_golden",
         "test_listener",
@@ -70,7 +71,8 @@ SHARING = (
         "test_onboarding_metastore",
     ),
 )
-"""Files that have one Spark session and one metastore together: a session's first minute is its slowest."""
+"""Files that have one Spark session and one set of servers together: a session's first minute is its slowest, and the
+server for S3 is compiled by who first asks for it, while the others of its kind would wait."""
 FLAKY = TESTS / "flaky.toml"
 PRINTING = threading.Lock()
 
