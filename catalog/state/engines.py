@@ -70,6 +70,7 @@ def postgresql_engine(url: URL) -> Engine:
         connect_args={
             "connect_timeout": _CONNECT_SECONDS,
             "application_name": "lakewarden",
+            "client_encoding": "utf8",  # else text of a database made as SQL_ASCII comes as bytes
             "options": f"{options} {url.query.get('options', '')}",
         },
     )

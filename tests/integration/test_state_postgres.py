@@ -11,6 +11,7 @@ from lakewarden.catalog.state.db import Database, open_database
 from lakewarden.catalog.state.models import RUN
 from lakewarden.catalog.state.queue import DatabaseQueue
 from support.builders.states import LONG, own_schema, request
+from support.servers.postgres import PostgresServer
 
 pytestmark = pytest.mark.postgres
 
@@ -61,3 +62,18 @@ def test_nobody_can_hold_locks_for_long(database: Database) -> None:
         "statement_timeout": "30s",
         "idle_in_transaction_session_timeout": "10s",
     }
+
+
+def test_a_database_without_an_encoding_holds_any_text(postgres: PostgresServer) -> None:
+    """`initdb` under LC_ALL=C makes such ones."""
+    with psycopg.connect(postgres.url().replace("+psycopg", ""), autocommit=True) as admin:
+        admin.execute(
+            "CREATE DATABASE ascii ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
+        )
+    database, asked = open_database(postgres.url("ascii")), request("größe")
+    try:
+        DatabaseQueue(database).enqueue([asked])
+        (run,) = DatabaseQueue(database).unfinished()
+    finally:
+        database.close()
+    assert run.request == asked
