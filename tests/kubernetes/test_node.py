@@ -91,11 +91,11 @@ def test_a_worker_s_pod_killed_in_a_vacuum_is_made_good_by_its_successor(
 
 
 def litter(place: Path) -> None:
-    """Files of an hour ago that no log entry names."""
+    """Files of a month ago that no log entry names: older than what the table itself keeps (a week)."""
     here = place / "part-forgotten-0.parquet"
     here.write_bytes(next(place.glob("*.parquet")).read_bytes())
     files_for_all(place, [here])
-    made = here.stat().st_mtime - 3_600
+    made = here.stat().st_mtime - 30 * 86_400
     os.utime(here, (made, made))
     for number in range(1, FORGOTTEN):
         os.link(here, place / f"part-forgotten-{number}.parquet")

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from support.reference.columns import columns_page
+from support.reference.faults import faults_page, kept
 from support.reference.logs import logs_page
 from support.reference.metrics import metrics_page
 from support.reference.webhooks import webhooks_page
@@ -13,6 +14,7 @@ __all__ = ["PAGES"]
 
 PAGES: Mapping[str, Callable[[], str]] = {
     "columns.md": columns_page,
+    "faults.md": lambda: faults_page(kept()),
     "logs.md": logs_page,
     "metrics.md": metrics_page,
     "webhooks.md": webhooks_page,
