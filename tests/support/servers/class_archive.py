@@ -43,7 +43,6 @@ _WORK: Final = (
     "DELETE FROM archive.delta WHERE id = 1",
     "CONVERT TO DELTA archive.plain",
     "OPTIMIZE archive.delta",
-    "ANALYZE TABLE archive.delta COMPUTE STATISTICS",
     "VACUUM archive.delta DRY RUN",
     "RESTORE TABLE archive.delta TO VERSION AS OF 1",
     "DESCRIBE HISTORY archive.delta",
