@@ -2,7 +2,9 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import timedelta
+from queue import Empty, SimpleQueue
 from typing import Any
 
 import pytest
@@ -74,17 +76,24 @@ def test_what_is_no_batch_of_a_delta_table_is_passed_over(text: str) -> None:
 
 
 class FakeEvents:
-    """Events a test makes up."""
+    """Events a test makes up. Like the JVM's queue, they may be told by one thread and taken by another."""
 
     def __init__(self) -> None:
-        self.seen: list[StreamNote] = []
+        self._seen: SimpleQueue[StreamNote] = SimpleQueue()
         self.ended = self.closed = False
+
+    def tell(self, *notes: StreamNote) -> None:
+        for one in notes:
+            self._seen.put(one)
 
     def drain(self) -> Sequence[StreamNote]:
         if self.ended:
             raise UnavailableError("ended")
-        seen, self.seen = tuple(self.seen), []
-        return seen
+        seen = []
+        with suppress(Empty):
+            while True:
+                seen.append(self._seen.get_nowait())
+        return tuple(seen)
 
     def close(self) -> None:
         self.closed = True
@@ -113,7 +122,7 @@ class Clockwork:
     def after(self, seconds: float, *epochs: int, last: bool = False) -> list[list[int]]:
         """Some batches are seen, and it is carried; the files so far, as numbers of batches."""
         self.now += seconds
-        self.events.seen += [note(epoch) for epoch in epochs]
+        self.events.tell(*(note(epoch) for epoch in epochs))
         self.carrier.carry(last=last)
         return [[one.batch.epoch for one in file] for file in self.sink.files]
 
@@ -152,7 +161,7 @@ def test_a_batch_that_is_told_twice_is_noted_as_it_was_at_last() -> None:
         sink="file:///lake/sink",
         batch=Batch(query_id="q", epoch=1, sources=(Source(start=None, end="2"),)),
     )
-    work.events.seen += [note(1), other]
+    work.events.tell(note(1), other)
     work.after(10)
     assert work.sink.files[1:] == [(other,)]
 
@@ -176,7 +185,7 @@ def test_detaching_delivers_what_was_seen_of_streams() -> None:
 
     work.now = 1.0
     attached = Attached(Silent(), sinks=lambda: (), clock=ManualClock(), streams=work.carrier)
-    work.events.seen += [note(0)]
-    attached.detach()
+    work.events.tell(note(0))
+    attached.detach(patience=timedelta(minutes=1))  # of a busy machine, not of a user
     assert [[one.batch.epoch for one in file] for file in work.sink.files] == [[0]]
     assert work.events.closed
