@@ -157,6 +157,7 @@ class PolicySettings:
     log_retention_seconds: int | None = None
     metastore_sync: bool | None = None
     quiet_hours: str | None = None
+    access_closed: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

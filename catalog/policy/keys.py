@@ -218,6 +218,13 @@ POLICY_KEYS: tuple[PolicyKey, ...] = (
         default="",
         doc="UTC hours without maintenance, such as `08:00-18:00`; empty means none.",
     ),
+    PolicyKey(
+        key="access.closed",
+        field="access_closed",
+        kind=Kind.SWITCH,
+        default=False,
+        doc="Of the gateway's readers only the table's owner may query it, by name or through views.",
+    ),
 )
 POLICY_BY_KEY = {key.key: key for key in POLICY_KEYS}
 DEFAULTS = PolicySettings(**{key.field: key.default for key in POLICY_KEYS if key.default is not None})  # type: ignore[arg-type]  # the table above pairs each field with its own type

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lakewarden.daemon.attach import Writes, attached, run_in_session
+from lakewarden.daemon.gateway.closed_tables import require_open
 from lakewarden.daemon.gateway.operations import Operation
 from lakewarden.daemon.gateway.results import Result, Store, gathered
 from lakewarden.daemon.gateway.rights import Reach, reach_of
@@ -152,7 +153,10 @@ class SparkSide:
             for key, value in _spark_settings(session.settings).items():
                 if reach is Reach.EVERYTHING or Reading.may_set(key):
                     spark.conf.set(key, value)
-            reading = None if reach is Reach.EVERYTHING else Reading(spark)
+            reading = None
+            if reach is not Reach.EVERYTHING:
+                store, caller = self._services.store, session.caller
+                reading = Reading(spark, lambda sources: require_open(store, caller, sources))
             if session.database != "default":
                 run_sql(spark, f"USE {quoted(session.database)}")
         return _Connection(spark, writes, application, reach, reading)

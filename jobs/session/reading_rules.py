@@ -5,15 +5,18 @@ known to be harmless: any command but a few that show things, any source but tab
 Functions that call Java by name are not to be found in such a session: analysis alone could run them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
 from lakewarden.catalog.errors import NotAllowedError
+from lakewarden.jobs.engines.spark.names import quoted
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
+from lakewarden.jobs.session.reads import location_of
 
-__all__ = ["Reading"]
+__all__ = ["Reading", "Source"]
 
 _KEYS: Final = (
     "lakewarden.",
@@ -37,17 +40,33 @@ _NAMED: Final = frozenset(
 """What rows may come from, as a statement says it; EXECUTE IMMEDIATE is none of these."""
 _FOUND: Final = frozenset({"LocalRelation", "OneRowRelation", "Range", "CTERelationRef", "HiveTableRelation"})
 """What rows may come from, after analysis, besides tables of the catalog."""
+_TELLING: Final = frozenset({"DescribeRelation", "DescribeColumn"})
+"""Commands that tell of a table's contents when they are EXTENDED: statistics of its columns."""
 _FUNCTIONS: Final = ("reflect", "java_method", "try_reflect")
 _COMMAND_CLASSES: Final = ("Command", "ParsedStatement", "CompoundPlanStatement")
 
 
-class Reading:
-    """A session that only reads. From then on it has to be given its statements by `run`."""
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A table that a query reads: `db.t` and its canonical location, None where the catalog does not tell it."""
 
-    def __init__(self, spark: SparkSession) -> None:
+    name: str
+    location: str | None
+
+
+class Reading:
+    """A session that only reads. From then on it has to be given its statements by `run`.
+
+    `require_open` is told which tables a query reads, those behind its views included, before any row is read, and
+    raises `NotAllowedError` for one that is closed.
+    """
+
+    def __init__(self, spark: SparkSession, require_open: Callable[[Sequence[Source]], None]) -> None:
         self._session: Any = spark._jsparkSession
         self._plans = Plans(spark)
+        self._require_open = require_open
         jvm: Any = spark._jvm
+        self._path: Any = jvm.org.apache.hadoop.fs.Path
         registry = self._session.sessionState().functionRegistry()
         for name in _FUNCTIONS:
             registry.dropFunction(jvm.org.apache.spark.sql.catalyst.FunctionIdentifier(name))
@@ -66,12 +85,23 @@ class Reading:
         command = self._is_command(parsed)
         if command:
             self._require_harmless(parsed)
+            if kind(parsed) in _TELLING:
+                self._require_readable(parsed)
         else:
             self._require(parsed, _NAMED)
         analysed = self._plans.analysed(self._session, parsed)
         if not command:
             self._require(analysed, _FOUND)
+            self._require_open(self._sources(analysed))
         return self._plans.run(self._session, analysed)
+
+    def _require_readable(self, describe: JavaPlan) -> None:
+        """Whoever may not query a table is told the names and types of its columns, but nothing of its rows."""
+        if kind(describe) == "DescribeRelation" and not describe.isExtended():
+            return
+        name = ".".join(map(quoted, self._plans.sequence(describe.relation().multipartIdentifier())))
+        query = self._plans.analysed(self._session, self._plans.parsed(self._session, f"TABLE {name}"))
+        self._require_open(self._sources(query))
 
     def _require_harmless(self, command: JavaPlan) -> None:
         name = kind(command)
@@ -91,6 +121,29 @@ class Reading:
                 raise _refused(name)
             if node.children().isEmpty() and name not in sources and not _is_table(name, node):
                 raise _refused(f"{name} that is no table of the catalog")
+
+    def _sources(self, query: JavaPlan) -> Sequence[Source]:
+        leaves = (node for node in self._nodes(query) if node.children().isEmpty())
+        return tuple(source for leaf in leaves if (source := self._source(leaf)) is not None)
+
+    def _source(self, leaf: JavaPlan) -> Source | None:
+        name = kind(leaf)
+        if name == "DataSourceV2Relation":
+            identifier, table = leaf.identifier().get(), leaf.table()
+            location = table.properties().get("location")
+            return Source(
+                name=".".join((*identifier.namespace(), identifier.name())).lower(),
+                location=None if location is None else location_of(self._path(location)),
+            )
+        if name not in ("LogicalRelation", "HiveTableRelation"):
+            return None
+        entry = leaf.tableMeta() if name == "HiveTableRelation" else leaf.catalogTable().get()
+        found = entry.identifier()
+        named = (self._plans.option(found.database()), found.table())
+        return Source(
+            name=".".join(part for part in named if part is not None).lower(),
+            location=location_of(self._path(entry.location())),
+        )
 
     def _is_command(self, plan: JavaPlan) -> bool:
         return any(one.isInstance(plan) for one in self._commands)

@@ -16,6 +16,8 @@ from TCLIService import ttypes
 from lakewarden.catalog.errors import LakewardenError, NotAllowedError
 from lakewarden.catalog.model.rows import TableRow
 from lakewarden.catalog.policy.access import Role
+from lakewarden.catalog.registry.governance import set_policy
+from lakewarden.catalog.registry.registration import WantedTable
 from lakewarden.catalog.system.own_rows import ADMINS, system_table_id
 from lakewarden.catalog.system.port import AUDIT, TABLES, Rows
 from lakewarden.daemon.callers import real_user
@@ -24,6 +26,7 @@ from lakewarden.daemon.client.connection import connect
 from lakewarden.daemon.installation.services import Services, open_services
 from lakewarden.daemon.installation.tokens import Token
 from lakewarden.daemon.usecases.init import initialise
+from lakewarden.daemon.usecases.onboarding.registrations import register_one
 from lakewarden.daemon.usecases.tokens import create_token, revoke_token
 from support.builders.callers import actor
 from support.servers.gateway import RunningGateway, running_gateway
@@ -63,7 +66,7 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Services:
 def gateway(services: Services, certificate: Path) -> Iterator[RunningGateway]:
     settings = {
         "gateway.authentication": "token",
-        "gateway.readers": "rita",
+        "gateway.readers": "rita,paul",
         "spark.master": "local[1]",
         "spark.conf.spark.sql.warehouse.dir": (services.settings.home / "warehouse").as_uri(),
         "gateway.tls_certificate": str(certificate),
@@ -196,6 +199,34 @@ def test_a_reader_reads_through_spark_and_writes_nothing(
             ritas.execute(statement)
     own.execute("SELECT x FROM t")
     assert own.fetchall() == [(1,)]
+
+
+@pytest.mark.spark
+def test_a_table_that_is_closed_by_policy_is_its_owners_alone_to_read(
+    services: Services, gateway: RunningGateway, certificate: Path
+) -> None:
+    own, ritas, pauls = (
+        connected(gateway, certificate, user, token(services, user)[1]).cursor()
+        for user in (real_user(), "rita", "paul")
+    )
+    own.execute("CREATE TABLE pay USING delta AS SELECT 7 AS x")
+    own.execute("CREATE VIEW payroll AS SELECT x FROM pay")
+    place = services.settings.home / "warehouse" / "pay"
+    register_one(services, ADMIN, WantedTable(where=str(place), name="hr.pay", owner="paul"))
+    ritas.execute("SELECT x FROM payroll")
+    assert ritas.fetchall() == [(7,)]
+    set_policy(services.desk, "hr.*", {"access.closed": True}, actor=ADMIN)
+    for statement in (
+        "SELECT x FROM pay",
+        "SELECT x FROM payroll",
+        "SELECT 1 WHERE EXISTS (SELECT 1 FROM pay)",
+    ):
+        with pytest.raises(OperationalError, match="rita may not query hr.pay: it is closed to readers"):
+            ritas.execute(statement)
+    pauls.execute("SELECT x FROM pay")
+    assert pauls.fetchall() == [(7,)]
+    own.execute("SELECT x FROM payroll")
+    assert own.fetchall() == [(7,)]
 
 
 def make_admins(services: Services, *names: str) -> None:

@@ -1,6 +1,6 @@
 """What a reader may send to Spark, and what not, in a real session."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -8,7 +8,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from lakewarden.catalog.errors import NotAllowedError
-from lakewarden.jobs.session.reading_rules import Reading
+from lakewarden.jobs.session.reading_rules import Reading, Source
 from support.servers.spark import start_spark
 
 pytestmark = pytest.mark.spark
@@ -28,7 +28,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="module")
 def reading(root: SparkSession) -> Reading:
-    return Reading(root.newSession())
+    return Reading(root.newSession(), lambda _: None)
 
 
 READS = {
@@ -101,6 +101,49 @@ def test_a_reader_does_nothing_else(root: SparkSession, reading: Reading, tmp_pa
     assert [one.name for one in tmp_path.iterdir()] == ["secret"]
     assert root._jvm is not None
     assert root._jvm.java.lang.System.getProperty("touched") is None
+
+
+def told_of(root: SparkSession, text: str) -> list[tuple[str, str | None]]:
+    seen: list[Source] = []
+    Reading(root.newSession(), seen.extend).run(text).collect()
+    return [(one.name, one.location and one.location.rpartition("/")[2]) for one in seen]
+
+
+@pytest.mark.parametrize(
+    ("text", "tables"),
+    [
+        ("SELECT a FROM t", ["t"]),
+        ("SELECT m FROM v", ["t"]),
+        ("SELECT count(*) FROM t VERSION AS OF 1", ["t"]),
+        ("WITH q AS (SELECT x FROM p) SELECT * FROM q WHERE x IN (SELECT a FROM t)", ["p", "t"]),
+        ("SELECT * FROM range(3)", []),
+        ("DESCRIBE t", []),
+        ("DESCRIBE EXTENDED t", ["t"]),
+        ("DESCRIBE t a", ["t"]),
+        ("SHOW COLUMNS IN t", []),
+    ],
+)
+def test_what_a_query_reads_is_told_before_any_row_is_read(
+    root: SparkSession, text: str, tables: list[str]
+) -> None:
+    assert sorted(set(told_of(root, text))) == [(f"default.{name}", name) for name in tables]
+
+
+def test_a_closed_table_is_not_read(root: SparkSession) -> None:
+    def require_open(sources: Sequence[Source]) -> None:
+        if any(one.name == "default.p" for one in sources):
+            raise NotAllowedError("Closed.")
+
+    reading = Reading(root.newSession(), require_open)
+    assert reading.run("SELECT count(*) FROM t").collect()[0][0] == 2
+    for text in (
+        "SELECT * FROM p",
+        "SELECT (SELECT max(x) FROM p) FROM t",
+        "DESCRIBE EXTENDED p",
+        "DESCRIBE p x",
+    ):
+        with pytest.raises(NotAllowedError, match="Closed"):
+            reading.run(text)
 
 
 def test_after_all_of_it_everything_is_as_it_was(root: SparkSession) -> None:

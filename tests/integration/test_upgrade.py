@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from sqlalchemy import MetaData, Table, insert
@@ -14,7 +15,7 @@ from lakewarden.catalog.state.db import open_database
 from lakewarden.catalog.state.models import RUN, STEPS
 from lakewarden.catalog.state.port import RunState
 from lakewarden.catalog.state.run_rows import to_columns
-from lakewarden.catalog.system.port import HEALTH, LINEAGE, RUNS, SYSTEM_TABLES
+from lakewarden.catalog.system.port import HEALTH, LINEAGE, RUNS, SYSTEM_TABLES, TABLES
 from lakewarden.catalog.system.schema import VERSION_PROPERTY
 from support.builders.estate import Estate, made_estate, overwritten
 from support.builders.states import request, sqlite_url
@@ -55,7 +56,7 @@ def test_it_is_read_as_it_is_and_says_what_to_do(estate: Estate) -> None:
     assert {run["message"] for run in estate.must("jobs", "list", "-o", "json").json} == {"long ago", "then"}
     said = estate.says("tables", "policy", "set", "db.t", "compaction.enabled=no")
     assert said.code == 4
-    assert "waits for the upgrade to 7" in said.err
+    assert "waits for the upgrade to 8" in said.err
     assert "`lakewarden init` upgrades it" in said.err
 
 
@@ -114,3 +115,34 @@ def _planned(estate: Estate) -> Any:
     said = estate.says("rollback", "plan", "db.t", "--to-version", "1", "-o", "json")
     assert said.code in (0, 2), said.err
     return said.json["tables"]
+
+
+def test_policies_from_before_a_key_there_is_today_count_as_they_did(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    estate = made_estate(tmp_path, monkeypatch, capfdbinary)
+    overwritten(tmp_path / "t")
+    estate.must("tables", "register", str(tmp_path / "t"), "--name", "db.t")
+    estate.must("tables", "policy", "set", "db.t", "vacuum.retention=9 days")
+    before = estate.row("db.t")
+    _without_closing(estate.home / "system")
+    assert estate.row("db.t") == before
+    assert estate.says("tables", "policy", "set", "db.t", "access.closed=yes").code == 4
+    estate.must("init")
+    estate.must("tables", "policy", "set", "db.t", "access.closed=yes")
+    assert estate.row("db.t").policy == replace(before.policy, access_closed=True)
+
+
+def _without_closing(system: Path) -> None:
+    """The system tables of schema version 7: policies did not know `access.closed`."""
+    place = str(system / TABLES.name)
+    kept = DeltaTable(place).to_pyarrow_table()
+    at = kept.schema.get_field_index("policy")
+    policies = kept.column("policy").combine_chunks()
+    known = [one for one in policies.type if one.name != "access_closed"]
+    older = pa.StructArray.from_arrays([policies.field(one.name) for one in known], fields=known)
+    kept = kept.set_column(at, pa.field("policy", older.type), older)
+    write_deltalake(place, kept, mode="overwrite", schema_mode="overwrite", partition_by="bucket")
+    for table in SYSTEM_TABLES:
+        handle = DeltaTable(str(system / table.name))
+        handle.alter.set_table_properties({VERSION_PROPERTY: "7"}, raise_if_not_exists=False)

@@ -31,6 +31,7 @@ RELEASED = {
     5: "104bc5f61fad1643",
     6: "c7e5bfa143160073",
     7: "103abbd705c4934d",
+    8: "b72476d5f689cf3e",
 }
 """The fingerprint of each schema version. Changed a row type? Raise SCHEMA_VERSION and add a line here: stores out
 there have the old columns, and `migrate.upgrade` adds the new ones only when the version moves."""

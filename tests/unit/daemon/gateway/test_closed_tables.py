@@ -1,0 +1,79 @@
+"""Which tables a reader of the gateway finds closed."""
+
+from dataclasses import dataclass, replace
+
+import pytest
+
+from lakewarden.catalog.errors import NotAllowedError
+from lakewarden.catalog.model.rows import PolicySettings, RowKind, Source, TableRow
+from lakewarden.daemon.gateway.closed_tables import require_open
+from support.builders.callers import actor
+from support.builders.system_samples import table_row
+from support.fakes.system_store import FakeSystemStore
+
+
+@dataclass(frozen=True)
+class Seen:
+    name: str
+    location: str | None
+
+
+PAY = replace(table_row(0), name="hr.pay", location="file:///lake/pay", owner="ana", policy=PolicySettings())
+CLOSED, OPEN = PolicySettings(access_closed=True), PolicySettings(access_closed=False)
+
+
+def scope(name: str, policy: PolicySettings) -> TableRow:
+    return replace(
+        PAY, row=1, table_id=f"scope-{name}", kind=RowKind.SCOPE, name=name, location=None, policy=policy
+    )
+
+
+def is_open(*rows: TableRow, caller: str = "bo", name: str = "hr.pay", location: str | None = None) -> bool:
+    store = FakeSystemStore()
+    store.create([replace(PAY, row=9, table_id="self", name="lakewarden.tables", source=Source.SELF), *rows])
+    try:
+        require_open(store, actor(caller), [Seen(name, location)])
+    except NotAllowedError as error:
+        assert str(error).startswith(f"{caller} may not query ") and error.hint
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("table", "scopes", "opened"),
+    [
+        (PolicySettings(), (), True),
+        (CLOSED, (), False),
+        (PolicySettings(), (scope("hr.*", CLOSED),), False),
+        (PolicySettings(), (scope("*", CLOSED),), False),
+        (PolicySettings(), (scope("shop.*", CLOSED),), True),
+        (OPEN, (scope("hr.*", CLOSED),), True),
+        (PolicySettings(), (scope("*", CLOSED), scope("hr.*", OPEN)), True),
+    ],
+    ids=[
+        "no word",
+        "the table",
+        "its database",
+        "everything",
+        "another database",
+        "opened",
+        "its database opened",
+    ],
+)
+def test_the_narrowest_word_counts(table: PolicySettings, scopes: tuple[TableRow, ...], opened: bool) -> None:
+    assert is_open(replace(PAY, policy=table), *scopes) is opened
+
+
+def test_an_owner_reads_what_is_closed_to_others() -> None:
+    assert is_open(replace(PAY, policy=CLOSED), caller="ana")
+
+
+def test_another_name_for_the_same_place_opens_nothing() -> None:
+    assert not is_open(replace(PAY, policy=CLOSED), name="public.copy", location="file:///lake/pay")
+    assert is_open(replace(PAY, policy=CLOSED), name="public.copy", location="file:///lake/other")
+
+
+def test_what_is_not_managed_goes_by_its_scopes() -> None:
+    assert not is_open(scope("hr.*", CLOSED), name="hr.unknown")
+    assert not is_open(scope("*", OPEN), scope("hr.*", CLOSED), name="hr.unknown")
+    assert is_open(scope("*", OPEN), name="hr.unknown")
