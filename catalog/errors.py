@@ -15,6 +15,7 @@ LakewardenError
 ├── UnfinishedError         exit 3  it goes on; only waiting for it was given up
 ├── CancelledError          exit 1  who asked for it has cancelled it, and it was taken back or never done
 ├── UnavailableError        exit 1  a component does not answer; retrying later may help
+│   └── MetastoreAwayError  exit 1  that component is the Hive metastore
 ├── UnreadableError         exit 1  bytes that should describe a table do not
 └── ExecutionError          exit 1  an action failed on the engine
 """
@@ -30,6 +31,7 @@ __all__ = [
     "ExitCode",
     "FencedError",
     "LakewardenError",
+    "MetastoreAwayError",
     "NotAllowedError",
     "NotFoundError",
     "OutdatedError",
@@ -142,6 +144,10 @@ class UnavailableError(LakewardenError):
     """A component does not answer."""
 
     retry = True
+
+
+class MetastoreAwayError(UnavailableError):
+    """The Hive metastore does not answer at all: whoever asks it meets the same outage."""
 
 
 class UnreadableError(LakewardenError):

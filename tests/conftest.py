@@ -1,5 +1,6 @@
 """Fixtures every suite shares: the real servers and the one Spark session. Each starts when first asked for."""
 
+import logging
 import os
 import platform
 import signal
@@ -49,8 +50,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(autouse=True)
 def logs_as_they_were() -> Iterator[None]:
     """A command sets up logging for its process, which here is everybody's."""
+    root, thrift = logging.getLogger(), logging.getLogger("thrift")
+    handlers, levels = list(root.handlers), (root.level, thrift.level)
     yield
     structlog.reset_defaults()
+    logging.captureWarnings(False)
+    root.handlers[:] = handlers
+    root.setLevel(levels[0])
+    thrift.setLevel(levels[1])
 
 
 @pytest.fixture(scope="session")

@@ -27,6 +27,7 @@ from thrift.transport.TTransport import TBufferedTransport, TTransportException
 from lakewarden.catalog.errors import (
     ConflictError,
     LakewardenError,
+    MetastoreAwayError,
     NotFoundError,
     RefusedError,
     UnavailableError,
@@ -167,7 +168,7 @@ def answering(deed: str, uri: str) -> Iterator[None]:
     try:
         yield
     except (TTransportException, OSError) as error:
-        raise UnavailableError(
+        raise MetastoreAwayError(
             f"The metastore at {uri} does not answer.",
             hint="Check that it runs and metastore.uri; then retry.",
         ) from error

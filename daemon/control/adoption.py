@@ -6,7 +6,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, Protocol, TypeVar
 
-from lakewarden.catalog.errors import FencedError, LakewardenError, RefusedError, UnavailableError
+from lakewarden.catalog.errors import (
+    FencedError,
+    LakewardenError,
+    MetastoreAwayError,
+    RefusedError,
+    UnavailableError,
+)
 from lakewarden.catalog.model.rows import Source
 from lakewarden.catalog.registry.batch import Came, register_batch
 from lakewarden.catalog.registry.discovery import Candidate
@@ -37,10 +43,12 @@ class Guard(Protocol):
 
 @dataclass(slots=True)
 class Adoption:
-    """Where the search for tables is, and what did not answer. `go_on` is called between two tables."""
+    """Where the search for tables is, and what did not answer. `go_on` is called between two tables,
+    `no_metastore` is the metastore's outage, which is said elsewhere as well."""
 
     guard: Guard
     go_on: Callable[[], None]
+    no_metastore: Outage
     _search: Iterator[Candidate | None] | None = None
     _away: set[str] = field(default_factory=set)
     _met_away: set[str] = field(default_factory=set)
@@ -101,6 +109,9 @@ class Adoption:
                     break
         except FencedError:
             raise
+        except MetastoreAwayError as error:
+            self.no_metastore.met(str(error))
+            return None
         except LakewardenError as error:
             self._blind.met(error.in_full)
             return None
@@ -137,7 +148,9 @@ class Adoption:
         """Why tables are not adopted. Those whose storage is away are no news but for the first and the last time."""
         away = dict[str, str]()
         for place, one in zip(places, came, strict=True):
-            if isinstance(one, UnavailableError):
+            if isinstance(one, MetastoreAwayError):
+                self.no_metastore.met(str(one))
+            elif isinstance(one, UnavailableError):
                 away[place] = one.in_full
             if isinstance(one, LakewardenError):
                 get_log("cycle").debug("not adopted", place=place, because=str(one))

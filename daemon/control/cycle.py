@@ -14,7 +14,7 @@ from functools import partial
 from itertools import islice
 from typing import Final, TypeVar
 
-from lakewarden.catalog.errors import FencedError, LakewardenError
+from lakewarden.catalog.errors import FencedError, LakewardenError, MetastoreAwayError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.model.rollbacks import next_run_id
 from lakewarden.catalog.model.rows import Action, HealthRow, RunRow, TableState
@@ -94,7 +94,7 @@ class Cycle:
     _adoption: Adoption = field(init=False)
 
     def __post_init__(self) -> None:
-        self._adoption = Adoption(guard=self._guarded, go_on=self._go_on)
+        self._adoption = Adoption(guard=self._guarded, go_on=self._go_on, no_metastore=self.parts.ears.deaf)
 
     def run(self, fence: Fence, *, may_plan: bool, discover: bool = False) -> CycleReport:
         """One cycle under the fence. Raises only `FencedError`: then this daemon leads no more."""
@@ -307,8 +307,10 @@ class Cycle:
             raise
         except LakewardenError as error:
             ended, problem = Ended.LATER if error.retry else Ended.NEVER, str(error)
-            if len(self._skipped) < _LINES:
-                get_log("cycle").warning("skipped", table=what, problem=str(error))
+            if isinstance(error, MetastoreAwayError):
+                self.parts.ears.deaf.met(problem)
+            elif len(self._skipped) < _LINES:
+                get_log("cycle").warning("skipped", table=what, problem=problem)
         except Exception as error:  # noqa: BLE001  # whatever it is: it is logged, and the daemon goes on
             get_log("cycle").exception("unexpected error", table=what)
             problem = f"An unexpected error ({in_one_line(error)})."

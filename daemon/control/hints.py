@@ -31,7 +31,11 @@ class Heard:
 
 
 class Ears:
-    """Listens to everything that hints. `drain` moves hints from the spool folder into the inbox."""
+    """Listens to everything that hints. `drain` moves hints from the spool folder into the inbox.
+
+    `deaf` is the metastore's outage. Whoever else asks the metastore in the same cycle tells it, so that the log has
+    one line of it; only hints, which ask in every cycle, say that it is over.
+    """
 
     def __init__(
         self, *, inbox: Inbox, memory: Memory, drain: Callable[[], int], metastore: Metastore | None
@@ -39,8 +43,10 @@ class Ears:
         self._inbox, self._memory, self._drain, self._metastore = inbox, memory, drain, metastore
         self._last_event = 0
         self._spool = Outage("hints", "the spool folder is not read", "the spool folder is read again")
-        self._deaf = Outage(
-            "hints", "the metastore does not answer; its drift is found later", "the metastore answers again"
+        self.deaf = Outage(
+            "metastore",
+            "the metastore does not answer; its drift is found later",
+            "the metastore answers again",
         )
 
     def listen(self) -> Heard:
@@ -86,9 +92,9 @@ class Ears:
         try:
             events = self._metastore.notifications(after=self._last_event, limit=_BATCH)
         except UnavailableError as error:
-            self._deaf.met(str(error))
+            self.deaf.met(str(error))
             return set()
-        self._deaf.over()
+        self.deaf.over()
         self._last_event = max((event for event, _, _, _ in events), default=self._last_event)
         return {f"{database}.{table}" for _, kind, database, table in events if kind in _NEWS and table}
 

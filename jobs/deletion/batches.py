@@ -10,8 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
-import structlog
-
+from lakewarden.catalog.logs import get_log
 from lakewarden.catalog.storage.file_store import FileEntry, FileStore, local_path
 from lakewarden.catalog.storage.hadoop_crc import companion_of
 from lakewarden.jobs.runs.port import JobContext
@@ -53,7 +52,7 @@ def delete_files(
         going = still_unneeded(batch)
         _delete(ctx, store, going)
         on_batch()
-        structlog.get_logger().info(
+        get_log("worker").info(
             "files deleted", files=len(going), spared=len(batch) - len(going), of=len(files)
         )
         done = Deleted(

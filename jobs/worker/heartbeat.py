@@ -6,10 +6,9 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Self
 
-import structlog
-
 from lakewarden.catalog.boot_clock import seconds_since_boot
 from lakewarden.catalog.errors import ConflictError, UnavailableError
+from lakewarden.catalog.logs import get_log
 from lakewarden.catalog.state.port import Queue, Run
 
 __all__ = ["Heartbeat"]
@@ -96,4 +95,4 @@ class Heartbeat:
             else:
                 self._refused.set()
         except (UnavailableError, ConflictError) as error:
-            structlog.get_logger().warning("heartbeat failed", part="worker", because=str(error))
+            get_log("worker").warning("heartbeat failed", because=str(error))

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Final
 
-import structlog
-
 from lakewarden.catalog.errors import ConflictError, UnavailableError
+from lakewarden.catalog.logs import get_log
 from lakewarden.jobs.worker.runner import Runner
 
 __all__ = ["WorkLoop"]
@@ -35,7 +34,7 @@ class WorkLoop:
         self._parent, self._is_broken, self._is_outdated = parent, is_broken, is_outdated
         self._monotonic = monotonic
         self._draining = threading.Event()
-        self._log = structlog.get_logger().bind(part="worker", worker=runner.worker)
+        self._log = get_log("worker").bind(worker=runner.worker)
 
     def drain(self) -> None:
         """End after the run in hand."""

@@ -15,6 +15,7 @@ import structlog
 
 from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.errors import LakewardenError
+from lakewarden.catalog.logs import get_log, send_to_stderr
 from lakewarden.catalog.metastore.hive import HiveMetastore
 from lakewarden.catalog.state.db import open_database
 from lakewarden.catalog.state.inbox import DatabaseInbox
@@ -54,7 +55,7 @@ def main() -> int:
             worker.drain()
 
         signal.signal(signal.SIGTERM, on_term)
-        structlog.get_logger().info("worker started", part="worker", worker=config.name, pid=os.getpid())
+        get_log("worker").info("worker started", worker=config.name, pid=os.getpid())
         code = worker.work()
         tools.close()
         return code
@@ -107,19 +108,12 @@ def _configure_log(level: str, lines: RunLines) -> None:
             raise structlog.DropEvent
         return event
 
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            lines,
-            severe,
-            structlog.processors.JSONRenderer(),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(min(least, logging.INFO)),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    send_to_stderr(
+        least=least,
+        heard=min(least, logging.INFO),
+        before=[lines, severe],
+        renderer=structlog.processors.JSONRenderer(),
     )
-    logging.basicConfig(stream=sys.stderr, level=max(least, logging.WARNING), force=True)
     logging.getLogger().addHandler(lines)
 
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final, assert_never
 
-import structlog
-
 from lakewarden.catalog.boot_clock import seconds_since_boot
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import (
@@ -19,6 +17,7 @@ from lakewarden.catalog.errors import (
     UnreadableError,
 )
 from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.logs import Log, get_log
 from lakewarden.catalog.metastore.port import Metastore
 from lakewarden.catalog.model.rows import Outcome
 from lakewarden.catalog.state.port import Queue, Result, Run, RunRequest
@@ -82,8 +81,8 @@ class Runner:
             return self._run(run)
 
     def _run(self, run: Run) -> Finished:
-        log = structlog.get_logger().bind(
-            part="worker", run_id=run.request.run_id, action=run.request.action, table=run.request.name
+        log = get_log("worker").bind(
+            run_id=run.request.run_id, action=run.request.action, table=run.request.name
         )
         log.info(
             "run started",
@@ -121,7 +120,7 @@ class Runner:
             monotonic=self.monotonic,
         )
 
-    def _result_of(self, run: Run, pulse: Heartbeat, log: structlog.typing.FilteringBoundLogger) -> Result:
+    def _result_of(self, run: Run, pulse: Heartbeat, log: Log) -> Result:
         try:
             recovered = self._recovered(run)
             return _succeeded(self._execute(run, pulse)) if recovered is None else recovered

@@ -6,11 +6,11 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Final
 
-import structlog
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from lakewarden.catalog.clock import Clock, SystemClock
+from lakewarden.catalog.logs import get_log
 from lakewarden.catalog.model.lineage_record import LineageRecord
 from lakewarden.catalog.model.rows import DELTA, Action, TableFormat
 from lakewarden.catalog.storage.file_store import FileEntry, FileStore, StorageOptions, open_store
@@ -279,7 +279,7 @@ def _started(settings: SparkSettings) -> SparkSession:
     began = time.monotonic()
     spark = start_session(settings)
     seconds = round(time.monotonic() - began, 1)
-    structlog.get_logger().info("Spark has started", part="worker", master=settings.master, seconds=seconds)
+    get_log("worker").info("Spark has started", master=settings.master, seconds=seconds)
     return spark
 
 

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
-import structlog
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lakewarden.catalog.errors import LakewardenError, RefusedError
+from lakewarden.catalog.logs import get_log
 from lakewarden.jobs.engines.spark.errors import translated
 from lakewarden.jobs.engines.spark.java import java_command
 from lakewarden.jobs.engines.spark.requirements import with_jars
@@ -45,7 +45,7 @@ def start_session(settings: SparkSettings) -> SparkSession:
 
 
 def _stays_out(error: LakewardenError) -> None:
-    structlog.get_logger().warning("Spark stays out of S3", because=str(error), hint=error.hint)
+    get_log("spark").warning("Spark stays out of S3", because=str(error), hint=error.hint)
 
 
 def require_safe_commits(spark: SparkSession, location: str) -> None:

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-import structlog
-
 from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.errors import PreconditionError, UnavailableError
+from lakewarden.catalog.logs import get_log
 from lakewarden.catalog.model.rollbacks import Rollback, holds, needed_versions
 from lakewarden.catalog.model.rows import RollbackRow, RollbackState, RollbackStep
 from lakewarden.catalog.state.port import Hint, HintKind, HintSink, Queue
@@ -112,7 +111,7 @@ class JournaledRollbacks:
         workers read the journal."""
         if self.queue is None:
             return
-        log = structlog.get_logger().bind(part="worker", run_id=ctx.run_id, table=ctx.target.name)
+        log = get_log("worker").bind(run_id=ctx.run_id, table=ctx.target.name)
         clearing = Clearing(
             queue=self.queue,
             clock=ctx.clock,

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from lakewarden.catalog.clock import Clock, SystemClock
-from lakewarden.catalog.errors import ConflictError, NotFoundError, UnavailableError
+from lakewarden.catalog.errors import ConflictError, MetastoreAwayError, NotFoundError
 from lakewarden.catalog.metastore.port import DDL_TIME, Entry, EntryColumn
 
 __all__ = ["FakeMetastore"]
@@ -122,7 +122,7 @@ class FakeMetastore:
 
     def _answer(self) -> None:
         if self.down:
-            raise UnavailableError(
+            raise MetastoreAwayError(
                 "The metastore at fake does not answer.",
                 hint="Check that it runs and metastore.uri; then retry.",
             )

@@ -47,6 +47,6 @@ def test_every_outage_and_every_line_of_a_run_is_among_the_events() -> None:
     for line in (
         "| leader | info | leading |",
         "| worker | info | run finished |",
-        "| hints | info | the metastore answers again |",
+        "| metastore | info | the metastore answers again |",
     ):
         assert line in page

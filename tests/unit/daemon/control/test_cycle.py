@@ -30,6 +30,7 @@ from lakewarden.catalog.registry.governance import set_pause, set_policy
 from lakewarden.catalog.state.port import Hint, HintKind, Result
 from lakewarden.catalog.system.port import HEALTH, LINEAGE, SCHEMAS, TABLES, SystemTableName
 from lakewarden.daemon.control.run_recorder import DAEMON
+from lakewarden.daemon.telemetry.log import configure
 from lakewarden.daemon.telemetry.webhook import EventKind
 from support.builders.commits import counted
 from support.builders.daemons import LEASE, World
@@ -407,6 +408,7 @@ def test_a_search_that_fails_begins_anew_with_the_next_beat(world: World) -> Non
     world.found.append(Candidate(where=location, location=location))
     calm = world.cycle.parts
     world.cycle.parts = replace(calm, discover=broken)
+    configure(level="info", format="json")
     with capture_logs() as said:
         first = world.sweep(discover=True)
         assert (first.adopted, first.searching) == (1, False), "what it found before counts"
@@ -448,6 +450,7 @@ def test_tables_whose_storage_is_away_are_said_once_when_it_begins_and_once_when
             world.sweep(discover=True)
         return [one["event"] for one in said if one["log_level"] == level and "adoption" in one["event"]]
 
+    configure(level="info", format="json")
     with capture_logs() as said:
         assert world.sweep(discover=True).adopted == 1
     [begins] = [one for one in said if one["event"] == "adoption waits"]

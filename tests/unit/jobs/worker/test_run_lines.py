@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -11,6 +11,7 @@ import pytest
 import structlog
 
 from lakewarden.catalog.errors import UnavailableError
+from lakewarden.catalog.logs import get_log, send_to_stderr
 from lakewarden.catalog.model.rows import Outcome
 from lakewarden.catalog.state.port import RunLine
 from lakewarden.catalog.storage.file_store import StorageOptions
@@ -34,24 +35,11 @@ CONFIG = WorkerConfig(
 
 
 @pytest.fixture
-def lines() -> Iterator[RunLines]:
+def lines() -> RunLines:
     made, root = RunLines(CONFIG), logging.getLogger()
-    before = structlog.get_config()
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.format_exc_info,
-            made,
-            structlog.processors.KeyValueRenderer(),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        logger_factory=structlog.ReturnLoggerFactory(),
-        cache_logger_on_first_use=False,
-    )
+    send_to_stderr(least=logging.INFO, before=[made], renderer=structlog.processors.KeyValueRenderer())
     root.addHandler(made)
-    yield made
-    root.removeHandler(made)
-    structlog.configure(**before)
+    return made
 
 
 @pytest.fixture
@@ -68,9 +56,9 @@ def messages(log: FakeRunLog) -> list[str]:
 
 def test_a_run_has_its_lines_from_start_to_finish(lines: RunLines, bench: Bench) -> None:
     log = FakeRunLog()
-    structlog.get_logger().info("before")
+    get_log("worker").info("before")
     done = bench.runner(kept=lambda run: lines.kept(log, run)).run_next()
-    structlog.get_logger().info("after")
+    get_log("worker").info("after")
     assert done is not None and done.result.outcome is Outcome.SUCCEEDED
     said = messages(log)
     assert said[0] == "run started attempt=1 version=0 because=a test asks for it"
@@ -104,7 +92,7 @@ def test_no_secret_is_kept(lines: RunLines, bench: Bench) -> None:
     assert run is not None
     log = FakeRunLog()
     with lines.kept(log, run):
-        structlog.get_logger().info("password s@crt-1 or s%40crt-1", key="s3cr3t-2", region="eu")
+        get_log("worker").info("password s@crt-1 or s%40crt-1", key="s3cr3t-2", region="eu")
         logging.getLogger("x").error("s3cr3t-3 in a text")
     assert messages(log) == ["password *** or *** key=*** region=eu", "x: *** in a text"]
 
@@ -140,19 +128,16 @@ def test_keys_of_every_storage_and_passwords_beside_the_user_are_secrets() -> No
 def test_a_worker_that_writes_warnings_alone_keeps_what_is_said_of_a_run(
     bench: Bench, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    before, root = structlog.get_config(), logging.getLogger()
-    handlers, level = list(root.handlers), root.level
     made, log = RunLines(CONFIG), FakeRunLog()
-    try:
-        process._configure_log("warning", made)
-        bench.runner(kept=lambda run: made.kept(log, run)).run_next()
-        structlog.get_logger().warning("and this")
-    finally:
-        structlog.configure(**before)
-        root.handlers[:] = handlers
-        root.setLevel(level)
+    process._configure_log("warning", made)
+    bench.runner(kept=lambda run: made.kept(log, run)).run_next()
+    get_log("worker").warning("and this")
+    logging.getLogger("py4j").warning("and %s", "that")
     assert any("run started" in said for said in messages(log))
-    assert [json.loads(line)["event"] for line in capsys.readouterr().err.splitlines()] == ["and this"]
+    assert [json.loads(line)["event"] for line in capsys.readouterr().err.splitlines()] == [
+        "and this",
+        "and that",
+    ]
 
 
 def test_lines_are_bounded_in_number_and_length(lines: RunLines, bench: Bench) -> None:
@@ -160,9 +145,9 @@ def test_lines_are_bounded_in_number_and_length(lines: RunLines, bench: Bench) -
     assert run is not None
     log = FakeRunLog()
     with lines.kept(log, run):
-        structlog.get_logger().info("begin " + "x" * 3 * LONGEST_LINE + " end")
+        get_log("worker").info("begin " + "x" * 3 * LONGEST_LINE + " end")
         for number in range(MOST_LINES + 50):
-            structlog.get_logger().info("again", number=number)
+            get_log("worker").info("again", number=number)
     kept = messages(log)
     assert len(kept[0]) < LONGEST_LINE + 10 and kept[0].startswith("begin x") and kept[0].endswith("x end")
     assert len(kept) == MOST_LINES + 1
