@@ -1,12 +1,11 @@
 """Time as a value that is passed in: nothing that decides reads the machine's clock by itself."""
 
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Protocol
 
 from lakewarden.catalog.bounds import as_moment
 
-__all__ = ["Clock", "ManualClock", "SystemClock", "from_millis", "to_millis"]
+__all__ = ["Clock", "SystemClock", "from_millis", "to_millis"]
 
 
 class Clock(Protocol):
@@ -21,20 +20,6 @@ class SystemClock:
 
     def now(self) -> datetime:
         return datetime.now(UTC)
-
-
-@dataclass(slots=True)
-class ManualClock:
-    """A clock that moves only when told: the fake of this port."""
-
-    moment: datetime = field(default_factory=lambda: datetime(2026, 1, 1, tzinfo=UTC))
-
-    def now(self) -> datetime:
-        return self.moment
-
-    def advance(self, by: timedelta) -> None:
-        """Move forward by `by` (which may be negative: clocks do step back)."""
-        self.moment += by
 
 
 def from_millis(millis: int) -> datetime:

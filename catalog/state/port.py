@@ -73,11 +73,9 @@ class Bookmarks(Protocol):
 class HintKind(StrEnum):
     """Where a hint came from."""
 
-    CONVERTED = "converted"
     CREATED = "created"
     DROPPED = "dropped"
     ALTERED = "altered"
-    METASTORE = "metastore"
     REQUESTED = "requested"
 
 

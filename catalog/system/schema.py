@@ -12,12 +12,11 @@ from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cache
-from hashlib import sha256
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import pyarrow as pa
 
-from lakewarden.catalog.system.port import SYSTEM_TABLES, SystemTable, SystemTableName
+from lakewarden.catalog.system.port import SystemTable, SystemTableName
 
 __all__ = [
     "BUCKET",
@@ -29,7 +28,6 @@ __all__ = [
     "Layout",
     "arrow_type",
     "bucket_of",
-    "fingerprint",
     "kept_properties",
     "row_schema",
     "statistics_columns",
@@ -149,12 +147,3 @@ def kept_properties(table: SystemTable[Any]) -> dict[str, str]:
         "delta.dataSkippingStatsColumns": ",".join(statistics_columns(table)),
         "delta.enableExpiredLogCleanup": "false",
     }
-
-
-def fingerprint() -> str:
-    """A digest of all seven schemas: it changes exactly when a stored column does."""
-    columns = [
-        f"{table.name}.{one.name} {one.type}" for table in SYSTEM_TABLES for one in stored_schema(table)
-    ]
-    text = "\n".join(columns)
-    return sha256(text.encode()).hexdigest()[:16]

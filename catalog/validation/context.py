@@ -9,7 +9,7 @@ from lakewarden.catalog.model.rows import Finding, HealthRow, Severity, TableRow
 from lakewarden.catalog.policy.effective import EffectivePolicy
 from lakewarden.catalog.validation.checks import CHECK_BY_NAME, Tier
 
-__all__ = ["Subject", "is_broken"]
+__all__ = ["Subject"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,8 +50,3 @@ class Subject:
             and CHECK_BY_NAME[one.check].tier is tier
             and one.check not in left_out
         )
-
-
-def is_broken(findings: Iterable[Finding]) -> bool:
-    """Whether a table with these findings is quarantined."""
-    return any(finding.severity is Severity.ERROR for finding in findings)

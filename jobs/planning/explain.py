@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lakewarden.catalog.model.rows import Action
-from lakewarden.catalog.units import about_seconds, count_of
+from lakewarden.catalog.units import count_of
 from lakewarden.jobs.actions.answers import WhyNot
 from lakewarden.jobs.actions.registry import required_version
 from lakewarden.jobs.planning.planner import Plan, PlannedRun, Waiting
 
-__all__ = ["Explanation", "explain", "sentence", "summary"]
+__all__ = ["Explanation", "explain", "summary"]
 
 _DUE = "due"
 
@@ -37,14 +37,6 @@ def explain(plan: Plan, *, table_id: str | None = None) -> tuple[Explanation, ..
     runs = [_run(one) for one in plan.runs if table_id in (None, one.table_id)]
     waiting = [_wait(one) for one in plan.waiting if table_id in (None, one.table_id)]
     return (*runs, *sorted(waiting, key=lambda one: (one.name, one.table_id, one.action)))
-
-
-def sentence(explanation: Explanation, now: datetime) -> str:
-    """`vacuum: below threshold (3 removed files, ...), next in 5 days`."""
-    text = f"{explanation.action}: {explanation.verdict} ({explanation.because})"
-    if explanation.until is None or explanation.until <= now:
-        return text
-    return f"{text}, next look in {about_seconds((explanation.until - now).total_seconds())}"
 
 
 def summary(plan: Plan) -> str:

@@ -21,7 +21,6 @@ __all__ = [
     "committer_of",
     "has_one_for_all",
     "log_store_of",
-    "page",
     "why_not",
 ]
 
@@ -140,13 +139,3 @@ def why_not(location: str, conf: Mapping[str, str]) -> str | None:
         f"Spark would commit to {storage}:// through {log_store.rpartition('.')[2]}, "
         f"where commits of several writers get lost ({found.because})"
     )
-
-
-def page() -> str:
-    """The table as Markdown, for docs/object-stores.md."""
-    lines = ["| storage | who commits | beside other writers | because | shown by |", "|---|---|---|---|---|"]
-    lines += [
-        f"| `{one.storage}://` | {one.committer} | {one.safety} | {one.because} | {f'`{one.shown_by}`' if one.shown_by else 'not tested'} |"
-        for one in SAFETY
-    ]
-    return "\n".join(lines)

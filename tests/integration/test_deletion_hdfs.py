@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from pyspark.sql import SparkSession
 
-from lakewarden.catalog.clock import ManualClock
 from lakewarden.catalog.errors import RefusedError
 from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.formats.port import Observation
@@ -20,6 +19,7 @@ from lakewarden.jobs.engines.delta.engine import DeltaEngine
 from lakewarden.jobs.engines.spark.names import table_at
 from lakewarden.jobs.runs.port import JobContext, Report, Target
 from lakewarden.jobs.worker.dispatch import execute
+from support.fakes.clock import ManualClock
 from support.servers.hdfs import Hdfs
 
 pytestmark = [pytest.mark.spark, pytest.mark.hdfs]

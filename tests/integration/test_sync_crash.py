@@ -12,7 +12,6 @@ from deltalake import DeltaTable, convert_to_deltalake, write_deltalake
 
 from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.formats.port import Observation
-from lakewarden.catalog.metastore.entries import new_entry
 from lakewarden.catalog.metastore.entry_statistics import recorded_in
 from lakewarden.catalog.metastore.hive import HiveMetastore
 from lakewarden.catalog.metastore.port import Entry, EntryColumn
@@ -25,6 +24,7 @@ from lakewarden.jobs.actions.convert import Convert
 from lakewarden.jobs.actions.statistics import RefreshStatistics
 from lakewarden.jobs.actions.sync import SyncMetastore
 from lakewarden.jobs.runs.spark_settings import SparkSettings
+from support.builders.entries import new_entry
 from support.builders.runs import parquet_file, request_of
 from support.crashes.crashes import points_of
 from support.processes import metastore_worker

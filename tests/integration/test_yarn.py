@@ -20,7 +20,6 @@ from deltalake import DeltaTable, write_deltalake
 
 from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.formats.port import Observation
-from lakewarden.catalog.metastore.entries import enlist
 from lakewarden.catalog.metastore.entry_statistics import recorded_in
 from lakewarden.catalog.metastore.hive import HiveMetastore
 from lakewarden.catalog.model.rows import Action
@@ -31,6 +30,7 @@ from lakewarden.daemon.usecases.doctor.diagnosis import Verdict
 from lakewarden.daemon.usecases.doctor.yarn import examine_yarn
 from lakewarden.jobs.engines.spark.java import java_command, spark_jars
 from support.builders.derived import ids, write
+from support.builders.entries import enlist
 from support.processes.hosts import Hosts
 from support.reference.faults import Faults
 from support.servers.hdfs import Hdfs

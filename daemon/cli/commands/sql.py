@@ -101,7 +101,7 @@ def _text(statement: str | None, command: str | None, file: Path | None) -> str:
 def _run_remotely(url: str, token: str | None, text: str | None, output: Format) -> None:
     """Run the statements, or those that are typed at the terminal if there is no text."""
     try:
-        prompt, remote = (load(f"lakewarden.daemon.cli.{name}") for name in ("prompt", "remote_sql"))
+        prompt, remote = load("lakewarden.daemon.cli.prompt"), load("lakewarden.daemon.cli.remote_sql")
     except ModuleNotFoundError as error:
         raise PreconditionError(
             f"--url needs {error.name}, which is not installed.", hint="Run pip install 'lakewarden[sql]'."

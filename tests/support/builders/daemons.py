@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from lakewarden.catalog.clock import ManualClock
 from lakewarden.catalog.formats.port import LogProblem, Observation
 from lakewarden.catalog.model.rows import DELTA, Finding, PolicySettings, RunRow, Source, TableRow
 from lakewarden.catalog.policy.effective import EffectivePolicy
@@ -31,6 +30,7 @@ from lakewarden.jobs.actions.budget import Budget
 from lakewarden.jobs.runs.standings import StoredStandings
 from support.builders.commits import changed
 from support.builders.tables import FakeInspector, FakeReader, observation
+from support.fakes.clock import ManualClock
 from support.fakes.state import FakeInbox, FakeLeases, FakeQueue, FakeRunLog
 from support.fakes.system_store import FakeSystemStore
 

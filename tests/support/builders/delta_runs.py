@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import Row, SparkSession
 
-from lakewarden.catalog.clock import Clock, ManualClock, SystemClock
+from lakewarden.catalog.clock import Clock, SystemClock
 from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
@@ -18,6 +18,7 @@ from lakewarden.jobs.engines.delta.engine import DeltaEngine
 from lakewarden.jobs.engines.spark.names import table_at
 from lakewarden.jobs.runs.port import JobContext, Report, Target
 from lakewarden.jobs.worker.dispatch import execute
+from support.fakes.clock import ManualClock
 
 __all__ = ["DeltaTableOnDisk", "forget_delta_logs"]
 

@@ -3,7 +3,6 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
-from lakewarden.catalog.clock import ManualClock
 from lakewarden.catalog.formats.port import LogProblem, Observation
 from lakewarden.catalog.model.rows import Finding, Severity, TableRow
 from lakewarden.catalog.policy.effective import EffectivePolicy
@@ -13,6 +12,7 @@ from lakewarden.catalog.system.own_rows import system_rows
 from support.builders.callers import actor
 from support.builders.commits import changed
 from support.builders.tables import FakeReader, observation
+from support.fakes.clock import ManualClock
 from support.fakes.system_store import FakeSystemStore
 
 __all__ = ["ANA", "BO", "NOW", "ROOT", "folder", "made_desk"]

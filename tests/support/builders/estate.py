@@ -14,7 +14,6 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from lakewarden.catalog.clock import ManualClock
 from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.model.pending_purge import Purging
@@ -28,6 +27,7 @@ from lakewarden.jobs.actions.registry import encode
 from lakewarden.jobs.actions.vacuum import Vacuum
 from lakewarden.jobs.runs.standings import StoredStandings
 from lakewarden.jobs.worker.runner import Finished, Runner
+from support.fakes.clock import ManualClock
 from support.fakes.engine import FakeEngine
 from support.fakes.tools import OneFormat
 from support.processes.commands import Cli, Said, caller

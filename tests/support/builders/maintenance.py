@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from lakewarden.catalog.clock import ManualClock
 from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.formats.files_elsewhere import folder_elsewhere
 from lakewarden.catalog.formats.heads import has_commit
@@ -22,6 +21,7 @@ from lakewarden.catalog.model.rows import DELTA, TableFormat
 from lakewarden.catalog.storage.file_store import FileEntry, canonical
 from lakewarden.jobs.runs.port import FileChange, JobContext, Partition, TableStatistics, Target
 from support.builders.commits import changed, counted, observed
+from support.fakes.clock import ManualClock
 
 __all__ = ["DAY", "NOW", "AskedEngine", "ValueReader", "commit", "context", "data_file", "seen", "tombstone"]
 

@@ -12,7 +12,6 @@ from typing import Any
 import psycopg
 from sqlalchemy.engine import make_url
 
-from lakewarden.catalog.clock import ManualClock
 from lakewarden.catalog.model.rows import Action
 from lakewarden.catalog.state.bookmarks import DatabaseBookmarks
 from lakewarden.catalog.state.db import open_database
@@ -21,6 +20,7 @@ from lakewarden.catalog.state.lease import DatabaseLeases
 from lakewarden.catalog.state.port import Bookmarks, Inbox, Leases, Queue, RunLog, RunRequest
 from lakewarden.catalog.state.queue import DatabaseQueue
 from lakewarden.catalog.state.run_log import DatabaseRunLog
+from support.fakes.clock import ManualClock
 from support.fakes.state import FakeBookmarks, FakeInbox, FakeLeases, FakeQueue, FakeRunLog
 
 __all__ = ["LONG", "SHORT", "State", "database_state", "fake_state", "own_schema", "request", "sqlite_url"]

@@ -6,15 +6,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from lakewarden.catalog.formats.delta.reader import DeltaReader
-from lakewarden.catalog.formats.delta.row_counts import count_rows
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.model.rows import Finding, Severity, Source, TableRow
 from lakewarden.catalog.policy.effective import effective
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
-from lakewarden.catalog.validation.context import Subject, is_broken
+from lakewarden.catalog.validation.context import Subject
 from lakewarden.catalog.validation.daily import daily_findings
 from lakewarden.catalog.validation.metastore import Unknown
 from lakewarden.catalog.validation.nesting import Neighbours
+from support.builders.row_counts import count_rows
 
 __all__ = ["Verdict", "expected_verdicts", "findings_of", "subject_of", "verdict_of"]
 
@@ -86,8 +86,8 @@ def verdict_of(folder: Path) -> Verdict:
     if not DeltaReader().is_table(location):
         return Verdict(verdict="refused")
     findings = findings_of(folder)
-    if is_broken(findings):
-        failed = tuple(one.check for one in findings if one.severity is Severity.ERROR)
+    failed = tuple(one.check for one in findings if one.severity is Severity.ERROR)
+    if failed:
         return Verdict(verdict="quarantined", failed_checks=failed)
     seen = DeltaReader().observe(location)
     assert isinstance(seen, Observation)

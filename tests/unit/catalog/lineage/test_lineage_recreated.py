@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from lakewarden.catalog.clock import ManualClock
 from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.lineage.edges import NOTHING
 from lakewarden.catalog.model.rows import DELTA, LineageRow, Source, TableRow
@@ -26,6 +25,7 @@ from lakewarden.jobs.rollback.plan.request import RollbackRequest, ToVersion
 from lakewarden.jobs.rollback.planning_service import Gatherer
 from support.builders.delta_logs import LogWriter, add, remove
 from support.builders.tables import FakeInspector
+from support.fakes.clock import ManualClock
 from support.fakes.system_store import FakeSystemStore
 
 

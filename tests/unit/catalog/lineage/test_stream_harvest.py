@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from lakewarden.catalog.clock import ManualClock
 from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.lineage.edges import NOT_KNOWN
 from lakewarden.catalog.lineage.stream_batches import tables_by_uuid
@@ -19,6 +18,7 @@ from lakewarden.catalog.system.port import LINEAGE, TABLES
 from lakewarden.jobs.rollback.plan.request import BadVersions, RollbackRequest
 from support.builders.delta_logs import add, remove
 from support.builders.stream_files import QUERY, Creek, offset
+from support.fakes.clock import ManualClock
 
 CONTENT = Began(content=True)
 Edges = Mapping[int, list[tuple[str, int | None, int | None, str]]]

@@ -8,9 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakewarden.catalog.errors import RefusedError
 from lakewarden.catalog.formats.port import Capabilities, Observation
-from lakewarden.catalog.metastore.entries import enlist, new_entry
 from lakewarden.catalog.metastore.entry_statistics import Recorded, misleads, recorded_in, without_statistics
 from lakewarden.catalog.metastore.parameters import LONGEST_VALUE, long_value, with_long_value
 from lakewarden.catalog.metastore.port import Entry, EntryColumn
@@ -24,7 +22,6 @@ from lakewarden.catalog.metastore.sync_plan import (
 )
 from lakewarden.catalog.model.rows import DELTA, Column
 from support.builders.commits import observed
-from support.fakes.metastore import FakeMetastore
 
 HERE = "file:///lake/flights"
 PLACEHOLDER = EntryColumn(name="col", type="array<string>", comment="from deserializer")
@@ -298,34 +295,8 @@ def test_locations_are_written_as_spark_writes_them(canonical: str, hadoops: str
     assert hadoop_location(canonical) == hadoops
 
 
-def test_a_new_entry_is_external_and_complete() -> None:
-    entry = new_entry(
-        seen(), database="lakewarden", table="tables", table_id="t-1", location=HERE, owner="ana"
-    )
-    assert (entry.table_type, entry.parameters["EXTERNAL"], entry.owner) == ("EXTERNAL_TABLE", "TRUE", "ana")
-    assert planned(entry).changes == ()
-
-
-def test_enlisting_is_done_once_and_follows_the_table() -> None:
-    store = FakeMetastore(strict=False)
-
-    def again(table: Observation) -> bool:
-        return enlist(store, table, database="lakewarden", table="tables", table_id="t-1", location=HERE)
-
-    assert [again(seen()), again(seen()), again(seen(version=8))] == [True, False, False]
-    more = Column(id=3, path="more", type="int")
-    assert again(seen(schema=(*seen().schema, more))) is True
-    found = store.get("lakewarden", "tables")
-    assert found is not None
-    assert [column.name for column in found.columns] == ["id", "day", "more"]
-
-
 def test_entries_of_a_format_that_names_no_provider_are_left_to_its_engine() -> None:
     odd = seen(format="odd")
     plan = planned(made_by_spark(), odd)
     assert plan.obstacle is not None and "odd tables" in plan.obstacle.message
     assert (plan.wanted, plan.changes) == (plan.entry, ())
-    metastore = FakeMetastore()
-    with pytest.raises(RefusedError, match="not written by lakewarden"):
-        enlist(metastore, odd, database="db", table="flights", table_id="t-1", location=HERE)
-    assert metastore.get("db", "flights") is None

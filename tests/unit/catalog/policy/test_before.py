@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from deltalake import CommitProperties, DeltaTable
 
-from lakewarden.catalog.clock import ManualClock
 from lakewarden.catalog.errors import ConflictError, ExecutionError
 from lakewarden.catalog.formats.delta.retention import CLEANUP, FILES, LOG
 from lakewarden.catalog.model.lineage_record import LineageInput, LineageRecord, Operation, custom_metadata
@@ -35,6 +34,7 @@ from lakewarden.jobs.runs.properties_traced import traced
 from lakewarden.jobs.worker.dispatch import execute
 from support.builders.runs import Bench, delta_table
 from support.builders.system_samples import NOW, table_row
+from support.fakes.clock import ManualClock
 from support.fakes.engine import FakeEngine
 
 WANTED = ((FILES, "interval 7 days"), (LOG, "interval 30 days"), (CLEANUP, "false"))

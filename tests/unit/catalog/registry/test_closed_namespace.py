@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from lakewarden.catalog.clock import ManualClock
 from lakewarden.catalog.errors import LakewardenError, RefusedError
 from lakewarden.catalog.formats.port import LogProblem, Observation
 from lakewarden.catalog.metastore.port import Entry
@@ -29,6 +28,7 @@ from lakewarden.jobs.sql.parser import parse
 from support.builders.callers import actor
 from support.builders.runs import delta_table, parquet_file
 from support.builders.tables import FakeReader, observation
+from support.fakes.clock import ManualClock
 from support.fakes.metastore import FakeMetastore
 from support.fakes.system_store import FakeSystemStore
 

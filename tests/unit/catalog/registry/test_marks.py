@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from lakewarden.catalog.clock import ManualClock
 from lakewarden.catalog.errors import NotAllowedError, NotFoundError, UsageError
 from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.lineage.marks import marked, standing_marks
@@ -28,6 +27,7 @@ from lakewarden.jobs.rollback.planning_service import Gatherer
 from support.builders.callers import actor
 from support.builders.derived import overwrite, write
 from support.builders.tables_by_hand import history
+from support.fakes.clock import ManualClock
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 ANA = actor("ana")

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from lakewarden.catalog.clock import ManualClock
 from lakewarden.catalog.errors import UnavailableError
 from lakewarden.catalog.state.hint_spool import Spool, drain
 from lakewarden.catalog.state.port import Hint, HintKind
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
+from support.fakes.clock import ManualClock
 from support.fakes.state import FakeInbox
 
 NOW = datetime(2026, 6, 1, 12, 0, tzinfo=UTC)

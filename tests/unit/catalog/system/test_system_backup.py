@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from lakewarden.catalog.clock import ManualClock
 from lakewarden.catalog.errors import ConsentError, RefusedError, UnreadableError
 from lakewarden.catalog.model.rows import RowKind
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
@@ -41,6 +40,7 @@ from lakewarden.catalog.system.recovery.verify import data_files, verify
 from lakewarden.catalog.system.snapshot import take_snapshot
 from lakewarden.catalog.system.store import DeltaSystemStore
 from support.builders.system_samples import NOW, health_row, sample, table_row
+from support.fakes.clock import ManualClock
 
 NONE = StorageOptions()
 NOTE = Note(actor="tests", because="repair")

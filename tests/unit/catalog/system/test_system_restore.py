@@ -12,7 +12,6 @@ import pytest
 from deltalake import DeltaTable
 
 from lakewarden.catalog import failpoints
-from lakewarden.catalog.clock import ManualClock
 from lakewarden.catalog.errors import FencedError, UnreadableError
 from lakewarden.catalog.model.pending_purge import PURGE_AFTER, PURGE_HEAD, PURGE_UNKNOWN, PURGE_VERSION
 from lakewarden.catalog.model.rows import RollbackState, RowKind, TableRow, TableState
@@ -38,6 +37,7 @@ from lakewarden.catalog.system.recovery.repair_plan import (
 from lakewarden.catalog.system.recovery.verify import other_histories, verify
 from lakewarden.catalog.system.store import DeltaSystemStore
 from support.builders.system_samples import NOW, sample, table_row
+from support.fakes.clock import ManualClock
 
 NONE = StorageOptions()
 NOTE = Note(actor="tests", because="repair")

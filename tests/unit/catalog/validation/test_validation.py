@@ -28,7 +28,7 @@ from lakewarden.catalog.storage.file_store import FileEntry, StorageOptions, can
 from lakewarden.catalog.units import DAY, HOUR
 from lakewarden.catalog.validation.checks import CHECK_BY_NAME, CHECKS
 from lakewarden.catalog.validation.commit_times import clock_findings
-from lakewarden.catalog.validation.context import Subject, is_broken
+from lakewarden.catalog.validation.context import Subject
 from lakewarden.catalog.validation.metastore import Known, Silent, Unknown, metastore_findings
 from lakewarden.catalog.validation.nesting import Neighbours, location_findings
 from lakewarden.catalog.validation.on_change import gone_findings, on_change_findings
@@ -79,7 +79,7 @@ def test_a_healthy_table_has_no_findings() -> None:
 def test_a_log_problem_quarantines_in_the_readers_words() -> None:
     found = on_change_findings(subject(LogProblem(check="log_readable", message="Line 1 is odd.")), Unknown())
     assert [(one.check, one.message) for one in found] == [("log_readable", "Line 1 is odd.")]
-    assert is_broken(found)
+    assert [one.severity for one in found] == [Severity.ERROR]
 
 
 def test_a_finding_keeps_the_time_since_when_it_holds() -> None:

@@ -359,7 +359,7 @@ def test_hints_about_known_tables_make_it_look_and_unknown_ones_are_adopted(worl
     world.inbox.put(
         [
             Hint(hint_id="1", subject="db.a", kind=HintKind.ALTERED, at=now),
-            Hint(hint_id="2", subject=location, kind=HintKind.CONVERTED, at=now),
+            Hint(hint_id="2", subject=location, kind=HintKind.CREATED, at=now),
             Hint(hint_id="3", subject="file:///lake/nothing", kind=HintKind.CREATED, at=now),
         ]
     )

@@ -4,12 +4,12 @@ from datetime import timedelta
 from pathlib import Path
 from unittest.mock import Mock
 
-from lakewarden.catalog.clock import ManualClock
 from lakewarden.catalog.errors import ExitCode
 from lakewarden.daemon.control.main_loop import PATIENCE, Service, ServiceParts, Until
 from lakewarden.daemon.telemetry.failed_cycles import Troubles
 from lakewarden.daemon.telemetry.liveness import Vitals
 from lakewarden.daemon.telemetry.metrics import Metrics
+from support.fakes.clock import ManualClock
 
 
 def test_a_daemon_that_follows_forgets_the_cycles_that_failed_before(tmp_path: Path) -> None:

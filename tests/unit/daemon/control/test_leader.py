@@ -5,12 +5,12 @@ from datetime import timedelta
 
 import pytest
 
-from lakewarden.catalog.clock import ManualClock
 from lakewarden.catalog.errors import FencedError, UnavailableError
 from lakewarden.catalog.state.port import Lease
 from lakewarden.catalog.system.own_rows import system_rows
 from lakewarden.catalog.system.port import HEALTH, Fence
 from lakewarden.daemon.control.leadership import Leadership
+from support.fakes.clock import ManualClock
 from support.fakes.state import FakeLeases
 from support.fakes.system_store import FakeSystemStore
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from lakewarden.catalog.clock import ManualClock
 from lakewarden.catalog.formats.files_elsewhere import READS_ELSEWHERE
 from lakewarden.catalog.model.rows import TableRow
 from lakewarden.catalog.policy.scopes import govern
@@ -14,6 +13,7 @@ from lakewarden.catalog.system.own_rows import system_rows
 from lakewarden.daemon.fleet.observer import Observer, OnRecord, settled
 from support.builders.tables import FakeInspector, FakeReader, observation
 from support.builders.worlds import NOW, health, row
+from support.fakes.clock import ManualClock
 from support.fakes.system_store import FakeSystemStore
 
 SEEN = observation("file:///lake/db/t", NOW)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from lakewarden.catalog.clock import ManualClock
 from lakewarden.catalog.formats.files_elsewhere import READS_ELSEWHERE
 from lakewarden.catalog.model.rows import (
     Action,
@@ -31,6 +30,7 @@ from lakewarden.daemon.fleet.one_table import world_of
 from lakewarden.jobs.actions.budget import Budget
 from lakewarden.jobs.actions.world import World
 from support.builders.system_samples import NOW, sample
+from support.fakes.clock import ManualClock
 
 SIZE = 30
 

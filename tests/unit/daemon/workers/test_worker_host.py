@@ -11,7 +11,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lakewarden.catalog.clock import ManualClock
 from lakewarden.catalog.errors import ExitCode, OutdatedError, UnavailableError
 from lakewarden.catalog.state.port import Run
 from lakewarden.daemon.telemetry.liveness import Role, Vitals
@@ -20,6 +19,7 @@ from lakewarden.daemon.telemetry.probes import Pages
 from lakewarden.daemon.workers.host import HostParts, WorkerHost, lost_by
 from lakewarden.daemon.workers.pool import WorkerPool, pool_name
 from support.builders.states import LONG, request
+from support.fakes.clock import ManualClock
 from support.fakes.state import FakeQueue
 
 SLEEP = "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: sys.exit(0)); time.sleep(60)"

@@ -9,7 +9,6 @@ import pytest
 from deltalake import write_deltalake
 
 from lakewarden.catalog.errors import ConflictError, PreconditionError, RefusedError, UnavailableError
-from lakewarden.catalog.metastore.entries import enlist
 from lakewarden.catalog.metastore.entry_statistics import recorded_in
 from lakewarden.catalog.metastore.parameters import long_value
 from lakewarden.catalog.metastore.port import Entry
@@ -19,6 +18,7 @@ from lakewarden.jobs.actions.sync import SyncMetastore
 from lakewarden.jobs.executors.statistics import refresh_statistics, with_statistics
 from lakewarden.jobs.executors.sync import sync_metastore
 from lakewarden.jobs.runs.port import ColumnStatistics, JobContext, TableStatistics
+from support.builders.entries import enlist
 from support.builders.runs import Bench
 from support.fakes.metastore import FakeMetastore
 

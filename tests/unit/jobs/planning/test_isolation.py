@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from lakewarden.catalog.clock import ManualClock
 from lakewarden.catalog.errors import RefusedError, UnavailableError, UnreadableError
 from lakewarden.catalog.formats.port import LogProblem, Observation
 from lakewarden.catalog.model.rows import (
@@ -32,6 +31,7 @@ from lakewarden.jobs.planning.planner import Waiting, due_for, plan
 from support.builders.daemons import World
 from support.builders.tables import FakeInspector
 from support.builders.worlds import NOW, view
+from support.fakes.clock import ManualClock
 
 OLD = timedelta(days=9)
 GARBAGE = {"tombstones": 5, "tombstone_bytes": 500}

@@ -12,7 +12,7 @@ from lakewarden.jobs.actions.answers import WhyNot
 from lakewarden.jobs.actions.budget import Budget
 from lakewarden.jobs.actions.registry import SPECS
 from lakewarden.jobs.actions.world import TableView, World
-from lakewarden.jobs.planning.explain import explain, sentence, summary
+from lakewarden.jobs.planning.explain import explain, summary
 from lakewarden.jobs.planning.gates import forbidden
 from lakewarden.jobs.planning.past import remember
 from lakewarden.jobs.planning.planner import Plan, PlannedRun, plan, request_for
@@ -127,9 +127,10 @@ def test_the_words_are_the_same_everywhere() -> None:
     assert summary(Plan(at=NOW)) == "nothing due"
     young = plan(world(view(tombstones=3, tombstone_bytes=10, oldest_tombstone_at=NOW - 2 * DAY)), NOW)
     vacuum = next(one for one in explain(young, table_id="id-db.t") if one.action is Action.VACUUM)
-    assert sentence(vacuum, NOW) == (
-        "vacuum: below threshold (3 removed files (10 B), the oldest removed 2 days ago, retention is 7 days), "
-        "next look in 5 days"
+    assert (vacuum.verdict, vacuum.because, vacuum.until) == (
+        WhyNot.BELOW_THRESHOLD,
+        "3 removed files (10 B), the oldest removed 2 days ago, retention is 7 days",
+        NOW + 5 * DAY,
     )
     assert all(isinstance(one, PlannedRun) or one.table_id == "id-db.t" for one in made.of("id-db.t"))
 

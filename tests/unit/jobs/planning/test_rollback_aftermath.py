@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from lakewarden.catalog.metastore.entries import enlist
 from lakewarden.catalog.model.rows import Action, Outcome, RunRow, Source
 from lakewarden.catalog.observation.health import health_of
 from lakewarden.catalog.storage.file_store import StorageOptions
@@ -21,6 +20,7 @@ from lakewarden.jobs.actions.budget import Budget
 from lakewarden.jobs.actions.rollback import RollBack
 from lakewarden.jobs.planning.planner import judge
 from lakewarden.jobs.rollback.execute.run import JournaledRollbacks
+from support.builders.entries import enlist
 from support.builders.rollbacks import Lake
 from support.builders.runs import Bench, request_of
 from support.fakes.state import FakeInbox

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from lakewarden.catalog.clock import ManualClock
 from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.registry.register import register
 from lakewarden.catalog.registry.service import Desk
@@ -18,6 +17,7 @@ from lakewarden.jobs.rollback.plan.request import BadVersions, RollbackRequest
 from lakewarden.jobs.rollback.planning_service import Gatherer
 from support.builders.callers import actor
 from support.builders.derived import write
+from support.fakes.clock import ManualClock
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 TRACKED = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["domainMetadata", "rowTracking"]}

@@ -5,10 +5,10 @@ from datetime import timedelta
 
 import pytest
 
-from lakewarden.catalog.clock import ManualClock
 from lakewarden.catalog.model.rows import Action, Outcome
 from lakewarden.catalog.state.port import Result, Run, RunRequest
 from lakewarden.jobs.rollback.execute.interference import Clearing
+from support.fakes.clock import ManualClock
 from support.fakes.state import FakeQueue
 
 DONE = Result(outcome=Outcome.SUCCEEDED)

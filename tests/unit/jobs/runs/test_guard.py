@@ -5,7 +5,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lakewarden.catalog.clock import ManualClock
 from lakewarden.catalog.errors import ConflictError, RevokedError
 from lakewarden.catalog.model.pending_purge import PURGE_AFTER, PURGE_HEAD, PURGE_UNKNOWN, PURGE_VERSION
 from lakewarden.catalog.model.pending_quarantine import beside
@@ -23,6 +22,7 @@ from lakewarden.jobs.actions.statistics import RefreshStatistics
 from lakewarden.jobs.actions.sync import SyncMetastore
 from lakewarden.jobs.actions.vacuum import Vacuum
 from lakewarden.jobs.runs.guard import RunGuard, Standing, refusal
+from support.fakes.clock import ManualClock
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 HERE = "file:///lake/t"

@@ -8,10 +8,10 @@ from datetime import timedelta
 
 import pytest
 
-from lakewarden.catalog.clock import ManualClock
 from lakewarden.catalog.errors import UnavailableError
 from lakewarden.catalog.state.port import Hint, HintKind, HintSink
 from lakewarden.jobs.session.attached import Attached, Sighting
+from support.fakes.clock import ManualClock
 from support.fakes.state import FakeInbox
 
 CREATED = HintKind.CREATED

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from lakewarden.catalog.clock import ManualClock
 from lakewarden.catalog.errors import UnavailableError
 from lakewarden.catalog.lineage.streams.offsets import Batch, Source
 from lakewarden.catalog.lineage.streams.session_notes import StreamNote
@@ -17,6 +16,7 @@ from lakewarden.jobs.session.attached import Attached
 from lakewarden.jobs.session.stream_carrier import StreamCarrier
 from lakewarden.jobs.session.stream_listener import note_of
 from support.builders.stream_files import offset
+from support.fakes.clock import ManualClock
 
 PROGRESS: dict[str, Any] = {
     "id": "q",

@@ -6,11 +6,11 @@ from datetime import timedelta
 
 import pytest
 
-from lakewarden.catalog.clock import ManualClock
 from lakewarden.catalog.errors import ConflictError, UnavailableError
 from lakewarden.catalog.model.rows import Action
 from lakewarden.catalog.state.port import Run, RunRequest
 from lakewarden.jobs.worker.heartbeat import Heartbeat
+from support.fakes.clock import ManualClock
 from support.fakes.state import FakeQueue
 
 LEASE = timedelta(seconds=60)
