@@ -4,17 +4,23 @@ import io
 import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
+from typer.exceptions import TyperException
 
 from lakewarden import __version__
-from lakewarden.catalog.errors import ExitCode, LakewardenError, UnavailableError, UsageError
-from lakewarden.daemon.cli.format import for_people, tell_error
+from lakewarden.catalog.errors import ConsentError, ExitCode, LakewardenError, UnavailableError, UsageError
+from lakewarden.daemon.cli.format import echo_to_stderr, for_caller, tell, tell_error
 from lakewarden.daemon.cli.lazy import Lazily, LazyGroup
 from lakewarden.daemon.cli.profile import Profiled, choose
+from lakewarden.daemon.cli.refusals import tell_refusal
+from lakewarden.daemon.cli.streams import open_closed_streams, reader_is_gone, say_nothing_more
 
-__all__ = ["COMMANDS", "app", "run"]
+__all__ = ["COMMANDS", "INTERRUPTED", "app", "run"]
+
+INTERRUPTED: Final = 130
+"""The exit code after Ctrl-C, as shells have it."""
 
 COMMANDS = {
     "init": Lazily(module="init", help="Create the system tables of a new lakewarden home."),
@@ -51,6 +57,7 @@ app = typer.Typer(
     name="lakewarden",
     cls=_Root,
     no_args_is_help=True,
+    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -78,30 +85,61 @@ def _root(
 def run() -> None:
     """Run the command line; every `LakewardenError` becomes one sentence, a hint and its exit code. So does what the
     operating system refuses: a full disk, a folder that cannot be written."""
+    open_closed_streams()
     _print_what_can_be_printed()
-    for_people()
+    arguments = sys.argv[1:]
+    for_caller(arguments)
     try:
-        _check_arguments(sys.argv[1:])
-        app()
+        code = _called(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError as error:
+        code = ExitCode.OK if reader_is_gone() else _refused(error)
+        say_nothing_more()
+    sys.exit(code)
+
+
+def _called(arguments: Sequence[str]) -> int:
+    """The exit code of a command. Not by Typer's `main`, which would end the process on Ctrl-C and on a closed pipe
+    before we could say anything."""
+    try:
+        _check_arguments(arguments)
+        command = typer.main.get_command(app)
+        with command.make_context(app.info.name, list(arguments)) as context:
+            command.invoke(context)
+    except typer.Exit as end:
+        return end.exit_code
+    except TyperException as refused:
+        return tell_refusal(refused)
+    except typer.Abort as end:
+        # Typer's prompts make this of Ctrl-C, and of an input that has ended: both leave the line of the question open.
+        if end.__context__ is not None:
+            echo_to_stderr("")
+        if isinstance(end.__context__, KeyboardInterrupt):
+            return _interrupted("")
+        return tell_error(ConsentError("Nobody said yes: nothing was changed.", hint="--yes does not ask."))
     except LakewardenError as error:
-        sys.exit(_told(error))
+        return tell_error(error)
     except KeyboardInterrupt as interrupt:
-        typer.echo(str(interrupt) or "Interrupted.", err=True)
-        sys.exit(ExitCode.FAILED)
+        return _interrupted(str(interrupt))
     except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output went away: nobody is left to tell
-        sys.exit(ExitCode.OK)
+        raise
     except OSError as error:
-        where = f" ({error.filename})" if error.filename else ""
-        refused = UnavailableError(
+        return _refused(error)
+    return ExitCode.OK
+
+
+def _interrupted(said: str) -> int:
+    tell(said or "Interrupted.", exit_code=INTERRUPTED)
+    return INTERRUPTED
+
+
+def _refused(error: OSError) -> ExitCode:
+    where = f" ({error.filename})" if error.filename else ""
+    return tell_error(
+        UnavailableError(
             f"{error.strerror or error}{where}.", hint="Check disk and permissions, then repeat the command."
         )
-        sys.exit(_told(refused))
-
-
-def _told(error: LakewardenError) -> ExitCode:
-    tell_error(error)
-    return error.exit_code
+    )
 
 
 def _print_what_can_be_printed() -> None:

@@ -1,6 +1,9 @@
 """In which format a command was asked to answer, and errors in it. Imports little: every command pays for it."""
 
+import itertools
 import json
+from collections.abc import Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -8,10 +11,22 @@ from typing import Annotated, Final
 
 import typer
 
-from lakewarden.catalog.errors import LakewardenError
+from lakewarden.catalog.errors import ExitCode, LakewardenError
 from lakewarden.catalog.units import printable
 
-__all__ = ["Format", "Output", "View", "for_people", "look_at", "tell_error", "view"]
+__all__ = [
+    "Format",
+    "Output",
+    "View",
+    "asks_json",
+    "echo_to_stderr",
+    "for_caller",
+    "for_people",
+    "look_at",
+    "tell",
+    "tell_error",
+    "view",
+]
 
 
 class Format(StrEnum):
@@ -38,6 +53,7 @@ class View:
 
 _wanted: ContextVar[Format] = ContextVar("wanted", default=Format.TABLE)
 _PLAIN: Final = View()
+_JSON: Final = frozenset({"-ojson", "--output=json"})
 _view: ContextVar[View] = ContextVar("view", default=_PLAIN)
 
 
@@ -70,12 +86,42 @@ def for_people() -> None:
     _view.set(_PLAIN)
 
 
-def tell_error(error: LakewardenError) -> None:
-    """An error on stderr: a sentence and a hint for people, one JSON object for a program that asked for JSON."""
-    if _wanted.get() is Format.JSON:
-        told = {"error": str(error), "hint": error.hint or None, "exit_code": int(error.exit_code)}
-        typer.echo(json.dumps(told, ensure_ascii=False), err=True)
+def for_caller(arguments: Sequence[str]) -> None:
+    """Errors are for whom the command line asks to answer, also those about the command line itself."""
+    for_people()
+    words = list(itertools.takewhile(lambda word: word != "--", arguments))
+    pairs = zip(words, [*words[1:], ""], strict=True)
+    if _JSON.intersection(words) or any(one in ("-o", "--output") and next == "json" for one, next in pairs):
+        _wanted.set(Format.JSON)
+
+
+def asks_json() -> bool:
+    """Whether a program reads what is said."""
+    return _wanted.get() is Format.JSON
+
+
+def tell_error(error: LakewardenError) -> ExitCode:
+    """An error on stderr: a sentence and a hint for people, one JSON object for a program that asked for JSON. Returns
+    its exit code."""
+    if asks_json():
+        tell(str(error), hint=error.hint, exit_code=error.exit_code)
+    else:
+        tell(f"Error: {error}", hint=error.hint, exit_code=error.exit_code)
+    return error.exit_code
+
+
+def tell(said: str, *, hint: str = "", exit_code: int) -> None:
+    """The last words of a command, on stderr."""
+    if asks_json():
+        told = {"error": said, "hint": hint or None, "exit_code": int(exit_code)}
+        echo_to_stderr(json.dumps(told, ensure_ascii=False))
         return
-    typer.echo(printable(f"Error: {error}"), err=True)
-    if error.hint:
-        typer.echo(printable(f"Hint: {error.hint}"), err=True)
+    echo_to_stderr(printable(said))
+    if hint:
+        echo_to_stderr(printable(f"Hint: {hint}"))
+
+
+def echo_to_stderr(text: str) -> None:
+    """Where nobody reads it any more the command goes on: what it does matters more than that it is told."""
+    with suppress(BrokenPipeError):
+        typer.echo(text, err=True)

@@ -52,9 +52,7 @@ class LazyGroup(TyperGroup):
 
     lazily: Mapping[str, Lazily] = {}
 
-    def list_commands(self, ctx: Any) -> list[str]:
-        return list(self.lazily)
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        where = self.lazily.get(cmd_name)
-        return LazyCommand(cmd_name, where) if where is not None else None
+    def __init__(self, **more: Any) -> None:
+        super().__init__(**more)
+        for name, where in self.lazily.items():
+            self.add_command(LazyCommand(name, where))

@@ -16,7 +16,7 @@ import yaml
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.units import did_you_mean, printable
-from lakewarden.daemon.cli.format import Format, Output, View, view
+from lakewarden.daemon.cli.format import Format, Output, View, echo_to_stderr, view
 from lakewarden.daemon.cli.layout import Panel, Shown, print_lines
 from lakewarden.daemon.installation.lazily import load
 from lakewarden.daemon.process.spared_libraries import have_rich
@@ -118,7 +118,7 @@ def watch(look: Callable[[], Sequence[Panel]], seconds: float) -> None:
 
 def note(text: str) -> None:
     """A remark for people, on stderr."""
-    typer.echo(printable(text), err=True)
+    echo_to_stderr(printable(text))
 
 
 def human_bytes(size: int | None) -> str:
@@ -167,7 +167,7 @@ def _text(column: str, value: Any) -> str:
 def _csv(items: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
     names = list(dict.fromkeys(key for item in items for key in item)) or list(columns)
     text = io.StringIO()
-    writer = csv.writer(text)
+    writer = csv.writer(text, lineterminator="\n")
     writer.writerow(names)
     for item in items:
         writer.writerow([_csv_cell(item.get(name)) for name in names])

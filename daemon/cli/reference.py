@@ -49,7 +49,8 @@ def _cli() -> str:
     )
     lines.append(
         "the column names of the system tables. With `-o json` an error is one JSON object on stderr: `error`, `hint`\n"
-        "(or null), `exit_code`. `lakewarden completion bash` (zsh, fish) sets up the shell ([how](../operations.md#completion)).\n"
+        "(or null), `exit_code`; so is a command line that makes no sense. A command whose reader goes away (`| head`) ends\n"
+        "quietly with 0. `lakewarden completion bash` (zsh, fish) sets up the shell ([how](../operations.md#completion)).\n"
     )
     lines += [
         "| exit code | meaning |",
@@ -79,7 +80,11 @@ def _group(name: str, group: Any) -> Iterator[str]:
 
 def _command(name: str, command: Any, *, level: int = 2) -> Iterator[str]:
     arguments = [one for one in command.params if one.param_type_name == "argument"]
-    options = [one for one in command.params if one.param_type_name == "option" and one.name != "help"]
+    options = [
+        one
+        for one in command.params
+        if one.param_type_name == "option" and one.name != "help" and not one.hidden
+    ]
     shown = " ".join(f"{one.name.upper()}" if one.required else f"[{one.name.upper()}]" for one in arguments)
     yield f"{'#' * level} lakewarden {name}\n"
     yield f"{_sentence(command.help)}\n"

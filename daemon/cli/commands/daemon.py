@@ -11,7 +11,7 @@ from lakewarden.daemon.control.main_loop import Until
 from lakewarden.daemon.process.allocator import keep_small
 from lakewarden.daemon.telemetry.log import configure
 
-app = typer.Typer(rich_markup_mode=None)
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 @app.command("daemon")

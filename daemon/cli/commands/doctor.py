@@ -18,7 +18,7 @@ from lakewarden.daemon.usecases.doctor.object_stores import examine_location, tr
 from lakewarden.daemon.usecases.doctor.one_machine import examine_machine
 from lakewarden.daemon.usecases.doctor.yarn import examine_yarn
 
-app = typer.Typer(rich_markup_mode=None)
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 class Target(StrEnum):

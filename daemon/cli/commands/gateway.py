@@ -16,8 +16,10 @@ from lakewarden.daemon.installation.tokens import Token
 from lakewarden.daemon.telemetry.log import configure
 from lakewarden.daemon.usecases.tokens import create_token, revoke_token, tokens_of
 
-app = typer.Typer(rich_markup_mode=None)
-tokens = typer.Typer(rich_markup_mode=None, no_args_is_help=True, help="Who may connect to the gateway.")
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+tokens = typer.Typer(
+    add_completion=False, rich_markup_mode=None, no_args_is_help=True, help="Who may connect to the gateway."
+)
 app.add_typer(tokens, name="tokens")
 
 _COLUMNS = ("token_id", "user", "created_at", "created_by", "expires_at")

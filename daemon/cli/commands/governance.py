@@ -25,10 +25,16 @@ __all__ = ["add_to", "app"]
 
 Scope = Annotated[str, typer.Argument(help="A table, a namespace (db.*) or everything (*).")]
 policy = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Show and set the policy of a table or scope."
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    help="Show and set the policy of a table or scope.",
 )
 app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="The policies of the whole fleet as a file for git."
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    help="The policies of the whole fleet as a file for git.",
 )
 File = Annotated[str, typer.Argument(metavar="FILE", help="A file as `policy export` writes it; - is stdin.")]
 

@@ -8,7 +8,7 @@ from lakewarden.daemon.cli.common import Home, services_of
 from lakewarden.daemon.cli.output import Format, Output, note, show
 from lakewarden.daemon.usecases.init import initialise
 
-app = typer.Typer(rich_markup_mode=None)
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 @app.command("init")

@@ -25,7 +25,12 @@ from lakewarden.daemon.usecases.runs.waiting import raise_for, run_and_wait, wai
 from lakewarden.jobs.actions.spec import Order
 from lakewarden.jobs.planning.explain import explain
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Plan, run, list and cancel maintenance.")
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    help="Plan, run, list and cancel maintenance.",
+)
 
 
 @app.command("plan", cls=Listing)

@@ -25,7 +25,10 @@ from lakewarden.daemon.usecases.lineage.stream_queries import learn_streams, req
 from lakewarden.daemon.usecases.lineage.views import as_dot, as_mermaid, as_tree
 
 app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="What tables come from, version by version."
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    help="What tables come from, version by version.",
 )
 
 

@@ -17,7 +17,10 @@ from lakewarden.daemon.usecases.runs.waiting import raise_for, run_and_wait
 from lakewarden.jobs.actions.spec import Order
 
 app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Compare tables with the Hive metastore and sync them."
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    help="Compare tables with the Hive metastore and sync them.",
 )
 Where = Annotated[str | None, typer.Argument(help="One table; all of them when left out.")]
 COLUMNS = ("name", "aspect", "message")

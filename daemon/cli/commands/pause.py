@@ -11,7 +11,7 @@ from lakewarden.daemon.usecases import declared
 from lakewarden.daemon.usecases.audit import run
 from lakewarden.daemon.usecases.runs.revocation import EVERYTHING, take_back_runs
 
-app = typer.Typer(rich_markup_mode=None)
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
 Scope = Annotated[str, typer.Argument(help="A table, a namespace (db.*) or everything (*).")]
 
 

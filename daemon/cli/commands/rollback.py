@@ -32,7 +32,10 @@ from lakewarden.jobs.rollback.report.next_steps import steps_from
 from lakewarden.jobs.rollback.report.text import commands_in_words
 
 app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Undo a bad write and everything derived from it."
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    help="Undo a bad write and everything derived from it.",
 )
 Which = Annotated[str, typer.Argument(help="The rollback: its id or hash, or a unique beginning of one.")]
 Consents = Annotated[

@@ -24,7 +24,7 @@ from lakewarden.jobs.sql.parser import parse
 from lakewarden.jobs.sql.statements import Explain, Query, Statement, VacuumDue, VacuumTable
 from lakewarden.jobs.sql.suggestions import not_here, unmanaged
 
-app = typer.Typer(rich_markup_mode=None)
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 @app.command("sql", cls=Listing)

@@ -30,7 +30,7 @@ from lakewarden.daemon.usecases.runs.listing import newest_on_record, runs_now
 from lakewarden.daemon.usecases.status import status_of
 from lakewarden.jobs.planning.explain import explain
 
-app = typer.Typer(rich_markup_mode=None)
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 _FACTS: Final = ("tables", "quarantined", "tables_paused", "tables_held", "queued", "running", "last_look_at")
 _NOW: Final = ("name", "action", "outcome", "worker", "started_at", "because")

@@ -26,7 +26,10 @@ from lakewarden.daemon.usecases.system_recovery import (
 )
 
 app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Back up, verify and repair the system tables; leave."
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    help="Back up, verify and repair the system tables; leave.",
 )
 
 FromBackup = Annotated[

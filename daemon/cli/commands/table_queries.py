@@ -43,7 +43,7 @@ def add_to(app: typer.Typer) -> None:
 
 def list_tables(
     names: Annotated[
-        str | None, typer.Argument(metavar="[PATTERN]", help="Only tables with such a name: 'db.*', '*_raw'.")
+        str | None, typer.Argument(metavar="PATTERN", help="Only tables with such a name: 'db.*', '*_raw'.")
     ] = None,
     namespace: Annotated[
         str | None, typer.Option("--namespace", "-n", help="Only tables of this database.")

@@ -59,7 +59,10 @@ from lakewarden.daemon.usecases.runs.purge import require_consent
 from lakewarden.daemon.usecases.runs.revocation import EVERYTHING, PLANNED, PURGES, take_back_runs
 
 app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Register, convert, look at and govern tables."
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    help="Register, convert, look at and govern tables.",
 )
 table_queries.add_to(app)
 governance.add_to(app)
@@ -75,7 +78,7 @@ def register(
     where: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[TABLE]...",
+            metavar="TABLE",
             help="Paths, URIs, names in the metastore, patterns of them (/lake/*, db.*).",
         ),
     ] = None,

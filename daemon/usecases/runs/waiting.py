@@ -55,8 +55,7 @@ def run_and_wait(
         except (KeyboardInterrupt, UnfinishedError):
             # Without a daemon nobody goes on with it: left in the queue it would surprise the next command.
             told = not led and services.queue.cancel(followed.run_id)
-            goes_on = f"goes on; `lakewarden jobs cancel {followed.run_id}` ends it."
-            tell(f"Run {followed.run_id} {'was told to end.' if told else goes_on}")
+            tell(f"Run {followed.run_id} was told to end." if told else _goes_on(followed))
             raise
 
 
@@ -79,7 +78,18 @@ def wait_for(
 
     if not _is_led(services):
         tell("No daemon leads: a queued run waits until one does.")
-    return _awaited(services, request, look, tell)
+    try:
+        return _awaited(services, request, look, tell)
+    except KeyboardInterrupt:
+        tell(_goes_on(request))
+        raise
+
+
+def _goes_on(request: RunRequest) -> str:
+    return (
+        f"Run {request.run_id} ({request.action} of {request.name}) goes on; "
+        f"`lakewarden jobs cancel {request.run_id}` ends it."
+    )
 
 
 def working(services: Services) -> AbstractContextManager[object]:
