@@ -115,7 +115,13 @@ class ConsentError(PreconditionError):
 
 
 class NotFoundError(LakewardenError):
-    """No such managed table, run or version."""
+    """No such managed table, run or version. `unknown` is the name of a table that nobody knows, where it is that."""
+
+    unknown: str | None = None
+
+    def __init__(self, message: str, *, hint: str | None = None, unknown: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.unknown = unknown
 
 
 class FencedError(LakewardenError):

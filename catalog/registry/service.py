@@ -97,7 +97,9 @@ class Desk:
         if matches:
             raise _gone(max(matches, key=lambda row: row.row))
         raise NotFoundError(
-            f"{where} is not a managed table.", hint="`lakewarden tables list` shows those that are."
+            f"{where} is not a managed table.",
+            hint="`lakewarden tables list` shows those that are.",
+            unknown=where,
         )
 
     def get(self, table_id: str) -> TableRow:

@@ -23,6 +23,7 @@ from lakewarden.catalog.system.codec import aligned
 from lakewarden.catalog.system.handles import answering, open_at
 from lakewarden.catalog.system.port import SYSTEM_TABLES, SystemStore
 from lakewarden.catalog.system.schema import BUCKET, row_schema
+from lakewarden.catalog.units import did_you_mean
 
 __all__ = ["query"]
 
@@ -74,9 +75,11 @@ def _system_tables(tree: exp.Query) -> Iterator[exp.Table]:
                 continue
             if not table.db and name in shared:
                 continue
+        here = f"Here: {', '.join(f'{_DATABASE}.{one}' for one in _TABLES)}. Data is read with Spark."
+        is_ours = table.db.lower() == _DATABASE and not table.catalog
         raise NotAllowedError(
             f"{table.sql('spark')} is not a system table.",
-            hint=f"Here: {', '.join(f'{_DATABASE}.{one}' for one in _TABLES)}. Data is read with Spark.",
+            hint=did_you_mean(name, _TABLES, otherwise=here) if is_ours else here,
         )
 
 

@@ -13,6 +13,7 @@ from lakewarden import __version__
 from lakewarden.catalog.errors import ConsentError, ExitCode, LakewardenError, UnavailableError, UsageError
 from lakewarden.daemon.cli.format import echo_to_stderr, for_caller, tell, tell_error
 from lakewarden.daemon.cli.lazy import Lazily, LazyGroup
+from lakewarden.daemon.cli.nearest import look_among, with_nearest
 from lakewarden.daemon.cli.profile import Profiled, choose
 from lakewarden.daemon.cli.refusals import tell_refusal
 from lakewarden.daemon.cli.streams import open_closed_streams, reader_is_gone, say_nothing_more
@@ -89,6 +90,7 @@ def run() -> None:
     _print_what_can_be_printed()
     arguments = sys.argv[1:]
     for_caller(arguments)
+    look_among(None)
     try:
         code = _called(arguments)
         sys.stdout.flush()
@@ -118,7 +120,7 @@ def _called(arguments: Sequence[str]) -> int:
             return _interrupted("")
         return tell_error(ConsentError("Nobody said yes: nothing was changed.", hint="--yes does not ask."))
     except LakewardenError as error:
-        return tell_error(error)
+        return tell_error(with_nearest(error))
     except KeyboardInterrupt as interrupt:
         return _interrupted(str(interrupt))
     except BrokenPipeError:

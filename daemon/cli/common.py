@@ -11,9 +11,13 @@ from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.policy.access import Caller
 from lakewarden.catalog.units import parse_seconds
 from lakewarden.daemon import callers
+from lakewarden.daemon.cli.nearest import look_among
+from lakewarden.daemon.cli.output import note
 from lakewarden.daemon.cli.profile import profile
 from lakewarden.daemon.installation.services import Services, open_services
 from lakewarden.daemon.telemetry.log import configure
+from lakewarden.daemon.usecases.tables import fleet
+from lakewarden.daemon.usecases.unmatched import nearest_table, unmatched_scope
 
 __all__ = [
     "DryRun",
@@ -27,6 +31,7 @@ __all__ = [
     "opened",
     "opened_anyhow",
     "services_of",
+    "tell_empty_scope",
     "time_to_wait",
 ]
 
@@ -86,12 +91,19 @@ def opened_anyhow(home: Path | None) -> Services:
     services = services_of(home)
     # Programs read standard output: what the command's own workers have to say goes elsewhere, and only if it matters.
     configure(level="warning", format=services.settings.log_format)
+    look_among(lambda where: nearest_table(where, fleet(services.store).column("name").to_pylist()))
     return services
 
 
 def calling(services: Services) -> Caller:
     """Who gives this command."""
     return callers.caller_of(services, "cli")
+
+
+def tell_empty_scope(services: Services, where: str) -> None:
+    """A scope may come before its tables, so what was asked for is done; but it may also be misspelt."""
+    if (said := unmatched_scope(services.store, where)) is not None:
+        note(said)
 
 
 def confirm(question: str, *, yes: bool) -> None:

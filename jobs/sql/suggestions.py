@@ -4,7 +4,11 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher, get_close_matches
 from typing import Final
 
+from sqlglot import Token, TokenType
+
 from lakewarden.catalog.errors import NotFoundError, UsageError
+from lakewarden.catalog.system.port import SystemTableName
+from lakewarden.catalog.units import did_you_mean
 from lakewarden.jobs.sql.parser import BEGINNINGS
 from lakewarden.jobs.sql.token_reader import tokens_of
 
@@ -25,6 +29,7 @@ _SHOWN: Final = frozenset({
     "SCHEMAS", "TABLE", "TABLES", "TBLPROPERTIES", "VIEWS",
 })  # fmt: skip
 """What Spark's SHOW shows."""
+_DATABASE: Final = "lakewarden"
 _HELP: Final = (
     "Here: SELECT on lakewarden.*, UPDATE lakewarden.tables, SHOW, DESCRIBE MANAGED, ALTER TABLE ... SET POLICY, VACUUM, CONVERT "
     "TO DELTA, ROLLBACK, MARK and UNMARK TABLE, EXPLAIN GOVERNED. Else: attach(spark).sql(), or a gateway with --url."
@@ -33,7 +38,8 @@ _HELP: Final = (
 
 def not_here(text: str) -> UsageError:
     """The error for a statement that cannot be run without a session."""
-    words = [token.text.upper() for token in tokens_of(text)]
+    tokens = tokens_of(text)
+    words = [token.text.upper() for token in tokens]
     close_to = _meant(words)
     if close_to is not None:
         wrong = " ".join(words[: len(close_to)])
@@ -42,7 +48,19 @@ def not_here(text: str) -> UsageError:
         close = get_close_matches(words[0], _SPARKS, n=1, cutoff=_ALIKE)
         hint = f"Did you mean {close[0]}? That needs a Spark session." if close else _HELP
         return UsageError(f"'{words[0]}' begins no statement that lakewarden knows.", hint=hint)
+    unknown = next(filter(None, map(_unknown_system_table, tokens, tokens[1:], tokens[2:])), None)
+    if unknown is not None:
+        here = ", ".join(f"{_DATABASE}.{one}" for one in SystemTableName)
+        hint = did_you_mean(unknown, SystemTableName, otherwise=f"Here: {here}.")
+        return UsageError(f"{_DATABASE}.{unknown} is not a system table.", hint=hint)
     return UsageError("This statement needs a Spark session.", hint=_HELP)
+
+
+def _unknown_system_table(database: Token, dot: Token, table: Token) -> str | None:
+    """Three words that name a table beside the system tables, which there is not."""
+    name = table.text.lower()
+    is_ours = database.text.lower() == _DATABASE and dot.token_type is TokenType.DOT
+    return name if is_ours and name not in set(SystemTableName) else None
 
 
 def meant(text: str) -> str | None:

@@ -13,7 +13,7 @@ from lakewarden.catalog.policy.effective import POLICY_KEYS, Value, format_value
 from lakewarden.catalog.policy.scopes import is_scope
 from lakewarden.catalog.registry.governance import governed, set_hold, set_owner, set_policy
 from lakewarden.catalog.units import count_of
-from lakewarden.daemon.cli.common import DryRun, Home, calling, opened
+from lakewarden.daemon.cli.common import DryRun, Home, calling, opened, tell_empty_scope
 from lakewarden.daemon.cli.output import Format, Output, note, show, show_one
 from lakewarden.daemon.usecases import declared
 from lakewarden.daemon.usecases.audit import run
@@ -87,6 +87,7 @@ def policy_set(
     take_back_runs(services, row, PLANNED, f"the policy of {row.name} changed", ordered=False)
     unset = ", ".join(sorted(key for key, value in values.items() if value is None))
     note(f"Policy of {row.name} set.{f' From the level above again: {unset}.' if unset else ''}")
+    tell_empty_scope(services, where)
     show_one({"name": row.name, "policy": row.policy}, format=output)
 
 
@@ -95,6 +96,7 @@ def owner(where: Scope, new_owner: str, home: Home = None, output: Output = Form
     services = opened(home)
     with run(services, calling(services), declared.SET_OWNER, where) as actor:
         row = set_owner(services.desk, where, new_owner, actor=actor)
+    tell_empty_scope(services, where)
     show_one({"name": row.name, "owner": row.owner}, format=output)
 
 
@@ -115,6 +117,7 @@ def hold(
         row = set_hold(services.desk, where, reason, actor=actor)
     if reason is not None:
         take_back_runs(services, row, HELD, f"{row.name} came under legal hold ({reason})")
+    tell_empty_scope(services, where)
     show_one({"name": row.name, "hold": row.hold}, format=output)
 
 

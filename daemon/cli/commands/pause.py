@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from lakewarden.catalog.registry.governance import set_pause
-from lakewarden.daemon.cli.common import Home, calling, opened
+from lakewarden.daemon.cli.common import Home, calling, opened, tell_empty_scope
 from lakewarden.daemon.cli.output import Format, Output, show_one
 from lakewarden.daemon.usecases import declared
 from lakewarden.daemon.usecases.audit import run
@@ -27,6 +27,7 @@ def pause(
     with run(services, calling(services), declared.PAUSE, where) as actor:
         row = set_pause(services.desk, where, reason, actor=actor)
     take_back_runs(services, row, EVERYTHING, f"{row.name} was paused ({reason})")
+    tell_empty_scope(services, where)
     show_one({"name": row.name, "paused": row.paused}, format=output)
 
 
@@ -36,4 +37,5 @@ def resume(where: Scope = "*", home: Home = None, output: Output = Format.TABLE)
     services = opened(home)
     with run(services, calling(services), declared.RESUME, where) as actor:
         row = set_pause(services.desk, where, None, actor=actor)
+    tell_empty_scope(services, where)
     show_one({"name": row.name, "paused": row.paused}, format=output)

@@ -14,6 +14,7 @@ from lakewarden.daemon.cli.format import View, view
 from lakewarden.daemon.cli.listing import Listing
 from lakewarden.daemon.cli.output import Format, Output, note, plain, show, show_one
 from lakewarden.daemon.usecases.tables import Wanted, Work, fleet
+from lakewarden.daemon.usecases.unmatched import unmatched_filters
 from lakewarden.daemon.usecases.validation import validate_table
 
 __all__ = ["add_to"]
@@ -75,7 +76,10 @@ def list_tables(
         stopped=stopped,
         gone=all_,
     )
-    found = fleet(opened(home).store, wanted)
+    store = opened(home).store
+    found = fleet(store, wanted)
+    for said in unmatched_filters(store, wanted) if not found.num_rows else ():
+        note(said)
     if output is Format.JSON and view() == View():
         write_json(found, sys.stdout.buffer)
         return

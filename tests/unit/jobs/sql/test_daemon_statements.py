@@ -147,6 +147,14 @@ def test_an_error_in_what_is_explained_points_into_the_whole_text() -> None:
         ("FROBNICATE t", "'FROBNICATE' begins no statement that lakewarden knows", "Here: SELECT"),
         ("SHOW TABLES", "needs a Spark session", "attach(spark).sql()"),
         ("SELECT 1", "needs a Spark session", "attach(spark).sql()"),
+        ("SELECT a FROM lake.tabels", "needs a Spark session", "attach(spark).sql()"),
+        (
+            "SELECT name FROM lakewarden.tabels",
+            "lakewarden.tabels is not a system table.",
+            "Did you mean tables?",
+        ),
+        ("select * from `LakeWarden`.`Rnus` r", "lakewarden.rnus is not", "Did you mean runs?"),
+        ("SELECT 1 FROM lakewarden.xyzzy", "lakewarden.xyzzy is not", "Here: lakewarden.tables, "),
     ],
 )
 def test_what_the_command_cannot_run_is_told_apart(text: str, said: str, hint: str) -> None:
