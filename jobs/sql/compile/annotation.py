@@ -1,32 +1,77 @@
-"""Types of expressions, by sqlglot's annotator: what it lacks of numbers of several types. Pure."""
+"""Types of expressions, by sqlglot's annotator: what it lacks of numbers of several types. Pure.
 
-from typing import TypeVar
+Each is typed as the statement's dialect types it; decimals have as many digits as Spark gives them, and know whether
+the dialect would show all of these (`is_as_shown`) and whether Spark has room for them (`loses_digits`).
+"""
+
+from collections.abc import Collection, Iterable
+from typing import Any, Final, TypeVar
 
 from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect as SqlDialect
 from sqlglot.optimizer.annotate_types import TypeAnnotator
+from sqlglot.schema import MappingSchema
 
 from lakewarden.jobs.sql.compile.families import (
     MOST_DIGITS,
     NUMBERS,
     Family,
     family_of_type,
-    scale_of,
     scale_of_type,
+    whole_digits_of_type,
 )
+from lakewarden.jobs.sql.compile.values import Dialect
 
-__all__ = ["NumberAnnotator"]
-
+__all__ = ["NumberAnnotator", "have_room", "is_as_shown", "loses_digits"]
 
 _B = TypeVar("_B", bound=exp.Binary)
+_HIDDEN: Final = "hidden"
+_LOST: Final = "lost"
+_WITH_EXACT_SUMS: Final = frozenset({Dialect.POSTGRES, Dialect.MYSQL})
+"""What sums whole numbers of 64 bits up to a decimal, which is divided as one."""
+_LARGEST_INT: Final = 2**31 - 1
+
+
+def is_as_shown(kind: exp.DataType) -> bool:
+    """Whether a decimal of this type has the same digits in every dialect when it becomes text."""
+    return not kind.meta.get(_HIDDEN)
+
+
+def loses_digits(kind: exp.DataType | None) -> bool:
+    """Whether Spark has no room for all the digits that a decimal of this type may have, and rounds it."""
+    return kind is not None and bool(kind.meta.get(_LOST))
+
+
+def have_room(parts: Iterable[exp.Expr]) -> bool:
+    """Whether Spark has a type for all the digits of exact numbers that it compares, or that stand for one another."""
+    kinds = [_kind(part) for part in parts]
+    families = {family_of_type(kind) for kind in kinds}
+    if Family.DECIMAL not in families or not families <= {Family.DECIMAL, Family.INTEGER, Family.NULL}:
+        return True
+    scale = max(map(scale_of_type, kinds))
+    return scale == 0 or max(map(whole_digits_of_type, kinds)) + scale <= MOST_DIGITS
 
 
 class NumberAnnotator(TypeAnnotator):
     """A floating-point number beside a decimal makes one; decimals have as many digits as what they are made of."""
 
+    def __init__(self, schema: MappingSchema, dialects: Collection[Dialect]) -> None:
+        own = SqlDialect.get_or_raise(schema.dialect).EXPRESSION_METADATA
+        super().__init__(schema, expression_metadata={**own, **_METADATA})
+        self.exact_sums = not _WITH_EXACT_SUMS.isdisjoint(dialects)
+        self.exact_parts = Dialect.POSTGRES in dialects
+
     def _annotate_binary(self, expression: _B) -> _B:
         found = super()._annotate_binary(expression)
-        if isinstance(found, exp.Mul) and family_of_type(found.type) is Family.DECIMAL:
-            self._set_type(found, _decimal(scale_of(found.this) + scale_of(found.expression)))
+        left, right = _kind(found.this), _kind(found.expression)
+        if family_of_type(found.type) is Family.DECIMAL and isinstance(found, exp.Add | exp.Sub | exp.Mul):
+            if isinstance(found, exp.Mul):
+                whole = whole_digits_of_type(left) + whole_digits_of_type(right) + 1
+                scale = scale_of_type(left) + scale_of_type(right)
+            else:
+                whole = max(map(whole_digits_of_type, (left, right))) + 1
+                scale = max(map(scale_of_type, (left, right)))
+            self._set_type(found, _decimal(whole, scale, (left, right), as_shown=True))
         return found
 
     def _maybe_coerce(
@@ -37,11 +82,97 @@ class NumberAnnotator(TypeAnnotator):
         if Family.NULL in families or not families <= NUMBERS:
             return super()._maybe_coerce(type1, type2)
         if Family.FLOAT in families:
-            return exp.DType.DOUBLE
+            single = all(kind.this is exp.DType.FLOAT for kind in kinds)
+            return exp.DType.FLOAT if single else exp.DType.DOUBLE
         if Family.DECIMAL in families:
-            return _decimal(max(map(scale_of_type, kinds)))
+            scales = set(map(scale_of_type, kinds))
+            return _decimal(
+                max(map(whole_digits_of_type, kinds)), max(scales), kinds, as_shown=len(scales) == 1
+            )
         return super()._maybe_coerce(type1, type2)
 
 
-def _decimal(scale: int) -> exp.DataType:
-    return exp.DataType.build(f"DECIMAL({MOST_DIGITS}, {min(scale, MOST_DIGITS)})", dialect="spark")
+def _decimal(whole: int, scale: int, parts: Iterable[exp.DataType], *, as_shown: bool) -> exp.DataType:
+    """A decimal with so many digits before and behind its point, made of others."""
+    digits = min(whole + scale, MOST_DIGITS)
+    kind = exp.DataType.build(f"DECIMAL({digits}, {min(scale, MOST_DIGITS)})", dialect="spark")
+    kind.meta[_HIDDEN] = not as_shown or any(part.meta.get(_HIDDEN) for part in parts)
+    kind.meta[_LOST] = scale > 0 and whole + scale > MOST_DIGITS
+    return kind
+
+
+def _kind(node: exp.Expr) -> exp.DataType:
+    """A type as far as digits go: a whole number that is written has no more than it shows."""
+    if isinstance(node, exp.Literal) and node.is_int:
+        return exp.DataType.build(f"DECIMAL({min(len(node.name), MOST_DIGITS)}, 0)", dialect="spark")
+    return node.type if isinstance(node.type, exp.DataType) else exp.DataType(this=exp.DType.UNKNOWN)
+
+
+def _sum(self: Any, node: exp.Sum) -> None:
+    self._annotate_by_args(node, "this", promote=True)
+    kind = _kind(node.this)
+    if family_of_type(kind) is Family.DECIMAL:
+        scale = scale_of_type(kind)
+        self._set_type(
+            node,
+            _decimal(
+                min(whole_digits_of_type(kind) + 10, MOST_DIGITS - scale), scale, (kind,), as_shown=True
+            ),
+        )
+    elif self.exact_sums and kind.this in (exp.DType.BIGINT, exp.DType.UBIGINT):
+        self._set_type(node, _decimal(20, 0, (), as_shown=True))
+
+
+def _whole_part(self: Any, node: exp.Floor | exp.Ceil) -> None:
+    kind = _kind(node.this)
+    if family_of_type(kind) is Family.DECIMAL:
+        self._set_type(node, _decimal(whole_digits_of_type(kind) + 1, 0, (), as_shown=True))
+    else:
+        self._set_type(node, kind)
+
+
+def _round(self: Any, node: exp.Round) -> None:
+    kind, digits = _kind(node.this), node.args.get("decimals")
+    if family_of_type(kind) is not Family.DECIMAL:
+        self._set_type(node, exp.DType.DOUBLE if family_of_type(kind) is Family.FLOAT else kind)
+        return
+    wanted = 0 if digits is None else int(digits.name) if digits.is_int else MOST_DIGITS
+    scale = min(wanted, scale_of_type(kind))
+    shown = wanted == scale_of_type(kind) or digits is None
+    self._set_type(node, _decimal(whole_digits_of_type(kind) + 1, scale, (kind,), as_shown=shown))
+
+
+def _part_of_time(self: Any, node: exp.Extract) -> None:
+    self._annotate_extract(node)
+    if self.exact_parts and family_of_type(node.type) is Family.INTEGER:
+        self._set_type(node, _decimal(10, 0, (), as_shown=True))
+
+
+def _quotient(self: Any, node: exp.Div) -> None:
+    kinds = [_kind(node.this), _kind(node.expression)]
+    if {family_of_type(one.type) for one in (node.this, node.expression)} == {Family.INTEGER}:
+        self._set_type(node, self._maybe_coerce(node.this.type, node.expression.type))
+    elif any(family_of_type(kind) is Family.FLOAT for kind in kinds):
+        self._set_type(node, exp.DType.DOUBLE)
+    elif Family.DECIMAL in map(family_of_type, kinds):
+        self._set_type(node, exp.DType.DECIMAL)  # with as many digits as each dialect likes
+    else:
+        self._annotate_div(node)
+
+
+def _literal(self: Any, node: exp.Literal) -> None:
+    self._annotate_literal(node)
+    if not node.is_string and node.is_int and int(node.name) > _LARGEST_INT:
+        self._set_type(node, exp.DType.BIGINT)
+
+
+_METADATA: Final[dict[type[exp.Expr], Any]] = {
+    exp.Sum: {"annotator": _sum},
+    exp.Count: {"returns": exp.DType.BIGINT},
+    exp.Floor: {"annotator": _whole_part},
+    exp.Ceil: {"annotator": _whole_part},
+    exp.Round: {"annotator": _round},
+    exp.Extract: {"annotator": _part_of_time},
+    exp.Div: {"annotator": _quotient},
+    exp.Literal: {"annotator": _literal},
+}

@@ -9,8 +9,9 @@ from sqlglot import exp
 from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.sql.compile.emission import step_of
 from lakewarden.jobs.sql.compile.meaning.conditions import with_conditions
-from lakewarden.jobs.sql.compile.meaning.expressions import assigned, translated
+from lakewarden.jobs.sql.compile.meaning.expressions import translated
 from lakewarden.jobs.sql.compile.meaning.functions import numbers_by_chance
+from lakewarden.jobs.sql.compile.meaning.storing import assigned
 from lakewarden.jobs.sql.compile.merges import merge_compiled
 from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.reading import Draft, ambiguous

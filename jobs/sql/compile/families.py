@@ -5,7 +5,16 @@ from typing import Final
 
 from sqlglot import exp
 
-__all__ = ["MOST_DIGITS", "NUMBERS", "Family", "family_of", "family_of_type", "scale_of", "scale_of_type"]
+__all__ = [
+    "MOST_DIGITS",
+    "NUMBERS",
+    "Family",
+    "family_of",
+    "family_of_type",
+    "scale_of",
+    "scale_of_type",
+    "whole_digits_of_type",
+]
 
 
 class Family(StrEnum):
@@ -36,10 +45,12 @@ MOST_DIGITS: Final = 38
 _FLOATS: Final = frozenset({exp.DataType.Type.FLOAT, exp.DataType.Type.DOUBLE})
 _COUNTS: Final = (exp.IntDiv, exp.Count, exp.Length, exp.RowNumber, exp.Rank, exp.DenseRank)
 _AS_THEIRS: Final = (
-    exp.Alias, exp.Neg, exp.Abs, exp.Max, exp.Min, exp.Sum, exp.Window, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue,
+    exp.Alias, exp.Neg, exp.Abs, exp.Max, exp.Min, exp.Window, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue,
     exp.Trim, exp.Round,
 )  # fmt: skip
 """What has the type of its argument."""
+_DIGITS: Final = {exp.DType.TINYINT: 3, exp.DType.SMALLINT: 5, exp.DType.INT: 10, exp.DType.BIGINT: 20}
+"""How many digits Spark gives a whole number that becomes a decimal."""
 
 
 def family_of(node: exp.Expr | None) -> Family:
@@ -57,7 +68,9 @@ def family_of(node: exp.Expr | None) -> Family:
         return Family.INTEGER
     if isinstance(node, exp.Concat | exp.DPipe | exp.Left):
         return Family.TEXT
-    if isinstance(node, _AS_THEIRS):
+    if isinstance(node, exp.Sum) and family_of_type(node.type) is not Family.OTHER:
+        return family_of_type(node.type)  # some dialects sum up to another type
+    if isinstance(node, (*_AS_THEIRS, exp.Sum)):
         return family_of(node.this)
     if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Mod):
         return _joint(family_of(node.this), family_of(node.expression))
@@ -105,6 +118,19 @@ def scale_of_type(kind: exp.DataType) -> int:
         digits = kind.expressions
         return int(digits[1].name) if len(digits) > 1 else 0 if digits else MOST_DIGITS
     return 0 if family_of_type(kind) in (Family.INTEGER, Family.NULL) else MOST_DIGITS
+
+
+def whole_digits_of_type(kind: exp.DataType) -> int:
+    """How many digits exact numbers of a type may have before their point; the most there can be if it is not known."""
+    match family_of_type(kind):
+        case Family.DECIMAL if kind.expressions:
+            return int(kind.expressions[0].name) - scale_of_type(kind)
+        case Family.INTEGER:
+            return _DIGITS.get(kind.this, MOST_DIGITS)
+        case Family.NULL:
+            return 0
+        case _:
+            return MOST_DIGITS
 
 
 def _joint(one: Family, other: Family) -> Family:

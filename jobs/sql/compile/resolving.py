@@ -103,7 +103,7 @@ def looked_up(
     dialect = PARSERS[draft.dialects[0]]
     try:
         query = qualify(query, schema=schema, dialect=dialect)
-        query = NumberAnnotator(schema).annotate(query)
+        query = NumberAnnotator(schema, draft.dialects).annotate(query)
     except SqlglotError as error:
         raise _unknown(draft, schemas, str(error)) from error
     rename_what_columns_hide(query, {one.name.lower() for columns in schemas.values() for one in columns})

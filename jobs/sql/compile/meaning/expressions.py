@@ -3,46 +3,46 @@
 Only what is known to mean the same passes; it is better to ask for other words than to compute something else.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
 from sqlglot import exp
 
 from lakewarden.catalog.errors import UsageError
+from lakewarden.jobs.sql.compile.annotation import loses_digits
 from lakewarden.jobs.sql.compile.change import EXACT
-from lakewarden.jobs.sql.compile.families import (
-    NUMBERS,
-    Family,
-    family_of,
-    family_of_type,
-    scale_of,
-    scale_of_type,
-)
+from lakewarden.jobs.sql.compile.families import NUMBERS, Family, family_of, family_of_type
 from lakewarden.jobs.sql.compile.grouping import group_joins
+from lakewarden.jobs.sql.compile.meaning.first_type import fits_first
 from lakewarden.jobs.sql.compile.meaning.functions import FUNCTIONS, Notes, cast_to_text, function_in_spark
-from lakewarden.jobs.sql.compile.places import wrong_in
-from lakewarden.jobs.sql.compile.values import DIALECT_KEY, Dialect
-
-__all__ = ["assigned", "translated"]
-
-_SPARKS_WORDS: Final = (
-    f"Write it in Spark's SQL after SET {DIALECT_KEY} = spark, or make a view that computes it."
+from lakewarden.jobs.sql.compile.meaning.meetings import FEWER_DIGITS, is_real, refuse_mixed
+from lakewarden.jobs.sql.compile.meaning.storing import SPARKS_WORDS, rounded
+from lakewarden.jobs.sql.compile.meaning.texts import (
+    is_padded,
+    note_texts,
+    require_readable,
+    stripped,
+    unpadded,
+    was_padded,
 )
+from lakewarden.jobs.sql.compile.places import wrong_in
+from lakewarden.jobs.sql.compile.values import Dialect
 
+__all__ = ["translated"]
 
 _FRAME: Final = (
     exp.Select, exp.From, exp.Join, exp.Table, exp.TableAlias, exp.Alias, exp.Subquery, exp.Identifier,
-    exp.Column, exp.Group, exp.Having, exp.Order, exp.Ordered, exp.Limit, exp.Distinct, exp.SetOperation, exp.With,
-    exp.CTE, exp.Values, exp.Version, exp.Tuple, exp.Paren, exp.Star, exp.Null, exp.Boolean, exp.DataType, exp.DataTypeParam,
+    exp.Having, exp.Order, exp.With, exp.CTE, exp.Values, exp.Version, exp.Tuple, exp.Paren, exp.Star, exp.Null, exp.Boolean, exp.DataType, exp.DataTypeParam,
     exp.Var, exp.Qualify,
 )  # fmt: skip
 _ALIKE: Final = (
-    exp.Is, exp.Exists, exp.Case, exp.If, exp.Coalesce, exp.Nullif, exp.Count, exp.Min, exp.Max,
-    exp.CurrentDate, exp.CurrentTimestamp,
+    exp.Is, exp.Exists, exp.Count, exp.CurrentDate, exp.CurrentTimestamp,
 )  # fmt: skip
 _COMPARISONS: Final = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
-_ARITHMETIC: Final = (exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Abs, exp.Sum)
-_OF_POSTGRES: Final = (exp.Lower, exp.Upper, exp.Greatest, exp.Least)
+_ARITHMETIC: Final = (exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Abs)
+_PART_OF_REAL: Final = 24
+"""So many bits a FLOAT has at most that is a REAL."""
 
 
 def translated(query: exp.Select, dialect: Dialect, text: str) -> tuple[exp.Select, tuple[str, ...]]:
@@ -60,35 +60,11 @@ def translated(query: exp.Select, dialect: Dialect, text: str) -> tuple[exp.Sele
     return query, tuple(notes)
 
 
-def assigned(value: exp.Expr, kind: exp.DataType, dialect: Dialect, text: str) -> exp.Expr:
-    """A value as it is stored in a column of this type: rounded where the dialect rounds and Spark cuts off."""
-    if dialect is Dialect.SPARK:
-        return value
-    source, target = family_of(value), family_of_type(kind)
-    if isinstance(value, exp.Literal) and value.is_string and target is not Family.TEXT:
-        return exp.Cast(this=value, to=kind.copy())
-    match source, target:
-        case (Family.FLOAT, Family.TEXT) | (Family.TIME, Family.TEXT):
-            raise wrong_in(
-                text,
-                value,
-                "It would be written into text in another form.",
-                hint="Cast it to text in a view.",
-            )
-        case (Family.DECIMAL | Family.FLOAT, Family.INTEGER):
-            return _rounded(value, source, dialect, text)
-        case (Family.DECIMAL | Family.FLOAT, Family.DECIMAL) if dialect in (Dialect.MYSQL, Dialect.TERADATA):
-            longer = dialect is Dialect.TERADATA and scale_of(value) > scale_of_type(kind)
-            if source is Family.FLOAT or longer:
-                raise wrong_in(
-                    text, value, f"{dialect} rounds it in another way than Spark.", hint=_SPARKS_WORDS
-                )
-        case _:
-            pass
-    return value
-
-
 def _in_spark(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
+    if loses_digits(node.type):
+        raise wrong_in(
+            text, node, "Spark has no room for all of its digits, and rounds it.", hint=FEWER_DIGITS
+        )
     for kinds, judge in _JUDGES.items():
         if isinstance(node, kinds):
             return judge(node, dialect, text, notes)
@@ -99,7 +75,7 @@ def _in_spark(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.
 
 def _unlike(node: exp.Expr, dialect: Dialect, text: str) -> UsageError:
     return wrong_in(
-        text, node, f"{_name(node)} may mean something else in Spark than in {dialect}.", hint=_SPARKS_WORDS
+        text, node, f"{_name(node)} may mean something else in Spark than in {dialect}.", hint=SPARKS_WORDS
     )
 
 
@@ -124,13 +100,18 @@ def _literal(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.E
     return node
 
 
+def _column(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
+    return stripped(node, dialect)
+
+
 def _comparison(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
     right = node.expression
     if isinstance(right, exp.Any | exp.All):
         return _quantified(node, right, dialect, text, notes)
-    _refuse_mixed([node.this, right], node, dialect, text)
+    refuse_mixed([node.this, right], node, dialect, text)
     ordered = not isinstance(node, exp.EQ | exp.NEQ | exp.NullSafeEQ | exp.NullSafeNEQ)
-    _note_texts(node.this, dialect, notes, ordered=ordered)
+    note_texts([node.this, right], dialect, notes, ordered=ordered)
+    unpadded(node, dialect)
     return node
 
 
@@ -151,18 +132,20 @@ def _quantified(
     query = right.this if isinstance(right.this, exp.Subquery) else exp.Subquery(this=right.this)
     if not isinstance(query.this, exp.Query):
         raise wrong_in(text, node, "ANY and ALL take a query here.", hint="Write ANY (SELECT ...).")
-    _refuse_mixed([node.this, query], node, dialect, text)
+    refuse_mixed([node.this, query], node, dialect, text)
+    note_texts([node.this], dialect, notes, ordered=not isinstance(node, exp.EQ | exp.NEQ))
+    unpadded(node, dialect)
     if isinstance(node, exp.EQ) and isinstance(right, exp.Any):
         return exp.In(this=node.this.copy(), query=query.copy())
     if isinstance(node, exp.NEQ) and isinstance(right, exp.All):
         return exp.Not(this=exp.In(this=node.this.copy(), query=query.copy()))
-    _note_texts(node.this, dialect, notes, ordered=not isinstance(node, exp.EQ | exp.NEQ))
     return node
 
 
 def _range(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
-    _refuse_mixed([node.this, node.args["low"], node.args["high"]], node, dialect, text)
-    _note_texts(node.this, dialect, notes, ordered=True)
+    refuse_mixed([node.this, node.args["low"], node.args["high"]], node, dialect, text)
+    note_texts([node.this], dialect, notes, ordered=True)
+    unpadded(node, dialect)
     return node
 
 
@@ -172,8 +155,10 @@ def _in(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
         raise wrong_in(text, node, "IN takes a list or a query here.", hint="Write IN (SELECT ...).")
     if not isinstance(node.this, exp.Tuple):
         others = [query] if query is not None else node.expressions
-        _refuse_mixed([node.this, *others], node, dialect, text)
-    _note_texts(node.this, dialect, notes, ordered=False)
+        refuse_mixed([node.this, *others], node, dialect, text)
+    asked = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
+    note_texts(asked, dialect, notes, ordered=False)
+    unpadded(node, dialect)
     return node
 
 
@@ -184,9 +169,17 @@ def _arithmetic(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> ex
         return exp.DPipe(this=node.this.copy(), expression=node.expression.copy())
     if odd is not None:
         raise wrong_in(
-            text, odd, "Only numbers are added, subtracted and multiplied here.", hint=_SPARKS_WORDS
+            text, odd, "Only numbers are added, subtracted and multiplied here.", hint=SPARKS_WORDS
         )
     return node
+
+
+def _sum(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
+    if dialect is Dialect.POSTGRES and is_real(node.this):
+        raise wrong_in(
+            text, node, "postgres sums up REAL in 32 bits, Spark in 64.", hint="Cast it to DOUBLE PRECISION."
+        )
+    return _arithmetic(node, dialect, text, notes)
 
 
 def _are_texts(parts: list[exp.Expr]) -> bool:
@@ -198,7 +191,7 @@ def _division(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.
     _arithmetic(node, dialect, text, notes)
     kinds = {family_of(node.this), family_of(node.expression)} - {Family.NULL}
     if dialect is Dialect.MYSQL:
-        raise wrong_in(text, node, "mysql divides by zero to NULL, Spark does not.", hint=_SPARKS_WORDS)
+        raise wrong_in(text, node, "mysql divides by zero to NULL, Spark does not.", hint=SPARKS_WORDS)
     if kinds <= {Family.INTEGER} and not isinstance(node, exp.Mod):
         return exp.IntDiv(this=node.this.copy(), expression=node.expression.copy())
     if isinstance(node, exp.Div) and Family.FLOAT in kinds:
@@ -220,15 +213,19 @@ def _cast(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr
         case _ if type(node) is not exp.Cast or node.args.get("format"):
             pass
         case (Family.DECIMAL | Family.FLOAT, Family.INTEGER):
-            node.set("this", _rounded(node.this, source, dialect, text))
+            node.set("this", rounded(node.this, source, dialect, text))
             return node
-        case (Family.INTEGER | Family.NULL, Family.INTEGER | Family.DECIMAL | Family.FLOAT):
+        case (Family.INTEGER | Family.NULL, Family.INTEGER | Family.DECIMAL):
             return node
-        case (Family.DECIMAL | Family.FLOAT, Family.FLOAT):
+        case (Family.INTEGER | Family.NULL | Family.DECIMAL | Family.FLOAT, Family.FLOAT):
+            node.set("to", _floating(node, dialect, text))
             return node
         case (Family.DECIMAL, Family.DECIMAL) if dialect in (Dialect.POSTGRES, Dialect.TSQL):
             return node
         case (Family.TEXT, Family.INTEGER | Family.TIME | Family.DECIMAL | Family.FLOAT) if is_text:
+            if target is Family.FLOAT:
+                node.set("to", _floating(node, dialect, text))
+            require_readable(node.this, node.args["to"], dialect, text)
             return node
         case (Family.INTEGER | Family.TEXT | Family.NULL, Family.TEXT):
             cut = cast_to_text(node, source, dialect)
@@ -236,19 +233,37 @@ def _cast(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr
                 return cut
         case _:
             pass
-    raise wrong_in(text, node, "This cast may give something else in Spark.", hint=_SPARKS_WORDS)
+    raise wrong_in(text, node, "This cast may give something else in Spark.", hint=SPARKS_WORDS)
+
+
+def _floating(node: exp.Expr, dialect: Dialect, text: str) -> exp.DataType:
+    """How many bits a floating-point type has: FLOAT is another one in Spark than in most dialects."""
+    kind: exp.DataType = node.args["to"]
+    double = exp.DataType.build("DOUBLE", dialect="spark")
+    if kind.this is not exp.DType.FLOAT or dialect is Dialect.TERADATA:
+        return double
+    bits = int(kind.expressions[0].name) if kind.expressions else None
+    unclear = dialect is not Dialect.POSTGRES and bits is None and re.search(r"\breal\b", text, re.IGNORECASE)
+    if unclear:  # the parser takes it for FLOAT
+        raise wrong_in(text, node, "REAL is not told from FLOAT here.", hint="Cast it to DOUBLE PRECISION.")
+    if dialect is Dialect.TSQL and (bits is None or bits > _PART_OF_REAL):
+        return double
+    return exp.DataType.build("FLOAT", dialect="spark")
 
 
 def _joined_texts(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
     kinds = {family_of(node.this), family_of(node.expression)}
     if dialect not in (Dialect.POSTGRES, Dialect.TERADATA) or not kinds <= {Family.TEXT, Family.NULL}:
-        raise wrong_in(text, node, "|| joins texts alone here.", hint=_SPARKS_WORDS)
+        raise wrong_in(text, node, "|| joins texts alone here.", hint=SPARKS_WORDS)
     return node
 
 
-def _of_postgres(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
-    if dialect is not Dialect.POSTGRES and not isinstance(node, exp.Lower | exp.Upper):
+def _extreme_of(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
+    if dialect is not Dialect.POSTGRES:
         raise _unlike(node, dialect, text)
+    parts = [node.this, *node.expressions]
+    refuse_mixed(parts, node, dialect, text, compared=False)
+    note_texts(parts, dialect, notes, ordered=True)
     return node
 
 
@@ -262,20 +277,69 @@ def _like(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr
             text,
             node,
             f"LIKE with such a pattern may match something else than in {dialect}.",
-            hint=_SPARKS_WORDS,
+            hint=SPARKS_WORDS,
         )
-    _note_texts(node.this, dialect, notes, ordered=False)
+    if (was_padded(node.this) and dialect is Dialect.POSTGRES) or is_padded(node.this):
+        raise wrong_in(
+            text, node, "LIKE counts the blanks at the end of a CHAR.", hint="Write RTRIM(column) LIKE ..."
+        )
+    note_texts([node.this], dialect, notes, ordered=False)
     return node
 
 
 def _coalesced(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
     parts = [node.this, *node.expressions]
-    if node.args.get("is_null") and len({family_of(part) for part in parts} - {Family.NULL}) > 1:
+    if node.args.get("is_null") and dialect is Dialect.TSQL and not fits_first(node.this, parts[1]):
         raise wrong_in(
-            text, node, "ISNULL of different types takes that of the first.", hint="Write COALESCE."
-        )
-    _refuse_mixed(parts, node, dialect, text)
+            text, node, "ISNULL takes the type of its first value, and rounds or cuts the second.",
+            hint="Write COALESCE.",
+        )  # fmt: skip
+    refuse_mixed(parts, node, dialect, text, compared=False)
     return node
+
+
+def _case(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
+    ifs = node.args["ifs"]
+    values = [*(one.args["true"] for one in ifs), node.args.get("default")]
+    refuse_mixed([one for one in values if one is not None], node, dialect, text, compared=False)
+    if node.this is not None:
+        refuse_mixed([node.this, *(one.this for one in ifs)], node, dialect, text)
+        note_texts([node.this], dialect, notes, ordered=False)
+        unpadded(node, dialect)
+    return node
+
+
+def _if(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
+    if not isinstance(node.parent, exp.Case):
+        values = [node.args["true"], node.args.get("false")]
+        refuse_mixed([one for one in values if one is not None], node, dialect, text, compared=False)
+    return node
+
+
+def _nullif(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
+    parts = [node.this, node.expression]
+    if any(is_padded(part) for part in parts):
+        raise wrong_in(text, node, "NULLIF of a CHAR counts blanks in Spark.", hint="Write RTRIM(column).")
+    refuse_mixed(parts, node, dialect, text)
+    note_texts(parts, dialect, notes, ordered=False)
+    return node
+
+
+def _told_apart(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
+    """What leaves one of several values that are alike."""
+    if isinstance(node, exp.SetOperation):
+        parts = node.selects if node.args.get("distinct") or not isinstance(node, exp.Union) else []
+    elif isinstance(node, exp.Distinct) and isinstance(node.parent, exp.Select):
+        parts = node.parent.selects
+    else:
+        parts = node.expressions
+    note_texts(parts, dialect, notes, ordered=False)
+    return node
+
+
+def _windowed(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
+    note_texts(node.args.get("partition_by") or (), dialect, notes, ordered=False)
+    return _function(node, dialect, text, notes)
 
 
 def _limit(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
@@ -285,62 +349,39 @@ def _limit(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Exp
 
 
 def _order(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
-    _note_texts(node.this, dialect, notes, ordered=True)
+    note_texts([node.this], dialect, notes, ordered=True)
     return node
 
 
 def _extreme(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
-    _note_texts(node.this, dialect, notes, ordered=True)
+    note_texts([node.this], dialect, notes, ordered=True)
     return node
 
 
 _JUDGES: Final[Mapping[tuple[type[exp.Expr], ...], Callable[[exp.Expr, Dialect, str, Notes], exp.Expr]]] = {
     (exp.Literal,): _literal,
+    (exp.Column,): _column,
     _COMPARISONS: _comparison,
     (exp.And, exp.Or, exp.Not, exp.Where): _connected,
     (exp.Any, exp.All): lambda node, *_: node,  # judged with its comparison
     (exp.Between,): _range,
     (exp.In,): _in,
+    (exp.Sum,): _sum,
     _ARITHMETIC: _arithmetic,
     (exp.Div, exp.IntDiv, exp.Mod): _division,
     (exp.Cast,): _cast,
     (exp.DPipe,): _joined_texts,
-    _OF_POSTGRES: _of_postgres,
+    (exp.Lower, exp.Upper): lambda node, *_: node,
+    (exp.Greatest, exp.Least): _extreme_of,
     (exp.Like,): _like,
     (exp.Coalesce,): _coalesced,
+    (exp.Case,): _case,
+    (exp.If,): _if,
+    (exp.Nullif,): _nullif,
+    (exp.Group, exp.Distinct, exp.SetOperation): _told_apart,
+    (exp.Window,): _windowed,
     (exp.Limit,): _limit,
     (exp.Ordered,): _order,
     (exp.Min, exp.Max): _extreme,
     FUNCTIONS: _function,
 }
-
-
-def _rounded(value: exp.Expr, source: Family, dialect: Dialect, text: str) -> exp.Expr:
-    if dialect in (Dialect.TSQL, Dialect.TERADATA):
-        return value  # cut off, as Spark does
-    if dialect is Dialect.POSTGRES:
-        if source is Family.DECIMAL:
-            return exp.Round(this=value.copy())
-        return exp.Anonymous(this="RINT", expressions=[value.copy()])
-    raise wrong_in(text, value, f"{dialect} rounds it, Spark cuts it off.", hint=_SPARKS_WORDS)
-
-
-def _refuse_mixed(parts: list[exp.Expr], node: exp.Expr, dialect: Dialect, text: str) -> None:
-    kinds = {family_of(part) for part in parts if not (isinstance(part, exp.Literal) and part.is_string)} - {
-        Family.NULL,
-        Family.OTHER,
-    }
-    if len(kinds) > 1 and not kinds <= NUMBERS:
-        raise wrong_in(
-            text, node, f"{' and '.join(sorted(kinds))} are compared by other rules in Spark than in {dialect}.",
-            hint="Cast one side.",
-        )  # fmt: skip
-
-
-def _note_texts(node: exp.Expr, dialect: Dialect, notes: Notes, *, ordered: bool) -> None:
-    if family_of(node) is not Family.TEXT:
-        return
-    if dialect is not Dialect.POSTGRES:
-        notes[f"Texts are compared exactly, where {dialect} may ignore case and blanks at the end."] = None
-    elif ordered:
-        notes['Texts are ordered by their bytes, as postgres does with COLLATE "C".'] = None

@@ -72,6 +72,8 @@ def cast_to_text(node: exp.Cast, source: Family, dialect: Dialect) -> exp.Expr |
 
 def _concat(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr | None:
     parts = node.expressions
+    if dialect is Dialect.POSTGRES and any(part.meta.get("padded") for part in parts):
+        return None  # it keeps the blanks of a CHAR
     if not {family_of(part) for part in parts} <= (_TEXTS if dialect is Dialect.TERADATA else _JOINABLE):
         return None
     texts = [part if family_of(part) is Family.TEXT else _text(part) for part in parts]

@@ -22,7 +22,8 @@ from lakewarden.jobs.sql.compile.families import (
     scale_of_type,
 )
 from lakewarden.jobs.sql.compile.meaning.conditions import with_conditions
-from lakewarden.jobs.sql.compile.meaning.expressions import assigned, translated
+from lakewarden.jobs.sql.compile.meaning.expressions import translated
+from lakewarden.jobs.sql.compile.meaning.storing import assigned
 from lakewarden.jobs.sql.compile.placement import Placement
 from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.reading import Draft
@@ -279,7 +280,9 @@ def _typed(one: Target, given: Target) -> exp.Expr:
     differs = source is not kind and kind in (*NUMBERS, Family.TEXT)
     longer = kind is Family.DECIMAL and scale_of(given.value) > scale_of_type(one.type)
     if source in NUMBERS - {Family.NULL} and (differs or longer):
-        return exp.Cast(this=one.value.copy(), to=one.type.copy())
+        # As what a CHAR or VARCHAR is cast, Spark decides by its settings.
+        to = exp.DataType.build("string", dialect="spark") if kind is Family.TEXT else one.type.copy()
+        return exp.Cast(this=one.value.copy(), to=to)
     return one.value
 
 

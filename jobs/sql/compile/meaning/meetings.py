@@ -1,0 +1,75 @@
+"""Values that meet: compared with one another, or one in the place of another. Pure.
+
+Spark makes one type of them; where that is another one than the dialect's, or has no room for what they are, they are
+refused.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from sqlglot import exp
+
+from lakewarden.jobs.sql.compile.annotation import have_room
+from lakewarden.jobs.sql.compile.families import NUMBERS, Family, family_of
+from lakewarden.jobs.sql.compile.meaning.storing import SPARKS_WORDS
+from lakewarden.jobs.sql.compile.meaning.texts import (
+    STRIPPING,
+    is_padded,
+    require_padding_alike,
+    require_readable,
+)
+from lakewarden.jobs.sql.compile.places import wrong_in
+from lakewarden.jobs.sql.compile.values import Dialect
+
+__all__ = ["FEWER_DIGITS", "is_real", "refuse_mixed"]
+
+FEWER_DIGITS: Final = f"Cast one side to a DECIMAL with fewer digits. {SPARKS_WORDS}"
+
+
+def refuse_mixed(
+    parts: list[exp.Expr], node: exp.Expr, dialect: Dialect, text: str, *, compared: bool = True
+) -> None:
+    """Raise `UsageError` for values that meet as another type in Spark: compared, or one instead of the other."""
+    literals = [part for part in parts if isinstance(part, exp.Literal) and part.is_string]
+    others = [part for part in parts if part not in literals]
+    kinds = {family_of(part) for part in others} - {Family.NULL, Family.OTHER}
+    if len(kinds) > 1 and not kinds <= NUMBERS:
+        raise wrong_in(
+            text, node, f"{' and '.join(sorted(kinds))} are compared by other rules in Spark than in {dialect}.",
+            hint="Cast one side.",
+        )  # fmt: skip
+    if literals and kinds and kinds != {Family.TEXT}:
+        _require_readable(literals, others, kinds, dialect, text, compared=compared)
+    if not have_room(parts):
+        raise wrong_in(
+            text, node, "Spark has no room for all of their digits, and rounds them.", hint=FEWER_DIGITS
+        )
+    reals = [is_real(part) for part in others if family_of(part) is not Family.NULL]
+    if not compared and dialect is Dialect.POSTGRES and any(reals) and not all(reals):
+        raise wrong_in(
+            text, node, "REAL beside another number is another one in Spark than in postgres.",
+            hint="Cast it to DOUBLE PRECISION.",
+        )  # fmt: skip
+    lengths = {str(part.type) for part in others if is_padded(part)}
+    if not compared and len(lengths) > 1 and dialect not in STRIPPING:
+        raise wrong_in(text, node, f"{dialect} pads the shorter text.", hint="Write RTRIM(column).")
+    require_padding_alike(parts, node, dialect, text)
+
+
+def _require_readable(
+    literals: Sequence[exp.Expr], others: Sequence[exp.Expr], kinds: set[Family], dialect: Dialect, text: str, *, compared: bool
+) -> None:  # fmt: skip
+    for literal in literals:
+        if not compared and not (dialect is Dialect.POSTGRES and kinds == {Family.TIME}):
+            raise wrong_in(
+                text, literal, f"A text and {' and '.join(sorted(kinds))} are not of one type in Spark.",
+                hint="Write the value without quotes, or cast it.",
+            )  # fmt: skip
+        for other in others:
+            if isinstance(other.type, exp.DataType):
+                require_readable(literal, other.type, dialect, text, compared=compared)
+
+
+def is_real(node: exp.Expr) -> bool:
+    """Whether it is a floating-point number of 32 bits."""
+    return isinstance(node.type, exp.DataType) and node.type.this is exp.DType.FLOAT

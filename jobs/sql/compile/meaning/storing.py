@@ -1,0 +1,80 @@
+"""A value as it is stored in a column: as the statement's dialect stores it, or not at all. Pure."""
+
+from typing import Final
+
+from sqlglot import exp
+
+from lakewarden.jobs.sql.compile.annotation import is_as_shown
+from lakewarden.jobs.sql.compile.families import Family, family_of, family_of_type, scale_of, scale_of_type
+from lakewarden.jobs.sql.compile.meaning.texts import require_readable
+from lakewarden.jobs.sql.compile.places import wrong_in
+from lakewarden.jobs.sql.compile.values import DIALECT_KEY, Dialect
+
+__all__ = ["SPARKS_WORDS", "assigned", "rounded"]
+
+SPARKS_WORDS: Final = (
+    f"Write it in Spark's SQL after SET {DIALECT_KEY} = spark, or make a view that computes it."
+)
+
+
+def assigned(value: exp.Expr, kind: exp.DataType, dialect: Dialect, text: str) -> exp.Expr:
+    """A value as it is stored in a column of this type: rounded where the dialect rounds and Spark cuts off. Raises
+    `UsageError` for what would be stored in another form."""
+    if dialect is Dialect.SPARK:
+        return value
+    source, target = family_of(value), family_of_type(kind)
+    if isinstance(value, exp.Literal) and value.is_string and target is not Family.TEXT:
+        require_readable(value, kind, dialect, text)
+        return exp.Cast(this=value, to=kind.copy())
+    if target is Family.TEXT:
+        _require_one_form(value, source, dialect, text)
+    match source, target:
+        case (Family.DECIMAL | Family.FLOAT, Family.INTEGER):
+            return rounded(value, source, dialect, text)
+        case (Family.FLOAT, Family.DECIMAL):
+            raise wrong_in(
+                text, value, f"{dialect} makes other digits of a floating-point number than Spark.",
+                hint=SPARKS_WORDS,
+            )  # fmt: skip
+        case (Family.DECIMAL, Family.DECIMAL) if dialect is Dialect.TERADATA and scale_of(
+            value
+        ) > scale_of_type(kind):
+            raise wrong_in(text, value, f"{dialect} rounds it in another way than Spark.", hint=SPARKS_WORDS)
+        case _:
+            pass
+    return value
+
+
+def rounded(value: exp.Expr, source: Family, dialect: Dialect, text: str) -> exp.Expr:
+    """A number as it becomes a whole one."""
+    if dialect in (Dialect.TSQL, Dialect.TERADATA):
+        return value  # cut off, as Spark does
+    if source is Family.DECIMAL and scale_of(value) == 0:
+        return value
+    if dialect is Dialect.POSTGRES:
+        if source is Family.DECIMAL:
+            return exp.Round(this=value.copy())
+        return exp.Anonymous(this="RINT", expressions=[value.copy()])
+    raise wrong_in(text, value, f"{dialect} rounds it, Spark cuts it off.", hint=SPARKS_WORDS)
+
+
+def _require_one_form(value: exp.Expr, source: Family, dialect: Dialect, text: str) -> None:
+    """Raise `UsageError` for what is written into a text in another form than Spark's."""
+    other_form = source in (Family.FLOAT, Family.TIME)
+    hint = "Cast it to text in a view."
+    if source is Family.BOOLEAN and dialect is not Dialect.POSTGRES:
+        other_form, hint = True, "Write CASE WHEN ... THEN '1' ELSE '0' END."
+    if source is Family.INTEGER and dialect is Dialect.TERADATA:
+        other_form, hint = True, "Write CAST(... AS VARCHAR(20)): else teradata puts blanks before it."
+    if source is Family.DECIMAL:
+        kind = value.type
+        fixed = isinstance(value, exp.Literal) or (isinstance(kind, exp.DataType) and is_as_shown(kind))
+        if dialect is Dialect.TERADATA or not fixed:
+            other_form = True
+            hint = (
+                hint
+                if dialect is Dialect.TERADATA
+                else "Say how many digits it has: CAST(... AS DECIMAL(10, 2))."
+            )
+    if other_form:
+        raise wrong_in(text, value, "It would be written into text in another form.", hint=hint)
