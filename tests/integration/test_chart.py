@@ -118,6 +118,59 @@ def test_only_the_driver_has_rights_and_a_token() -> None:
     assert not render(values=CHART / "ci" / "local.yaml").of_kind("Role")
 
 
+@pytest.mark.parametrize(
+    ("sets", "scheme"),
+    [({}, "HTTP"), ({"settings.gateway": {"tls_certificate": "/tls/tls.crt"}}, "HTTPS")],
+    ids=["http", "https"],
+)
+def test_whatever_stays_is_probed_where_it_serves(sets: Mapping[str, Any], scheme: str) -> None:
+    deployments = render(values=EVERYTHING, sets=sets).of_kind("Deployment")
+    probes = {}
+    for name, one in deployments.items():
+        main, *_ = one["spec"]["template"]["spec"]["containers"]
+        ports = {port["name"] for port in main["ports"]}
+        asked = [main[f"{kind}Probe"]["httpGet"] for kind in ("startup", "liveness", "readiness")]
+        assert {get["port"] for get in asked} <= ports
+        probes[name] = [(get["path"], get["scheme"]) for get in asked]
+    ours = [("/livez", "HTTP"), ("/livez", "HTTP"), ("/readyz", "HTTP")]
+    assert probes == {
+        "r-lakewarden-daemon": ours,
+        "r-lakewarden-worker": ours,
+        "r-lakewarden-gateway": [("/livez", scheme)] * 3,
+    }
+
+
+def test_a_sidecar_is_where_its_restart_policy_says_and_no_job_waits_for_one() -> None:
+    proxy = {"name": "proxy", "image": "proxy:1", "restartPolicy": "Always"}
+    shipper = {"name": "shipper", "image": "shipper:1", "securityContext": {"readOnlyRootFilesystem": False}}
+    beside = [proxy, shipper]
+    sets = {f"{name}.sidecars": beside for name in ("daemon", "worker", "gateway")}
+    rendered = render(values=EVERYTHING, sets=sets)
+    found = {
+        name: (
+            [one["name"] for one in spec.get("initContainers", ())],
+            [one["name"] for one in spec["containers"]],
+        )
+        for name, _, spec in pod_specs(rendered)
+    }
+    (job,) = rendered.of_kind("Job")
+    assert found == {
+        **{
+            f"r-lakewarden-{name}": (["proxy", "wait-for-init"], [name, "shipper"])
+            for name in ("daemon", "worker", "gateway")
+        },
+        job: (["proxy"], ["init"]),
+        "r-lakewarden-test": (["proxy"], ["test"]),
+        "r-lakewarden-executor": ([], ["executor"]),
+    }
+    _, _, spec = next(one for one in pod_specs(rendered) if one[0] == "r-lakewarden-daemon")
+    assert spec["containers"][1]["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": False,
+        "capabilities": {"drop": ["ALL"]},
+    }
+
+
 def test_doctor_asks_for_the_rights_that_the_install_takes() -> None:
     made = [one for one in render().objects if "helm.sh/hook" not in one["metadata"].get("annotations", {})]
     plural = {"NetworkPolicy": "networkpolicies"}

@@ -149,8 +149,11 @@ topologySpreadConstraints:
 {{- end }}
 {{- end }}
 securityContext: {{- include "lakewarden.podSecurityContext" $root | nindent 2 }}
-{{- if .waits }}
+{{- $early := include "lakewarden.sidecars" (dict "root" $root "pod" $pod "early" true) }}
+{{- if or .waits $early }}
 initContainers:
+  {{- $early | nindent 2 }}
+  {{- if .waits }}
   - name: wait-for-init
     image: {{ include "lakewarden.image" $root | quote }}
     imagePullPolicy: {{ $root.Values.image.pullPolicy }}
@@ -159,6 +162,7 @@ initContainers:
     resources: {{- toYaml $pod.resources | nindent 6 }}
     env: {{- include "lakewarden.env" . | nindent 6 }}
     volumeMounts: {{- include "lakewarden.volumeMounts" . | nindent 6 }}
+  {{- end }}
 {{- end }}
 containers:
   - name: {{ .component }}
@@ -170,24 +174,39 @@ containers:
     {{- with .ports }}
     ports: {{- toYaml . | nindent 6 }}
     {{- end }}
-    {{- if .probed }}
+    {{- with .probed }}
     startupProbe:
-      httpGet: {path: /livez, port: http}
+      httpGet: {path: /livez, port: {{ .port }}, scheme: {{ .scheme }}}
       periodSeconds: 2
       failureThreshold: 60
     livenessProbe:
-      httpGet: {path: /livez, port: http}
+      httpGet: {path: /livez, port: {{ .port }}, scheme: {{ .scheme }}}
       periodSeconds: 20
       timeoutSeconds: 5
       failureThreshold: 3
     readinessProbe:
-      httpGet: {path: /readyz, port: http}
+      httpGet: {path: {{ .ready }}, port: {{ .port }}, scheme: {{ .scheme }}}
       periodSeconds: 5
       timeoutSeconds: 5
     {{- end }}
     env: {{- include "lakewarden.env" . | nindent 6 }}
     volumeMounts: {{- include "lakewarden.volumeMounts" . | nindent 6 }}
+  {{- if .waits }}
+  {{- include "lakewarden.sidecars" (dict "root" $root "pod" $pod "early" false) | nindent 2 }}
+  {{- end }}
 volumes: {{- include "lakewarden.volumes" . | nindent 2 }}
+{{- end -}}
+
+{{/* The user's own containers. `early`: those that Kubernetes starts before the init containers and ends after the
+main one (restartPolicy: Always), which a Job may have too: it would never end with one of the others. */}}
+{{- define "lakewarden.sidecars" -}}
+{{- $security := include "lakewarden.securityContext" .root | fromYaml -}}
+{{- $early := .early -}}
+{{- range .pod.sidecars }}
+{{- if eq $early (eq (.restartPolicy | default "") "Always") }}
+- {{- mergeOverwrite (dict "securityContext" (deepCopy $security)) (deepCopy .) | toYaml | nindent 2 }}
+{{- end }}
+{{- end }}
 {{- end -}}
 
 {{- define "lakewarden.env" -}}
