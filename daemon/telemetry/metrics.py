@@ -82,6 +82,14 @@ class Metrics:
             ["sink"],
             registry=registry,
         )
+        self._begin_at_zero()
+
+    def _begin_at_zero(self) -> None:
+        """What alarms count is there before it first happens: PromQL sees no increase in a series that begins at 1."""
+        for outcome in ("done", "failed"):
+            self.cycles.labels(outcome=outcome)
+        for action in Action:
+            self.runs.labels(action=action, outcome=Outcome.FAILED)
 
     def count_run(self, action: Action, outcome: Outcome, *, moved_bytes: int = 0) -> None:
         """One more finished run was recorded, which rewrote or deleted so much."""

