@@ -93,6 +93,9 @@ class CatalogPort(Protocol):
     def columns(self, session: Session, operation: Operation, table: Any) -> Sequence[Column]:
         """The columns of one of these."""
 
+    def keys(self, session: Session, operation: Operation, schema: str, table: str) -> Sequence[str]:
+        """The columns by which a table's rows are told apart; none where nobody has said so."""
+
 
 class Metadata:
     """Metadata calls as operations. Names are patterns: `%` and `*` stand for any letters, `_` for one."""
@@ -120,9 +123,15 @@ class Metadata:
         """Not told."""
         return self._told(_FUNCTIONS, [])
 
-    def primary_keys(self, _: Session) -> Operation:
-        """Tables have none."""
-        return self._told(_KEYS, [])
+    def primary_keys(self, session: Session, schema: str | None, table: str | None) -> Operation:
+        """The key columns of one table: those of a system table, or what `lakewarden.keys` names. Nothing enforces
+        them but the statements that go by them."""
+
+        def look(operation: Operation) -> list[tuple[Any, ...]]:
+            keys = self._keys(session, operation, schema or session.database, table or "")
+            return [(None, schema, table, key, position, None) for position, key in enumerate(keys, start=1)]
+
+        return self._operation(_KEYS, look)
 
     def cross_references(self, _: Session) -> Operation:
         """Tables have none."""
@@ -183,6 +192,11 @@ class Metadata:
                 if not entry.schema:  # every database shows them
                     temporary.add(entry.name)
                 yield entry
+
+    def _keys(self, session: Session, operation: Operation, schema: str, table: str) -> Sequence[str]:
+        if schema.lower() != _OURS:
+            return self._catalog().keys(session, operation, schema, table)
+        return next((one.key for one in SYSTEM_TABLES if one.name == table.lower()), ())
 
     def _columns(self, session: Session, operation: Operation, entry: Entry) -> Sequence[Column]:
         if isinstance(entry, _SystemEntry):

@@ -6,17 +6,17 @@ They run in two pools: what is quick never waits for what takes long.
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import Final, Protocol
 
 from lakewarden.catalog.errors import LakewardenError, UnavailableError
 from lakewarden.daemon.gateway.results import Result
 from lakewarden.daemon.telemetry.log import get_log
 
-__all__ = ["Lane", "Operation", "Pools", "State"]
+__all__ = ["Lane", "Operation", "Pools", "Progress", "State"]
 
 _LOG_LINES: Final = 1_000
 """Kept for a client that asks for them; the oldest go first."""
@@ -49,6 +49,28 @@ class Lane(StrEnum):
     LONG = "long"
 
 
+class Progress(Protocol):
+    """How far one stage of the work is, in tasks."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def attempt(self) -> int: ...
+
+    @property
+    def tasks(self) -> int: ...
+
+    @property
+    def done(self) -> int: ...
+
+    @property
+    def running(self) -> int: ...
+
+    @property
+    def failed(self) -> int: ...
+
+
 @dataclass(slots=True)
 class Operation:
     """One operation. Its first end counts: a result that comes after a cancel is dropped, and `outcome` says then what
@@ -60,6 +82,7 @@ class Operation:
     work: Callable[["Operation"], Result]
     deadline: float | None = None
     stop: Callable[[], None] = lambda: None
+    stages: Callable[[], Sequence[Progress]] = lambda: ()
     state: State = State.PENDING
     error: LakewardenError | None = None
     result: Result | None = None

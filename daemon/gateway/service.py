@@ -23,6 +23,7 @@ from lakewarden.daemon.gateway.results import From, Result
 from lakewarden.daemon.gateway.sessions import Handle, Limits, NoSessionError, Session, Sessions, plain_keys
 from lakewarden.daemon.gateway.statements import Statements
 from lakewarden.daemon.gateway.wire_columns import row_set
+from lakewarden.daemon.gateway.wire_progress import progress_of
 from lakewarden.daemon.gateway.wire_types import Column, table_schema
 
 __all__ = ["Gateway", "answer"]
@@ -132,6 +133,7 @@ class _Calls(TCLIService.Iface):  # type: ignore[misc]  # generated code has no 
                 "errorMessage": operation.outcome if error is None else error.in_full,
                 "operationCompleted": int(time.time() * 1000) if left else None,
                 "hasResultSet": operation.result is not None and bool(operation.result.columns),
+                "progressUpdateResponse": progress_of(operation) if req.getProgressUpdate else None,
             }
 
         return _answered(ttypes.TGetOperationStatusResp, looked)
@@ -217,11 +219,9 @@ class _Calls(TCLIService.Iface):  # type: ignore[misc]  # generated code has no 
 
     def GetPrimaryKeys(self, req: Any) -> Any:
         return self._look(
-            req,
-            ttypes.TGetPrimaryKeysResp,
-            ttypes.TOperationType.UNKNOWN,
-            self._gateway.metadata.primary_keys,
-        )
+            req, ttypes.TGetPrimaryKeysResp, ttypes.TOperationType.UNKNOWN,
+            lambda session: self._gateway.metadata.primary_keys(session, req.schemaName, req.tableName),
+        )  # fmt: skip
 
     def GetCrossReference(self, req: Any) -> Any:
         return self._look(

@@ -30,12 +30,14 @@ from lakewarden.jobs.session.reading_rules import Reading
 from lakewarden.jobs.session.served import (
     Field,
     SparkEndedError,
+    Stage,
     cancel,
     collected,
     fields_of,
     is_alive,
     new_session,
     serving,
+    stages_of,
 )
 from lakewarden.jobs.session.session_catalog import TableEntry
 from lakewarden.jobs.sql.compile.values import OPERATION_KEY
@@ -43,6 +45,8 @@ from lakewarden.jobs.sql.statements import InSession, Unmanaged
 
 __all__ = ["SparkSide"]
 
+_GLANCE_SECONDS: Final = 1.0
+"""How long a client that asks how far its statement is may wait for Spark to say so."""
 _ENDED: Final = "The gateway's Spark session has ended since your last statement."
 
 
@@ -75,6 +79,7 @@ class SparkSide:
         self._application: _Application | None = None
         self._starting = threading.Lock()
         self._cancelling = ThreadPoolExecutor(1, thread_name_prefix="cancel")
+        self._watching = ThreadPoolExecutor(1, thread_name_prefix="watch")
 
     def run(
         self,
@@ -86,6 +91,7 @@ class SparkSide:
         """Run a statement in the connection's own session, and gather its rows."""
         connection = self._connection(session, operation)
         operation.stop = lambda: self._stop(connection, operation)
+        operation.stages = lambda: self._stages(connection, operation)
         try:
             with serving(connection.spark, operation.id, cancelled=lambda: operation.state.over):
                 try:
@@ -119,9 +125,15 @@ class SparkSide:
         with self._looking(session, operation) as spark:
             return _columns(session_catalog.columns(spark, table))
 
+    def keys(self, session: Session, operation: Operation, schema: str, table: str) -> Sequence[str]:
+        """See `CatalogPort`."""
+        with self._looking(session, operation) as spark:
+            return session_catalog.keys(spark, schema, table)
+
     def stop(self) -> None:
         """End the application."""
-        self._cancelling.shutdown(wait=False, cancel_futures=True)
+        for pool in (self._cancelling, self._watching):
+            pool.shutdown(wait=False, cancel_futures=True)
         with self._starting:
             self._abandon()
 
@@ -179,6 +191,15 @@ class SparkSide:
             self._application.listening.detach()
             abandon_session(self._application.root)
             self._application = None
+
+    def _stages(self, connection: _Connection, operation: Operation) -> Sequence[Stage]:
+        """By one thread that stays, as each that calls into the JVM keeps a connection; nothing if it is behind."""
+        asked = self._watching.submit(stages_of, connection.spark, operation.id)
+        try:
+            return asked.result(_GLANCE_SECONDS)
+        except TimeoutError:
+            asked.cancel()
+            return ()
 
     def _stop(self, connection: _Connection, operation: Operation) -> None:
         self._cancelling.submit(cancel, connection.spark, operation.id)

@@ -32,12 +32,14 @@ from lakewarden.jobs.engines.spark.errors import translated
 __all__ = [
     "Field",
     "SparkEndedError",
+    "Stage",
     "cancel",
     "collected",
     "fields_of",
     "is_alive",
     "new_session",
     "serving",
+    "stages_of",
 ]
 
 _PLAIN: Final = frozenset(
@@ -62,6 +64,18 @@ class Field:
     name: str
     type: str
     comment: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stage:
+    """A stage of an operation that Spark has begun, and how many of its tasks are where."""
+
+    name: str
+    attempt: int
+    tasks: int
+    done: int
+    running: int
+    failed: int
 
 
 def new_session(spark: SparkSession) -> SparkSession:
@@ -100,6 +114,29 @@ def cancel(spark: SparkSession, operation: str) -> None:
     with suppress(LakewardenError), _told("cancel a statement"):
         context: Any = spark.sparkContext._jsc
         context.sc().cancelJobGroupAndFutureJobs(operation)
+
+
+def stages_of(spark: SparkSession, operation: str) -> tuple[Stage, ...]:
+    """The stages of an operation in the order in which Spark numbered them; none if Spark does not answer."""
+    found: list[Stage] = []
+    with suppress(LakewardenError), _told("ask how far a statement is"):
+        tracker = spark.sparkContext.statusTracker()
+        jobs = (tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(operation))
+        numbers = {stage for job in jobs if job is not None for stage in job.stageIds}
+        for number in sorted(numbers):
+            told = tracker.getStageInfo(number)
+            if told is not None:
+                found.append(
+                    Stage(
+                        name=f"Stage-{number}",
+                        attempt=told.currentAttemptId,
+                        tasks=told.numTasks,
+                        done=told.numCompletedTasks,
+                        running=told.numActiveTasks,
+                        failed=told.numFailedTasks,
+                    )
+                )
+    return tuple(found)
 
 
 def fields_of(frame: DataFrame) -> tuple[Field, ...]:

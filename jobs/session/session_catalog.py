@@ -7,8 +7,9 @@ from pyspark.sql import SparkSession
 
 from lakewarden.jobs.engines.spark.names import quoted
 from lakewarden.jobs.session.served import Field, fields_of
+from lakewarden.jobs.sql.compile.values import KEYS_PROPERTY, keys_in
 
-__all__ = ["TableEntry", "columns", "schemas", "tables"]
+__all__ = ["TableEntry", "columns", "keys", "schemas", "tables"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,3 +40,13 @@ def columns(spark: SparkSession, table: TableEntry) -> tuple[Field, ...]:
         return fields_of(spark.table(name))
     except PySparkException:
         return ()
+
+
+def keys(spark: SparkSession, schema: str, table: str) -> tuple[str, ...]:
+    """The key columns that a table's properties name; none where there is no such table, or it names none."""
+    name = f"{quoted(schema)}.{quoted(table)}"
+    try:
+        found = spark.sql(f"SHOW TBLPROPERTIES {name}").collect()
+    except PySparkException:
+        return ()
+    return keys_in({str(row[0]): str(row[1]) for row in found if row[0] == KEYS_PROPERTY})

@@ -193,6 +193,34 @@ def test_a_statement_that_runs_is_cancelled_and_the_next_one_works(gateway: Runn
         assert cursor.fetchall() == [(1,)]
 
 
+def test_who_waits_is_told_how_far_a_statement_is(gateway: RunningGateway) -> None:
+    with gateway.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM range(0, 100000000000, 1, 8) WHERE sqrt(id) < 0", async_=True)
+        told = cursor.poll().progressUpdateResponse
+        while not told.rows:
+            told = cursor.poll().progressUpdateResponse
+        cursor.cancel()
+    (stage,) = [dict(zip(told.headerNames, row, strict=True)) for row in told.rows]
+    assert (stage["STATUS"], stage["TOTAL"], stage["COMPLETED"]) == ("RUNNING", "8", "0")
+    assert int(stage["RUNNING"]) + int(stage["PENDING"]) == 8
+    assert told.progressedPercentage == 0.0
+    with gateway.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM range(10)", async_=True)
+        while (answer := cursor.poll()).operationState != TOperationState.FINISHED_STATE:
+            assert answer.progressUpdateResponse.progressedPercentage <= 1
+        assert answer.progressUpdateResponse.progressedPercentage == 1.0
+
+
+def test_a_drivers_primary_keys_are_those_that_a_table_names(gateway: RunningGateway, cursor: Any) -> None:
+    cursor.execute(
+        "CREATE TABLE keyed (a INT, b INT, c INT) USING delta TBLPROPERTIES ('lakewarden.keys' = 'b,a')"
+    )
+    cursor.execute("CREATE TABLE keyless (a INT) USING delta")
+    assert gateway.primary_keys("default", "keyed") == [("keyed", "b", 1), ("keyed", "a", 2)]
+    assert gateway.primary_keys(None, "keyed") == [("keyed", "b", 1), ("keyed", "a", 2)]
+    assert gateway.primary_keys("default", "keyless") == gateway.primary_keys("default", "nowhere") == []
+
+
 def test_who_stops_waiting_stops_the_statement(
     gateway: RunningGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:

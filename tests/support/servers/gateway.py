@@ -7,9 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from pyhive import hive
+from TCLIService import ttypes
 
 __all__ = ["RunningGateway", "running_gateway"]
 
@@ -39,10 +41,22 @@ class RunningGateway:
             cursor.execute(statement)
             return [tuple(row) for row in cursor.fetchall()]
 
+    def primary_keys(self, schema: str | None, table: str) -> list[tuple[str, str, int]]:
+        """What a driver is told of a table's keys: (table, column, position)."""
+        with self.connect() as connection:
+            thrift, handle = connection.client, connection.sessionHandle
+            told = thrift.GetPrimaryKeys(ttypes.TGetPrimaryKeysReq(handle, None, schema, table))
+            assert told.status.statusCode == ttypes.TStatusCode.SUCCESS_STATUS, told
+            page = thrift.FetchResults(ttypes.TFetchResultsReq(told.operationHandle, 0, 100)).results
+        _, _, tables, columns, positions, _ = page.columns
+        return list(
+            zip(tables.stringVal.values, columns.stringVal.values, positions.i32Val.values, strict=True)
+        )
+
 
 @contextmanager
 def running_gateway(
-    home: Path, settings: Mapping[str, str], options: Sequence[str] = ()
+    home: Path, settings: Mapping[str, str] = MappingProxyType({}), options: Sequence[str] = ()
 ) -> Iterator[RunningGateway]:
     """A gateway of an initialised home. Its words are in `gateway.log` there."""
     pairs = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
