@@ -1,12 +1,13 @@
 """The same work on many things by several threads where it waits for storages; elsewhere threads only cost."""
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from threading import Event
-from typing import Final, TypeVar
+from threading import Condition, Event
+from typing import Final, Generic, TypeVar
 
-__all__ = ["in_threads"]
+__all__ = ["in_threads", "in_turns"]
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -32,6 +33,26 @@ def in_threads(do: Callable[[T], U], things: Sequence[T], *, threads: int) -> It
             return
 
 
+def in_turns(
+    do: Callable[[T], U], lanes: Sequence[Sequence[T]], *, width: Callable[[int], int], threads: int
+) -> tuple[list[U], list[T]]:
+    """What `do` makes of the things in several lanes, by at most so many threads, and the things that were left undone.
+
+    `width` says how many of a lane (by its number) may be under way now, and is asked again whenever one is done: a
+    lane that gets 0 while none of it is under way stays as it is. A narrow lane holds no thread that another one has
+    work for. What one of them raises is raised when those under way are done; the others are not begun.
+    """
+    turns = _Turns(do, lanes, width)
+    helpers = min(threads, sum(map(len, lanes)))
+    if helpers == 1:
+        turns.work()
+    elif helpers:
+        with ThreadPoolExecutor(helpers, thread_name_prefix="looks") as pool:
+            for one in [pool.submit(turns.work) for _ in range(helpers)]:
+                one.result()
+    return turns.result()
+
+
 def _shared(do: Callable[[T], U], parts: Sequence[Sequence[T]], threads: int) -> Iterator[U]:
     ended = Event()
 
@@ -46,3 +67,50 @@ def _shared(do: Callable[[T], U], parts: Sequence[Sequence[T]], threads: int) ->
         finally:
             ended.set()
             pool.shutdown(cancel_futures=True)
+
+
+class _Turns(Generic[T, U]):
+    """Who of several lanes is next, and what was done."""
+
+    def __init__(
+        self, do: Callable[[T], U], lanes: Sequence[Sequence[T]], width: Callable[[int], int]
+    ) -> None:
+        self._do, self._width = do, width
+        self._waiting = [deque(lane) for lane in lanes]
+        self._busy = [0] * len(lanes)
+        self._done = list[U]()
+        self._ended = False
+        self._changed = Condition()
+
+    def work(self) -> None:
+        """Take one thing after the other until nothing can be taken any more."""
+        try:
+            while (lane := self._next()) is not None:
+                number, thing = lane
+                done = self._do(thing)
+                with self._changed:
+                    self._done.append(done)
+                    self._busy[number] -= 1
+                    self._changed.notify_all()
+        except BaseException:
+            with self._changed:
+                self._ended = True
+                self._changed.notify_all()
+            raise
+
+    def result(self) -> tuple[list[U], list[T]]:
+        return self._done, [thing for lane in self._waiting for thing in lane]
+
+    def _next(self) -> tuple[int, T] | None:
+        with self._changed:
+            while not self._ended:
+                waiting = [number for number, lane in enumerate(self._waiting) if lane]
+                free = [number for number in waiting if self._busy[number] < self._width(number)]
+                if free:
+                    number = min(free, key=self._busy.__getitem__)
+                    self._busy[number] += 1
+                    return number, self._waiting[number].popleft()
+                if not any(self._busy[number] for number in waiting):
+                    break
+                self._changed.wait()
+        return None

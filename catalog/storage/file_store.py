@@ -39,6 +39,7 @@ __all__ = [
     "local_path",
     "open_store",
     "root_and_path",
+    "silent",
 ]
 
 _ALIASES = {"s3a": "s3", "s3n": "s3", "abfss": "abfs", "wasbs": "abfs", "gcs": "gs"}
@@ -169,6 +170,11 @@ class FileStore(Protocol):
 
     def delete(self, path: str) -> None:
         """Delete one file; quietly when it is absent."""
+
+
+def silent(location: str) -> UnavailableError:
+    """What is said of a canonical location whose storage does not answer."""
+    return UnavailableError(f"The storage of {location} does not answer.", hint="Check it, then retry.")
 
 
 def open_store(location: str, options: StorageOptions = NO_OPTIONS) -> FileStore:
@@ -364,6 +370,4 @@ def _answering(root: str) -> Iterator[None]:
     try:
         yield
     except (OSError, DeltaError) as error:
-        raise UnavailableError(
-            f"The storage of {root} does not answer.", hint="Check it, then retry."
-        ) from error
+        raise silent(root) from error

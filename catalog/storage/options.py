@@ -45,5 +45,18 @@ class StorageMap:
 
     def at(self, location: str) -> StorageOptions:
         """The options of a canonical location; none where no prefix covers it."""
-        over = [pair for pair in self.prefixes if pair[0] == location or is_inside(location, pair[0])]
-        return max(over, key=lambda pair: len(pair[0]))[1] if over else StorageOptions()
+        over = self.prefix_over(location)
+        return StorageOptions() if over is None else dict(self.prefixes)[over]
+
+    def prefix_over(self, location: str) -> str | None:
+        """The longest prefix that covers a canonical location; None where none does."""
+        over = [prefix for prefix, _ in self.prefixes if prefix == location or is_inside(location, prefix)]
+        return max(over, key=len, default=None)
+
+    def store_of(self, location: str) -> str | None:
+        """What answers or does not for all that lies there: the prefix that covers a canonical location, else scheme
+        and authority (bucket, name node). None for local disks: each path may be another one, and none is far away."""
+        scheme, _, rest = location.partition("://")
+        if scheme in ("", "file"):
+            return None
+        return self.prefix_over(location) or f"{scheme}://{rest.partition('/')[0]}"

@@ -24,6 +24,7 @@ from lakewarden.daemon.control.system_maintenance import Caretaker
 from lakewarden.daemon.control.ticker import Ticker
 from lakewarden.daemon.fleet.cache import Memory
 from lakewarden.daemon.fleet.observer import Observer
+from lakewarden.daemon.fleet.stores import Stores
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.settings.settings import Settings
 from lakewarden.daemon.telemetry.failed_cycles import Troubles
@@ -178,6 +179,10 @@ def _cycle(
             budget=services.budget,
             checks_per_cycle=settings.sweep_checks_per_cycle,
             threads=settings.sweep_threads,
+            stores=Stores(
+                clock=clock, longest_pause=settings.sweep_longest_pause, threads=settings.sweep_threads
+            ),
+            store_of=settings.storage.store_of,
             adopt=settings.discovery_adopt,
             carrier=RestoreCarrier(
                 rollbacks=rollbacks_of_services(services), memory=memory, notifier=notifier

@@ -23,17 +23,18 @@ from lakewarden.catalog.registry.discovery import Candidate
 from lakewarden.catalog.registry.service import Desk
 from lakewarden.catalog.state.port import Queue, Run, RunRequest
 from lakewarden.catalog.system.port import RUNS, Fence
-from lakewarden.catalog.threads import in_threads
 from lakewarden.daemon.control.adoption import Adoption
 from lakewarden.daemon.control.cycle_report import CycleReport
 from lakewarden.daemon.control.hints import Ears, Heard
 from lakewarden.daemon.control.restore_cascade import Carrier
+from lakewarden.daemon.control.rounds import Rounds
 from lakewarden.daemon.control.run_recorder import Ended, Recorder
 from lakewarden.daemon.control.sweep_writer import Writer
 from lakewarden.daemon.control.system_maintenance import Caretaker
 from lakewarden.daemon.fleet.cache import Memory
 from lakewarden.daemon.fleet.isolation import Stopped, in_one_line, isolated
 from lakewarden.daemon.fleet.observer import Look, Observer, OnRecord
+from lakewarden.daemon.fleet.stores import Stores
 from lakewarden.daemon.telemetry.log import get_log
 from lakewarden.daemon.telemetry.metrics import Metrics
 from lakewarden.daemon.workers.lost_runs import Reaper
@@ -57,7 +58,8 @@ class CycleParts:
     """What a cycle works with. `carrier` follows plain RESTOREs into derived tables; `discover` finds tables without a
     row; `require` raises `FencedError` once the lease is lost; `beat` says that the cycle goes on; `stopping`
     whether it shall end at the next table; `streams` records what sessions noted; `no_spark` says why Spark may not
-    work at a location; `checks_per_cycle` tables at most get the daily checks, so many `threads` look at tables."""
+    work at a location; `checks_per_cycle` tables at most get the daily checks, so many `threads` look at tables;
+    `store_of` says which store answers for a location, `stores` how much it is asked."""
 
     queue: Queue
     memory: Memory
@@ -72,6 +74,8 @@ class CycleParts:
     budget: Budget
     checks_per_cycle: int
     threads: int
+    stores: Stores
+    store_of: Callable[[str], str | None]
     adopt: bool
     carrier: Carrier
     discover: Callable[[], Iterator[Candidate | None]]
@@ -92,9 +96,17 @@ class Cycle:
     """What was left out of the cycle, and why."""
     _resting: Resting = field(default_factory=Resting)
     _adoption: Adoption = field(init=False)
+    _rounds: Rounds = field(init=False)
 
     def __post_init__(self) -> None:
-        self._adoption = Adoption(guard=self._guarded, go_on=self._go_on, no_metastore=self.parts.ears.deaf)
+        parts = self.parts
+        self._adoption = Adoption(guard=self._guarded, go_on=self._go_on, no_metastore=parts.ears.deaf)
+        self._rounds = Rounds(
+            stores=parts.stores,
+            store_of=parts.store_of,
+            threads=parts.threads,
+            passed_over=self._skipped.__setitem__,
+        )
 
     def run(self, fence: Fence, *, may_plan: bool, discover: bool = False) -> CycleReport:
         """One cycle under the fence. Raises only `FencedError`: then this daemon leads no more."""
@@ -164,16 +176,19 @@ class Cycle:
         )
 
     def _observe(self, must: Collection[str]) -> list[Look]:
-        """Looks at the tables that moved, or that something asks to look at; by several threads."""
+        """Looks at the tables that moved, or that something asks to look at; by several threads. The daily checks
+        wait for a store that is away, and keep none from the others."""
         parts = self.parts
         shown = [one for one in parts.memory.governed().values() if one.row.state in _LOOKED_AT]
         waiting = (one.row.table_id for one in shown if self._wants_checks(one))
         checked = frozenset(islice(waiting, parts.checks_per_cycle))
         look = partial(self._look, must=must, checked=checked)
-        return [seen for seen in in_threads(look, shown, threads=parts.threads) if seen is not None]
+        return [seen for seen in self._rounds.look(shown, look) if seen is not None]
 
     def _wants_checks(self, governed: Governed) -> bool:
-        return self.parts.observer.wants_checks(self.parts.memory.health(governed.row.table_id))
+        return not self._rounds.is_away(governed) and self.parts.observer.wants_checks(
+            self.parts.memory.health(governed.row.table_id)
+        )
 
     def _look(self, governed: Governed, must: Collection[str], checked: Collection[str]) -> Look | None:
         memory, table_id = self.parts.memory, governed.row.table_id
@@ -192,7 +207,7 @@ class Cycle:
             checks=table_id in checked,
             on_record=on_record,
         )
-        return self._judged(governed, before, look)
+        return self._judged(governed, before, partial(self._rounds.asked, governed, look))
 
     def _judged(
         self, governed: Governed, before: HealthRow | None, look: Callable[[], Look | None]

@@ -97,6 +97,13 @@ KNOBS: Final = (
         "8",
         "At most so many tables are looked at side by side, where their storage keeps a sweep waiting; on a local disk one by one.",
     ),
+    _knob(
+        "sweep.longest_pause",
+        KnobKind.DURATION,
+        "5 min",
+        "Longest pause before a store (bucket, name node) that does not answer is asked again; pauses double up to it."
+        " Longer spares sweeps the wait, shorter notices sooner that the store is back.",
+    ),
     _knob("lease.name", KnobKind.TEXT, "leader", "Name of the leader's lease: daemons of one name share one leader."),
     _knob("lease.ttl", KnobKind.DURATION, "15 s", "A leader that does not renew for so long is replaced."),
     _knob("run.lease", KnobKind.DURATION, "60 s", "A worker that does not report for so long has lost its run."),

@@ -58,6 +58,7 @@ class Settings:
     sweep_checks_every: timedelta
     sweep_checks_per_cycle: int
     sweep_threads: int
+    sweep_longest_pause: timedelta
     lease_name: str
     lease_ttl: timedelta
     run_lease: timedelta

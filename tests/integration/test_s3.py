@@ -3,12 +3,15 @@
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
+from structlog.testing import capture_logs
 
 from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.errors import UnavailableError
@@ -17,7 +20,14 @@ from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.storage.absence import is_surely_gone
 from lakewarden.catalog.storage.file_store import StorageOptions, open_store
 from lakewarden.catalog.storage.secret_files import current
+from lakewarden.catalog.system.port import Fence
 from lakewarden.daemon.cli.commands import daemon as command_module
+from lakewarden.daemon.control.assembly import build_daemon
+from lakewarden.daemon.control.cycle import Cycle
+from lakewarden.daemon.control.cycle_report import CycleReport
+from lakewarden.daemon.fleet.stores import IN_A_ROW, Stores
+from lakewarden.daemon.installation.services import open_services
+from lakewarden.daemon.telemetry.log import configure
 from lakewarden.jobs.actions.purge import Purge
 from lakewarden.jobs.engines.delta.engine import DeltaEngine
 from lakewarden.jobs.executors.purge import purge
@@ -32,10 +42,15 @@ pytestmark = pytest.mark.s3
 
 SINGLE_DRIVER = "io.delta.storage.S3SingleDriverLogStore"
 FAULTS = (Fault.SLOW_DOWN, Fault.DENIED, Fault.LOST_REQUEST)
+FAR = 12
+"""So many tables on S3 has a fleet."""
+ATTEMPTS = 3
+"""So often a request is sent that fails (`max_retries` is 2)."""
 PATIENCE = ("max_retries", "retry_timeout")
 APPENDER = """
 import sys
 import pyarrow as pa
+from support.fakes.clock import ManualClock
 from deltalake import write_deltalake
 options = dict(line.strip().split("=", 1) for line in sys.stdin)
 for number in range(int(sys.argv[3])):
@@ -167,6 +182,105 @@ def test_a_sweep_that_cannot_reach_a_table_leaves_it_active(
     assert cli("daemon", "--once").code == 0
     assert cli("tables", "show", "lake.orders", "-o", "json").json["state"] == "active"
     assert cli("tables", "validate", "lake.orders").code == 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fleet:
+    """A daemon's cycle over tables on local disk and on S3, which it reaches through the proxy."""
+
+    cycle: Cycle
+    fence: Fence
+    proxy: FaultyProxy
+    clock: ManualClock
+
+    def sweep(self) -> tuple[CycleReport, int, list[str]]:
+        """One cycle, half a minute after the last, the requests that S3 had in it, and what the log warned of."""
+        self.clock.advance(timedelta(seconds=30))
+        self.proxy.counted()
+        configure(level="info", format="json")
+        with capture_logs() as said:
+            report = self.cycle.run(self.fence, may_plan=False)
+        return (
+            report,
+            sum(self.proxy.counted().values()),
+            [one["event"] for one in said if "store" in one["event"]],
+        )
+
+
+@pytest.fixture
+def fleet(
+    s3: S3Server,
+    proxy: FaultyProxy,
+    storage: StorageOptions,
+    cli: Cli,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Fleet:
+    """An installation with its system tables and one table on local disk, and twelve tables on S3; swept once."""
+    monkeypatch.setenv("LAKEWARDEN_SYSTEM_LOCATION", str(tmp_path / "system"))
+    assert cli("init").code == 0
+    for number in range(FAR):
+        place = orders(s3.at(f"{tmp_path.name}/lake/far{number:02}"), storage, versions=1)
+        assert cli("tables", "register", place, "--name", f"lake.far{number:02}").code == 0
+    write_deltalake(str(tmp_path / "near"), pa.table({"id": [1]}))
+    assert cli("tables", "register", str(tmp_path / "near"), "--name", "lake.near").code == 0
+    services, clock = open_services(home=tmp_path / "home"), ManualClock()
+    parts = replace(
+        build_daemon(services, pages=False).parts.cycle.parts,
+        stores=Stores(clock=clock, longest_pause=timedelta(minutes=5), threads=8),
+        require=lambda _: None,
+    )
+    fence = services.store.raise_fence("test", at_least=1)
+    fleet = Fleet(cycle=Cycle(parts), fence=fence, proxy=proxy, clock=clock)
+    for _ in range(2):
+        assert fleet.sweep()[0].left_out is None
+    return fleet
+
+
+def test_an_idle_sweep_sends_four_requests_per_table(fleet: Fleet) -> None:
+    for _ in range(3):
+        report, requests, _ = fleet.sweep()
+        assert (report.changed, requests) == (0, 4 * FAR)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name.lower())
+def test_a_sweep_asks_a_store_that_answers_errors_a_few_times_and_looks_at_everything_else(
+    s3: S3Server,
+    proxy: FaultyProxy,
+    storage: StorageOptions,
+    fleet: Fleet,
+    cli: Cli,
+    tmp_path: Path,
+    fault: Fault,
+) -> None:
+    def state_of(name: str) -> tuple[object, ...]:
+        shown = cli("tables", "show", name, "-o", "json").json
+        return shown["state"], shown["version"], shown["findings"]
+
+    before = state_of("lake.far00")
+    with proxy.failing(fault):
+        write_deltalake(str(tmp_path / "near"), pa.table({"id": [2]}), mode="append")
+        report, requests, lines = fleet.sweep()
+        assert (report.skipped, report.trouble) == (FAR, None)
+        assert 0 < requests <= IN_A_ROW * ATTEMPTS and lines == ["a store is away"]
+        assert report.left_out is not None and "does not answer" in report.left_out
+        assert report.left_out.endswith(f"And {FAR - 1} more.")
+        assert state_of("lake.near")[:2] == ("active", 1), "which is on local disk"
+        for _ in range(2):
+            report, requests, lines = fleet.sweep()
+            assert (report.skipped, lines) == (FAR, []) and 0 < requests <= ATTEMPTS, "one table is asked for"
+        for number in range(FAR):
+            assert state_of(f"lake.far{number:02}") == before, "nothing is concluded from an error"
+    fleet.clock.advance(timedelta(minutes=2))
+    write_deltalake(
+        s3.at(f"{tmp_path.name}/lake/far07"),
+        pa.table({"id": [2]}),
+        mode="append",
+        storage_options=current(storage),
+    )
+    report, requests, lines = fleet.sweep()
+    assert (report.skipped, report.left_out, lines) == (0, None, []), "one sweep is enough"
+    assert requests >= 4 * FAR and state_of("lake.far07")[:2] == ("active", 1)
 
 
 def test_credentials_are_named_and_never_shown(cli: Cli, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from lakewarden.catalog.errors import LakewardenError, UsageError
-from lakewarden.catalog.storage.file_store import canonical, is_inside, open_store
+from lakewarden.catalog.storage.file_store import canonical, open_store
 from lakewarden.catalog.storage.options import StorageMap, unheeded, unworkable
 from lakewarden.catalog.storage.trial import try_out
 from lakewarden.catalog.system.port import TABLES
@@ -125,20 +125,11 @@ def _places(services: Services, locations: Iterable[str]) -> Sequence[str]:
 def places_on_s3(storage: StorageMap, locations: Iterable[str]) -> Sequence[str]:
     """Where on S3 all that is, each once: the prefix of the [[storage]] entry that counts there, else the bucket."""
     found = {one for one in locations if one.startswith(_S3)}
-    return sorted({_over(storage, one) or _bucket_of(one) for one in found})
-
-
-def _over(storage: StorageMap, place: str) -> str | None:
-    over = [prefix for prefix, _ in storage.prefixes if prefix == place or is_inside(place, prefix)]
-    return max(over, key=len, default=None)
-
-
-def _bucket_of(location: str) -> str:
-    return _S3 + location.removeprefix(_S3).partition("/")[0]
+    return sorted({store for one in found if (store := storage.store_of(one)) is not None})
 
 
 def _credentials(services: Services, place: str) -> Diagnosis:
-    over = _over(services.settings.storage, place)
+    over = services.settings.storage.prefix_over(place)
     if over is None:
         return warn(
             "s3 credentials", f"No [[storage]] entry is for {place}: what is found in the environment counts.",

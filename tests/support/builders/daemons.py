@@ -12,6 +12,7 @@ from lakewarden.catalog.registry.discovery import Candidate
 from lakewarden.catalog.registry.service import Desk
 from lakewarden.catalog.state.port import Result, Run
 from lakewarden.catalog.storage.file_store import StorageOptions
+from lakewarden.catalog.storage.options import StorageMap
 from lakewarden.catalog.system.own_rows import system_rows
 from lakewarden.catalog.system.port import HEALTH, RUNS, TABLES, Fence
 from lakewarden.daemon.control.cycle import Cycle, CycleParts
@@ -23,6 +24,7 @@ from lakewarden.daemon.control.sweep_writer import Writer
 from lakewarden.daemon.control.system_maintenance import Caretaker
 from lakewarden.daemon.fleet.cache import Memory
 from lakewarden.daemon.fleet.observer import Observer
+from lakewarden.daemon.fleet.stores import Stores
 from lakewarden.daemon.telemetry.metrics import Metrics
 from lakewarden.daemon.telemetry.webhook import Event
 from lakewarden.daemon.workers.lost_runs import Reaper
@@ -129,6 +131,8 @@ class World:
                 budget=Budget(),
                 checks_per_cycle=100,
                 threads=2,
+                stores=Stores(clock=self.clock, longest_pause=timedelta(minutes=5), threads=2),
+                store_of=StorageMap().store_of,
                 adopt=True,
                 carrier=NoRestores(),
                 discover=self._discover,
@@ -138,9 +142,11 @@ class World:
         )
         return self.cycle
 
-    def add(self, name: str, *, policy: PolicySettings | None = None, **changes: Any) -> TableRow:
+    def add(
+        self, name: str, *, policy: PolicySettings | None = None, lake: str = "file:///lake", **changes: Any
+    ) -> TableRow:
         """A converted table with a log."""
-        now, location = self.clock.now(), f"file:///lake/{name}"
+        now, location = self.clock.now(), f"{lake}/{name}"
         row = TableRow(
             row=100 + len(self.reader.tables),
             table_id=f"id-{name}",

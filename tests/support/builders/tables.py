@@ -46,13 +46,15 @@ def observation(location: str, at: datetime, *, version: int = 0, **changes: Any
 
 @dataclass
 class FakeReader:
-    """`TableReader` over a dictionary. `reads` counts observations, `down` makes storage of a location fail."""
+    """`TableReader` over a dictionary. `reads` counts observations, `down` makes storage of a location fail, `asked`
+    has the locations that were probed."""
 
     tables: dict[str, Observation | LogProblem] = field(default_factory=dict)
     history: dict[str, list[Commit]] = field(default_factory=dict)
     down: set[str] = field(default_factory=set)
     broken: dict[str, Exception] = field(default_factory=dict)
     reads: int = 0
+    asked: list[str] = field(default_factory=list)
 
     @property
     def format(self) -> TableFormat:
@@ -63,6 +65,7 @@ class FakeReader:
         return location in self.tables
 
     def probe(self, location: str, *, seen: int | None) -> ProbeResult:
+        self.asked.append(location)
         self._answer(location)
         if location in self.broken:
             raise self.broken[location]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from lakewarden.catalog.threads import in_threads
+from lakewarden.catalog.threads import in_threads, in_turns
 
 THINGS = range(200)
 
@@ -56,4 +56,55 @@ def test_an_error_ends_it_and_leaves_the_rest_undone() -> None:
 
     with pytest.raises(RuntimeError, match="the 41st"):
         list(in_threads(do, range(2_000), threads=4))
+    assert len(begun) < 1_000
+
+
+@pytest.mark.parametrize("threads", [1, 2, 8])
+def test_lanes_are_done_side_by_side_and_none_is_forgotten(threads: int) -> None:
+    lanes = [range(50), range(50, 55), range(55, 55)]
+    done, left = in_turns(waits(0.001, set()), lanes, width=lambda _: 3, threads=threads)
+    assert (sorted(done), left) == ([number * 2 for number in range(55)], [])
+
+
+def test_no_lane_is_wider_than_it_may_be_and_a_narrow_one_holds_up_nobody() -> None:
+    busy, widest, lock = [0, 0], [0, 0], threading.Lock()
+
+    def do(number: int) -> int:
+        lane = 0 if number < 10 else 1
+        with lock:
+            busy[lane] += 1
+            widest[lane] = max(widest[lane], busy[lane])
+        time.sleep(0.02)
+        with lock:
+            busy[lane] -= 1
+        return number
+
+    done, left = in_turns(do, [range(10), range(10, 50)], width=[1, 4].__getitem__, threads=8)
+    assert sorted(done) == list(range(50)) and left == []
+    assert widest[0] == 1 and widest[1] <= 4
+
+
+def test_a_lane_that_may_have_no_more_is_left_as_it_is() -> None:
+    bears = [2, 100]
+
+    def do(number: int) -> int:
+        bears[0] -= number < 10
+        return number
+
+    done, left = in_turns(do, [range(10), range(10, 20)], width=bears.__getitem__, threads=1)
+    assert sorted(done) == [0, 1, *range(10, 20)] and left == list(range(2, 10))
+
+
+def test_an_error_in_a_lane_ends_all_of_them() -> None:
+    begun: list[int] = []
+
+    def do(number: int) -> int:
+        begun.append(number)
+        time.sleep(0.003)
+        if number == 40:
+            raise RuntimeError("the 41st")
+        return number
+
+    with pytest.raises(RuntimeError, match="the 41st"):
+        in_turns(do, [range(2_000)], width=lambda _: 4, threads=4)
     assert len(begun) < 1_000

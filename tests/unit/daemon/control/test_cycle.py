@@ -29,7 +29,9 @@ from lakewarden.catalog.registry.discovery import Candidate
 from lakewarden.catalog.registry.governance import set_pause, set_policy
 from lakewarden.catalog.state.port import Hint, HintKind, Result
 from lakewarden.catalog.system.port import HEALTH, LINEAGE, SCHEMAS, TABLES, SystemTableName
+from lakewarden.daemon.control.cycle_report import CycleReport
 from lakewarden.daemon.control.run_recorder import DAEMON
+from lakewarden.daemon.fleet.stores import IN_A_ROW
 from lakewarden.daemon.telemetry.log import configure
 from lakewarden.daemon.telemetry.webhook import EventKind
 from support.builders.commits import counted
@@ -462,6 +464,58 @@ def test_tables_whose_storage_is_away_are_said_once_when_it_begins_and_once_when
     world.found.remove(Candidate(where=places[1], location=places[1]))
     assert lines("info") == ["adoption goes on"], "what is not found any more waits for nothing"
     assert lines("info") == lines("warning") == []
+
+
+def test_a_store_that_is_away_is_hardly_asked_said_once_and_nothing_of_it_is_concluded(world: World) -> None:
+    far = [world.add(f"db.far{number:02}", lake="s3://lake") for number in range(40)]
+    near = world.add("db.near")
+    settle(world)
+    places = {row.location or "" for row in far}
+    world.reader.down.update(places)
+    world.reader.asked.clear()
+    before = [world.health(row.name) for row in far]
+    configure(level="info", format="json")
+
+    def sweep() -> tuple[CycleReport, int, list[str]]:
+        world.reader.asked.clear()
+        with capture_logs() as said:
+            report = world.sweep()
+        lines = [one["event"] for one in said if "store" in one["event"] or one["event"] == "skipped"]
+        return report, sum(one in places for one in world.reader.asked), lines
+
+    world.write(near, files=12)
+    report, asked, lines = sweep()
+    assert (asked, lines) == (IN_A_ROW, ["skipped"] * IN_A_ROW + ["a store is away"])
+    assert (report.skipped, report.changed, report.trouble) == (40, 1, None)
+    assert report.left_out == "db.far00: The storage of s3://lake/db.far00 does not answer. And 39 more."
+    assert world.health("db.near").files == 12
+    for number in range(20):
+        report, asked, lines = sweep()
+        assert (asked, lines) == (int(number + 1 in (1, 2, 4, 8, 16)), [])
+        assert (report.skipped, report.trouble) == (40, None)
+        assert report.left_out == "db.far00: The storage of s3://lake/db.far00 does not answer. And 39 more."
+    assert [world.health(row.name) for row in far] == before
+    assert {world.row(row.name).state for row in far} == {TableState.ACTIVE}
+    world.reader.down.clear()
+    for row in far:
+        world.write(row, files=13)
+    world.clock.advance(timedelta(minutes=5))
+    report, asked, lines = sweep()
+    assert (report.skipped, report.left_out, lines) == (0, None, ["a store is back"])
+    assert {world.health(row.name).files for row in far} == {13}
+
+
+def test_tables_of_a_store_that_is_away_keep_the_daily_checks_from_no_other(world: World) -> None:
+    for number in range(120):
+        world.add(f"db.far{number:03}", lake="s3://lake")
+    settle(world)
+    world.reader.down.update(one for one in world.reader.tables if one.startswith("s3:"))
+    world.add("db.near")
+    world.clock.advance(timedelta(days=2))
+    world.inspector.daily_looks.clear()
+    for _ in range(3):
+        world.sweep()
+    assert "db.near" in world.inspector.daily_looks
 
 
 def test_daily_checks_come_once_a_day(world: World) -> None:

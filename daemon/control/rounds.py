@@ -1,0 +1,93 @@
+"""Whom a sweep asks, and in which order: first what lies on local disks, then each store's tables, as much as it bears.
+
+A store that does not answer holds up neither the tables of another one, nor a sweep for longer than a few requests.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from lakewarden.catalog.errors import UnavailableError
+from lakewarden.catalog.policy.scopes import Governed
+from lakewarden.catalog.storage.file_store import silent
+from lakewarden.catalog.threads import in_threads, in_turns
+from lakewarden.catalog.units import count_of
+from lakewarden.daemon.fleet.stores import Stores
+from lakewarden.daemon.telemetry.outages import Outage
+
+__all__ = ["Rounds"]
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Rounds:
+    """Goes round all tables. `store_of` says what answers for a location (None: a local disk), `passed_over` hears of
+    a table that was not looked at, by name, and why."""
+
+    stores: Stores
+    store_of: Callable[[str], str | None]
+    threads: int
+    passed_over: Callable[[str, str], None]
+    _outages: dict[str, Outage] = field(default_factory=dict)
+
+    def look(self, tables: Sequence[Governed], look: Callable[[Governed], T]) -> list[T]:
+        """What looking at each comes to, but for those whose store has said enough. `look` has to ask by `asked`."""
+        near, far = list[Governed](), defaultdict[str, dict[str, Governed]](dict)
+        for one in tables:
+            store = self._store(one)
+            if store is None:
+                near.append(one)
+            else:
+                far[store][one.row.table_id] = one
+        self.stores.begin(far)
+        seen = list(in_threads(look, near, threads=self.threads))
+        names = list(far)
+        lanes = [[far[name][one] for one in self.stores.in_order(name, list(far[name]))] for name in names]
+        more, left = in_turns(
+            look, lanes, width=lambda number: self.stores.width(names[number]), threads=self.threads
+        )
+        for one in left:
+            self.passed_over(one.row.name, str(silent(one.row.location or "")))
+        self._tell({name: len(far[name]) for name in names})
+        return seen + more
+
+    def asked(self, governed: Governed, look: Callable[[], T]) -> T | None:
+        """Look at one table, and keep in mind whether its store answered. Raises what `look` raises; None where a store
+        is asked in vain that was away before, which is no news."""
+        store = self._store(governed)
+        if store is None:
+            return look()
+        answered, was_away = True, self.stores.is_away(store)
+        try:
+            return look()
+        except UnavailableError as error:
+            answered = False
+            if not was_away:
+                raise
+            self.passed_over(governed.row.name, str(error))
+            return None
+        finally:
+            self.stores.heard(store, governed.row.table_id, answered=answered)
+
+    def is_away(self, governed: Governed) -> bool:
+        """Whether the store of a table did not answer when it was asked last."""
+        store = self._store(governed)
+        return store is not None and self.stores.is_away(store)
+
+    def _store(self, governed: Governed) -> str | None:
+        return self.store_of(governed.row.location or "")
+
+    def _tell(self, counts: dict[str, int]) -> None:
+        """One line when a store goes away, one when it is back."""
+        self._outages = {
+            name: self._outages.get(name) or Outage("cycle", "a store is away", "a store is back")
+            for name in counts
+        }
+        for name, count in counts.items():
+            if self.stores.is_away(name):
+                problem = f"{name} does not answer: its tables keep their last state, and one of them is asked now and then."
+                self._outages[name].met(problem, store=name, tables=count_of(count, "table"))
+            else:
+                self._outages[name].over(store=name)
