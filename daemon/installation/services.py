@@ -1,6 +1,7 @@
 """The one place that constructs: settings in, everything else out. Lazily, so that each command opens only its own."""
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property, partial
@@ -21,6 +22,8 @@ from lakewarden.daemon.installation.lazily import load
 from lakewarden.daemon.settings.settings import Settings, load_settings
 from lakewarden.jobs.actions.budget import Budget
 from lakewarden.jobs.runs.log_stores import why_not
+from lakewarden.jobs.runs.s3a import is_for_s3
+from lakewarden.jobs.runs.spark_settings import JarSource
 
 if TYPE_CHECKING:
     from lakewarden.catalog.state.db import Database
@@ -29,6 +32,8 @@ if TYPE_CHECKING:
 __all__ = ["Services", "open_services"]
 
 _TEND_SECONDS: Final = 1.0
+_LOOKED_FOR_SECONDS: Final = 60.0
+"""So long a compiler that is there, or is not, is not looked for again: planning asks for every table."""
 
 
 class Services:
@@ -47,6 +52,7 @@ class Services:
         self._as_it_is = as_it_is
         self.clock: Clock = clock or SystemClock()
         self.user = user
+        self._log_store: tuple[float, PreconditionError | None] | None = None
 
     def storage(self, location: str) -> StorageOptions:
         """Credentials and endpoints for a location."""
@@ -135,8 +141,26 @@ class Services:
         )
 
     def no_spark(self, location: str) -> str | None:
-        """Why this installation's Spark sessions may not work on a table at a location; None where they may."""
-        return why_not(location, self.spark_conf)
+        """Why this installation's Spark sessions may not work on a table at a location, as the end of a sentence; None
+        where they may."""
+        because = why_not(location, self.spark_conf)
+        if because is None and location.startswith("s3://") and (lacks := self.no_log_store()) is not None:
+            return f"{str(lacks)[:1].lower()}{str(lacks)[1:].removesuffix('.')}"
+        return because
+
+    def no_log_store(self) -> PreconditionError | None:
+        """Why workers on this machine could not commit safely to S3, whatever the settings say; None where they can, or
+        need not: workers elsewhere have what they have there."""
+        settings = self.settings
+        if settings.workers_external or not is_for_s3(self.spark_conf):
+            return None
+        now, known = time.monotonic(), self._log_store
+        if known is None or now - known[0] > _LOOKED_FOR_SECONDS:
+            jars = load("lakewarden.jobs.engines.spark.s3.jars")
+            fetches = settings.spark_jars == JarSource.MAVEN
+            cache = settings.jars_cache or load("lakewarden.jobs.engines.spark.jars").default_cache()
+            known = self._log_store = now, jars.lacking(cache, fetches=fetches)
+        return known[1]
 
     @cached_property
     def spark_conf(self) -> Mapping[str, str]:

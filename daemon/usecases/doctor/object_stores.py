@@ -151,7 +151,9 @@ def _clock(skew: timedelta) -> Diagnosis:
 def _workers(services: Services, place: str) -> Diagnosis:
     because = services.no_spark(place)
     if because is not None:
-        return warn("s3 workers", f"Spark stays out of {place}: {because}.", WHAT_TO_DO)
+        lacks = services.no_log_store()
+        fix = lacks.hint if lacks is not None and lacks.hint else WHAT_TO_DO
+        return warn("s3 workers", f"Spark stays out of {place}: {because}.", fix)
     log_store = log_store_of(services.spark_conf, "s3").rpartition(".")[2]
     return ok("s3 workers", f"Workers commit to {place} through {log_store}.")
 

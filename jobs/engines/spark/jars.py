@@ -22,7 +22,17 @@ from typing import Final
 from lakewarden.catalog.errors import LakewardenError, PreconditionError, UnavailableError
 from lakewarden.jobs.engines.spark.java import java_command
 
-__all__ = ["ENGINE", "JarSet", "are_cached", "default_cache", "lock_jars", "locked", "main", "resolve_jars"]
+__all__ = [
+    "ENGINE",
+    "JarSet",
+    "are_cached",
+    "default_cache",
+    "lock_jars",
+    "locked",
+    "main",
+    "named_jars",
+    "resolve_jars",
+]
 
 _MAVEN_TIMEOUT_SECONDS: Final = 900
 _PACKAGES_HINT: Final = 'or set spark.jars = "packages" where Spark may fetch them itself.'
@@ -73,6 +83,11 @@ def resolve_jars(
                     announce(f"Fetching the {jars.name} jars with Maven into {folder}")
                 _fetch(jars, cache, expected)
     return tuple(folder / name for name in expected)
+
+
+def named_jars(cache: Path, jars: JarSet = ENGINE) -> tuple[Path, ...]:
+    """Where the jars of the set are, or will be once they are fetched."""
+    return tuple(jars.folder(cache) / name for name in _read_manifest(jars.manifest))
 
 
 def are_cached(cache: Path, jars: JarSet = ENGINE) -> bool:

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Final
 
 from lakewarden.catalog.errors import PreconditionError
-from lakewarden.jobs.engines.spark.jars import ENGINE, JarSet, locked, main, resolve_jars
+from lakewarden.jobs.engines.spark.jars import ENGINE, JarSet, locked, main, named_jars, resolve_jars
 from lakewarden.jobs.engines.spark.java import java_command, spark_jars
 
-__all__ = ["S3", "log_store_jar", "s3_jars"]
+__all__ = ["S3", "lacking", "log_store_jar", "s3_jars"]
 
 S3: Final = JarSet(
     name="S3", pom=Path(__file__).with_name("pom.xml"), manifest=Path(__file__).with_name("jars.sha256")
@@ -59,14 +59,33 @@ def log_store_jar(cache: Path, engine: Sequence[Path]) -> Path:
     """Our LogStore as a jar, compiled first where the cache lacks it, against the jars of Delta and S3A: none where
     these are on Spark's class path."""
     class_path = _class_path(engine)
-    known = hashlib.sha256(b"".join(one.read_bytes() for one in _SOURCES))
-    known.update("\n".join(path.name for path in class_path).encode())
-    jar = cache / known.hexdigest()[:16] / _JAR
+    jar = _place(cache, class_path)
     if not jar.is_file():
         with locked(cache):
             if not jar.is_file():
                 _build(jar, class_path)
     return jar
+
+
+def lacking(cache: Path, *, fetches: bool) -> PreconditionError | None:
+    """Why a session on this machine could not have our LogStore: it is not there yet, and nothing can compile it. None
+    where it is there or can be made, as far as files tell. `fetches`: Delta's jars come by Maven, else they are on
+    Spark's class path."""
+    try:
+        if not fetches and (spark_jars() / _JAR).is_file():
+            return None
+        engine = (*named_jars(cache), *named_jars(cache, S3)) if fetches else ()
+        if not _place(cache, _class_path(engine)).is_file():
+            _compiler()
+    except PreconditionError as error:
+        return error
+    return None
+
+
+def _place(cache: Path, class_path: Sequence[Path]) -> Path:
+    known = hashlib.sha256(b"".join(one.read_bytes() for one in _SOURCES))
+    known.update("\n".join(path.name for path in class_path).encode())
+    return cache / known.hexdigest()[:16] / _JAR
 
 
 def _class_path(engine: Sequence[Path]) -> tuple[Path, ...]:
@@ -81,13 +100,18 @@ def _class_path(engine: Sequence[Path]) -> tuple[Path, ...]:
     return (*(jar for jar in found if jar is not None), *sdk)
 
 
-def _build(jar: Path, class_path: Sequence[Path]) -> None:
+def _compiler() -> Path:
     compiler = java_command().resolve().with_name("javac")
     if not compiler.exists():
         raise PreconditionError(
             f"The LogStore for S3 has to be compiled, and there is no javac beside {java_command()}.",
             hint="Install a JDK 17 or 21 (not only a JRE), or make the jar elsewhere: docs/object-stores.md.",
         )
+    return compiler
+
+
+def _build(jar: Path, class_path: Sequence[Path]) -> None:
+    compiler = _compiler()
     try:
         jar.parent.mkdir(parents=True, exist_ok=True)
         _compile_into(jar, compiler, class_path)

@@ -64,3 +64,26 @@ def test_a_cache_that_cannot_be_written_is_an_error_of_ours(shipped: Path, tmp_p
     (tmp_path / "cache").write_text("a file")
     with pytest.raises(PreconditionError):
         jars.log_store_jar(tmp_path / "cache", ())
+
+
+def test_what_is_lacking_is_known_before_a_session_needs_it(shipped: Path, tmp_path: Path) -> None:
+    cache, compiler = tmp_path / "cache", tmp_path / "jre" / "bin" / "javac"
+    (shipped / "delta-storage-4.4.0.jar").touch()
+    for fetches in (True, False):
+        lacks = jars.lacking(cache, fetches=fetches)
+        assert lacks is not None and "there is no javac" in str(lacks) and "JDK" in (lacks.hint or "")
+        compiler.touch()
+        assert jars.lacking(cache, fetches=fetches) is None
+        compiler.unlink()
+    (shipped / "lakewarden-log-store.jar").touch()
+    assert jars.lacking(cache, fetches=False) is None and jars.lacking(cache, fetches=True) is not None
+
+
+def test_a_jar_that_was_made_elsewhere_needs_no_compiler(shipped: Path, tmp_path: Path) -> None:
+    (shipped / "delta-storage-4.4.0.jar").touch()
+    compiler = tmp_path / "jre" / "bin" / "javac"
+    compiler.write_text("#!/bin/sh\nwhile [ $# -gt 1 ]; do [ $1 = -d ] && mkdir -p $2; shift; done\n")
+    compiler.chmod(0o755)
+    made = jars.log_store_jar(tmp_path / "cache", ())
+    compiler.unlink()
+    assert made.is_file() and jars.lacking(tmp_path / "cache", fetches=False) is None
