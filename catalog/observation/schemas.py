@@ -27,25 +27,48 @@ def next_schema(
     """The schema version to record for what was just read, given all those on record; None if nothing changed.
 
     The last commit since the one on record that set the table's metadata made this schema. Where its log entry is gone,
-    or nothing was on record before, the version is the one that was read.
+    or nothing was on record before, the version is the one that was read. A head that was moved back shows a schema
+    that is on record: nothing changed, whatever came after it meanwhile.
     """
-    before = max(history, key=lambda row: row.version, default=None)
+    before, since = _made_from(seen, history, commits)
     known = before.columns if before is not None else ()
     used = max((column.id for row in history for column in row.columns), default=0)
     columns = seen.schema if seen.names_columns else assign_ids(seen.schema, known, used=used)
     if before is not None and before.columns == columns:
         return None
-    since = () if before is None else tuple(commits(seen.location, after=before.version, upto=seen.version))
-    made = next((one for one in reversed(since) if one.format_id is not None), None)
+    made = None if before is None else next((one for one in since if one.format_id is not None), None)
     return SchemaRow(
         table_id=table_id,
         version=seen.version if made is None else made.version,
-        schema_id=before.schema_id + 1 if before is not None else 0,
+        schema_id=max((row.schema_id + 1 for row in history), default=0),
         columns=columns,
         changes=changes_between(known, columns) if before is not None else (),
         changed_by=None if made is None else made.user,
         changed_at=seen.committed_at if made is None else made.committed_at,
     )
+
+
+def _made_from(
+    seen: Observation, history: Iterable[SchemaRow], commits: Commits
+) -> tuple[SchemaRow | None, Sequence[Commit]]:
+    """The schema on record that the one just read follows, and the commits from it to head, newest first.
+
+    That of the youngest version that head was made from, or is: others have been left behind by a head that was moved
+    back. Where the log does not reach so far, the newest one before it.
+    """
+    recorded = sorted((row for row in history if row.version <= seen.version), key=lambda row: -row.version)
+    version: int | None = seen.version
+    line = list[Commit]()
+    for row in recorded:
+        there = {one.version: one for one in commits(seen.location, after=row.version, upto=version)}
+        while version in there:
+            line.append(there[version])
+            version = there[version].parent
+        if version is None:
+            break
+        if version >= row.version:  # it is this one, or nobody can tell any more
+            return row, line
+    return None, line
 
 
 def assign_ids(columns: Iterable[Column], known: Iterable[Column], *, used: int) -> tuple[Column, ...]:

@@ -31,7 +31,8 @@ class File:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Entry:
-    """One version. `lineage` is a record as text (`encode_record`), `back_to` what a `restore` went back to."""
+    """One version. `lineage` is a record as text (`encode_record`), `back_to` what a `restore` went back to, `columns`
+    its schema where it is another than its parent's."""
 
     number: int
     parent: int | None
@@ -42,6 +43,7 @@ class Entry:
     run_id: str | None = None
     lineage: str | None = None
     back_to: int | None = None
+    columns: tuple[tuple[str, str], ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -101,6 +103,10 @@ class Manifest:
             yield one
             one = None if one.parent is None else self.versions.get(one.parent)
 
+    def columns_of(self, number: int) -> tuple[tuple[str, str], ...]:
+        """The schema of a version."""
+        return next((one.columns for one in self.line(number) if one.columns is not None), self.columns)
+
     def files_of_refs(self) -> frozenset[str]:
         """The files of versions that `main` and other refs name: no expiry may take them."""
         return frozenset(file.path for number in self.refs.values() for file in self.versions[number].files)
@@ -137,7 +143,10 @@ def published(root: Path, manifest: Manifest) -> bool:
 
 def _entry(body: dict[str, Any]) -> Entry:
     files = tuple(File(**{**one, "added_at": _time(one["added_at"])}) for one in body["files"])
-    return Entry(**{**body, "files": files, "committed_at": _time(body["committed_at"])})
+    told = body.get("columns")
+    columns = None if told is None else tuple((name, kind) for name, kind in told)
+    read = {"files": files, "committed_at": _time(body["committed_at"]), "columns": columns}
+    return Entry(**{**body, **read})
 
 
 def _time(text: str) -> datetime:

@@ -155,7 +155,8 @@ def _observed(location: str, manifest: Manifest) -> Observation:
         committed_at=head.committed_at,
         format_id=manifest.table_id,
         schema=tuple(
-            Column(id=place, path=name, type=kind) for place, (name, kind) in enumerate(manifest.columns, 1)
+            Column(id=place, path=name, type=kind)
+            for place, (name, kind) in enumerate(manifest.columns_of(head.number), 1)
         ),
         properties=manifest.properties,
         capabilities=_CAN,
@@ -197,7 +198,7 @@ def _commit(manifest: Manifest, entry: Entry) -> Commit:
         run_id=entry.run_id,
         lineage=record.record,
         lineage_verdict=record.verdict,
-        format_id=manifest.table_id if entry.parent is None else None,
+        format_id=manifest.table_id if entry.parent is None or entry.columns is not None else None,
         restored=entry.back_to,
     )
 

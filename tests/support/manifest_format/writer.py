@@ -53,8 +53,10 @@ class ManifestWriter:
         operation: str = "append",
         rows: int = 10,
         lineage: LineageRecord | None = None,
+        columns: tuple[tuple[str, str], ...] | None = None,
     ) -> int:
-        """A new version on top of `main`, by files alone: paths and sizes. Returns its number."""
+        """A new version on top of `main`, by files alone: paths and sizes. `columns` is its schema from now on.
+        Returns its number."""
         before = self.manifest
         added = (File(path=path, size_bytes=size, rows=rows, added_at=self.now) for path, size in add)
         entry = Entry(
@@ -65,6 +67,7 @@ class ManifestWriter:
             files=(*(file for file in self._files() if file.path not in remove), *added),
             run_id=None if lineage is None else lineage.run_id,
             lineage=None if lineage is None else encode_record(lineage),
+            columns=columns,
         )
         assert published(self.root, before.with_version(entry))
         return entry.number

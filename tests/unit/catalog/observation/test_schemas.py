@@ -1,11 +1,17 @@
 """Column ids outlive what happens to columns."""
 
 from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
 
 from lakewarden.catalog.formats.port import Capabilities, Commit, Observation
 from lakewarden.catalog.model.rows import DELTA, Change, Column, SchemaRow
 from lakewarden.catalog.observation.schemas import next_schema
+from lakewarden.catalog.storage.file_store import canonical
 from support.builders.commits import counted, observed
+from support.manifest_format.reader import ManifestReader
+from support.manifest_format.writer import ManifestWriter
 
 CAN = Capabilities(restore=True, vacuum=True, compact=True, file_statistics=True)
 
@@ -115,3 +121,75 @@ def test_where_the_commit_is_not_known_the_schema_is_of_the_version_that_was_rea
     before, after = recorded(seen(1, column("a")), seen(5, column("b")))
     assert (before.version, after.version, after.changed_by) == (1, 5, None)
     assert after.changed_at == datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Lake:
+    """A table of the tests' own format, whose versions have gaps and whose head moves back by hand, and the schemas
+    that a daemon records of it."""
+
+    def __init__(self, root: Path) -> None:
+        self.writer = ManifestWriter(root=root, now=datetime(2026, 1, 1, tzinfo=UTC))
+        self.reader, self.place = ManifestReader(), canonical(str(root))
+        self.history = dict[tuple[str, int], SchemaRow]()
+
+    def commit(self, *columns: str) -> int:
+        """A commit; with columns of this schema from now on."""
+        told = tuple((name, "long") for name in columns) or None
+        return self.writer.commit(operation="append", columns=told)
+
+    def look(self) -> SchemaRow | None:
+        """What a look records; None for nothing. As in the system table, a key that is there stays as it is."""
+        seen = self.reader.observe(self.place)
+        assert isinstance(seen, Observation)
+        row = next_schema("t", seen, tuple(self.history.values()), self.reader.commits)
+        if row is not None:
+            assert (row.table_id, row.version) not in self.history, "it would be dropped without a word"
+            self.history[row.table_id, row.version] = row
+        return row
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake(tmp_path / "t")
+
+
+def test_a_head_that_goes_back_to_a_schema_on_record_changes_none_and_what_follows_is_told_from_there(
+    lake: Lake,
+) -> None:
+    first = lake.commit("a", "b")
+    lake.look()
+    lake.commit("a")
+    dropped = lake.look()
+    assert dropped is not None and [one.change for one in dropped.changes] == [Change.DROP]
+    lake.writer.move_main(first)
+    assert lake.look() is None
+    lake.commit()
+    assert lake.look() is None, "made from the first, with its schema"
+    made = lake.commit("a", "b", "c")
+    row = lake.look()
+    assert row is not None and (row.version, row.schema_id) == (made, 2)
+    assert ids(row) == {"a": 1, "b": 2, "c": 3}
+    assert [(one.change, one.column_id) for one in row.changes] == [(Change.ADD, 3)]
+
+
+def test_the_commit_that_made_a_schema_is_looked_for_on_heads_own_line(lake: Lake) -> None:
+    first = lake.commit("a")
+    lake.look()
+    abandoned = lake.commit("a", "z")
+    lake.writer.move_main(first)
+    made = lake.commit("a", "b")
+    lake.commit()
+    row = lake.look()
+    assert abandoned < made and row is not None and row.version == made
+    assert ids(row) == {"a": 1, "b": 2}
+
+
+def test_between_two_schemas_on_record_head_may_go_to_and_fro(lake: Lake) -> None:
+    versions = [lake.commit("a")]
+    lake.look()
+    versions.append(lake.commit("a", "b"))
+    lake.look()
+    for number in (*versions, *reversed(versions)):
+        lake.writer.move_main(number)
+        assert lake.look() is None
+    assert len(lake.history) == 2
