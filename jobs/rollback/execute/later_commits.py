@@ -3,15 +3,11 @@ whether the undo would take anything of somebody else's. Pure."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import Final
 
-from lakewarden.catalog.formats.port import Commit
-from lakewarden.catalog.lineage.versions import Effect, version_of
+from lakewarden.catalog.formats.port import Commit, CommitKind
+from lakewarden.catalog.lineage.versions import version_of
 
 __all__ = ["Since", "since_restore"]
-
-_QUIET: Final = frozenset({"OPTIMIZE", "VACUUM START", "VACUUM END"})
-"""Commits that change nothing a reader of the table could see."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,9 +43,9 @@ def since_restore(restored: int, commits: Iterable[Commit], ours: Collection[str
 
 
 def _restores_to(commit: Commit, held: Collection[int]) -> bool:
-    made = version_of(commit)
-    return made.effect is Effect.RESTORE and commit.operation == "RESTORE" and made.target in held
+    return commit.kind is CommitKind.RESTORE and version_of(commit).target in held
 
 
 def _is_quiet(commit: Commit) -> bool:
-    return commit.operation in _QUIET and not commit.data_change
+    """Whether it changes nothing that a reader of the table could see."""
+    return commit.kind is CommitKind.MAINTENANCE and not commit.data_change

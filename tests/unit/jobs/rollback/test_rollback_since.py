@@ -1,8 +1,10 @@
 """What others did after a rollback, and whether an undo would take it away."""
 
+from typing import Any
+
 import pytest
 
-from lakewarden.catalog.formats.port import Commit
+from lakewarden.catalog.formats.port import Commit, CommitKind
 from lakewarden.catalog.model.rollbacks import marked_by
 from lakewarden.jobs.rollback.execute.later_commits import Since, since_restore
 from support.builders.commits import counted
@@ -57,6 +59,21 @@ def test_what_somebody_elses_commit_stands_in_the_way(lines: list[str], foreign:
     found = since(*lines)
     assert (None if found.foreign is None else found.foreign.version) == foreign
     assert (found.head, found.undone) == (3 + len(lines), ())
+
+
+def test_another_formats_compactions_and_ways_back_count_as_what_they_did_not_as_what_they_are_called() -> (
+    None
+):
+    def commit(version: int, operation: str, kind: CommitKind, **told: Any) -> Commit:
+        return Commit(version=version, parent=3, committed_at=NOW, operation=operation, kind=kind, **told)
+
+    compacted = commit(10, "compact", CommitKind.MAINTENANCE, added_files=1, removed_files=9)
+    written = commit(20, "append", CommitKind.APPEND, data_change=True)
+    back = commit(30, "restore", CommitKind.RESTORE, data_change=True, restored=10)
+    undo = "rollback-r1-1-undo"
+    assert since_restore(3, [compacted], OURS, undo) == Since(head=10)
+    assert since_restore(3, [compacted, written], OURS, undo).foreign == written
+    assert since_restore(3, [compacted, written, back], OURS, undo) == Since(head=30)
 
 
 def test_once_it_is_undone_nothing_stands_in_the_way_any_more() -> None:
