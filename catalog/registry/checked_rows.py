@@ -8,6 +8,7 @@ it is done again.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Final
 
 from lakewarden.catalog.errors import ConflictError, LakewardenError
 from lakewarden.catalog.formats.port import LogProblem, Observation
@@ -19,9 +20,10 @@ from lakewarden.catalog.registry.service import Desk
 from lakewarden.catalog.system.port import TABLES, Rows
 from lakewarden.catalog.threads import in_threads
 
-__all__ = ["Decide", "LookAgain", "Settled", "Unchecked", "foresee", "nobody", "settle"]
+__all__ = ["ATTEMPTS", "Decide", "LookAgain", "Settled", "Unchecked", "foresee", "nobody", "settle"]
 
-_ATTEMPTS = 20
+ATTEMPTS: Final = 20
+"""How often somebody looks again before others are said to be in the way."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,7 +86,7 @@ def settle(
     Raises `ConflictError` if others change the same again and again.
     """
     checked: _AllChecked = {}
-    for _ in range(_ATTEMPTS):
+    for _ in range(ATTEMPTS):
         rows = desk.store.rows(TABLES)
         decide = prepare(rows)
         try:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import ConflictError, PreconditionError
@@ -9,6 +10,7 @@ from lakewarden.catalog.model.identity import check_nesting
 from lakewarden.catalog.model.pending_quarantine import Aside, beside, taken_in
 from lakewarden.catalog.model.rows import GONE, TableRow, TableState
 from lakewarden.catalog.policy.access import Actor, Deed
+from lakewarden.catalog.registry.checked_rows import ATTEMPTS, LookAgain
 from lakewarden.catalog.registry.service import Desk, places_of, refuse_taken, row_of
 from lakewarden.catalog.system.port import TABLES, Rows, SystemStore
 from lakewarden.catalog.units import sentence
@@ -27,24 +29,24 @@ def set_aside(
     permit: Callable[[], None] = lambda: None,
 ) -> None:
     """Quarantine a table, or drop it from management, for a rollback. Repeating it changes nothing. `permit`
-    is asked on every try: it raises what speaks against it by then.
+    is asked before every try, once the row is known that is to be changed: it raises what speaks against it by then.
 
-    Raises `ConflictError` if another rollback set it aside, or it was dropped in the meantime.
+    Raises `ConflictError` if another rollback set it aside, it was dropped in the meantime, or others change its row
+    again and again.
     """
-
-    def changed(rows: Rows[TableRow]) -> Iterable[TableRow]:
-        permit()
-        row = row_of(rows, table_id)
-        before = Aside.of(row)
-        if before is not None and before.rollback_id == rollback_id:
-            return []
-        if before is not None or row.state in GONE:
-            raise ConflictError(
-                f"{row.name} is {row.state} by now: {row.state_reason}", hint="Look at it, then plan again."
-            )
-        return [_touched(beside(row, rollback_id, state), clock, actor)]
-
-    store.edit(TABLES, changed, because=f"{state} by rollback {rollback_id}", run_id=rollback_id)
+    because = f"{state} by rollback {rollback_id}"
+    for _ in range(ATTEMPTS):
+        seen = row_of(store.rows(TABLES), table_id)
+        permit()  # after the row: who takes the rollback away writes the journal first, then touches the row
+        change = partial(_aside, seen=seen, rollback_id=rollback_id, state=state, clock=clock, actor=actor)
+        try:
+            store.edit(TABLES, change, because=because, run_id=rollback_id)
+        except LookAgain:
+            continue
+        return
+    raise ConflictError(
+        f"Others changed the row of {seen.name} again and again.", hint="Nothing was changed; repeat it."
+    )
 
 
 def is_aside(store: SystemStore, table_id: str, *, rollback_id: str) -> bool:
@@ -92,6 +94,23 @@ def release(desk: Desk, where: str, *, actor: Actor) -> TableRow:
         )
     because = f"{actor.name} says {row.name} is good"
     return desk.change_row(row, actor, Deed.ROLLBACK, taken_in, because=because)
+
+
+def _aside(
+    rows: Rows[TableRow], *, seen: TableRow, rollback_id: str, state: TableState, clock: Clock, actor: str
+) -> Iterable[TableRow]:
+    """The row set aside. Raises `LookAgain` if it is not the one any more that the permit was asked for."""
+    row = row_of(rows, seen.table_id)
+    if row != seen:
+        raise LookAgain
+    before = Aside.of(row)
+    if before is not None and before.rollback_id == rollback_id:
+        return []
+    if before is not None or row.state in GONE:
+        raise ConflictError(
+            f"{row.name} is {row.state} by now: {row.state_reason}", hint="Look at it, then plan again."
+        )
+    return [_touched(beside(row, rollback_id, state), clock, actor)]
 
 
 def _touched(row: TableRow, clock: Clock, actor: str) -> TableRow:

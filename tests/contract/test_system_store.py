@@ -43,8 +43,7 @@ on_hdfs_too = pytest.mark.parametrize(
 def another(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
     """Opens the same empty store again and again, as other processes would."""
     if request.param == "fake":
-        fake = FakeSystemStore()
-        return lambda: fake
+        return FakeSystemStore().beside
     location = canonical(str(tmp_path / "system"))
     if request.param == "hdfs":
         location = f"{request.getfixturevalue('hdfs').uri}/contract/{uuid.uuid4().hex}"

@@ -29,6 +29,7 @@ from lakewarden.jobs.rollback.plan.model import RollbackPlan
 from lakewarden.jobs.rollback.plan.request import RollbackRequest
 from lakewarden.jobs.runs.port import Engine
 from support.fakes.engine import FakeEngine
+from support.fakes.pure_changes import PureStore
 from support.fakes.tools import OneFormat
 
 __all__ = ["Lake"]
@@ -47,7 +48,9 @@ class Lake:
     def __post_init__(self) -> None:
         self.reader = DeltaReader()
         self.engine: Engine = FakeEngine(self.clock)
-        self.store = DeltaSystemStore(canonical(str(self.folder / "system")), StorageOptions(), actor="test")
+        self.store: DeltaSystemStore = PureStore(
+            canonical(str(self.folder / "system")), StorageOptions(), actor="test"
+        )
         self.store.create(system_rows(self.store, now=self.clock.now(), actor="test"))
         self.journal = Journal(store=self.store, clock=self.clock)
 

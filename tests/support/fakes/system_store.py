@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Generic
 
@@ -23,6 +24,7 @@ from lakewarden.catalog.system.port import (
     SystemTableName,
 )
 from lakewarden.catalog.system.view import check_columns, key_of, sortable
+from support.fakes.pure_changes import Unasked
 
 __all__ = ["FakeRows", "FakeSystemStore"]
 
@@ -80,6 +82,13 @@ class FakeSystemStore:
         self.commits: list[tuple[SystemTableName, str]] = []
         self._kept: dict[SystemTableName, _Kept] = {}
         self._lock = threading.RLock()
+        self._unasked = Unasked()
+
+    def beside(self) -> "FakeSystemStore":
+        """The same tables, as another process opens them."""
+        other = copy(self)
+        other._unasked = Unasked()
+        return other
 
     def create(self, rows: Iterable[TableRow]) -> None:
         with self._lock:
@@ -100,6 +109,7 @@ class FakeSystemStore:
         return StorageOptions()
 
     def rows(self, table: SystemTable[R], *, version: int | None = None) -> Rows[R]:
+        self._unasked.require()
         versions = self._of(table).versions
         if version is not None and not 0 <= version < len(versions):
             raise NotFoundError(f"lakewarden.{table.name} has no version {version} any more, or not yet.")
@@ -116,6 +126,8 @@ class FakeSystemStore:
         because: str,
         run_id: str | None = None,
     ) -> Committed[R]:
+        change = self._unasked.pure(change)
+        delete = None if delete is None else self._unasked.pure(delete)
         while True:
             view = self.rows(table)
             self._admit(table, fence)

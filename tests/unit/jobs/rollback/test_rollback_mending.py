@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from lakewarden.catalog.errors import ConflictError
 from lakewarden.catalog.lineage.versions import history_of
 from lakewarden.catalog.model.pending_quarantine import Aside
 from lakewarden.catalog.model.rollbacks import Rollback, needed_versions, tainted_versions
@@ -13,7 +14,7 @@ from lakewarden.catalog.model.rows import RollbackState as State
 from lakewarden.catalog.model.rows import RollbackStep as Kind
 from lakewarden.catalog.model.rows import TableState
 from lakewarden.catalog.observation.health import with_verdict
-from lakewarden.catalog.registry.rollback_quarantine import set_aside
+from lakewarden.catalog.registry.rollback_quarantine import set_aside, take_in
 from lakewarden.catalog.system.port import TABLES
 from lakewarden.jobs.rollback.journal.step_rows import step_of, superseded
 from lakewarden.jobs.rollback.plan.consents import Consent, Consents
@@ -207,6 +208,49 @@ def test_a_table_that_another_rollback_set_aside_is_left_to_that_one(lake: Lake)
     assert lake.undo().head.state is State.COMPENSATED
     kept = Aside.of(lake.row("source"))
     assert kept is not None and kept.rollback_id == "other"
+
+
+def test_a_permit_is_asked_anew_where_the_row_was_changed_after_it(lake: Lake) -> None:
+    """Who takes a rollback away says so in the journal, then touches the row: by then no earlier permit counts."""
+    lake.manage("source")
+    asked: list[str] = []
+
+    def permit() -> None:
+        asked.append(lake.row("source").updated_by)
+        if len(asked) == 1:
+            take_in(lake.store, lake.clock, "id-source", rollback_id="r1", actor="bob", begun=True)
+        else:
+            raise ConflictError("It is not ours any more.")
+
+    with pytest.raises(ConflictError, match="not ours"):
+        set_aside(
+            lake.store,
+            lake.clock,
+            "id-source",
+            TableState.DROPPED,
+            rollback_id="r1",
+            actor="ana",
+            permit=permit,
+        )
+    assert len(asked) == 2 and asked[1] == "bob"
+    assert lake.row("source").state is TableState.ACTIVE
+
+
+def test_a_row_that_is_changed_on_every_try_is_given_up(lake: Lake) -> None:
+    lake.manage("source")
+    with pytest.raises(ConflictError, match="again and again"):
+        set_aside(
+            lake.store,
+            lake.clock,
+            "id-source",
+            TableState.DROPPED,
+            rollback_id="r1",
+            actor="ana",
+            permit=lambda: take_in(
+                lake.store, lake.clock, "id-source", rollback_id="r1", actor="bob", begun=True
+            ),
+        )
+    assert lake.row("source").state is TableState.ACTIVE
 
 
 def test_a_table_somebody_wrote_to_since_the_plan_is_not_set_aside(lake: Lake) -> None:
