@@ -2,10 +2,16 @@
 
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from lakewarden.daemon.cli.completion.answer import answer, is_asked
-from lakewarden.daemon.installation.lazily import load
+from lakewarden.daemon.installation.lazily import later
 from lakewarden.daemon.process.spared_libraries import spare_unused_libraries
+
+if TYPE_CHECKING:
+    from lakewarden.daemon.cli import app
+else:
+    app = later("lakewarden.daemon.cli.app")
 
 __all__ = ["main"]
 
@@ -15,7 +21,7 @@ def main() -> None:
     if is_asked(os.environ):
         sys.exit(answer(os.environ))
     spare_unused_libraries()
-    load("lakewarden.daemon.cli.app").run()
+    app.run()
 
 
 if __name__ == "__main__":

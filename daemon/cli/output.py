@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 import yaml
@@ -18,8 +18,13 @@ from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.units import did_you_mean, printable
 from lakewarden.daemon.cli.format import Format, Output, View, echo_to_stderr, view
 from lakewarden.daemon.cli.layout import Panel, Shown, print_lines
-from lakewarden.daemon.installation.lazily import load
+from lakewarden.daemon.installation.lazily import later
 from lakewarden.daemon.process.spared_libraries import have_rich
+
+if TYPE_CHECKING:
+    from lakewarden.daemon.cli import terminal
+else:
+    terminal = later("lakewarden.daemon.cli.terminal")
 
 __all__ = [
     "Format",
@@ -113,7 +118,8 @@ def show_panels(panels: Sequence[Panel]) -> None:
 def watch(look: Callable[[], Sequence[Panel]], seconds: float) -> None:
     """Show panels on the whole terminal, looked at anew each time, until Ctrl-C."""
     with suppress(KeyboardInterrupt):
-        _terminal().watch(look, seconds)
+        have_rich()
+        terminal.watch(look, seconds)
 
 
 def note(text: str) -> None:
@@ -190,22 +196,19 @@ def _table(
     if whole or not sys.stdout.isatty():
         print_lines(shown)
         return
-    if left_out := _terminal().print_table(shown):
+    have_rich()
+    if left_out := terminal.print_table(shown):
         note(f"No room for {', '.join(left_out)}: -o wide shows all, --columns those you name.")
 
 
 def _pairs(pairs: Mapping[str, str]) -> None:
     if sys.stdout.isatty():
-        _terminal().print_pairs(pairs)
+        have_rich()
+        terminal.print_pairs(pairs)
         return
     width = max(map(len, pairs), default=0)
     for key, value in pairs.items():
         typer.echo(f"{key:<{width}}  {value}")
-
-
-def _terminal() -> Any:
-    have_rich()
-    return load("lakewarden.daemon.cli.terminal")
 
 
 def _names(items: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> list[str]:

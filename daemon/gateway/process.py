@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import timedelta
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from lakewarden.daemon import callers
 from lakewarden.daemon.gateway.authentication import Authentication, LocalUser, TokenUsers
@@ -17,13 +17,18 @@ from lakewarden.daemon.gateway.server import Server
 from lakewarden.daemon.gateway.service import Gateway
 from lakewarden.daemon.gateway.sessions import Limits, Sessions
 from lakewarden.daemon.gateway.statements import Statements
-from lakewarden.daemon.installation.lazily import load
+from lakewarden.daemon.installation.lazily import later
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.installation.tokens import Tokens
 from lakewarden.daemon.process.last_resort import watching
 from lakewarden.daemon.process.spared_libraries import spare_nothing
 from lakewarden.daemon.telemetry.log import get_log
 from lakewarden.daemon.workers.pool import spark_settings
+
+if TYPE_CHECKING:
+    from lakewarden.daemon.gateway import spark_side
+else:
+    spark_side = later("lakewarden.daemon.gateway.spark_side")
 
 __all__ = ["GatewayProcess"]
 
@@ -101,8 +106,7 @@ class GatewayProcess:
         with self._opening:
             if self._spark is None:
                 spare_nothing()
-                module = load("lakewarden.daemon.gateway.spark_side")
-                self._spark = module.SparkSide(self._services, spark_settings(self._services.settings))
+                self._spark = spark_side.SparkSide(self._services, spark_settings(self._services.settings))
             return self._spark
 
     def _store(self) -> Store:

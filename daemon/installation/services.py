@@ -18,7 +18,7 @@ from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.catalog.system.port import SystemStore
 from lakewarden.catalog.system.store import DeltaSystemStore
 from lakewarden.daemon.fleet.inspector import Inspection
-from lakewarden.daemon.installation.lazily import load
+from lakewarden.daemon.installation.lazily import later
 from lakewarden.daemon.settings.settings import Settings, load_settings
 from lakewarden.jobs.actions.budget import Budget
 from lakewarden.jobs.runs.log_stores import why_not
@@ -26,8 +26,20 @@ from lakewarden.jobs.runs.s3a import is_for_s3
 from lakewarden.jobs.runs.spark_settings import JarSource
 
 if TYPE_CHECKING:
-    from lakewarden.catalog.state.db import Database
-    from lakewarden.daemon.workers.pool import WorkerPool
+    from lakewarden.catalog.formats import registry as formats
+    from lakewarden.catalog.metastore import hive
+    from lakewarden.catalog.state import bookmarks, db, inbox, lease, queue, run_log
+    from lakewarden.daemon.workers import pool
+else:
+    formats = later("lakewarden.catalog.formats.registry")
+    hive = later("lakewarden.catalog.metastore.hive")
+    bookmarks = later("lakewarden.catalog.state.bookmarks")
+    db = later("lakewarden.catalog.state.db")
+    inbox = later("lakewarden.catalog.state.inbox")
+    lease = later("lakewarden.catalog.state.lease")
+    queue = later("lakewarden.catalog.state.queue")
+    run_log = later("lakewarden.catalog.state.run_log")
+    pool = later("lakewarden.daemon.workers.pool")
 
 __all__ = ["Services", "open_services"]
 
@@ -67,44 +79,38 @@ class Services:
     @cached_property
     def leases(self) -> Leases:
         """Who leads."""
-        made: Leases = load("lakewarden.catalog.state.lease").DatabaseLeases(self._database)
-        return made
+        return lease.DatabaseLeases(self._database)
 
     @cached_property
     def inbox(self) -> Inbox:
         """Hints."""
-        made: Inbox = load("lakewarden.catalog.state.inbox").DatabaseInbox(self._database)
-        return made
+        return inbox.DatabaseInbox(self._database)
 
     @cached_property
     def queue(self) -> Queue:
         """Runs between plan and record."""
-        made: Queue = load("lakewarden.catalog.state.queue").DatabaseQueue(self._database)
-        return made
+        return queue.DatabaseQueue(self._database)
 
     @cached_property
     def run_log(self) -> RunLog:
         """What was said during runs."""
-        made: RunLog = load("lakewarden.catalog.state.run_log").DatabaseRunLog(self._database)
-        return made
+        return run_log.DatabaseRunLog(self._database)
 
     @cached_property
     def bookmarks(self) -> Bookmarks:
         """How far something has been read."""
-        made: Bookmarks = load("lakewarden.catalog.state.bookmarks").DatabaseBookmarks(self._database)
-        return made
+        return bookmarks.DatabaseBookmarks(self._database)
 
     @cached_property
     def readers(self) -> tuple[TableReader, ...]:
         """One reader per table format."""
-        made: tuple[TableReader, ...] = load("lakewarden.catalog.formats.registry").readers(self.storage)
-        return made
+        return formats.readers(self.storage)
 
     @cached_property
     def metastore(self) -> Metastore | None:
         """The Hive metastore, None where none is configured."""
         uri = self.settings.metastore_uri
-        return load("lakewarden.catalog.metastore.hive").HiveMetastore(uri) if uri is not None else None
+        return hive.HiveMetastore(uri) if uri is not None else None
 
     @cached_property
     def inspection(self) -> Inspection:
@@ -165,24 +171,19 @@ class Services:
     @cached_property
     def spark_conf(self) -> Mapping[str, str]:
         """What the operator and lakewarden tell Spark beyond jars and sizes. Holds secrets."""
-        settings = load("lakewarden.daemon.workers.pool").spark_settings(self.settings)
-        return dict(settings.conf)
+        return dict(pool.spark_settings(self.settings).conf)
 
     def worker_pool(
         self, count: int, *, on_failure: Callable[[], None] = lambda: None, logs: bool = True
-    ) -> "WorkerPool":
+    ) -> "pool.WorkerPool":
         """Worker processes of this installation; none runs before `tend`. `logs`: in files of the home folder, else
         they say what they have to say where this process does."""
-        workers = load("lakewarden.daemon.workers.pool")
-        launch = workers.worker_launcher(
-            config=partial(workers.worker_config, self.settings),
+        launch = pool.worker_launcher(
+            config=partial(pool.worker_config, self.settings),
             logs=self.settings.home / "logs" if logs else None,
             environment={},
         )
-        pool: WorkerPool = workers.WorkerPool(
-            launch, count=count, prefix=workers.pool_name(), on_failure=on_failure
-        )
-        return pool
+        return pool.WorkerPool(launch, count=count, prefix=pool.pool_name(), on_failure=on_failure)
 
     @contextmanager
     def own_workers(self, count: int) -> Iterator[None]:
@@ -191,12 +192,12 @@ class Services:
         if self.settings.workers_external:
             yield
             return
-        pool, ended = self.worker_pool(count), threading.Event()
+        workers, ended = self.worker_pool(count), threading.Event()
 
         def tend() -> None:
-            pool.tend(count)
+            workers.tend(count)
             while not ended.wait(_TEND_SECONDS):
-                pool.tend(count)
+                workers.tend(count)
 
         tender = threading.Thread(target=tend, name="workers", daemon=True)
         tender.start()
@@ -205,7 +206,7 @@ class Services:
         finally:
             ended.set()
             tender.join()
-            pool.drain(self.settings.workers_drain)
+            workers.drain(self.settings.workers_drain)
 
     def require_initialised(self) -> None:
         """Raise `PreconditionError` unless `lakewarden init` was run here."""
@@ -217,10 +218,8 @@ class Services:
             )
 
     @cached_property
-    def _database(self) -> "Database":
-        state = load("lakewarden.catalog.state.db")
-        made: Database = state.open_database(self.settings.database_url, as_it_is=self._as_it_is)
-        return made
+    def _database(self) -> "db.Database":
+        return db.open_database(self.settings.database_url, as_it_is=self._as_it_is)
 
 
 def open_services(

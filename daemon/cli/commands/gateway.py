@@ -3,7 +3,7 @@
 import os
 import sys
 from datetime import timedelta
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,10 +11,15 @@ from lakewarden.catalog.errors import ExitCode, PreconditionError, UsageError
 from lakewarden.catalog.units import parse_seconds
 from lakewarden.daemon.cli.common import Home, SetOptions, calling, flags_of, opened, services_of
 from lakewarden.daemon.cli.output import Format, Output, note, show
-from lakewarden.daemon.installation.lazily import load
+from lakewarden.daemon.installation.lazily import later
 from lakewarden.daemon.installation.tokens import Token
 from lakewarden.daemon.telemetry.log import configure
 from lakewarden.daemon.usecases.tokens import create_token, revoke_token, tokens_of
+
+if TYPE_CHECKING:
+    from lakewarden.daemon.gateway import process as gateway_process
+else:
+    gateway_process = later("lakewarden.daemon.gateway.process")
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 tokens = typer.Typer(
@@ -42,7 +47,7 @@ def gateway(
     services.require_initialised()
     configure(level=services.settings.log_level, format=services.settings.log_format)
     try:
-        process = load("lakewarden.daemon.gateway.process").GatewayProcess(services)
+        process = gateway_process.GatewayProcess(services)
     except ModuleNotFoundError as error:
         raise PreconditionError(
             f"The gateway needs {error.name}, which is not installed.",

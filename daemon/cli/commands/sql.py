@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import pyarrow as pa
 import typer
@@ -16,13 +16,23 @@ from lakewarden.daemon.cli.format import View, view
 from lakewarden.daemon.cli.listing import Listing
 from lakewarden.daemon.cli.output import Format, Output, note, show, show_one
 from lakewarden.daemon.client.address import address_of
-from lakewarden.daemon.installation.lazily import load
+from lakewarden.daemon.installation.lazily import later
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases.statements.answers import FAILURES
 from lakewarden.jobs.sql.compile.values import dialect_of, policy_of
 from lakewarden.jobs.sql.parser import parse
 from lakewarden.jobs.sql.statements import Explain, Query, Statement, VacuumDue, VacuumTable
 from lakewarden.jobs.sql.suggestions import not_here, unmanaged
+
+if TYPE_CHECKING:
+    from lakewarden.daemon.cli import prompt, remote_sql
+    from lakewarden.daemon.usecases import explain as explaining
+    from lakewarden.daemon.usecases import sql as statements
+else:
+    prompt = later("lakewarden.daemon.cli.prompt")
+    remote_sql = later("lakewarden.daemon.cli.remote_sql")
+    explaining = later("lakewarden.daemon.usecases.explain")
+    statements = later("lakewarden.daemon.usecases.sql")
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -64,8 +74,7 @@ def sql(
     services = opened(home)
     asked = parse(text, dialect_of(dialect))
     if isinstance(asked, Explain):
-        explain = load("lakewarden.daemon.usecases.explain").explain
-        show_one(explain(services, asked, policy_of(matches)), format=output)
+        show_one(explaining.explain(services, asked, policy_of(matches)), format=output)
         return
     result = _result(services, asked)
     if result is None:
@@ -82,8 +91,9 @@ def _result(services: Services, asked: Statement) -> pa.Table | None:
     """What reads system tables needs no more than that: most of what the other statements import is half a second."""
     if isinstance(asked, Query):
         return query(services.store, asked.sql)
-    execute = load("lakewarden.daemon.usecases.sql").execute
-    result: pa.Table | None = execute(services, asked, caller=caller_of(services, "sql"), tell=note)
+    result: pa.Table | None = statements.execute(
+        services, asked, caller=caller_of(services, "sql"), tell=note
+    )
     return result
 
 
@@ -101,16 +111,16 @@ def _text(statement: str | None, command: str | None, file: Path | None) -> str:
 def _run_remotely(url: str, token: str | None, text: str | None, output: Format) -> None:
     """Run the statements, or those that are typed at the terminal if there is no text."""
     try:
-        prompt, remote = load("lakewarden.daemon.cli.prompt"), load("lakewarden.daemon.cli.remote_sql")
+        at_terminal, run_remotely = prompt.prompt, remote_sql.run_remotely
     except ModuleNotFoundError as error:
         raise PreconditionError(
             f"--url needs {error.name}, which is not installed.", hint="Run pip install 'lakewarden[sql]'."
         ) from error
     address = address_of(url, token)
     if text is None:
-        prompt.prompt(address, output)
+        at_terminal(address, output)
     else:
-        remote.run_remotely(address, text, output)
+        run_remotely(address, text, output)
 
 
 @app.callback()

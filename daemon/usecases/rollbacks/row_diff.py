@@ -8,13 +8,18 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from lakewarden.catalog import errors
 from lakewarden.catalog.errors import ExecutionError, LakewardenError
-from lakewarden.daemon.installation.lazily import load
+from lakewarden.daemon.installation.lazily import later
 from lakewarden.daemon.installation.services import Services
 from lakewarden.jobs.engines.row_diff import DiffRequest, RowDiff, decode_diff
+
+if TYPE_CHECKING:
+    from lakewarden.daemon.workers import pool
+else:
+    pool = later("lakewarden.daemon.workers.pool")
 
 __all__ = ["compare_rows"]
 
@@ -39,9 +44,7 @@ def compare_rows(
     tell(f"Comparing the rows of {names} by Spark...")
     log = services.settings.home / "logs" / "row-diff.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    config = load("lakewarden.daemon.workers.pool").worker_config(
-        services.settings, f"row-diff-{os.getpid()}"
-    )
+    config = pool.worker_config(services.settings, f"row-diff-{os.getpid()}")
     asked = f"{config}\n{json.dumps([asdict(one) for one in requests])}\n"
     with log.open("wb") as said:
         process = subprocess.Popen(
