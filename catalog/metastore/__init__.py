@@ -1,6 +1,7 @@
 """What does the Hive metastore say, and what should it say?
 
-Doors: `base` (the Metastore port and its values), `hive` (the real one), `fake` (the same in memory), `diff`
-(pure: what an entry should say, and how it differs), `enlist` (entries of the system tables), `recorded`
-(pure: the statistics an entry carries). `connection` and `wire` are the only users of the thrift client.
+Thrift's client is used by `connection`, `hive` and `thrift_tables` alone.
+
+Doors: `port` (the Metastore port and its values), `hive` (the real one), `sync_plan` (what an entry should say, and
+how it differs; pure), `entry_statistics` (the statistics an entry carries; pure), `lookup` (what a user pointed at).
 """

@@ -1,16 +1,11 @@
 """What has to be undone together with a bad write, to which versions, and how is that done?
 
-Deciding
-    request   what somebody asks for: seeds, consents, choices; pure
-    facts     what a plan has to know of each table beside the version graph; pure
-    plan      request, graph and facts in, a `RollbackPlan` out; pure
-    render    the plan as tree, mermaid and JSON; pure
-Doing
-    step      what is done to one table: value and JSON; pure
-    journal   the rows of `lakewarden.rollbacks` behind every step
-    verify    is the table still what the plan speaks of, and is every file there?
-    records   what commits of ours say of their lineage, where they are no RESTORE; pure
-    act       one table's restore, files taken out or added again, and taking it back
-    saga      the whole: go on, forwards or back
-    run       the saga as a run of the queue
+Doors:
+    `planning_service`        gathers the facts and has a plan made of them
+    `plan`                    request, version graph and facts in, a plan out; pure
+    `report`                  the plan as text, tree, picture and JSON; pure
+    `details_service`         what a person wants to know beside it
+    `target_check`, `verify`  can a table go back there, is it still what the plan speaks of, is every file there?
+    `journal`                 the rows of `lakewarden.rollbacks` behind every step
+    `execute`                 the saga: go on, forwards or back, as a run of the queue
 """
