@@ -16,6 +16,7 @@ import yaml
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.units import did_you_mean, printable
+from lakewarden.daemon.cli.cells import Time, cell
 from lakewarden.daemon.cli.format import Format, Output, View, echo_to_stderr, view
 from lakewarden.daemon.cli.layout import Panel, Shown, print_lines
 from lakewarden.daemon.installation.lazily import later
@@ -29,8 +30,6 @@ else:
 __all__ = [
     "Format",
     "Output",
-    "human_bytes",
-    "human_time",
     "note",
     "plain",
     "show",
@@ -46,7 +45,7 @@ def plain(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+        return Time(value.astimezone(UTC).isoformat().replace("+00:00", "Z"))
     if isinstance(value, StrEnum):
         return value.value
     if isinstance(value, Mapping):
@@ -77,7 +76,7 @@ def show(
         case Format.JSON:
             typer.echo(json.dumps(items, ensure_ascii=False, indent=2))
         case Format.YAML:
-            typer.echo(yaml.safe_dump(items, sort_keys=False, allow_unicode=True), nl=False)
+            typer.echo(_yaml(items), nl=False)
         case Format.CSV:
             typer.echo(_csv(items, columns), nl=False)
         case Format.TABLE | Format.WIDE:
@@ -91,17 +90,17 @@ def show_one(row: Any, *, format: Format) -> None:
         case Format.JSON:
             typer.echo(json.dumps(item, ensure_ascii=False, indent=2))
         case Format.YAML:
-            typer.echo(yaml.safe_dump(item, sort_keys=False, allow_unicode=True), nl=False)
+            typer.echo(_yaml(item), nl=False)
         case Format.CSV:
             typer.echo(_csv([item], list(item)), nl=False)
         case Format.TABLE | Format.WIDE:
-            _pairs({key: _cell(key, value) for key, value in item.items()})
+            _pairs({key: cell(key, value) for key, value in item.items()})
 
 
 def shown_as(items: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> Shown:
     """Rows, as `plain` gives them, as cells for people."""
     numbers = {name for name in columns if all(_is_number(item.get(name)) for item in items)}
-    cells = tuple(tuple(_cell(name, item.get(name)) for name in columns) for item in items)
+    cells = tuple(tuple(cell(name, item.get(name)) for name in columns) for item in items)
     return Shown(columns=tuple(columns), rows=cells, numbers=frozenset(numbers))
 
 
@@ -127,47 +126,15 @@ def note(text: str) -> None:
     echo_to_stderr(printable(text))
 
 
-def human_bytes(size: int | None) -> str:
-    """1536 -> 1.5 KiB."""
-    if size is None:
-        return ""
-    amount = float(size)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if amount < 1024:
-            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
-        amount /= 1024
-    return f"{amount:.1f} TiB"
+class _Dumper(yaml.SafeDumper):
+    """Writes times as the texts that they are."""
 
 
-def human_time(text: str | None) -> str:
-    """An ISO time to the second, without the T."""
-    return text[:19].replace("T", " ") if text else ""
+_Dumper.add_representer(Time, yaml.SafeDumper.represent_str)
 
 
-def _cell(column: str, value: Any) -> str:
-    return printable(_text(column, value), keep="")
-
-
-def _text(column: str, value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if column == "bytes" or column.endswith("_bytes"):
-        return human_bytes(value)
-    if column == "at" or column.endswith("_at"):
-        return human_time(value)
-    if column == "findings" and isinstance(value, list):
-        return "; ".join(f"{one['check']}: {one['message']}" for one in value)
-    if column == "attention" and isinstance(value, list):
-        return " ".join(value)
-    if isinstance(value, float):
-        return f"{value:.3g}"
-    if isinstance(value, dict):
-        return ", ".join(f"{key}={item}" for key, item in value.items() if item is not None)
-    if isinstance(value, list):
-        return ", ".join(str(item) for item in value)
-    return str(value)
+def _yaml(what: Any) -> str:
+    return str(yaml.dump(what, Dumper=_Dumper, sort_keys=False, allow_unicode=True))
 
 
 def _csv(items: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:

@@ -52,6 +52,11 @@ def _cli() -> str:
         "(or null), `exit_code`; so is a command line that makes no sense. A command whose reader goes away (`| head`) ends\n"
         "quietly with 0. `lakewarden completion bash` (zsh, fish) sets up the shell ([how](../operations.md#completion)).\n"
     )
+    lines.append(
+        "People see times in UTC to the second (`2026-11-23 12:00:01`), sizes rounded, and policies as they are set\n"
+        "(`vacuum.retention 7 days`). Programs get what the system tables hold: times as ISO 8601 with `Z`, bytes, and the\n"
+        "columns of the policy (`policy.vacuum_retention_seconds: 604800`); these names are a contract and stay.\n"
+    )
     lines += [
         "| exit code | meaning |",
         "|---|---|",

@@ -1,6 +1,7 @@
 """`lakewarden jobs ...`: what would be done, what is being done, what was done."""
 
 import sys
+from datetime import UTC
 from typing import Annotated
 
 import typer
@@ -122,7 +123,7 @@ def logs(
         note("No worker has begun it yet.")
     empty = True
     for line in followed(services, found) if follow else lines_of(services, found):
-        typer.echo(printable(f"{plain(line.at)} {line.level:<8} {line.message}"))
+        typer.echo(printable(f"{line.at.astimezone(UTC):%Y-%m-%d %H:%M:%S} {line.level:<8} {line.message}"))
         sys.stdout.flush()
         empty = False
     if empty:

@@ -11,6 +11,7 @@ from lakewarden.catalog.errors import ExitCode, PreconditionError, UsageError
 from lakewarden.catalog.system.export import write_json
 from lakewarden.catalog.system.query import query
 from lakewarden.daemon.callers import caller_of
+from lakewarden.daemon.cli.cells import as_times
 from lakewarden.daemon.cli.common import Home, opened
 from lakewarden.daemon.cli.format import View, view
 from lakewarden.daemon.cli.listing import Listing
@@ -21,7 +22,7 @@ from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases.statements.answers import FAILURES
 from lakewarden.jobs.sql.compile.values import dialect_of, policy_of
 from lakewarden.jobs.sql.parser import parse
-from lakewarden.jobs.sql.statements import Explain, Query, Statement, VacuumDue, VacuumTable
+from lakewarden.jobs.sql.statements import DescribeTable, Explain, Query, Statement, VacuumDue, VacuumTable
 from lakewarden.jobs.sql.suggestions import not_here, unmanaged
 
 if TYPE_CHECKING:
@@ -82,7 +83,10 @@ def sql(
     if output is Format.JSON and view() == View():
         write_json(result, sys.stdout.buffer)
     else:
-        show(result.to_pylist(), columns=result.column_names, format=output)
+        rows = result.to_pylist()
+        if isinstance(asked, DescribeTable) and output is Format.TABLE:
+            rows = [{**row, "value": row["value"] and as_times(row["value"])} for row in rows]
+        show(rows, columns=result.column_names, format=output)
     if isinstance(asked, VacuumDue) and FAILURES.intersection(result.column("outcome").to_pylist()):
         raise typer.Exit(ExitCode.PARTLY)
 

@@ -24,6 +24,7 @@ from lakewarden.catalog.registry.service import Registered
 from lakewarden.daemon.cli.commands import governance, table_queries
 from lakewarden.daemon.cli.commands.left import show_drop, tell_left
 from lakewarden.daemon.cli.common import DryRun, Home, Table, Yes, calling, confirm, opened
+from lakewarden.daemon.cli.format import view
 from lakewarden.daemon.cli.output import Format, Output, note, plain, show, show_one
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases import declared
@@ -70,6 +71,7 @@ governance.add_to(app)
 Name = Annotated[str | None, typer.Option("--name", help="Name to manage it under (db.table).")]
 Owner = Annotated[str | None, typer.Option("--owner", help="Who is responsible. Default: you.")]
 
+_CAME: Final = ("name", "location", "owner", "state_reason", "version", "files", "bytes", "findings")
 _ADOPTED: Final = ("name", "state", "version", "files", "bytes", "findings", "location")
 
 
@@ -120,8 +122,16 @@ def register(
 
 def _show_registered(done: Registered, output: Format) -> None:
     note(f"{'Registered' if done.created else 'Already managed:'} {done.row.name} ({done.row.state}).")
-    show_one(_with_health(done), format=output)
+    _show_managed(done, output)
     _tell_unrecorded(done)
+
+
+def _show_managed(done: Registered, output: Format) -> None:
+    """What people want to see of a table that has just come; programs, and -o wide, get all there is."""
+    item = _with_health(done)
+    if output is Format.TABLE and not view().wide:
+        item = {name: item[name] for name in _CAME if item.get(name) not in (None, [])}
+    show_one(item, format=output)
 
 
 def _tell_unrecorded(done: Registered) -> None:
@@ -217,7 +227,7 @@ def convert(
         return
     with run(services, calling(services), declared.CONVERT, where) as actor:
         done = convert_table(services, request, actor=actor, tell=note)
-    show_one(_with_health(done), format=output)
+    _show_managed(done, output)
 
 
 @app.command()
