@@ -18,11 +18,17 @@ __all__ = ["Pinned", "pin"]
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pinned:
     """A query whose versions are settled, and what it reads. `reads_self`: it reads the table it is written
-    to, as that is before the write; an older version of it is an input like any other."""
+    to, as that is before the write; an older version of it is an input like any other. `fixed` are those of the reads
+    that had their versions before: given by the user, or kept in a cache."""
 
     plan: JavaPlan
     reads: tuple[Read, ...]
     reads_self: bool
+    fixed: tuple[Read, ...] = ()
+
+    def fixes(self, location: str | None) -> bool:
+        """Whether it reads the same version of a table again, however often it is pinned."""
+        return any(read.version is not None and read.location == location for read in self.fixed)
 
 
 def pin(
@@ -47,6 +53,7 @@ def pin(
     snapshots = {} if snapshots is None else snapshots
     pairs: list[tuple[Any, Any]] = []
     reads: list[Read] = []
+    fixed: list[Read] = []
     own = False
     for leaf in plans.leaves(plan):
         relation = leaf.relation() if kind(leaf) == "LogicalRelation" else None
@@ -63,10 +70,11 @@ def pin(
             pairs.append((leaf, _with_relation(leaf, settled)))
             reads.append(changes_read(plans, settled))
         else:
-            reads += reads_of_leaf(plans, leaf)
+            fixed += reads_of_leaf(plans, leaf)
     return Pinned(
         plan=plans.replaced(plan, pairs),
-        reads=tuple(reads),
+        reads=(*reads, *fixed),
+        fixed=tuple(fixed),
         reads_self=own,
     )
 

@@ -5,28 +5,36 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
+from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.model.lineage_record import Operation, user_metadata
+from lakewarden.jobs.engines.delta.stream_offsets import last_seen_version
 from lakewarden.jobs.engines.spark.cancellation import require_wanted
+from lakewarden.jobs.engines.spark.errors import is_lost_race
 from lakewarden.jobs.engines.spark.session import require_safe_commits
+from lakewarden.jobs.session.conflicts.lost_races import look_for_own_commit
 from lakewarden.jobs.session.executed_plans import Witness
 from lakewarden.jobs.session.plans import Plans
 from lakewarden.jobs.session.writes import Directory, Observed, Read, Written, compare, record_of
 
 __all__ = ["Recorder"]
 
+_BEFORE_ALL: Final = -1
 _USER_METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recorder:
-    """Records what `user` writes in one Spark application."""
+    """Records what `user` writes in one Spark application. `reader` reads the logs of the tables."""
 
     plans: Plans
     witness: Witness
     directory: Directory
     user: str
+    reader: TableReader
 
     def unwritten(self, operation: Operation, target: str | None, id_: str) -> Written:
         """What a write comes to that was done before under its operation id."""
@@ -52,11 +60,14 @@ class Recorder:
         own: str | None = None,
         run_id: str | None = None,
         statement: str | None = None,
-    ) -> tuple[DataFrame, Written]:
+        reads_fixed: bool = False,
+    ) -> tuple[DataFrame | None, Written]:
         """Execute what commits in `session` (in the JVM, a clone for this alone). `own` is the user's own metadata,
         None for what the session has; `run_id` is a new one where none is given; `statement` the digest of the text
-        that an operation id stands for. Raises `CancelledError` if that is not wanted any more, `RefusedError` where
-        other writers could overwrite what the session commits."""
+        that an operation id stands for; `reads_fixed`: another try would read the target at the version that this one
+        does. No DataFrame: it is done, and Spark was not told so. Raises `CancelledError` if it is not wanted any more,
+        `RefusedError` where other writers could overwrite what the session commits, `LostRaceError` where somebody else
+        committed first."""
         require_wanted()
         if target is not None:
             require_safe_commits(self.plans.spark, target)
@@ -71,8 +82,23 @@ class Recorder:
             statement=statement,
         )
         session.conf().set(_USER_METADATA, user_metadata(record))
+        since = _BEFORE_ALL if target is None else last_seen_version(self.plans.spark, target)
         with self.witness.watching(session, f"lakewarden-{record.run_id}") as evidence:
-            frame = execute()
+            try:
+                frame: DataFrame | None = execute()
+            except (PySparkException, Py4JJavaError) as error:
+                if target is None or not is_lost_race(error):
+                    raise
+                look_for_own_commit(
+                    self.reader,
+                    target,
+                    since=since,
+                    run_id=record.run_id,
+                    said=str(error),
+                    reads_fixed=reads_fixed,
+                    makes_table=operation is Operation.REPLACE,
+                )
+                frame = None
         observed = compare(reads, evidence.reads, target)
         location = locate() if observed.unrecorded or target is None else target
         return frame, Written(run_id=record.run_id, record=record, location=location, observed=observed)

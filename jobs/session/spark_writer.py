@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cache
 from typing import Any, Final, assert_never
 
-from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -12,7 +12,6 @@ from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.model.lineage_record import Operation
 from lakewarden.catalog.storage.file_store import StorageOptions
-from lakewarden.jobs.engines.spark.errors import is_lost_race
 from lakewarden.jobs.engines.spark.names import quoted
 from lakewarden.jobs.rollback.journal.journal import Journal
 from lakewarden.jobs.session.compiled_changes import (
@@ -21,6 +20,8 @@ from lakewarden.jobs.session.compiled_changes import (
     require_own_words,
     wrong_rows_explained,
 )
+from lakewarden.jobs.session.conflicts.lost_races import LostRaceError
+from lakewarden.jobs.session.conflicts.retries import RETRIES_KEY, retried, retries_of
 from lakewarden.jobs.session.executed_plans import Witness
 from lakewarden.jobs.session.frames import is_path, plan_of, sql_name, taken_setting
 from lakewarden.jobs.session.groups.runner import Groups
@@ -69,7 +70,11 @@ class SparkWriter:
         self._spark, self._directory = spark, directory
         self._plans = Plans(spark)
         self._recorder = Recorder(
-            plans=self._plans, witness=Witness(spark, self._plans), directory=directory, user=user
+            plans=self._plans,
+            witness=Witness(spark, self._plans),
+            directory=directory,
+            user=user,
+            reader=reader,
         )
         self._groups = Groups(
             spark=spark, journal=journal, reader=reader, storage=storage, directory=directory, user=user
@@ -104,17 +109,22 @@ class SparkWriter:
         return self._groups.run(draft.text, lambda: settled_steps(self._recorder, draft), operation)
 
     def run(self, request: Request) -> tuple[DataFrame, Written] | None:
+        # Every try begins with what the session says now: its settings, and its views.
+        session: Any = self._spark._jsparkSession.cloneSession()
+        named = cache(self._operation_named)
         with refusals_explained(request.text if isinstance(request, Sql) else ""):
-            return self._run(request, self._operation_named)
+            return retried(
+                lambda: self._run(session.cloneSession(), request, named),
+                retries=retries_of(session.conf().get(RETRIES_KEY, "")),
+            )
 
     def _create(self, text: str) -> tuple[DataFrame, Written] | None:
         """Make the table of an upsert: the operation id that the session names is for a statement of its own."""
-        return self._run(Sql(text=text), lambda: None)
+        return self._run(self._spark._jsparkSession.cloneSession(), Sql(text=text), lambda: None)
 
     def _run(
-        self, request: Request, operation_named: Callable[[], str | None]
+        self, session: Any, request: Request, operation_named: Callable[[], str | None]
     ) -> tuple[DataFrame, Written] | None:
-        session: Any = self._spark._jsparkSession.cloneSession()
         operation = operation_named() if isinstance(request, Change) else None
         plan, options = self._statement(session, request)
         if isinstance(request, Sql):
@@ -154,7 +164,7 @@ class SparkWriter:
 
     def _write_once(self, once: Once, session: Any, shape: Shape) -> tuple[DataFrame, Written]:
         """Write under an operation id. Somebody else may do the same at the same time: Delta skips one of the two, or
-        it loses the race."""
+        it loses the race. Each try has a number of its own."""
         nothing = self._spark.range(0)
         before = self._recorder.unwritten(shape.operation, shape.target, once.operation)
         number = once.due()
@@ -164,12 +174,10 @@ class SparkWriter:
         head = once.head()
         try:
             frame, written = self._write(session, shape, {}, statement=once.digest)
-        except (PySparkException, Py4JJavaError) as error:
-            if not is_lost_race(error):
-                raise
+        except LostRaceError:
             if once.due() is None:
                 return nothing, before
-            raise once.overtaken() from error
+            raise
         by_another = once.was_by_another(written.run_id, number=number, after=head)
         return frame, replace(written, operation=once.operation, done_before=by_another)
 
@@ -181,7 +189,7 @@ class SparkWriter:
             pinned = pin(self._plans, session, shape.query, target=shape.target)
         reads = () if pinned is None else pinned.reads
         plan = shape.plan if pinned is None else shape.rebuilt(pinned.plan)
-        return self._recorder.run(
+        frame, written = self._recorder.run(
             session,
             lambda: self._plans.run(session, plan),
             operation=shape.operation,
@@ -191,7 +199,9 @@ class SparkWriter:
             locate=shape.locate,
             own=options.get(_OPTION),
             statement=statement,
+            reads_fixed=pinned is not None and pinned.fixes(shape.target),
         )
+        return self._spark.range(0) if frame is None else frame, written
 
     def _refuse_id(self, plan: JavaPlan, operation_named: Callable[[], str | None]) -> None:
         """Raise `UsageError` for what Spark runs as it is, and changes rows, if the session gave its next write an id:

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.model.lineage_record import LineageInput, LineageRecord, Operation
+from lakewarden.jobs.session.conflicts.retries import RETRIES
 from lakewarden.jobs.sql.compile.reading import Draft
 from lakewarden.jobs.sql.compile.values import Compiled
 from lakewarden.jobs.upsert.options import UpsertOptions
@@ -88,7 +89,7 @@ class Change:
 class Upsert:
     """Bring a frame into a table by keys. `operation` and `number` name it, so that it is done but once: under one name
     what has a larger number comes later. `partitioned` is for a table that is
-    made."""
+    made. `retries`: so often it is tried again after a lost race, unless the session says otherwise."""
 
     frame: Any
     table: str
@@ -96,6 +97,7 @@ class Upsert:
     operation: str | None = None
     number: int = 0
     partitioned: tuple[str, ...] = ()
+    retries: int = RETRIES
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

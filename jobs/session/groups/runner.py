@@ -38,7 +38,6 @@ from lakewarden.catalog.units import sentence
 from lakewarden.jobs.actions.rollback import RollBack
 from lakewarden.jobs.engines.delta.engine import DeltaEngine
 from lakewarden.jobs.engines.spark.cancellation import beyond_cancelling, is_cancelled, require_wanted
-from lakewarden.jobs.engines.spark.errors import is_lost_race
 from lakewarden.jobs.rollback.execute.saga import Saga
 from lakewarden.jobs.rollback.execute.table_steps import Hands, mark_found
 from lakewarden.jobs.rollback.journal.group_rows import group_of
@@ -46,6 +45,7 @@ from lakewarden.jobs.rollback.journal.journal import Journal
 from lakewarden.jobs.rollback.journal.steps import TableStep
 from lakewarden.jobs.runs.guard import RunGuard, refusal
 from lakewarden.jobs.runs.standings import StoredStandings
+from lakewarden.jobs.session.conflicts.lost_races import LostRaceError, told_of
 from lakewarden.jobs.session.groups.liveness import Liveness
 from lakewarden.jobs.session.groups.operations import Named
 from lakewarden.jobs.session.groups.steps import Mark, Settled
@@ -192,9 +192,7 @@ class Groups:
         reach("group.making")
         try:
             written = part.commit(mark)
-        except (PySparkException, Py4JJavaError) as error:
-            if not is_lost_race(error):
-                raise
+        except LostRaceError as error:
             raise self._written_between(part, change) from error
         if written is None:
             raise ConflictError("The statement was taken back by somebody else while it ran.", hint=_AGAIN)
@@ -209,10 +207,7 @@ class Groups:
 
     def _written_between(self, part: Settled, change: TableStep) -> ConflictError:
         found = commit_at(self.reader, part.location, change.to_version)
-        told = ""
-        if found is not None:
-            by = "" if found.user is None else f" by {found.user}"
-            told = f" (version {found.version}, {found.operation}{by})"
+        told = "" if found is None else f" ({told_of(found)})"
         return ConflictError(f"Somebody wrote to {part.name}{told} after this statement began.", hint=_AGAIN)
 
     def _finish(self, group_id: str, alive: Liveness) -> None:

@@ -112,7 +112,8 @@ def _settled(
                 run_id=mark.group_id,
                 statement=mark.digest,
             )
-        return written if frame.collect() else None  # Delta has no result where it did nothing
+        is_done = frame is None or frame.collect()  # Delta has no result where it did nothing
+        return written if is_done else None
 
     return Settled(
         name=str(step.target),

@@ -3,6 +3,7 @@
 import time
 import uuid
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from py4j.protocol import Py4JJavaError
@@ -16,6 +17,8 @@ from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.jobs.engines.delta.stream_offsets import lower_number, number_at
 from lakewarden.jobs.engines.spark.errors import is_lost_race
 from lakewarden.jobs.engines.spark.session import stamped
+from lakewarden.jobs.session.conflicts.lost_races import LostRaceError
+from lakewarden.jobs.session.conflicts.retries import RETRIES_KEY, retried, retries_of
 from lakewarden.jobs.session.frames import is_path, plan_of, sql_name
 from lakewarden.jobs.session.pins import pin
 from lakewarden.jobs.session.recording import Recorder
@@ -49,14 +52,24 @@ class Upserts:
 
     def run(self, request: Upsert) -> Upserted:
         """See `Writer.upsert`."""
+        # Every try begins with what the session says now: its settings, and its views.
         session: Any = self._plans.spark._jsparkSession.cloneSession()
+        made: list[str] = []
+        done = retried(
+            lambda: self._tried(session.cloneSession(), request, made),
+            retries=retries_of(session.conf().get(RETRIES_KEY, ""), default=request.retries),
+        )
+        return replace(done, created=bool(made) and not done.done_before)
+
+    def _tried(self, session: Any, request: Upsert, made: list[str]) -> Upserted:
+        """One try. Where it makes the table, `made` is told."""
         # Of the target itself, too, one version is read: the source is computed before the write begins.
         pinned = pin(self._plans, session, plan_of(rows_of(request)), target=None)
         source = Source(pinned=pinned, schema=schema_of(self._plans.frame(session, pinned.plan)))
         target = existing(self._plans, session, request.table)
-        created = target is None
         if target is None:
             target = self._made(session, request, source)
+            made.append(target.location)
         self._recorder.directory.require_writable(target.location)
         columns_of(request.options, source.schema, target.schema, target.rules)  # it has to make sense
         if request.operation is not None:
@@ -65,16 +78,11 @@ class Upserts:
             session.conf().set(APP, request.operation)
             session.conf().set(NUMBER, str(request.number))
         try:
-            return self._merge(session, request, source, target, created=created)
-        except (PySparkException, Py4JJavaError) as error:
-            if not is_lost_race(error):
-                raise
+            return self._merge(session, request, source, target)
+        except LostRaceError:
             if self._done_meanwhile(request):
                 return Upserted(written=None)
-            raise ConflictError(
-                f"Somebody else wrote to {request.table} what this upsert has read.",
-                hint="Run it again: nothing of it is in the table.",
-            ) from error
+            raise
 
     def _done_meanwhile(self, request: Upsert) -> bool:
         """Whether somebody else has done the same operation while this call was at it."""
@@ -103,8 +111,11 @@ class Upserts:
             return True
         if last < number:
             return False
-        with stamped(self._plans.spark, f"{RENUMBERED}{uuid.uuid4().hex}", "upsert") as spark:
-            lower_number(spark, target.location, requires=target.version, app=app, number=number - 1)
+        try:
+            with stamped(self._plans.spark, f"{RENUMBERED}{uuid.uuid4().hex}", "upsert") as spark:
+                lower_number(spark, target.location, requires=target.version, app=app, number=number - 1)
+        except ConflictError as error:  # what was decided on moved: look again
+            raise LostRaceError(str(error), is_mendable=True) from error
         return False
 
     def _made(self, session: Any, request: Upsert, source: Source) -> Target:
@@ -130,9 +141,7 @@ class Upserts:
             hint="Make the table first; its folder has to be empty.",
         ) from refusal
 
-    def _merge(
-        self, session: Any, request: Upsert, source: Source, target: Target, *, created: bool
-    ) -> Upserted:
+    def _merge(self, session: Any, request: Upsert, source: Source, target: Target) -> Upserted:
         session.conf().set(_MATERIALIZE, "none")  # it is kept here, and looked at
         if not session.sessionState().conf().contains(_OPTIMIZE):
             session.conf().set(_OPTIMIZE, "true")  # few files, whatever the number of tasks
@@ -153,8 +162,11 @@ class Upserts:
             reads_self=False,
             target=target.location,
             locate=lambda: target.location,
+            reads_fixed=source.pinned.fixes(target.location),
         )
-        return self._told(frame, written, plans[0], created=created)
+        if frame is None:
+            return self._told_by_commit(target, written, plans[0])
+        return self._told(frame, written, plans[0])
 
     def _plan(self, session: Any, request: Upsert, source: Source, target: Target) -> UpsertPlan:
         return upsert_plan(
@@ -168,7 +180,7 @@ class Upserts:
             escapes=str(session.conf().get(_ESCAPED, "false")).lower() != "true",
         )
 
-    def _told(self, frame: DataFrame, written: Written, plan: UpsertPlan, *, created: bool) -> Upserted:
+    def _told(self, frame: DataFrame, written: Written, plan: UpsertPlan) -> Upserted:
         rows = frame.collect()
         if not rows:  # Delta skips what somebody else has done under the same name meanwhile
             return Upserted(written=None)
@@ -183,7 +195,21 @@ class Upserts:
             files_read=metrics["numTargetFilesAfterSkipping"],
             files_added=metrics["numTargetFilesAdded"],
             files_removed=metrics["numTargetFilesRemoved"],
-            created=created,
+            statement=plan.statement,
+            pruning=plan.pruning,
+        )
+
+    def _told_by_commit(self, target: Target, written: Written, plan: UpsertPlan) -> Upserted:
+        """What it did where Spark was not told that it is done."""
+        commits = self._reader.commits(target.location, after=target.version)
+        told = next(one for one in commits if one.run_id == written.run_id).metrics
+        return Upserted(
+            written=written,
+            rows_inserted=int(told.get("numTargetRowsInserted", 0)),
+            rows_updated=int(told.get("numTargetRowsUpdated", 0)),
+            rows_deleted=int(told.get("numTargetRowsDeleted", 0)),
+            files_added=int(told.get("numTargetFilesAdded", 0)),
+            files_removed=int(told.get("numTargetFilesRemoved", 0)),
             statement=plan.statement,
             pruning=plan.pruning,
         )

@@ -10,6 +10,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.failpoints import reach
+from lakewarden.jobs.session.conflicts.retries import RETRIES_OF_BATCHES
 from lakewarden.jobs.session.writes import Upsert, Upserted, UpsertStream
 
 __all__ = ["start"]
@@ -25,7 +26,7 @@ def start(stream: UpsertStream, run: Callable[[Upsert], Upserted]) -> StreamingQ
 
     def upsert(frame: DataFrame, number: int) -> None:
         query = frame.sparkSession.sparkContext.getLocalProperty(_QUERY)
-        done = run(replace(request, frame=frame, operation=query, number=number))
+        done = run(replace(request, frame=frame, operation=query, number=number, retries=RETRIES_OF_BATCHES))
         reach("upsert.batch")
         if done.done_before:
             logging.getLogger("lakewarden").info(

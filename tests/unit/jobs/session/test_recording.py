@@ -25,7 +25,11 @@ def recorder(conf: Mapping[str, str]) -> Recorder:
     none = SimpleNamespace(getOption=lambda _: None)
     plans = SimpleNamespace(spark=spark, option=lambda value: value, none=none)
     return Recorder(
-        plans=cast(Any, plans), witness=cast(Any, None), directory=cast(Any, Directory()), user="ana"
+        plans=cast(Any, plans),
+        witness=cast(Any, None),
+        directory=cast(Any, Directory()),
+        user="ana",
+        reader=cast(Any, None),
     )
 
 

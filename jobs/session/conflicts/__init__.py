@@ -1,0 +1,1 @@
+"""What does a governed write do when somebody else commits first? It looks which commit that was, and tries again."""
