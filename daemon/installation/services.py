@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from lakewarden.catalog.metastore import hive
     from lakewarden.catalog.state import bookmarks, db, inbox, lease, queue, run_log
     from lakewarden.daemon.workers import pool
+    from lakewarden.jobs.engines.spark import jars as spark_jars
+    from lakewarden.jobs.engines.spark.s3 import jars as s3_jars
 else:
     formats = later("lakewarden.catalog.formats.registry")
     hive = later("lakewarden.catalog.metastore.hive")
@@ -40,6 +42,8 @@ else:
     queue = later("lakewarden.catalog.state.queue")
     run_log = later("lakewarden.catalog.state.run_log")
     pool = later("lakewarden.daemon.workers.pool")
+    spark_jars = later("lakewarden.jobs.engines.spark.jars")
+    s3_jars = later("lakewarden.jobs.engines.spark.s3.jars")
 
 __all__ = ["Services", "open_services"]
 
@@ -162,10 +166,9 @@ class Services:
             return None
         now, known = time.monotonic(), self._log_store
         if known is None or now - known[0] > _LOOKED_FOR_SECONDS:
-            jars = load("lakewarden.jobs.engines.spark.s3.jars")
             fetches = settings.spark_jars == JarSource.MAVEN
-            cache = settings.jars_cache or load("lakewarden.jobs.engines.spark.jars").default_cache()
-            known = self._log_store = now, jars.lacking(cache, fetches=fetches)
+            cache = settings.jars_cache or spark_jars.default_cache()
+            known = self._log_store = now, s3_jars.lacking(cache, fetches=fetches)
         return known[1]
 
     @cached_property

@@ -33,6 +33,7 @@ from lakewarden.jobs.engines.delta.engine import DeltaEngine
 from lakewarden.jobs.executors.purge import purge
 from lakewarden.jobs.runs.log_stores import CONDITIONAL, S3_LOG_STORE
 from lakewarden.jobs.runs.port import JobContext, Target
+from support.fakes.clock import ManualClock
 from support.processes.commands import Cli, caller
 from support.servers.faults import Fault, FaultyProxy, running_proxy
 from support.servers.s3 import SECRET, S3Server, options_of
