@@ -15,6 +15,7 @@ from sqlglot.dialects.spark import Spark
 from lakewarden.jobs.sql.compile.change import Change
 from lakewarden.jobs.sql.compile.families import NUMBERS, Family, family_of
 from lakewarden.jobs.sql.compile.grouping import group_joins
+from lakewarden.jobs.sql.compile.precedence import in_parentheses
 from lakewarden.jobs.sql.compile.resolving import Resolved, Target
 from lakewarden.jobs.sql.compile.values import MatchPolicy, MatchRule, Step, StepKind, TableName, quoted
 
@@ -338,7 +339,7 @@ def _sql(node: exp.Expr, parts: _Parts) -> str:
 
 def sql_of(node: exp.Expr, tables: Mapping[str, TableName]) -> str:
     """A resolved part as Spark reads it; `tables` are the stand-ins' own names."""
-    return with_names(node.copy(), tables).sql(dialect=_SPARK, identify=True, comments=False)
+    return in_parentheses(with_names(node.copy(), tables)).sql(dialect=_SPARK, identify=True, comments=False)
 
 
 def with_names(node: exp.Expr, tables: Mapping[str, TableName]) -> exp.Expr:

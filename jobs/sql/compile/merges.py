@@ -16,6 +16,7 @@ from lakewarden.jobs.sql.compile.change import Assignment, Change, Relation
 from lakewarden.jobs.sql.compile.emission import with_names
 from lakewarden.jobs.sql.compile.meaning.conditions import with_conditions
 from lakewarden.jobs.sql.compile.places import wrong_in
+from lakewarden.jobs.sql.compile.precedence import refuse_unclear
 from lakewarden.jobs.sql.compile.reading import Draft, outer_tokens, refuse_system, tables_read
 from lakewarden.jobs.sql.compile.resolving import looked_up
 from lakewarden.jobs.sql.compile.values import (
@@ -53,6 +54,7 @@ def merge_draft(text: str) -> Draft | None:
     units = list(_units(merge))
     if not units:
         return None
+    refuse_unclear(_compared(merge), Dialect.SPARK, text)
     change = Change(
         relations=(Relation(item=merge.this), Relation(item=merge.args["using"])),
         place=0,
@@ -153,6 +155,16 @@ def _units_in(part: exp.Expr) -> Iterator[exp.Expr]:
     for node in part.walk(bfs=False, prune=_is_unit):
         if _is_unit(node):
             yield node
+
+
+def _compared(merge: exp.Merge) -> Iterator[exp.Expr]:
+    """Everything with an order in it, but not what assigns."""
+    for part in _parts(merge):
+        for node in part.find_all(exp.Binary, exp.In):
+            above = node.parent
+            assigns = isinstance(above, exp.Update) and isinstance(node, exp.EQ)
+            if not assigns:
+                yield node
 
 
 def _is_unit(node: exp.Expr) -> bool:

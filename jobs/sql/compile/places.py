@@ -14,7 +14,7 @@ _SHOWN: int = 100
 
 def wrong_in(text: str, node: exp.Expr | None, message: str, *, hint: str) -> UsageError:
     """An error about a part of the statement; about all of it where the part has no place."""
-    start = min(_starts(node), default=None) if node is not None else None
+    start = min(_starts(node, text), default=None) if node is not None else None
     return wrong_at(text, start, message, hint=hint)
 
 
@@ -31,8 +31,17 @@ def wrong_at(text: str, offset: int | None, message: str, *, hint: str) -> Usage
     return UsageError(f"{message} Line {line}, column {column}:\n  {excerpt}\n  {caret}", hint=hint)
 
 
-def _starts(node: exp.Expr) -> Iterator[int]:
+def _starts(node: exp.Expr, text: str) -> Iterator[int]:
     for part in node.walk():
         start = part.meta.get("start")
-        if isinstance(start, int):
+        if isinstance(start, int) and _is_written(part, text):
             yield start
+
+
+def _is_written(part: exp.Expr, text: str) -> bool:
+    """Whether it stands where it says: what a column was qualified with stands where its table is named."""
+    column = part.parent
+    if not isinstance(column, exp.Column) or part is column.this:
+        return True
+    end, name = part.meta.get("end"), column.this.meta.get("start")
+    return end is None or name is None or text[end + 1 : name].lstrip('"`] \t\n').startswith(".")

@@ -12,6 +12,7 @@ from lakewarden.jobs.sql.compile.change import Change, name_of, tables_of
 from lakewarden.jobs.sql.compile.dialects import PARSERS
 from lakewarden.jobs.sql.compile.placement import Placement
 from lakewarden.jobs.sql.compile.places import wrong_at
+from lakewarden.jobs.sql.compile.precedence import refuse_unclear
 from lakewarden.jobs.sql.compile.shapes import ForeignError, shapes_of
 from lakewarden.jobs.sql.compile.values import DIALECT_KEY, Dialect, TableName
 
@@ -23,6 +24,7 @@ __all__ = [
     "outer_tokens",
     "parse_error",
     "refuse_system",
+    "refuse_unclear_order",
     "tables_read",
     "tokens_of_any",
 ]
@@ -101,7 +103,10 @@ def draft_of(text: str, dialect: Dialect | None = None) -> Draft | None:
         others=first[1:],
     )
     refuse_system(draft)
-    return None if draft.dialects == (Dialect.SPARK,) and draft.change.is_plain else draft
+    if draft.dialects == (Dialect.SPARK,) and draft.change.is_plain:
+        return None
+    refuse_unclear_order(draft)
+    return draft
 
 
 def ambiguous(dialects: tuple[Dialect, ...], why: str = "") -> UsageError:
@@ -179,6 +184,13 @@ def refuse_system(draft: Draft) -> None:
                 f"{table} is a system table: no UPDATE or DELETE of other tables reads or changes it.",
                 hint="UPDATE lakewarden.tables SET policy... changes it; SELECT alone reads it.",
             )
+
+
+def refuse_unclear_order(draft: Draft) -> None:
+    """Raise `UsageError` for comparisons in an order that a dialect may read in another way than sqlglot."""
+    for dialect in draft.dialects:
+        for change in (draft.change, *draft.others):
+            refuse_unclear(change.parts(exp.Binary, exp.In), dialect, draft.text)
 
 
 def _outer_words(text: str) -> list[str]:

@@ -65,6 +65,56 @@ CASES: Final = {
         ),
         SAME,
     ),
+    "postgres: rows compared": (
+        "UPDATE t SET a = s.b FROM s WHERE (t.k, t.s) = (s.k, s.c) OR (t.k, t.a) < (s.k, s.b) AND t.id < s.n",
+        SAME,
+    ),
+    "postgres: rows with NULL": ("DELETE FROM t WHERE (k, a) NOT IN ((1, NULL), (2, 3))", SAME),
+    "postgres: rows between rows": (
+        "UPDATE t SET a = 0 WHERE (k, a) BETWEEN (1, 0) AND (2, NULL) OR ((k, a) <> (7, 1)) IS NULL",
+        SAME,
+    ),
+    "postgres: a row of a list, or of a query": (
+        "DELETE FROM t WHERE (k, id) IN ((1, 4), (2, NULL)) OR (k, id) NOT IN (SELECT k, e FROM u WHERE k > 0)",
+        SAME,
+    ),
+    "postgres: what binds tighter": (
+        (
+            "UPDATE t SET a = 0 FROM s WHERE t.id = s.b / 100 AND (t.a > 10) = t.s IN ('y', 'x') AND true <> t.s LIKE 'x'"
+            " AND true = s.k BETWEEN 1 AND 2"
+        ),
+        SAME,
+    ),
+    "postgres: a row of a query by its order": (
+        "UPDATE t SET (a, s) = (SELECT b, c FROM s WHERE b IS NOT NULL ORDER BY 1 DESC LIMIT 1), d = t.d * 2 WHERE id < 4",
+        SAME,
+    ),
+    "postgres: distinct rows, and rows of groups": (
+        (
+            "UPDATE t SET (a, s) = (SELECT DISTINCT b, c FROM s WHERE s.k = t.k), "
+            "(id, d) = (SELECT k, sum(e) FROM u WHERE u.k = t.k GROUP BY 1)"
+        ),
+        SAME,
+    ),
+    "postgres: a row of a query beside matches": (
+        "UPDATE t SET (a, d) = (SELECT max(u.e), s.n + 0.5 FROM u WHERE u.k = t.k) FROM s WHERE s.k = t.k",
+        SAME,
+    ),
+    "postgres: DISTINCT ON": (
+        (
+            "UPDATE t SET (a, s) = (SELECT DISTINCT ON (k) e, 'x' FROM u WHERE u.k = t.k ORDER BY k, e DESC)"
+            " WHERE k IN (SELECT k FROM u ORDER BY k LIMIT 2)"
+        ),
+        SAME,
+    ),
+    "postgres: USING of sources": (
+        "UPDATE t SET a = s.b, d = e FROM s JOIN u USING (k) WHERE t.id = s.b / 100 AND e < 7",
+        SAME,
+    ),
+    "postgres: USING of a query's own": (
+        "DELETE FROM t USING s LEFT JOIN (SELECT k AS b, e FROM u WHERE e < 7) AS q USING (b) WHERE t.k = s.k AND b > 150",
+        SAME,
+    ),
     "postgres: LIKE": ("DELETE FROM t USING s WHERE s.c LIKE '_%' AND t.s LIKE 'x%' AND t.s = s.c", SAME),
     "postgres: what Spark would take for a variable": (
         "UPDATE t SET s = '${env:HOME}' FROM s WHERE s.k = t.k AND s.c <> '${env:PATH}'",
@@ -164,6 +214,20 @@ CASES: Final = {
         (
             "UPDATE t SET a = octet_length(s.c), s = left(s.c, 1) || '-' || t.k || trim(s.c) FROM s "
             "WHERE t.k = s.k AND length(s.c) > 0"
+        ),
+    ),
+    "mysql: rows compared": (
+        "UPDATE t JOIN s ON (t.k, t.id) = (s.k, s.k) SET t.a = 0 WHERE (t.s, t.a) NOT IN (('p', NULL), ('y', 1))",
+        "UPDATE t SET a = 0 FROM s WHERE (t.k, t.id) = (s.k, s.k) AND (t.s, t.a) NOT IN (('p', NULL), ('y', 1))",
+    ),
+    "mysql: what binds tighter": (
+        (
+            "UPDATE t JOIN s ON t.k = s.k SET t.a = 0 WHERE (t.a > 10) = t.s IN ('y', 'x') AND true <> t.s LIKE 'x' "
+            "AND true = s.k BETWEEN 1 AND 2"
+        ),
+        (
+            "UPDATE t SET a = 0 FROM s WHERE t.k = s.k AND (t.a > 10) = (t.s IN ('y', 'x')) AND true <> (t.s LIKE 'x')"
+            " AND true = (s.k BETWEEN 1 AND 2)"
         ),
     ),
     "mysql: LEFT JOIN": (

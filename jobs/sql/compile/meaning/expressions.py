@@ -17,6 +17,7 @@ from lakewarden.jobs.sql.compile.grouping import group_joins
 from lakewarden.jobs.sql.compile.meaning.first_type import fits_first
 from lakewarden.jobs.sql.compile.meaning.functions import FUNCTIONS, Notes, cast_to_text, function_in_spark
 from lakewarden.jobs.sql.compile.meaning.meetings import FEWER_DIGITS, is_real, refuse_mixed
+from lakewarden.jobs.sql.compile.meaning.rows import with_columns
 from lakewarden.jobs.sql.compile.meaning.storing import SPARKS_WORDS, rounded
 from lakewarden.jobs.sql.compile.meaning.texts import (
     is_padded,
@@ -51,6 +52,7 @@ def translated(query: exp.Select, dialect: Dialect, text: str) -> tuple[exp.Sele
     if dialect is Dialect.SPARK:
         return query, ()
     notes: Notes = {}
+    with_columns(query, dialect, text)
     for node in list(query.walk(bfs=False))[::-1]:  # what is inside comes first
         if isinstance(node, exp.Select) and node is not query:
             group_joins(node)
@@ -156,6 +158,9 @@ def _in(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
     if not isinstance(node.this, exp.Tuple):
         others = [query] if query is not None else node.expressions
         refuse_mixed([node.this, *others], node, dialect, text)
+    elif query is not None:
+        for one, other in zip(node.this.expressions, query.unnest().selects, strict=False):
+            refuse_mixed([one, other.unalias()], node, dialect, text)
     asked = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
     note_texts(asked, dialect, notes, ordered=False)
     unpadded(node, dialect)

@@ -14,7 +14,14 @@ from lakewarden.jobs.sql.compile.change import Change, Relation
 from lakewarden.jobs.sql.compile.dialects import PARSERS
 from lakewarden.jobs.sql.compile.placement import Placement
 from lakewarden.jobs.sql.compile.places import wrong_at, wrong_in
-from lakewarden.jobs.sql.compile.reading import Draft, outer_tokens, parse_error, refuse_system, tables_read
+from lakewarden.jobs.sql.compile.reading import (
+    Draft,
+    outer_tokens,
+    parse_error,
+    refuse_system,
+    refuse_unclear_order,
+    tables_read,
+)
 from lakewarden.jobs.sql.compile.refusals import returning
 from lakewarden.jobs.sql.compile.shapes import ForeignError, assignments_of, shapes_of
 from lakewarden.jobs.sql.compile.values import Dialect
@@ -178,8 +185,16 @@ def _update_else(text: str, else_: Token, insert: Token, dialect: Dialect) -> Dr
             text, 0, "Teradata has no such UPDATE.", hint="Write UPDATE t SET ... WHERE ..."
         ) from error
     plain = " " * (insert.end + 1 - len("INSERT")) + "INSERT" + text[insert.end + 1 :]
-    placed = _insert(text, plain, dialect).placement
+    inserted = _insert(text, plain, dialect)
+    placed, into = inserted.placement, inserted.change.target
     assert placed is not None
+    if [part.name.lower() for part in into.parts] != [part.name.lower() for part in update.target.parts]:
+        raise wrong_in(
+            text,
+            into,
+            f"{into.sql()} is not the table that is updated.",
+            hint=f"Write INSERT INTO {update.target.this.sql()}, or two statements.",
+        )
     if len(update.relations) > 1 or update.where is None or not placed.is_one_row:
         raise wrong_at(
             text,
@@ -216,6 +231,7 @@ def _draft(
     )
     draft = Draft(text=text, dialects=(dialect,), change=change, tables=tables_read(change), placement=placed)
     refuse_system(draft)
+    refuse_unclear_order(draft)
     return draft
 
 

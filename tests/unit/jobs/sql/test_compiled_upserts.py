@@ -119,6 +119,8 @@ def test_other_statements_are_no_upserts(text: str) -> None:
             "inserts one row of VALUES",
             "ELSE",
         ),
+        ("UPDATE p SET a = 1 WHERE k = 1 ELSE INSERT INTO w (k) VALUES (1)", "w is not the table", "w (k)"),
+        ("UPDATE p SET a = 1 WHERE k = 1 ELSE INSERT INTO db.p (k) VALUES (1)", "db.p is not the", "db.p"),
     ],
 )
 def test_a_mistake_is_shown_at_its_place(text: str, said: str, at: str) -> None:
