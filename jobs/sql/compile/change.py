@@ -37,10 +37,11 @@ class Relation:
 
 @dataclass(frozen=True, kw_only=True)
 class Assignment:
-    """`column = value`."""
+    """`column = value`; where the value is a query of several columns, `place` says which of them."""
 
     column: exp.Column
     value: exp.Expr
+    place: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

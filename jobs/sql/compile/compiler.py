@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.sql.compile.emission import step_of
+from lakewarden.jobs.sql.compile.meaning.chance import chances, with_distinct_on
 from lakewarden.jobs.sql.compile.meaning.conditions import with_conditions
 from lakewarden.jobs.sql.compile.meaning.expressions import translated
 from lakewarden.jobs.sql.compile.meaning.functions import numbers_by_chance
@@ -108,12 +109,14 @@ def _compiled(
 def _in_dialect(
     draft: Draft, found: Resolved, policy: MatchPolicy, dialect: Dialect
 ) -> tuple[Step, tuple[str, ...]]:
-    query, notes = translated(found.query.copy(), dialect, draft.text)
+    query = with_distinct_on(found.query.copy(), draft.text)
+    query, notes = translated(query, dialect, draft.text)
     mine = replace(found, query=with_conditions(query))
     values = tuple(
         replace(one, value=assigned(one.value, one.type, dialect, draft.text)) for one in mine.values
     )
-    return step_of(draft.change, mine, values, policy), notes
+    told = dict.fromkeys((*notes, *(note for _, note in chances(found.query, dialect))))
+    return step_of(draft.change, mine, values, policy), tuple(told)
 
 
 def _said(draft: Draft, policy: MatchPolicy) -> tuple[str, ...]:
@@ -203,6 +206,13 @@ def _refuse_moments(found: Resolved, draft: Draft) -> None:
             node,
             "Each table of the statement is changed at another moment.",
             hint="Write the moment itself: TIMESTAMP '2026-11-23 08:00:00'.",
+        )
+    for node, _ in chances(found.query, draft.dialects[0]):
+        raise wrong_in(
+            draft.text,
+            node,
+            "Each table of the statement may be changed by another choice of rows that are alike.",
+            hint="Order them by more columns, or write what is chosen to a table first.",
         )
     for window in found.query.find_all(exp.Window):
         if numbers_by_chance(window):

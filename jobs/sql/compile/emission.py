@@ -5,7 +5,7 @@ other cases its source is the query for the matches itself, asked for each disti
 that anything depends on: two rows that agree in these have the same matches, and are found again by them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -70,7 +70,7 @@ class _Parts:
     def asks(self) -> bool:
         """Whether a condition or a value holds a query."""
         joins = self.found.query.args.get("joins") or ()
-        return any(
+        return bool(self.found.rows) or any(
             node is not None and node.find(exp.Query) is not None
             for node in (
                 self.where,
@@ -186,12 +186,15 @@ def _asked(parts: _Parts, *, chooses: bool) -> str:
     names = [quoted(one.alias) for one in selected]
     if chooses and found.by:
         selected.append(exp.alias_(found.query.expressions[-1].unalias().copy(), "by", quoted=True))
+    listed, selected = _with_rows(parts, selected)
     with_ = query.args.get("with_")
     query.set("with_", None)
     query.set("expressions", selected or [_one()])
     _items(query)[parts.change.place].replace(_distinct_rows(parts, keys, exact))
     group_joins(query)
     matches = _sql(query, parts)
+    if listed:
+        matches = f"SELECT {', '.join(listed)} FROM ({matches}) AS `rows`"
     if chooses:
         matches = _chosen(matches, names, len(keys), parts.policy)
     before = f"{_sql(with_, parts)} " if with_ is not None else ""
@@ -205,6 +208,41 @@ def _asked(parts: _Parts, *, chooses: bool) -> str:
         f"MERGE INTO {parts.target} AS `target` USING ({before}{matches}) AS `source` ON {on} "
         f"{_clause('target', sets)}"
     )
+
+
+def _with_rows(parts: _Parts, selected: Sequence[exp.Expr]) -> tuple[list[str], list[exp.Expr]]:
+    """Where queries give several columns: what is selected of their rows, and the select list with these rows, each as
+    one value, in place of that. Asked once each, a query cannot give one column of one row and one of another."""
+    rows = parts.found.rows
+    if not rows:
+        return [], list(selected)
+    made = {one.alias: _is_of_rows(one, rows) for one in selected}
+    listed = [_sql(one, parts) if made[one.alias] else quoted(one.alias) for one in selected]
+    inner = [one for one in selected if not made[one.alias]]
+    return listed, [
+        *inner,
+        *(exp.alias_(_as_struct(query), name, quoted=True) for name, query in rows.items()),
+    ]
+
+
+def _is_of_rows(selected: exp.Expr, rows: Collection[str]) -> bool:
+    return any(column.table in rows for column in selected.find_all(exp.Column))
+
+
+def _as_struct(query: exp.Expr) -> exp.Subquery:
+    """A query of several columns as one of a single value, NULL where it finds nothing."""
+    assert isinstance(query, exp.Subquery)
+    names = [f"c{number}" for number in range(len(query.unnest().selects))]
+    alias = exp.TableAlias(
+        this=exp.to_identifier("row", quoted=True),
+        columns=[exp.to_identifier(name, quoted=True) for name in names],
+    )
+    fields: list[exp.Expr] = []
+    for name in names:
+        fields += [exp.Literal.string(name), exp.column(name, table="row", quoted=True)]
+    struct = exp.Anonymous(this="NAMED_STRUCT", expressions=fields)
+    found = exp.Subquery(this=query.unnest().copy(), alias=alias)
+    return exp.Subquery(this=exp.Select(expressions=[struct], from_=exp.From(this=found)))
 
 
 def _distinct_rows(parts: _Parts, keys: Sequence[str], exact: Mapping[str, exp.DataType]) -> exp.Subquery:

@@ -13,6 +13,7 @@ __all__ = [
     "family_of_type",
     "scale_of",
     "scale_of_type",
+    "typed",
     "whole_digits_of_type",
 ]
 
@@ -42,6 +43,14 @@ _TIMES: Final = frozenset(
     }
 )
 MOST_DIGITS: Final = 38
+_NAMES: Final = {
+    Family.INTEGER: "bigint",
+    Family.FLOAT: "double",
+    Family.TEXT: "string",
+    Family.BOOLEAN: "boolean",
+    Family.TIME: "timestamp",
+    Family.NULL: "null",
+}
 _FLOATS: Final = frozenset({exp.DataType.Type.FLOAT, exp.DataType.Type.DOUBLE})
 _COUNTS: Final = (exp.IntDiv, exp.Count, exp.Length, exp.RowNumber, exp.Rank, exp.DenseRank)
 _AS_THEIRS: Final = (
@@ -131,6 +140,16 @@ def whole_digits_of_type(kind: exp.DataType) -> int:
             return 0
         case _:
             return MOST_DIGITS
+
+
+def typed(node: exp.Expr) -> exp.DataType:
+    """A type of the kind that an expression has, its own where that is known."""
+    family = family_of(node)
+    if isinstance(node.type, exp.DataType) and family_of_type(node.type) is family:
+        return node.type.copy()
+    if family is Family.DECIMAL:
+        return exp.DataType.build(f"DECIMAL({MOST_DIGITS}, {scale_of(node)})", dialect="spark")
+    return exp.DataType.build(_NAMES.get(family, "unknown"), dialect="spark")
 
 
 def _joint(one: Family, other: Family) -> Family:

@@ -14,6 +14,7 @@ from sqlglot.optimizer.scope import Scope, build_scope
 
 from lakewarden.jobs.sql.compile.change import Assignment, Change, Relation
 from lakewarden.jobs.sql.compile.emission import with_names
+from lakewarden.jobs.sql.compile.meaning.chance import chances
 from lakewarden.jobs.sql.compile.meaning.conditions import with_conditions
 from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.precedence import refuse_unclear
@@ -83,6 +84,7 @@ def merge_compiled(draft: Draft, schemas: Mapping[TableName, TableSchema]) -> Co
             )
     for unit in (one.unalias() for one in query.expressions):
         _refuse_target_in_condition(draft, unit, tables)
+    told = dict.fromkeys((_NOTE, *(note for _, note in chances(query, Dialect.SPARK))))
     answers = with_conditions(query).expressions
     everything = exp.Column(this=exp.Star(), table=source.args["alias"].this.copy())
     select = exp.Select(
@@ -104,7 +106,7 @@ def merge_compiled(draft: Draft, schemas: Mapping[TableName, TableSchema]) -> Co
         because=_BECAUSE,
     )
     return Compiled(
-        dialect=Dialect.SPARK, target=draft.tables[0], matches=MatchPolicy(), steps=(step,), notes=(_NOTE,)
+        dialect=Dialect.SPARK, target=draft.tables[0], matches=MatchPolicy(), steps=(step,), notes=tuple(told)
     )
 
 

@@ -23,6 +23,8 @@ from lakewarden.jobs.sql.compile.annotation import NumberAnnotator
 from lakewarden.jobs.sql.compile.change import EXACT, Change, Relation, is_cte, name_of
 from lakewarden.jobs.sql.compile.databases import captured
 from lakewarden.jobs.sql.compile.dialects import PARSERS
+from lakewarden.jobs.sql.compile.families import typed
+from lakewarden.jobs.sql.compile.grouping import say_using
 from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.reading import Draft
 from lakewarden.jobs.sql.compile.values import Dialect, MatchPolicy, TableName, TableSchema
@@ -50,21 +52,41 @@ class Target:
 @dataclass(frozen=True, kw_only=True)
 class Resolved:
     """The query for the matches, each column qualified and each expression typed: its select list holds the values of
-    `columns` in this order, then what the policy goes by. `tables` are the stand-ins' real names."""
+    `columns` in this order, a query of several columns once, then what the policy goes by. `places` are the columns'
+    own in such a query. `tables` are the stand-ins' real names."""
 
     query: exp.Select
     alias: str
     columns: tuple[tuple[str, exp.DataType], ...]
     by: bool
     tables: Mapping[str, TableName]
+    places: tuple[int | None, ...] = ()
 
     @property
     def values(self) -> tuple[Target, ...]:
-        """What is set."""
-        return tuple(
-            Target(column=name, type=kind, value=_value(one))
-            for (name, kind), one in zip(self.columns, self.query.expressions, strict=False)
-        )
+        """What is set. What a query of several columns gives is a field of its row in `rows`."""
+        selected = iter(self.query.expressions)
+        one: exp.Expr = self.query
+        found: list[Target] = []
+        rows = -1
+        for (name, kind), place in zip(self.columns, self.places, strict=True):
+            if not place:
+                one = next(selected)
+                rows += place is not None
+            value = _value(one) if place is None else _field(one, place, _row_name(rows))
+            found.append(Target(column=name, type=kind, value=value))
+        return tuple(found)
+
+    @property
+    def rows(self) -> Mapping[str, exp.Expr]:
+        """The queries that give several columns, each of which is asked once, by name."""
+        first = [place for place in self.places if not place]
+        asked = [
+            _value(one)
+            for one, place in zip(self.query.expressions, first, strict=False)
+            if place is not None
+        ]
+        return {_row_name(number): query for number, query in enumerate(asked)}
 
     def target_columns(self) -> tuple[str, ...]:
         """The columns of the target that anything depends on, wherever it stands."""
@@ -87,6 +109,7 @@ def resolved(draft: Draft, schemas: Schemas, policy: MatchPolicy) -> Resolved:
         columns=set_,
         by=by is not None,
         tables=tables,
+        places=tuple(assignment.place for assignment in change.assignments),
     )
 
 
@@ -95,6 +118,8 @@ def looked_up(
 ) -> tuple[exp.Select, Mapping[str, TableName]]:
     """The query for the matches, resolved: it selects the values that are assigned; and the stand-ins' real names."""
     query, tables = _query(draft, by)
+    known = {name: {one.name.lower() for one in schemas[real]} for name, real in tables.items()}
+    say_using(query, known, draft.text)
     schema = MappingSchema(
         {name: {one.name.lower(): _type(one.type) for one in schemas[real]} for name, real in tables.items()},
         dialect=PARSERS[Dialect.SPARK],
@@ -143,6 +168,7 @@ def _query(draft: Draft, by: str | None) -> tuple[exp.Select, Mapping[str, Table
     selected = [
         exp.alias_(assignment.value.copy(), f"lakewarden_v{number}")
         for number, assignment in enumerate(change.assignments)
+        if not assignment.place
     ]
     if by is not None:
         selected.append(exp.alias_(_column(by), "lakewarden_by"))
@@ -185,6 +211,20 @@ def _value(selected: exp.Expr) -> exp.Expr:
     if isinstance(value, exp.Subquery):
         value.set("alias", None)
     return value
+
+
+def _row_name(number: int) -> str:
+    return f"lakewarden_row{number}"
+
+
+def _field(selected: exp.Expr, place: int, row: str) -> exp.Expr:
+    """A column of the row that a query gives, typed as what it is there."""
+    query = selected.unalias()
+    assert isinstance(query, exp.Subquery)
+    column = query.unnest().selects[place].unalias()
+    field = exp.column(f"c{place}", table=row, quoted=True)
+    field.type = typed(column)
+    return field
 
 
 def _joined(relation: Relation) -> exp.Join:

@@ -321,29 +321,27 @@ def assignments_of(tree: exp.Expr, text: str) -> tuple[Assignment, ...]:
 
 
 def _row_assignments(columns: exp.Expr, value: exp.Expr, text: str) -> list[Assignment]:
-    """`(a, b) = (x, y)` and `(a, b) = (SELECT x, y ...)`, where each column gets a query of its own."""
+    """`(a, b) = (x, y)` and `(a, b) = (SELECT x, y ...)`, which is asked once for all of its columns."""
     names = columns.expressions if isinstance(columns, exp.Tuple) else [columns.this]
     inner = value.unnest() if isinstance(value, exp.Paren | exp.Subquery) else value
+    is_row = isinstance(inner, exp.Tuple) or (
+        isinstance(inner, exp.Anonymous) and inner.name.upper() == "ROW"
+    )
+    asked = isinstance(inner, exp.Select) and len(names) > 1
     values: list[exp.Expr]
     if isinstance(inner, exp.Select):
-        values = [exp.Subquery(this=_only(inner, place)) for place in range(len(inner.expressions))]
+        values = [exp.Subquery(this=inner)] * len(inner.expressions)
     else:
-        values = list(inner.expressions) if isinstance(inner, exp.Tuple) else [inner]
+        values = list(inner.expressions) if is_row else [inner]
     if len(values) != len(names) or not all(isinstance(name, exp.Column) for name in names):
         raise wrong_in(
             text, columns, "There are not as many values as columns.", hint="Give each column one value."
         )
     return [
-        Assignment(column=name, value=one)
-        for name, one in zip(names, values, strict=True)
+        Assignment(column=name, value=one, place=place if asked else None)
+        for place, (name, one) in enumerate(zip(names, values, strict=True))
         if isinstance(name, exp.Column)
     ]
-
-
-def _only(query: exp.Select, place: int) -> exp.Select:
-    one = query.copy()
-    one.set("expressions", [one.expressions[place]])
-    return one
 
 
 def _refuse_clauses(tree: exp.Expr, text: str) -> None:

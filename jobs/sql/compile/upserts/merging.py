@@ -21,6 +21,7 @@ from lakewarden.jobs.sql.compile.families import (
     scale_of,
     scale_of_type,
 )
+from lakewarden.jobs.sql.compile.meaning.chance import chances, with_distinct_on
 from lakewarden.jobs.sql.compile.meaning.conditions import with_conditions
 from lakewarden.jobs.sql.compile.meaning.expressions import translated
 from lakewarden.jobs.sql.compile.meaning.storing import assigned
@@ -194,12 +195,13 @@ def _resolved(
     draft: Draft, schemas: Schemas, dialect: Dialect
 ) -> tuple[Resolved, tuple[Target, ...], tuple[str, ...]]:
     found = resolved(draft, schemas, MatchPolicy())
-    query, notes = translated(found.query.copy(), dialect, draft.text)
+    query = with_distinct_on(found.query.copy(), draft.text)
+    query, notes = translated(query, dialect, draft.text)
     mine = replace(found, query=with_conditions(query))
     values = tuple(
         replace(one, value=assigned(one.value, one.type, dialect, draft.text)) for one in mine.values
     )
-    return mine, values, notes
+    return mine, values, (*notes, *(note for _, note in chances(found.query, dialect)))
 
 
 def _refuse_queries(draft: Draft) -> None:
