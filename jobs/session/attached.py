@@ -19,11 +19,11 @@ from typing import Any, Final, Protocol, Self, Unpack
 
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import LakewardenError, UsageError
-from lakewarden.catalog.model.lineage_record import OPERATION
 from lakewarden.catalog.state.port import Hint, HintKind, HintSink
 from lakewarden.jobs.session.stream_carrier import StreamCarrier
+from lakewarden.jobs.session.upserts.streams import query_of
 from lakewarden.jobs.session.writes import Upsert, Upserted, UpsertStream, Write, Writer
-from lakewarden.jobs.upsert.options import UpsertWords, options_of
+from lakewarden.jobs.upsert.classic import UpsertOrSinkWords, asked_of
 
 __all__ = ["Attached", "CatalogEvents", "Sighting"]
 
@@ -119,25 +119,29 @@ class Attached:
         self,
         frame: Any,
         table: str,
-        keys: Sequence[str] | str,
+        keys: Sequence[str] | str | None = None,
         *,
         partitioned: Sequence[str] = (),
         operation: str | None = None,
-        **options: Unpack[UpsertWords],
+        **options: Unpack[UpsertOrSinkWords],
     ) -> Upserted:
         """Bring the rows of a DataFrame into `table` (a name or a path; made if it is missing) by its key columns.
 
         With an `operation` id it is done once: the same call again does nothing, and says so (`done_before`).
-        docs/upsert.md has the options. Raises a `LakewardenError`, or Spark's own errors; then nothing was changed.
+        docs/upsert.md has the options, and those of the classic sink, which are taken, too. Raises a `LakewardenError`,
+        or Spark's own errors; then nothing was changed.
         """
         if self._writer is None:
             raise self._only_listens()
+        query = query_of(frame) if "batchId" in options else None
+        asked = asked_of(keys, operation, query=query, **options)
         request = Upsert(
             frame=frame,
             table=table,
-            options=options_of(keys, **options),
+            options=asked.options,
             partitioned=tuple(partitioned),
-            operation=None if operation is None else f"{OPERATION}{operation}",
+            operation=asked.operation,
+            number=asked.number,
         )
         return self._writer.upsert(request)
 
@@ -145,23 +149,24 @@ class Attached:
         self,
         frame: Any,
         table: str,
-        keys: Sequence[str] | str,
+        keys: Sequence[str] | str | None = None,
         *,
         checkpoint: str,
         trigger: Mapping[str, Any] | None = None,
         output_mode: str = "append",
         partitioned: Sequence[str] = (),
-        **options: Unpack[UpsertWords],
+        operation: str | None = None,
+        **options: Unpack[UpsertOrSinkWords],
     ) -> Any:
         """Start a streaming query that upserts each of its batches once, whatever is repeated; its handle.
 
-        `trigger` is what Spark's writer takes, such as `{"availableNow": True}`; the options are those of `upsert`.
+        `trigger` is what Spark's writer takes, such as `{"availableNow": True}`; the options are those of `upsert`, but
+        for an operation's id: batches have their own.
         """
         if self._writer is None:
             raise self._only_listens()
-        each = Upsert(
-            frame=frame, table=table, options=options_of(keys, **options), partitioned=tuple(partitioned)
-        )
+        asked = asked_of(keys, operation, is_stream=True, **options)
+        each = Upsert(frame=frame, table=table, options=asked.options, partitioned=tuple(partitioned))
         stream = UpsertStream(
             each=each, checkpoint=checkpoint, trigger=dict(trigger or {}), output_mode=output_mode
         )

@@ -74,6 +74,9 @@ def test_the_upserts_of_the_page_run(page: Page) -> None:
     for before in (False, True):
         page.run("done.done_before")
         assert page.names["done"].done_before is before
+    page.names["changes"] = page.rows((3, "Cy", 3), (4, "di", 3), (4, "di", 3))
+    page.run('idCols="id"')
+    assert page.held() == [(1, "ana", 1), (2, "Bo", 2), (3, "Cy", 3), (4, "di", 3)]
 
 
 def test_the_stream_and_the_change_data_of_the_page_run(page: Page) -> None:
@@ -108,7 +111,7 @@ def test_the_stream_and_the_change_data_of_the_page_run(page: Page) -> None:
 
 
 def test_every_example_is_among_them() -> None:
-    assert PAGE.read_text(encoding="utf-8").count("```python\n") == 5
+    assert PAGE.read_text(encoding="utf-8").count("```python\n") == 6
 
 
 def envelope(number: int, name: str) -> str:

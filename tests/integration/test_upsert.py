@@ -330,6 +330,40 @@ def test_a_query_killed_after_the_commit_of_a_batch_does_not_apply_it_again(
     assert lake.commits(str(tmp_path / "sink")) == before
 
 
+def test_the_options_of_the_classic_sink_are_taken(lake: Lake) -> None:
+    table = lake.table((1, "a", 1), (2, "b", 1))
+    words: dict[str, Any] = {
+        "idCols": "id",
+        "dropDuplicate": "true",
+        "keepFileNum": "true",
+        "batchId": "load 8",
+    }
+    done = lake.lw.upsert(
+        lake.rows((2, "B", 2), (3, "c", 2), (3, "d", 2)), table, operation="upsert", **words
+    )
+    assert (done.rows_inserted, done.rows_updated) == (1, 1)
+    assert lake.held(table) == [(1, "a", 1), (2, "B", 2), (3, "c", 2)]
+    assert lake.lw.upsert(lake.rows((9, "z", 9)), table, operation="upsert", **words).done_before
+    done = lake.lw.upsert(lake.rows((2, None, 0), (7, None, 0)), table, idCols="id", operation="delete")
+    assert (done.rows_deleted, lake.held(table)) == (1, [(1, "a", 1), (3, "c", 2)])
+
+
+def test_a_batch_by_its_number_in_foreach_batch_is_done_once(lake: Lake) -> None:
+    source, table = lake.table((1, "a", 1)), lake.table((1, "old", 0))
+    done: list[bool] = []
+
+    def upsert(frame: DataFrame, number: int) -> None:
+        for _ in range(2):
+            done.append(lake.lw.upsert(frame, table, idCols="id", batchId=number).done_before)
+
+    stream = lake.spark.readStream.format("delta").load(source).writeStream.foreachBatch(upsert)
+    checkpoint = str(lake.folder / uuid.uuid4().hex[:8])
+    query = stream.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+    query.awaitTermination()
+    assert done == [False, True] and lake.held(table) == [(1, "a", 1)]
+    assert lake.commits(table)[-1].transactions == ((str(query.id), 0),)
+
+
 def test_changes_with_a_code_put_and_take_rows(lake: Lake) -> None:
     table = lake.table((1, "a", 1), (2, "b", 1))
     schema = "id bigint, v string, ts int, action string"

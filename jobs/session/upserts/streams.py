@@ -13,9 +13,15 @@ from lakewarden.catalog.failpoints import reach
 from lakewarden.jobs.session.conflicts.retries import RETRIES_OF_BATCHES
 from lakewarden.jobs.session.writes import Upsert, Upserted, UpsertStream
 
-__all__ = ["start"]
+__all__ = ["query_of", "start"]
 
 _QUERY: Final = "sql.streaming.queryId"
+
+
+def query_of(frame: DataFrame) -> str | None:
+    """The id of the streaming query whose batch this thread runs, None outside of one."""
+    told: str | None = frame.sparkSession.sparkContext.getLocalProperty(_QUERY)
+    return told
 
 
 def start(stream: UpsertStream, run: Callable[[Upsert], Upserted]) -> StreamingQuery:
@@ -25,7 +31,7 @@ def start(stream: UpsertStream, run: Callable[[Upsert], Upserted]) -> StreamingQ
         raise UsageError("This DataFrame is no stream.", hint="Use `lw.upsert` for it.")
 
     def upsert(frame: DataFrame, number: int) -> None:
-        query = frame.sparkSession.sparkContext.getLocalProperty(_QUERY)
+        query = query_of(frame)
         done = run(replace(request, frame=frame, operation=query, number=number, retries=RETRIES_OF_BATCHES))
         reach("upsert.batch")
         if done.done_before:

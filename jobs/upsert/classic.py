@@ -1,0 +1,148 @@
+"""The options of the classic `upsert` sink, read as ours: a pipeline that is moved here says what it always has. Pure.
+
+Two of its words mean something else here. `operation` is what is done ("upsert" or "delete") where `idCols` are given,
+and an id of the upsert where `keys` are.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Unpack, cast
+
+from lakewarden.catalog.errors import UsageError
+from lakewarden.catalog.model.lineage_record import OPERATION
+from lakewarden.jobs.upsert.changes import Cdc
+from lakewarden.jobs.upsert.options import DuplicatesRule, UpsertOptions, UpsertWords, options_of
+
+__all__ = ["Asked", "UpsertOrSinkWords", "asked_of"]
+
+_DEEDS: Final = ("upsert", "delete")
+_YES: Final = {"true": True, "false": False}
+_ORDERED: Final = (Cdc.DEBEZIUM, Cdc.DELTA)
+_NOT_IN_STREAMS: Final = (
+    "Each batch of a stream has its own number, under which it is done once. Leave it away."
+)
+
+
+class UpsertOrSinkWords(UpsertWords, total=False):
+    """Our options, and those of the classic sink; docs/upsert.md says what these become."""
+
+    idCols: Sequence[str] | str
+    dropDuplicate: bool | str
+    keepFileNum: bool | str
+    batchId: int | str
+
+
+_SINK: Final = UpsertOrSinkWords.__annotations__.keys() - UpsertWords.__annotations__.keys()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asked:
+    """What an upsert is asked for. `operation` and `number` name it, None where nothing does."""
+
+    options: UpsertOptions
+    operation: str | None = None
+    number: int = 0
+
+
+def asked_of(
+    keys: Sequence[str] | str | None,
+    operation: str | None,
+    *,
+    query: str | None = None,
+    is_stream: bool = False,
+    **words: Unpack[UpsertOrSinkWords],
+) -> Asked:
+    """Read what a caller says, in our words or the sink's. `query` is the id of the streaming query whose batch this
+    is, None outside of one; `is_stream`: it is asked for all batches of one. Raises `UsageError` for what says nothing,
+    and for what contradicts itself."""
+    told: dict[str, Any] = {name: value for name, value in words.items() if name not in _SINK}
+    columns = _columns(keys, words)
+    deed = _deed(operation, is_classic="idCols" in words)
+    if deed == "delete":
+        _require_none(told, ("delete_when", "cdc", "partial"))
+        told["delete_when"] = "true"
+    if "dropDuplicate" in words:
+        _settle_duplicates(told, drops=_bool("dropDuplicate", words["dropDuplicate"]))
+    if "keepFileNum" in words:
+        _bool("keepFileNum", words["keepFileNum"])  # few files are written whatever it says
+    options = options_of(columns, **cast(UpsertWords, told))
+    id_ = None if deed is not None else operation
+    if is_stream and (id_ is not None or "batchId" in words):
+        raise UsageError(
+            f"{'batchId' if id_ is None else 'operation'} says nothing of a stream.", hint=_NOT_IN_STREAMS
+        )
+    if "batchId" not in words:
+        return Asked(options=options, operation=None if id_ is None else f"{OPERATION}{id_}")
+    if id_ is not None:
+        raise UsageError("batchId and operation both name the upsert.", hint="Give one of them.")
+    return _numbered(options, str(words["batchId"]).strip(), query)
+
+
+def _columns(keys: Sequence[str] | str | None, words: UpsertOrSinkWords) -> Sequence[str] | str:
+    if "idCols" not in words:
+        return () if keys is None else keys
+    if keys is not None:
+        raise UsageError(
+            "idCols and keys both name the columns that tell rows apart.", hint="Give one of them."
+        )
+    listed = words["idCols"]
+    return [one.strip() for one in listed.split(",") if one.strip()] if isinstance(listed, str) else listed
+
+
+def _deed(operation: str | None, *, is_classic: bool) -> str | None:
+    """What the sink's `operation` says; None where it is our id, or nothing."""
+    if operation is None or (not is_classic and operation not in _DEEDS):
+        return None
+    if not is_classic:
+        raise UsageError(
+            f"operation={operation!r} is the sink's word beside `keys`, where an operation is an id.",
+            hint='Write idCols instead of keys; or delete_when="true" for a deletion, and an id that says which load it is.',
+        )
+    if operation not in _DEEDS:
+        raise UsageError(
+            f"operation={operation!r} says nothing beside idCols: it is upsert or delete.",
+            hint="Write keys instead of idCols, and operation is an id; or give the id as batchId.",
+        )
+    return operation
+
+
+def _require_none(told: dict[str, Any], names: Sequence[str]) -> None:
+    other = next((name for name in names if told.get(name) is not None), None)
+    if other is not None:
+        raise UsageError(
+            f'operation="delete" deletes all rows with the keys of the source, and {other} says something else.',
+            hint=f"Leave {other} away, or operation.",
+        )
+
+
+def _settle_duplicates(told: dict[str, Any], *, drops: bool) -> None:
+    said = told.get("duplicates")
+    keeps_none = said is not None and said.strip().lower() != DuplicatesRule.ERROR
+    if said is not None and drops != keeps_none:
+        raise UsageError(
+            f"dropDuplicate={str(drops).lower()} and duplicates={said!r} contradict one another.",
+            hint="Give one of them.",
+        )
+    if said is None and drops and told.get("cdc") not in _ORDERED:
+        told["duplicates"] = DuplicatesRule.ANY.value
+
+
+def _bool(name: str, value: bool | str) -> bool:
+    found = value if isinstance(value, bool) else _YES.get(str(value).strip().lower())
+    if found is None:
+        raise UsageError(f"{name}={value!r} says nothing.", hint="It is true or false.")
+    return found
+
+
+def _numbered(options: UpsertOptions, batch: str, query: str | None) -> Asked:
+    if not batch:
+        raise UsageError(
+            "batchId names no batch.", hint="Give the number that foreachBatch has, or a text of your own."
+        )
+    if query is None:
+        return Asked(options=options, operation=f"{OPERATION}batch {batch}")
+    if not (batch.isascii() and batch.isdecimal()):
+        raise UsageError(
+            f"batchId={batch!r} is no number.", hint="In foreachBatch give the number that it has."
+        )
+    return Asked(options=options, operation=query, number=int(batch))
