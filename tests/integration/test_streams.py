@@ -159,6 +159,33 @@ def test_after_an_undo_a_stream_goes_on_as_if_nothing_had_been(sea: Sea) -> None
     assert sea.rows("sink") == [1, 2, 3]
 
 
+def test_an_upsert_stream_applies_again_what_a_rollback_has_undone_and_nothing_else(sea: Sea) -> None:
+    sea.create("sink")
+    with lakewarden.attach(sea.spark, home=sea.folder) as lw:
+
+        def flow() -> None:
+            lw.upsert_stream(
+                sea.spark.readStream.format("delta").load(sea.place("source")),
+                sea.place("sink"),
+                keys="id",
+                checkpoint=sea.checkpoint("upserts"),
+                trigger={"availableNow": True},
+            ).awaitTermination()
+
+        for number in (1, 2, 3):
+            sea.insert("source", number)
+            flow()
+        sea.roll_back("sink", 2)
+        assert sea.rows("sink") == [1]
+        sea.rewind(1, "upserts")
+        flow()
+        assert sea.rows("sink") == [1, 2, 3]
+        head = sea.head("sink")
+        sea.rewind(1, "upserts")
+        flow()
+        assert (sea.rows("sink"), sea.head("sink")) == ([1, 2, 3], head)
+
+
 # a stream that reads a table which goes back
 
 

@@ -298,12 +298,16 @@ def test_each_batch_of_a_stream_is_applied_once_and_again_when_it_was_undone(lak
     assert lake.held(table) == whole
 
 
+KILLED = "test_a_query_killed_at_any_step_of_a_batch_applies_it_once"
+
+
 @pytest.mark.crash
-def test_a_query_killed_after_the_commit_of_a_batch_does_not_apply_it_again(
-    lake: Lake, tmp_path: Path
+@pytest.mark.parametrize("point", points_of(KILLED))
+def test_a_query_killed_at_any_step_of_a_batch_applies_it_once(
+    lake: Lake, tmp_path: Path, point: str
 ) -> None:
-    write_deltalake(str(tmp_path / "source"), pa.table({"id": [1, 2], "n": [1, 1]}))
-    (point,) = points_of("test_a_query_killed_after_the_commit_of_a_batch_does_not_apply_it_again")
+    source, sink, checkpoint = (str(tmp_path / name) for name in ("source", "sink", "checkpoint"))
+    write_deltalake(source, pa.table({"id": [1, 2], "n": [1, 1]}))
     killed = subprocess.run(
         [sys.executable, upsert_process.__file__, str(tmp_path), str(lake.services.settings.home)],
         env={
@@ -314,20 +318,22 @@ def test_a_query_killed_after_the_commit_of_a_batch_does_not_apply_it_again(
         check=False,
     )
     assert killed.returncode == -signal.SIGKILL
-    assert lake.held(str(tmp_path / "sink")) == [(1, 1), (2, 1)]
+    assert lake.held(sink) == ([(1, 1), (2, 1)] if point == "upsert.batch" else [])
     assert not (tmp_path / "checkpoint" / "commits" / "0").exists()
-    write_deltalake(str(tmp_path / "sink"), pa.table({"id": [3], "n": [1]}), mode="append")
-    before = lake.commits(str(tmp_path / "sink"))
-    query = lake.lw.upsert_stream(
-        lake.spark.readStream.format("delta").load(str(tmp_path / "source")),
-        str(tmp_path / "sink"),
-        keys="id",
-        checkpoint=str(tmp_path / "checkpoint"),
-        trigger={"availableNow": True},
-    )
-    query.awaitTermination()
-    assert (tmp_path / "checkpoint" / "commits" / "0").exists()
-    assert lake.commits(str(tmp_path / "sink")) == before
+    write_deltalake(sink, pa.table({"id": [3], "n": [1]}), mode="append")
+    for _ in range(2):
+        query = lake.lw.upsert_stream(
+            lake.spark.readStream.format("delta").load(source),
+            sink,
+            keys="id",
+            checkpoint=checkpoint,
+            trigger={"availableNow": True},
+        )
+        query.awaitTermination()
+        assert (tmp_path / "checkpoint" / "commits" / "0").exists()
+        assert lake.held(sink) == [(1, 1), (2, 1), (3, 1)]
+        batches = [one.transactions for one in lake.commits(sink) if one.operation == "MERGE"]
+        assert [[number for _, number in told] for told in batches] == [[0]]
 
 
 def test_the_options_of_the_classic_sink_are_taken(lake: Lake) -> None:

@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from lakewarden.catalog.errors import ConflictError, UsageError
+from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.model.lineage_record import RENUMBERED, Operation
 from lakewarden.catalog.storage.file_store import canonical
@@ -70,6 +71,7 @@ class Upserts:
         if target is None:
             target = self._made(session, request, source)
             made.append(target.location)
+            reach("upsert.made")
         self._recorder.directory.require_writable(target.location)
         columns_of(request.options, source.schema, target.schema, target.rules)  # it has to make sense
         if request.operation is not None:
@@ -152,6 +154,7 @@ class Upserts:
                 plan = self._plan(session, request, source, target)
                 plans.append(plan)
                 parsed = self._plans.composed(session, plan.statement)
+                reach("upsert.merging")
                 return self._plans.run(session, self._plans.analysed(session, parsed))
 
         frame, written = self._recorder.run(

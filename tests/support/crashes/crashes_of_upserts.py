@@ -6,10 +6,24 @@ __all__ = ["UPSERTS"]
 
 UPSERTS = (
     Crash(
+        point="upsert.made",
+        killed="a streaming query that upserts, after it has made the table that was missing",
+        left="an empty table with the source's columns, and a checkpoint that has begun a batch",
+        then="the query, started again, finds the table, and merges the batch into it",
+        test="test_upsert.py::test_a_query_killed_at_any_step_of_a_batch_applies_it_once",
+    ),
+    Crash(
+        point="upsert.merging",
+        killed="a streaming query that upserts, right before the MERGE of a batch",
+        left="a table without the batch, and a checkpoint that has begun it",
+        then="the query, started again, comes with the batch again, and merges it",
+        test="test_upsert.py::test_a_query_killed_at_any_step_of_a_batch_applies_it_once",
+    ),
+    Crash(
         point="upsert.batch",
         killed="a streaming query that upserts, after a batch's commit and before Spark notes the batch as done",
         left="a commit with the query's id and the batch's number, and a checkpoint that does not know of it",
         then="the query, started again, comes with the batch again; it is found in the table, and nothing is changed",
-        test="test_upsert.py::test_a_query_killed_after_the_commit_of_a_batch_does_not_apply_it_again",
+        test="test_upsert.py::test_a_query_killed_at_any_step_of_a_batch_applies_it_once",
     ),
 )
