@@ -72,9 +72,14 @@ def attach(
         user=callers.real_user(),
     )
     writes = Writes(
-        services, spark, user=services.user, caller=lambda: callers.caller_of(services, "session")
+        services,
+        spark,
+        user=services.user,
+        caller=lambda: callers.caller_of(services, "session"),
+        tell=lambda location: handle.wrote(location),
     )
-    return attached(services, spark, writes, statements=lambda text: _run(services, spark, writes, text))
+    handle = attached(services, spark, writes, statements=lambda text: _run(services, spark, writes, text))
+    return handle
 
 
 def spark_config(
@@ -118,13 +123,20 @@ def attached(
 
 
 class Writes:
-    """`Writer` that knows the installation, for one user: `caller` says who it is, with which roles, when asked.
-    Opened with the first write: attaching has to be quick."""
+    """`Writer` that knows the installation, for one user: `caller` says who it is, with which roles, when asked;
+    `tell` is told of every managed table that was changed. Opened with the first write: attaching has to be quick."""
 
     def __init__(
-        self, services: Services, spark: SparkSession, *, user: str, caller: Callable[[], Caller]
+        self,
+        services: Services,
+        spark: SparkSession,
+        *,
+        user: str,
+        caller: Callable[[], Caller],
+        tell: Callable[[str], None],
     ) -> None:
         self._services, self._spark, self._user, self._caller = services, spark, user, caller
+        self._tell = tell
         self._opening = threading.Lock()
         self._initialised = False
         self._small = SmallWrites(time.monotonic)
@@ -137,7 +149,7 @@ class Writes:
             writer, directory = self._writer, self._directory
         done = writer.run(request)
         if done is not None:
-            record_unrecorded(self._services, directory, done[1])
+            self._ended(directory, done[1])
         return done
 
     def change_several(self, draft: Draft) -> tuple[Written, ...]:
@@ -145,7 +157,7 @@ class Writes:
             writer, directory = self._writer, self._directory
         done = writer.change_several(draft)
         for written in done:
-            record_unrecorded(self._services, directory, written)
+            self._ended(directory, written)
         return done
 
     def upsert(self, request: Upsert) -> Upserted:
@@ -153,8 +165,14 @@ class Writes:
             writer, directory = self._writer, self._directory
         done = writer.upsert(request)
         if done.written is not None:
-            record_unrecorded(self._services, directory, done.written)
+            self._ended(directory, done.written)
         return done
+
+    def _ended(self, directory: TableDirectory, written: Written) -> None:
+        record_unrecorded(self._services, directory, written)
+        location = written.location
+        if location is not None and not written.done_before and location in directory.table_ids([location]):
+            self._tell(location)
 
     def upsert_stream(self, request: UpsertStream) -> Any:
         return start(request, self.upsert)

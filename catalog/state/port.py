@@ -77,6 +77,7 @@ class HintKind(StrEnum):
     DROPPED = "dropped"
     ALTERED = "altered"
     REQUESTED = "requested"
+    WRITTEN = "written"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

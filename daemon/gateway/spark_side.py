@@ -160,7 +160,13 @@ class SparkSide:
 
     def _open(self, session: Session, application: _Application, reach: Reach) -> _Connection:
         spark = new_session(application.root)
-        writes = Writes(self._services, spark, user=session.caller.name, caller=lambda: session.caller)
+        writes = Writes(
+            self._services,
+            spark,
+            user=session.caller.name,
+            caller=lambda: session.caller,
+            tell=application.listening.wrote,
+        )
         with serving(spark, "open"):
             for key, value in _spark_settings(session.settings).items():
                 if reach is Reach.EVERYTHING or Reading.may_set(key):

@@ -10,6 +10,7 @@ import logging
 import threading
 import time
 import uuid
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -39,7 +40,7 @@ _PATIENCE: Final = timedelta(seconds=2)
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """Something happened to `subject`: `db.t`, or `db.*` for a whole database."""
+    """Something happened to `subject`: `db.t`, `db.*` for a whole database, or a location."""
 
     subject: str
     kind: HintKind
@@ -77,6 +78,7 @@ class Attached:
     ) -> None:
         self._events, self._clock, self._monotonic = events, clock, monotonic
         self._statements, self._writer, self._streams = statements, writer, streams
+        self._wrote: deque[str] = deque(maxlen=_KEPT)
         self._pending: dict[Sighting, Hint] = {}
         self._pause, self._not_before = _FIRST_PAUSE, 0.0
         self._warned = False
@@ -172,6 +174,11 @@ class Attached:
         )
         return self._writer.upsert_stream(stream)
 
+    def wrote(self, location: str) -> None:
+        """Let the daemon look at a managed table that a governed write has changed, so that what its metastore entry
+        says of its size does not mislead for long. Costs nothing; several within five seconds are one."""
+        self._wrote.append(location)
+
     @staticmethod
     def _only_listens() -> UsageError:
         return UsageError(
@@ -208,7 +215,7 @@ class Attached:
                 ended = ending and not seen
             except LakewardenError:
                 seen, ended = (), True  # the session is gone; what was seen before is still delivered
-            self._gather(seen)
+            self._gather((*seen, *self._written()))
             if self._streams is not None:
                 self._streams.carry(last=ended)
             if ended or self._monotonic() >= self._not_before:
@@ -218,6 +225,10 @@ class Attached:
         if not self._pending:
             return _POLL
         return min(_POLL, timedelta(seconds=max(self._not_before - self._monotonic(), 0.0)))
+
+    def _written(self) -> Sequence[Sighting]:
+        places = [self._wrote.popleft() for _ in range(len(self._wrote))]
+        return [Sighting(place, HintKind.WRITTEN) for place in dict.fromkeys(places)]
 
     def _gather(self, seen: Iterable[Sighting]) -> None:
         now = self._clock.now()

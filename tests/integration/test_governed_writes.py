@@ -25,6 +25,7 @@ from lakewarden.catalog.errors import NotAllowedError, UsageError
 from lakewarden.catalog.formats.port import Commit
 from lakewarden.catalog.model.lineage_record import LineageRecord, Operation
 from lakewarden.catalog.registry.register import register
+from lakewarden.catalog.state.port import HintKind
 from lakewarden.catalog.system.port import TABLES
 from lakewarden.daemon.installation.services import Services, open_services
 from lakewarden.daemon.usecases.init import initialise
@@ -235,6 +236,18 @@ def test_a_new_table_records_what_it_was_made_from(lake: Lake) -> None:
     assert lake.head(f"{lake.database}.n").version == 0
     assert lake.record(f"{lake.database}.n").operation is Operation.REPLACE
     assert lake.reads(f"{lake.database}.n") == [("s", 0)]
+
+
+def test_a_managed_table_that_was_changed_is_told_to_the_daemon_and_no_other(lake: Lake) -> None:
+    managed, other = lake.table("managed"), lake.table("other")
+    register(lake.services.desk, str(lake.location(managed)), actor=ANA, name=managed)
+    lake.services.inbox.done([hint.hint_id for hint in lake.services.inbox.claim(1_000)])
+    for table in (managed, other):
+        lake.lw.sql(f"INSERT INTO {table} VALUES (7, 70)")
+    lake.lw.sql(f"DELETE FROM {managed} WHERE id = 99")
+    lake.lw.detach()
+    told = [hint.subject for hint in lake.services.inbox.claim(1_000) if hint.kind is HintKind.WRITTEN]
+    assert told == [lake.location(managed).as_uri()]
 
 
 def test_update_and_delete_read_nothing_but_their_table(lake: Lake) -> None:

@@ -373,6 +373,16 @@ def test_hints_about_known_tables_make_it_look_and_unknown_ones_are_adopted(worl
     assert (adopted.source, adopted.state) == (Source.DISCOVER, TableState.ACTIVE)
 
 
+def test_a_table_that_a_governed_write_changed_is_looked_at_by_the_next_cycle(world: World) -> None:
+    row = world.add("db.a")
+    settle(world)
+    reads = world.reader.reads
+    now = world.clock.now()
+    world.inbox.put([Hint(hint_id="1", subject=row.location or "", kind=HintKind.WRITTEN, at=now)])
+    world.sweep()
+    assert world.reader.reads > reads and world.inbox.claim(9) == ()
+
+
 def test_discovery_adopts_on_its_own_beat_only(world: World) -> None:
     location = "file:///lake/found"
     world.reader.tables[location] = observation(location, world.clock.now())

@@ -105,6 +105,30 @@ def test_detaching_delivers_what_was_seen_and_stops(events: FakeEvents) -> None:
     assert len(inbox.claim(100)) == 50
 
 
+def test_a_governed_write_has_its_table_looked_at_and_many_in_a_row_do_once(events: FakeEvents) -> None:
+    inbox = FakeInbox()
+    with attached(events, inbox) as handle:
+        for place in ("file:///lake/t", "file:///lake/u", *["file:///lake/t"] * 100):
+            handle.wrote(place)
+    told = [(hint.subject, hint.kind) for hint in inbox.claim(200)]
+    assert sorted(told) == [
+        ("file:///lake/t", HintKind.WRITTEN),
+        ("file:///lake/u", HintKind.WRITTEN),
+    ]
+
+
+def test_a_write_does_not_wait_for_a_daemon_that_is_away(events: FakeEvents) -> None:
+    inbox = Sink(away=True)
+    handle = attached(events, inbox)
+    for _ in range(3):
+        handle.wrote("file:///lake/t")
+        events.say("db.t")
+    assert eventually(lambda: inbox.tried >= 1 and events.seen.empty())
+    inbox.away = False
+    handle.detach()
+    assert sorted(inbox.subjects) == ["db.t", "file:///lake/t"]
+
+
 def test_the_spool_takes_what_the_inbox_cannot(events: FakeEvents) -> None:
     inbox, spool = Sink(away=True), Sink()
     with attached(events, inbox, spool):
