@@ -4,6 +4,7 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Final
 
 import typer
@@ -11,7 +12,8 @@ from typer.exceptions import TyperException
 
 from lakewarden import __version__
 from lakewarden.catalog.errors import ConsentError, ExitCode, LakewardenError, UnavailableError, UsageError
-from lakewarden.daemon.cli.format import echo_to_stderr, for_caller, tell, tell_error
+from lakewarden.daemon.cli.before import say_before
+from lakewarden.daemon.cli.format import Format, echo_to_stderr, for_caller, tell, tell_error
 from lakewarden.daemon.cli.lazy import Lazily, LazyGroup
 from lakewarden.daemon.cli.nearest import look_among, with_nearest
 from lakewarden.daemon.cli.profile import Profiled, choose
@@ -77,10 +79,15 @@ def _root(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")
     ] = False,
+    home: Annotated[
+        Path | None, typer.Option("--home", help="Where settings, database and system tables live.")
+    ] = None,
     profile: Profiled = None,
+    output: Annotated[Format | None, typer.Option("--output", "-o", help="How to print the result.")] = None,
 ) -> None:
     """A self-managing catalog daemon for lakehouse tables on Spark."""
     choose(profile)
+    say_before({"--home": home, "--profile": profile, "-o": output})
 
 
 def run() -> None:

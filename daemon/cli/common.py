@@ -11,6 +11,7 @@ from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.policy.access import Caller
 from lakewarden.catalog.units import parse_seconds
 from lakewarden.daemon import callers
+from lakewarden.daemon.cli.before import agreed
 from lakewarden.daemon.cli.nearest import look_among
 from lakewarden.daemon.cli.output import note
 from lakewarden.daemon.cli.profile import profile
@@ -39,9 +40,10 @@ _LONGEST: Final = 365 * 86_400
 
 
 def _flag_alone(context: typer.Context, home: Path | None) -> Path | None:
-    """The home that the command line names. Settings read the variable themselves: it does not count as the flag."""
+    """The home that the command line names, before the command or after it. Settings read the variable themselves: it
+    does not count as the flag."""
     source = context.get_parameter_source("home")
-    return None if source is not None and source.name == "ENVIRONMENT" else home
+    return agreed("--home", None if source is not None and source.name == "ENVIRONMENT" else home)
 
 
 Home = Annotated[

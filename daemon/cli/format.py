@@ -13,6 +13,7 @@ import typer
 
 from lakewarden.catalog.errors import ExitCode, LakewardenError
 from lakewarden.catalog.units import printable
+from lakewarden.daemon.cli.before import agreed
 
 __all__ = [
     "Format",
@@ -57,8 +58,11 @@ _JSON: Final = frozenset({"-ojson", "--output=json"})
 _view: ContextVar[View] = ContextVar("view", default=_PLAIN)
 
 
-def _remember(format: Format) -> Format:
+def _remember(context: typer.Context, format: Format) -> Format:
     """Commands ask whether people read it, so `wide` is a table to them."""
+    source = context.get_parameter_source("output")
+    given = format if source is not None and source.name == "COMMANDLINE" else None
+    format = agreed("-o", given) or format
     shown = Format.TABLE if format is Format.WIDE else format
     _wanted.set(shown)
     _view.set(replace(_view.get(), wide=format is Format.WIDE))

@@ -1,10 +1,13 @@
-"""`--profile`, before or after a command: which of several homes is meant. What was chosen is in `profile()`."""
+"""`--profile`: which of several homes is meant. What was chosen is in `profile()`. And what all commands share."""
 
 from contextvars import ContextVar
 from functools import cache
 from typing import Annotated, Any
 
 import typer
+
+from lakewarden.catalog.errors import UsageError
+from lakewarden.daemon.cli.before import agreed
 
 __all__ = ["Profiled", "add_to", "choose", "profile"]
 
@@ -23,8 +26,15 @@ def choose(name: str | None) -> None:
 
 def _choose_another(name: str | None) -> None:
     """After the command: what was said before it counts where nothing is said here."""
-    if name is not None:
-        _chosen.set(name)
+    _chosen.set(agreed("--profile", name))
+
+
+def _refuse(context: typer.Context, output: str | None) -> None:
+    """Of a command without a result: an option that it would not heed is none that it takes."""
+    if agreed("-o", output) is not None:
+        raise UsageError(
+            f"`{context.command_path}` has no result to print in another way.", hint="Leave -o out."
+        )
 
 
 Profiled = Annotated[
@@ -34,19 +44,23 @@ Profiled = Annotated[
 
 
 def add_to(command: Any) -> None:
-    """Give the option to every command that has a home, the command itself or those of a group."""
-    for one in getattr(command, "commands", {}).values():
+    """Give the options to every command, itself or those of a group: `--profile` to those that have a home; to those
+    without `-o` one that is refused."""
+    children = getattr(command, "commands", {}).values()
+    for one in children:
         add_to(one)
     places = [number for number, one in enumerate(command.params) if one.name == "home"]
     if places and all(one.name != "profile" for one in command.params):
-        command.params.insert(places[0] + 1, _option())
+        command.params.insert(places[0] + 1, _options()[0])
+    if not children and all(one.name != "output" for one in command.params):
+        command.params.append(_options()[1])
 
 
 @cache
-def _option() -> Any:
+def _options() -> tuple[Any, ...]:
     app = typer.Typer(add_completion=False)
     app.command()(_declared)
-    return typer.main.get_command(app).params[0]
+    return tuple(typer.main.get_command(app).params)
 
 
 def _declared(
@@ -60,5 +74,8 @@ def _declared(
             help="One of several homes by its name in profiles.toml.",
         ),
     ] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", callback=_refuse, expose_value=False, hidden=True)
+    ] = None,
 ) -> None:
-    """The option itself."""
+    """The options themselves."""

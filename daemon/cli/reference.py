@@ -45,6 +45,7 @@ def write_pages(folder: Path) -> None:
 def _cli() -> str:
     lines = [_NOTICE, "# Commands\n"]
     lines.append(
+        "`--home`, `--profile` and `-o` may stand before the command or after it.\n"
         "`-o table|wide|json|yaml|csv` chooses the output; JSON stands alone on stdout, remarks go to stderr. Keys are"
     )
     lines.append(

@@ -12,7 +12,7 @@ from lakewarden.catalog.policy.scopes import is_scope
 from lakewarden.catalog.units import storable
 from lakewarden.daemon.usecases.onboarding.lists import PLAIN_TAGS, composed
 
-__all__ = ["as_text", "read_policies"]
+__all__ = ["as_text", "in_words", "read_policies"]
 
 _EXAMPLE = (
     "Write the name of a table or scope ('sales.*':), and below it keys such as vacuum.retention: 30 days."
@@ -21,9 +21,14 @@ _EXAMPLE = (
 
 def as_text(policies: Wanted) -> str:
     """The file that says so: scopes first, the widest at the top; `read_policies` reads it back."""
-    names = sorted(policies, key=lambda name: (name != "*", not is_scope(name), name))
-    said = {name: {key: format_value(key, value) for key, value in policies[name].items()} for name in names}
+    said = in_words(policies)
     return str(yaml.safe_dump(said, sort_keys=False, allow_unicode=True)) if said else ""
+
+
+def in_words(policies: Wanted) -> dict[str, dict[str, str]]:
+    """Tables and scopes, the widest first, with keys and values as people write them."""
+    names = sorted(policies, key=lambda name: (name != "*", not is_scope(name), name))
+    return {name: {key: format_value(key, value) for key, value in policies[name].items()} for name in names}
 
 
 def read_policies(text: str) -> Wanted:

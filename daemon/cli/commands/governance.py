@@ -18,7 +18,7 @@ from lakewarden.daemon.cli.output import Format, Output, note, show, show_one
 from lakewarden.daemon.usecases import declared
 from lakewarden.daemon.usecases.audit import run
 from lakewarden.daemon.usecases.policies import apply_policies, compared, exported, foresee_policies
-from lakewarden.daemon.usecases.policy_files import as_text, read_policies
+from lakewarden.daemon.usecases.policy_files import as_text, in_words, read_policies
 from lakewarden.daemon.usecases.runs.revocation import HELD, PLANNED, take_back_runs
 
 __all__ = ["add_to", "app"]
@@ -122,9 +122,20 @@ def hold(
 
 
 @app.command("export")
-def export(home: Home = None) -> None:
-    """Every table and scope with the policy keys that are set there, as YAML."""
-    sys.stdout.write(as_text(exported(opened(home))))
+def export(home: Home = None, output: Output = Format.TABLE) -> None:
+    """Every table and scope with the policy keys that are set there, as YAML; -o json: the same, for apply as well."""
+    found = exported(opened(home))
+    if output is Format.JSON:
+        show_one(in_words(found), format=output)
+    elif output is Format.CSV:
+        rows = [
+            {"name": name, "key": key, "value": value}
+            for name, said in in_words(found).items()
+            for key, value in said.items()
+        ]
+        show(rows, columns=["name", "key", "value"], format=output)
+    else:
+        sys.stdout.write(as_text(found))
 
 
 @app.command("diff")

@@ -155,7 +155,7 @@ def wait(
 
 
 @app.command("cancel")
-def cancel(run_id: str, home: Home = None) -> None:
+def cancel(run_id: str, home: Home = None, output: Output = Format.TABLE) -> None:
     """Cancel a run: a queued one at once, a running one at its next safe point."""
     services = opened(home)
     found = run_of(services, run_id)
@@ -175,3 +175,7 @@ def cancel(run_id: str, home: Home = None) -> None:
                 f"Run {request.run_id} is finished.", hint="There is nothing left to cancel."
             )
     note(f"Cancelled {request.action} of {request.name}.")
+    if output is not Format.TABLE:
+        now = services.queue.get(request.run_id) or found
+        told = {"run_id": request.run_id, "name": request.name, "action": request.action, "state": now.state}
+        show_one(told, format=output)

@@ -5,8 +5,10 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Any, Final, get_args
 
+from typer.main import get_command
+
 from lakewarden.catalog.policy.effective import POLICY_KEYS
-from lakewarden.daemon.cli.app import COMMANDS
+from lakewarden.daemon.cli.app import COMMANDS, app
 from lakewarden.daemon.cli.completion.tree import FILE, Kind
 from lakewarden.daemon.cli.lazy import command_of
 from lakewarden.daemon.settings.keys import KNOBS
@@ -32,8 +34,7 @@ _PLACES: Final = ("register", "convert", "adopt")
 def tree_as_text() -> str:
     """The file: a line for each command and each option, so that changes can be read."""
     options = _Options()
-    profile = {"names": ["--profile"], "kind": Kind.PROFILE}
-    flags = [options.number(one) for one in ({"names": ["--version"]}, {"names": ["--help"]}, profile)]
+    flags = [options.number(one) for one in _root_options()]
     commands = [f"{json.dumps(name)}: {_line(one)}" for name, one in _commands(options)]
     return "\n".join(
         (
@@ -48,6 +49,12 @@ def tree_as_text() -> str:
             "]}\n",
         )
     )
+
+
+def _root_options() -> Iterator[dict[str, Any]]:
+    root: Any = get_command(app)
+    yield from (_option("", one) for one in root.params)
+    yield {"names": ["--help"]}
 
 
 def _line(what: Any) -> str:

@@ -63,7 +63,7 @@ def test_the_file_of_commands_is_as_make_docs_writes_it() -> None:
         (("tables", "list", "--sto"), ["--stopped"]),
         (("tables", "list", "--stopped", "h"), ["held"]),
         (("tables", "list", "--stopped", "=", "h"), ["held"]),
-        (("--home", "=", "/x", "wh"), []),
+        (("--home", "=", "/x", "wh"), ["why"]),
         (("jobs", "logs", "--home=/x", "9"), ["9b"]),
         (("rollback", "undo", ""), ["r-1"]),
         (("--profile", "pro"), ["production"]),
