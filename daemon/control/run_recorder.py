@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
-from typing import Final
+from typing import Final, assert_never
 
 from lakewarden.catalog.errors import NotFoundError, UnreadableError
 from lakewarden.catalog.failpoints import reach
-from lakewarden.catalog.model.rows import Action, Outcome, RunRow
+from lakewarden.catalog.model.rows import Outcome, RunRow
 from lakewarden.catalog.policy.access import Actor, Caller, Role
 from lakewarden.catalog.registry.convert import conversion_failed, converted
 from lakewarden.catalog.registry.owed_properties import given_back
@@ -26,14 +26,14 @@ from lakewarden.catalog.units import count_of
 from lakewarden.daemon.fleet.cache import Memory
 from lakewarden.daemon.telemetry.metrics import Metrics
 from lakewarden.daemon.telemetry.webhook import Event, EventKind, Notifier
-from lakewarden.jobs.actions.registry import decode, spec_of
+from lakewarden.jobs.actions.registry import SPECS, decode
+from lakewarden.jobs.actions.spec import Settlement
 
 __all__ = ["DAEMON", "Attempt", "Ended", "Recorder"]
 
 DAEMON: Final = Actor(Caller(name="lakewarden", roles=frozenset({Role.ADMIN}), origin="daemon"))
 """Who acts when nobody else does: what it does is on record in `lakewarden.runs`."""
 _BATCH: Final = 500
-_MOVING: Final = frozenset({Action.COMPACT, Action.VACUUM, Action.PURGE})
 
 
 class Ended(Enum):
@@ -61,13 +61,14 @@ def _storable(rows: list[RunRow], attempt: Attempt) -> list[RunRow]:
 
 def _moved_bytes(row: RunRow) -> int:
     """What a run rewrote or deleted; nothing if it only said what it would do."""
-    if row.action not in _MOVING or row.outcome is not Outcome.SUCCEEDED or row.payload is None:
+    spec = SPECS[row.action]
+    if not spec.moves_bytes or row.outcome is not Outcome.SUCCEEDED or row.payload is None:
         return 0
     try:
         action = decode(row.payload)
     except UnreadableError:
         return 0
-    return 0 if spec_of(action).is_dry_run(action) else row.actual_bytes or 0
+    return 0 if spec.changed_nothing(action) else row.actual_bytes or 0
 
 
 def _bare(row: RunRow) -> RunRow:
@@ -134,19 +135,27 @@ class Recorder:
 
     def _follow(self, row: RunRow, *, retry: bool) -> None:
         self.metrics.count_run(row.action, row.outcome, moved_bytes=_moved_bytes(row))
-        done = row.outcome in (Outcome.SUCCEEDED, Outcome.SKIPPED)
+        settled = SPECS[row.action].settles(row, retry)
         try:
-            if row.action is Action.CONVERT and done:
-                converted(self.desk, row.table_id)
-            elif row.action is Action.CONVERT and not retry:
-                conversion_failed(self.desk, row.table_id, row.message or row.outcome)
-            elif row.action is Action.PROPERTIES and row.requires_version is None and done and not retry:
-                given_back(self.desk, row.table_id, row.message or row.outcome)
-            elif row.action is Action.PURGE and row.outcome is Outcome.SUCCEEDED:
-                purged(self.desk, row.table_id, actor=DAEMON)
+            if settled is not None:
+                self._settle(settled, row)
         except NotFoundError:
             pass  # its row is gone: there is nothing left to settle
         self._tell(row, retry=retry)
+
+    def _settle(self, settled: Settlement, row: RunRow) -> None:
+        message = row.message or row.outcome
+        match settled:
+            case Settlement.CONVERTED:
+                converted(self.desk, row.table_id)
+            case Settlement.NOT_CONVERTED:
+                conversion_failed(self.desk, row.table_id, message)
+            case Settlement.GIVEN_BACK:
+                given_back(self.desk, row.table_id, message)
+            case Settlement.PURGED:
+                purged(self.desk, row.table_id, actor=DAEMON)
+            case _:
+                assert_never(settled)
 
     def _tell(self, row: RunRow, *, retry: bool) -> None:
         if row.error_class == "ConsentError":

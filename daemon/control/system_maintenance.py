@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import FencedError, LakewardenError
-from lakewarden.catalog.model.rows import Action, Outcome, RunRow, Source
+from lakewarden.catalog.model.rows import Outcome, RunRow, Source
 from lakewarden.catalog.state.port import Result, Run, RunRequest, RunState
 from lakewarden.catalog.state.run_record import run_row
 from lakewarden.catalog.system.commits import Note
@@ -21,13 +21,13 @@ from lakewarden.daemon.fleet.cache import Memory
 from lakewarden.jobs.actions.answers import AnyAction
 from lakewarden.jobs.actions.compact import Compact
 from lakewarden.jobs.actions.log_care import LogCare
+from lakewarden.jobs.actions.registry import SPECS
 from lakewarden.jobs.actions.vacuum import Vacuum
 from lakewarden.jobs.planning.planner import PlannedRun, request_for
 from lakewarden.jobs.runs.guard import RunGuard, Standings
 
 __all__ = ["Caretaker"]
 
-_KINDS: Final = (Action.VACUUM, Action.COMPACT, Action.LOG_CARE)
 _NAME: Final = "daemon"
 _LEAST_PER_BUCKET: Final = 2
 """The policy counts the small files of the whole table; within a bucket two are worth joining."""
@@ -46,7 +46,7 @@ class Caretaker:
     def takes(self, run: PlannedRun) -> bool:
         """Whether a planned run is done here and not by a worker."""
         row = self.memory.row(run.table_id)
-        return row is not None and row.source is Source.SELF and run.due.kind in _KINDS
+        return row is not None and row.source is Source.SELF and SPECS[run.due.kind].by_caretaker
 
     def take(self, run: PlannedRun, fence: Fence) -> RunRow:
         """Do it and record how it ended. Raises `FencedError` if this daemon leads no more."""

@@ -127,4 +127,6 @@ COMPACT: Final = Spec(
     switch=Switch(key="compaction.enabled", value=lambda settings: settings.compaction_enabled),
     on_any_head=True,  # it decides on the head that it finds
     is_dry_run=lambda action: action.dry_run,
+    moves_bytes=True,
+    by_caretaker=True,
 )

@@ -7,12 +7,12 @@ from pydantic.dataclasses import dataclass
 
 from lakewarden.catalog.formats.registry import retention_of
 from lakewarden.catalog.model.pending_conversion import Conversion, SourceFiles
-from lakewarden.catalog.model.rows import DELTA, Action, HealthRow, TableRow, TableState
+from lakewarden.catalog.model.rows import DELTA, Action, HealthRow, Outcome, RunRow, TableRow, TableState
 from lakewarden.catalog.policy.scopes import Governed
 from lakewarden.jobs.actions.answers import Answer, Due, NotDue, WhyNot
 from lakewarden.jobs.actions.conditions import nothing
 from lakewarden.jobs.actions.costs import WARM_START, Estimate
-from lakewarden.jobs.actions.spec import Spec, retry, state_of
+from lakewarden.jobs.actions.spec import Settlement, Spec, retry, state_of
 from lakewarden.jobs.actions.world import TableView, World
 
 __all__ = ["CONVERT", "Convert", "conversion_action"]
@@ -80,6 +80,12 @@ def _allowed_in(row: TableRow, action: Convert, now: datetime) -> str | None:
     return None if row.state is TableState.CONVERTING else state_of(row)
 
 
+def _settles(run: RunRow, tried_again: bool) -> Settlement | None:
+    if run.outcome in (Outcome.SUCCEEDED, Outcome.SKIPPED):
+        return Settlement.CONVERTED
+    return None if tried_again else Settlement.NOT_CONVERTED
+
+
 CONVERT: Final = Spec(
     action=Action.CONVERT,
     value=Convert,
@@ -93,4 +99,5 @@ CONVERT: Final = Spec(
     on_any_head=True,
     gate=_gate,
     allowed_in=_allowed_in,
+    settles=_settles,
 )

@@ -20,7 +20,7 @@ from lakewarden.jobs.actions.conditions import (
     version_of,
 )
 from lakewarden.jobs.actions.costs import REPLAY_COST, SCANS_A_DAY, Estimate
-from lakewarden.jobs.actions.spec import Deletes, Ordered, Spec, Switch, retry
+from lakewarden.jobs.actions.spec import Deletes, Foreseeable, Ordered, Spec, Switch, retry
 from lakewarden.jobs.actions.world import TableView, World
 
 __all__ = ["LOG_CARE", "LogCare"]
@@ -91,6 +91,14 @@ def _cleans(action: LogCare) -> bool:
     return action.clean_before_version is not None
 
 
+def _foresees(action: LogCare, of: Foreseeable) -> list[tuple[str, str]]:
+    last = of.seen().checkpoint_version
+    if not action.checkpoint or (last is not None and last >= action.requires):
+        return []
+    before = "there is none" if last is None else f"the last one is of version {last}"
+    return [("checkpoint", f"one of version {action.requires} would be written; {before}")]
+
+
 LOG_CARE: Final = Spec(
     action=Action.LOG_CARE,
     value=LogCare,
@@ -106,4 +114,6 @@ LOG_CARE: Final = Spec(
     on_any_head=True,  # what came after its version changes nothing about it
     retention=lambda action, policy: (action.retention_seconds, policy.log_retention_seconds),
     is_thorough=_cleans,
+    foresees=_foresees,
+    by_caretaker=True,
 )

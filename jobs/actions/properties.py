@@ -8,7 +8,7 @@ from pydantic.dataclasses import dataclass
 
 from lakewarden.catalog.formats.port import Commit
 from lakewarden.catalog.formats.registry import retention_of
-from lakewarden.catalog.model.rows import Action, TableRow
+from lakewarden.catalog.model.rows import Action, Outcome, RunRow, TableRow
 from lakewarden.catalog.policy.effective import EffectivePolicy
 from lakewarden.catalog.policy.original_properties import is_leaving
 from lakewarden.catalog.policy.retention_properties import RetentionProperties
@@ -26,7 +26,17 @@ from lakewarden.jobs.actions.conditions import (
     writers,
 )
 from lakewarden.jobs.actions.costs import Estimate
-from lakewarden.jobs.actions.spec import Ordered, Spec, Verdict, last_commit, only_active, retry, state_of
+from lakewarden.jobs.actions.spec import (
+    Foreseeable,
+    Ordered,
+    Settlement,
+    Spec,
+    Verdict,
+    last_commit,
+    only_active,
+    retry,
+    state_of,
+)
 from lakewarden.jobs.actions.world import TableView, World
 
 __all__ = ["PROPERTIES", "SetProperties", "properties_action"]
@@ -104,6 +114,18 @@ def _allowed_in(row: TableRow, action: SetProperties, now: datetime) -> str | No
     return only_active(row, action, now)
 
 
+def _foresees(action: SetProperties, of: Foreseeable) -> list[tuple[str, str]]:
+    seen = of.seen()
+    still = retention_of(seen.format).still_to_set(seen.properties, action.properties, lowers=action.lowers)
+    return [(key, f"{seen.properties.get(key, 'unset')} becomes {value}") for key, value in still]
+
+
+def _settles(run: RunRow, tried_again: bool) -> Settlement | None:
+    """What gives back has no version that it was decided on."""
+    done = run.outcome in (Outcome.SUCCEEDED, Outcome.SKIPPED) and not tried_again
+    return Settlement.GIVEN_BACK if done and run.requires_version is None else None
+
+
 PROPERTIES: Final = Spec(
     action=Action.PROPERTIES,
     value=SetProperties,
@@ -117,4 +139,6 @@ PROPERTIES: Final = Spec(
     of_leaving_tables=True,
     forbidden_by_hold=lambda action: action.gives_back,  # with what kept its log
     allowed_in=_allowed_in,
+    foresees=_foresees,
+    settles=_settles,
 )

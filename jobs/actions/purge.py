@@ -6,12 +6,12 @@ from typing import Final, Literal
 from pydantic.dataclasses import dataclass
 
 from lakewarden.catalog.model.pending_purge import Purging, how_to_stop
-from lakewarden.catalog.model.rows import Action, HealthRow, TableRow, TableState
+from lakewarden.catalog.model.rows import Action, HealthRow, Outcome, RunRow, TableRow, TableState
 from lakewarden.catalog.units import count_of
 from lakewarden.jobs.actions.answers import Answer, Due, NotDue, WhyNot
 from lakewarden.jobs.actions.conditions import about, not_looked_at, nothing
 from lakewarden.jobs.actions.costs import DELETE_RATE, KEEP_COST, METADATA, Estimate
-from lakewarden.jobs.actions.spec import Deletes, Spec, retry, state_of
+from lakewarden.jobs.actions.spec import Deletes, Settlement, Spec, retry, state_of
 from lakewarden.jobs.actions.world import Past, TableView, World
 
 __all__ = ["PURGE", "Purge"]
@@ -100,6 +100,10 @@ def _stuck(row: TableRow, past: Past) -> str:
     return f"{count_of(past.failures, 'run')} in a row did not end it: {said}. {how_to_stop(row.table_id)}"
 
 
+def _settles(run: RunRow, tried_again: bool) -> Settlement | None:
+    return Settlement.PURGED if run.outcome is Outcome.SUCCEEDED else None
+
+
 PURGE: Final = Spec(
     action=Action.PURGE,
     value=Purge,
@@ -116,4 +120,6 @@ PURGE: Final = Spec(
     allowed_in=_allowed_in,
     forbidden_by_hold=lambda action: True,
     said_of_failures=_stuck,
+    moves_bytes=True,
+    settles=_settles,
 )

@@ -3,14 +3,14 @@
 Each action is one module here, with its value, its rule, its cost and a `Spec`; `registry.py` lists them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
+from enum import Enum, StrEnum
 from typing import Generic, TypeVar
 
 from lakewarden.catalog.formats.port import Commit, Observation
-from lakewarden.catalog.model.rows import Action, HealthRow, PolicySettings, TableRow, TableState
+from lakewarden.catalog.model.rows import Action, HealthRow, PolicySettings, RunRow, TableRow, TableState
 from lakewarden.catalog.policy.effective import EffectivePolicy
 from lakewarden.catalog.policy.scopes import Governed
 from lakewarden.catalog.state.port import Run
@@ -20,12 +20,14 @@ from lakewarden.jobs.actions.world import Past, TableView, World
 
 __all__ = [
     "Deletes",
+    "Foreseeable",
     "GiveUp",
     "Order",
     "Ordered",
     "Recovered",
     "Retry",
     "Rule",
+    "Settlement",
     "Spec",
     "Switch",
     "Verdict",
@@ -100,6 +102,23 @@ class Ordered:
     inside: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Foreseeable:
+    """What a dry run may look at: what the table's log says, and how its metastore entry differs: (what, sentence)."""
+
+    seen: Callable[[], Observation]
+    drifts: Callable[[], Iterable[tuple[str, str]]]
+
+
+class Settlement(Enum):
+    """What a finished run settles in the row of its table."""
+
+    CONVERTED = "it is a Delta table"
+    NOT_CONVERTED = "it could not be converted"
+    GIVEN_BACK = "a dropped table has its properties back"
+    PURGED = "its files are gone"
+
+
 Rule = Callable[[TableView, World, datetime], Answer]
 
 
@@ -140,7 +159,10 @@ class Spec(Generic[A]):
     When its worker is gone: `recover` judges it by its own commits after the version it was decided on, oldest first.
     `requires` is that version (None: it has none); a run that is right `on_any_head` goes on where the table has moved.
     What its finished runs tell: `is_thorough` marks its rarer, wider form, `is_dry_run` one that did nothing;
-    `said_of_failures` says what they mean where there is more to say than how many failed.
+    `said_of_failures` says what they mean where there is more to say than how many failed; `moves_bytes`: they rewrite
+    or delete files; `settles` says what one settles in the row of its table, given whether it is tried again.
+    What a dry run says: `foresees`, as (what, sentence); an action with `is_dry_run` has a run for that.
+    `by_caretaker`: a leading daemon does it to system tables by itself, because no worker may.
     """
 
     action: Action
@@ -166,7 +188,15 @@ class Spec(Generic[A]):
     retention: Callable[[A, EffectivePolicy], tuple[int, int]] | None = None
     said_of_failures: Callable[[TableRow, Past], str] | None = None
     is_thorough: Callable[[A], bool] = field(default=lambda action: False)
-    is_dry_run: Callable[[A], bool] = field(default=lambda action: False)
+    is_dry_run: Callable[[A], bool] | None = None
+    foresees: Callable[[A, Foreseeable], list[tuple[str, str]]] | None = None
+    moves_bytes: bool = False
+    by_caretaker: bool = False
+    settles: Callable[[RunRow, bool], Settlement | None] = field(default=lambda run, tried_again: None)
+
+    def changed_nothing(self, action: A) -> bool:
+        """Whether it only said what it would do."""
+        return self.is_dry_run is not None and self.is_dry_run(action)
 
     def is_switched_off(self, policy: EffectivePolicy) -> bool:
         """Whether the policy says no to it."""

@@ -70,4 +70,5 @@ SYNC: Final = Spec(
     order=_ordered,
     needs_features=False,
     switch=Switch(key="metastore.sync", value=lambda settings: settings.metastore_sync),
+    foresees=lambda action, of: list(of.drifts()),
 )

@@ -162,4 +162,6 @@ VACUUM: Final = Spec(
     retention=lambda action, policy: (action.retention_seconds, policy.vacuum_retention_seconds),
     is_thorough=lambda action: action.full,
     is_dry_run=lambda action: action.dry_run,
+    moves_bytes=True,
+    by_caretaker=True,
 )

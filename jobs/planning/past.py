@@ -25,7 +25,7 @@ def remember(past: Past | None, run: RunRow) -> Past | None:
     A dry run did nothing: nothing is known after it that was not before.
     """
     action = _decoded(run.payload)
-    if action is not None and spec_of(action).is_dry_run(action):
+    if action is not None and spec_of(action).changed_nothing(action):
         return past
     undone = run.outcome in _UNDONE
     # A run that was skipped without being started made way for another one: it says nothing about the table.

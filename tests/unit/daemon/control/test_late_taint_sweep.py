@@ -167,7 +167,8 @@ def test_it_is_settled_by_the_owner_who_says_that_it_is_clean(late: Late) -> Non
         mark = Mark(version=1, verdict=MarkVerdict.CLEAN, by="ana", at=at)
         return replace(row, marks=(mark,), updated_at=at)
 
-    late.world.store.edit(TABLES, lambda _: [marked(late.world.row("db.derived"))], because="test")
+    row = marked(late.world.row("db.derived"))
+    late.world.store.edit(TABLES, lambda _: [row], because="test")
     late.world.sweep()
     assert late.finding() is None
 

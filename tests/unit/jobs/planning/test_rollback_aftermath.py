@@ -40,7 +40,8 @@ def lake(tmp_path: Path, bench: Bench) -> Lake:
     more = pa.table({"id": pa.array([3], pa.int64()), "new": pa.array(["x"])})
     write_deltalake(str(lake.path("source")), more, mode="append", schema_mode="merge")
     lake.manage("source")
-    lake.store.edit(TABLES, lambda _: [replace(lake.row("source"), source=Source.CONVERT)], because="test")
+    converted = replace(lake.row("source"), source=Source.CONVERT)
+    lake.store.edit(TABLES, lambda _: [converted], because="test")
     enlist(
         bench.metastore,
         lake.seen("source"),
