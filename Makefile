@@ -29,7 +29,7 @@ check: $(READY) ## lint, format, types, the import contracts, the docs' links, t
 	.venv/bin/mypy tests bench examples
 	.venv/bin/lint-imports
 	.venv/bin/mkdocs build -q
-	$(PY) -m pytest -q tests/integration/test_chart.py tests/integration/test_alert_rules.py
+	$(PY) -m pytest -q tests/integration/test_chart.py tests/integration/test_chart_tools.py tests/integration/test_alert_rules.py
 
 test: $(READY) jars ## every test: fast ones, real servers and Spark, the heavy ones
 	$(PY) tests/run_all.py $(ARGS)

@@ -20,6 +20,7 @@ from lakewarden import __version__
 from lakewarden.daemon.settings.settings import load_settings
 from lakewarden.daemon.usecases.doctor.kubernetes import DRIVER_RIGHTS, INSTALLED
 from support.kubernetes.chart import CHART, Documented, documented, page, pod_specs, render
+from support.kubernetes.standalone_schemas import file_of
 from support.kubernetes.tools import HELMS, helm, schemas
 from support.kubernetes.upgrade import FIRST, chart_of, hindrances
 
@@ -28,6 +29,7 @@ EVERYTHING = CHART / "ci" / "everything.yaml"
 TRY_OUT = CHART / "ci" / "try-out.yaml"
 FOREIGN = {"ServiceMonitor", "PrometheusRule"}
 """Kinds of Prometheus Operator: Kubernetes has no schema for them."""
+VERSIONS = ["1.28", "1.34", "1.37"]
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
 
 
@@ -46,7 +48,7 @@ def test_it_lints_and_is_the_same_by_either_helm(file: Path | None, major: str) 
     assert render(values=file, major=major).objects == render(values=file).objects
 
 
-@pytest.mark.parametrize("version", ["1.28", "1.34", "1.37"])
+@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("file", FILES, ids=name_of)
 def test_each_object_is_what_kubernetes_expects(file: Path | None, version: str) -> None:
     schema_of = known_kinds(version)
@@ -72,9 +74,7 @@ def known_kinds(version: str) -> Callable[[Mapping[str, Any]], jsonschema.Draft7
     shared = Registry().with_resource("/api/_definitions.json", DRAFT7.create_resource(definitions))
 
     def schema_of(one: Mapping[str, Any]) -> jsonschema.Draft7Validator:
-        group, _, number = one["apiVersion"].rpartition("/")
-        parts = [one["kind"].lower(), *([group.partition(".")[0]] if group else []), number]
-        schema = json.loads((folder / f"{'-'.join(parts)}.json").read_text())
+        schema = json.loads((folder / file_of(one)).read_text())
         return jsonschema.Draft7Validator(schema, registry=shared)
 
     return schema_of
