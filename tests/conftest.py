@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
 from support.reference.faults import Faults
+from support.reference.rights import Rights
 from support.servers.hdfs import Hdfs, running_hdfs
 from support.servers.jars import hdfs_jars, notification_jars
 from support.servers.mariadb import MariadbServer, running_mariadb
@@ -34,8 +35,12 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """What `make docs` prints docs/reference/faults.md from is `tests/support/reference/faults.json`."""
+    """What `make docs` prints docs/reference/faults.md and rights.md from is `faults.json` and `rights.json` in
+    `tests/support/reference`."""
     parser.addoption("--faults", type=Path, metavar="FILE", help="keep here what played faults came to")
+    parser.addoption(
+        "--rights", type=Path, metavar="FILE", help="keep here what a driver asked Kubernetes for"
+    )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -64,6 +69,12 @@ def logs_as_they_were() -> Iterator[None]:
 def faults(pytestconfig: pytest.Config) -> Faults:
     """Takes down faults that tests play, for the docs."""
     return Faults(pytestconfig.getoption("--faults"))
+
+
+@pytest.fixture(scope="session")
+def rights(pytestconfig: pytest.Config) -> Rights:
+    """Takes down what was asked of Kubernetes, for the docs."""
+    return Rights(pytestconfig.getoption("--rights"))
 
 
 @pytest.fixture(scope="session")

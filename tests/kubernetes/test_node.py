@@ -15,6 +15,7 @@ from lakewarden.daemon.usecases.doctor.diagnosis import Verdict
 from lakewarden.daemon.usecases.doctor.kubernetes import examine_kubernetes
 from support.kubernetes.installation import FILES, LEASE_TTL, PASSWORD, Installation, files_for_all
 from support.reference.faults import Faults
+from support.reference.rights import Rights
 
 FORGOTTEN = 20_000
 """Files that no log entry names, for a vacuum that takes a while."""
@@ -162,16 +163,21 @@ def test_a_drain_leaves_a_daemon_and_what_was_evicted_goes_on_elsewhere(
         one.compacted_once("drained")
 
 
-def test_the_driver_asked_for_what_it_was_given_and_nothing_else_asked(installation: Installation) -> None:
+def test_the_driver_asked_for_what_it_was_given_and_nothing_else_asked(
+    installation: Installation, rights: Rights
+) -> None:
     cluster = installation.cluster
     (role,) = cluster.get("roles")
     given = {(verb, kind) for rule in role["rules"] for kind in rule["resources"] for verb in rule["verbs"]}
-    asked = cluster.asked_by(f"{installation.release}-lakewarden-worker")
-    print("asked:", sorted(asked))
-    assert {(verb, kind) for verb, kind, allowed in asked if not allowed} == set()
-    assert {(verb, kind) for verb, kind, _ in asked} == given
-    assert cluster.asked_by(f"{installation.release}-lakewarden-daemon") == set()
-    assert cluster.asked_by(f"{installation.release}-lakewarden-executor") == set()
+    accounts = {
+        name: f"{installation.release}-lakewarden-{name}" for name in ("worker", "daemon", "executor")
+    }
+    asked = {name: cluster.asked_by(account) for name, account in accounts.items()}
+    print("asked:", asked)
+    assert {(verb, kind) for verb, kind, allowed in asked["worker"] if not allowed} == set()
+    assert {(verb, kind) for verb, kind, _ in asked["worker"]} == given
+    assert asked["daemon"] == asked["executor"] == set()
+    rights.keep({name: {(verb, kind) for verb, kind, _ in each} for name, each in asked.items()})
 
 
 def test_doctor_finds_nothing_wrong_from_outside_and_from_a_pod(
