@@ -17,21 +17,24 @@ from typing import Any, Final
 import yaml
 
 from support.kubernetes.chart import CHART
+from support.kubernetes.image import ROOT, SCRIPTS, build_image
 from support.kubernetes.tools import helm
 
-__all__ = ["IMAGE", "NAMESPACE", "NODE_IP", "POSTGRES", "Cluster", "forwarded", "running_cluster"]
+__all__ = [
+    "IMAGE",
+    "NAMESPACE",
+    "NODE_IP",
+    "POSTGRES",
+    "Cluster",
+    "forwarded",
+    "node_home",
+    "running_cluster",
+]
 
-_SCRIPTS: Final = Path(__file__).parent / "node"
-_ROOT: Final = Path(__file__).parents[3]
 IMAGE: Final = "localhost/lakewarden"
 POSTGRES: Final = "localhost/postgres"
 NODE_IP: Final = "172.30.0.1"
 NAMESPACE: Final = "lakewarden"
-_AUTHORITIES: Final = {
-    "/etc/ssl/certs/ca-certificates.crt": ("PIP_CERT=", "/opt/ca.pem"),
-    "/etc/ssl/certs/java/cacerts": ("MAVEN_OPTS=-Djavax.net.ssl.trustStore=", "/opt/cacerts"),
-}
-"""This machine's certificate authorities, where a build finds them: the network may have its own."""
 
 
 class Cluster:
@@ -86,15 +89,9 @@ class Cluster:
         waiting = ("--wait", "--timeout", "5m") if wait else ()
         self.helm(verb, release, str(chart), "--values", str(values), *waiting)
 
-    def build_image(self, tag: str, *, name: str = IMAGE, folder: Path = _ROOT) -> str:
+    def build_image(self, tag: str, *, name: str = IMAGE, folder: Path = ROOT) -> str:
         """Build a folder's Containerfile and bring the image to the node. Returns what the script said."""
-        mounts: list[str] = []
-        for place, (argument, inside) in _AUTHORITIES.items():
-            if Path(place).exists():
-                mounts += ["--volume", f"{place}:{inside}:ro", "--build-arg", f"{argument}{inside}"]
-        _run([str(_SCRIPTS / "image.sh"), "base"], env=self._environment)
-        build = [str(_SCRIPTS / "image.sh"), "build", f"{name}:{tag}", str(folder), *mounts]
-        return _run(build, env=self._environment)
+        return build_image(self.home, f"{name}:{tag}", folder)
 
     def asked_by(self, account: str) -> set[tuple[str, str, bool]]:
         """Verb, resource, and whether it was allowed: all that a ServiceAccount asked the API server for."""
@@ -109,7 +106,7 @@ class Cluster:
 
     def build_postgres(self) -> None:
         """The image of the PostgreSQL that the chart brings for trying out."""
-        self.build_image("test", name=POSTGRES, folder=_SCRIPTS / "postgres")
+        self.build_image("test", name=POSTGRES, folder=SCRIPTS / "postgres")
 
     def as_environment(self) -> Mapping[str, str]:
         """The environment of a shell whose kubectl and helm are this cluster's admin's, in our namespace."""
@@ -134,24 +131,25 @@ class Cluster:
     def _admin(self) -> Path:
         return self.home / "run" / "admin.conf"
 
-    @property
-    def _environment(self) -> Mapping[str, str]:
-        return {**os.environ, "K8S_HOME": str(self.home)}
+
+def node_home() -> Path:
+    """The folder of the node in the user's cache."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "lakewarden" / "kubernetes" / "node"
 
 
 @contextmanager
 def running_cluster() -> Iterator[Cluster]:
     """Bring it up (minutes the first time), take it down at the end; what was built stays in the user's cache."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    home = (Path(base) if base else Path.home() / ".cache") / "lakewarden" / "kubernetes" / "node"
+    home = node_home()
     environment = {**os.environ, "K8S_HOME": str(home), "AUDITED": NAMESPACE}
     log = home / "log" / "audit.log"
     log.unlink(missing_ok=True)
     try:
-        _run([str(_SCRIPTS / "up.sh")], env=environment)
+        _run([str(SCRIPTS / "up.sh")], env=environment)
         yield Cluster(home)
     finally:
-        subprocess.run([str(_SCRIPTS / "down.sh")], env=environment, check=False)
+        subprocess.run([str(SCRIPTS / "down.sh")], env=environment, check=False)
 
 
 @contextmanager

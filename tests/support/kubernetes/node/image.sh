@@ -2,17 +2,21 @@
 # image.sh: build container images from Dockerfiles without Docker and without a registry, and import them.
 #   image.sh base                 the base image (Debian + Python), tagged docker.io/library/debian:bookworm-slim
 #   image.sh build TAG DIR [ARG]  a Dockerfile (buildah --isolation chroot), then import into the cluster's containerd
+#   image.sh save TAG FILE        the image as a docker archive
+#   image.sh drop TAG             forget it
 # The packages that up.sh unpacked are laid over /usr in a mount namespace of buildah's own: nothing is installed.
 set -euo pipefail
 H=${K8S_HOME:-${XDG_CACHE_HOME:-$HOME/.cache}/lakewarden/kubernetes/node}; C=$H/cache; R=$C/root; I=$C/images; RUN=$H/run
 SUITE=${SUITE:-bookworm}; PKGS=${PKGS:-python3,ca-certificates}
+export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-1735689600}   # all times in images: the same sources make the same image
 mkdir -p "$I/conf" "$I/tmp" "$I/base"; export TMPDIR=$I/tmp
 echo '{"default":[{"type":"insecureAcceptAnything"}]}' > "$I/conf/policy.json"
 printf 'unqualified-search-registries = []\nshort-name-mode = "permissive"\n' > "$I/conf/registries.conf"
 printf '[storage]\ndriver = "overlay"\ngraphroot = "%s/storage"\nrunroot = "%s/runroot"\n' "$I" "$I" > "$I/conf/storage.conf"
 export CONTAINERS_STORAGE_CONF=$I/conf/storage.conf CONTAINERS_REGISTRIES_CONF=$I/conf/registries.conf
 over() { unshare -m bash -c 'mount -t overlay overlay -o lowerdir='"$R"'/usr:/usr /usr && exec "$@"' over "$@"; }
-bud() { over buildah bud --isolation chroot --signature-policy "$I/conf/policy.json" --pull-never --layers "$@"; }
+bud() { over buildah bud --isolation chroot --signature-policy "$I/conf/policy.json" --pull-never --layers \
+  --timestamp "$SOURCE_DATE_EPOCH" --build-arg "SOURCE_DATE_EPOCH=$SOURCE_DATE_EPOCH" "$@"; }
 t0=$(date +%s%N); took() { local d=$((($(date +%s%N) - t0) / 100000000)); printf '%4d.%ds  %s\n' $((d / 10)) $((d % 10)) "$*"; }
 
 base() {
@@ -40,8 +44,11 @@ build() { # tag, folder, further buildah arguments
   fi
   rm -f "$I/out.tar"
 }
+save() { rm -f "$2"; over buildah push -q --signature-policy "$I/conf/policy.json" "$1" "docker-archive:$2:$1"; }
 case "${1:-}" in
   base) base ;;
+  save) shift; save "$@" ;;
+  drop) over buildah rmi "$2" >/dev/null ;;
   build) shift; build "$@" ;;
-  *) echo "image.sh base | build TAG DIR [ARGUMENTS...]" >&2; exit 2 ;;
+  *) echo "image.sh base | build TAG DIR [ARGUMENTS...] | save TAG FILE | drop TAG" >&2; exit 2 ;;
 esac
