@@ -6,9 +6,20 @@ from typing import Final
 
 from sqlglot import exp
 
+from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.values import TableName
 
-__all__ = ["EXACT", "Assignment", "Change", "Relation", "is_cte", "name_of", "tables_of", "with_joins"]
+__all__ = [
+    "EXACT",
+    "Assignment",
+    "Change",
+    "Relation",
+    "assignments_of",
+    "is_cte",
+    "name_of",
+    "tables_of",
+    "with_joins",
+]
 
 EXACT: Final = "exact"
 """Marks the cast that tells sqlglot that 1.5 is a decimal: it takes it for floating-point."""
@@ -47,13 +58,14 @@ class Assignment:
 @dataclass(frozen=True, kw_only=True)
 class Change:
     """Rows of `relations` that satisfy `where`: the rows of the target among them (`relations[place]`) are updated by
-    `assignments`, or deleted where there are none."""
+    `assignments`, or deleted where there are none. `notes` tell what was left out."""
 
     relations: tuple[Relation, ...]
     place: int
     assignments: tuple[Assignment, ...] = ()
     where: exp.Expr | None = None
     ctes: tuple[exp.CTE, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def target(self) -> exp.Table:
@@ -102,6 +114,51 @@ def with_joins(base: exp.Expr) -> Iterator[Relation]:
     for join in joins:
         is_comma = not join.args.get("on") and not join.args.get("using") and not join.side and not join.kind
         yield Relation(item=join.this, join=None if is_comma and not join.method else join)
+
+
+def assignments_of(tree: exp.Expr, text: str) -> tuple[Assignment, ...]:
+    """What a statement's SET says."""
+    found: list[Assignment] = []
+    for one in tree.expressions:
+        if not isinstance(one, exp.EQ):
+            raise wrong_in(text, one, "This is no assignment.", hint="Write SET column = value.")
+        match one.this, one.expression:
+            case exp.Column() as column, value:
+                found.append(Assignment(column=column, value=value))
+            case (exp.Tuple() | exp.Paren()) as columns, value:
+                found += _row_assignments(columns, value, text)
+            case other, _:
+                raise wrong_in(
+                    text,
+                    other,
+                    "Only whole columns are set.",
+                    hint="Build the new value of the column: struct(...), array(...).",
+                )
+    return tuple(found)
+
+
+def _row_assignments(columns: exp.Expr, value: exp.Expr, text: str) -> list[Assignment]:
+    """`(a, b) = (x, y)` and `(a, b) = (SELECT x, y ...)`, which is asked once for all of its columns."""
+    names = columns.expressions if isinstance(columns, exp.Tuple) else [columns.this]
+    inner = value.unnest() if isinstance(value, exp.Paren | exp.Subquery) else value
+    is_row = isinstance(inner, exp.Tuple) or (
+        isinstance(inner, exp.Anonymous) and inner.name.upper() == "ROW"
+    )
+    asked = isinstance(inner, exp.Select) and len(names) > 1
+    values: list[exp.Expr]
+    if isinstance(inner, exp.Select):
+        values = [exp.Subquery(this=inner)] * len(inner.expressions)
+    else:
+        values = list(inner.expressions) if is_row else [inner]
+    if len(values) != len(names) or not all(isinstance(name, exp.Column) for name in names):
+        raise wrong_in(
+            text, columns, "There are not as many values as columns.", hint="Give each column one value."
+        )
+    return [
+        Assignment(column=name, value=one, place=place if asked else None)
+        for place, (name, one) in enumerate(zip(names, values, strict=True))
+        if isinstance(name, exp.Column)
+    ]
 
 
 def name_of(table: exp.Table) -> TableName:

@@ -102,7 +102,7 @@ def _compiled(
         target=draft.tables[0],
         matches=policy,
         steps=(step,),
-        notes=(*notes, *_said(draft, policy)),
+        notes=(*draft.change.notes, *notes, *_said(draft, policy)),
     )
 
 

@@ -1,20 +1,156 @@
-"""Each dialect's own parser: sqlglot's, and what it lacks of Teradata. Pure."""
+"""Each dialect's own parser: sqlglot's, and what it lacks. Pure."""
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
 from sqlglot import Dialect as SqlDialect
-from sqlglot import exp
+from sqlglot import Parser, Token, TokenType, exp
 from sqlglot.dialects.mysql import MySQL
 from sqlglot.dialects.postgres import Postgres
 from sqlglot.dialects.spark import Spark
 from sqlglot.dialects.teradata import Teradata
 from sqlglot.dialects.tsql import TSQL
+from sqlglot.parsers.mysql import MySQLParser
+from sqlglot.parsers.postgres import PostgresParser
 from sqlglot.parsers.teradata import TeradataParser
+from sqlglot.parsers.tsql import TSQLParser
 
+from lakewarden.jobs.sql.compile.places import wrong_at
 from lakewarden.jobs.sql.compile.values import Dialect
 
-__all__ = ["PARSERS"]
+__all__ = ["OWN", "PARSERS"]
+
+OWN: Final = "own"
+"""Marks a column that is of the table that is changed, whoever else has such a column."""
+_COMPOUND: Final[Mapping[TokenType, type[exp.Binary]]] = {
+    TokenType.PLUS: exp.Add,
+    TokenType.DASH: exp.Sub,
+    TokenType.STAR: exp.Mul,
+    TokenType.SLASH: exp.Div,
+    TokenType.MOD: exp.Mod,
+}
+_ESCAPE: Final = re.compile(
+    r"\\(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|x[0-9A-Fa-f]{1,2}|[0-7]{1,3}|.)|''", re.DOTALL
+)
+_LETTERS: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_ASCII: Final = 0x80
+
+
+def _text(parser: Parser, token: Token) -> exp.Expr:
+    """N'...': a text as any other."""
+    return exp.Literal.string(token.text).update_positions(token)
+
+
+def _escaped(parser: Parser, token: Token) -> exp.Expr:
+    """PostgreSQL's E'...'."""
+    written = parser.sql[token.start + len("E'") : token.end]
+
+    def unescaped(found: re.Match[str]) -> str:
+        """What an escape stands for; bytes, of which several may be one character, are no text by themselves."""
+        escape = found[1]
+        if escape is None:
+            return "'"
+        if len(escape) == 1 and escape not in "01234567":
+            return _LETTERS.get(escape, escape)
+        point = _point(escape)
+        if point == 0 or point > 0x10FFFF or (escape[0] not in "uU" and point >= _ASCII):
+            raise wrong_at(
+                parser.sql, token.start, f"\\{escape} is no character.", hint="Write the character itself."
+            )
+        return chr(point)
+
+    return exp.Literal.string(_ESCAPE.sub(unescaped, written)).update_positions(token)
+
+
+def _point(escape: str) -> int:
+    return int(escape[1:], 16) if escape[0] in "uUx" else int(escape, 8)
+
+
+class _PostgresParser(PostgresParser):
+    """sqlglot takes E'...' for bytes."""
+
+    PRIMARY_PARSERS: Final = {**PostgresParser.PRIMARY_PARSERS, TokenType.BYTE_STRING: _escaped}
+
+
+class _TSQLParser(TSQLParser):
+    """sqlglot lacks `SET a += 1` and `DELETE FROM t FROM t JOIN s`."""
+
+    PRIMARY_PARSERS: Final = {**TSQLParser.PRIMARY_PARSERS, TokenType.NATIONAL_STRING: _text}
+
+    def _parse_update(self) -> exp.Update:
+        self._refuse_top()
+        return super()._parse_update()
+
+    def _parse_update_assignment(self) -> exp.Expr | None:
+        index = self._index
+        column, sign = self._parse_column(), self._curr.token_type
+        if column is None or sign not in _COMPOUND or self._next.token_type is not TokenType.EQ:
+            self._retreat(index)
+            return super()._parse_update_assignment()
+        self._advance(2)
+        before = column.copy()
+        before.meta[OWN] = True
+        value = _COMPOUND[sign](this=before, expression=exp.Paren(this=self._parse_disjunction()))
+        return self.expression(exp.EQ(this=column, expression=value))
+
+    def _parse_delete(self) -> exp.Delete:
+        self._refuse_top()
+        deletion = super()._parse_delete()
+        if (
+            isinstance(deletion.this, exp.Table)
+            and not deletion.args.get("tables")
+            and self._match(TokenType.FROM)
+        ):
+            deletion.set("tables", [deletion.this])
+            deletion.set("this", self._parse_table(joins=True))
+            deletion.set("where", self._parse_where())
+        return deletion
+
+    def _refuse_top(self) -> None:
+        if self._curr.text.upper() == "TOP" and self._next.token_type is TokenType.L_PAREN:
+            raise wrong_at(
+                self.sql,
+                self._curr.start,
+                "TOP changes some rows or others, by chance.",
+                hint="Choose them by a condition: WHERE k IN (SELECT TOP (5) k FROM t ORDER BY k).",
+            )
+
+
+class _MySQLParser(MySQLParser):
+    """sqlglot lacks `DELETE t.* FROM`, and words for the planner."""
+
+    PRIMARY_PARSERS: Final = {**MySQLParser.PRIMARY_PARSERS, TokenType.NATIONAL_STRING: _text}
+
+    def _parse_update(self) -> exp.Update:
+        self._skip("LOW_PRIORITY")
+        return super()._parse_update()
+
+    def _parse_delete(self) -> exp.Delete:
+        self._skip("LOW_PRIORITY", "QUICK")
+        kept, named = self._tokens[: self._index], self._tokens[self._index :]
+        end = next((n for n, one in enumerate(named) if one.token_type in _AFTER_NAMES), len(named))
+        stars = [n for n in range(1, end) if [one.token_type for one in named[n - 1 : n + 1]] == _DOT_STAR]
+        gone = {place for n in stars for place in (n - 1, n)}
+        self._tokens = [*kept, *(one for n, one in enumerate(named) if n not in gone)]
+        self._tokens_size = len(self._tokens)
+        self._advance(0)
+        return super()._parse_delete()
+
+    def _skip(self, *for_its_planner: str) -> None:
+        while self._curr.text.upper() in for_its_planner:
+            self._advance()
+        if self._curr.token_type is TokenType.IGNORE:
+            raise wrong_at(
+                self.sql,
+                self._curr.start,
+                "IGNORE leaves rows as they are that cannot be written.",
+                hint="Leave it away: what cannot be written is an error, and nothing is changed then.",
+            )
+
+
+_AFTER_NAMES: Final = (TokenType.WHERE, TokenType.JOIN, TokenType.L_PAREN, TokenType.ON)
+_DOT_STAR: Final = [TokenType.DOT, TokenType.STAR]
 
 
 class _WarehouseParser(TeradataParser):
@@ -48,6 +184,18 @@ class _Warehouse(Teradata):
     Parser = _WarehouseParser
 
 
+class _Postgres(Postgres):
+    Parser = _PostgresParser
+
+
+class _TSQL(TSQL):
+    Parser = _TSQLParser
+
+
+class _MySQL(MySQL):
+    Parser = _MySQLParser
+
+
 def _is_all(alias: exp.TableAlias | None) -> bool:
     name = None if alias is None else alias.this
     return isinstance(name, exp.Identifier) and not name.args.get("quoted") and name.name.upper() == "ALL"
@@ -55,9 +203,9 @@ def _is_all(alias: exp.TableAlias | None) -> bool:
 
 PARSERS: Final[Mapping[Dialect, SqlDialect]] = {
     Dialect.SPARK: Spark(),
-    Dialect.POSTGRES: Postgres(),
-    Dialect.TSQL: TSQL(),
-    Dialect.MYSQL: MySQL(),
+    Dialect.POSTGRES: _Postgres(),
+    Dialect.TSQL: _TSQL(),
+    Dialect.MYSQL: _MySQL(),
     Dialect.TERADATA: _Warehouse(),
 }
 """In the order in which dialects that read a text alike are named."""

@@ -154,6 +154,8 @@ def parse_error(text: str, error: ParseError) -> UsageError:
     described = str(error.errors[0].get("description") or "") if error.errors else ""
     if not described or "<class" in described:
         described = "Something is missing here"
+    elif "<Token" in described:
+        described = "This cannot be read here"
     return wrong_at(
         text,
         _offset(text, error) if error.errors else None,

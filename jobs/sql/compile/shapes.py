@@ -7,12 +7,13 @@ from typing import Final
 from sqlglot import exp
 
 from lakewarden.catalog.errors import UsageError
-from lakewarden.jobs.sql.compile.change import Assignment, Change, Relation, with_joins
+from lakewarden.jobs.sql.compile.change import Assignment, Change, Relation, assignments_of, with_joins
 from lakewarden.jobs.sql.compile.databases import means, told_apart
+from lakewarden.jobs.sql.compile.dialects import OWN
 from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.values import Dialect
 
-__all__ = ["RETURNING", "ForeignError", "assignments_of", "shapes_of"]
+__all__ = ["RETURNING", "ForeignError", "shapes_of"]
 
 RETURNING: Final = "RETURNING and OUTPUT return rows, which a governed statement does not."
 
@@ -29,6 +30,9 @@ _CLAUSES: Final = {
     "limit": "ORDER BY and LIMIT choose rows by their order.",
     "hint": "Hints are for another database's planner.",
 }
+_HINTS: Final = (
+    "Hints about tables are left out: each table is read at one version, without locks or indexes."
+)
 _TABLE_PARTS: Final = frozenset({"this", "db", "catalog", "alias", "joins", "only", "version", "when"})
 
 
@@ -43,6 +47,9 @@ _Found = tuple[tuple[Relation, ...], tuple[int, ...]]
 def shapes_of(tree: exp.Expr, dialect: Dialect, text: str) -> tuple[Change, ...]:
     """The statement in one form, one change for each table that it changes. Takes the tree apart. Raises `ForeignError`
     where the dialect has no such statement, `UsageError` for one that it has and that is not supported."""
+    if isinstance(tree.this, exp.Table) and isinstance(tree.this.this, exp.Func):
+        raise ForeignError("a function for a table")
+    notes = _leave_hints_out(tree)
     _refuse_clauses(tree, text)
     with_ = tree.args.get("with_")
     ctes = () if with_ is None else tuple(with_.expressions)
@@ -58,6 +65,9 @@ def shapes_of(tree: exp.Expr, dialect: Dialect, text: str) -> tuple[Change, ...]
         _refuse_item(relation, text)
     for place in places:
         _refuse_target(relations[place].item, ctes, text)
+    for column in tree.find_all(exp.Column):
+        if column.meta.get(OWN) and not column.table:
+            column.set("table", exp.to_identifier(relations[places[0]].item.alias_or_name))
     if dialect is Dialect.MYSQL:
         told_apart(relations, _parts_of(tree, relations))
     assignments = assignments_of(tree, text) if isinstance(tree, exp.Update) else ()
@@ -69,12 +79,23 @@ def shapes_of(tree: exp.Expr, dialect: Dialect, text: str) -> tuple[Change, ...]
             assignments=assignments if len(places) == 1 else _of(relations[place], assignments),
             where=None if where is None else where.this,
             ctes=ctes,
+            notes=notes,
         )
         for place in places
     )
     for change in changes:
         _refuse_outer_rows(change, text)
+        if dialect is not Dialect.SPARK or not change.is_plain:
+            _refuse_defaults(change, text)
     return changes
+
+
+def _leave_hints_out(tree: exp.Expr) -> tuple[str, ...]:
+    """SQL Server's and MySQL's hints about tables are about locks and indexes, which Delta has none of."""
+    hinted = [table for table in tree.find_all(exp.Table) if table.args.get("hints")]
+    for table in hinted:
+        table.set("hints", None)
+    return (_HINTS,) if hinted else ()
 
 
 def _refuse_target(target: exp.Expr, ctes: Sequence[exp.CTE], text: str) -> None:
@@ -198,6 +219,13 @@ def _mysql_update(tree: exp.Update, text: str) -> _Found:
 def _delete(tree: exp.Delete, dialect: Dialect, text: str) -> _Found:
     (target, *more) = with_joins(tree.this)
     using = tuple(relation for item in tree.args.get("using") or () for relation in with_joins(item))
+    if more and dialect is Dialect.TERADATA:
+        raise wrong_in(
+            text,
+            target.item,
+            "Several tables are named, and not from which of them rows are deleted.",
+            hint=f"Write DELETE {target.name} FROM ... before them.",
+        )
     if more and (dialect is not Dialect.MYSQL or not using or any(one.join is not None for one in more)):
         raise ForeignError("a join after DELETE FROM")
     if not using:
@@ -299,49 +327,13 @@ def _starts(node: exp.Expr) -> list[int]:
     return [part.meta["start"] for part in node.walk() if "start" in part.meta]
 
 
-def assignments_of(tree: exp.Expr, text: str) -> tuple[Assignment, ...]:
-    """What a statement's SET says."""
-    found: list[Assignment] = []
-    for one in tree.expressions:
-        if not isinstance(one, exp.EQ):
-            raise wrong_in(text, one, "This is no assignment.", hint="Write SET column = value.")
-        match one.this, one.expression:
-            case exp.Column() as column, value:
-                found.append(Assignment(column=column, value=value))
-            case (exp.Tuple() | exp.Paren()) as columns, value:
-                found += _row_assignments(columns, value, text)
-            case other, _:
-                raise wrong_in(
-                    text,
-                    other,
-                    "Only whole columns are set.",
-                    hint="Build the new value of the column: struct(...), array(...).",
-                )
-    return tuple(found)
-
-
-def _row_assignments(columns: exp.Expr, value: exp.Expr, text: str) -> list[Assignment]:
-    """`(a, b) = (x, y)` and `(a, b) = (SELECT x, y ...)`, which is asked once for all of its columns."""
-    names = columns.expressions if isinstance(columns, exp.Tuple) else [columns.this]
-    inner = value.unnest() if isinstance(value, exp.Paren | exp.Subquery) else value
-    is_row = isinstance(inner, exp.Tuple) or (
-        isinstance(inner, exp.Anonymous) and inner.name.upper() == "ROW"
-    )
-    asked = isinstance(inner, exp.Select) and len(names) > 1
-    values: list[exp.Expr]
-    if isinstance(inner, exp.Select):
-        values = [exp.Subquery(this=inner)] * len(inner.expressions)
-    else:
-        values = list(inner.expressions) if is_row else [inner]
-    if len(values) != len(names) or not all(isinstance(name, exp.Column) for name in names):
-        raise wrong_in(
-            text, columns, "There are not as many values as columns.", hint="Give each column one value."
-        )
-    return [
-        Assignment(column=name, value=one, place=place if asked else None)
-        for place, (name, one) in enumerate(zip(names, values, strict=True))
-        if isinstance(name, exp.Column)
-    ]
+def _refuse_defaults(change: Change, text: str) -> None:
+    for value in (one.value for one in change.assignments):
+        name = value.this if isinstance(value, exp.Column) and not value.table else None
+        quoted = name is None or name.args.get("quoted")
+        if name is not None and not quoted and name.name.upper() == "DEFAULT":
+            hint = "Write the value itself; DESCRIBE TABLE EXTENDED shows what the default is."
+            raise wrong_in(text, name, "A column's default is not known here.", hint=hint)
 
 
 def _refuse_clauses(tree: exp.Expr, text: str) -> None:

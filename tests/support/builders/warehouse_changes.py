@@ -115,6 +115,10 @@ CASES: Final = {
         "DELETE FROM t USING s LEFT JOIN (SELECT k AS b, e FROM u WHERE e < 7) AS q USING (b) WHERE t.k = s.k AND b > 150",
         SAME,
     ),
+    "postgres: a text with escapes": (
+        r"UPDATE t SET s = E'it''s\t\x41\u00e9 \\' || s.c FROM s WHERE t.k = s.k",
+        SAME,
+    ),
     "postgres: LIKE": ("DELETE FROM t USING s WHERE s.c LIKE '_%' AND t.s LIKE 'x%' AND t.s = s.c", SAME),
     "postgres: what Spark would take for a variable": (
         "UPDATE t SET s = '${env:HOME}' FROM s WHERE s.k = t.k AND s.c <> '${env:PATH}'",
@@ -230,6 +234,10 @@ CASES: Final = {
             " AND true = (s.k BETWEEN 1 AND 2)"
         ),
     ),
+    "mysql: DELETE t.*": (
+        "DELETE t.* FROM t JOIN s USING (k) WHERE k = 1",
+        "DELETE FROM t USING s WHERE t.k = s.k AND s.k = 1",
+    ),
     "mysql: LEFT JOIN": (
         "UPDATE t LEFT JOIN s ON t.k = s.k SET t.a = s.b",
         "UPDATE t SET a = (SELECT b FROM s WHERE s.k = t.k)",
@@ -243,6 +251,14 @@ CASES: Final = {
         "DELETE FROM t WHERE NOT EXISTS (SELECT 1 FROM s WHERE s.k = t.k)",
     ),
     "mysql: USING": ("DELETE FROM t USING t JOIN s ON t.k = s.k", "DELETE FROM t USING s WHERE t.k = s.k"),
+    "tsql: += and the like": (
+        "UPDATE t SET a += s.b / 100, d -= 1, s += N'-x' FROM t WITH (NOLOCK) JOIN s ON t.k = s.k",
+        "UPDATE t SET a = t.a + s.b / 100, d = t.d - 1, s = t.s || '-x' FROM s WHERE t.k = s.k",
+    ),
+    "tsql: DELETE FROM t FROM": (
+        "DELETE FROM t FROM t JOIN s ON t.k = s.k WHERE s.b > 100",
+        "DELETE FROM t USING s WHERE t.k = s.k AND s.b > 100",
+    ),
     "tsql: FROM t JOIN": (
         "UPDATE t SET a = s.b FROM t JOIN s ON t.k = s.k",
         "UPDATE t SET a = s.b FROM s WHERE t.k = s.k",

@@ -10,7 +10,7 @@ from sqlglot import Token, exp
 from sqlglot.errors import ParseError, SqlglotError
 
 from lakewarden.catalog.errors import UsageError
-from lakewarden.jobs.sql.compile.change import Change, Relation
+from lakewarden.jobs.sql.compile.change import Change, Relation, assignments_of
 from lakewarden.jobs.sql.compile.dialects import PARSERS
 from lakewarden.jobs.sql.compile.placement import Placement
 from lakewarden.jobs.sql.compile.places import wrong_at, wrong_in
@@ -23,7 +23,7 @@ from lakewarden.jobs.sql.compile.reading import (
     tables_read,
 )
 from lakewarden.jobs.sql.compile.refusals import returning
-from lakewarden.jobs.sql.compile.shapes import ForeignError, assignments_of, shapes_of
+from lakewarden.jobs.sql.compile.shapes import ForeignError, shapes_of
 from lakewarden.jobs.sql.compile.values import Dialect
 
 __all__ = ["is_upsert", "upsert_draft"]
