@@ -18,7 +18,13 @@ from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.normalize_identifiers import normalize_identifiers
 
 from lakewarden.catalog.clock import from_millis
-from lakewarden.catalog.errors import NotAllowedError, NotFoundError, UsageError
+from lakewarden.catalog.errors import (
+    LakewardenError,
+    NotAllowedError,
+    NotFoundError,
+    UnreadableError,
+    UsageError,
+)
 from lakewarden.catalog.system.codec import aligned
 from lakewarden.catalog.system.handles import answering, open_at
 from lakewarden.catalog.system.port import SYSTEM_TABLES, SystemStore
@@ -159,7 +165,21 @@ def _run(builder: QueryBuilder, tree: exp.Query) -> pa.Table:
         found = pa.RecordBatchReader.from_stream(builder.execute(tree.sql("postgres"))).read_all()
     except DeltaError as error:
         raise _explained(str(error)) from error
+    except pa.ArrowException as error:
+        raise _failed(str(error)) from error
     return aligned(found, pa.schema([(field.name, _plain(field.type)) for field in found.schema]))
+
+
+def _failed(message: str) -> LakewardenError:
+    """A sentence of our own for what came up while rows were read."""
+    if "Parquet error" in message or "Object Store error" in message:
+        return UnreadableError(
+            "A file of a system table cannot be read.", hint="`lakewarden system verify` says which."
+        )
+    return UsageError(
+        "The statement fails on a value that it meets.",
+        hint="Look for a text that is converted to a number or a time, and for a division by zero.",
+    )
 
 
 def _explained(message: str) -> UsageError:

@@ -14,7 +14,9 @@ from typing import Final
 
 from lakewarden.catalog.errors import LakewardenError, PreconditionError
 from lakewarden.catalog.storage.file_store import local_path
-from lakewarden.catalog.system.port import TABLES
+from lakewarden.catalog.system.port import SYSTEM_TABLES, TABLES
+from lakewarden.catalog.system.query import query
+from lakewarden.catalog.units import count_of, sentence
 from lakewarden.daemon.installation.admins import distrust, recorded_admins
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.telemetry.failed_cycles import Troubles
@@ -27,6 +29,7 @@ __all__ = ["examine", "examine_only"]
 
 _JAVA: Final = re.compile(r'version "(\d+)(?:\.(\d+))?')
 _OLDEST_JAVA: Final = 17
+_MEND_SYSTEM: Final = "`lakewarden system verify` says what is wrong, `lakewarden system repair` mends it, from a --backup if need be."
 _SKEW_SECONDS: Final = 2.0
 
 
@@ -101,12 +104,23 @@ def _home(services: Services) -> Diagnosis:
 
 
 def _system(services: Services) -> Diagnosis:
+    """The newest version of all seven, and a row of each: a log that can be read may name files that are lost."""
     try:
         services.require_initialised()
-        version = services.store.rows(TABLES).version
     except LakewardenError as error:
         return fail("system tables", str(error), error.hint)
-    return ok("system tables", f"lakewarden.tables is at version {version}.")
+    versions, troubles = dict[str, int](), list[str]()
+    for table in SYSTEM_TABLES:
+        name = f"lakewarden.{table.name}"
+        try:
+            versions[name] = services.store.rows(table).version
+            query(services.store, f"SELECT * FROM {name} LIMIT 1")
+        except (LakewardenError, OSError) as error:
+            troubles.append(f"{name} cannot be read: {sentence(str(error))}")
+    if troubles:
+        return fail("system tables", " ".join(troubles), _MEND_SYSTEM)
+    first = f"lakewarden.{TABLES.name}"
+    return ok("system tables", f"All {len(versions)} can be read; {first} is at version {versions[first]}.")
 
 
 def _database(services: Services) -> Diagnosis:
@@ -180,7 +194,7 @@ def _metastore(services: Services) -> Diagnosis:
         count = len(services.metastore.databases())
     except LakewardenError as error:
         return fail("metastore", str(error), error.hint or "Check metastore.uri.")
-    return ok("metastore", f"{services.settings.metastore_uri} answers with {count} databases.")
+    return ok("metastore", f"{services.settings.metastore_uri} answers with {count_of(count, 'database')}.")
 
 
 def _clock(services: Services) -> Diagnosis:
@@ -212,7 +226,7 @@ def _writers(services: Services) -> Diagnosis:
     local = [row for row in rows if (row["location"] or "").startswith("file://") and row["source"] != "self"]
     if local:
         return warn(
-            "writers", f"{len(local)} tables are on file://, where Spark's rename can overwrite a commit of delta-rs.",
+            "writers", f"{count_of(len(local), 'table')} {'is' if len(local) == 1 else 'are'} on file://, where Spark's rename can overwrite a commit of delta-rs.",
             "Fine for one writer at a time; use HDFS or an object store for several.",
         )  # fmt: skip
     return ok("writers", "No table is on storage where two engines lose commits.")

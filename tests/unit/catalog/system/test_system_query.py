@@ -135,6 +135,9 @@ def test_travelling_to_a_time(store: DeltaSystemStore) -> None:
             "SELECT * FROM sales.orders", NotAllowedError, "sales.orders is not a system", id="data"
         ),
         pytest.param("SELECT * FROM tables", NotAllowedError, "not a system table", id="no-database"),
+        pytest.param(
+            "SELECT cast(name AS int) FROM lakewarden.tables", UsageError, "fails on a value", id="no-number"
+        ),
         pytest.param("SELECT * FROM lakewarden.nothing", NotAllowedError, "not a system table", id="unknown"),
         pytest.param("SELECT * FROM parquet.`/etc`", NotAllowedError, "not a system table", id="path"),
         pytest.param(
@@ -167,3 +170,9 @@ def test_it_refuses_with_a_sentence_of_its_own(
     with pytest.raises(error, match=sentence) as raised:
         query(store, sql)
     assert "\n" not in str(raised.value) and "DataFusion" not in str(raised.value)
+
+
+def test_a_misspelt_table_is_told_with_the_nearest(store: DeltaSystemStore) -> None:
+    with pytest.raises(NotAllowedError, match="lakewarden.helth is not a system table") as raised:
+        query(store, "SELECT t.name FROM lakewarden.tables t JOIN lakewarden.helth h USING (table_id)")
+    assert raised.value.hint == "Did you mean health?"
