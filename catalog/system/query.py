@@ -83,8 +83,10 @@ def _system_tables(tree: exp.Query) -> Iterator[exp.Table]:
                 continue
         here = f"Here: {', '.join(f'{_DATABASE}.{one}' for one in _TABLES)}. Data is read with Spark."
         is_ours = table.db.lower() == _DATABASE and not table.catalog
+        named = table.copy()
+        named.set("alias", None)
         raise NotAllowedError(
-            f"{table.sql('spark')} is not a system table.",
+            f"{named.sql('spark')} is not a system table.",
             hint=did_you_mean(name, _TABLES, otherwise=here) if is_ours else here,
         )
 

@@ -43,11 +43,14 @@ class Format(StrEnum):
 @dataclass(frozen=True, kw_only=True, slots=True)
 class View:
     """How a list was asked for: `columns` and their order (None: the command's own), `sort` by a column (`descending`:
-    largest first), `wide` with every column, `whole` with lines as long as they are."""
+    largest first), at most `limit` rows (None: as many as the command shows) after the first `offset`, `wide` with
+    every column, `whole` with lines as long as they are."""
 
     columns: tuple[str, ...] | None = None
     sort: str | None = None
     descending: bool = False
+    limit: int | None = None
+    offset: int = 0
     wide: bool = False
     whole: bool = False
 

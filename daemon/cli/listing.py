@@ -1,4 +1,4 @@
-"""Commands that print a list: `--columns`, `--sort` and `--no-truncate` mean the same for all of them."""
+"""Commands that print a list: which columns and rows of it, in which order. The options mean the same for all."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -29,6 +29,15 @@ def _sort(text: str | None) -> None:
     if text is not None:
         column = text.strip().lower()
         look_at(replace(view(), sort=column.removeprefix("-"), descending=column.startswith("-")))
+
+
+def _limit(rows: int | None) -> None:
+    if rows is not None:
+        look_at(replace(view(), limit=rows))
+
+
+def _offset(rows: int) -> None:
+    look_at(replace(view(), offset=rows))
 
 
 def _whole(wanted: bool) -> None:
@@ -63,6 +72,16 @@ def _declared(
             help="Smallest first; -COLUMN: largest first.",
         ),
     ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", min=1, callback=_limit, expose_value=False, help="At most so many rows."),
+    ] = None,
+    offset: Annotated[
+        int,
+        typer.Option(
+            "--offset", min=0, callback=_offset, expose_value=False, help="Without so many of the first."
+        ),
+    ] = 0,
     no_truncate: Annotated[
         bool,
         typer.Option(

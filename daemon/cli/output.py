@@ -63,10 +63,13 @@ def show(
     title: str | None = None,
     limit: int | None = None,
 ) -> None:
-    """Print rows (dataclasses or mappings), as the options of the list ask: sorted, then at most `limit`. `columns` are
-    what a table shows; programs get every key. Raises `UsageError` for a column that there is none of."""
+    """Print rows (dataclasses or mappings), as the options of the list ask: sorted, then a page of them; at most
+    `limit` unless they say another. `columns` are what a table shows; programs get every key. Raises `UsageError` for a column
+    that there is none of."""
     seen = view()
-    items = _sorted([plain(row) for row in rows], seen, columns)[:limit]
+    every = _sorted([plain(row) for row in rows], seen, columns)
+    end = None if (most := seen.limit or limit) is None else seen.offset + most
+    items = every[seen.offset : end]
     if seen.columns is not None:
         columns = [_known(name, items, columns) for name in seen.columns]
         items = [{name: item.get(name) for name in columns} for item in items]
@@ -81,6 +84,8 @@ def show(
             typer.echo(_csv(items, columns), nl=False)
         case Format.TABLE | Format.WIDE:
             _table(items, columns, title, whole=seen.wide or seen.whole)
+            if end is not None and end < len(every):
+                note(f"{len(every) - end:,} more: --offset {end}.")
 
 
 def show_one(row: Any, *, format: Format) -> None:

@@ -2,15 +2,15 @@
 
 import sys
 from datetime import UTC
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from lakewarden.catalog.errors import PreconditionError, UsageError
-from lakewarden.catalog.model.rows import Action
-from lakewarden.catalog.state.port import Run
+from lakewarden.catalog.model.rows import Action, Outcome
+from lakewarden.catalog.state.port import Run, RunState
 from lakewarden.catalog.system.port import TABLES
-from lakewarden.catalog.units import printable
+from lakewarden.catalog.units import did_you_mean, printable
 from lakewarden.daemon.cli.common import DryRun, Home, Table, calling, opened, time_to_wait
 from lakewarden.daemon.cli.listing import Listing
 from lakewarden.daemon.cli.output import Format, Output, note, plain, show, show_one
@@ -32,6 +32,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     help="Plan, run, list and cancel maintenance.",
 )
+_MOST: Final = 50
 
 
 @app.command("plan", cls=Listing)
@@ -81,17 +82,39 @@ def run_(
 @app.command("list", cls=Listing)
 def list_(
     where: Annotated[str | None, typer.Argument(help="Only this table.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="How many, newest first.")] = 50,
+    action: Annotated[Action | None, typer.Option("--action", help="Only runs that do this.")] = None,
+    outcome: Annotated[
+        str | None,
+        typer.Option(
+            "--outcome", help="Only runs that ended so, or are so far: failed, succeeded, running, ..."
+        ),
+    ] = None,
+    owner: Annotated[str | None, typer.Option("--owner", help="Only runs on tables of this owner.")] = None,
     unfinished: Annotated[bool, typer.Option("--unfinished", help="Only what is queued or running.")] = False,
     home: Home = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Runs: queued and running ones, then finished ones, newest first."""
+    """Runs: queued and running ones, then finished ones, newest first; 50 unless --limit says otherwise."""
+    _require_outcome(outcome)
     services = opened(home)
     table_id = services.desk.resolve(where, gone=True).table_id if where else None
     found = runs_now(services, table_id, finished=not unfinished)
-    items = [*map(as_row, found.unfinished), *map(plain, found.finished)]
-    show(items, columns=RUN_COLUMNS, format=output, limit=limit)
+    owned = None if owner is None else {row.table_id for row in services.store.rows(TABLES).find(owner=owner)}
+    items = [
+        one
+        for one in (*map(as_row, found.unfinished), *map(plain, found.finished))
+        if action in (None, one["action"])
+        and outcome in (None, one["outcome"])
+        and (owned is None or one["table_id"] in owned)
+    ]
+    show(items, columns=RUN_COLUMNS, format=output, limit=_MOST)
+
+
+def _require_outcome(outcome: str | None) -> None:
+    known = [*Outcome, *(state for state in RunState if state is not RunState.FINISHED)]
+    if outcome is not None and outcome not in known:
+        hint = did_you_mean(outcome, known, otherwise=f"One of {', '.join(known)}.")
+        raise UsageError(f"There is no outcome {outcome!r}.", hint=hint)
 
 
 @app.command("show")

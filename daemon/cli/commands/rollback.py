@@ -24,6 +24,7 @@ from lakewarden.daemon.usecases.rollbacks.rollback import rollbacks_of_services
 from lakewarden.daemon.usecases.rollbacks.row_diff import compare_rows
 from lakewarden.jobs.engines.row_diff import DiffRequest, RowDiff
 from lakewarden.jobs.rollback.details_service import details_of
+from lakewarden.jobs.rollback.journal.progress import standing_of
 from lakewarden.jobs.rollback.journal.steps import NO_VERSION
 from lakewarden.jobs.rollback.journal.stored_plan import OnMoved, decode_plan
 from lakewarden.jobs.rollback.plan.consents import Consent
@@ -225,11 +226,32 @@ def release(where: Table, home: Home = None, output: Output = Format.TABLE) -> N
 
 
 @app.command("list", cls=Listing)
-def list_(home: Home = None, output: Output = Format.TABLE) -> None:
-    """Every plan and rollback on record, newest first."""
+def list_(
+    state: Annotated[
+        RollbackState | None, typer.Option("--state", help="Only those that have come so far.")
+    ] = None,
+    home: Home = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Every plan and rollback on record, newest first: what the table asked for goes back to, and how far it is."""
     every = reversed(rollbacks_of_services(opened(home)).journal.all())
-    columns = ["rollback_id", "name", "state", "tables", "actor", "recorded_at", "undo_until", "message"]
-    show([_summary(one) for one in every], columns=columns, format=output)
+    columns = [
+        "rollback_id",
+        "name",
+        "to_version",
+        "state",
+        "tables",
+        "progress",
+        "actor",
+        "recorded_at",
+        "undo_until",
+    ]
+    rows = [
+        {**_summary(one), "to_version": _version(one.head.to_version), "progress": _progress(one)}
+        for one in every
+        if state in (None, one.head.state)
+    ]
+    show(rows, columns=[*columns, "message"], format=output)
 
 
 @app.command("show")
@@ -308,7 +330,7 @@ def _summary(rollback: Rollback) -> dict[str, Any]:
         "name": head.name,
         "state": head.state,
         "undo": head.undo,
-        "tables": rollback.tables,
+        "tables": _tables(rollback),
         "actor": head.actor,
         "recorded_at": head.recorded_at,
         "undo_until": head.undo_until,
@@ -316,9 +338,23 @@ def _summary(rollback: Rollback) -> dict[str, Any]:
     }
 
 
+def _tables(rollback: Rollback) -> int:
+    """How many tables it changes; a plan has no steps yet, and says so itself."""
+    if rollback.steps or rollback.is_group or rollback.head.payload is None:
+        return rollback.tables
+    return sum(table.acts for table in decode_plan(rollback.head.payload).plan.tables)
+
+
+def _progress(rollback: Rollback) -> str | None:
+    return standing_of(rollback).text.partition(";")[0] if rollback.steps else None
+
+
+def _version(version: int) -> int | None:
+    return None if version == NO_VERSION else version
+
+
 def _step(rollback: Rollback, number: int) -> dict[str, Any]:
     row = rollback.steps[number]
     names = ("step", "wave", "table_id", "name", "kind", "from_version", "to_version", "state", "new_version")
     told = {name: getattr(row, name) for name in names}
-    to_version = None if row.to_version == NO_VERSION else row.to_version
-    return {**told, "to_version": to_version, "message": row.message}
+    return {**told, "to_version": _version(row.to_version), "message": row.message}

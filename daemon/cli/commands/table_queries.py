@@ -1,7 +1,7 @@
 """`lakewarden tables list | show | validate | history`: looking, without a JVM."""
 
 import sys
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -19,6 +19,7 @@ from lakewarden.daemon.usecases.validation import validate_table
 
 __all__ = ["add_to"]
 
+_MOST_VERSIONS: Final = 20
 LIST_COLUMNS = (
     "row",
     "name",
@@ -109,12 +110,11 @@ def validate(where: Table, home: Home = None, output: Output = Format.TABLE) -> 
 
 def history(
     where: Table,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="How many of the newest versions.")] = 20,
     schema: Annotated[bool, typer.Option("--schema", help="Schema versions instead of commits.")] = False,
     home: Home = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """The newest versions of a table as its log tells them, or its schema versions."""
+    """The newest versions of a table as its log tells them, or its schema versions; 20 unless --limit says more."""
     services = opened(home)
     row = services.desk.resolve(where)
     if schema:
@@ -122,12 +122,14 @@ def history(
             services.store.rows(SCHEMAS).find(table_id=row.table_id), key=lambda one: -one.version
         )
         show(
-            versions[:limit],
+            versions,
             columns=["version", "schema_id", "changed_at", "changed_by", "changes"],
             format=output,
+            limit=_MOST_VERSIONS,
         )
         return
     location = row.location or ""
     reader = services.desk.reader_at(location, row.name)
     columns = ["version", "committed_at", "operation", "added_files", "removed_files", "run_id", "engine"]
-    show(reversed(reader.newest(location, count=limit)), columns=columns, format=output)
+    newest = reader.newest(location, count=view().offset + (view().limit or _MOST_VERSIONS))
+    show(reversed(newest), columns=columns, format=output, limit=_MOST_VERSIONS)
