@@ -7,7 +7,7 @@ The numbers of statements tell by themselves what became of them: an odd one was
 that wakes up late can write one again that was fenced off.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
@@ -88,7 +88,7 @@ def find(commits: Sequence[Commit], asked: Asked, *, whole: bool) -> Finding:
     version = commits[-1].version if commits else None
     told: int | None = None  # what the number was where the RESTORE just before this commit went to
     before: Commit | None = None
-    gone, undone = set[int](), False
+    gone, undone = list[_Span](), False
     while version is not None:
         one = line.get(version)
         if one is None:
@@ -106,13 +106,13 @@ def find(commits: Sequence[Commit], asked: Asked, *, whole: bool) -> Finding:
         is_ours = is_mark(one.run_id)
         told = number if is_ours and one.lineage is None else None
         if number is not None and not is_ours:
-            verdict = _judged(asked, number, is_gone=version in gone)
+            verdict = _judged(asked, number, is_gone=any(version in span for span in gone))
             if verdict is not None:
                 return Finding(verdict=verdict, commit=one if verdict is Verdict.DONE else None)
         removed = _removed(one)
         if removed is None:
             return Finding(verdict=Verdict.UNTOLD)
-        gone |= removed
+        gone += removed
         undone = undone or bool(removed)
         before, version = one, one.parent
     return Finding(verdict=Verdict.NOT_DONE)
@@ -130,7 +130,7 @@ def _judged(asked: Asked, number: int, *, is_gone: bool) -> Verdict | None:
 def _left(
     asked: Asked,
     before: Commit | None,
-    gone: Collection[int],
+    gone: Iterable["_Span"],
     told: int | None,
     *,
     first: int,
@@ -143,26 +143,45 @@ def _left(
     if jumped and told is not None:
         return asked.by(told)
     known = asked.known(first)
-    is_clear = not jumped and asked.number_in(before) is None and min(gone, default=first) >= first
+    is_clear = not jumped and asked.number_in(before) is None and all(one.after + 1 >= first for one in gone)
     return asked.by(known) if is_clear or known is None else Finding(verdict=Verdict.UNTOLD)
 
 
-def _removed(commit: Commit) -> frozenset[int] | None:
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """The versions after one, up to another: whichever there are."""
+
+    after: int
+    upto: int
+
+    def __contains__(self, version: int) -> bool:
+        return self.after < version <= self.upto
+
+    def without(self, kept: "_Span") -> Iterator["_Span"]:
+        """What is left of it."""
+        parts = (_Span(self.after, min(self.upto, kept.after)), _Span(max(self.after, kept.upto), self.upto))
+        return (part for part in parts if part.after < part.upto)
+
+
+def _removed(commit: Commit) -> Sequence[_Span] | None:
     """The versions whose files a commit took out of its parent; None where it has no room to say it."""
     record = commit.lineage
     if record is None or record.operation is not Operation.REMOVE_FILES or commit.parent is None:
-        return frozenset()
+        return ()
     if not record.complete:
         return None
-    base, kept = _BEFORE_ALL, set[int]()
+    base, kept = _BEFORE_ALL, list[_Span]()
     for one in record.inputs:
         if one.version is None:
             continue
         if one.from_version is None:
             base = one.version
         else:
-            kept.update(range(one.from_version + 1, one.version + 1))
-    return frozenset(range(base + 1, commit.parent + 1)).difference(kept)
+            kept.append(_Span(one.from_version, one.version))
+    left = [_Span(base, commit.parent)] if base < commit.parent else []
+    for spared in kept:
+        left = [part for span in left for part in span.without(spared)]
+    return left
 
 
 def next_number(last: int | None) -> int:

@@ -137,7 +137,7 @@ def _as_planned(table: TablePlan, request: RollbackRequest) -> Iterator[Seed]:
     ]
     if named and table.step in (Step.RESTORE, Step.REMOVE_FILES):
         version, head = min(named), table.from_version
-        leaves = tuple(range(version + 1, head + 1)) if table.step is Step.RESTORE else table.undoable
+        leaves = None if table.step is Step.RESTORE else table.undoable
         yield ToVersionAsPlanned(
             table_id=table.table_id, version=version, head=head, bad=table.tainted, leaves=leaves
         )

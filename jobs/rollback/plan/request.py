@@ -34,13 +34,14 @@ class BadVersions:
 class ToVersionAsPlanned:
     """A `ToVersion` of a plan that is carried out, as it was when the table's head was `head`: the versions
     `bad` are seeds, nothing that was written later is. The table goes back to `version` as long as its
-    content still has any of `leaves`, the versions that the plan takes from it."""
+    content still has any of `leaves`, the versions that the plan takes from it (None: all after `version` up to
+    `head`)."""
 
     table_id: str
     version: int
     head: int
     bad: tuple[int, ...]
-    leaves: tuple[int, ...]
+    leaves: tuple[int, ...] | None
 
 
 Seed = ToVersion | CommitsOf | BadVersions | ToVersionAsPlanned

@@ -136,7 +136,7 @@ def _nodes_of(
         case ToVersionAsPlanned(table_id=table_id, version=version, head=planned, bad=bad, leaves=leaves):
             begin = _existing(graph, table_id, version, facts)
             held = (graph.versions[node] for node in graph.live(graph.head(table_id)))
-            if not set(leaves).isdisjoint(held):
+            if any(version < one <= planned if leaves is None else one in leaves for one in held):
                 _name(named, table_id, Named(keep=begin, head=_existing(graph, table_id, planned, facts)))
             return {_existing(graph, table_id, one, facts) for one in bad}
         case CommitsOf(run_id=run_id):

@@ -9,7 +9,7 @@ from lakewarden.catalog.lineage.versions import Version
 from lakewarden.jobs.rollback.journal.stored_plan import frozen_request
 from lakewarden.jobs.rollback.plan.consents import Agreement, Consent, Consents
 from lakewarden.jobs.rollback.plan.model import RollbackPlan, Step
-from lakewarden.jobs.rollback.plan.request import RollbackRequest, Seed, ToVersion
+from lakewarden.jobs.rollback.plan.request import RollbackRequest, Seed, ToVersion, ToVersionAsPlanned
 from support.builders.tables_by_hand import facts, history, plan
 
 TO_1 = ToVersion(table_id="a", version=1)
@@ -89,3 +89,14 @@ def test_a_consent_from_resume_counts_beside_the_named_version() -> None:
     request = frozen_request(first, Consents(named=frozenset({later})))
     found = plan(request, {"a": history(*CREATED, "ADD COLUMNS", "append", "append")})
     assert found.applicable and way(found) == [(Step.RESTORE, 1)]
+
+
+def test_what_a_plan_takes_from_a_table_is_not_counted_out() -> None:
+    first = made(*CREATED, "append")
+    far = replace(first, tables=tuple(replace(one, from_version=10**15) for one in first.tables))
+    [seed] = frozen_request(far).seeds
+    assert isinstance(seed, ToVersionAsPlanned) and (seed.version, seed.head, seed.leaves) == (
+        1,
+        10**15,
+        None,
+    )

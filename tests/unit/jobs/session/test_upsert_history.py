@@ -1,7 +1,7 @@
 """Whether an operation was done before: told by the versions that head was made from."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -15,7 +15,7 @@ from lakewarden.catalog.model.rollbacks import MARK
 from lakewarden.jobs.rollback.execute.commit_records import removal_record
 from lakewarden.jobs.rollback.journal.steps import NO_VERSION, TableStep
 from lakewarden.jobs.session.upserts.history import found, holds
-from lakewarden.jobs.upsert.once import Finding, Verdict, fence_of, is_statement, next_number
+from lakewarden.jobs.upsert.once import Asked, Finding, Verdict, fence_of, find, is_statement, next_number
 from support.builders.commits import counted
 
 APP = "query"
@@ -233,6 +233,33 @@ def test_a_removal_that_has_no_room_to_say_what_it_left_tells_nothing() -> None:
         missing_inputs=1,
     )
     assert operation(commit(0), batch(1, 1), commit(2, "DELETE", lineage=record)) is Verdict.UNTOLD
+
+
+def test_versions_that_are_far_apart_are_no_matter() -> None:
+    far = [10**12 * number for number in range(1, 6)]
+    line = [None, *far]
+
+    def made(place: int, **told: Any) -> Commit:
+        return replace(commit(far[place], **told), parent=line[place])
+
+    def read(place: int, after: int | None = None) -> LineageInput:
+        since = None if after is None else far[after]
+        return LineageInput(location="file:///t", format="x", version=far[place], from_version=since)
+
+    kept_all_but_the_second = LineageRecord(
+        run_id="rollback", operation=Operation.REMOVE_FILES, user="ana", inputs=(read(0), read(3, after=1))
+    )
+    log = (
+        made(0),
+        made(1, transactions=((APP, 1),)),
+        made(2, transactions=((APP, 2),)),
+        made(3),
+        made(4, operation="DELETE", removed_files=1, lineage=kept_all_but_the_second),
+    )
+    asked = Asked(app=APP, number=1, last=2, known=lambda version: None, restored=lambda one: None)
+    assert find(log[:4], asked, whole=True).verdict is Verdict.DONE
+    assert find((*log[:2], replace(log[4], parent=far[1])), asked, whole=True).verdict is Verdict.NOT_DONE
+    assert find(log, replace(asked, number=2), whole=True).commit == log[2]
 
 
 def statement(*commits: Commit, first: int = 0) -> Verdict:
