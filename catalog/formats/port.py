@@ -137,6 +137,7 @@ class Commit:
     `changed_properties` are those that a commit of that kind set or unset, None where it does not say.
     `parent` is the version whose content it was made from, None for the table's first. Numbers only tell which of
     two versions was made first: what comes before one is its parent, whatever lies between.
+    `ends_vacuum`: it says that a vacuum has deleted all that it set out to.
     """
 
     version: int
@@ -161,6 +162,7 @@ class Commit:
     restored: int | None = None
     changed_properties: tuple[str, ...] | None = None
     transactions: tuple[tuple[str, int], ...] = ()
+    ends_vacuum: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -11,10 +11,22 @@ from lakewarden.catalog.model.rows import DELTA, TableFormat
 from lakewarden.catalog.plugins import loaded, offered
 from lakewarden.catalog.policy.retention_properties import NO_PROPERTIES, RetentionProperties
 
-__all__ = ["GROUP", "formats", "provider_of", "reader_of", "readers", "retention_of", "spec_of"]
+__all__ = [
+    "GROUP",
+    "formats",
+    "has_versions",
+    "is_kept",
+    "provider_of",
+    "reader_of",
+    "readers",
+    "retention_of",
+    "spec_of",
+]
 
 GROUP: Final = "lakewarden.formats"
 """The entry-point group: a `FormatSpec` by the format's name."""
+_ELSEWHERE: Final = frozenset({"hudi", "iceberg"})
+"""Formats of tables with versions that nobody manages here, by the names that engines give them."""
 _OURS: Final = {
     DELTA: "lakewarden.catalog.formats.delta.reader:DELTA_FORMAT",
 }
@@ -38,6 +50,17 @@ def retention_of(format_: TableFormat | None) -> RetentionProperties:
     """The properties that carry a retention in tables of a format; none where it has none, or is not installed."""
     spec = formats().get(format_ or DELTA)
     return NO_PROPERTIES if spec is None else spec.retention
+
+
+def is_kept(name: str) -> bool:
+    """Whether a table property is ours to keep through a restore: retention and log cleanup of any format here, and
+    requests to us."""
+    return any(spec.retention.keeps(name) for spec in formats().values())
+
+
+def has_versions(format_: str | None) -> bool:
+    """Whether what an engine calls this format are tables with versions, rather than plain files."""
+    return format_ in formats() or format_ in _ELSEWHERE
 
 
 def provider_of(format_: TableFormat | None) -> str | None:

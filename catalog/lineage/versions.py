@@ -14,6 +14,7 @@ from typing import Final
 
 from lakewarden.catalog.bounds import as_whole
 from lakewarden.catalog.formats.port import Commit, CommitKind
+from lakewarden.catalog.formats.registry import has_versions, is_kept
 from lakewarden.catalog.model.lineage_record import (
     RENUMBERED,
     LineageInput,
@@ -22,7 +23,6 @@ from lakewarden.catalog.model.lineage_record import (
     RecordVerdict,
 )
 from lakewarden.catalog.model.rollbacks import is_mark
-from lakewarden.catalog.policy.kept_properties import keeps
 
 __all__ = [
     "Effect",
@@ -124,7 +124,6 @@ _EFFECTS: Final[Mapping[str, Effect]] = {
     Operation.REMOVE_FILES: Effect.RESTORE,  # and what it kept of the versions since is among its inputs
 }
 _REPLACING: Final = frozenset({Operation.OVERWRITE, Operation.PARTIAL_OVERWRITE, Operation.REPLACE})
-_LAKE_FORMATS: Final = frozenset({"delta", "hudi", "iceberg"})
 _RESTORE: Final = "RESTORE"
 """What `lakewarden.lineage` calls a RESTORE of which nobody knows where it went."""
 _ROWS_METRICS: Final = ("numOutputRows", "numTargetRowsInserted", "num_added_rows")
@@ -196,7 +195,7 @@ def _governed(
     lake = [
         one
         for one in record.inputs
-        if one.table_id is not None or one.version is not None or one.format in _LAKE_FORMATS
+        if one.table_id is not None or one.version is not None or has_versions(one.format)
     ]
     outside = tuple(dict.fromkeys(one.location for one in lake if one.table_id is None))
     nowhere = any(one.table_id is None and not one.location for one in record.inputs)  # rows of an RDD
@@ -293,7 +292,7 @@ def _touch(commit: Commit) -> Touch:
 def _only_kept(commit: Commit) -> bool:
     """Whether a commit sets properties, and only such as outlive a rollback."""
     changed = commit.changed_properties
-    return commit.kind is CommitKind.PROPERTIES and changed is not None and all(map(keeps, changed))
+    return commit.kind is CommitKind.PROPERTIES and changed is not None and all(map(is_kept, changed))
 
 
 def _rows(commit: Commit) -> int | None:

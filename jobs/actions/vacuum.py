@@ -34,8 +34,6 @@ from lakewarden.jobs.actions.world import TableView, World
 
 __all__ = ["VACUUM", "Vacuum"]
 
-_LAST_COMMIT: Final = "VACUUM END"
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Vacuum:
@@ -141,7 +139,7 @@ def _estimate(action: Vacuum, health: HealthRow) -> Estimate:
 
 
 def _recover(run: Run, ours: Sequence[Commit]) -> Verdict:
-    if ours[-1].operation == _LAST_COMMIT:
+    if ours[-1].ends_vacuum:
         return Recovered(version=ours[-1].version)
     return GiveUp(because="It was interrupted while deleting; the next vacuum deletes the rest.")
 

@@ -104,6 +104,7 @@ def read_commit(version: int, actions: Iterable[LogAction], written_at: datetime
         restored=restored_to(info.operation, info.parameters),
         changed_properties=named_properties(info.operation, info.parameters),
         transactions=tuple(transactions),
+        ends_vacuum=info.operation == _VACUUM_END,
     )
     return ReadCommit(commit=commit, metadata=metadata, protocol=protocol)
 

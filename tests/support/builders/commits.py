@@ -26,6 +26,7 @@ def counted(*, version: int, **told: Any) -> Commit:
         ),
         "restored": restored_to(operation, parameters),
         "changed_properties": named_properties(operation, parameters),
+        "ends_vacuum": operation == "VACUUM END",
     }
     return Commit(version=version, **{**derived, **told})
 

@@ -1,5 +1,6 @@
 """What a run whose worker is gone came to, by the log alone."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -64,6 +65,11 @@ CASES: dict[str, tuple[Run, list[Commit], Verdict]] = {
         run(Action.VACUUM),
         commits(("VACUUM START", OURS), ("VACUUM END", OURS)),
         Recovered(version=6),
+    ),
+    "vacuum of another format ended": (
+        run(Action.VACUUM),
+        [replace(one, ends_vacuum=True) for one in commits(("expire", OURS))],
+        Recovered(version=5),
     ),
     "vacuum begun": (
         run(Action.VACUUM),
