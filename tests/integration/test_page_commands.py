@@ -56,7 +56,8 @@ TYPED_ELSEWHERE: Final = {
     "owners": "test_pages_for_people.py",
     "platform": "test_pages_for_people.py",
     "woken": "test_pages_for_people.py",
-    "service": "test_pages_for_people.py",
+    "laptop": "test_pages_for_people.py",
+    "systemd": "test_pages_for_people.py",
 }
 """Of the quickstart its consoles; what its other blocks show needs Spark, or stands in incident.md as well."""
 PAGE: Final = {page.stem: page for page in PAGES}

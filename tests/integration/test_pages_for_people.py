@@ -1,4 +1,4 @@
-"""The pages for who owns tables, runs the platform or is woken at night, and the one about the service:
+"""The pages for who owns tables, runs the platform or is woken at night, and those about a laptop and a service:
 every command on them, in order, by a shell, from a fresh home."""
 
 import os
@@ -42,7 +42,10 @@ def shell(script: str, folder: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize(("page", "fewest"), [("owners", 18), ("platform", 12), ("woken", 7), ("service", 9)])
+@pytest.mark.parametrize(
+    ("page", "fewest"),
+    [("owners", 18), ("platform", 12), ("woken", 7), ("deploy/laptop", 8), ("deploy/systemd", 9)],
+)
 def test_every_command_of_the_page_does_what_it_says(page: str, fewest: int, tmp_path: Path) -> None:
     blocks = BLOCK.findall((DOCS / f"{page}.md").read_text(encoding="utf-8"))
     assert sum(block.count("lakewarden ") for block in blocks) >= fewest

@@ -175,7 +175,7 @@ def _archive(services: Services, cluster: _Cluster) -> Diagnosis:
     if place is None:
         return warn(
             "spark's jars", "Neither spark.yarn.archive nor spark.yarn.jars is set: each session uploads 460 MB.",
-            "Put them on HDFS once (docs/yarn.md).",
+            "Put them on HDFS once (docs/deploy/yarn.md).",
         )  # fmt: skip
     if not place.startswith("hdfs://") or "*" in place:
         return not_checked("spark's jars", f"{place} is looked up by containers.", _AFTERWARDS)
@@ -185,7 +185,7 @@ def _archive(services: Services, cluster: _Cluster) -> Diagnosis:
     except LakewardenError as error:
         return not_checked("spark's jars", f"{place} cannot be asked for: {error}", error.hint)
     if not there:
-        return fail("spark's jars", f"{place} is not there.", "Put Spark's jars there (docs/yarn.md).")
+        return fail("spark's jars", f"{place} is not there.", "Put Spark's jars there (docs/deploy/yarn.md).")
     return ok("spark's jars", f"{place} is there.")
 
 

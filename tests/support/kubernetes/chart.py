@@ -27,7 +27,7 @@ _HEAD = """\
 
 # The chart's values
 
-How to install and what to set first: [docs/kubernetes.md](../../docs/kubernetes.md).
+How to install and what to set first: [docs/deploy/kubernetes.md](../../docs/deploy/kubernetes.md).
 
 | value | default | what it is for |
 |---|---|---|
