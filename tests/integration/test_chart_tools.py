@@ -81,7 +81,7 @@ def test_the_suites_of_helm_unittest_pass_and_one_that_is_wrong_does_not(tmp_pat
 
 @pytest.mark.parametrize("major", sorted(HELMS))
 def test_the_package_has_the_templates_and_none_of_the_suites(tmp_path: Path, major: str) -> None:
-    command = [helm(major), "package", CHART, "--destination", tmp_path]
+    command = (helm(major), "package", CHART, "--destination", tmp_path)
     subprocess.run(command, capture_output=True, check=True)
     with tarfile.open(tmp_path / f"lakewarden-{__version__}.tgz") as archive:
         names = {name.removeprefix("lakewarden/") for name in archive.getnames()}
