@@ -64,8 +64,8 @@ def show(
     limit: int | None = None,
 ) -> None:
     """Print rows (dataclasses or mappings), as the options of the list ask: sorted, then a page of them; at most
-    `limit` unless they say another. `columns` are what a table shows; programs get every key. Raises `UsageError` for a column
-    that there is none of."""
+    `limit` unless they say another. `columns` are what a table shows; programs get every key. Raises `UsageError` for
+    a column that there is none of."""
     seen = view()
     every = _sorted([plain(row) for row in rows], seen, columns)
     end = None if (most := seen.limit or limit) is None else seen.offset + most
