@@ -15,6 +15,7 @@ __all__ = [
     "CommitKind",
     "DataFile",
     "LogProblem",
+    "Maintenance",
     "Observation",
     "ProbeResult",
     "SizeHistogram",
@@ -129,8 +130,8 @@ class Commit:
 
     `committed_at` is the youngest of the commit's own clocks (in-commit timestamp, commitInfo timestamp, file time):
     age is never overestimated. `stamped_at` is the writer's clock alone, the one that also stamps removed files.
-    `user` is who wrote it, where the engine says so. `user_metadata` and `run_id` are what writers (we, in
-    `run_id`) put into commitInfo. `lineage` is what a governed write recorded there; `lineage_verdict` says
+    `user` is who wrote it, where the engine says so. `user_metadata`, `run_id` and `installation` are what writers
+    (we, in the last two) put into commitInfo. `lineage` is what a governed write recorded there; `lineage_verdict` says
     whether that can be relied on. `format_id` is the table's UUID if the commit set it (the first commit and
     CREATE OR REPLACE do, so do changes of schema and properties).
     `restored` is what a RESTORE went back to: as it says itself, or as the files tell (`TableReader.restored`).
@@ -156,6 +157,7 @@ class Commit:
     user: str | None = None
     user_metadata: str | None = None
     run_id: str | None = None
+    installation: str | None = None
     lineage: LineageRecord | None = None
     lineage_verdict: RecordVerdict = RecordVerdict.ABSENT
     format_id: str | None = None
@@ -174,6 +176,15 @@ class LogProblem:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Maintenance:
+    """The last commit that an installation of lakewarden made to look after the table."""
+
+    installation: str
+    version: int
+    at: datetime
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Observation:
     """Everything the log says about the version that head shows. Sizes in bytes, times UTC.
 
@@ -187,8 +198,9 @@ class Observation:
     `tombstones`, `tombstone_bytes` and `oldest_tombstone_at` count removed files that no completed vacuum has dealt
     with yet (a vacuum leaves the log's memory of what it deleted). `last_write_at` is the last commit by anyone that
     changed data. `elsewhere` are folders that hold every file named by an absolute path (a shallow clone's
-    source), live or removed, one per storage. `warnings` are readable-but-odd facts (each the name of a
-    documented check and a sentence).
+    source), live or removed, one per storage. `maintained` has the installations of lakewarden that say in the
+    log that they look after the table, the latest first, as far as the log was read. `warnings` are readable-but-odd
+    facts (each the name of a documented check and a sentence).
     """
 
     format: TableFormat
@@ -226,6 +238,7 @@ class Observation:
     last_write_at: datetime | None = None
     warnings: tuple[LogProblem, ...] = ()
     elsewhere: tuple[str, ...] = field(default=(), compare=False)
+    maintained: tuple[Maintenance, ...] = field(default=(), compare=False)
 
 
 class TableReader(Protocol):

@@ -7,6 +7,7 @@ from typing import Final
 from lakewarden.catalog.bounds import as_whole
 
 __all__ = [
+    "INSTALLATION",
     "LONGEST_VALUE",
     "PARTITION_COLUMN",
     "PARTITION_COLUMNS",
@@ -26,6 +27,8 @@ PARTITION_COLUMNS: Final = "spark.sql.sources.schema.numPartCols"
 PARTITION_COLUMN: Final = "spark.sql.sources.schema.partCol."
 TABLE_ID: Final = "lakewarden.table_id"
 """Whose entry this is."""
+INSTALLATION: Final = "lakewarden.installation"
+"""In which installation of lakewarden that table is managed, as of the last sync."""
 SCHEMA_HASH: Final = "lakewarden.schema_hash"
 """The schema that was last synced, as in `lakewarden.health`."""
 VERSION: Final = "lakewarden.version"

@@ -13,6 +13,7 @@ from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.formats.registry import provider_of, spec_of
 from lakewarden.catalog.metastore.entry_statistics import misleads, recorded_in, without_statistics
 from lakewarden.catalog.metastore.parameters import (
+    INSTALLATION,
     PARTITION_COLUMN,
     PARTITION_COLUMNS,
     PROVIDER,
@@ -42,6 +43,7 @@ __all__ = [
     "Change",
     "Obstacle",
     "SyncPlan",
+    "foreign_owner",
     "hadoop_location",
     "hive_columns",
     "plan_sync",
@@ -116,15 +118,24 @@ class _Case:
     provider: str
     strict: bool
     stale_share: float
+    installation: str | None
 
 
 def plan_sync(
-    seen: Observation, entry: Entry, *, table_id: str, location: str, strict: bool, stale_share: float
+    seen: Observation,
+    entry: Entry,
+    *,
+    table_id: str,
+    location: str,
+    strict: bool,
+    stale_share: float,
+    installation: str | None = None,
 ) -> SyncPlan:
     """How `entry` has to change to agree with what was observed of the managed table at `location` (canonical).
 
     `strict` says that the server has strict columns (`Metastore.strict_columns`); `stale_share` is the policy's
-    `statistics.stale_share`.
+    `statistics.stale_share`. An entry that says it is of another `installation` than ours keeps saying so: two that
+    sync one entry would otherwise change it back and forth for ever.
     """
     provider = provider_of(seen.format)
     obstacle = _obstacle(entry, table_id, location) if provider else _foreign(seen)
@@ -137,6 +148,7 @@ def plan_sync(
         provider=provider,
         strict=strict,
         stale_share=stale_share,
+        installation=installation,
     )
     wanted, changes = entry, []
     for aspect, step in _STEPS.items():
@@ -146,6 +158,8 @@ def plan_sync(
             changes.append(Change(aspect=aspect, message=message))
     if changes:
         ours = {SCHEMA_HASH: schema_hash(seen.schema), VERSION: str(seen.version)}
+        if installation is not None and foreign_owner(entry, installation) is None:
+            ours[INSTALLATION] = installation
         wanted = replace(wanted, parameters={**wanted.parameters, **ours})
     return SyncPlan(entry=entry, wanted=wanted, changes=tuple(changes))
 
@@ -160,6 +174,12 @@ def hive_columns(
         for column in top_level(seen.schema)
         if column.path.lower() not in elsewhere
     )
+
+
+def foreign_owner(entry: Entry, installation: str | None) -> str | None:
+    """The other installation whose entry this is, as it says; None where it does not, or where ours is not known."""
+    owner = entry.parameters.get(INSTALLATION)
+    return owner if owner and installation is not None and owner != installation else None
 
 
 def stored_schema(seen: Observation) -> str | None:
@@ -270,7 +290,7 @@ def _comment(entry: Entry, case: _Case) -> tuple[Entry, str | None]:
 
 def _identity(entry: Entry, case: _Case) -> tuple[Entry, str | None]:
     known = entry.parameters.get(TABLE_ID)
-    if known == case.table_id:
+    if known == case.table_id or foreign_owner(entry, case.installation) is not None:
         return entry, None
     changed = replace(entry, parameters={**entry.parameters, TABLE_ID: case.table_id})
     return changed, "The metastore does not say which managed table this is."

@@ -136,6 +136,10 @@ class SystemStore(Protocol):
     def exists(self) -> bool:
         """Whether this store was initialised."""
 
+    def installation(self) -> str:
+        """Which installation this is: the UUID that `lakewarden.tables` got from Delta when it was made. It outlives
+        upgrades, backups and moves, and a copy has it, too. Raises `NotFoundError` before `create`."""
+
     def location(self, table: SystemTable[Any]) -> str:
         """The canonical location of a system table."""
 

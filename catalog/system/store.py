@@ -80,6 +80,10 @@ class DeltaSystemStore:
         except NotFoundError:
             return False
 
+    def installation(self) -> str:
+        with self._handles.head(TABLES) as (_, snapshot):
+            return snapshot.format_id
+
     def location(self, table: SystemTable[Any]) -> str:
         return self._handles.location(table)
 

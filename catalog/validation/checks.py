@@ -187,6 +187,20 @@ CHECKS: Final[tuple[Check, ...]] = (
         " `lakewarden lineage mark` with `--clean` says that it is fine as it is.",
     ),
     Check(
+        name="another_installation",
+        tier=Tier.ON_CHANGE,
+        severity=Severity.WARNING,
+        looks_at="Whether another installation of lakewarden looks after the table, too: by its commits of the last seven days"
+        " that are still in the log, and by the metastore's entry. One that only observes writes nothing, and cannot be seen.",
+        sentences={
+            "commit": "Another installation of lakewarden ({installation}) looks after the table, too: it committed version"
+            " {version}.",
+            "entry": "The metastore's entry belongs to another installation of lakewarden ({installation}).",
+        },
+        hint="Let one of the two manage the table: `lakewarden tables drop` in the other, or mode=observe in one of them. An"
+        " entry whose installation is gone is ours with the next sync once its parameter `lakewarden.installation` is unset.",
+    ),
+    Check(
         name="head_files",
         tier=Tier.DAILY,
         severity=Severity.ERROR,

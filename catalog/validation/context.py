@@ -14,13 +14,15 @@ __all__ = ["Subject"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Subject:
-    """One table to be judged: its row and policy, what was just read, the health on record (None: never judged)."""
+    """One table to be judged: its row and policy, what was just read, the health on record (None: never judged).
+    `installation` is ours, where it matters."""
 
     row: TableRow
     policy: EffectivePolicy
     seen: Observation | LogProblem
     before: HealthRow | None
     now: datetime
+    installation: str | None = None
 
     def say(self, check: str, case: str, **facts: object) -> Finding:
         """A finding in the words of the registry."""

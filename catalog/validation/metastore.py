@@ -53,6 +53,7 @@ def metastore_findings(subject: Subject, seen: Observation, answer: Answer) -> t
         location=subject.row.location or seen.location,
         strict=answer.strict,
         stale_share=subject.policy.settings.statistics_stale_share or 0.0,
+        installation=subject.installation,
     )
     if plan.obstacle is not None:
         return (subject.finding("metastore_name", plan.obstacle.message),)

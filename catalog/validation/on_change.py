@@ -7,6 +7,7 @@ from lakewarden.catalog.model.rows import Finding
 from lakewarden.catalog.policy.keys import POLICY_BY_KEY, format_value
 from lakewarden.catalog.validation.checks import Tier
 from lakewarden.catalog.validation.context import Subject
+from lakewarden.catalog.validation.installations import installation_findings
 from lakewarden.catalog.validation.metastore import METASTORE_CHECKS, Answer, metastore_findings
 from lakewarden.catalog.validation.retention import retention_findings
 
@@ -37,6 +38,7 @@ def log_findings(subject: Subject, answer: Answer) -> tuple[Finding, ...]:
         *_warnings(subject, seen),
         *retention_findings(subject, seen),
         *metastore_findings(subject, seen, answer),
+        *installation_findings(subject, seen, answer),
         *_owner(subject),
         *_bounds(subject),
     )

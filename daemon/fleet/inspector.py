@@ -39,6 +39,7 @@ class Inspection:
     metastore: Callable[[], Metastore | None]
     storage: Callable[[str], StorageOptions]
     _neighbours: tuple[int, Neighbours] | None = field(default=None, init=False)
+    _installation: str | None = field(default=None, init=False)
     _links: "_Links" = field(init=False)
 
     def __post_init__(self) -> None:
@@ -64,7 +65,7 @@ class Inspection:
         """Its log is not there."""
         location = governed.row.location
         lost = LogProblem(check="exists", message=f"There is no table at {location} any more.")
-        return gone_findings(_subject(governed, lost, before, now))
+        return gone_findings(self._subject(governed, lost, before, now))
 
     def dropped(self, governed: Governed) -> str | None:
         """A table that is gone counts as dropped once the metastore does not know it either."""
@@ -76,7 +77,7 @@ class Inspection:
         self, governed: Governed, seen: Observation | LogProblem, before: HealthRow | None, now: datetime
     ) -> tuple[Finding, ...]:
         """On-change checks, with the daily ones' last findings."""
-        return on_change_findings(_subject(governed, seen, before, now), self._answer(governed.row))
+        return on_change_findings(self._subject(governed, seen, before, now), self._answer(governed.row))
 
     def daily(
         self, governed: Governed, seen: Observation | LogProblem, before: HealthRow | None, now: datetime
@@ -94,11 +95,25 @@ class Inspection:
     ) -> tuple[Finding, ...]:
         row = governed.row
         return daily_findings(
-            _subject(governed, seen, before, now),
+            self._subject(governed, seen, before, now),
             self._answer(row),
             reader=self._reader(row),
             options=self.storage(row.location or ""),
             neighbours=around,
+        )
+
+    def _subject(
+        self, governed: Governed, seen: Observation | LogProblem, before: HealthRow | None, now: datetime
+    ) -> Subject:
+        if self._installation is None:  # it never changes, and asking costs a look at storage
+            self._installation = self.store.installation()
+        return Subject(
+            row=governed.row,
+            policy=governed.policy,
+            seen=seen,
+            before=before,
+            now=now,
+            installation=self._installation,
         )
 
     def _answer(self, row: TableRow) -> Answer:
@@ -141,9 +156,3 @@ class _Links:
         if found is None:
             found = self._followed[location] = canonical(location)
         return found
-
-
-def _subject(
-    governed: Governed, seen: Observation | LogProblem, before: HealthRow | None, now: datetime
-) -> Subject:
-    return Subject(row=governed.row, policy=governed.policy, seen=seen, before=before, now=now)

@@ -75,6 +75,7 @@ def _plan(services: Services, metastore: Metastore, row: TableRow) -> SyncPlan |
         location=location,
         strict=metastore.strict_columns(),
         stale_share=share or 0.0,
+        installation=services.store.installation(),
     )
 
 

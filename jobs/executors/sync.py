@@ -35,6 +35,7 @@ def sync_metastore(ctx: JobContext, action: SyncMetastore) -> Report:
         location=ctx.target.location,
         strict=metastore.strict_columns(),
         stale_share=action.stale_share,
+        installation=ctx.installation(),
     )
     if plan.obstacle is not None:
         raise RefusedError(plan.obstacle.message, hint=plan.obstacle.hint)

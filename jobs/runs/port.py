@@ -307,7 +307,7 @@ class JobContext:
     it raises `ConflictError` once the run was cancelled or its lease was lost, by this process' own clock.
     `storage` opens the table's folder. `rollbacks` is the journal of rollbacks and what acting on it takes,
     `guard` what allows the run (jobs/runs/guard.py), `ledger` what stood in its properties before us;
-    None where there is none to respect."""
+    None where there is none to respect. `installation` tells which one this is, None where nobody knows."""
 
     target: Target
     run_id: str
@@ -320,6 +320,7 @@ class JobContext:
     rollbacks: Rollbacks | None = None
     guard: Guard | None = None
     ledger: Ledger | None = None
+    installation: Callable[[], str | None] = lambda: None
 
     def require_allowed(self) -> None:
         """Ask everything that allows the run, as it is now: before anything is deleted, rewound or committed.

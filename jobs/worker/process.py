@@ -23,6 +23,7 @@ from lakewarden.catalog.state.queue import DatabaseQueue
 from lakewarden.catalog.state.run_log import DatabaseRunLog
 from lakewarden.jobs.engines.registry import InstalledTools
 from lakewarden.jobs.rollback.execute.run import open_rollbacks
+from lakewarden.jobs.runs.installation import installation_of
 from lakewarden.jobs.runs.properties_ledger import open_ledger
 from lakewarden.jobs.runs.s3a import s3_conf
 from lakewarden.jobs.runs.spark_settings import KEYS_FROM_FILES
@@ -91,6 +92,7 @@ def _runner(config: WorkerConfig, tools: InstalledTools, lines: RunLines) -> Run
         rollbacks=open_rollbacks(config, tools, queue, DatabaseInbox(database)),
         standings=open_standings(config),
         ledger=open_ledger(config),
+        installation=installation_of(config),
         kept=partial(lines.kept, DatabaseRunLog(database)),
     )
 

@@ -49,8 +49,8 @@ class Runner:
     """Claims and executes runs for one worker, one at a time. `lease` is how long a run stays ours without a report,
     `heartbeat` how often we report, `longest_run` when a run counts as stuck; `tools` work on tables of each
     format, `storage` gives a location's options, `rollbacks` is the journal of rollbacks, `standings` what the system
-    tables say of a table and `ledger` what stood in its properties before us (None: there are none). What is said while
-    `kept` is open is kept with the run."""
+    tables say of a table, `ledger` what stood in its properties before us (None: there are none) and `installation`
+    whose runs these are. What is said while `kept` is open is kept with the run."""
 
     worker: str
     queue: Queue
@@ -64,6 +64,7 @@ class Runner:
     rollbacks: Rollbacks | None = None
     standings: Standings | None = None
     ledger: Ledger | None = None
+    installation: Callable[[], str | None] = lambda: None
     kept: Callable[[Run], AbstractContextManager[object]] = nullcontext
     monotonic: Callable[[], float] = seconds_since_boot
 
@@ -197,6 +198,7 @@ class Runner:
                 ordered=request.is_ordered,
             ),
             ledger=self.ledger,
+            installation=self.installation,
         )
         if SPECS[request.action].amid_rollbacks:
             pulse.confirm()  # its table stands for many: each is asked about before its own commit

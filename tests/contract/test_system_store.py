@@ -74,6 +74,13 @@ def test_row_0_is_the_table_of_tables_itself(store: SystemStore) -> None:
     assert row.location == store.location(TABLES)
 
 
+def test_an_installation_is_the_same_for_ever(store: SystemStore) -> None:
+    made = store.installation()
+    store.edit(TABLES, lambda _: [table_row(1)], because="test")
+    store.create([])
+    assert store.installation() == made and made
+
+
 def test_creating_it_again_changes_nothing(store: SystemStore) -> None:
     before = [store.rows(table).version for table in SYSTEM_TABLES]
     store.create(system_rows(store, now=NOW, actor="somebody else"))

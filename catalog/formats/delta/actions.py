@@ -124,12 +124,15 @@ class CommitInfo:
     user: str | None = None
     user_metadata: str | None = None
     run_id: str | None = None
+    installation: str | None = None
     lineage: RecordReading = NO_RECORD
 
 
 LogAction = AddFile | RemoveFile | Metadata | Protocol | Transaction | DomainMetadata | Sidecar | CommitInfo
 
 Json = Mapping[str, Any]
+
+_LONGEST_ID: Final = 64
 
 
 def parse_actions(lines: Iterable[bytes], name: str) -> Iterator[LogAction]:
@@ -223,6 +226,7 @@ def _commit_info(body: Json) -> CommitInfo:
         user=_user(body),
         user_metadata=None if user is None else _plain(user),
         run_id=_run_id(body.get("lakewarden.run_id"), user, lineage),
+        installation=_installation(body.get("lakewarden.installation"), user),
         lineage=lineage,
     )
 
@@ -241,10 +245,20 @@ def _run_id(own: object, user: object, lineage: RecordReading) -> str | None:
         return own
     if lineage.record is not None:
         return lineage.record.run_id
-    if not isinstance(user, str) or '"lakewarden"' not in user:
+    return _stamped(user, "run_id")
+
+
+def _installation(own: object, user: object) -> str | None:
+    """Whose maintenance it is; where it stands, as of the run id. What is no id is anybody's word."""
+    told = own if isinstance(own, str) else _stamped(user, "installation")
+    return told if told and len(told) <= _LONGEST_ID else None
+
+
+def _stamped(user: object, key: str) -> str | None:
+    if not isinstance(user, str) or '"lakewarden"' not in user or f'"{key}"' not in user:
         return None
     try:
-        ours = orjson.loads(user)["lakewarden"]["run_id"]
+        ours = orjson.loads(user)["lakewarden"][key]
     except (ValueError, KeyError, TypeError):
         return None
     return ours if isinstance(ours, str) else None

@@ -17,11 +17,13 @@ from lakewarden.catalog.formats.delta.actions import (
     Transaction,
 )
 from lakewarden.catalog.formats.delta.commit_kind import kind_of, named_properties, restored_to
-from lakewarden.catalog.formats.port import Commit
+from lakewarden.catalog.formats.port import Commit, Maintenance
 
 __all__ = ["History", "ReadCommit", "extended", "read_commit"]
 
 _COMPACTIONS: Final = frozenset({"OPTIMIZE", "REORG"})
+_INSTALLATIONS: Final = 8
+"""So many are remembered of a table: anybody can write any number of ids into a log."""
 _VACUUM_START: Final = "VACUUM START"
 _VACUUM_END: Final = "VACUUM END"
 
@@ -40,7 +42,7 @@ class History:
     """What a run of commits up to `version` came to. Times as in `Commit.committed_at`.
 
     `vacuum_limit_ms` is what the last vacuum that began (and may not have ended) deletes up to; `vacuumed_ms` what a
-    completed one did: files removed before it are dealt with.
+    completed one did: files removed before it are dealt with. `maintained` as in `Observation`.
     """
 
     version: int = -1
@@ -50,6 +52,7 @@ class History:
     last_vacuum_at: datetime | None = None
     vacuum_limit_ms: int | None = None
     vacuumed_ms: int | None = None
+    maintained: tuple[Maintenance, ...] = ()
 
 
 def read_commit(version: int, actions: Iterable[LogAction], written_at: datetime) -> ReadCommit:
@@ -98,6 +101,7 @@ def read_commit(version: int, actions: Iterable[LogAction], written_at: datetime
         user=info.user,
         user_metadata=info.user_metadata,
         run_id=info.run_id,
+        installation=info.installation,
         lineage=info.lineage.record,
         lineage_verdict=info.lineage.verdict,
         format_id=None if metadata is None else metadata.id,
@@ -115,6 +119,8 @@ def extended(history: History, commit: Commit) -> History:
     history = replace(history, version=commit.version, committed_at=at)
     if commit.data_change:
         history = replace(history, last_write_at=_later(history.last_write_at, at))
+    if commit.installation is not None:
+        history = replace(history, maintained=_maintained(history, commit.installation, commit))
     if operation in _COMPACTIONS:
         history = replace(history, last_compaction_at=_later(history.last_compaction_at, at))
     if operation == _VACUUM_START:
@@ -129,6 +135,12 @@ def extended(history: History, commit: Commit) -> History:
             vacuumed_ms=vacuumed,
         )
     return history
+
+
+def _maintained(history: History, installation: str, commit: Commit) -> tuple[Maintenance, ...]:
+    now = Maintenance(installation=installation, version=commit.version, at=commit.committed_at)
+    others = (one for one in history.maintained if one.installation != installation)
+    return (now, *others)[:_INSTALLATIONS]
 
 
 def _vacuum_limit(commit: Commit) -> int | None:

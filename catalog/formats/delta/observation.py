@@ -65,6 +65,7 @@ def observation_of(location: str, replayed: Replayed, segment: Segment) -> Obser
         last_compaction_at=history.last_compaction_at,
         last_write_at=history.last_write_at,
         elsewhere=replayed.files.elsewhere,
+        maintained=history.maintained,
         warnings=(*segment.warnings, *replayed.warnings, *_unreadable(replayed.protocol)),
     )
 

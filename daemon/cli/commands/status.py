@@ -8,6 +8,7 @@ import typer
 
 from lakewarden.catalog.errors import ExitCode, UsageError
 from lakewarden.catalog.system.port import HEALTH
+from lakewarden.catalog.validation.installations import ANOTHER_INSTALLATION
 from lakewarden.catalog.validation.reverted_reads import READS_UNDONE
 from lakewarden.daemon.cli.common import Home, Table, opened
 from lakewarden.daemon.cli.layout import Panel
@@ -59,7 +60,7 @@ def why(where: Table, home: Home = None, output: Output = Format.TABLE) -> None:
     show(answers, columns=["action", "verdict", "until", "because"], format=output)
     health = services.store.rows(HEALTH).get(row.table_id)
     for finding in health.findings if health is not None else ():
-        if finding.check == READS_UNDONE:
+        if finding.check in (READS_UNDONE, ANOTHER_INSTALLATION):
             note(finding.message)
 
 

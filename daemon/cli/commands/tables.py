@@ -45,6 +45,7 @@ from lakewarden.daemon.usecases.onboarding.report import (
     HEALTH_FOLLOWS,
     as_row,
     is_done,
+    others_claim,
     summary,
     unrecorded,
     worth_a_line,
@@ -135,7 +136,11 @@ def _show_managed(done: Registered, output: Format) -> None:
 
 
 def _tell_unrecorded(done: Registered) -> None:
-    """A table that is managed, and whose health is not on record, is half of what was asked for."""
+    """A table that is managed, and whose health is not on record, is half of what was asked for. One that another
+    installation looks after is all of it, and worth a word."""
+    claim = others_claim(done.health)
+    if claim is not None:
+        note(claim)
     if done.unrecorded is not None:
         note(f"{unrecorded(done.unrecorded)} {HEALTH_FOLLOWS}")
         raise typer.Exit(ExitCode.PARTLY)

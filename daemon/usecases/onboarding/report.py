@@ -6,8 +6,10 @@ from enum import StrEnum
 from typing import Any, Final
 
 from lakewarden.catalog.errors import LakewardenError
-from lakewarden.catalog.model.rows import TableState
+from lakewarden.catalog.model.rows import HealthRow, TableState
 from lakewarden.catalog.units import about_seconds, count_of
+from lakewarden.catalog.validation.checks import CHECK_BY_NAME
+from lakewarden.catalog.validation.installations import ANOTHER_INSTALLATION
 from lakewarden.daemon.usecases.onboarding.registrations import Outcome
 
 __all__ = [
@@ -16,6 +18,7 @@ __all__ = [
     "Word",
     "as_row",
     "is_done",
+    "others_claim",
     "summary",
     "unrecorded",
     "word_of",
@@ -54,8 +57,19 @@ def is_done(one: Outcome) -> bool:
 
 
 def worth_a_line(one: Outcome) -> bool:
-    """Whether somebody has to look at it: it was refused, it is managed and broken, or its health is not on record."""
-    return not is_done(one) or _is_quarantined(one)
+    """Whether somebody has to look at it: it was refused, it is managed and broken, its health is not on record, or
+    another installation looks after it, too."""
+    return not is_done(one) or _is_quarantined(one) or _claim(one) is not None
+
+
+def others_claim(health: HealthRow | None) -> str | None:
+    """What is said where another installation of lakewarden looks after a table, too; None where none is known."""
+    found = () if health is None else health.findings
+    return next((finding.message for finding in found if finding.check == ANOTHER_INSTALLATION), None)
+
+
+def _claim(one: Outcome) -> str | None:
+    return None if isinstance(one.came, LakewardenError) else others_claim(one.came.health)
 
 
 def _is_quarantined(one: Outcome) -> bool:
@@ -94,6 +108,8 @@ def as_row(one: Outcome, *, dry_run: bool = False) -> dict[str, Any]:
             why, hint = unrecorded(came.unrecorded), HEALTH_FOLLOWS
         elif row.state is TableState.QUARANTINED:
             why = row.state_reason
+        elif (claim := others_claim(health)) is not None:
+            why, hint = claim, CHECK_BY_NAME[ANOTHER_INSTALLATION].hint
     return {
         "line": listed.line,
         "where": listed.where,

@@ -32,6 +32,7 @@ from lakewarden.jobs.engines.delta.vacuum_log import log_begin, log_end
 from lakewarden.jobs.engines.empty_folders import delete_empty_folders
 from lakewarden.jobs.engines.spark.session import require_safe_commits, stamped, start_session
 from lakewarden.jobs.engines.spec import EngineSpec
+from lakewarden.jobs.runs.installation import installation_of
 from lakewarden.jobs.runs.port import FileChange, Partition, TableStatistics
 from lakewarden.jobs.runs.spark_settings import SparkSettings
 from lakewarden.jobs.runs.worker_config import WorkerConfig
@@ -44,9 +45,14 @@ class DeltaEngine:
     cleanup go without it wherever delta-rs knows the table's features. One run at a time: not thread-safe."""
 
     def __init__(
-        self, start: Callable[[], SparkSession], *, storage: Callable[[str], StorageOptions], clock: Clock
+        self,
+        start: Callable[[], SparkSession],
+        *,
+        storage: Callable[[str], StorageOptions],
+        clock: Clock,
+        installation: Callable[[], str | None] = lambda: None,
     ) -> None:
-        self._start, self._storage, self._clock = start, storage, clock
+        self._start, self._storage, self._clock, self._installation = start, storage, clock, installation
         self._session: SparkSession | None = None
 
     @property
@@ -154,7 +160,12 @@ class DeltaEngine:
     ) -> int:
         storage = self._storage(location)
         version = rs_metadata.set_properties(
-            location, requires=requires, properties=properties, run_id=run_id, storage=storage
+            location,
+            requires=requires,
+            properties=properties,
+            run_id=run_id,
+            storage=storage,
+            installation=self._installation(),
         )
         if version is not None:
             return version
@@ -172,7 +183,13 @@ class DeltaEngine:
     def restore(self, location: str, *, requires: int, to: int, apps: Sequence[str], run_id: str) -> int:
         storage = self._storage(location)
         version = rs_restore.restore(
-            location, requires=requires, to=to, run_id=run_id, apps=apps, storage=storage
+            location,
+            requires=requires,
+            to=to,
+            run_id=run_id,
+            apps=apps,
+            storage=storage,
+            installation=self._installation(),
         )
         if version is not None:
             return version
@@ -191,7 +208,12 @@ class DeltaEngine:
     def add_again(self, location: str, *, requires: int, version: int, record: LineageRecord) -> int:
         storage = self._storage(location)
         done = rs_files.add_again(
-            location, requires=requires, version=version, record=record, storage=storage
+            location,
+            requires=requires,
+            version=version,
+            record=record,
+            storage=storage,
+            installation=self._installation(),
         )
         if done is not None:
             return done
@@ -208,7 +230,12 @@ class DeltaEngine:
     ) -> int:
         made = None if app is None else (app, number)
         version = rs_metadata.fence(
-            location, requires=requires, run_id=run_id, made=made, storage=self._storage(location)
+            location,
+            requires=requires,
+            run_id=run_id,
+            made=made,
+            storage=self._storage(location),
+            installation=self._installation(),
         )
         if version is not None:
             return version
@@ -241,7 +268,11 @@ class DeltaEngine:
 
     def fill_file_statistics(self, location: str, *, requires: int, run_id: str) -> FileChange:
         return fill_file_statistics(
-            location, requires=requires, run_id=run_id, storage=self._storage(location)
+            location,
+            requires=requires,
+            run_id=run_id,
+            storage=self._storage(location),
+            installation=self._installation(),
         )
 
     def interrupt(self) -> None:
@@ -263,7 +294,7 @@ class DeltaEngine:
 
     @contextmanager
     def _stamped(self, location: str, run_id: str, action: Action) -> Iterator[SparkSession]:
-        with stamped(self._spark(location), run_id, action) as spark:
+        with stamped(self._spark(location), run_id, action, self._installation()) as spark:
             yield spark
 
     def _store(self, location: str) -> FileStore:
@@ -271,7 +302,12 @@ class DeltaEngine:
 
 
 def _engine(config: WorkerConfig) -> DeltaEngine:
-    return DeltaEngine(partial(_started, config.spark), storage=config.storage.at, clock=SystemClock())
+    return DeltaEngine(
+        partial(_started, config.spark),
+        storage=config.storage.at,
+        clock=SystemClock(),
+        installation=installation_of(config),
+    )
 
 
 def _started(settings: SparkSettings) -> SparkSession:

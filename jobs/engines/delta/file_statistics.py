@@ -22,7 +22,7 @@ from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.formats.port import DataFile
 from lakewarden.catalog.storage.file_store import FileStore, StorageOptions, open_store
 from lakewarden.jobs.engines.delta.parquet_footers import Leaf, file_statistics, indexed_leaves
-from lakewarden.jobs.engines.delta.rs_metadata import RUN_ID, open_version, why_refused
+from lakewarden.jobs.engines.delta.rs_metadata import marks, open_version, why_refused
 from lakewarden.jobs.runs.port import FileChange
 
 __all__ = ["SAFE_PATH", "fill_file_statistics"]
@@ -32,7 +32,9 @@ SAFE_PATH: Final = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_\-./=]*$")
 _READERS: Final = 8
 
 
-def fill_file_statistics(location: str, *, requires: int, run_id: str, storage: StorageOptions) -> FileChange:
+def fill_file_statistics(
+    location: str, *, requires: int, run_id: str, storage: StorageOptions, installation: str | None = None
+) -> FileChange:
     """Give statistics to files of version `requires` that have none. `files_added` of the answer counts them.
 
     Left alone are files with deletion vectors (delta-rs would lose those), with paths that may be spelt in
@@ -53,7 +55,9 @@ def fill_file_statistics(location: str, *, requires: int, run_id: str, storage: 
             mode="append",
             schema=table.schema(),
             partition_by=table.metadata().partition_columns,
-            commit_properties=CommitProperties(custom_metadata={RUN_ID: run_id}, max_commit_retries=0),
+            commit_properties=CommitProperties(
+                custom_metadata=marks(run_id, installation), max_commit_retries=0
+            ),
             post_commithook_properties=PostCommitHookProperties(
                 create_checkpoint=False, cleanup_expired_logs=False
             ),

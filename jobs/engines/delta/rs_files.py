@@ -17,13 +17,19 @@ from lakewarden.catalog.storage.file_store import StorageOptions, open_store
 from lakewarden.catalog.storage.secret_files import current
 from lakewarden.jobs.engines.delta.added_files import Addition, additions, require_on_disk
 from lakewarden.jobs.engines.delta.file_statistics import SAFE_PATH
-from lakewarden.jobs.engines.delta.rs_metadata import RUN_ID, open_version, why_refused
+from lakewarden.jobs.engines.delta.rs_metadata import marks, open_version, why_refused
 
 __all__ = ["add_again", "other_columns"]
 
 
 def add_again(
-    location: str, *, requires: int, version: int, record: LineageRecord, storage: StorageOptions
+    location: str,
+    *,
+    requires: int,
+    version: int,
+    record: LineageRecord,
+    storage: StorageOptions,
+    installation: str | None = None,
 ) -> int | None:
     """Append the files that `version` added, on exactly version `requires`. Returns the new version, None if
     the table's features or a path are not ours to write.
@@ -49,7 +55,8 @@ def add_again(
             schema=table.schema(),
             partition_by=table.metadata().partition_columns,
             commit_properties=CommitProperties(
-                custom_metadata={RUN_ID: record.run_id, **custom_metadata(record)}, max_commit_retries=0
+                custom_metadata={**marks(record.run_id, installation), **custom_metadata(record)},
+                max_commit_retries=0,
             ),
             post_commithook_properties=PostCommitHookProperties(
                 create_checkpoint=False, cleanup_expired_logs=False

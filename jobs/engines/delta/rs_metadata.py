@@ -18,9 +18,11 @@ from lakewarden.catalog.storage.secret_files import current
 
 __all__ = [
     "FEATURES",
+    "INSTALLATION",
     "RUN_ID",
     "checkpoint",
     "fence",
+    "marks",
     "open_version",
     "set_properties",
     "why_refused",
@@ -29,6 +31,8 @@ __all__ = [
 
 RUN_ID: Final = "lakewarden.run_id"
 """Key of the run id in commitInfo."""
+INSTALLATION: Final = "lakewarden.installation"
+"""Key of the installation whose run it is."""
 
 FEATURES: Final = frozenset(
     {
@@ -50,6 +54,11 @@ _LEGACY_WRITER: Final = 5
 _NAMED_FEATURES: Final = 7
 
 
+def marks(run_id: str, installation: str | None) -> dict[str, str]:
+    """What a commit of ours says of itself: its run, and whose run that is where anybody knows."""
+    return {RUN_ID: run_id} if installation is None else {RUN_ID: run_id, INSTALLATION: installation}
+
+
 def set_properties(
     location: str,
     *,
@@ -57,6 +66,7 @@ def set_properties(
     properties: Sequence[tuple[str, str]],
     run_id: str,
     storage: StorageOptions,
+    installation: str | None = None,
 ) -> int | None:
     """Set table properties in one commit on exactly version `requires`; other properties stay as they are.
 
@@ -70,7 +80,9 @@ def set_properties(
         table.alter.set_table_properties(
             dict(properties),
             raise_if_not_exists=False,
-            commit_properties=CommitProperties(custom_metadata={RUN_ID: run_id}, max_commit_retries=0),
+            commit_properties=CommitProperties(
+                custom_metadata=marks(run_id, installation), max_commit_retries=0
+            ),
             # A checkpoint or a cleanup on the way would be work nobody decided on.
             post_commithook_properties=PostCommitHookProperties(
                 create_checkpoint=False, cleanup_expired_logs=False
@@ -93,6 +105,7 @@ def fence(
     run_id: str,
     storage: StorageOptions,
     made: tuple[str, int] | None = None,
+    installation: str | None = None,
 ) -> int | None:
     """A commit that changes nothing, on exactly version `requires`, but that the transactions of an application up to a
     number count as `made`. Returns its version, None if the table's features are not ours to write. Raises
@@ -107,7 +120,7 @@ def fence(
             schema=table.schema(),
             partition_by=table.metadata().partition_columns,
             commit_properties=CommitProperties(
-                custom_metadata={RUN_ID: run_id},
+                custom_metadata=marks(run_id, installation),
                 max_commit_retries=0,
                 app_transactions=None if made is None else [Transaction(*made)],
             ),

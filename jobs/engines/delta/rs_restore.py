@@ -14,7 +14,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from lakewarden.catalog.errors import ExecutionError
 from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.catalog.storage.secret_files import current
-from lakewarden.jobs.engines.delta.rs_metadata import RUN_ID, open_version, why_refused
+from lakewarden.jobs.engines.delta.rs_metadata import marks, open_version, why_refused
 
 __all__ = ["restore"]
 
@@ -23,7 +23,14 @@ _NEVER: Final = -1
 
 
 def restore(
-    location: str, *, requires: int, to: int, run_id: str, apps: Sequence[str], storage: StorageOptions
+    location: str,
+    *,
+    requires: int,
+    to: int,
+    run_id: str,
+    apps: Sequence[str],
+    storage: StorageOptions,
+    installation: str | None = None,
 ) -> int | None:
     """Make the contents, schema and properties of version `to` the new head, on exactly version `requires`.
 
@@ -37,7 +44,7 @@ def restore(
         table.restore(
             to,
             commit_properties=CommitProperties(
-                custom_metadata={RUN_ID: run_id},
+                custom_metadata=marks(run_id, installation),
                 max_commit_retries=0,
                 app_transactions=_rewound(location, to, apps, storage),
             ),

@@ -77,14 +77,18 @@ def _start_jvm(conf: Mapping[str, str]) -> None:
     SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(list(conf.items())))
 
 
-def stamp(run_id: str, action: str) -> str:
-    """The `userMetadata` of our commits: how a log tells that this run made them."""
-    return json.dumps({"lakewarden": {"run_id": run_id, "action": action}}, separators=(",", ":"))
+def stamp(run_id: str, action: str, installation: str | None = None) -> str:
+    """The `userMetadata` of our commits: how a log tells that this run, of this installation, made them."""
+    whose = {} if installation is None else {"installation": installation}
+    return json.dumps({"lakewarden": {"run_id": run_id, "action": action, **whose}}, separators=(",", ":"))
 
 
 @contextmanager
-def stamped(spark: SparkSession, run_id: str, action: str) -> Iterator[SparkSession]:
-    """A clone of the session whose commits carry `run_id` and are tried exactly once.
+def stamped(
+    spark: SparkSession, run_id: str, action: str, installation: str | None = None
+) -> Iterator[SparkSession]:
+    """A clone of the session whose commits carry `run_id`, and `installation` where it is the daemon's own work, and
+    are tried exactly once.
 
     A clone, because settings of a shared session leak into other threads' commits; it costs 5 to 10 ms and keeps
     temporary views. With `maxCommitAttempts` 0 Delta does not resolve conflicts and try again on a later version
@@ -93,7 +97,7 @@ def stamped(spark: SparkSession, run_id: str, action: str) -> Iterator[SparkSess
     """
     with translated("prepare a session"):
         clone = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
-        clone.conf.set("spark.databricks.delta.commitInfo.userMetadata", stamp(run_id, action))
+        clone.conf.set("spark.databricks.delta.commitInfo.userMetadata", stamp(run_id, action, installation))
         clone.conf.set(COMMIT_ATTEMPTS, "0")
         _activate(clone)
     try:

@@ -102,6 +102,11 @@ class FakeSystemStore:
     def exists(self) -> bool:
         return TABLES.name in self._kept and bool(self._kept[TABLES.name].versions[-1])
 
+    def installation(self) -> str:
+        if not self.exists():
+            raise NotFoundError("There are no system tables.")
+        return f"{id(self):032x}"
+
     def location(self, table: SystemTable[Any]) -> str:
         return f"memory://system/{table.name}"
 

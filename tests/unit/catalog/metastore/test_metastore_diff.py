@@ -300,3 +300,39 @@ def test_entries_of_a_format_that_names_no_provider_are_left_to_its_engine() -> 
     plan = planned(made_by_spark(), odd)
     assert plan.obstacle is not None and "odd tables" in plan.obstacle.message
     assert (plan.wanted, plan.changes) == (plan.entry, ())
+
+
+def synced_by(entry: Entry, table_id: str, installation: str | None) -> tuple[Entry, list[Aspect]]:
+    plan = plan_sync(
+        seen(),
+        entry,
+        table_id=table_id,
+        location=HERE,
+        strict=False,
+        stale_share=0.1,
+        installation=installation,
+    )
+    return plan.wanted, [change.aspect for change in plan.changes]
+
+
+def test_two_installations_that_sync_one_entry_do_not_change_it_back_and_forth() -> None:
+    first, _ = synced_by(made_by_spark(), "t-1", "one")
+    assert (first.parameters["lakewarden.table_id"], first.parameters["lakewarden.installation"]) == (
+        "t-1",
+        "one",
+    )
+    assert synced_by(first, "t-2", "two") == (first, []), "the entry says whose it is"
+    assert synced_by(first, "t-1", "one") == (first, [])
+    drifted = replace(first, columns=())
+    mended, aspects = synced_by(drifted, "t-2", "two")
+    assert aspects == [Aspect.COLUMNS] and mended.parameters["lakewarden.installation"] == "one"
+    assert mended.parameters["lakewarden.table_id"] == "t-1"
+
+
+def test_an_entry_from_before_installations_had_ids_is_taken_once_and_kept() -> None:
+    old, _ = synced_by(made_by_spark(), "t-1", None)
+    assert "lakewarden.installation" not in old.parameters
+    assert synced_by(old, "t-1", "one") == (old, []), "an upgrade is no reason to write to every entry"
+    taken, aspects = synced_by(old, "t-2", "two")
+    assert aspects == [Aspect.IDENTITY] and taken.parameters["lakewarden.installation"] == "two"
+    assert synced_by(taken, "t-1", "one") == (taken, [])

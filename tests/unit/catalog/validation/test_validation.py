@@ -11,7 +11,7 @@ from lakewarden.catalog.clock import from_millis
 from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.formats.delta.retention import FILES, LOG
 from lakewarden.catalog.formats.delta.segment import listing_of, segment_of
-from lakewarden.catalog.formats.port import Capabilities, LogProblem, Observation
+from lakewarden.catalog.formats.port import Capabilities, LogProblem, Maintenance, Observation
 from lakewarden.catalog.metastore.port import Entry, EntryColumn
 from lakewarden.catalog.model.rows import (
     DELTA,
@@ -29,12 +29,12 @@ from lakewarden.catalog.units import DAY, HOUR
 from lakewarden.catalog.validation.checks import CHECK_BY_NAME, CHECKS
 from lakewarden.catalog.validation.commit_times import clock_findings
 from lakewarden.catalog.validation.context import Subject
-from lakewarden.catalog.validation.metastore import Known, Silent, Unknown, metastore_findings
+from lakewarden.catalog.validation.metastore import Answer, Known, Silent, Unknown, metastore_findings
 from lakewarden.catalog.validation.nesting import Neighbours, location_findings
 from lakewarden.catalog.validation.on_change import gone_findings, on_change_findings
 from lakewarden.catalog.validation.partitions import partition_findings, unknown_partitions
 from lakewarden.catalog.validation.retention import retention_findings
-from support.builders.commits import counted, observed
+from support.builders.commits import changed, counted, observed
 from support.builders.delta_logs import LogWriter, add
 from support.builders.worlds import DAY as ONE_DAY
 from support.builders.worlds import NOW, row
@@ -66,6 +66,49 @@ def subject(
     )
     policy = effective(source=table.source, table=PolicySettings(mode=mode))
     return Subject(row=table, policy=policy, seen=seen, before=health, now=NOW)
+
+
+UNKNOWN = Unknown()
+OTHER = "5fb7372b-a03c-4e4f-b779-05fec3b214dd"
+
+
+def kept_by(installation: str | None, **changes: Any) -> Known:
+    marks = {} if installation is None else {"lakewarden.installation": installation}
+    values: dict[str, Any] = {
+        "database": "db", "table": "t", "location": SEEN.location, "provider": "delta",
+        "table_type": "EXTERNAL_TABLE", "parameters": {"lakewarden.table_id": "theirs", **marks},
+    }  # fmt: skip
+    return Known(entry=Entry(**{**values, **changes}), strict=False)
+
+
+def said_of_others(
+    answer: Answer = UNKNOWN, *maintained: Maintenance, findings: tuple[Finding, ...] = ()
+) -> list[str]:
+    asked = subject(changed(SEEN, maintained=maintained), findings=findings, location=SEEN.location)
+    found = on_change_findings(replace(asked, installation="ours"), answer)
+    return [one.message for one in found if one.check == "another_installation"]
+
+
+def commit_of(installation: str, *, days_ago: int = 1) -> Maintenance:
+    return Maintenance(installation=installation, version=4, at=NOW - days_ago * ONE_DAY)
+
+
+def test_a_fresh_commit_of_another_installation_is_said_with_its_id_and_version() -> None:
+    said = f"Another installation of lakewarden ({OTHER}) looks after the table, too: it committed version 4."
+    assert said_of_others(UNKNOWN, commit_of("ours"), commit_of(OTHER)) == [said]
+    assert said_of_others(UNKNOWN, commit_of("ours")) == []
+    assert said_of_others(UNKNOWN, commit_of(OTHER, days_ago=8)) == [], "it may have left since"
+    assert said_of_others() == []
+
+
+def test_an_entry_that_belongs_to_another_installation_is_said_and_its_owner_stays() -> None:
+    said = f"The metastore's entry belongs to another installation of lakewarden ({OTHER})."
+    assert said_of_others(kept_by(OTHER)) == [said]
+    assert said_of_others(kept_by("ours")) == said_of_others(kept_by(None)) == []
+    assert said_of_others(kept_by(OTHER, location="file:///lake/elsewhere")) == [], "another table's"
+    found = Finding(check="another_installation", severity=Severity.WARNING, message=said, since=NOW)
+    assert said_of_others(Silent(), findings=(found,)) == [said], "nobody says that it has changed"
+    assert said_of_others(kept_by("ours"), findings=(found,)) == []
 
 
 def checks(findings: tuple[Finding, ...]) -> list[str]:
