@@ -203,7 +203,7 @@ class Writes:
         if place is None and not named:
             return None
         meant = replace(vacuum, where=place or vacuum.where)
-        return execute(self._services, meant, caller=self._caller(), tell=lambda _: None)
+        return execute(self._services, meant, caller=self._caller(), tell=_tell)
 
     def require_initialised(self) -> None:
         """Raise `PreconditionError` if there is no installation. Asked once: it takes milliseconds."""
@@ -228,6 +228,11 @@ class Writes:
         )
 
 
+def _tell(said: str) -> None:
+    """How a run goes that a statement waits for."""
+    logging.getLogger("lakewarden").info(said)
+
+
 def _sinks(services: Services) -> Sequence[HintSink]:
     location = services.settings.system_location
     return services.inbox, Spool(location, services.storage(location), clock=services.clock)
@@ -245,7 +250,7 @@ def _run(services: Services, spark: SparkSession, writes: Writes, text: str) -> 
             return run_in_session(spark, writes, statement, text)
         case statement:
             caller = callers.caller_of(services, "session")
-            result = execute(services, statement, caller=caller, tell=lambda _: None)
+            result = execute(services, statement, caller=caller, tell=_tell)
             assert result is not None  # only what a session runs has none
             if isinstance(statement, ConvertToDelta):
                 refresh_table(spark, statement.where)  # a worker changed it behind this session's back

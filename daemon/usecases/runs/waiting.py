@@ -18,6 +18,7 @@ from lakewarden.catalog.model.rows import Outcome, RunRow
 from lakewarden.catalog.state.port import Result, Run, RunRequest, RunState
 from lakewarden.catalog.system.port import RUNS
 from lakewarden.daemon.installation.services import Services
+from lakewarden.daemon.telemetry.log import get_log
 from lakewarden.daemon.workers.lost_runs import Reaper
 
 __all__ = ["has_ended", "raise_for", "reap_lost", "run_and_wait", "run_is_over", "wait_for", "working"]
@@ -93,8 +94,16 @@ def _goes_on(request: RunRequest) -> str:
 
 
 def working(services: Services) -> AbstractContextManager[object]:
-    """While this is open somebody takes runs from the queue: the daemon's workers, or one of our own."""
-    return nullcontext() if _is_led(services) else services.own_workers(1)
+    """While this is open somebody takes runs from the queue: the daemon's workers, or one of our own, which is a JVM
+    beside that of whoever waits in a Spark session: that is said."""
+    if _is_led(services):
+        return nullcontext()
+    if not services.settings.workers_external:
+        get_log("workers").info(
+            "no daemon leads: a worker with a Spark of its own is started",
+            hint="With workers.external=yes the run waits for a worker elsewhere instead.",
+        )
+    return services.own_workers(1)
 
 
 def _is_led(services: Services) -> bool:
