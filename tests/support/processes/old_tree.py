@@ -1,0 +1,65 @@
+"""Lakewarden as it was at an earlier commit, run by today's Python and libraries."""
+
+import json
+import os
+import subprocess
+import sys
+import tarfile
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+__all__ = ["TODAY", "Tree", "tree_of"]
+
+ROOT = Path(__file__).parents[3]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tree:
+    """A checkout whose commands can be called."""
+
+    folder: Path
+
+    def says(self, home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """What a command says to a home, however it ends."""
+        aside = ("PYTHONPATH", "LAKEWARDEN_")
+        kept = {key: value for key, value in os.environ.items() if not key.startswith(aside)}
+        return subprocess.run(
+            [sys.executable, "-m", "lakewarden.daemon", *arguments],
+            env={**kept, "PYTHONPATH": str(self.folder / ".src"), "LAKEWARDEN_HOME": str(home)},
+            cwd=home.parent,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def must(self, home: Path, *arguments: str) -> str:
+        """A command that has to succeed."""
+        done = self.says(home, *arguments)
+        assert done.returncode == 0, (arguments, done.stdout, done.stderr)
+        return done.stdout
+
+    def json(self, home: Path, *arguments: str) -> Any:
+        """What a command that has to succeed says as JSON."""
+        return json.loads(self.must(home, *arguments, "-o", "json"))
+
+
+TODAY = Tree(folder=ROOT)
+
+
+def tree_of(commit: str, folder: Path) -> Tree:
+    """The tree of a commit, unpacked into a folder. Skips the test where the clone has no such commit."""
+    done = subprocess.run(
+        ["git", "archive", commit, ".src", "catalog", "daemon", "jobs"],
+        cwd=ROOT,
+        capture_output=True,
+        check=False,
+    )
+    if done.returncode:
+        pytest.skip(f"this clone is shallow or has no history: commit {commit[:7]} is not in it")
+    with tarfile.open(fileobj=BytesIO(done.stdout)) as archive:
+        archive.extractall(folder, filter="data")
+    return Tree(folder=folder)
