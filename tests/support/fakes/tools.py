@@ -32,7 +32,7 @@ class OneFormat:
 
     def engine(self, format_: TableFormat | None) -> Engine:
         if (format_ or DELTA) != self.table_engine.format:
-            raise RefusedError(f"No engine for {format_}.")
+            raise RefusedError(f"No engine for {format_}.", hint="This test works on one format.")
         return self.table_engine
 
     def interrupt(self) -> None:
