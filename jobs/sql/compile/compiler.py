@@ -207,10 +207,10 @@ def _refuse_moments(found: Resolved, draft: Draft) -> None:
             "Each table of the statement is changed at another moment.",
             hint="Write the moment itself: TIMESTAMP '2026-11-23 08:00:00'.",
         )
-    for node, _ in chances(found.query, draft.dialects[0]):
+    for choice, _ in chances(found.query, draft.dialects[0]):
         raise wrong_in(
             draft.text,
-            node,
+            choice,
             "Each table of the statement may be changed by another choice of rows that are alike.",
             hint="Order them by more columns, or write what is chosen to a table first.",
         )

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Final
+from typing import ClassVar, Final
 
 from sqlglot import Dialect as SqlDialect
 from sqlglot import Parser, Token, TokenType, exp
@@ -70,13 +70,13 @@ def _point(escape: str) -> int:
 class _PostgresParser(PostgresParser):
     """sqlglot takes E'...' for bytes."""
 
-    PRIMARY_PARSERS: Final = {**PostgresParser.PRIMARY_PARSERS, TokenType.BYTE_STRING: _escaped}
+    PRIMARY_PARSERS: ClassVar = {**PostgresParser.PRIMARY_PARSERS, TokenType.BYTE_STRING: _escaped}
 
 
 class _TSQLParser(TSQLParser):
     """sqlglot lacks `SET a += 1` and `DELETE FROM t FROM t JOIN s`."""
 
-    PRIMARY_PARSERS: Final = {**TSQLParser.PRIMARY_PARSERS, TokenType.NATIONAL_STRING: _text}
+    PRIMARY_PARSERS: ClassVar = {**TSQLParser.PRIMARY_PARSERS, TokenType.NATIONAL_STRING: _text}
 
     def _parse_update(self) -> exp.Update:
         self._refuse_top()
@@ -120,7 +120,7 @@ class _TSQLParser(TSQLParser):
 class _MySQLParser(MySQLParser):
     """sqlglot lacks `DELETE t.* FROM`, and words for the planner."""
 
-    PRIMARY_PARSERS: Final = {**MySQLParser.PRIMARY_PARSERS, TokenType.NATIONAL_STRING: _text}
+    PRIMARY_PARSERS: ClassVar = {**MySQLParser.PRIMARY_PARSERS, TokenType.NATIONAL_STRING: _text}
 
     def _parse_update(self) -> exp.Update:
         self._skip("LOW_PRIORITY")

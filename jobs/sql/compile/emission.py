@@ -231,8 +231,9 @@ def _is_of_rows(selected: exp.Expr, rows: Collection[str]) -> bool:
 
 def _as_struct(query: exp.Expr) -> exp.Subquery:
     """A query of several columns as one of a single value, NULL where it finds nothing."""
-    assert isinstance(query, exp.Subquery)
-    names = [f"c{number}" for number in range(len(query.unnest().selects))]
+    inner = query.unnest()
+    assert isinstance(query, exp.Subquery) and isinstance(inner, exp.Query)
+    names = [f"c{number}" for number in range(len(inner.selects))]
     alias = exp.TableAlias(
         this=exp.to_identifier("row", quoted=True),
         columns=[exp.to_identifier(name, quoted=True) for name in names],

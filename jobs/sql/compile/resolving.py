@@ -219,9 +219,9 @@ def _row_name(number: int) -> str:
 
 def _field(selected: exp.Expr, place: int, row: str) -> exp.Expr:
     """A column of the row that a query gives, typed as what it is there."""
-    query = selected.unalias()
-    assert isinstance(query, exp.Subquery)
-    column = query.unnest().selects[place].unalias()
+    query = selected.unalias().unnest()
+    assert isinstance(query, exp.Query)
+    column = query.selects[place].unalias()
     field = exp.column(f"c{place}", table=row, quoted=True)
     field.type = typed(column)
     return field
