@@ -1,6 +1,6 @@
-"""What the journal `lakewarden.rollbacks` says about tables: which are held, what must be kept for them. Pure.
+"""What the journal `lakewarden.rollbacks` says about tables: which are locked, what must be kept for them. Pure.
 
-Held: our own maintenance stays away while a rollback of the table is under way or stopped. Kept: the versions that a
+Locked: our own maintenance stays away while a rollback of the table is under way or stopped. Kept: the versions that a
 rollback still has to read, or could be undone to, until its undo window ends. Tainted: the versions it took back.
 
 A statement over several tables is journaled in the same way, as a group: its steps are the changes that it makes
@@ -17,14 +17,14 @@ from lakewarden.catalog.model.rows import RollbackRow, RollbackState, RollbackSt
 
 __all__ = [
     "GROUP_PATIENCE",
-    "Hold",
     "Rollback",
+    "RollbackLock",
     "Undone",
-    "holds",
     "is_mark",
     "marked_by",
     "needed_versions",
     "next_run_id",
+    "rollback_locks",
     "rollbacks_of",
     "tainted_versions",
 ]
@@ -95,7 +95,7 @@ class Rollback:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Hold:
+class RollbackLock:
     """Why our maintenance stays away from a table. `leads`: the table stands for the whole rollback, its run
     goes by it; `waits`: a person has to decide, nothing goes on by itself. `session_until`: a statement over several
     tables is at it, and its session is believed to live until then."""
@@ -153,23 +153,23 @@ def rollbacks_of(rows: Iterable[RollbackRow]) -> tuple[Rollback, ...]:
     )
 
 
-def holds(rollbacks: Iterable[Rollback]) -> Mapping[str, Hold]:
-    """`table_id` -> why it is held, for every table of a rollback that is neither finished nor taken back."""
-    held: dict[str, Hold] = {}
+def rollback_locks(rollbacks: Iterable[Rollback]) -> Mapping[str, RollbackLock]:
+    """`table_id` -> why it is locked, for every table of a rollback that is neither finished nor taken back."""
+    locked: dict[str, RollbackLock] = {}
     for one in rollbacks:
         if one.is_unsettled:
             waits = one.head.state is RollbackState.CONFLICT
             running = one.is_group and one.head.state is RollbackState.INTENT
             for row in (*one.steps, one.head):
                 leads = row.table_id == one.head.table_id
-                held[row.table_id] = Hold(
+                locked[row.table_id] = RollbackLock(
                     rollback_id=one.rollback_id,
                     leads=leads,
                     waits=waits,
                     undo=one.head.undo,
                     session_until=one.head.recorded_at + GROUP_PATIENCE if running else None,
                 )
-    return held
+    return locked
 
 
 def needed_versions(rollbacks: Iterable[Rollback], now: datetime) -> Mapping[str, int]:

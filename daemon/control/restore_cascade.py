@@ -21,7 +21,7 @@ from lakewarden.catalog.lineage.restores import (
     taken_back,
 )
 from lakewarden.catalog.lineage.versions import Version
-from lakewarden.catalog.model.rollbacks import Rollback, holds
+from lakewarden.catalog.model.rollbacks import Rollback, rollback_locks
 from lakewarden.catalog.model.rows import RollbackState, Source, TableRow, TableState
 from lakewarden.catalog.registry.marks import log_of
 from lakewarden.catalog.system.port import AUDIT, Fence
@@ -102,7 +102,7 @@ class RestoreCarrier:
 
     def carry(self, one: OpenRestores, fence: Fence) -> bool:
         journal = self.rollbacks.journal.all()
-        held = holds(journal)
+        held = rollback_locks(journal)
         if not held.keys().isdisjoint({one.row.table_id, *one.downstream}):
             return False  # what is under way there has to come to its end first
         log, _ = log_of(self.rollbacks.services.desk, one.row)

@@ -22,7 +22,7 @@ from lakewarden.catalog.lineage.inherited_retention import LongerPromise, ids_by
 from lakewarden.catalog.lineage.restores import RESTORE_OPERATIONS, restores_of
 from lakewarden.catalog.lineage.unrecorded import Recorded, recorded_upto
 from lakewarden.catalog.model.arrow_columns import distinct_pairs, highest_of_pairs, in_order
-from lakewarden.catalog.model.rollbacks import Hold, holds, rollbacks_of
+from lakewarden.catalog.model.rollbacks import RollbackLock, rollback_locks, rollbacks_of
 from lakewarden.catalog.model.rows import (
     DELTA,
     GONE,
@@ -99,7 +99,7 @@ class Memory:
         self._held: Mapping[str, LongerPromise] = {}
         self._promises_stale = False
         self._downstream: defaultdict[str, set[str]] = defaultdict(set)
-        self._holds: Mapping[str, Hold] = {}
+        self._locks: Mapping[str, RollbackLock] = {}
         self.undoings = Undoings()
         self._versions: dict[str, int] = {}
         self._by_name: dict[str, str] = {}
@@ -125,7 +125,7 @@ class Memory:
         rollbacks = self._store.rows(ROLLBACKS)
         if self._moved(ROLLBACKS.name, rollbacks.version):
             journal = rollbacks_of(rollbacks.all())
-            self._holds = holds(journal)
+            self._locks = rollback_locks(journal)
             self.undoings.take_rollbacks(journal)
         self.undoings.settle(self._rows, self._derivations)
         runs = self._store.rows(RUNS)
@@ -168,9 +168,9 @@ class Memory:
         """The `table_id` of a live table called so, or at that canonical location."""
         return self._by_name.get(subject) or self._by_location.get(subject)
 
-    def rollback_of(self, table_id: str) -> Hold | None:
+    def rollback_of(self, table_id: str) -> RollbackLock | None:
         """The rollback that holds a table, if one does."""
-        return self._holds.get(table_id)
+        return self._locks.get(table_id)
 
     def downstream(self) -> Mapping[str, AbstractSet[str]]:
         """By `table_id`, the tables that read it, or declare to depend on it."""
@@ -243,7 +243,7 @@ class Memory:
                 health=self._health.get(table_id),
                 past=self._past.get(table_id, {}),
                 unfinished=busy.get(table_id),
-                rollback=self._holds.get(table_id),
+                rollback=self._locks.get(table_id),
                 taken_back=tuple((one.first, one.last) for one in self.undoings.ranges.get(table_id, ())),
                 has_engine=(one.row.format or DELTA) in engines,
                 no_spark=no_spark(one.row.location or ""),

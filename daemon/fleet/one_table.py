@@ -11,7 +11,7 @@ from typing import Final
 
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.lineage.restores import RESTORE_OPERATIONS, restores_of
-from lakewarden.catalog.model.rollbacks import Rollback, holds, rollbacks_of
+from lakewarden.catalog.model.rollbacks import Rollback, rollback_locks, rollbacks_of
 from lakewarden.catalog.model.rows import DELTA, Action, TableRow
 from lakewarden.catalog.state.port import Run
 from lakewarden.catalog.system.port import HEALTH, LINEAGE, ROLLBACKS, RUNS, TABLES, Rows, SystemStore
@@ -51,7 +51,7 @@ def world_of(
             health=store.rows(HEALTH).get(table_id),
             past=_past(store, clock, table_id),
             unfinished=busy.get(table_id),
-            rollback=holds(journal).get(table_id),
+            rollback=rollback_locks(journal).get(table_id),
             taken_back=_taken_back(store, governed.row, journal),
             has_engine=(governed.row.format or DELTA) in engine_formats(),
             no_spark=no_spark(governed.row.location or ""),

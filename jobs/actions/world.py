@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from lakewarden.catalog.model.rollbacks import Hold
+from lakewarden.catalog.model.rollbacks import RollbackLock
 from lakewarden.catalog.model.rows import Action, HealthRow, Outcome
 from lakewarden.catalog.policy.scopes import Governed
 from lakewarden.catalog.state.port import Run
@@ -48,7 +48,7 @@ class TableView:
     health: HealthRow | None = None
     past: Mapping[Action, Past] = field(default_factory=dict)
     unfinished: Run | None = None
-    rollback: Hold | None = None
+    rollback: RollbackLock | None = None
     taken_back: tuple[tuple[int, int], ...] = ()
     has_engine: bool = True
     no_spark: str | None = None

@@ -294,7 +294,7 @@ class Rollbacks(Protocol):
         """The oldest version of a table that a rollback, or its undo, still needs; None if none does. Read anew each
         time. Raises `UnavailableError` when the journal cannot be read: then nothing may be deleted."""
 
-    def holds(self, table_id: str) -> str | None:
+    def locked_by(self, table_id: str) -> str | None:
         """The rollback that holds a table: nothing else of ours may work on it; None if none does."""
 
     def go_on(self, rollback_id: str, ctx: "JobContext") -> Rollback:

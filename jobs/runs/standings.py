@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from lakewarden.catalog.formats.files_elsewhere import READS_ELSEWHERE, is_reach_known, reads_from
 from lakewarden.catalog.lineage.inherited_retention import downstream_of, ids_by_place
 from lakewarden.catalog.model.arrow_columns import distinct_pairs
-from lakewarden.catalog.model.rollbacks import holds, rollbacks_of
+from lakewarden.catalog.model.rollbacks import rollback_locks, rollbacks_of
 from lakewarden.catalog.model.rows import GONE, RowKind, Source, TableRow, TableState
 from lakewarden.catalog.policy.effective import DownstreamPromise
 from lakewarden.catalog.policy.scopes import Governed, govern, scopes_by_name
@@ -25,7 +25,7 @@ class StoredStandings:
 
     def __init__(self, store: SystemStore) -> None:
         self._store = store
-        self._held: tuple[int, dict[str, str]] = (-1, {})
+        self._locked: tuple[int, dict[str, str]] = (-1, {})
         self._reaching: tuple[int, tuple[TableRow, ...]] = (-1, ())
         self._pairs: tuple[tuple[int, int], frozenset[tuple[str, str]]] = ((-1, -1), frozenset())
 
@@ -53,10 +53,10 @@ class StoredStandings:
 
     def _holders(self) -> dict[str, str]:
         rows = self._store.rows(ROLLBACKS)
-        if self._held[0] != rows.version:
-            found = holds(rollbacks_of(rows.all()))
-            self._held = (rows.version, {table_id: hold.rollback_id for table_id, hold in found.items()})
-        return self._held[1]
+        if self._locked[0] != rows.version:
+            found = rollback_locks(rollbacks_of(rows.all()))
+            self._locked = (rows.version, {table_id: lock.rollback_id for table_id, lock in found.items()})
+        return self._locked[1]
 
     def _with_downstream(
         self, tables: Rows[TableRow], scopes: Mapping[str, TableRow], governed: Governed

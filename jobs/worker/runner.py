@@ -212,7 +212,7 @@ class Runner:
     def _refuse_held(self, request: RunRequest) -> None:
         if self.rollbacks is None or SPECS[request.action].amid_rollbacks:
             return
-        holder = self.rollbacks.holds(request.table_id)
+        holder = self.rollbacks.locked_by(request.table_id)
         if holder is not None:
             raise ConflictError(f"{request.name} is held by rollback {holder}; nothing was changed.")
 

@@ -11,7 +11,7 @@ from typing import Final
 from lakewarden.catalog.errors import ConflictError, PreconditionError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.registry import reader_of
-from lakewarden.catalog.model.rollbacks import Rollback, holds, next_run_id
+from lakewarden.catalog.model.rollbacks import Rollback, next_run_id, rollback_locks
 from lakewarden.catalog.model.rows import Action, RollbackState, TableRow
 from lakewarden.catalog.policy.access import Actor, Deed, require
 from lakewarden.catalog.state.port import RunRequest, runtime_of
@@ -113,7 +113,7 @@ class Rollbacks:
         stored = decode_plan(rollback.head.payload or "")
         found = self._checked(stored)
         refuse_others(found, actor.name, admin=actor.admin)
-        held = holds(self.journal.all())
+        held = rollback_locks(self.journal.all())
         for step in found.steps():
             if step.table_id in held:
                 raise PreconditionError(

@@ -10,7 +10,7 @@ from typing import Final
 from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.errors import PreconditionError, UnavailableError
 from lakewarden.catalog.logs import get_log
-from lakewarden.catalog.model.rollbacks import Rollback, holds, needed_versions
+from lakewarden.catalog.model.rollbacks import Rollback, needed_versions, rollback_locks
 from lakewarden.catalog.model.rows import RollbackRow, RollbackState, RollbackStep
 from lakewarden.catalog.state.port import Hint, HintKind, HintSink, Queue
 from lakewarden.catalog.storage.file_store import StorageOptions
@@ -56,8 +56,8 @@ class JournaledRollbacks:
     def needed_version(self, table_id: str) -> int | None:
         return needed_versions(self.journal.all(), self.journal.clock.now()).get(table_id)
 
-    def holds(self, table_id: str) -> str | None:
-        held = holds(self.journal.all()).get(table_id)
+    def locked_by(self, table_id: str) -> str | None:
+        held = rollback_locks(self.journal.all()).get(table_id)
         return None if held is None else held.rollback_id
 
     def go_on(self, rollback_id: str, ctx: JobContext) -> Rollback:

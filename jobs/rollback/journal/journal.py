@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import ConflictError, NotFoundError
-from lakewarden.catalog.model.rollbacks import Rollback, holds, rollbacks_of
+from lakewarden.catalog.model.rollbacks import Rollback, rollback_locks, rollbacks_of
 from lakewarden.catalog.model.rows import RollbackRow, RollbackState
 from lakewarden.catalog.system.port import ROLLBACKS, Rows, SystemStore
 
@@ -139,7 +139,7 @@ def _as_saved(rows: Rows[RollbackRow], rollback: Rollback, expects: RollbackStat
 
 def _refuse_held(rows: Rows[RollbackRow], rollback: Rollback) -> None:
     """Raise `ConflictError` if another rollback, or statement, that is not finished holds one of its tables."""
-    held = holds(one for one in rollbacks_of(rows.all()) if one.rollback_id != rollback.rollback_id)
+    held = rollback_locks(one for one in rollbacks_of(rows.all()) if one.rollback_id != rollback.rollback_id)
     for row in rollback.steps:
         if row.table_id in held:
             raise ConflictError(

@@ -7,7 +7,7 @@ from lakewarden.catalog.errors import PreconditionError
 from lakewarden.catalog.formats.port import Commit, TableReader
 from lakewarden.jobs.upsert.once import Asked, Finding, Verdict, find
 
-__all__ = ["found", "holds"]
+__all__ = ["found", "was_done"]
 
 _WINDOW: Final = 64
 """Commits looked at first; twice as many the next time."""
@@ -16,7 +16,7 @@ Known = Callable[[int], int | None]
 """The last number of the application id that a version of the table knows, None for none."""
 
 
-def holds(
+def was_done(
     reader: TableReader, location: str, *, head: int, app: str, number: int, last: int, known: Known
 ) -> bool:
     """Whether version `head` holds an upsert's or a stream's batch: see `found`.

@@ -23,7 +23,7 @@ from lakewarden.jobs.session.conflicts.retries import RETRIES_KEY, retried, retr
 from lakewarden.jobs.session.frames import is_path, plan_of, sql_name
 from lakewarden.jobs.session.pins import pin
 from lakewarden.jobs.session.recording import Recorder
-from lakewarden.jobs.session.upserts.history import holds
+from lakewarden.jobs.session.upserts.history import was_done
 from lakewarden.jobs.session.upserts.operations import APP, NUMBER
 from lakewarden.jobs.session.upserts.source import VIEW, Source, facts_of, kept, rows_of, schema_of
 from lakewarden.jobs.session.upserts.target import Target, existing, making
@@ -100,7 +100,7 @@ class Upserts:
         last = target.last_number(app)
         if last is None or _UNDONE < last < number:
             return False
-        is_held = holds(
+        is_done = was_done(
             self._reader,
             target.location,
             head=target.version,
@@ -109,7 +109,7 @@ class Upserts:
             last=last,
             known=lambda version: number_at(self._plans.spark, target.location, version=version, app=app),
         )
-        if is_held:
+        if is_done:
             return True
         if last < number:
             return False

@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 
 from lakewarden.catalog.errors import ConflictError
-from lakewarden.catalog.model.rollbacks import Hold, Rollback, holds, needed_versions, tainted_versions
+from lakewarden.catalog.model.rollbacks import (
+    Rollback,
+    RollbackLock,
+    needed_versions,
+    rollback_locks,
+    tainted_versions,
+)
 from lakewarden.catalog.model.rows import Action, RollbackRow, Source
 from lakewarden.catalog.model.rows import RollbackState as State
 from lakewarden.catalog.model.rows import RollbackStep as Kind
@@ -48,14 +54,14 @@ def rollback(state: State, *, step: State = State.DONE, undo_until: timedelta | 
 
 @pytest.mark.parametrize("state", [State.INTENT, State.UNDOING, State.CONFLICT])
 def test_every_table_of_an_unsettled_rollback_is_held(state: State) -> None:
-    held = holds([rollback(state)])
+    held = rollback_locks([rollback(state)])
     assert {key: hold.leads for key, hold in held.items()} == {"a": True, "b": False}
     assert all(hold.waits == (state is State.CONFLICT) for hold in held.values())
 
 
 @pytest.mark.parametrize("state", [State.PLANNED, State.DONE, State.COMPENSATED])
 def test_a_plan_and_a_finished_rollback_hold_nothing(state: State) -> None:
-    assert holds([rollback(state)]) == {}
+    assert rollback_locks([rollback(state)]) == {}
 
 
 def test_under_way_the_targets_are_kept_and_afterwards_the_old_heads_for_the_undo() -> None:
@@ -77,7 +83,7 @@ def test_what_was_taken_back_stays_known_as_tainted_until_it_is_undone() -> None
 
 def test_a_held_table_is_left_alone_by_every_other_action() -> None:
     held = replace(
-        view(small_files=5_000), rollback=Hold(rollback_id="r1", leads=True, waits=False, undo=False)
+        view(small_files=5_000), rollback=RollbackLock(rollback_id="r1", leads=True, waits=False, undo=False)
     )
     for action in (Action.COMPACT, Action.VACUUM, Action.LOG_CARE, Action.PROPERTIES, Action.STATISTICS):
         answer = judge(held, action, World(tables=(held,)), NOW)
@@ -85,11 +91,11 @@ def test_a_held_table_is_left_alone_by_every_other_action() -> None:
 
 
 def test_a_begun_rollback_goes_on_by_itself_on_its_leading_table_only() -> None:
-    def ask(hold: Hold, **row: object) -> object:
+    def ask(hold: RollbackLock, **row: object) -> object:
         one = replace(view(row_changes=row), rollback=hold)
         return judge(one, Action.ROLLBACK, World(tables=(one,)), NOW)
 
-    leading = Hold(rollback_id="r1", leads=True, waits=False, undo=False)
+    leading = RollbackLock(rollback_id="r1", leads=True, waits=False, undo=False)
     due = ask(leading)
     assert isinstance(due, Due) and due.action == RollBack(rollback_id="r1")
     assert isinstance(ask(leading, source=Source.REGISTER), Due), "also where a table is only observed"

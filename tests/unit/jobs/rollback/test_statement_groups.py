@@ -18,8 +18,8 @@ from lakewarden.catalog.model.lineage_record import STATEMENT, group_app
 from lakewarden.catalog.model.rollbacks import (
     GROUP_PATIENCE,
     Rollback,
-    holds,
     needed_versions,
+    rollback_locks,
     tainted_versions,
 )
 from lakewarden.catalog.model.rows import Action, RollbackStep
@@ -116,7 +116,7 @@ def test_cut_off_after_its_last_commit_it_is_done(cut: Cut) -> None:
     heads = [cut.change(name) for name in NAMES]
     ended = cut.end()
     assert ended.head.state is State.DONE
-    assert not ended.can_be_undone(cut.lake.clock.now()) and holds([ended]) == {}
+    assert not ended.can_be_undone(cut.lake.clock.now()) and rollback_locks([ended]) == {}
     assert cut.rows() == [[1], [1]]
     assert [cut.lake.head(name) for name in NAMES] == heads
 
@@ -164,7 +164,7 @@ def test_what_somebody_wrote_after_a_change_stays_and_the_group_waits_for_a_pers
     assert "db.first was written to after the statement changed it (version 3, WRITE)" in ended.head.message
     assert cut.rows() == [[1, 9], [1, 2]]
     assert [one.command.split()[2] for one in steps_from(ended)] == ["resume", "undo"]
-    assert holds([ended])["id-first"].waits
+    assert rollback_locks([ended])["id-first"].waits
 
 
 def test_what_somebody_wrote_before_a_change_stays_when_it_is_taken_back(cut: Cut) -> None:
@@ -318,13 +318,13 @@ def test_a_group_that_is_whole_leaves_the_journal(cut: Cut) -> None:
 
 def test_its_tables_are_held_and_their_versions_are_kept_until_it_is_over(cut: Cut) -> None:
     now = cut.lake.clock.now()
-    assert {key: hold.leads for key, hold in holds([cut.group]).items()} == {
+    assert {key: hold.leads for key, hold in rollback_locks([cut.group]).items()} == {
         "id-first": True,
         "id-second": False,
     }
     assert needed_versions([cut.group], now) == {"id-first": 1, "id-second": 1}
     ended = cut.end()
-    assert holds([ended]) == {} and needed_versions([ended], now) == {}
+    assert rollback_locks([ended]) == {} and needed_versions([ended], now) == {}
 
 
 def test_what_read_a_change_that_was_taken_back_is_found(cut: Cut) -> None:
@@ -335,7 +335,7 @@ def test_what_read_a_change_that_was_taken_back_is_found(cut: Cut) -> None:
 
 
 def test_the_daemon_leaves_a_group_alone_while_its_session_says_that_it_lives(cut: Cut) -> None:
-    hold = holds([replace(cut.group, head=replace(cut.group.head, recorded_at=NOW))])["id-first"]
+    hold = rollback_locks([replace(cut.group, head=replace(cut.group.head, recorded_at=NOW))])["id-first"]
     seen = replace(view(small_files=0), rollback=hold)
     world = World(tables=(seen,))
     early = judge(seen, Action.ROLLBACK, world, NOW + GROUP_PATIENCE - timedelta(seconds=1))

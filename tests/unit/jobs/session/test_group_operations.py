@@ -16,7 +16,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from lakewarden.catalog import failpoints
 from lakewarden.catalog.errors import ConflictError, PreconditionError
 from lakewarden.catalog.model.lineage_record import LineageRecord, Operation, custom_metadata
-from lakewarden.catalog.model.rollbacks import GROUP_PATIENCE, holds
+from lakewarden.catalog.model.rollbacks import GROUP_PATIENCE, rollback_locks
 from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.jobs.session.groups import runner
 from lakewarden.jobs.session.groups.operations import Named
@@ -94,7 +94,7 @@ class Desk:
         return {self.lake.location(name): f"id-{name}" for name in NAMES}
 
     def require_writable(self, location: str) -> None:
-        held = holds(self.lake.journal.all()).get(self.table_ids([])[location])
+        held = rollback_locks(self.lake.journal.all()).get(self.table_ids([])[location])
         if held is not None:
             raise ConflictError(f"{location} is being changed by statement {held.rollback_id}.")
 

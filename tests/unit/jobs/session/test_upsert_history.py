@@ -14,7 +14,7 @@ from lakewarden.catalog.model.lineage_record import LineageInput, LineageRecord,
 from lakewarden.catalog.model.rollbacks import MARK
 from lakewarden.jobs.rollback.execute.commit_records import removal_record
 from lakewarden.jobs.rollback.journal.steps import NO_VERSION, TableStep
-from lakewarden.jobs.session.upserts.history import found, holds
+from lakewarden.jobs.session.upserts.history import found, was_done
 from lakewarden.jobs.upsert.once import Asked, Finding, Verdict, fence_of, find, is_statement, next_number
 from support.builders.commits import counted
 
@@ -82,7 +82,7 @@ class Log:
 def done(number: int, *commits: Commit, first: int = 0, found: int | None = None) -> bool:
     log = cast("TableReader", Log(commits, first, found))
     last = max(told for one in commits for _, told in one.transactions)
-    return holds(
+    return was_done(
         log,
         "file:///t",
         head=commits[-1].version,
