@@ -246,8 +246,9 @@ def test_a_managed_table_that_was_changed_is_told_to_the_daemon_and_no_other(lak
         lake.lw.sql(f"INSERT INTO {table} VALUES (7, 70)")
     lake.lw.sql(f"DELETE FROM {managed} WHERE id = 99")
     lake.lw.detach()
-    told = [hint.subject for hint in lake.services.inbox.claim(1_000) if hint.kind is HintKind.WRITTEN]
-    assert told == [lake.location(managed).as_uri()]
+    # Once or twice: what was delivered in between is told again.
+    told = {hint.subject for hint in lake.services.inbox.claim(1_000) if hint.kind is HintKind.WRITTEN}
+    assert told == {lake.location(managed).as_uri()}
 
 
 def test_update_and_delete_read_nothing_but_their_table(lake: Lake) -> None:
