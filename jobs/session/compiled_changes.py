@@ -9,8 +9,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import ParseException, PySparkException
 from pyspark.sql.types import StructType
 
-from lakewarden.catalog.errors import PreconditionError, UsageError
-from lakewarden.jobs.engines.spark.errors import violation
+from lakewarden.catalog.errors import PreconditionError, RefusedError, UsageError
+from lakewarden.jobs.engines.spark.errors import refusal_of_delta, violation
 from lakewarden.jobs.engines.spark.names import quoted
 from lakewarden.jobs.sql.compile.compiler import compiled
 from lakewarden.jobs.sql.compile.reading import Draft
@@ -78,7 +78,8 @@ def refusals_explained(text: str) -> Iterator[None]:
 
 @contextmanager
 def wrong_rows_explained() -> Iterator[None]:
-    """Say in our words that a row of the target has several matches, or that the table does not take a row."""
+    """Say in our words that a row of the target has several matches, that the table does not take a row, or that Delta
+    does not do what it is asked."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
@@ -88,9 +89,16 @@ def wrong_rows_explained() -> Iterator[None]:
                 hint=f"Make keys unique, or choose: SET {MATCHES_KEY} = any, or last by <column>.",
             ) from error
         if _SEVERAL not in str(error):
-            told = violation(error) if isinstance(error, Py4JJavaError) else None
-            if told is None:
+            if not isinstance(error, Py4JJavaError):
                 raise
+            told = violation(error)
+            if told is None:
+                refusal = refusal_of_delta(error)
+                if refusal is None:
+                    raise
+                raise RefusedError(
+                    f"Delta does not do that: {refusal}", hint="Nothing was changed."
+                ) from error
             raise PreconditionError(
                 f"A row cannot be written: {told}", hint="Nothing was changed."
             ) from error

@@ -90,7 +90,7 @@ class SparkWriter:
         return self._plans.frame(session, pin(self._plans, session, plan, target=None, cached=False).plan)
 
     def upsert(self, request: Upsert) -> Upserted:
-        with refusals_explained(""):
+        with refusals_explained(""), wrong_rows_explained():
             return self._upserts.run(request)
 
     def compiled(self, draft: Draft) -> Compiled:

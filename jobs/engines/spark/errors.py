@@ -16,7 +16,7 @@ from lakewarden.catalog.errors import (
     UnavailableError,
 )
 
-__all__ = ["is_lost_race", "translated", "violation"]
+__all__ = ["is_lost_race", "refusal_of_delta", "translated", "violation"]
 
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]+)(?:\.[A-Z0-9_.]+)?\]")
 _DEEPEST: Final = 20
@@ -101,10 +101,21 @@ def is_lost_race(error: PySparkException | Py4JJavaError) -> bool:
 
 def violation(error: PySparkException | Py4JJavaError) -> str | None:
     """What Spark or Delta says, in one sentence of theirs, of rows that a table does not take; None for all else."""
+    return _words(error, _VIOLATIONS)
+
+
+def refusal_of_delta(error: Py4JJavaError) -> str | None:
+    """What Delta says, in one sentence, where it does not do what it was asked: what Python sees of it is a stack of
+    Java's. None for all else."""
+    return None if is_lost_race(error) else _words(error, ("DELTA_",))
+
+
+def _words(error: PySparkException | Py4JJavaError, conditions: tuple[str, ...]) -> str | None:
+    """The sentence of the deepest cause that has one of these conditions."""
     java = error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
     for _, said in reversed(_causes(java)):
         found = _CONDITION.match(said)
-        if found is not None and found[1].startswith(_VIOLATIONS):
+        if found is not None and found[1].startswith(conditions):
             words = " ".join(_SQLSTATE.sub("", said[found.end() :]).split())
             return words if words.endswith(".") else f"{words}."
     return None

@@ -1,9 +1,10 @@
 """Spark's exceptions as lakewarden's: what they become, and that nothing of Java gets through."""
 
 from dataclasses import dataclass
+from typing import cast
 
 import pytest
-from py4j.protocol import Py4JNetworkError
+from py4j.protocol import Py4JJavaError, Py4JNetworkError
 from pyspark.errors import AnalysisException
 
 from lakewarden.catalog.errors import (
@@ -13,7 +14,7 @@ from lakewarden.catalog.errors import (
     RefusedError,
     UnavailableError,
 )
-from lakewarden.jobs.engines.spark.errors import translated
+from lakewarden.jobs.engines.spark.errors import refusal_of_delta, translated
 
 
 @dataclass(frozen=True)
@@ -109,3 +110,41 @@ def test_a_session_that_ended_can_be_tried_again() -> None:
 def test_our_own_errors_pass_as_they_are() -> None:
     with pytest.raises(RefusedError, match="bucketed"), translated("convert db.t"):
         raise RefusedError("db.t is bucketed.")
+
+
+@pytest.mark.parametrize(
+    ("origin", "said"),
+    [
+        (
+            Thrown(
+                "java.lang.UnsupportedOperationException",
+                "[DELTA_CANNOT_MODIFY_APPEND_ONLY] Append only. SQLSTATE: 42809",
+            ),
+            "Append only.",
+        ),
+        (
+            Thrown(
+                "org.apache.spark.SparkException",
+                "Job aborted.",
+                Thrown("x", "[DELTA_DEED] It\n cannot be done"),
+            ),
+            "It cannot be done.",
+        ),
+        (Thrown("io.delta.exceptions.ConcurrentAppendException", "[DELTA_CONCURRENT_APPEND] Retry."), None),
+        (Thrown("org.apache.spark.SparkException", "[INTERNAL_ERROR] A bug."), None),
+    ],
+    ids=["a refusal", "as a cause, over two lines", "a lost race", "nothing of Delta's"],
+)
+def test_what_delta_refuses_is_one_sentence_of_its_own(origin: Thrown, said: str | None) -> None:
+    error = cast(Py4JJavaError, Refusal(origin))
+    assert refusal_of_delta(error) == said
+
+
+class Refusal(Py4JJavaError):  # type: ignore[misc]  # py4j has no types
+    """What py4j raises, without a Java to ask."""
+
+    def __init__(self, origin: Thrown) -> None:
+        self.java_exception = origin
+
+    def __str__(self) -> str:
+        return self.java_exception.message
