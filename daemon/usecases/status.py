@@ -8,7 +8,7 @@ from datetime import datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakewarden.catalog.model.rows import TableState
+from lakewarden.catalog.model.rows import Severity, TableState
 from lakewarden.catalog.policy.scopes import GLOBAL
 from lakewarden.catalog.state.port import RunState
 from lakewarden.catalog.system.port import TABLES
@@ -18,7 +18,9 @@ from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.telemetry.failed_cycles import Troubles
 from lakewarden.daemon.usecases.tables import STOPPED, Work, fleet, with_finding
 
-__all__ = ["Status", "status_of"]
+__all__ = ["FoundBy", "Status", "findings_by_check", "status_of"]
+
+_RANKS = {one.value: number for number, one in enumerate((Severity.ERROR, Severity.WARNING, Severity.INFO))}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,6 +53,40 @@ class Status:
     failing_because: str | None
     left_out: str | None
     attention: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FoundBy:
+    """What one check found: on how many `tables`, the gravest severity, and on one of them (`example`) in words."""
+
+    check: str
+    severity: str
+    tables: int
+    example: str
+    message: str
+
+
+def findings_by_check(services: Services) -> tuple[FoundBy, ...]:
+    """The findings of the whole fleet by check, the gravest and most frequent first."""
+    found = fleet(services.store).select(["name", "findings"])
+    found = found.filter(pc.greater(pc.list_value_length(found.column("findings")), 0))
+    told: dict[str, list[tuple[str, dict[str, str]]]] = {}
+    for row in found.to_pylist():
+        for finding in row["findings"]:
+            told.setdefault(finding["check"], []).append((row["name"], finding))
+    sums = []
+    for check, some in told.items():
+        name, gravest = min(some, key=lambda one: _RANKS[one[1]["severity"]])
+        sums.append(
+            FoundBy(
+                check=check,
+                severity=gravest["severity"],
+                tables=len({table for table, _ in some}),
+                example=name,
+                message=gravest["message"],
+            )
+        )
+    return tuple(sorted(sums, key=lambda one: (_RANKS[one.severity], -one.tables, one.check)))
 
 
 def status_of(services: Services) -> Status:

@@ -39,9 +39,9 @@ def unmatched_filters(store: SystemStore, wanted: Wanted) -> list[str]:
         known = [*_scopes(names), *names] if wanted.names.endswith("*") else names
         said.append(_nothing(f"No table has a name like {wanted.names}", wanted.names, known))
     for what, asked in (("owner", wanted.owner), ("format", wanted.format)):
-        there = set(filter(None, everything.column(what).to_pylist()))
-        if asked is not None and asked not in there:
-            said.append(_nothing(f"No table has the {what} {asked}", asked, there))
+        values = set(filter(None, everything.column(what).to_pylist()))
+        if asked is not None and asked not in values:
+            said.append(_nothing(f"No table has the {what} {asked}", asked, values))
     spaces = {name.rpartition(".")[0] for name in names}
     if wanted.namespace is not None and not any(one.startswith(f"{wanted.namespace}.") for one in names):
         said.append(_nothing(f"No table is in {wanted.namespace}", wanted.namespace, spaces))

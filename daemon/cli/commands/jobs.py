@@ -14,7 +14,7 @@ from lakewarden.catalog.units import did_you_mean, printable
 from lakewarden.daemon.cli.common import DryRun, Home, Table, calling, opened, time_to_wait
 from lakewarden.daemon.cli.listing import Listing
 from lakewarden.daemon.cli.output import Format, Output, note, plain, show, show_one
-from lakewarden.daemon.cli.runs import RUN_COLUMNS, as_row
+from lakewarden.daemon.cli.runs import RUN_COLUMNS, as_facts, as_row
 from lakewarden.daemon.usecases import declared
 from lakewarden.daemon.usecases.audit import run
 from lakewarden.daemon.usecases.outlook import outlook
@@ -120,7 +120,12 @@ def _require_outcome(outcome: str | None) -> None:
 @app.command("show")
 def show_(run_id: str, home: Home = None, output: Output = Format.TABLE) -> None:
     """Everything about one run (a unique beginning of its id is enough)."""
-    show_one(run_of(opened(home), run_id), format=output)
+    services = opened(home)
+    found = run_of(services, run_id)
+    if isinstance(found, Run) and output is Format.TABLE:
+        show_one(as_facts(services, found), format=output)
+        return
+    show_one(found, format=output)
 
 
 @app.command("logs")

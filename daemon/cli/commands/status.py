@@ -24,17 +24,18 @@ from lakewarden.daemon.cli.output import (
     shown_as,
     watch,
 )
-from lakewarden.daemon.cli.runs import RUN_COLUMNS, as_row
+from lakewarden.daemon.cli.runs import RUN_COLUMNS, as_row, newest_line
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases.outlook import outlook_of
 from lakewarden.daemon.usecases.runs.listing import newest_on_record, runs_now
-from lakewarden.daemon.usecases.status import status_of
+from lakewarden.daemon.usecases.status import findings_by_check, status_of
 from lakewarden.jobs.planning.explain import explain
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 _FACTS: Final = ("tables", "quarantined", "tables_paused", "tables_held", "queued", "running", "last_look_at")
-_NOW: Final = ("name", "action", "outcome", "worker", "started_at", "because")
+_NOW: Final = ("name", "action", "outcome", "worker", "started_at", "because", "progress")
+_FOUND: Final = ("check", "severity", "tables", "example", "message")
 _RECENT: Final = 10
 
 
@@ -70,7 +71,8 @@ def top(
     once: Annotated[bool, typer.Option("--once", help="Look once, print it and end.")] = False,
     home: Home = None,
 ) -> None:
-    """Who leads, what needs attention, what is being done, what was done last: a live view until Ctrl-C."""
+    """Who leads, what needs attention, what was found, what is being done and how far it is, what was done last: a live
+    view until Ctrl-C."""
     services = opened(home)
     if once:
         show_panels(_panels(services))
@@ -85,11 +87,15 @@ def _panels(services: Services) -> Sequence[Panel]:
     leader = "Nobody leads" if status["leader"] is None else f"{status['leader']} leads"
     paused = "" if status["paused"] is None else f"; all is paused: {status['paused']}"
     attention = [{"attention": one} for one in status["attention"]]
-    unfinished = [as_row(run) for run in runs_now(services, finished=False).unfinished]
+    unfinished = [
+        {**as_row(run), "progress": newest_line(services, run)}
+        for run in runs_now(services, finished=False).unfinished
+    ]
     recent = plain(newest_on_record(services, _RECENT))
     return (
         _panel(f"lakewarden: {leader}{paused}", [status], _FACTS),
         _panel("Needs attention", attention, ("attention",)),
+        _panel("Findings", plain(findings_by_check(services)), _FOUND),
         _panel("Being done", unfinished, _NOW),
         _panel("Done last", recent, RUN_COLUMNS),
     )
