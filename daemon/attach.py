@@ -140,6 +140,7 @@ class Writes:
         self._opening = threading.Lock()
         self._initialised = False
         self._small = SmallWrites(time.monotonic)
+        self._told: set[str] = set()
 
     def table(self, name: str, version: int | None) -> DataFrame:
         return self._writer.table(name, version)
@@ -149,6 +150,7 @@ class Writes:
             writer, directory = self._writer, self._directory
         done = writer.run(request)
         if done is not None:
+            self._tell(done[1].notes)
             self._ended(directory, done[1])
         return done
 
@@ -156,6 +158,7 @@ class Writes:
         with self._opening:
             writer, directory = self._writer, self._directory
         done = writer.change_several(draft)
+        self._tell(tuple(note for written in done for note in written.notes))
         for written in done:
             self._ended(directory, written)
         return done
@@ -190,6 +193,13 @@ class Writes:
             if advice is not None:
                 logging.getLogger("lakewarden").warning(advice)
         return counts
+
+    def _tell(self, notes: Sequence[str]) -> None:
+        """Log what somebody should know about how a statement was read: each thing once in a session."""
+        for note in dict.fromkeys(notes):
+            if note not in self._told:
+                self._told.add(note)
+                logging.getLogger("lakewarden").warning(note)
 
     def located(self, spelling: str) -> str | None:
         return self._writer.located(spelling)
@@ -264,14 +274,14 @@ def run_in_session(spark: SparkSession, writes: Writes, statement: InSession, te
         case VacuumTable():
             result = writes.vacuumed(statement)
             return run_sql(spark, text) if result is None else frame_of(spark, result)
-        case Unmanaged(sql=sql):
-            return _written(spark, writes, Sql(text=sql), sql)
+        case Unmanaged(sql=sql, notes=notes):
+            return _written(spark, writes, Sql(text=sql, notes=notes), sql)
         case ChangeRows(draft=draft) if draft.others:
             return frame_of(spark, _changed(spark, writes, draft))
         case ChangeRows(draft=draft):
             return _written(spark, writes, Change(draft=draft), text)
-        case Explain(statement=Unmanaged(sql=sql)):
-            return frame_of(spark, steps_table(plain_explanation(sql)))
+        case Explain(statement=Unmanaged() as plain):
+            return frame_of(spark, steps_table(plain_explanation(plain)))
         case Explain(statement=ChangeRows(draft=draft)):
             return frame_of(spark, steps_table(explanation_of(writes.compiled(draft))))
         case _:

@@ -6,10 +6,13 @@ Spark carries it in `commitInfo.userMetadata`, as JSON under the key `lakewarden
     {"v": 1, "run_id": "...", "operation": "append", "user": "ana",
      "inputs": [{"table_id": "...", "location": "...", "format": "delta", "version": 7,
                  "from_version": 5, "format_id": "..."}],
-     "reads_self": true, "missing_inputs": 3, "user_metadata": "...", "statement": "..."}
+     "reads_self": true, "missing_inputs": 3, "user_metadata": "...", "statement": "...",
+     "dialect": "postgres", "matches": "error"}
 
 Keys whose value is null, false, 0 or empty are left out. `user_metadata` is the place where the user's own
 `userMetadata` stays readable, character by character; `statement` the digest of what was run under an operation id.
+`dialect` is whose SQL an UPDATE, DELETE or upsert was read as, `matches` its policy for rows with several matches;
+older records have neither.
 """
 
 from collections.abc import Mapping, Sequence
@@ -115,7 +118,8 @@ class LineageRecord:
 
     `reads_self`: its result depends on what the table held before, beyond what the operation itself keeps of it.
     `missing_inputs` counts inputs that the writer knew and that did not fit. `statement` is the SHA-256, in
-    hexadecimal, of the text that its operation id stands for; None for what has no such id.
+    hexadecimal, of the text that its operation id stands for; None for what has no such id. `dialect` and `matches` say
+    how a statement was read; None for what is none.
     """
 
     run_id: str
@@ -126,6 +130,8 @@ class LineageRecord:
     missing_inputs: int = 0
     user_metadata: str | None = None
     statement: str | None = None
+    dialect: str | None = None
+    matches: str | None = None
 
     @property
     def complete(self) -> bool:
@@ -219,6 +225,8 @@ def _record(body: Json) -> LineageRecord:
         missing_inputs=_count(body.get("missing_inputs", 0)),
         user_metadata=_optional_text(body.get("user_metadata")),
         statement=_optional_text(body.get("statement")),
+        dialect=_optional_text(body.get("dialect")),
+        matches=_optional_text(body.get("matches")),
     )
 
 
@@ -258,6 +266,8 @@ def _as_json(record: LineageRecord) -> dict[str, Any]:
         "missing_inputs": record.missing_inputs,
         "user_metadata": record.user_metadata,
         "statement": record.statement,
+        "dialect": record.dialect,
+        "matches": record.matches,
     }
     return {key: value for key, value in body.items() if value or value == ""}
 

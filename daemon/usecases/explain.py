@@ -17,7 +17,7 @@ from lakewarden.jobs.sql.compile.values import (
     TableSchema,
     keys_in,
 )
-from lakewarden.jobs.sql.statements import ChangeRows, Explain
+from lakewarden.jobs.sql.statements import ChangeRows, Explain, Unmanaged
 
 __all__ = ["Explanation", "explain", "explanation_of", "plain_explanation", "steps_table"]
 
@@ -40,7 +40,7 @@ def explain(services: Services, asked: Explain, policy: MatchPolicy) -> Explanat
     """What a session would run, without one. Raises `RefusedError` where only a session knows the columns of a table,
     `UsageError` for a statement that is wrong."""
     if not isinstance(asked.statement, ChangeRows):
-        return plain_explanation(asked.statement.sql)
+        return plain_explanation(asked.statement)
     draft = asked.statement.draft
     seen = {table: _observed(services, table) for table in draft.tables}
     schemas = {table: _columns(one) for table, one in seen.items()}
@@ -59,13 +59,15 @@ def explanation_of(done: Compiled) -> Explanation:
     )
 
 
-def plain_explanation(sql: str) -> Explanation:
+def plain_explanation(statement: Unmanaged) -> Explanation:
     """A statement that Spark runs as it is."""
-    text = sql.strip().rstrip(";")
+    text = statement.sql.strip().rstrip(";")
     if not text:
         raise UsageError("There is nothing to explain.", hint="Write EXPLAIN GOVERNED UPDATE ...")
     because = ("Spark runs it as it is.",)
-    return Explanation(dialect="spark", target=None, matches="error", steps=(text,), because=because)
+    return Explanation(
+        dialect="spark", target=None, matches="error", steps=(text,), because=because, notes=statement.notes
+    )
 
 
 def steps_table(done: Explanation) -> pa.Table:

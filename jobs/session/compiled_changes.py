@@ -1,19 +1,23 @@
-"""Changes compiled in a Spark session: it knows the columns of tables and views, and its settings the policy."""
+"""Changes compiled in a Spark session: it knows the columns of tables and views, and its settings the policy.
+
+What is compiled runs in clones of the user's session, so what is set for it there reaches nobody else.
+"""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import ParseException, PySparkException
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from lakewarden.catalog.errors import PreconditionError, RefusedError, UsageError
 from lakewarden.jobs.engines.spark.errors import refusal_of_delta, violation
 from lakewarden.jobs.engines.spark.names import quoted
 from lakewarden.jobs.sql.compile.compiler import compiled
-from lakewarden.jobs.sql.compile.reading import Draft
+from lakewarden.jobs.sql.compile.places import wrong_at
+from lakewarden.jobs.sql.compile.reading import Draft, tokens_of_any
 from lakewarden.jobs.sql.compile.refusals import query_in_merge, returning
 from lakewarden.jobs.sql.compile.values import (
     MATCHES_KEY,
@@ -27,20 +31,58 @@ from lakewarden.jobs.sql.compile.values import (
     policy_of,
 )
 
-__all__ = ["compile_change", "refusals_explained", "require_own_words", "wrong_rows_explained"]
+__all__ = [
+    "compile_change",
+    "mean_what_is_written",
+    "refusals_explained",
+    "require_own_words",
+    "wrong_rows_explained",
+]
 
 _QUERIES: Final = ("DELTA_UNSUPPORTED_SUBQUERY", "UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY")
 """What Delta and Spark call queries in places where a command has none."""
+_OWN_TYPE: Final = "__CHAR_VARCHAR_TYPE_STRING"
 _LOST_COLUMN: Final = "DELTA_MERGE_RESOLVED_ATTRIBUTE_MISSING_FROM_INPUT"
 _SEVERAL: Final = "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
+_ESCAPED: Final = "spark.sql.parser.escapedStringLiterals"
+_ANSI: Final = "spark.sql.ansi.enabled"
+_QUOTES: Final = "spark.sql.ansi.doubleQuotedIdentifiers"
+_AS_PRINTED: Final[Mapping[str, str]] = {
+    _ESCAPED: "false",
+    _QUOTES: "false",
+    "spark.sql.ansi.relationPrecedence": "false",
+    "spark.sql.ansi.enforceReservedKeywords": "false",
+    "spark.sql.parser.quotedRegexColumnNames": "false",
+    "spark.sql.caseSensitive": "false",
+}
+"""How our SQL is to be read, whoever's the statement was."""
+_AS_MEANT: Final[Mapping[str, str]] = {
+    _ANSI: "true",
+    "spark.sql.storeAssignmentPolicy": "ANSI",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+    "spark.sql.legacy.decimal.retainFractionDigitsOnTruncate": "false",
+    "spark.sql.legacy.literal.pickMinimumPrecision": "true",
+    "spark.sql.legacy.charVarcharAsString": "false",
+}
+"""How expressions of other dialects are computed: what overflows or cannot be cast is an error in all of these. Spark's
+own keep what the user set."""
 
 
 def compile_change(session: Any, draft: Draft) -> Compiled:
     """The plain statements, by what a session (in the JVM) knows. Raises `UsageError`, or Spark's own error for a
     table that is not there."""
+    _require_read_alike(session, draft)
     schemas = {table: _schema(session, table) for table in draft.tables}
     keys = _keys(session, draft.tables[0]) if draft.placement is not None else ()
     return compiled(draft, schemas, policy_of(session.conf().get(MATCHES_KEY, "")), keys)
+
+
+def mean_what_is_written(session: Any, dialect: Dialect) -> None:
+    """Have a session (in the JVM), a clone for one statement alone, read and compute compiled SQL as it is meant."""
+    wanted = _AS_PRINTED if dialect is Dialect.SPARK else {**_AS_PRINTED, **_AS_MEANT}
+    for key, value in wanted.items():
+        session.conf().set(key, value)
 
 
 def require_own_words(draft: Draft) -> None:
@@ -118,4 +160,34 @@ def _keys(session: Any, table: TableName) -> tuple[str, ...]:
 def _schema(session: Any, table: TableName) -> TableSchema:
     name = ".".join(quoted(part) for part in table.parts)
     schema = StructType.fromJson(json.loads(session.table(name).schema().json()))
-    return tuple(ColumnType(name=field.name, type=field.dataType.simpleString()) for field in schema)
+    return tuple(ColumnType(name=field.name, type=_type(field)) for field in schema)
+
+
+def _type(field: StructField) -> str:
+    """A column's type by Spark's name: CHAR and VARCHAR are what its metadata says, and STRING in the schema."""
+    kind = field.dataType.simpleString()
+    return str((field.metadata or {}).get(_OWN_TYPE, kind)) if kind == "string" else kind
+
+
+def _require_read_alike(session: Any, draft: Draft) -> None:
+    """Raise `UsageError` for what Spark, as this session is set, would read otherwise than the compiler did."""
+    if draft.dialects != (Dialect.SPARK,):
+        return
+    if _is_on(session, _ESCAPED):
+        _refuse(draft, "\\", "A backslash means itself here", _ESCAPED)
+    if _is_on(session, _ANSI) and _is_on(session, _QUOTES):
+        _refuse(draft, '"', "Double quotes are around a name here", _QUOTES)
+
+
+def _refuse(draft: Draft, sign: str, means: str, key: str) -> None:
+    for token in tokens_of_any(draft.text):
+        if sign in draft.text[token.start : token.end + 1]:
+            raise _unlike(draft.text, token.start, f"{means}, as {key} is set, and is read otherwise.", key)
+
+
+def _unlike(text: str, place: int, message: str, key: str) -> UsageError:
+    return wrong_at(text, place, message, hint=f"SET {key} = false, or write it without that sign.")
+
+
+def _is_on(session: Any, key: str) -> bool:
+    return str(session.conf().get(key, "false")).lower() == "true"

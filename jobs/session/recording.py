@@ -19,6 +19,7 @@ from lakewarden.jobs.session.conflicts.lost_races import look_for_own_commit
 from lakewarden.jobs.session.executed_plans import Witness
 from lakewarden.jobs.session.plans import Plans
 from lakewarden.jobs.session.writes import Directory, Observed, Read, Written, compare, record_of
+from lakewarden.jobs.sql.compile.values import Chosen
 
 __all__ = ["Recorder"]
 
@@ -61,13 +62,14 @@ class Recorder:
         run_id: str | None = None,
         statement: str | None = None,
         reads_fixed: bool = False,
+        chosen: Chosen | None = None,
     ) -> tuple[DataFrame | None, Written]:
         """Execute what commits in `session` (in the JVM, a clone for this alone). `own` is the user's own metadata,
         None for what the session has; `run_id` is a new one where none is given; `statement` the digest of the text
-        that an operation id stands for; `reads_fixed`: another try would read the target at the version that this one
-        does. No DataFrame: it is done, and Spark was not told so. Raises `CancelledError` if it is not wanted any more,
-        `RefusedError` where other writers could overwrite what the session commits, `LostRaceError` where somebody else
-        committed first."""
+        that an operation id stands for, `chosen` how it was read; `reads_fixed`: another try would read the target at
+        the version that this one does. No DataFrame: it is done, and Spark was not told so. Raises `CancelledError` if
+        it is not wanted any more, `RefusedError` where other writers could overwrite what the session commits,
+        `LostRaceError` where somebody else committed first."""
         require_wanted()
         if target is not None:
             require_safe_commits(self.plans.spark, target)
@@ -80,6 +82,7 @@ class Recorder:
             user_metadata=self.plans.option(session.conf().getOption(_USER_METADATA)) if own is None else own,
             directory=self.directory,
             statement=statement,
+            chosen=chosen,
         )
         session.conf().set(_USER_METADATA, user_metadata(record))
         since = _BEFORE_ALL if target is None else last_seen_version(self.plans.spark, target)
@@ -101,4 +104,7 @@ class Recorder:
                 frame = None
         observed = compare(reads, evidence.reads, target)
         location = locate() if observed.unrecorded or target is None else target
-        return frame, Written(run_id=record.run_id, record=record, location=location, observed=observed)
+        notes = () if chosen is None else chosen.notes
+        return frame, Written(
+            run_id=record.run_id, record=record, location=location, observed=observed, notes=notes
+        )

@@ -16,6 +16,7 @@ from lakewarden.jobs.engines.spark.names import quoted
 from lakewarden.jobs.rollback.journal.journal import Journal
 from lakewarden.jobs.session.compiled_changes import (
     compile_change,
+    mean_what_is_written,
     refusals_explained,
     require_own_words,
     wrong_rows_explained,
@@ -44,8 +45,8 @@ from lakewarden.jobs.session.writes import (
     Upserted,
     Written,
 )
-from lakewarden.jobs.sql.compile.reading import Draft
-from lakewarden.jobs.sql.compile.values import OPERATION_KEY, Compiled
+from lakewarden.jobs.sql.compile.reading import Draft, is_change
+from lakewarden.jobs.sql.compile.values import OPERATION_KEY, Chosen, Compiled, Dialect
 
 __all__ = ["SparkWriter"]
 
@@ -126,7 +127,7 @@ class SparkWriter:
         self, session: Any, request: Request, operation_named: Callable[[], str | None]
     ) -> tuple[DataFrame, Written] | None:
         operation = operation_named() if isinstance(request, Change) else None
-        plan, options = self._statement(session, request)
+        plan, options, chosen = self._statement(session, request)
         if isinstance(request, Sql):
             if not is_write(plan):
                 self._refuse_id(plan, operation_named)
@@ -144,8 +145,8 @@ class SparkWriter:
         once = self._once(request, operation, shape)
         with wrong_rows_explained():
             if once is None:
-                return self._write(session, shape, options)
-            return self._write_once(once, session, shape)
+                return self._write(session, shape, options, chosen=chosen)
+            return self._write_once(once, session, shape, chosen)
 
     def _operation_named(self) -> str | None:
         """The operation id that the session gives to its next write, and to no other."""
@@ -162,7 +163,9 @@ class SparkWriter:
             spark=self._spark, reader=self._reader, operation=operation, text=text, location=shape.target
         )
 
-    def _write_once(self, once: Once, session: Any, shape: Shape) -> tuple[DataFrame, Written]:
+    def _write_once(
+        self, once: Once, session: Any, shape: Shape, chosen: Chosen | None
+    ) -> tuple[DataFrame, Written]:
         """Write under an operation id. Somebody else may do the same at the same time: Delta skips one of the two, or
         it loses the race. Each try has a number of its own."""
         nothing = self._spark.range(0)
@@ -173,7 +176,7 @@ class SparkWriter:
         once.name(session, number)
         head = once.head()
         try:
-            frame, written = self._write(session, shape, {}, statement=once.digest)
+            frame, written = self._write(session, shape, {}, statement=once.digest, chosen=chosen)
         except LostRaceError:
             if once.due() is None:
                 return nothing, before
@@ -182,7 +185,13 @@ class SparkWriter:
         return frame, replace(written, operation=once.operation, done_before=by_another)
 
     def _write(
-        self, session: Any, shape: Shape, options: Mapping[str, str], statement: str | None = None
+        self,
+        session: Any,
+        shape: Shape,
+        options: Mapping[str, str],
+        *,
+        chosen: Chosen | None,
+        statement: str | None = None,
     ) -> tuple[DataFrame, Written]:
         pinned: Pinned | None = None
         if shape.query is not None:
@@ -200,6 +209,7 @@ class SparkWriter:
             own=options.get(_OPTION),
             statement=statement,
             reads_fixed=pinned is not None and pinned.fixes(shape.target),
+            chosen=chosen,
         )
         return self._spark.range(0) if frame is None else frame, written
 
@@ -213,20 +223,23 @@ class SparkWriter:
                 hint=f"{_TAKES_ONE} The id is used up: run the statement again to do it without one.",
             )
 
-    def _statement(self, session: Any, request: Request) -> tuple[JavaPlan, Mapping[str, str]]:
-        """What is asked for as a plan; and the writer's options."""
+    def _statement(self, session: Any, request: Request) -> tuple[JavaPlan, Mapping[str, str], Chosen | None]:
+        """What is asked for as a plan; the writer's options; and, of a change in SQL, whose it was taken for."""
         match request:
             case Sql(text=text):
-                return self._plans.parsed(session, text), {}
+                chosen = Chosen(dialect=Dialect.SPARK, notes=request.notes) if is_change(text) else None
+                return self._plans.parsed(session, text), {}, chosen
             case Change(draft=draft):
-                (step,) = compile_change(session, draft).steps
-                return self._plans.composed(session, step.sql), {}
+                done = compile_change(session, draft)
+                (step,) = done.steps
+                mean_what_is_written(session, done.dialect)
+                return self._plans.composed(session, step.sql), {}, done.chosen
             case Append():
-                return self._append(session, request), request.options
+                return self._append(session, request), request.options, None
             case Overwrite():
-                return self._overwrite(session, request), request.options
+                return self._overwrite(session, request), request.options, None
             case Merge():
-                return self._merge(session, request), request.options
+                return self._merge(session, request), request.options, None
             case _:
                 assert_never(request)
 

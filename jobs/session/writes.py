@@ -12,7 +12,7 @@ from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.model.lineage_record import LineageInput, LineageRecord, Operation
 from lakewarden.jobs.session.conflicts.retries import RETRIES
 from lakewarden.jobs.sql.compile.reading import Draft
-from lakewarden.jobs.sql.compile.values import Compiled
+from lakewarden.jobs.sql.compile.values import Chosen, Compiled
 from lakewarden.jobs.upsert.options import UpsertOptions
 
 __all__ = [
@@ -73,9 +73,10 @@ class Merge:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sql:
-    """One statement, as the user wrote it."""
+    """One statement, as the user wrote it. `notes` say what others would read in it."""
 
     text: str
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -150,6 +151,7 @@ class Observed:
 class Written:
     """A governed write that has ended. `location` is the table's, canonical; None where it could not be asked for.
     `operation` is the id that its session gave it; `done_before`: nothing was done, because that had been done already.
+    `notes` say where the choice of a dialect or a policy mattered.
 
     A statement that changes nothing (a DELETE without a match) makes no commit: then no commit carries `run_id`.
     """
@@ -160,6 +162,7 @@ class Written:
     observed: Observed
     operation: str | None = None
     done_before: bool = False
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -272,6 +275,7 @@ def record_of(
     user_metadata: str | None,
     directory: Directory,
     statement: str | None = None,
+    chosen: Chosen | None = None,
 ) -> LineageRecord:
     """The record of a write. The same version read twice is one input; tables come before what has no version."""
     distinct = {read.key: read for read in reads}
@@ -298,6 +302,8 @@ def record_of(
         reads_self=reads_self,
         user_metadata=user_metadata,
         statement=statement,
+        dialect=None if chosen is None else chosen.dialect.value,
+        matches=None if chosen is None or chosen.matches is None else str(chosen.matches),
     )
 
 

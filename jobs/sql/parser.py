@@ -12,6 +12,7 @@ from lakewarden.catalog.errors import NotAllowedError, UsageError
 from lakewarden.catalog.policy.effective import Value, parse_value
 from lakewarden.catalog.system.port import SystemTableName
 from lakewarden.jobs.sql.compile.merges import merge_draft
+from lakewarden.jobs.sql.compile.otherwise import read_otherwise
 from lakewarden.jobs.sql.compile.reading import draft_of, is_change
 from lakewarden.jobs.sql.compile.time_travel import in_sparks_words
 from lakewarden.jobs.sql.compile.upserts.reading import is_upsert, upsert_draft
@@ -77,7 +78,9 @@ def parse(text: str, dialect: Dialect | None = None) -> Statement:
         return ChangeRows(draft=merge)
     if is_change(text) and not _changes_system(text):
         draft = draft_of(text, dialect)
-        return Unmanaged(sql=text) if draft is None else ChangeRows(draft=draft)
+        if draft is None:  # Spark runs it as it is
+            return Unmanaged(sql=text, notes=read_otherwise(text) if dialect is None else ())
+        return ChangeRows(draft=draft)
     tokens = tokens_of(text)
     if not tokens:
         raise UsageError("There is no statement.", hint="Try: SELECT * FROM lakewarden.tables")

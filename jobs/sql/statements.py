@@ -58,9 +58,10 @@ class Query:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Unmanaged:
-    """Anything else: a Spark session runs it as it is, the CLI refuses it."""
+    """Anything else: a Spark session runs it as it is, the CLI refuses it. `notes` say what others would read in it."""
 
     sql: str
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -14,6 +14,7 @@ from lakewarden.jobs.engines.spark.names import quoted
 from lakewarden.jobs.engines.spark.session import COMMIT_ATTEMPTS
 from lakewarden.jobs.session.compiled_changes import (
     compile_change,
+    mean_what_is_written,
     require_own_words,
     wrong_rows_explained,
 )
@@ -24,7 +25,7 @@ from lakewarden.jobs.session.statements import shape_of
 from lakewarden.jobs.session.upserts.operations import APP, NUMBER
 from lakewarden.jobs.session.writes import Written
 from lakewarden.jobs.sql.compile.reading import Draft
-from lakewarden.jobs.sql.compile.values import Step
+from lakewarden.jobs.sql.compile.values import Chosen, Step
 from lakewarden.jobs.upsert.once import fence_of
 
 __all__ = ["Mark", "Settled", "settled_steps"]
@@ -75,16 +76,25 @@ def settled_steps(recorder: Recorder, draft: Draft) -> tuple[Settled, ...]:
     root: Any = recorder.plans.spark._jsparkSession
     snapshots: dict[str, Any] = {}
     session = root.cloneSession()
-    steps = compile_change(session, draft).steps
+    done = compile_change(session, draft)
     _refuse_views_of_the_moment(recorder.plans, session, draft)
-    found = [_settled(recorder, draft, step, root.cloneSession(), snapshots) for step in steps]
+    found: list[Settled] = []
+    for step in done.steps:
+        own = root.cloneSession()
+        mean_what_is_written(own, done.dialect)
+        found.append(_settled(recorder, draft, step, own, snapshots, done.chosen))
     _refuse_one_place_twice(found)
     versions = {place: int(snapshot.version()) for place, snapshot in snapshots.items()}
     return tuple(replace(one, read_at=versions.get(one.location)) for one in found)
 
 
 def _settled(
-    recorder: Recorder, draft: Draft, step: Step, session: Any, snapshots: dict[str, Any]
+    recorder: Recorder,
+    draft: Draft,
+    step: Step,
+    session: Any,
+    snapshots: dict[str, Any],
+    chosen: Chosen,
 ) -> Settled:
     plans = recorder.plans
     shape = shape_of(plans, session, plans.analysed(session, plans.composed(session, step.sql)))
@@ -111,6 +121,7 @@ def _settled(
                 locate=shape.locate,
                 run_id=mark.group_id,
                 statement=mark.digest,
+                chosen=chosen,
             )
         is_done = frame is None or frame.collect()  # Delta has no result where it did nothing
         return written if is_done else None

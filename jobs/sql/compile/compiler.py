@@ -14,11 +14,13 @@ from lakewarden.jobs.sql.compile.meaning.expressions import translated
 from lakewarden.jobs.sql.compile.meaning.functions import numbers_by_chance
 from lakewarden.jobs.sql.compile.meaning.storing import assigned
 from lakewarden.jobs.sql.compile.merges import merge_compiled
+from lakewarden.jobs.sql.compile.otherwise import read_otherwise
 from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.reading import Draft, ambiguous
 from lakewarden.jobs.sql.compile.resolving import Resolved, resolved
 from lakewarden.jobs.sql.compile.upserts.merging import upsert_compiled
 from lakewarden.jobs.sql.compile.values import (
+    DIALECT_KEY,
     Compiled,
     Dialect,
     MatchPolicy,
@@ -96,7 +98,8 @@ def _compiled(
     steps = {step.sql for step, _ in results.values()}
     if len(steps) > 1:
         raise ambiguous(draft.dialects, "They round, divide or compare differently.")
-    step, notes = results[draft.dialects[0]]
+    step, _ = results[draft.dialects[0]]
+    notes = _of_the_choice(draft, {dialect: notes for dialect, (_, notes) in results.items()})
     return Compiled(
         dialect=draft.dialects[0],
         target=draft.tables[0],
@@ -117,6 +120,19 @@ def _in_dialect(
     )
     told = dict.fromkeys((*notes, *(note for _, note in chances(found.query, dialect))))
     return step_of(draft.change, mine, values, policy), tuple(told)
+
+
+def _of_the_choice(draft: Draft, notes: Mapping[Dialect, tuple[str, ...]]) -> tuple[str, ...]:
+    """The notes of the first dialect, and what would be another thing if the statement were somebody else's."""
+    first, *others = draft.dialects
+    if first is Dialect.SPARK and not draft.chosen:
+        return (*notes[first], *read_otherwise(draft.text))
+    differ = [other for other in others if not set(notes[other]) <= set(notes[first])]
+    if not differ:
+        return notes[first]
+    told = dict.fromkeys((*notes[first], *(note for other in differ for note in notes[other])))
+    choice = f"It was read as {first}, and may be {' or '.join(differ)}: SET {DIALECT_KEY} says whose it is."
+    return (*told, choice)
 
 
 def _said(draft: Draft, policy: MatchPolicy) -> tuple[str, ...]:

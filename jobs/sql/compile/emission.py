@@ -120,7 +120,7 @@ def _direct(parts: _Parts) -> Step:
     only = sources.args["from_"].this
     plain = isinstance(only, exp.Table) and not sources.args.get("joins") and not _is_special(only, parts)
     values = [one.value for one in parts.values]
-    if plain:
+    if plain and not _asks_padded((*conditions, *values), alias):
         source = f"{named(parts.found.tables[only.name])} AS {quoted(only.alias)}"
     else:
         name = _other_name(alias)
@@ -162,6 +162,15 @@ def _sources(parts: _Parts) -> tuple[exp.Select, list[exp.Expr]]:
 def _columns_of_others(nodes: Sequence[exp.Expr], alias: str) -> tuple[tuple[str, str], ...]:
     columns = (column for node in nodes for column in node.find_all(exp.Column))
     return tuple(dict.fromkeys((one.table, one.name) for one in columns if one.table != alias))
+
+
+def _asks_padded(nodes: Sequence[exp.Expr], alias: str) -> bool:
+    """Whether a CHAR of the source is looked at: Delta's MERGE does not find one that is not given by a query."""
+    return any(
+        column.table != alias and isinstance(column.type, exp.DataType) and column.type.is_type("char")
+        for node in nodes
+        for column in node.find_all(exp.Column)
+    )
 
 
 def _from_source(node: exp.Expr, names: Mapping[tuple[str, str], str], source: str) -> exp.Expr:

@@ -38,8 +38,8 @@ _ELSEWHERE: Final = frozenset({"FROM", "USING", "JOIN"})
 @dataclass(frozen=True, kw_only=True)
 class Draft:
     """A statement that is read but not yet held against the schemas of its `tables`. Several `dialects`: they read it
-    alike, and none was chosen. The first of the tables is the one that is changed. With a `placement` it is an upsert:
-    `change` is what becomes of rows that are there. `others` are what it changes in further tables of the same.
+    alike, and none was `chosen`. The first of the tables is the one that is changed. With a `placement` it is an
+    upsert: `change` is what becomes of rows that are there. `others` are what it changes in further tables of the same.
     `merge` is one of Spark's whose queries leave its conditions: the assignments of `change` are these queries.
     """
 
@@ -50,6 +50,7 @@ class Draft:
     placement: Placement | None = None
     others: tuple[Change, ...] = ()
     merge: exp.Merge | None = None
+    chosen: bool = False
 
     @property
     def each(self) -> tuple["Draft", ...]:
@@ -101,6 +102,7 @@ def draft_of(text: str, dialect: Dialect | None = None) -> Draft | None:
         change=first[0],
         tables=tuple(dict.fromkeys(table for one in first for table in tables_read(one))),
         others=first[1:],
+        chosen=dialect is not None,
     )
     refuse_system(draft)
     if draft.dialects == (Dialect.SPARK,) and draft.change.is_plain:

@@ -13,6 +13,7 @@ __all__ = [
     "MATCHES_KEY",
     "OPERATION_KEY",
     "TWICE",
+    "Chosen",
     "ColumnType",
     "Compiled",
     "Dialect",
@@ -106,6 +107,16 @@ class Step:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Chosen:
+    """Whose SQL a statement was read as, by which policy for several matches where there is one, and what `notes` say
+    of that choice."""
+
+    dialect: Dialect
+    matches: MatchPolicy | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Compiled:
     """What becomes of a statement: one step for each table that it changes, the first of which is `target`. Each reads
     all tables as they were before the first. `notes` say where the choice of a dialect or a policy matters."""
@@ -115,6 +126,11 @@ class Compiled:
     matches: MatchPolicy
     steps: tuple[Step, ...]
     notes: tuple[str, ...] = ()
+
+    @property
+    def chosen(self) -> Chosen:
+        """What was chosen where there was a choice."""
+        return Chosen(dialect=self.dialect, matches=self.matches, notes=self.notes)
 
 
 def dialect_of(text: str | None) -> Dialect | None:

@@ -159,6 +159,16 @@ class _Maker:
                 if self._chance.random() < 0.6
                 else self._chance.choice(self._known["flag"])
             )
+        if kind == "text" and self._chance.random() < 0.2:  # of another type
+            return self._chance.choice(
+                (
+                    *self._known["flag"],
+                    f"({self.condition(0)})",
+                    *self._known["decimal"],
+                    *self._known["char"],
+                    *self._known["int"],
+                )
+            )
         if kind in ("decimal", "double") and self._chance.random() < 0.2:
             kind = "int"
         if kind == "int" and self._chance.random() < 0.15:
@@ -214,7 +224,9 @@ class _Maker:
                     f"CASE {one} WHEN {other} THEN 1 WHEN 2 THEN 3 END", f"strpos({pick(self._known['text'])}, 'x')",
                     f"extract({pick(('year', 'quarter', 'month', 'day'))} from {pick(self._known['date'])})",
                     f"extract({pick(('year', 'day', 'hour', 'minute'))} from {pick(self._known['time'])})",
-                    f"length(trim({pick(self._known['text'])}))",
+                    f"length(trim({pick(self._known['text'])}))", f"length({pick(self._chars)})",
+                    f"(SELECT sum(y.{pick('kb')}) / {pick((-2, 3))} FROM s AS y{pick(('', ' WHERE y.k > 1'))})",
+                    f"CAST({pick(self._reals)} AS INT)",
                 ))  # fmt: skip
             case "decimal":
                 return pick((
@@ -227,11 +239,12 @@ class _Maker:
                 return pick((
                     f"({one} + {pick(self._known['int'])})", f"({pick(self._known['double'])} * 4)",
                     f"({pick(self._known['double'])} / 2)", f"abs({one})", f"({pick(self._known['double'])} * {pick(self._known['decimal'])})",
-                    f"round({pick(self._known['double'])})",
+                    f"round({pick(self._known['double'])})", f"({pick(self._reals)} * {pick(self._known['int'])})",
+                    "(SELECT CAST(sum(y.\"Big\") AS DOUBLE PRECISION) / 2 FROM t AS y)", f"CAST({pick(self._reals)} AS DOUBLE PRECISION)",
                 ))  # fmt: skip
             case "text":
                 return pick((
-                    f"{one} || {other}", f"upper({one})", f"CAST({pick(self._known['int'])} AS TEXT)",
+                    f"{one} || {other}", f"{one} || {pick(self._chars)}", f"upper({pick(self._chars)})", f"upper({one})", f"CAST({pick(self._known['int'])} AS TEXT)",
                     f"concat({one}, {other}, {pick(self._known['int'])}, NULL)", f"{pick(('trim', 'ltrim', 'rtrim'))}({one})",
                     f"substring({one} from {pick('12')} for {pick('012')})", f"{pick(('left', 'right'))}({one}, {pick('012')})",
                     f"{pick('lr')}pad({one}, {pick('025')}{pick(('', ', $ab$')).replace('$', chr(39))})", f"replace({one}, 'x', {other})",
@@ -315,7 +328,12 @@ class _Maker:
         pick = self._chance.choice
         kind = pick(("int", "int", "int", "text", "decimal", "double", "date", "time"))
         one, other = self._expression(kind, depth - 1), self._expression(kind, depth - 2)
-        match self._chance.randrange(13):
+        match self._chance.randrange(15):
+            case 13:
+                return f"{pick(self._chars)} {pick(('=', '<>', '<', 'IS DISTINCT FROM'))} {pick((*self._chars, one if kind == 'text' else '$x$')).replace('$', chr(39))}"
+            case 14:
+                left, right = pick(self._reals), pick(self._known[pick(("int", "decimal", "double"))])
+                return f"{left} {pick(('=', '<', '>=', '<>'))} {right}"
             case 0 | 1:
                 return f"{one} {pick(('=', '<>', '<', '<=', '>', '>='))} {other}"
             case 2:
@@ -348,6 +366,16 @@ class _Maker:
                 return f"{pair} {pick(('IN', 'NOT IN'))} (SELECT k, e FROM u{pick(('', ' WHERE e > 2'))})"
             case _:
                 return f"{pick(self._known['text'])} {pick(('', 'NOT '))}LIKE {pick(('$x%$', '$_$', '$%ts$')).replace('$', chr(39))}"
+
+    @property
+    def _chars(self) -> list[str]:
+        """Texts of fixed length; any others where nothing has them."""
+        return self._known["char"] or self._known["text"]
+
+    @property
+    def _reals(self) -> list[str]:
+        """Floating-point numbers of 32 bits, as far as there are any."""
+        return self._known["real"] or self._known["double"]
 
     def _source(self, alias: str, table: str) -> None:
         self._has(alias, table)

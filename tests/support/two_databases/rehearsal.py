@@ -217,13 +217,20 @@ def _relation(schema: TableSchema, rows: Iterable[tuple[object, ...]], *, number
     names = [*([_ROW] if number else []), *(one.name for one in schema)]
     types = [*(["int"] if number else []), *(one.type for one in schema)]
     casts = ", ".join(
-        f"CAST({quoted(name)} AS {kind}) AS {quoted(name)}" for name, kind in zip(names, types, strict=True)
+        f"{_cast(quoted(name), kind)} AS {quoted(name)}" for name, kind in zip(names, types, strict=True)
     )
     listed = [*(f"({', '.join(_literal(value) for value in row)})" for row in rows)]
     nothing = f"({', '.join(['NULL'] * len(names))})"
     columns = ", ".join(quoted(name) for name in names)
     empty = "" if listed else " WHERE false"
     return f"SELECT {casts} FROM VALUES {', '.join(listed or [nothing])} AS `rows`({columns}){empty}"
+
+
+def _cast(value: str, kind: str) -> str:
+    """A value as a table would give it: a CHAR with blanks at its end, which a cast puts nowhere."""
+    if not kind.startswith("char("):
+        return f"CAST({value} AS {kind})"
+    return f"RPAD(CAST({value} AS STRING), {kind.removeprefix('char(').rstrip(')')}, ' ')"
 
 
 def _literal(value: object) -> str:

@@ -21,13 +21,15 @@ TYPES: Final = {
     "date": "DATE",
     "timestamp_ntz": "TIMESTAMP",
     "boolean": "BOOLEAN",
+    "char(4)": "CHAR(4)",
+    "float": "REAL",
 }
 _COLUMNS: Final = {
     "t": {
         "id": "int", "k": "int", "a": "int", "Big": "bigint", "s": "string", "d": "double", "m": "decimal(9,2)",
         "Day": "date", "at": "timestamp_ntz", "b": "boolean", "select": "int", "o`d\"d; --": "string",
     },
-    "s": {"k": "int", "b": "int", "c": "string", "n": "double", "m": "decimal(9,2)", "Day": "date", "from": "int"},
+    "s": {"k": "int", "b": "int", "c": "string", "n": "double", "m": "decimal(9,2)", "Day": "date", "from": "int", "ch": "char(4)", "r": "float"},
     "u": {"k": "int", "e": "int", "Flag": "boolean", "s": "string"},
 }  # fmt: skip
 SCHEMAS: Final[Mapping[str, TableSchema]] = {
@@ -36,7 +38,7 @@ SCHEMAS: Final[Mapping[str, TableSchema]] = {
 }
 KINDS: Final = {
     "int": "int", "bigint": "int", "string": "text", "double": "double", "decimal(9,2)": "decimal", "date": "date",
-    "timestamp_ntz": "time", "boolean": "flag",
+    "timestamp_ntz": "time", "boolean": "flag", "char(4)": "char", "float": "real",
 }  # fmt: skip
 
 
@@ -73,7 +75,9 @@ def _value(chance: random.Random, kind: str) -> object:
             return chance.randint(0, 5)
         case "text":
             return chance.choice(TEXTS[:-1])
-        case "double":
+        case "char":
+            return chance.choice(("x", "X", " x", "it's", "ab", ""))
+        case "double" | "real":
             return chance.randint(-8, 8) / 4
         case "decimal":
             return (

@@ -29,7 +29,8 @@ _OPEN: Final = ("UNBOUNDED", "CURRENT ROW")
 _LENGTH_IN_TSQL: Final = 30
 _DIGITS: Final = 20
 """So many characters a BIGINT has at most."""
-_WHOLE: Final = exp.DataType.build("DECIMAL(38, 0)", dialect="spark")
+_PART: Final = exp.DataType.build("DECIMAL(10, 0)", dialect="spark")
+"""PostgreSQL's type for a part of a date or time, as far as there are digits in it."""
 
 
 def function_in_spark(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr | None:
@@ -142,8 +143,7 @@ def _round(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr | None:
 def _whole(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr | None:
     if family_of(node.this) is not Family.DECIMAL or node.args.get("decimals") is not None:
         return None
-    node.type = _WHOLE  # there it is a decimal without a fraction: it is divided as one
-    return node
+    return node  # there it is a decimal without a fraction: it is divided as one
 
 
 def _part_of_time(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr | None:
@@ -154,7 +154,7 @@ def _part_of_time(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr | 
     if part not in known or family_of(of) is not Family.TIME:
         return None
     found = exp.Extract(this=exp.Var(this=part), expression=of.copy())
-    found.type = _WHOLE if dialect is Dialect.POSTGRES else exp.DataType.build("int")
+    found.type = _PART if dialect is Dialect.POSTGRES else exp.DataType.build("int")
     return found
 
 

@@ -64,6 +64,8 @@ records = st.builds(
     reads_self=st.booleans(),
     missing_inputs=st.integers(0, 10**6),
     user_metadata=st.none() | texts,
+    dialect=st.none() | texts,
+    matches=st.none() | texts,
 )
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),

@@ -6,6 +6,7 @@ import pytest
 
 from lakewarden.catalog.errors import NotAllowedError, UsageError
 from lakewarden.catalog.model.rows import MarkVerdict, Mode
+from lakewarden.jobs.sql.compile.otherwise import read_otherwise
 from lakewarden.jobs.sql.compile.values import Dialect
 from lakewarden.jobs.sql.convert import CONVERT_SYNTAX
 from lakewarden.jobs.sql.looks import (
@@ -223,7 +224,7 @@ def test_an_explained_statement_that_is_sparks_is_its_own_step(text: str, statem
 
 def test_changes_of_warehouses_are_read_with_the_dialect_that_was_set() -> None:
     text = "DELETE FROM t WHERE k = 7 / 2"
-    assert parse(text) == Unmanaged(sql=text)
+    assert parse(text) == Unmanaged(sql=text, notes=read_otherwise(text))
     change = parse(text, Dialect.POSTGRES)
     assert isinstance(change, ChangeRows)
     assert change.draft.dialects == (Dialect.POSTGRES,)

@@ -196,3 +196,10 @@ def test_wherever_texts_are_told_apart_a_note_says_by_what(condition: str) -> No
 def test_what_is_no_text_has_no_note_of_texts() -> None:
     for condition in ("NULLIF(k, 1) = 1", "at < '2024-01-05'", "k IN (SELECT k FROM t AS o GROUP BY k)"):
         assert done(f"DELETE FROM t WHERE {condition}", "tsql").notes == ()
+
+
+def test_a_char_of_a_source_comes_from_a_query_which_deltas_merge_can_look_at() -> None:
+    for dialect in ("postgres", "tsql"):
+        text = sql("UPDATE t SET s = o.s FROM o WHERE o.ch = 'x' AND t.k = o.k", dialect)
+        assert "USING (SELECT `o`.`" in text and "`o`.`ch` AS `c" in text and " ON RTRIM(`source`.`c" in text
+        assert "USING `o` AS `o`" in sql("UPDATE t SET s = o.s FROM o WHERE t.k = o.k", dialect)

@@ -1,0 +1,165 @@
+"""Columns of fixed length, numbers and texts of many types, and sessions set in other ways: as on a real PostgreSQL."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from psycopg.errors import NumericValueOutOfRange
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from lakewarden.catalog.errors import PreconditionError, UsageError
+from support.servers.postgres import PostgresServer
+from support.two_databases.sides import ROWS, Both, two_sides
+
+pytestmark = [pytest.mark.spark, pytest.mark.postgres]
+
+CODES = "(1, 'p', 'p', 0.5, 1.25, 3000000000, true), (2, 'x', ' x', 1.5, 0.50, 4000000000, false), (7, NULL, NULL, NULL, NULL, NULL, NULL)"
+
+
+@pytest.fixture(scope="module")
+def tables(
+    spark: SparkSession, postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Both]:
+    with two_sides(spark, postgres, tmp_path_factory.mktemp("types")) as both:
+        columns = "k INT, ch CHAR(3), wide CHAR(5), r {}, m DECIMAL(9, 2), big BIGINT, ok BOOLEAN"
+        both.spark.sql(f"CREATE TABLE c ({columns.format('FLOAT')}) USING delta")
+        both.connection.execute(f"CREATE TABLE c ({columns.format('REAL')})".encode())
+        both.spark.sql(f"INSERT INTO c VALUES {CODES}")
+        both.connection.execute(f"INSERT INTO c VALUES {CODES}".encode())
+        yield both
+
+
+@pytest.fixture
+def both(tables: Both) -> Iterator[Both]:
+    tables.fill({"t": ROWS["t"]})
+    tables.spark.conf.set("lakewarden.dialect", "postgres")
+    yield tables
+    tables.spark.conf.unset("lakewarden.dialect")
+
+
+@contextmanager
+def set_to(both: Both, **settings: str) -> Iterator[None]:
+    """The session with other settings, `_` for the dots of their keys."""
+    keys = {key.replace("__", "."): value for key, value in settings.items()}
+    before = {key: both.spark.conf.get(key, None) for key in keys}
+    for key, value in keys.items():
+        both.spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, old in before.items():
+            both.spark.conf.unset(key) if old is None else both.spark.conf.set(key, old)
+
+
+def compare(both: Both, statement: str) -> None:
+    result = both.lw.sql(statement).collect()[0]
+    done = both.connection.execute(statement.encode())
+    assert (result["num_affected_rows"], both.ours()) == (done.rowcount, both.theirs())
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE t SET s = c.ch FROM c WHERE t.k = c.k",
+        "UPDATE t SET s = c.ch || '-' || c.wide FROM c WHERE t.k = c.k",
+        "UPDATE t SET a = length(c.ch) + length(c.wide) FROM c WHERE t.k = c.k",
+        "UPDATE t SET s = upper(c.ch) FROM c WHERE c.ch = 'x'",
+        "UPDATE t SET a = 0 FROM c WHERE c.ch = c.wide AND t.k = c.k",
+        "UPDATE t SET a = 1 FROM c WHERE t.s = c.ch",
+        "DELETE FROM t WHERE s IN (SELECT ch FROM c)",
+        "DELETE FROM t WHERE s NOT IN (SELECT ch FROM c WHERE ch IS NOT NULL)",
+        "DELETE FROM t USING c WHERE c.ch IN ('p', 'q') AND t.k = c.k",
+        "UPDATE t SET s = q.ch, a = q.n FROM (SELECT ch, count(*) AS n FROM c GROUP BY ch) AS q WHERE q.ch > 'p'",
+        "UPDATE t SET s = (SELECT max(ch) FROM c)",
+        "UPDATE t SET s = CASE WHEN c.ok THEN 'yes' END FROM c WHERE t.k = c.k",
+        "UPDATE t SET s = c.ok FROM c WHERE t.k = c.k",
+        "UPDATE t SET s = c.m FROM c WHERE t.k = c.k",
+        "UPDATE t SET s = c.m * c.m + 1 FROM c WHERE t.k = c.k",
+        "UPDATE t SET d = c.r * 3, a = c.r FROM c WHERE t.k = c.k",
+        "UPDATE t SET a = (SELECT sum(c.k) / 2 FROM c)",
+        "UPDATE t SET d = (SELECT CAST(sum(big) AS DOUBLE PRECISION) / 2 FROM c)",
+    ],
+)
+def test_types_mean_what_they_mean_in_postgresql(both: Both, statement: str) -> None:
+    compare(both, statement)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"spark__sql__parser__escapedStringLiterals": "true"},
+        {"spark__sql__ansi__doubleQuotedIdentifiers": "true", "spark__sql__ansi__enabled": "true"},
+        {"spark__sql__ansi__relationPrecedence": "true", "spark__sql__ansi__enabled": "true"},
+        {"spark__sql__parser__quotedRegexColumnNames": "true"},
+        {"spark__sql__caseSensitive": "true"},
+        {"spark__sql__ansi__enabled": "false", "spark__sql__storeAssignmentPolicy": "LEGACY"},
+    ],
+    ids=lambda settings: next(iter(settings)).rpartition("__")[2],
+)
+def test_a_session_that_reads_sql_otherwise_computes_the_same(both: Both, settings: dict[str, str]) -> None:
+    with set_to(both, **settings):
+        compare(both, "UPDATE t SET s = 'a\\b''c\"' WHERE K = 1")
+        compare(
+            both, "UPDATE t SET a = s.b + u.e FROM s, u LEFT JOIN c ON u.k = c.k WHERE t.k = s.k AND u.e = 5"
+        )
+    assert both.spark.conf.get("spark.sql.parser.escapedStringLiterals") == "false"
+
+
+def test_what_overflows_is_an_error_whatever_the_session_says(both: Both) -> None:
+    before = both.ours()
+    statement = "UPDATE t SET a = (a * 2000000000)"
+    with set_to(both, spark__sql__ansi__enabled="false"):
+        with pytest.raises(PreconditionError, match="integer overflow"):
+            both.lw.sql(statement)
+        with pytest.raises((PreconditionError, PySparkException, Py4JJavaError)):
+            both.lw.sql("UPDATE t SET a = CAST('99999999999' AS INT)")
+        with pytest.raises((PreconditionError, PySparkException, Py4JJavaError)):
+            both.lw.sql("UPDATE t SET a = c.big FROM c WHERE c.k = 1")
+        assert both.spark.conf.get("spark.sql.ansi.enabled") == "false"
+    assert both.ours() == before
+    with pytest.raises(NumericValueOutOfRange):
+        both.connection.execute(statement.encode())
+
+
+@pytest.mark.parametrize(
+    ("settings", "statement"),
+    [
+        ({"spark__sql__parser__escapedStringLiterals": "true"}, "UPDATE t SET s = 'a\\b' WHERE k IN (SELECT k FROM s)"),
+        ({"spark__sql__ansi__doubleQuotedIdentifiers": "true"}, 'UPDATE t SET s = "x" WHERE k IN (SELECT k FROM s)'),
+    ],
+    ids=["escapes", "quotes"],
+)  # fmt: skip
+def test_sparks_own_words_that_the_session_reads_otherwise_are_refused(
+    both: Both, settings: dict[str, str], statement: str
+) -> None:
+    both.spark.conf.unset("lakewarden.dialect")
+    before = both.ours()
+    with (
+        set_to(both, spark__sql__ansi__enabled="true", **settings),
+        pytest.raises(UsageError, match=r"and is read otherwise\. Line 1, column 18") as caught,
+    ):
+        both.lw.sql(statement)
+    assert next(iter(settings)).replace("__", ".") in caught.value.hint
+    assert both.ours() == before
+
+
+def test_the_record_and_the_log_say_how_a_statement_was_read(
+    both: Both, caplog: pytest.LogCaptureFixture
+) -> None:
+    both.spark.conf.unset("lakewarden.dialect")
+    both.spark.conf.set("lakewarden.matches", "any")
+    try:
+        both.lw.sql("UPDATE t SET a = s.b FROM s WHERE s.c = 'p' AND t.k = s.k")
+        both.lw.sql("UPDATE t SET a = s.b FROM s WHERE s.c = 'x' AND t.k = s.k")
+    finally:
+        both.spark.conf.unset("lakewarden.matches")
+    record = both.head().lineage
+    assert record is not None and (record.dialect, record.matches) == ("postgres", "any")
+    told = [one.message for one in caplog.records if "may be tsql" in one.message]
+    assert told == ["It was read as postgres, and may be tsql: SET lakewarden.dialect says whose it is."]
+    both.lw.sql("UPDATE t SET a = 1 / 2, k = a WHERE id = 1")
+    record = both.head().lineage
+    assert record is not None and (record.dialect, record.matches) == ("spark", None)
+    assert "a has its old value on the right, where mysql has the one that was just set." in caplog.messages
