@@ -143,23 +143,3 @@ def test_sparks_own_words_that_the_session_reads_otherwise_are_refused(
         both.lw.sql(statement)
     assert next(iter(settings)).replace("__", ".") in caught.value.hint
     assert both.ours() == before
-
-
-def test_the_record_and_the_log_say_how_a_statement_was_read(
-    both: Both, caplog: pytest.LogCaptureFixture
-) -> None:
-    both.spark.conf.unset("lakewarden.dialect")
-    both.spark.conf.set("lakewarden.matches", "any")
-    try:
-        both.lw.sql("UPDATE t SET a = s.b FROM s WHERE s.c = 'p' AND t.k = s.k")
-        both.lw.sql("UPDATE t SET a = s.b FROM s WHERE s.c = 'x' AND t.k = s.k")
-    finally:
-        both.spark.conf.unset("lakewarden.matches")
-    record = both.head().lineage
-    assert record is not None and (record.dialect, record.matches) == ("postgres", "any")
-    told = [one.message for one in caplog.records if "may be tsql" in one.message]
-    assert told == ["It was read as postgres, and may be tsql: SET lakewarden.dialect says whose it is."]
-    both.lw.sql("UPDATE t SET a = 1 / 2, k = a WHERE id = 1")
-    record = both.head().lineage
-    assert record is not None and (record.dialect, record.matches) == ("spark", None)
-    assert "a has its old value on the right, where mysql has the one that was just set." in caplog.messages

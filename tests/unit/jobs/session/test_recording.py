@@ -10,6 +10,8 @@ from lakewarden.catalog.errors import RefusedError
 from lakewarden.catalog.model.lineage_record import Operation
 from lakewarden.jobs.runs.log_stores import CONDITIONAL, S3_LOG_STORE
 from lakewarden.jobs.session.recording import Recorder
+from lakewarden.jobs.session.writes import record_of
+from lakewarden.jobs.sql.compile.values import Chosen, Dialect, policy_of
 
 
 class Directory:
@@ -61,3 +63,26 @@ def test_a_session_whose_commits_to_s3_get_lost_writes_nothing_there() -> None:
 def test_one_whose_commits_are_safe_goes_on(target: str, conf: Mapping[str, str]) -> None:
     with pytest.raises(AssertionError, match="it goes on"):
         write_to(target, conf)
+
+
+class Strangers(Directory):
+    def table_ids(self, locations: object) -> Mapping[str, str]:
+        return {}
+
+
+@pytest.mark.parametrize(
+    ("chosen", "said"),
+    [
+        (None, (None, None)),
+        (Chosen(dialect=Dialect.SPARK), ("spark", None)),
+        (Chosen(dialect=Dialect.TSQL, matches=policy_of("last by s.b")), ("tsql", "last by s.b")),
+    ],
+)
+def test_a_record_says_how_its_statement_was_read(
+    chosen: Chosen | None, said: tuple[str | None, str | None]
+) -> None:
+    record = record_of(
+        run_id="r", operation=Operation.MERGE, user="ana", reads=(), reads_self=False, user_metadata=None,
+        directory=cast(Any, Strangers()), chosen=chosen,
+    )  # fmt: skip
+    assert (record.dialect, record.matches) == said
