@@ -97,7 +97,7 @@ CASES: Final = {
         SAME,
     ),
     "postgres: a row of a query beside matches": (
-        "UPDATE t SET (a, d) = (SELECT max(u.e), s.n + 0.5 FROM u WHERE u.k = t.k) FROM s WHERE s.k = t.k",
+        "UPDATE t SET (a, d) = (SELECT max(u.e), min(u.e) + 0.5 FROM u WHERE u.k = t.k) FROM s WHERE s.k = t.k",
         SAME,
     ),
     "postgres: DISTINCT ON": (
