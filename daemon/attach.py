@@ -140,7 +140,7 @@ class Writes:
         self._opening = threading.Lock()
         self._initialised = False
         self._small = SmallWrites(time.monotonic)
-        self._told: set[str] = set()
+        self._advised: set[str] = set()
 
     def table(self, name: str, version: int | None) -> DataFrame:
         return self._writer.table(name, version)
@@ -150,7 +150,7 @@ class Writes:
             writer, directory = self._writer, self._directory
         done = writer.run(request)
         if done is not None:
-            self._tell(done[1].notes)
+            self._advise(done[1].notes)
             self._ended(directory, done[1])
         return done
 
@@ -158,7 +158,7 @@ class Writes:
         with self._opening:
             writer, directory = self._writer, self._directory
         done = writer.change_several(draft)
-        self._tell(tuple(note for written in done for note in written.notes))
+        self._advise(tuple(note for written in done for note in written.notes))
         for written in done:
             self._ended(directory, written)
         return done
@@ -194,11 +194,11 @@ class Writes:
                 logging.getLogger("lakewarden").warning(advice)
         return counts
 
-    def _tell(self, notes: Sequence[str]) -> None:
+    def _advise(self, notes: Sequence[str]) -> None:
         """Log what somebody should know about how a statement was read: each thing once in a session."""
         for note in dict.fromkeys(notes):
-            if note not in self._told:
-                self._told.add(note)
+            if note not in self._advised:
+                self._advised.add(note)
                 logging.getLogger("lakewarden").warning(note)
 
     def located(self, spelling: str) -> str | None:
