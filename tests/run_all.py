@@ -59,6 +59,7 @@ SHARING = (
         "test_governed_writes",
         "test_page_examples",
         "test_lost_races",
+        "test_feature_tables",
     ),
     ("test_vacuum", "test_log_care", "test_compaction", "test_statistics"),
     ("test_restore_exactly", "test_row_diff", "test_rollback_spark"),
