@@ -77,9 +77,9 @@ def wait_for(
                 hint=f"`lakewarden jobs wait {request.run_id}` waits again.",
             )
 
-    if not _is_led(services):
-        tell("No daemon leads: a queued run waits until one does.")
     try:
+        if not _is_led(services):
+            tell("No daemon leads: a queued run waits until one does.")
         return _awaited(services, request, look, tell)
     except KeyboardInterrupt:
         tell(_goes_on(request))
