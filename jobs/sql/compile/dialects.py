@@ -91,7 +91,10 @@ class _TSQLParser(TSQLParser):
         self._advance(2)
         before = column.copy()
         before.meta[OWN] = True
-        value = _COMPOUND[sign](this=before, expression=exp.Paren(this=self._parse_disjunction()))
+        operand = self._parse_disjunction()
+        if operand is None:
+            self.raise_error("Expected a value")
+        value = _COMPOUND[sign](this=before, expression=exp.Paren(this=operand))
         return self.expression(exp.EQ(this=column, expression=value))
 
     def _parse_delete(self) -> exp.Delete:

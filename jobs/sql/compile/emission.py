@@ -15,6 +15,7 @@ from sqlglot.dialects.spark import Spark
 from lakewarden.jobs.sql.compile.change import Change
 from lakewarden.jobs.sql.compile.families import NUMBERS, Family, family_of
 from lakewarden.jobs.sql.compile.grouping import group_joins
+from lakewarden.jobs.sql.compile.meaning.rows import as_struct
 from lakewarden.jobs.sql.compile.precedence import in_parentheses
 from lakewarden.jobs.sql.compile.resolving import Resolved, Target
 from lakewarden.jobs.sql.compile.values import MatchPolicy, MatchRule, Step, StepKind, TableName, quoted
@@ -230,29 +231,12 @@ def _with_rows(parts: _Parts, selected: Sequence[exp.Expr]) -> tuple[list[str], 
     inner = [one for one in selected if not made[one.alias]]
     return listed, [
         *inner,
-        *(exp.alias_(_as_struct(query), name, quoted=True) for name, query in rows.items()),
+        *(exp.alias_(as_struct(query), name, quoted=True) for name, query in rows.items()),
     ]
 
 
 def _is_of_rows(selected: exp.Expr, rows: Collection[str]) -> bool:
     return any(column.table in rows for column in selected.find_all(exp.Column))
-
-
-def _as_struct(query: exp.Expr) -> exp.Subquery:
-    """A query of several columns as one of a single value, NULL where it finds nothing."""
-    inner = query.unnest()
-    assert isinstance(query, exp.Subquery) and isinstance(inner, exp.Query)
-    names = [f"c{number}" for number in range(len(inner.selects))]
-    alias = exp.TableAlias(
-        this=exp.to_identifier("row", quoted=True),
-        columns=[exp.to_identifier(name, quoted=True) for name in names],
-    )
-    fields: list[exp.Expr] = []
-    for name in names:
-        fields += [exp.Literal.string(name), exp.column(name, table="row", quoted=True)]
-    struct = exp.Anonymous(this="NAMED_STRUCT", expressions=fields)
-    found = exp.Subquery(this=query.unnest().copy(), alias=alias)
-    return exp.Subquery(this=exp.Select(expressions=[struct], from_=exp.From(this=found)))
 
 
 def _distinct_rows(parts: _Parts, keys: Sequence[str], exact: Mapping[str, exp.DataType]) -> exp.Subquery:

@@ -12,7 +12,7 @@ from sqlglot import exp
 from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.values import Dialect
 
-__all__ = ["with_columns"]
+__all__ = ["as_struct", "with_columns"]
 
 _HINT: Final = "Compare the columns one by one: a = 1 AND b = 2."
 _WITH_ROW: Final = (Dialect.POSTGRES, Dialect.MYSQL)
@@ -40,6 +40,23 @@ def with_columns(query: exp.Select, dialect: Dialect, text: str) -> exp.Select:
         if not _is_known(row):
             raise wrong_in(text, row, "Spark compares whole rows by other rules.", hint=_HINT)
     return query
+
+
+def as_struct(query: exp.Expr) -> exp.Subquery:
+    """A query of several columns as one of a single value, NULL where it finds nothing."""
+    inner = query.unnest()
+    assert isinstance(query, exp.Subquery) and isinstance(inner, exp.Query)
+    names = [f"c{number}" for number in range(len(inner.selects))]
+    alias = exp.TableAlias(
+        this=exp.to_identifier("row", quoted=True),
+        columns=[exp.to_identifier(name, quoted=True) for name in names],
+    )
+    fields: list[exp.Expr] = []
+    for name in names:
+        fields += [exp.Literal.string(name), exp.column(name, table="row", quoted=True)]
+    struct = exp.Anonymous(this="NAMED_STRUCT", expressions=fields)
+    found = exp.Subquery(this=query.unnest().copy(), alias=alias)
+    return exp.Subquery(this=exp.Select(expressions=[struct], from_=exp.From(this=found)))
 
 
 def _by_columns(node: exp.Expr, dialect: Dialect, text: str) -> exp.Expr | None:
