@@ -1,6 +1,9 @@
 """Rows compared with rows, and what binds tighter: what is written for Spark means there what the dialect means."""
 
 import itertools
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import pytest
 import sqlglot
@@ -75,13 +78,13 @@ def truth(node: exp.Expr, row: dict[str, int | None]) -> bool | None:
             raise AssertionError(repr(node))
 
 
-KINDS = {
-    exp.EQ: lambda a, b: a == b,
-    exp.NEQ: lambda a, b: a != b,
-    exp.LT: lambda a, b: a < b,
-    exp.LTE: lambda a, b: a <= b,
-    exp.GT: lambda a, b: a > b,
-    exp.GTE: lambda a, b: a >= b,
+KINDS: Mapping[type[exp.Expr], Callable[[Any, Any], bool]] = {
+    exp.EQ: operator.eq,
+    exp.NEQ: operator.ne,
+    exp.LT: operator.lt,
+    exp.LTE: operator.le,
+    exp.GT: operator.gt,
+    exp.GTE: operator.ge,
 }
 
 
@@ -245,7 +248,7 @@ def flat(condition: exp.Expr) -> str:
     tree = exp.Not(this=condition.copy())
     for node in list(tree.find_all(exp.Paren)):
         node.replace(node.this)
-    for node in [one for one in tree.find_all(exp.Predicate) if one.args.get("negate")]:
-        node.set("negate", None)
-        node.replace(exp.Not(this=node.copy()))
+    for negated in [one for one in tree.find_all(exp.Predicate) if one.args.get("negate")]:
+        negated.set("negate", None)
+        negated.replace(exp.Not(this=negated.copy()))
     return repr(tree)
