@@ -198,12 +198,14 @@ def test_config_show_names_the_profile_who_chose_it_and_the_file(
     assert (rows["home"]["value"], rows["home"]["origin"]) == ("/var/lib/lakewarden", "profile production")
 
 
-def test_what_is_said_after_a_command_counts_more_and_the_next_command_begins_anew(cli: Cli) -> None:
+def test_a_profile_is_said_on_either_side_of_a_command_and_the_next_command_begins_anew(cli: Cli) -> None:
     def home(*words: str) -> str:
         rows = cli(*words, "-o", "json").json
         return next(str(row["value"]) for row in rows if row["key"] == "home")
 
-    assert home("--profile", "test", "config", "show", "--profile", "production") == "/var/lib/lakewarden"
+    assert home("--profile", "production", "config", "show") == "/var/lib/lakewarden"
+    assert home("config", "show", "--profile", "production") == "/var/lib/lakewarden"
+    assert cli("--profile", "test", "config", "show", "--profile", "production").code == 2
     assert home("config", "show") == "/lake/test"
     said = cli("status", "--profile", "prodction")
     assert (said.code, "Did you mean production?" in said.err) == (2, True)
