@@ -51,7 +51,6 @@ PATIENCE = ("max_retries", "retry_timeout")
 APPENDER = """
 import sys
 import pyarrow as pa
-from support.fakes.clock import ManualClock
 from deltalake import write_deltalake
 options = dict(line.strip().split("=", 1) for line in sys.stdin)
 for number in range(int(sys.argv[3])):
@@ -198,7 +197,7 @@ class Fleet:
         """One cycle, half a minute after the last, the requests that S3 had in it, and what the log warned of."""
         self.clock.advance(timedelta(seconds=30))
         self.proxy.counted()
-        configure(level="info", format="json")
+        configure(level="warning", format="json")
         with capture_logs() as said:
             report = self.cycle.run(self.fence, may_plan=False)
         return (

@@ -67,12 +67,14 @@ _VIOLATIONS: Final = (
     "EXCEED_LIMIT_LENGTH",
     "NUMERIC_VALUE_OUT_OF_RANGE",
     "CAST_OVERFLOW",
+    "DELTA_CAST_OVERFLOW",
     "CAST_INVALID_INPUT",
     "ARITHMETIC_OVERFLOW",
     "DIVIDE_BY_ZERO",
 )
 """What is wrong with the rows that somebody writes."""
-_SQLSTATE: Final = re.compile(r"\s*SQLSTATE: .*|\s*== SQL.*", re.DOTALL)
+_BESIDE: Final = re.compile(r"\s*SQLSTATE: .*|\s*== SQL.*|\s*Use [`'\"]try_.*", re.DOTALL)
+"""What follows the sentence: codes, the statement, and advice to change settings that compiled statements fix."""
 
 
 @contextmanager
@@ -116,7 +118,7 @@ def _words(error: PySparkException | Py4JJavaError, conditions: tuple[str, ...])
     for _, said in reversed(_causes(java)):
         found = _CONDITION.match(said)
         if found is not None and found[1].startswith(conditions):
-            words = " ".join(_SQLSTATE.sub("", said[found.end() :]).split())
+            words = " ".join(_BESIDE.sub("", said[found.end() :]).split())
             return words if words.endswith(".") else f"{words}."
     return None
 
