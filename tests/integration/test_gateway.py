@@ -197,7 +197,7 @@ def test_who_waits_is_told_how_far_a_statement_is(gateway: RunningGateway) -> No
     with gateway.connect() as connection, connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM range(0, 100000000000, 1, 8) WHERE sqrt(id) < 0", async_=True)
         told = cursor.poll().progressUpdateResponse
-        while not told.rows:
+        while not any("RUNNING" in row for row in told.rows):  # a stage is begun before its first task is
             told = cursor.poll().progressUpdateResponse
         cursor.cancel()
     (stage,) = [dict(zip(told.headerNames, row, strict=True)) for row in told.rows]
