@@ -116,7 +116,7 @@ def test_the_upgrade_keeps_every_row_and_every_policy(old: Old) -> None:
 
 
 def as_then(now: Any, then: Any) -> Any:
-    """What there is now of what there was then: columns and fields of structs that came since are empty, and left out."""
+    """What there is now of what there was then; columns and fields of structs that came since are empty."""
     if not (isinstance(now, dict) and isinstance(then, dict)):
         return now
     assert all(now[name] in (None, "", [], {}) for name in now.keys() - then.keys())
