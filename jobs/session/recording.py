@@ -11,7 +11,6 @@ from pyspark.sql import DataFrame
 
 from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.model.lineage_record import Operation, user_metadata
-from lakewarden.jobs.engines.delta.stream_offsets import last_seen_version
 from lakewarden.jobs.engines.spark.cancellation import require_wanted
 from lakewarden.jobs.engines.spark.errors import is_lost_race
 from lakewarden.jobs.engines.spark.session import require_safe_commits
@@ -23,7 +22,6 @@ from lakewarden.jobs.sql.compile.values import Chosen
 
 __all__ = ["Recorder"]
 
-_BEFORE_ALL: Final = -1
 _USER_METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
 
 
@@ -58,6 +56,7 @@ class Recorder:
         reads_self: bool,
         target: str | None,
         locate: Callable[[], str | None],
+        known: int,
         own: str | None = None,
         run_id: str | None = None,
         statement: str | None = None,
@@ -66,10 +65,10 @@ class Recorder:
     ) -> tuple[DataFrame | None, Written]:
         """Execute what commits in `session` (in the JVM, a clone for this alone). `own` is the user's own metadata,
         None for what the session has; `run_id` is a new one where none is given; `statement` the digest of the text
-        that an operation id stands for, `chosen` how it was read; `reads_fixed`: another try would read the target at
-        the version that this one does. No DataFrame: it is done, and Spark was not told so. Raises `CancelledError` if
-        it is not wanted any more, `RefusedError` where other writers could overwrite what the session commits,
-        `LostRaceError` where somebody else committed first."""
+        that an operation id stands for, `chosen` how it was read. `known` is a version that the target's head is not
+        before; `reads_fixed`: another try would read the target at the version that this one does. No DataFrame: it is
+        done, and Spark was not told so. Raises `CancelledError` if it is not wanted any more, `RefusedError` where
+        other writers could overwrite what the session commits, `LostRaceError` where somebody else committed first."""
         require_wanted()
         if target is not None:
             require_safe_commits(self.plans.spark, target)
@@ -85,7 +84,6 @@ class Recorder:
             chosen=chosen,
         )
         session.conf().set(_USER_METADATA, user_metadata(record))
-        since = _BEFORE_ALL if target is None else last_seen_version(self.plans.spark, target)
         with self.witness.watching(session, f"lakewarden-{record.run_id}") as evidence:
             try:
                 frame: DataFrame | None = execute()
@@ -95,7 +93,7 @@ class Recorder:
                 look_for_own_commit(
                     self.reader,
                     target,
-                    since=since,
+                    since=known,
                     run_id=record.run_id,
                     said=str(error),
                     reads_fixed=reads_fixed,

@@ -208,6 +208,7 @@ class SparkWriter:
             locate=shape.locate,
             own=options.get(_OPTION),
             statement=statement,
+            known=shape.known,
             reads_fixed=pinned is not None and pinned.fixes(shape.target),
             chosen=chosen,
         )

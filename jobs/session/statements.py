@@ -47,6 +47,8 @@ class Shape:
     nothing but its target), `rebuilt` puts another one in.
 
     `target` is the canonical location, None for a table that does not exist yet; `locate` asks again afterwards.
+    `known` is the newest version of the target that this application has seen, -1 where there is no target: head is not
+    before it.
     """
 
     operation: Operation
@@ -55,6 +57,7 @@ class Shape:
     query: JavaPlan | None
     rebuilt: Callable[[JavaPlan], JavaPlan]
     locate: Callable[[], str | None]
+    known: int = -1
 
 
 def is_write(plan: JavaPlan) -> bool:
@@ -91,9 +94,9 @@ def shape_of(plans: Plans, session: Any, plan: JavaPlan) -> Shape | None:
         case "MergeIntoCommand":
             return _merged(plan)
         case "UpdateCommand":
-            return _changed(plan, Operation.UPDATE, plan.tahoeFileIndex().path())
+            return _changed(plan, Operation.UPDATE, plan.tahoeFileIndex().deltaLog())
         case "DeleteCommand":
-            return _changed(plan, Operation.DELETE, plan.deltaLog().dataPath())
+            return _changed(plan, Operation.DELETE, plan.deltaLog())
         case _:
             return None
 
@@ -119,6 +122,7 @@ def _into(plan: JavaPlan, operation: Operation) -> Shape | None:
         # Spark runs the query that it has put aside when it analysed the statement: put the new one there, too.
         rebuilt=lambda query: plan.withNewQuery(query).storeAnalyzedQuery(),
         locate=lambda: target,
+        known=_known(relation.table().deltaLog()),
     )
 
 
@@ -130,19 +134,25 @@ def _created(plans: Plans, session: Any, plan: JavaPlan) -> Shape | None:
     if str(provider).lower() != "delta" or not kind(catalog).endswith("DeltaCatalog"):
         return None
 
-    def locate() -> str | None:
+    def found() -> Any | None:
         if not catalog.tableExists(identifier):
             return None
         table = catalog.loadTable(identifier)
-        return location_of(table.path()) if kind(table) == "DeltaTableV2" else None
+        return table if kind(table) == "DeltaTableV2" else None
 
+    def locate() -> str | None:
+        table = found()
+        return None if table is None else location_of(table.path())
+
+    replaced = found() if kind(plan).startswith("Replace") else None
     return Shape(
         operation=Operation.REPLACE,
         plan=plan,
-        target=locate() if kind(plan).startswith("Replace") else None,
+        target=None if replaced is None else location_of(replaced.path()),
         query=plan.query() if kind(plan).endswith("AsSelect") else None,
         rebuilt=lambda query: _with_query(plan, query),
         locate=locate,
+        known=-1 if replaced is None else _known(replaced.deltaLog()),
     )
 
 
@@ -161,7 +171,8 @@ def _with_query(plan: JavaPlan, query: JavaPlan) -> JavaPlan:
 
 
 def _merged(plan: JavaPlan) -> Shape:
-    target = location_of(plan.targetFileIndex().path())
+    log = plan.targetFileIndex().deltaLog()
+    target = location_of(log.dataPath())
 
     def rebuilt(source: JavaPlan) -> JavaPlan:
         return plan.copy(
@@ -185,11 +196,12 @@ def _merged(plan: JavaPlan) -> Shape:
         query=plan.source(),
         rebuilt=rebuilt,
         locate=lambda: target,
+        known=_known(log),
     )
 
 
-def _changed(plan: JavaPlan, operation: Operation, path: Any) -> Shape:
-    target = location_of(path)
+def _changed(plan: JavaPlan, operation: Operation, log: Any) -> Shape:
+    target = location_of(log.dataPath())
     return Shape(
         operation=operation,
         plan=plan,
@@ -197,4 +209,10 @@ def _changed(plan: JavaPlan, operation: Operation, path: Any) -> Shape:
         query=None,
         rebuilt=lambda _: plan,
         locate=lambda: target,
+        known=_known(log),
     )
+
+
+def _known(log: Any) -> int:
+    """What Delta has in mind of a table: nothing is read for it."""
+    return int(log.unsafeVolatileSnapshot().version())

@@ -17,7 +17,7 @@ from lakewarden.jobs.engines.delta.own_commits import commits_of, was_restored
 from lakewarden.jobs.engines.spark.errors import translated
 from lakewarden.jobs.engines.spark.names import hadoop_path
 
-__all__ = ["begin_epoch", "last_number", "last_seen_version", "lower_number", "number_at"]
+__all__ = ["begin_epoch", "last_number", "lower_number", "number_at"]
 
 _NEVER: Final = -1
 """The number of an application id that had written nothing yet: batch 0 comes after it."""
@@ -57,15 +57,6 @@ def last_number(spark: SparkSession, location: str, *, app: str) -> tuple[int, i
         snapshot = log.startTransaction(nothing, nothing).snapshot()
         known = snapshot.transactions().get(app)
         return int(snapshot.version()), int(known.get()) if known.isDefined() else None
-
-
-def last_seen_version(spark: SparkSession, location: str) -> int:
-    """The table's version as this application knows it, which nothing is read for that it has read; head is not before
-    it."""
-    jvm: Any = spark.sparkContext._jvm
-    with translated(f"look for the version of {location}"):
-        log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, hadoop_path(location))
-        return int(log.unsafeVolatileSnapshot().version())
 
 
 def number_at(spark: SparkSession, location: str, *, version: int, app: str) -> int | None:

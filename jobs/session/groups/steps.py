@@ -121,6 +121,7 @@ def _settled(
                 locate=shape.locate,
                 run_id=mark.group_id,
                 statement=mark.digest,
+                known=shape.known,
                 chosen=chosen,
             )
         is_done = frame is None or frame.collect()  # Delta has no result where it did nothing

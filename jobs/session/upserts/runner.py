@@ -165,6 +165,7 @@ class Upserts:
             reads_self=False,
             target=target.location,
             locate=lambda: target.location,
+            known=target.version,
             reads_fixed=source.pinned.fixes(target.location),
         )
         if frame is None:

@@ -48,6 +48,7 @@ def write_to(target: str, conf: Mapping[str, str]) -> None:
         reads_self=False,
         target=target,
         locate=lambda: None,
+        known=0,
     )
 
 
