@@ -5,10 +5,19 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from lakewarden.catalog.model.rows import RowKind, TableRow
+from lakewarden.catalog.model.rows import PolicySettings, RowKind, Source, TableRow
 from lakewarden.catalog.policy.effective import EffectivePolicy, effective
 
-__all__ = ["GLOBAL", "Governed", "govern", "is_scope", "scope_names", "scopes_by_name", "with_policy_date"]
+__all__ = [
+    "GLOBAL",
+    "Governed",
+    "govern",
+    "is_scope",
+    "scope_names",
+    "scopes_by_name",
+    "unmanaged_policy",
+    "with_policy_date",
+]
 
 GLOBAL = "*"
 _POLICY_DATE: Final = "policy.changed_at"
@@ -47,10 +56,8 @@ def scopes_by_name(rows: Iterable[TableRow]) -> Mapping[str, TableRow]:
 
 def govern(row: TableRow, scopes: Mapping[str, TableRow]) -> Governed:
     """Merge a table row with the scope rows that speak for it."""
-    over = [scopes[name] for name in scope_names(row.name) if name in scopes]
-    policy = effective(
-        source=row.source, table=row.policy, scopes=tuple((scope.name, scope.policy) for scope in over)
-    )
+    over = _over(row.name, scopes)
+    policy = _merged(over, row.policy, row.source)
     levels = (*over, row)
     dates = (_policy_date(one) for one in over if _POLICY_DATE in one.properties)
     return Governed(
@@ -60,6 +67,19 @@ def govern(row: TableRow, scopes: Mapping[str, TableRow]) -> Governed:
         paused=next((f"{level.name}: {level.paused}" for level in levels if level.paused is not None), None),
         hold=next((f"{level.name}: {level.hold}" for level in levels if level.hold is not None), None),
     )
+
+
+def unmanaged_policy(name: str, scopes: Mapping[str, TableRow]) -> EffectivePolicy:
+    """What the scopes say of a table that nobody manages."""
+    return _merged(_over(name, scopes), PolicySettings(), Source.DISCOVER)
+
+
+def _over(name: str, scopes: Mapping[str, TableRow]) -> list[TableRow]:
+    return [scopes[scope] for scope in scope_names(name) if scope in scopes]
+
+
+def _merged(over: Iterable[TableRow], table: PolicySettings, source: Source) -> EffectivePolicy:
+    return effective(source=source, table=table, scopes=tuple((scope.name, scope.policy) for scope in over))
 
 
 def _policy_date(scope: TableRow) -> datetime:

@@ -6,7 +6,7 @@ from typing import Protocol
 from lakewarden.catalog.errors import NotAllowedError
 from lakewarden.catalog.model.rows import RowKind, TableRow
 from lakewarden.catalog.policy.access import Caller
-from lakewarden.catalog.policy.scopes import govern, scope_names, scopes_by_name
+from lakewarden.catalog.policy.scopes import govern, scopes_by_name, unmanaged_policy
 from lakewarden.catalog.system.port import TABLES, Rows, SystemStore
 
 __all__ = ["Sighted", "require_open"]
@@ -48,7 +48,5 @@ def _closed(
     for row in found:
         if govern(row, scopes).policy.settings.access_closed:
             yield row.name, row.owner
-    if not found:
-        levels = (scopes[name].policy.access_closed for name in scope_names(source.name) if name in scopes)
-        if next((closed for closed in reversed(tuple(levels)) if closed is not None), False):
-            yield source.name, None
+    if not found and unmanaged_policy(source.name, scopes).settings.access_closed:
+        yield source.name, None
