@@ -66,9 +66,9 @@ class FoundBy:
     message: str
 
 
-def findings_by_check(services: Services) -> tuple[FoundBy, ...]:
-    """The findings of the whole fleet by check, the gravest and most frequent first."""
-    found = fleet(services.store).select(["name", "findings"])
+def findings_by_check(found: pa.Table) -> tuple[FoundBy, ...]:
+    """The findings of a fleet, as `tables.fleet` tells of it, by check: the gravest and most frequent first."""
+    found = found.select(["name", "findings"])
     found = found.filter(pc.greater(pc.list_value_length(found.column("findings")), 0))
     told: dict[str, list[tuple[str, dict[str, str]]]] = {}
     for row in found.to_pylist():
@@ -89,9 +89,9 @@ def findings_by_check(services: Services) -> tuple[FoundBy, ...]:
     return tuple(sorted(sums, key=lambda one: (_RANKS[one.severity], -one.tables, one.check)))
 
 
-def status_of(services: Services) -> Status:
-    """Read it all; nothing is changed."""
-    found = fleet(services.store)
+def status_of(services: Services, found: pa.Table | None = None) -> Status:
+    """Read it all; nothing is changed. `found` is the fleet, where it was looked at a moment ago."""
+    found = fleet(services.store) if found is None else found
     states = Counter(found.column("state").to_pylist())
     noted = Troubles(services.settings.home).read()
     failing = noted if noted is not None and noted.wholly else None

@@ -29,6 +29,7 @@ from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases.outlook import outlook_of
 from lakewarden.daemon.usecases.runs.listing import newest_on_record, runs_now
 from lakewarden.daemon.usecases.status import findings_by_check, status_of
+from lakewarden.daemon.usecases.tables import fleet
 from lakewarden.jobs.planning.explain import explain
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -83,7 +84,8 @@ def top(
 
 
 def _panels(services: Services) -> Sequence[Panel]:
-    status = plain(status_of(services))
+    found = fleet(services.store)
+    status = plain(status_of(services, found))
     leader = "Nobody leads" if status["leader"] is None else f"{status['leader']} leads"
     paused = "" if status["paused"] is None else f"; all is paused: {status['paused']}"
     attention = [{"attention": one} for one in status["attention"]]
@@ -95,7 +97,7 @@ def _panels(services: Services) -> Sequence[Panel]:
     return (
         _panel(f"lakewarden: {leader}{paused}", [status], _FACTS),
         _panel("Needs attention", attention, ("attention",)),
-        _panel("Findings", plain(findings_by_check(services)), _FOUND),
+        _panel("Findings", plain(findings_by_check(found)), _FOUND),
         _panel("Being done", unfinished, _NOW),
         _panel("Done last", recent, RUN_COLUMNS),
     )
