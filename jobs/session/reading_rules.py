@@ -5,7 +5,7 @@ known to be harmless: any command but a few that show things, any source but tab
 Functions that call Java by name are not to be found in such a session: analysis alone could run them.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -91,8 +91,7 @@ class Reading:
             self._require(parsed, _NAMED)
         analysed = self._plans.analysed(self._session, parsed)
         if not command:
-            self._require(analysed, _FOUND)
-            self._require_open(self._sources(analysed))
+            self._require_open(self._sources(self._require(analysed, _FOUND)))
         return self._plans.run(self._session, analysed)
 
     def _require_readable(self, describe: JavaPlan) -> None:
@@ -101,7 +100,7 @@ class Reading:
             return
         name = ".".join(map(quoted, self._plans.sequence(describe.relation().multipartIdentifier())))
         query = self._plans.analysed(self._session, self._plans.parsed(self._session, f"TABLE {name}"))
-        self._require_open(self._sources(query))
+        self._require_open(self._sources(self._require(query, _FOUND)))
 
     def _require_harmless(self, command: JavaPlan) -> None:
         name = kind(command)
@@ -113,17 +112,21 @@ class Reading:
         if name not in _COMMANDS:
             raise _refused(name)
 
-    def _require(self, query: JavaPlan, sources: frozenset[str]) -> None:
-        """Rows come from these sources and from tables of the catalog, and nothing is done with them but to read."""
+    def _require(self, query: JavaPlan, sources: frozenset[str]) -> list[JavaPlan]:
+        """Rows come from these sources and from tables of the catalog, and nothing is done with them but to read.
+        Returns where they come from."""
+        leaves = []
         for node in self._nodes(query):
             name = kind(node)
             if name == "ScriptTransformation" or self._is_command(node):
                 raise _refused(name)
-            if node.children().isEmpty() and name not in sources and not _is_table(name, node):
-                raise _refused(f"{name} that is no table of the catalog")
+            if node.children().isEmpty():
+                if name not in sources and not _is_table(name, node):
+                    raise _refused(f"{name} that is no table of the catalog")
+                leaves.append(node)
+        return leaves
 
-    def _sources(self, query: JavaPlan) -> Sequence[Source]:
-        leaves = (node for node in self._nodes(query) if node.children().isEmpty())
+    def _sources(self, leaves: Iterable[JavaPlan]) -> Sequence[Source]:
         return tuple(source for leaf in leaves if (source := self._source(leaf)) is not None)
 
     def _source(self, leaf: JavaPlan) -> Source | None:
