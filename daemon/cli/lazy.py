@@ -10,7 +10,7 @@ from typer.core import TyperCommand, TyperGroup
 from lakewarden.daemon.cli.profile import add_to
 from lakewarden.daemon.installation.lazily import load
 
-__all__ = ["Lazily", "LazyCommand", "LazyGroup", "command_of"]
+__all__ = ["Lazily", "LazyCommand", "LazyGroup", "command_of", "commands"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -19,6 +19,14 @@ class Lazily:
 
     module: str
     help: str
+
+
+def commands(help: str | None = None) -> typer.Typer:
+    """The Typer `app` of a module, or of a group in it, which has `help` and shows it where no command is named. Shells
+    complete by `lakewarden completion`, and help is plain text."""
+    return typer.Typer(
+        no_args_is_help=help is not None, add_completion=False, rich_markup_mode=None, help=help
+    )
 
 
 def command_of(where: Lazily) -> Any:

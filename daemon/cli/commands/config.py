@@ -8,20 +8,16 @@ from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
 from lakewarden.daemon.cli.common import Home, services_of
 from lakewarden.daemon.cli.completion.answer import VARIABLE
+from lakewarden.daemon.cli.lazy import commands
 from lakewarden.daemon.cli.listing import Listing
 from lakewarden.daemon.cli.output import Format, Output, note, show, show_one
 from lakewarden.daemon.usecases.spark_config import spark_config_of
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+app = commands()
 _END_OF_BASH: Final = "    return 0\n"
 _NO_SPACE: Final = "    [[ ${COMPREPLY[0]} != *= ]] || compopt -o nospace 2> /dev/null\n"
 """After `key=` bash would begin another word, and leave the key without its value."""
-config = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    help="Every setting with its value, unit and origin.",
-)
+config = commands("Every setting with its value, unit and origin.")
 app.add_typer(config, name="config")
 
 

@@ -6,12 +6,13 @@ import typer
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.daemon.cli.common import Home, SetOptions, flags_of, services_of
+from lakewarden.daemon.cli.lazy import commands
 from lakewarden.daemon.control.assembly import build_daemon, build_worker_host
 from lakewarden.daemon.control.main_loop import Until
 from lakewarden.daemon.process.allocator import keep_small
 from lakewarden.daemon.telemetry.log import configure
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+app = commands()
 
 
 @app.command("daemon")

@@ -8,6 +8,7 @@ import typer
 
 from lakewarden.catalog.errors import ExitCode, UsageError
 from lakewarden.daemon.cli.common import Home, services_of
+from lakewarden.daemon.cli.lazy import commands
 from lakewarden.daemon.cli.listing import Listing
 from lakewarden.daemon.cli.output import Format, Output, show
 from lakewarden.daemon.installation.services import Services
@@ -18,7 +19,7 @@ from lakewarden.daemon.usecases.doctor.object_stores import examine_location, tr
 from lakewarden.daemon.usecases.doctor.one_machine import examine_machine
 from lakewarden.daemon.usecases.doctor.yarn import examine_yarn
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+app = commands()
 
 
 class Target(StrEnum):

@@ -10,6 +10,7 @@ import typer
 from lakewarden.catalog.errors import ExitCode, PreconditionError, UsageError
 from lakewarden.catalog.units import parse_seconds
 from lakewarden.daemon.cli.common import Home, SetOptions, calling, flags_of, opened, services_of
+from lakewarden.daemon.cli.lazy import commands
 from lakewarden.daemon.cli.output import Format, Output, note, show
 from lakewarden.daemon.installation.lazily import later
 from lakewarden.daemon.installation.tokens import Token
@@ -21,10 +22,8 @@ if TYPE_CHECKING:
 else:
     gateway_process = later("lakewarden.daemon.gateway.process")
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
-tokens = typer.Typer(
-    add_completion=False, rich_markup_mode=None, no_args_is_help=True, help="Who may connect to the gateway."
-)
+app = commands()
+tokens = commands("Who may connect to the gateway.")
 app.add_typer(tokens, name="tokens")
 
 _COLUMNS = ("token_id", "user", "created_at", "created_by", "expires_at")

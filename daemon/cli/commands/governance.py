@@ -14,6 +14,7 @@ from lakewarden.catalog.policy.scopes import is_scope
 from lakewarden.catalog.registry.governance import governed, set_hold, set_owner, set_policy
 from lakewarden.catalog.units import count_of
 from lakewarden.daemon.cli.common import DryRun, Home, calling, opened, tell_empty_scope
+from lakewarden.daemon.cli.lazy import commands
 from lakewarden.daemon.cli.output import Format, Output, note, show, show_one
 from lakewarden.daemon.usecases import declared
 from lakewarden.daemon.usecases.audit import run
@@ -24,18 +25,8 @@ from lakewarden.daemon.usecases.runs.revocation import HELD, PLANNED, take_back_
 __all__ = ["add_to", "app"]
 
 Scope = Annotated[str, typer.Argument(help="A table, a namespace (db.*) or everything (*).")]
-policy = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    help="Show and set the policy of a table or scope.",
-)
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    help="The policies of the whole fleet as a file for git.",
-)
+policy = commands("Show and set the policy of a table or scope.")
+app = commands("The policies of the whole fleet as a file for git.")
 File = Annotated[str, typer.Argument(metavar="FILE", help="A file as `policy export` writes it; - is stdin.")]
 
 

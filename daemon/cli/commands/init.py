@@ -1,14 +1,13 @@
 """`lakewarden init`."""
 
-import typer
-
 from lakewarden.catalog.model.rows import Source
 from lakewarden.catalog.system.port import TABLES
 from lakewarden.daemon.cli.common import Home, services_of
+from lakewarden.daemon.cli.lazy import commands
 from lakewarden.daemon.cli.output import Format, Output, note, show
 from lakewarden.daemon.usecases.init import initialise
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+app = commands()
 
 
 @app.command("init")

@@ -12,6 +12,7 @@ from lakewarden.catalog.state.port import Run, RunState
 from lakewarden.catalog.system.port import TABLES
 from lakewarden.catalog.units import did_you_mean, printable
 from lakewarden.daemon.cli.common import DryRun, Home, Table, calling, opened, time_to_wait
+from lakewarden.daemon.cli.lazy import commands
 from lakewarden.daemon.cli.listing import Listing
 from lakewarden.daemon.cli.output import Format, Output, note, plain, show, show_one
 from lakewarden.daemon.cli.runs import RUN_COLUMNS, as_facts, as_row
@@ -26,12 +27,7 @@ from lakewarden.daemon.usecases.runs.waiting import raise_for, run_and_wait, wai
 from lakewarden.jobs.actions.spec import Order
 from lakewarden.jobs.planning.explain import explain
 
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    help="Plan, run, list and cancel maintenance.",
-)
+app = commands("Plan, run, list and cancel maintenance.")
 _MOST: Final = 50
 
 

@@ -15,6 +15,7 @@ from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.catalog.units import printable
 from lakewarden.daemon.cli.commands import marks
 from lakewarden.daemon.cli.common import Home, Table, calling, opened
+from lakewarden.daemon.cli.lazy import commands
 from lakewarden.daemon.cli.output import Format, Output, note, show_one
 from lakewarden.daemon.cli.output import show as show_rows
 from lakewarden.daemon.telemetry.openlineage_events import events_on_record
@@ -24,12 +25,7 @@ from lakewarden.daemon.usecases.lineage.edges import named_edges
 from lakewarden.daemon.usecases.lineage.stream_queries import learn_streams, require_checkpoint
 from lakewarden.daemon.usecases.lineage.views import as_dot, as_mermaid, as_tree
 
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    help="What tables come from, version by version.",
-)
+app = commands("What tables come from, version by version.")
 
 
 class View(StrEnum):

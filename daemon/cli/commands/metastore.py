@@ -7,6 +7,7 @@ import typer
 from lakewarden.catalog.errors import ExitCode, LakewardenError
 from lakewarden.catalog.model.rows import Action
 from lakewarden.daemon.cli.common import DryRun, Home, calling, opened
+from lakewarden.daemon.cli.lazy import commands
 from lakewarden.daemon.cli.listing import Listing
 from lakewarden.daemon.cli.output import Format, Output, note, show
 from lakewarden.daemon.usecases import declared
@@ -16,12 +17,7 @@ from lakewarden.daemon.usecases.runs.orders import order_run
 from lakewarden.daemon.usecases.runs.waiting import raise_for, run_and_wait
 from lakewarden.jobs.actions.spec import Order
 
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    help="Compare tables with the Hive metastore and sync them.",
-)
+app = commands("Compare tables with the Hive metastore and sync them.")
 Where = Annotated[str | None, typer.Argument(help="One table; all of them when left out.")]
 COLUMNS = ("name", "aspect", "message")
 

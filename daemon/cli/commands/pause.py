@@ -6,12 +6,13 @@ import typer
 
 from lakewarden.catalog.registry.governance import set_pause
 from lakewarden.daemon.cli.common import Home, calling, opened, tell_empty_scope
+from lakewarden.daemon.cli.lazy import commands
 from lakewarden.daemon.cli.output import Format, Output, show_one
 from lakewarden.daemon.usecases import declared
 from lakewarden.daemon.usecases.audit import run
 from lakewarden.daemon.usecases.runs.revocation import EVERYTHING, take_back_runs
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+app = commands()
 Scope = Annotated[str, typer.Argument(help="A table, a namespace (db.*) or everything (*).")]
 
 

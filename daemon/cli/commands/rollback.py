@@ -14,6 +14,7 @@ from lakewarden.catalog.registry.rollback_quarantine import release as release_t
 from lakewarden.daemon.cli.commands.rollback_diff import diff_requests
 from lakewarden.daemon.cli.commands.rollback_plan import Told, show_plan
 from lakewarden.daemon.cli.common import Home, Table, calling, opened, time_to_wait
+from lakewarden.daemon.cli.lazy import commands
 from lakewarden.daemon.cli.listing import Listing
 from lakewarden.daemon.cli.output import Format, Output, note, show, show_one
 from lakewarden.daemon.installation.services import Services
@@ -32,12 +33,7 @@ from lakewarden.jobs.rollback.planning_service import Gathered
 from lakewarden.jobs.rollback.report.next_steps import steps_from
 from lakewarden.jobs.rollback.report.text import commands_in_words
 
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    help="Undo a bad write and everything derived from it.",
-)
+app = commands("Undo a bad write and everything derived from it.")
 Which = Annotated[str, typer.Argument(help="The rollback: its id or hash, or a unique beginning of one.")]
 Consents = Annotated[
     list[str] | None,

@@ -14,6 +14,7 @@ from lakewarden.daemon.callers import caller_of
 from lakewarden.daemon.cli.cells import as_times
 from lakewarden.daemon.cli.common import Home, opened
 from lakewarden.daemon.cli.format import View, view
+from lakewarden.daemon.cli.lazy import commands
 from lakewarden.daemon.cli.listing import Listing
 from lakewarden.daemon.cli.output import Format, Output, note, show, show_one
 from lakewarden.daemon.client.address import address_of
@@ -35,7 +36,7 @@ else:
     explaining = later("lakewarden.daemon.usecases.explain")
     statements = later("lakewarden.daemon.usecases.sql")
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+app = commands()
 
 
 @app.command("sql", cls=Listing)

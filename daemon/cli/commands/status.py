@@ -12,6 +12,7 @@ from lakewarden.catalog.validation.installations import ANOTHER_INSTALLATION
 from lakewarden.catalog.validation.reverted_reads import READS_UNDONE
 from lakewarden.daemon.cli.common import Home, Table, opened
 from lakewarden.daemon.cli.layout import Panel
+from lakewarden.daemon.cli.lazy import commands
 from lakewarden.daemon.cli.listing import Listing
 from lakewarden.daemon.cli.output import (
     Format,
@@ -32,7 +33,7 @@ from lakewarden.daemon.usecases.status import findings_by_check, status_of
 from lakewarden.daemon.usecases.tables import fleet
 from lakewarden.jobs.planning.explain import explain
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+app = commands()
 
 _FACTS: Final = ("tables", "quarantined", "tables_paused", "tables_held", "queued", "running", "last_look_at")
 _NOW: Final = ("name", "action", "outcome", "worker", "started_at", "because", "progress")

@@ -12,6 +12,7 @@ from lakewarden.catalog.system.recovery.verify import verify as verify_tables
 from lakewarden.catalog.units import count_of
 from lakewarden.daemon.cli.commands.left import foreseen_as_row, tell_left
 from lakewarden.daemon.cli.common import DryRun, Home, Yes, calling, confirm, opened, opened_anyhow
+from lakewarden.daemon.cli.lazy import commands
 from lakewarden.daemon.cli.output import Format, Output, note, plain, show, show_one
 from lakewarden.daemon.usecases import declared
 from lakewarden.daemon.usecases.audit import run
@@ -25,12 +26,7 @@ from lakewarden.daemon.usecases.system_recovery import (
     step_tables,
 )
 
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    help="Back up, verify and repair the system tables; leave.",
-)
+app = commands("Back up, verify and repair the system tables; leave.")
 
 FromBackup = Annotated[
     str | None,

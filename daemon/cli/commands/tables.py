@@ -25,6 +25,7 @@ from lakewarden.daemon.cli.commands import governance, table_queries
 from lakewarden.daemon.cli.commands.left import show_drop, tell_left
 from lakewarden.daemon.cli.common import DryRun, Home, Table, Yes, calling, confirm, opened
 from lakewarden.daemon.cli.format import view
+from lakewarden.daemon.cli.lazy import commands
 from lakewarden.daemon.cli.output import Format, Output, note, plain, show, show_one
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases import declared
@@ -60,12 +61,7 @@ from lakewarden.daemon.usecases.runs.leaving import Leaving, finish, foresee, le
 from lakewarden.daemon.usecases.runs.purge import require_consent
 from lakewarden.daemon.usecases.runs.revocation import EVERYTHING, PLANNED, PURGES, take_back_runs
 
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    help="Register, convert, look at and govern tables.",
-)
+app = commands("Register, convert, look at and govern tables.")
 table_queries.add_to(app)
 governance.add_to(app)
 
