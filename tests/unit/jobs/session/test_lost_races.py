@@ -1,6 +1,6 @@
 """A write that somebody else has overtaken: whose commit that was, and whether another try means the same."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -87,7 +87,7 @@ def test_another_try_is_made_where_it_means_the_same(
 
 def test_nothing_is_tried_again_while_the_log_does_not_tell_whether_it_is_done() -> None:
     class Silent(FakeReader):
-        def commits(self, location: str, *, after: int, upto: int | None = None) -> object:  # type: ignore[override]
+        def commits(self, location: str, *, after: int, upto: int | None = None) -> Iterator[Commit]:
             raise UnavailableError("The storage does not answer.")
 
     with pytest.raises(LostRaceError, match="does not tell just now: The storage does not answer") as caught:
