@@ -13,6 +13,7 @@ tests count on one another says so with the marker `together`; it is tried again
 import json
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -77,11 +78,15 @@ SHARING = (
 server for S3 is compiled by who first asks for it, while the others of its kind would wait."""
 FLAKY = TESTS / "flaky.toml"
 PRINTING = threading.Lock()
+SECONDS: dict[str, float] = {}
+"""What each group took, for the closing summary."""
+SHOWN = 40
 
 
 def main() -> int:
     """Run all groups; 1 if anything failed."""
     totals: Counter[str] = Counter()
+    begun = time.monotonic()
     rooms = sorted(TESTS.glob("unit/[a-z]*/"))
     files = [*TESTS.glob("contract/test_*.py"), *TESTS.glob("integration/test_*.py")]
     with (
@@ -93,8 +98,22 @@ def main() -> int:
         others = [pool.submit(run_twice, totals, name, group, archive) for name, group in groups(files)]
         broken = any(one.result() for one in (*units, *others))
     failed = totals["failed"] + totals["error"]
+    print(time_taken(time.monotonic() - begun), flush=True)
     print(f"{totals['passed']} passed, {failed} failed, {totals['skipped']} skipped", flush=True)
     return 1 if broken or failed else 0
+
+
+def time_taken(seconds: float) -> str:
+    """How long a run took, how much of the processors it used, and its longest groups."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    share = (used.ru_utime + used.ru_stime) / (seconds * (os.cpu_count() or 1))
+    longest = sorted(SECONDS.items(), key=lambda one: -one[1])[:SHOWN]
+    return "\n".join(
+        [
+            f"== {seconds:.0f} s, the processors {share:.0%} busy with it; the longest:",
+            *(f"== {took:6.0f} s  {name}" for name, took in longest),
+        ]
+    )
 
 
 def groups(files: Iterable[Path]) -> list[tuple[str, list[str]]]:
@@ -139,7 +158,8 @@ def run_twice(
         broken = broken or bool(unnamed) or not first
     with PRINTING:
         totals.update(counts)
-        sys.stdout.write(f"== {name}: {time.monotonic() - begun:.0f} s\n{said}")
+        SECONDS[name] = time.monotonic() - begun
+        sys.stdout.write(f"== {name}: {SECONDS[name]:.0f} s\n{said}")
         sys.stdout.flush()
     return broken
 
