@@ -33,10 +33,12 @@ BY_HAND: Final = (
 )
 GOVERNED: Final = "UPDATE {t} AS t SET v = s.v + t.v FROM {s} AS s WHERE t.k = s.k"
 COMPILED: Final = {
-    "compile_ms": "UPDATE t SET v = s.v + t.v, w = s.w FROM s JOIN u ON s.k = u.k WHERE t.k = s.k AND u.v > 3",
+    "compile_ms": "UPDATE t SET v = s.v + t.v, w = s.w FROM s JOIN u ON s.k = u.k "
+    "WHERE t.k = s.k AND u.v > 3",
     "compile_queries_ms": (
-        "UPDATE t SET v = (SELECT max(x.v) FROM s x WHERE x.k = t.k) FROM (SELECT k, min(v) AS v FROM u GROUP BY k) q"
-        " WHERE q.k = t.k AND t.w NOT IN (SELECT w FROM s) AND NOT EXISTS (SELECT 1 FROM u y WHERE y.k = t.k)"
+        "UPDATE t SET v = (SELECT max(x.v) FROM s x WHERE x.k = t.k) FROM (SELECT k, min(v) AS v FROM u "
+        "GROUP BY k) q WHERE q.k = t.k AND t.w NOT IN (SELECT w FROM s) AND NOT EXISTS (SELECT 1 "
+        "FROM u y WHERE y.k = t.k)"
     ),
 }
 

@@ -260,8 +260,8 @@ class Users:
         first = self.last_batch
         self.spark.range(first, first + CHANGES).createOrReplaceTempView("changes")
         self.spark.sql(
-            f"MERGE INTO delta.`{self.place}` t USING changes c ON t.part IN ({part - 1}, {part}) AND t.id = c.id "
-            "WHEN MATCHED THEN UPDATE SET t.n = t.n + 1"
+            f"MERGE INTO delta.`{self.place}` t USING changes c ON t.part IN ({part - 1}, {part}) "
+            "AND t.id = c.id WHEN MATCHED THEN UPDATE SET t.n = t.n + 1"
         ).collect()
 
     def _merge_by_delta_rs(self, part: int) -> None:

@@ -21,7 +21,8 @@ def offered(group: str, ours: Mapping[str, str]) -> Mapping[str, EntryPoint]:
     for point in sorted(entry_points(group=group), key=lambda one: one.name):
         if point.name in found:
             raise PreconditionError(
-                f"{_source(point)} offers {point.name} ({group}), which {_source(found[point.name])} has already.",
+                f"{_source(point)} offers {point.name} ({group}), "
+                f"which {_source(found[point.name])} has already.",
                 hint=f"Uninstall {_source(point)}.",
             )
         found[point.name] = point

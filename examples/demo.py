@@ -63,7 +63,8 @@ def load(spark: SparkSession, demo: Demo, parquet: dict[str, Path]) -> None:
     shutil.copytree(parquet["airlines"], demo.lake / "airlines")
     rows = spark.table("demo.flights").count()
     print(
-        f"demo.flights ({rows:,} rows, Hive, 12 partitions), demo.weather (Spark), {demo.lake}/airlines (a directory)."
+        f"demo.flights ({rows:,} rows, Hive, 12 partitions), demo.weather (Spark), "
+        f"{demo.lake}/airlines (a directory)."
     )
 
 
@@ -152,7 +153,10 @@ def agree(spark: SparkSession, demo: Demo) -> None:
             print(f"  {line.strip()[:60]}... {line[line.index('Statistics(') :]}")
 
 
-DELAYS = "SELECT carrier, month, avg(dep_delay) AS delay, count(*) AS flights FROM demo.flights GROUP BY carrier, month"
+DELAYS = (
+    "SELECT carrier, month, avg(dep_delay) AS delay, count(*) AS flights FROM demo.flights "
+    "GROUP BY carrier, month"
+)
 WORST = "SELECT carrier, max(delay) AS delay FROM demo.delays GROUP BY carrier"
 ROUTES = "SELECT origin, dest, count(*) AS flights FROM demo.flights GROUP BY origin, dest"
 
@@ -191,10 +195,12 @@ def undo_a_bad_load(spark: SparkSession, demo: Demo) -> None:
     lw.sql(f"INSERT INTO demo.routes {ROUTES}")
     lw.sql("INSERT OVERWRITE demo.routes SELECT 'JFK', 'LAX', 1L")
     print(
-        "December was loaded twice, delays times 100. demo.delays and demo.worst took it over; demo.worst got a good"
+        "December was loaded twice, delays times 100. demo.delays and demo.worst took it over; "
+        "demo.worst got a good"
     )
     print(
-        "row after that; demo.routes took it over too, but was then overwritten with something that never read it."
+        "row after that; demo.routes took it over too, but was then overwritten "
+        "with something that never read it."
     )
     undo = ("rollback", "plan", "demo.flights", "--to-version", str(clean), "--cascade")
     demo.cli(*undo, may_refuse=True)
@@ -246,8 +252,8 @@ def tell(demo: Demo, before: dict[str, dict[str, Any]], after: dict[str, dict[st
         for line in done[1:]:
             print(f"{'':<47}{line}")
     print(
-        f"\nTook {time.monotonic() - demo.started:.0f} s. Next: LAKEWARDEN_HOME={demo.home} {LAKEWARDEN} why demo.weather,"
-        " then docs/quickstart.md."
+        f"\nTook {time.monotonic() - demo.started:.0f} s. Next: LAKEWARDEN_HOME={demo.home} {LAKEWARDEN} why "
+        "demo.weather, then docs/quickstart.md."
     )
 
 

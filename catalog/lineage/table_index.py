@@ -71,7 +71,8 @@ class TableDirectory:
         if held is not None:
             raise ConflictError(
                 f"{location} is being taken back by rollback {held.rollback_id}.",
-                hint=f"Write again when it is over; `lakewarden rollback show {held.rollback_id}` tells how far it is.",
+                hint="Write again when it is over; "
+                f"`lakewarden rollback show {held.rollback_id}` tells how far it is.",
             )
 
     def _held_by(self, location: str) -> Rollback | None:

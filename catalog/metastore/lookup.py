@@ -108,7 +108,8 @@ def place_to_manage(where: str, metastore: Metastore | None) -> Place:
     place = resolve(where, metastore)
     if not is_spelled_once(place.location):
         raise RefusedError(
-            f"{place.location} cannot be managed: storages and engines read #, ? and % in it in different ways.",
+            f"{place.location} cannot be managed: storages and engines read #, "
+            "? and % in it in different ways.",
             hint="Rename the folder (on local disks such names are no trouble).",
         )
     return place

@@ -217,7 +217,8 @@ def _obstacle(entry: Entry, table_id: str, location: str) -> Obstacle | None:
         return None  # our table's entry, pointed elsewhere
     return Obstacle(
         message=f"{name} in the metastore is another table, at {entry.location or 'no location'}.",
-        hint=f"Point it at {location}, or give the managed table another name with `lakewarden tables rename`.",
+        hint=f"Point it at {location}, or give the managed table another name "
+        "with `lakewarden tables rename`.",
     )
 
 

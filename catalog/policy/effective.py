@@ -83,7 +83,10 @@ class EffectivePolicy:
         own = replace(self, downstream=None).vacuum_retention_seconds
         if self.downstream is None or self.downstream.seconds <= own:
             return None
-        return f"{self.downstream.name} is derived from it and promises {format_seconds(self.downstream.seconds)}"
+        return (
+            f"{self.downstream.name} is derived from it and promises "
+            f"{format_seconds(self.downstream.seconds)}"
+        )
 
     @property
     def _promised_seconds(self) -> int:
@@ -153,7 +156,8 @@ def promise_broken(policy: EffectivePolicy, *, asked: frozenset[str]) -> UsageEr
         value = _int(getattr(policy.settings, policy_key(key).field))
         if value < promise and (key in asked or _PROMISE in asked) and policy.origins[key] != "default":
             return UsageError(
-                f"{key} = {format_value(key, value)} is shorter than {_PROMISE} = {format_value(_PROMISE, promise)}.",
+                f"{key} = {format_value(key, value)} is shorter than {_PROMISE} "
+                f"= {format_value(_PROMISE, promise)}.",
                 hint="Lower rollback.promise first, or keep the retention at least as long.",
             )
     return None

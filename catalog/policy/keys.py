@@ -79,8 +79,8 @@ POLICY_KEYS: tuple[PolicyKey, ...] = (
         field="mode",
         kind=Kind.MODE,
         default=None,
-        doc="`manage` lets the daemon act, `observe` only looks. Default: manage if lakewarden converted or made"
-        " the table, observe if it was registered or found.",
+        doc="`manage` lets the daemon act, `observe` only looks. Default: manage if lakewarden converted "
+        "or made the table, observe if it was registered or found.",
     ),
     PolicyKey(
         key="rollback.promise",
@@ -94,8 +94,8 @@ POLICY_KEYS: tuple[PolicyKey, ...] = (
         field="rollback_trust_plans",
         kind=Kind.SWITCH,
         default=False,
-        doc="Let rollbacks move the table by what only the executed plan of a session showed that it read (confidence"
-        " `plan`); without it such commits count as unknown.",
+        doc="Let rollbacks move the table by what only the executed plan of a session showed that it read "
+        "(confidence `plan`); without it such commits count as unknown.",
     ),
     PolicyKey(
         key="vacuum.enabled",
@@ -125,8 +125,8 @@ POLICY_KEYS: tuple[PolicyKey, ...] = (
         field="vacuum_max_share",
         kind=Kind.SHARE,
         default=0.5,
-        doc="Size breaker: a vacuum that would delete more than this share of the table's files or bytes waits"
-        " for consent.",
+        doc="Size breaker: a vacuum that would delete more than this share of the table's files or bytes "
+        "waits for consent.",
     ),
     PolicyKey(
         key="compaction.enabled",
@@ -149,8 +149,8 @@ POLICY_KEYS: tuple[PolicyKey, ...] = (
         kind=Kind.COUNT,
         default=20,
         floor=2,
-        doc="Leave a table alone below this many small files. Fewer than 4 that would only become another small file "
-        "are left alone in any case.",
+        doc="Leave a table alone below this many small files. Fewer than 4 that would only become another "
+        "small file are left alone in any case.",
     ),
     PolicyKey(
         key="compaction.quiet",
@@ -164,8 +164,9 @@ POLICY_KEYS: tuple[PolicyKey, ...] = (
         field="compaction_beside_writers",
         kind=Kind.SWITCH,
         default=False,
-        doc="Let a compaction commit behind users' commits that came while it ran, where Delta finds that they left its "
-        "files alone. For tables that somebody writes to all the time; otherwise it gives way to any commit.",
+        doc="Let a compaction commit behind users' commits that came while it ran, where Delta finds "
+        "that they left its files alone. For tables that somebody writes to all the time; "
+        "otherwise it gives way to any commit.",
     ),
     PolicyKey(
         key="statistics.enabled",

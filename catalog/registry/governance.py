@@ -121,7 +121,8 @@ def set_policies(
             if changed is not None:
                 raise ConflictError(
                     f"{changed} Nothing was applied.",
-                    hint="`lakewarden policy diff` shows what the file would change now; apply it again if that is right.",
+                    hint="`lakewarden policy diff` shows what the file would change now; "
+                    "apply it again if that is right.",
                 )
         return planned_policies(desk, rows, wanted, actor=actor)
 

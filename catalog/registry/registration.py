@@ -241,7 +241,8 @@ def _moved(row: TableRow, location: str, *, told: bool) -> TableRow:
         )
     if not told:
         raise RefusedError(
-            f"{location} carries the same table UUID as {row.name} at {row.location}, which cannot be seen: its disk may be away.",
+            f"{location} carries the same table UUID as {row.name} at {row.location}, which cannot be seen: "
+            "its disk may be away.",
             hint="If the table has moved here for good, repeat with --moved; if it is a copy, with --copy.",
         )
     aliases = tuple(dict.fromkeys((*row.aliases, row.location or "")))

@@ -60,7 +60,10 @@ def postgresql_engine(url: URL) -> Engine:
     """An engine with a small pool. `options` in the URL are passed on, after ours."""
     busy = int(_BUSY_SECONDS * 1000)
     # The last one ends the transaction of a process that was frozen in the middle of it, and frees its locks.
-    options = f"-c lock_timeout={busy} -c statement_timeout={3 * busy} -c idle_in_transaction_session_timeout={busy}"
+    options = (
+        f"-c lock_timeout={busy} -c statement_timeout={3 * busy} -c "
+        f"idle_in_transaction_session_timeout={busy}"
+    )
     return create_engine(
         url,
         pool_pre_ping=True,

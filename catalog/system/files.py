@@ -194,10 +194,12 @@ def _readable(piece: Piece, root: str) -> Iterator[None]:
     except FileNotFoundError as error:
         raise UnreadableError(
             f"The data file {piece.path} of {root} is gone.",
-            hint="An old version is kept for the audit window only; for today's, `lakewarden system repair` helps.",
+            hint="An old version is kept for the audit window only; for today's, "
+            "`lakewarden system repair` helps.",
         ) from error
     except (pa.ArrowException, OSError) as error:
         raise UnreadableError(
             f"The data file {piece.path} of {root} cannot be read.",
-            hint="`lakewarden system verify` names what is broken, `lakewarden system repair` offers what to do.",
+            hint="`lakewarden system verify` names what is broken, "
+            "`lakewarden system repair` offers what to do.",
         ) from error

@@ -147,7 +147,8 @@ def answering(name: str) -> Iterator[None]:
     except (DeltaProtocolError, DeltaError) as error:
         raise UnreadableError(
             f"The log of lakewarden.{name} cannot be read.",
-            hint="`lakewarden system verify` names what is broken, `lakewarden system repair` offers what to do.",
+            hint="`lakewarden system verify` names what is broken, "
+            "`lakewarden system repair` offers what to do.",
         ) from error
     except OSError as error:
         why = f": {error.strerror}" if error.strerror else ""

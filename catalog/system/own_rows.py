@@ -49,7 +49,8 @@ def _policy(name: SystemTableName) -> PolicySettings:
     seconds = int(LAYOUTS[name].audit_window.total_seconds())
     return PolicySettings(
         mode=Mode.MANAGE,
-        rollback_promise_seconds=0,  # the past of a system table is read, never restored: undoing is a new edit
+        # The past of a system table is read, never restored: undoing is a new edit.
+        rollback_promise_seconds=0,
         vacuum_retention_seconds=seconds,
         log_retention_seconds=seconds,
     )

@@ -59,12 +59,14 @@ def take_snapshot(handle: DeltaTable, name: str) -> Snapshot:
     except (KeyError, ValueError) as error:
         raise UnreadableError(
             f"lakewarden.{name} is a Delta table, but not one that lakewarden made.",
-            hint="Point system.location at the right folder; `lakewarden init` makes a new store in an empty one.",
+            hint="Point system.location at the right folder; `lakewarden init` makes a new "
+            "store in an empty one.",
         ) from error
     if schema_version > SCHEMA_VERSION:
         raise OutdatedError(
             f"lakewarden.{name} has schema version {schema_version}, this lakewarden knows {SCHEMA_VERSION}.",
-            hint="A newer lakewarden has upgraded the system tables: stop this one and install the newer version.",
+            hint="A newer lakewarden has upgraded the system tables: "
+            "stop this one and install the newer version.",
         )
     files = pa.RecordBatchReader.from_stream(handle.get_add_actions(flatten=True)).read_all()
     return Snapshot(

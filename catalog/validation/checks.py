@@ -42,7 +42,8 @@ CHECKS: Final[tuple[Check, ...]] = (
         severity=Severity.ERROR,
         looks_at="Whether there is a log at the table's location.",
         sentences={"gone": "There is no table at {location} any more.", **_PROBLEM},
-        hint="Bring it back, tell where it went with `lakewarden tables register`, or `lakewarden tables drop` it.",
+        hint="Bring it back, tell where it went with `lakewarden tables register`, "
+        "or `lakewarden tables drop` it.",
     ),
     Check(
         name="version_moved",
@@ -53,7 +54,8 @@ CHECKS: Final[tuple[Check, ...]] = (
             "back": "The table went back from version {before} to {now}: commits were taken away.",
             "other": "Version {before} was seen here; now another table begins here, at version {now}.",
         },
-        hint="Find out who touched the log folder; if the table is right as it is, the finding goes with the next commit.",
+        hint="Find out who touched the log folder; if the table is right as it is, "
+        "the finding goes with the next commit.",
     ),
     Check(
         name="log_contiguous",
@@ -69,13 +71,15 @@ CHECKS: Final[tuple[Check, ...]] = (
         severity=Severity.ERROR,
         looks_at="Whether commits, checkpoint, schema, metadata and protocol can be understood.",
         sentences=_PROBLEM,
-        hint="Restore the named file from a backup. A broken checkpoint may be deleted if all commits before it exist.",
+        hint="Restore the named file from a backup. A broken checkpoint may be deleted "
+        "if all commits before it exist.",
     ),
     Check(
         name="checksum_agrees",
         tier=Tier.ON_CHANGE,
         severity=Severity.ERROR,
-        looks_at="Whether head has the files and bytes that its version checksum file says, where a writer left one.",
+        looks_at="Whether head has the files and bytes that its version checksum file says, "
+        "where a writer left one.",
         sentences=_PROBLEM,
         hint="Compare the latest commits with a backup: readers would not notice that files are missing.",
     ),
@@ -129,10 +133,11 @@ CHECKS: Final[tuple[Check, ...]] = (
         severity=Severity.WARNING,
         looks_at="Whether the durations in a managed table's retention properties can be understood.",
         sentences={
-            "unreadable": "{property} is '{value}', which is not a duration: it is left as it is, and nothing of the "
-            "table is vacuumed or taken out of its log.",
+            "unreadable": "{property} is '{value}', which is not a duration: it is left as it is, "
+            "and nothing of the table is vacuumed or taken out of its log.",
         },
-        hint="Set it by ALTER TABLE ... SET TBLPROPERTIES to a duration without months or years, such as 'interval 30 days'.",
+        hint="Set it by ALTER TABLE ... SET TBLPROPERTIES to a duration without months or years, "
+        "such as 'interval 30 days'.",
     ),
     Check(
         name="schema_matches_metastore",
@@ -154,7 +159,8 @@ CHECKS: Final[tuple[Check, ...]] = (
         name="policy_requests",
         tier=Tier.ON_CHANGE,
         severity=Severity.WARNING,
-        looks_at="Whether the `lakewarden.*` properties of the table ask for something that is possible and allowed.",
+        looks_at="Whether the `lakewarden.*` properties of the table ask for something "
+        "that is possible and allowed.",
         sentences=_PROBLEM,
         hint="Correct the property, or ask an admin.",
     ),
@@ -172,16 +178,18 @@ CHECKS: Final[tuple[Check, ...]] = (
         severity=Severity.ERROR,
         looks_at="Whether the table could be judged at all: what nobody foresaw in one table stops no other.",
         sentences={"unforeseen": "The table cannot be judged ({problem})."},
-        hint="The daemon's log has the trace; it tries again in every sweep. Please report what is not explained by the"
-        " table's own files or properties.",
+        hint="The daemon's log has the trace; it tries again in every sweep. "
+        "Please report what is not explained by the table's own files or properties.",
     ),
     Check(
         name="reads_undone",
         tier=Tier.ON_CHANGE,
         severity=Severity.WARNING,
-        looks_at="Whether head holds anything that was made from versions which a rollback, or a RESTORE, took back.",
+        looks_at="Whether head holds anything that was made from versions which a rollback, "
+        "or a RESTORE, took back.",
         sentences={
-            "read": "Version {version} was made from version {input_version} of {input}, which {by} took back{more}.",
+            "read": "Version {version} was made from version {input_version} of {input}, "
+            "which {by} took back{more}.",
         },
         hint="`lakewarden rollback plan` with `--bad` and that version undoes it and what came from it;"
         " `lakewarden lineage mark` with `--clean` says that it is fine as it is.",
@@ -190,23 +198,25 @@ CHECKS: Final[tuple[Check, ...]] = (
         name="another_installation",
         tier=Tier.ON_CHANGE,
         severity=Severity.WARNING,
-        looks_at="Whether another installation of lakewarden looks after the table, too: by its commits of the last seven days"
-        " that are still in the log, and by the metastore's entry. One that only observes writes nothing, and cannot be seen.",
+        looks_at="Whether another installation of lakewarden looks after the table, too: "
+        "by its commits of the last seven days that are still in the log, and by the metastore's entry. "
+        "One that only observes writes nothing, and cannot be seen.",
         sentences={
-            "commit": "Another installation of lakewarden ({installation}) looks after the table, too: it committed version"
-            " {version}.",
+            "commit": "Another installation of lakewarden ({installation}) looks after the table, too: "
+            "it committed version {version}.",
             "entry": "The metastore's entry belongs to another installation of lakewarden ({installation}).",
         },
-        hint="Let one of the two manage the table: `lakewarden tables drop` in the other, or mode=observe in one of them. An"
-        " entry whose installation is gone is ours with the next sync once its parameter `lakewarden.installation` is unset.",
+        hint="Let one of the two manage the table: `lakewarden tables drop` in the other, or mode=observe "
+        "in one of them. An entry whose installation is gone is ours with the next sync once its parameter "
+        "`lakewarden.installation` is unset.",
     ),
     Check(
         name="head_files",
         tier=Tier.DAILY,
         severity=Severity.ERROR,
-        looks_at="Whether head's data files and deletion vectors are there, have the right size and are Parquet at both"
-        " ends; up to 8 MiB per table are read whole. A single changed bit shows only where the writer left checksums:"
-        " Spark does, delta-rs does not.",
+        looks_at="Whether head's data files and deletion vectors are there, have the right size "
+        "and are Parquet at both ends; up to 8 MiB per table are read whole. A single changed bit shows only "
+        "where the writer left checksums: Spark does, delta-rs does not.",
         sentences={
             "missing": "{count} of head's {files} files are missing, such as {path}.",
             "size": "{count} of head's {files} files do not have the size the log says, such as {path}:"
@@ -242,7 +252,8 @@ CHECKS: Final[tuple[Check, ...]] = (
         name="metastore_entry",
         tier=Tier.DAILY,
         severity=Severity.WARNING,
-        looks_at="Whether the metastore entry has the table's location, provider, storage, comment and identity.",
+        looks_at="Whether the metastore entry has the table's location, provider, "
+        "storage, comment and identity.",
         sentences=_PROBLEM,
         hint="`lakewarden metastore diff` shows it, `lakewarden metastore sync` mends it.",
     ),
@@ -260,10 +271,13 @@ CHECKS: Final[tuple[Check, ...]] = (
         severity=Severity.WARNING,
         looks_at="Whether the times in the log make sense: not in the future, not running backwards.",
         sentences={
-            "future": "Version {version} was committed {ahead} from now: a writer's or the storage's clock is wrong.",
-            "backwards": "Version {version} is {behind} older than the one before it: a writer's clock is wrong.",
+            "future": "Version {version} was committed {ahead} from now: "
+            "a writer's or the storage's clock is wrong.",
+            "backwards": "Version {version} is {behind} older than the one before it: "
+            "a writer's clock is wrong.",
         },
-        hint="Run a time service on every writer. Retention goes by the youngest time, so nothing is deleted early.",
+        hint="Run a time service on every writer. Retention goes by the youngest time, "
+        "so nothing is deleted early.",
     ),
 )
 

@@ -11,15 +11,17 @@ __all__ = ["checks_page"]
 _INTRO = """\
 # Checks
 
-What validation looks at. A finding names its check, a severity, a sentence and since when it holds; findings are in
-`lakewarden.health` and in `lakewarden tables validate`. An **error** quarantines the table: it is looked at, never
-touched, until the check passes. A **warning** asks for attention, **info** is worth knowing: differences between the
-metastore and a table that is only observed are info.
+What validation looks at. A finding names its check, a severity, a sentence and since when it holds; findings
+are in `lakewarden.health` and in `lakewarden tables validate`. An **error** quarantines the table: it is
+looked at, never touched, until the check passes. A **warning** asks for attention, **info** is worth knowing:
+differences between the metastore and a table that is only observed are info.
 
-*Probe* checks run in every sweep, *on change* checks whenever a table changed, *daily* checks once a day, when a table
-comes under management, and with `lakewarden tables validate`. Between two daily rounds their findings stand.
+*Probe* checks run in every sweep, *on change* checks whenever a table changed, *daily* checks once a day,
+when a table comes under management, and with `lakewarden tables validate`. Between two daily rounds their
+findings stand.
 
-This page is made by `python -m lakewarden.catalog.validation.reference_page`; a test compares it with the code.
+This page is made by `python -m lakewarden.catalog.validation.reference_page`; a test compares it with the
+code.
 """
 _FROM_THE_LOG = "The sentence names the file or version concerned."
 

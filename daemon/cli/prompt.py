@@ -26,12 +26,13 @@ from lakewarden.daemon.client.script import is_whole, split
 __all__ = ["WORDS", "Words", "history_file", "prompt"]
 
 WORDS: Final = (
-    "ALTER TABLE", "AND", "AS", "AT TIMESTAMP", "AT VERSION", "BETWEEN", "BY", "CASCADE", "CASE", "CONVERT TO DELTA",
-    "CREATE TABLE", "DELETE FROM", "DESCRIBE MANAGED", "DESCRIBE TABLE", "DISTINCT", "DROP TABLE", "EXPLAIN GOVERNED",
-    "FROM", "GROUP BY", "HAVING", "IN", "INSERT INTO", "IS NOT NULL", "JOIN", "LEFT JOIN", "LIKE", "LIMIT", "MARK TABLE",
-    "MERGE INTO", "NOT", "NULL", "ON", "OR", "ORDER BY", "ROLLBACK TABLE", "SELECT", "SET", "SET lakewarden.dialect =",
-    "SET lakewarden.matches =", "SET POLICY", "SHOW LINEAGE", "SHOW MANAGED TABLES", "SHOW ROLLBACKS", "SHOW RUNS", "SHOW TABLES",
-    "THEN", "UNION ALL", "UPDATE", "UPSERT INTO", "USE", "USING", "VACUUM", "VACUUM AUTO RUN", "VALUES", "WHEN", "WHERE", "WITH",
+    "ALTER TABLE", "AND", "AS", "AT TIMESTAMP", "AT VERSION", "BETWEEN", "BY", "CASCADE", "CASE",
+    "CONVERT TO DELTA", "CREATE TABLE", "DELETE FROM", "DESCRIBE MANAGED", "DESCRIBE TABLE", "DISTINCT",
+    "DROP TABLE", "EXPLAIN GOVERNED", "FROM", "GROUP BY", "HAVING", "IN", "INSERT INTO", "IS NOT NULL",
+    "JOIN", "LEFT JOIN", "LIKE", "LIMIT", "MARK TABLE", "MERGE INTO", "NOT", "NULL", "ON", "OR", "ORDER BY",
+    "ROLLBACK TABLE", "SELECT", "SET", "SET lakewarden.dialect =", "SET lakewarden.matches =", "SET POLICY",
+    "SHOW LINEAGE", "SHOW MANAGED TABLES", "SHOW ROLLBACKS", "SHOW RUNS", "SHOW TABLES", "THEN", "UNION ALL",
+    "UPDATE", "UPSERT INTO", "USE", "USING", "VACUUM", "VACUUM AUTO RUN", "VALUES", "WHEN", "WHERE", "WITH",
 )  # fmt: skip
 """What a statement may go on with, besides names."""
 _LEAVING: Final = frozenset({"exit", "quit", "\\q"})

@@ -24,8 +24,8 @@ _EXIT: Final[Mapping[ExitCode, str]] = {
     ExitCode.FAILED: "it failed, or there is no such table, run or version; the sentence on stderr says why",
     ExitCode.USAGE: "the command line makes no sense",
     ExitCode.PARTLY: "some of it failed or is not finished yet (`--timeout`), or a check found an error",
-    ExitCode.PRECONDITION: "a precondition (also: the table was dropped), a conflict or a missing consent; nothing was changed, or it "
-    "says what was",
+    ExitCode.PRECONDITION: "a precondition (also: the table was dropped), a conflict or a missing consent; "
+    "nothing was changed, or it says what was",
     ExitCode.REFUSED: "refused, or not allowed; nothing was changed",
 }
 
@@ -46,17 +46,24 @@ def _cli() -> str:
     lines = [_NOTICE, "# Commands\n"]
     lines.append(
         "`--home`, `--profile` and `-o` may stand before the command or after it.\n"
-        "`-o table|wide|json|yaml|csv` chooses the output; JSON stands alone on stdout, remarks go to stderr. Keys are"
+        "`-o table|wide|json|yaml|csv` chooses the output; JSON stands alone on stdout, "
+        "remarks go to stderr. Keys are"
     )
     lines.append(
-        "the column names of the system tables. With `-o json` an error is one JSON object on stderr: `error`, `hint`\n"
-        "(or null), `exit_code`; so is a command line that makes no sense. A command whose reader goes away (`| head`) ends\n"
-        "quietly with 0. `lakewarden completion bash` (zsh, fish) sets up the shell ([how](../operations.md#completion)).\n"
+        "the column names of the system tables. With `-o json` an error is one JSON object on stderr: "
+        "`error`, `hint`\n"
+        "(or null), `exit_code`; so is a command line that makes no sense. "
+        "A command whose reader goes away (`| head`) ends\n"
+        "quietly with 0. `lakewarden completion bash` (zsh, fish) sets up the shell "
+        "([how](../operations.md#completion)).\n"
     )
     lines.append(
-        "People see times in UTC to the second (`2026-11-23 12:00:01`), sizes rounded, and policies as they are set\n"
-        "(`vacuum.retention 7 days`). Programs get what the system tables hold: times as ISO 8601 with `Z`, bytes, and the\n"
-        "columns of the policy (`policy.vacuum_retention_seconds: 604800`); these names are a contract and stay.\n"
+        "People see times in UTC to the second (`2026-11-23 12:00:01`), sizes rounded, "
+        "and policies as they are set\n"
+        "(`vacuum.retention 7 days`). Programs get what the system tables hold: "
+        "times as ISO 8601 with `Z`, bytes, and the\n"
+        "columns of the policy (`policy.vacuum_retention_seconds: 604800`); "
+        "these names are a contract and stay.\n"
     )
     lines += [
         "| exit code | meaning |",
@@ -113,17 +120,20 @@ def _policies() -> str:
         "policy.<key> = '...' WHERE name = 'db.t'`), or asked for by a table property `lakewarden.<key>`.\n"
     )
     lines.append(
-        "Nobody sets a value below its floor but an admin, and nobody one above its bound. What is stored beyond a bound"
+        "Nobody sets a value below its floor but an admin, and nobody one above its bound. "
+        "What is stored beyond a bound"
     )
     lines.append(
-        "already, or asked for by a property, stops nothing: the bound counts, and a finding (`policy_bounds`,"
+        "already, or asked for by a property, stops nothing: the bound counts, "
+        "and a finding (`policy_bounds`,"
     )
     lines.append(
-        "`policy_requests`) says so. The same bounds hold for settings, and for what a table's own log says: a Delta"
+        "`policy_requests`) says so. The same bounds hold for settings, and for what a table's own log says: "
+        "a Delta"
     )
     lines.append(
-        f"interval counts as at most {format_value('log.retention', POLICY_BY_KEY['log.retention'].most)}, a time before"
-        f" {EARLIEST.year} or after {LATEST.year} as the nearest of the two.\n"
+        f"interval counts as at most {format_value('log.retention', POLICY_BY_KEY['log.retention'].most)}, "
+        f"a time before {EARLIEST.year} or after {LATEST.year} as the nearest of the two.\n"
     )
     lines += ["| key | default | floor | at most | what it is for |", "|---|---|---|---|---|"]
     for key in POLICY_KEYS:
@@ -141,7 +151,8 @@ def _variable(knob: Knob) -> str:
 def _settings() -> str:
     lines = [_NOTICE, "# Settings\n"]
     lines.append(
-        "From `lakewarden.toml` in the home folder, then the environment, then `--set key=value`; the later wins."
+        "From `lakewarden.toml` in the home folder, then the environment, then `--set key=value`; "
+        "the later wins."
     )
     lines.append("`lakewarden config show` prints each with its value and origin.\n")
     lines += ["| key | environment | unit | default | why |", "|---|---|---|---|---|"]

@@ -59,7 +59,8 @@ def execute(connection: Any, statement: str) -> Result:
     except (OSError, EOFError, TTransportException) as error:
         raise UnavailableError(
             f"The gateway does not answer ({error or type(error).__name__}).",
-            hint="Is it running? What a session had set, and its temporary views, are gone if it was restarted.",
+            hint="Is it running? What a session had set, and its temporary views, "
+            "are gone if it was restarted.",
         ) from error
 
 

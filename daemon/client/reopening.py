@@ -24,8 +24,8 @@ class Reopening:
             self._connection = self._connect()
             raise SessionClosedError(
                 "The gateway had closed the session, which nobody had used for long; a new one is open.",
-                hint="Settings, USE and temporary views of the old one are gone: make them again, then repeat the "
-                "statement, which was not run.",
+                hint="Settings, USE and temporary views of the old one are gone: make them again, "
+                "then repeat the statement, which was not run.",
             ) from error
 
     def look(self, statement: str) -> Result:

@@ -143,7 +143,7 @@ class Cycle:
         heard = self._guarded("hints", parts.ears.listen) or Heard()
         adopted = self._adopt(heard.unknown, discover=discover)
         if recorded or adopted or heard.look or heard.unknown:
-            parts.memory.refresh()  # what followed from runs, and what was heard of, may have been written since
+            parts.memory.refresh()  # what followed from runs or was heard of may have been written since
         doubted = parts.memory.undoings.doubted()
         must = heard.look | {row.table_id for row in recorded} | self._again | doubted
         self._again.clear()

@@ -87,7 +87,10 @@ class Rounds:
         }
         for name, count in counts.items():
             if self.stores.is_away(name):
-                problem = f"{name} does not answer: its tables keep their last state, and one of them is asked now and then."
+                problem = (
+                    f"{name} does not answer: its tables keep their last state, "
+                    "and one of them is asked now and then."
+                )
                 self._outages[name].met(problem, store=name, tables=count_of(count, "table"))
             else:
                 self._outages[name].over(store=name)

@@ -65,8 +65,8 @@ __all__ = ["RUNS_WINDOW", "Memory", "is_looked_after"]
 RUNS_WINDOW: Final = timedelta(days=60)
 """Runs older than this decide nothing any more: no interval in the rules is longer."""
 _RUN_COLUMNS: Final = (
-    "run_id", "table_id", "name", "action", "because", "requires_version", "outcome", "error_class", "message",
-    "predicted_bytes", "payload", "queued_at", "started_at", "finished_at",
+    "run_id", "table_id", "name", "action", "because", "requires_version", "outcome", "error_class",
+    "message", "predicted_bytes", "payload", "queued_at", "started_at", "finished_at",
 )  # fmt: skip
 _LINEAGE_COLUMNS: Final = (
     "output_id", "output_version", "output_format_id", "input_id", "confidence", "operation",

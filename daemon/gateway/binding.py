@@ -24,7 +24,8 @@ def require_safe_binding(settings: Settings) -> None:
     if settings.gateway_tls_certificate is None and not settings.gateway_tls_elsewhere:
         raise UsageError(
             f"The gateway does not listen on {where} without TLS: tokens would be read on the way.",
-            hint="Set gateway.tls_certificate and gateway.tls_key; where a proxy ends TLS, gateway.tls_elsewhere = yes.",
+            hint="Set gateway.tls_certificate and gateway.tls_key; where a proxy ends TLS, "
+            "gateway.tls_elsewhere = yes.",
         )
 
 

@@ -35,7 +35,8 @@ def require_open(store: SystemStore, caller: Caller, sources: Iterable[Sighted])
             if owner != caller.name:
                 raise NotAllowedError(
                     f"{caller.name} may not query {name}: it is closed to readers (access.closed).",
-                    hint="Its owner or an admin may open it; gateway.writers and admins may query it as it is.",
+                    hint="Its owner or an admin may open it; "
+                    "gateway.writers and admins may query it as it is.",
                 )
 
 

@@ -28,40 +28,44 @@ _INFO: Final = {
     ttypes.TGetInfoType.CLI_SEARCH_PATTERN_ESCAPE: "\\",
 }
 _TYPES: Final = (
-    "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "string", "varchar", "char", "binary",
-    "date", "timestamp", "array", "map", "struct",
+    "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "string", "varchar",
+    "char", "binary", "date", "timestamp", "array", "map", "struct",
 )  # fmt: skip
 _PRECISIONS: Final = {
-    "boolean": 1, "tinyint": 3, "smallint": 5, "int": 10, "bigint": 19, "float": 7, "double": 15, "decimal": 38,
-    "string": 2**31 - 1, "varchar": 65_535, "char": 255, "binary": 2**31 - 1, "date": 10, "timestamp": 29,
+    "boolean": 1, "tinyint": 3, "smallint": 5, "int": 10, "bigint": 19, "float": 7, "double": 15,
+    "decimal": 38, "string": 2**31 - 1, "varchar": 65_535, "char": 255, "binary": 2**31 - 1, "date": 10,
+    "timestamp": 29,
 }  # fmt: skip
 _NUMBERS: Final = frozenset({"tinyint", "smallint", "int", "bigint", "float", "double", "decimal"})
 _TABLES: Final = dict.fromkeys(("TABLE_CAT", "TABLE_SCHEM", "TABLE_NAME", "TABLE_TYPE", "REMARKS"), _TEXT)
 _COLUMNS: Final = {
     "TABLE_CAT": _TEXT, "TABLE_SCHEM": _TEXT, "TABLE_NAME": _TEXT, "COLUMN_NAME": _TEXT, "DATA_TYPE": _INT,
-    "TYPE_NAME": _TEXT, "COLUMN_SIZE": _INT, "BUFFER_LENGTH": pa.int8(), "DECIMAL_DIGITS": _INT, "NUM_PREC_RADIX": _INT,
-    "NULLABLE": _INT, "REMARKS": _TEXT, "COLUMN_DEF": _TEXT, "SQL_DATA_TYPE": _INT, "SQL_DATETIME_SUB": _INT,
-    "CHAR_OCTET_LENGTH": _INT, "ORDINAL_POSITION": _INT, "IS_NULLABLE": _TEXT, "SCOPE_CATALOG": _TEXT,
-    "SCOPE_SCHEMA": _TEXT, "SCOPE_TABLE": _TEXT, "SOURCE_DATA_TYPE": _SMALL, "IS_AUTO_INCREMENT": _TEXT,
+    "TYPE_NAME": _TEXT, "COLUMN_SIZE": _INT, "BUFFER_LENGTH": pa.int8(), "DECIMAL_DIGITS": _INT,
+    "NUM_PREC_RADIX": _INT, "NULLABLE": _INT, "REMARKS": _TEXT, "COLUMN_DEF": _TEXT, "SQL_DATA_TYPE": _INT,
+    "SQL_DATETIME_SUB": _INT, "CHAR_OCTET_LENGTH": _INT, "ORDINAL_POSITION": _INT, "IS_NULLABLE": _TEXT,
+    "SCOPE_CATALOG": _TEXT, "SCOPE_SCHEMA": _TEXT, "SCOPE_TABLE": _TEXT, "SOURCE_DATA_TYPE": _SMALL,
+    "IS_AUTO_INCREMENT": _TEXT,
 }  # fmt: skip
 _TYPE_INFO: Final = {
-    "TYPE_NAME": _TEXT, "DATA_TYPE": _INT, "PRECISION": _INT, "LITERAL_PREFIX": _TEXT, "LITERAL_SUFFIX": _TEXT,
-    "CREATE_PARAMS": _TEXT, "NULLABLE": _SMALL, "CASE_SENSITIVE": _FLAG, "SEARCHABLE": _SMALL,
-    "UNSIGNED_ATTRIBUTE": _FLAG, "FIXED_PREC_SCALE": _FLAG, "AUTO_INCREMENT": _FLAG, "LOCAL_TYPE_NAME": _TEXT,
-    "MINIMUM_SCALE": _SMALL, "MAXIMUM_SCALE": _SMALL, "SQL_DATA_TYPE": _INT, "SQL_DATETIME_SUB": _INT,
-    "NUM_PREC_RADIX": _INT,
+    "TYPE_NAME": _TEXT, "DATA_TYPE": _INT, "PRECISION": _INT, "LITERAL_PREFIX": _TEXT,
+    "LITERAL_SUFFIX": _TEXT, "CREATE_PARAMS": _TEXT, "NULLABLE": _SMALL, "CASE_SENSITIVE": _FLAG,
+    "SEARCHABLE": _SMALL, "UNSIGNED_ATTRIBUTE": _FLAG, "FIXED_PREC_SCALE": _FLAG, "AUTO_INCREMENT": _FLAG,
+    "LOCAL_TYPE_NAME": _TEXT, "MINIMUM_SCALE": _SMALL, "MAXIMUM_SCALE": _SMALL, "SQL_DATA_TYPE": _INT,
+    "SQL_DATETIME_SUB": _INT, "NUM_PREC_RADIX": _INT,
 }  # fmt: skip
 _FUNCTIONS: Final = {
-    "FUNCTION_CAT": _TEXT, "FUNCTION_SCHEM": _TEXT, "FUNCTION_NAME": _TEXT, "REMARKS": _TEXT, "FUNCTION_TYPE": _INT,
-    "SPECIFIC_NAME": _TEXT,
+    "FUNCTION_CAT": _TEXT, "FUNCTION_SCHEM": _TEXT, "FUNCTION_NAME": _TEXT, "REMARKS": _TEXT,
+    "FUNCTION_TYPE": _INT, "SPECIFIC_NAME": _TEXT,
 }  # fmt: skip
 _KEYS: Final = {
-    "TABLE_CAT": _TEXT, "TABLE_SCHEM": _TEXT, "TABLE_NAME": _TEXT, "COLUMN_NAME": _TEXT, "KEQ_SEQ": _INT, "PK_NAME": _TEXT,
+    "TABLE_CAT": _TEXT, "TABLE_SCHEM": _TEXT, "TABLE_NAME": _TEXT, "COLUMN_NAME": _TEXT, "KEQ_SEQ": _INT,
+    "PK_NAME": _TEXT,
 }  # fmt: skip
 _REFERENCES: Final = {
-    "PKTABLE_CAT": _TEXT, "PKTABLE_SCHEM": _TEXT, "PKTABLE_NAME": _TEXT, "PKCOLUMN_NAME": _TEXT, "FKTABLE_CAT": _TEXT,
-    "FKTABLE_SCHEM": _TEXT, "FKTABLE_NAME": _TEXT, "FKCOLUMN_NAME": _TEXT, "KEQ_SEQ": _INT, "UPDATE_RULE": _INT,
-    "DELETE_RULE": _INT, "FK_NAME": _TEXT, "PK_NAME": _TEXT, "DEFERRABILITY": _SMALL,
+    "PKTABLE_CAT": _TEXT, "PKTABLE_SCHEM": _TEXT, "PKTABLE_NAME": _TEXT, "PKCOLUMN_NAME": _TEXT,
+    "FKTABLE_CAT": _TEXT, "FKTABLE_SCHEM": _TEXT, "FKTABLE_NAME": _TEXT, "FKCOLUMN_NAME": _TEXT,
+    "KEQ_SEQ": _INT, "UPDATE_RULE": _INT, "DELETE_RULE": _INT, "FK_NAME": _TEXT, "PK_NAME": _TEXT,
+    "DEFERRABILITY": _SMALL,
 }  # fmt: skip
 
 
@@ -248,17 +252,17 @@ def _column_row(entry: Entry, position: int, column: Column) -> tuple[Any, ...]:
     size = int(scale[1]) if scale is not None else _PRECISIONS.get(base)
     digits = int(scale[2]) if scale is not None else 0 if base in _NUMBERS else None
     return (
-        None, entry.schema, entry.name, column.name, _jdbc(column.type), column.type.upper(), size, None, digits,
-        10 if base in _NUMBERS else None, 1, column.comment, None, None, None, None, position, "YES", None, None, None,
-        None, "NO",
+        None, entry.schema, entry.name, column.name, _jdbc(column.type), column.type.upper(), size, None,
+        digits, 10 if base in _NUMBERS else None, 1, column.comment, None, None, None, None, position, "YES",
+        None, None, None, None, "NO",
     )  # fmt: skip
 
 
 def _type_info(name: str) -> tuple[Any, ...]:
     number = name in _NUMBERS
     return (
-        name.upper(), _jdbc(name), _PRECISIONS.get(name), None, None, None, 1, name == "string", 3, not number, False,
-        False, None, 0, 38 if name == "decimal" else 0, None, None, 10 if number else None,
+        name.upper(), _jdbc(name), _PRECISIONS.get(name), None, None, None, 1, name == "string", 3,
+        not number, False, False, None, 0, 38 if name == "decimal" else 0, None, None, 10 if number else None,
     )  # fmt: skip
 
 

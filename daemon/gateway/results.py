@@ -70,7 +70,8 @@ class Store:
         if self._bytes > self._limit:
             raise RefusedError(
                 f"The result is larger than {format_bytes(self._limit)}.",
-                hint="Select fewer rows or columns, or write it to a table; gateway.result_bytes is the limit.",
+                hint="Select fewer rows or columns, or write it to a table; "
+                "gateway.result_bytes is the limit.",
             )
         self._rows.append(batch.num_rows)
         self._batches.append(batch)

@@ -34,7 +34,8 @@ def require_reach(caller: Caller, reach: Reach, *, changes: bool) -> None:
     if reach is Reach.NOTHING:
         raise NotAllowedError(
             f"{caller.name} may not send statements to Spark.",
-            hint="The gateway's gateway.readers and gateway.writers say who may, besides admins. System tables are for everybody.",
+            hint="The gateway's gateway.readers and gateway.writers say who may, besides admins. "
+            "System tables are for everybody.",
         )
     if changes and reach is Reach.TABLES:
         raise NotAllowedError(

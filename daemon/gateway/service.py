@@ -192,7 +192,8 @@ class _Calls(TCLIService.Iface):  # type: ignore[misc]  # generated code has no 
     def GetTables(self, req: Any) -> Any:
         return self._look(
             req, ttypes.TGetTablesResp, ttypes.TOperationType.GET_TABLES,
-            lambda session: self._gateway.metadata.tables(session, req.schemaName, req.tableName, req.tableTypes),
+            lambda session: self._gateway.metadata.tables(session, req.schemaName, req.tableName,
+                req.tableTypes),
         )  # fmt: skip
 
     def GetTableTypes(self, req: Any) -> Any:

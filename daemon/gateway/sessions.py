@@ -133,7 +133,8 @@ class Sessions:
         with self._lock:
             if len(self._sessions) >= self._limits.sessions:
                 raise UnavailableError(
-                    f"The gateway has {self._limits.sessions} sessions, which is its limit (gateway.sessions).",
+                    f"The gateway has {self._limits.sessions} sessions, "
+                    "which is its limit (gateway.sessions).",
                     hint="Close connections that are not needed any more, or wait: idle ones are closed.",
                 )
             self._sessions[session.handle] = session

@@ -32,10 +32,11 @@ _BY_NAME: Final = {
 }
 """What has no counterpart (intervals, variants) goes as text."""
 JDBC_TYPES: Final = {
-    _TYPE.BOOLEAN_TYPE: 16, _TYPE.TINYINT_TYPE: -6, _TYPE.SMALLINT_TYPE: 5, _TYPE.INT_TYPE: 4, _TYPE.BIGINT_TYPE: -5,
-    _TYPE.FLOAT_TYPE: 6, _TYPE.DOUBLE_TYPE: 8, _TYPE.STRING_TYPE: 12, _TYPE.VARCHAR_TYPE: 12, _TYPE.CHAR_TYPE: 1,
-    _TYPE.BINARY_TYPE: -2, _TYPE.DECIMAL_TYPE: 3, _TYPE.DATE_TYPE: 91, _TYPE.TIMESTAMP_TYPE: 93, _TYPE.ARRAY_TYPE: 2003,
-    _TYPE.MAP_TYPE: 2000, _TYPE.STRUCT_TYPE: 2002,
+    _TYPE.BOOLEAN_TYPE: 16, _TYPE.TINYINT_TYPE: -6, _TYPE.SMALLINT_TYPE: 5, _TYPE.INT_TYPE: 4,
+    _TYPE.BIGINT_TYPE: -5, _TYPE.FLOAT_TYPE: 6, _TYPE.DOUBLE_TYPE: 8, _TYPE.STRING_TYPE: 12,
+    _TYPE.VARCHAR_TYPE: 12, _TYPE.CHAR_TYPE: 1, _TYPE.BINARY_TYPE: -2, _TYPE.DECIMAL_TYPE: 3,
+    _TYPE.DATE_TYPE: 91, _TYPE.TIMESTAMP_TYPE: 93, _TYPE.ARRAY_TYPE: 2003, _TYPE.MAP_TYPE: 2000,
+    _TYPE.STRUCT_TYPE: 2002,
 }  # fmt: skip
 """The numbers of java.sql.Types."""
 _DECIMAL: Final = re.compile(r"decimal\((\d+),\s*(\d+)\)")
@@ -62,7 +63,8 @@ def name_of_arrow(type_: pa.DataType) -> str:
     checks = (
         (pa.types.is_boolean, "boolean"), (pa.types.is_int8, "tinyint"), (pa.types.is_int16, "smallint"),
         (pa.types.is_int32, "int"), (pa.types.is_integer, "bigint"), (pa.types.is_float32, "float"),
-        (pa.types.is_floating, "double"), (pa.types.is_binary, "binary"), (pa.types.is_large_binary, "binary"),
+        (pa.types.is_floating, "double"), (pa.types.is_binary, "binary"),
+        (pa.types.is_large_binary, "binary"),
         (pa.types.is_date, "date"), (pa.types.is_timestamp, "timestamp"), (pa.types.is_map, "map"),
     )  # fmt: skip
     for holds, name in checks:

@@ -216,8 +216,8 @@ class Services:
         if not self.store.exists():
             raise PreconditionError(
                 f"There are no system tables at {self.settings.system_location}.",
-                hint="`lakewarden init` makes them; --home says where. If they were lost: `lakewarden system repair "
-                "--backup FOLDER`.",
+                hint="`lakewarden init` makes them; --home says where. If they were lost: "
+                "`lakewarden system repair --backup FOLDER`.",
             )
 
     @cached_property

@@ -45,7 +45,8 @@ def storage_entry(table: Mapping[str, Any], env: Mapping[str, str]) -> tuple[str
         elif _is_secret(name):
             raise UsageError(
                 f"The storage option {name} is a secret and does not belong into the settings file.",
-                hint=f'Write {name} = "env:VARIABLE" and set the variable, or "file:/path" and mount the file.',
+                hint=f'Write {name} = "env:VARIABLE" and set the variable, '
+                'or "file:/path" and mount the file.',
             )
         options[name] = value
     location = canonical(table["prefix"])

@@ -1,6 +1,7 @@
 """What `/metrics` tells, in the text format of Prometheus. Names are a contract: docs/reference/metrics.md."""
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 
 from prometheus_client import (
     CollectorRegistry,
@@ -27,60 +28,44 @@ class Metrics:
         registry = self._registry = CollectorRegistry()
         ProcessCollector(registry=registry)
         PlatformCollector(registry=registry)
-        self.leader = Gauge("lakewarden_leader", "1 while this daemon leads.", registry=registry)
-        self.cycles = Counter(
-            "lakewarden_cycles", "Cycles by how they ended (done, failed).", ["outcome"], registry=registry
-        )
+        gauge = partial(Gauge, registry=registry)
+        counter = partial(Counter, registry=registry)
+        self.leader = gauge("lakewarden_leader", "1 while this daemon leads.")
+        self.cycles = counter("lakewarden_cycles", "Cycles by how they ended (done, failed).", ["outcome"])
         self.cycle_seconds = Histogram(
             "lakewarden_cycle_seconds",
             "Duration of one cycle.",
             buckets=(0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300),
             registry=registry,
         )
-        self.last_cycle = Gauge(
-            "lakewarden_last_cycle_timestamp_seconds",
-            "When the last complete cycle ended.",
-            registry=registry,
+        self.last_cycle = gauge(
+            "lakewarden_last_cycle_timestamp_seconds", "When the last complete cycle ended."
         )
-        self.tables = Gauge("lakewarden_tables", "Managed tables by state.", ["state"], registry=registry)
-        self.observed = Counter(
-            "lakewarden_observed", "Tables read because they had moved.", registry=registry
+        self.tables = gauge("lakewarden_tables", "Managed tables by state.", ["state"])
+        self.observed = counter("lakewarden_observed", "Tables read because they had moved.")
+        self.findings = gauge("lakewarden_findings", "Open findings by severity.", ["severity"])
+        self.runs = counter("lakewarden_runs", "Recorded runs by action and outcome.", ["action", "outcome"])
+        self.runs_bytes = counter(
+            "lakewarden_runs_bytes",
+            "Bytes that runs which succeeded rewrote (compact) or deleted (vacuum, purge).",
+            ["action"],
         )
-        self.findings = Gauge("lakewarden_findings", "Open findings by severity.", ["severity"], registry=registry)  # fmt: skip
-        self.runs = Counter(
-            "lakewarden_runs",
-            "Recorded runs by action and outcome.",
-            ["action", "outcome"],
-            registry=registry,
+        self.unfinished = gauge("lakewarden_runs_unfinished", "Runs queued, claimed or running.")
+        self.workers = gauge("lakewarden_workers", "Worker processes alive.")
+        self.worker_restarts = counter(
+            "lakewarden_worker_failures", "Worker processes that ended with an error."
         )
-        self.runs_bytes = Counter(
-            "lakewarden_runs_bytes", "Bytes that runs which succeeded rewrote (compact) or deleted (vacuum, purge).",
-            ["action"], registry=registry,
-        )  # fmt: skip
-        self.unfinished = Gauge(
-            "lakewarden_runs_unfinished", "Runs queued, claimed or running.", registry=registry
+        self.clock_rebuilds = counter(
+            "lakewarden_clock_rebuilds", "Schedulers that had died or stalled and were replaced."
         )
-        self.workers = Gauge("lakewarden_workers", "Worker processes alive.", registry=registry)
-        self.worker_restarts = Counter(
-            "lakewarden_worker_failures", "Worker processes that ended with an error.", registry=registry
+        self.webhooks = counter(
+            "lakewarden_webhooks", "Webhook deliveries (delivered, dropped).", ["outcome"]
         )
-        self.clock_rebuilds = Counter(
-            "lakewarden_clock_rebuilds",
-            "Schedulers that had died or stalled and were replaced.",
-            registry=registry,
+        self.events = counter(
+            "lakewarden_events", "Lineage events by sink and outcome (sent, refused).", ["sink", "outcome"]
         )
-        self.webhooks = Counter(
-            "lakewarden_webhooks", "Webhook deliveries (delivered, dropped).", ["outcome"], registry=registry
-        )
-        self.events = Counter(
-            "lakewarden_events", "Lineage events by sink and outcome (sent, refused).", ["sink", "outcome"],
-            registry=registry,
-        )  # fmt: skip
-        self.events_behind = Gauge(
-            "lakewarden_events_behind",
-            "Commits of lakewarden.lineage that a sink has not got yet.",
-            ["sink"],
-            registry=registry,
+        self.events_behind = gauge(
+            "lakewarden_events_behind", "Commits of lakewarden.lineage that a sink has not got yet.", ["sink"]
         )
         self._begin_at_zero()
 

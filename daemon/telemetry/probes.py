@@ -62,7 +62,8 @@ class Pages:
         except OSError as error:
             raise UnavailableError(
                 f"Port {self._asked} on {self._host} cannot be had: {error.strerror or error}.",
-                hint="Set http.port to another, or to 0 for any free one; http.host has to be an address of this machine.",
+                hint="Set http.port to another, or to 0 for any free one; "
+                "http.host has to be an address of this machine.",
             ) from error
         self._server.daemon_threads = True
         threading.Thread(

@@ -79,17 +79,21 @@ LEAVE: Final = UseCase(name="system leave", deed=Deed.DROP, subject=Subject.TABL
 FOLLOW_RESTORE: Final = UseCase(name="follow a RESTORE", deed=Deed.ROLLBACK, subject=Subject.TABLES)
 
 GOVERNED: Final = (
-    REGISTER, REGISTER_DRY, CONVERT, CONVERT_DRY, ADOPT, DROP, DROP_DRY, UNDROP, RENAME, SET_POLICY, APPLY_POLICIES, APPLY_POLICIES_DRY, SET_OWNER, HOLD,
-    PAUSE, RESUME, RUN, RUN_DRY, CANCEL, SYNC, DECLARE, STREAM, MARK, PLAN, APPLY, GO_ON, UNDO, RELEASE, ROLL_BACK, BACKUP, REPAIR, TOKEN, REVOKE, LEAVE,
+    REGISTER, REGISTER_DRY, CONVERT, CONVERT_DRY, ADOPT, DROP, DROP_DRY, UNDROP, RENAME, SET_POLICY,
+    APPLY_POLICIES, APPLY_POLICIES_DRY, SET_OWNER, HOLD, PAUSE, RESUME, RUN, RUN_DRY, CANCEL, SYNC, DECLARE,
+    STREAM, MARK, PLAN, APPLY, GO_ON, UNDO, RELEASE, ROLL_BACK, BACKUP, REPAIR, TOKEN, REVOKE, LEAVE,
     FOLLOW_RESTORE,
 )  # fmt: skip
 """What goes through `run`."""
 
 FREE: Final = (
-    "init", "daemon", "worker", "gateway", "status", "top", "why", "doctor", "sql", "config show", "config spark", "completion", "tables list", "tables show", "tables validate", "tables history",
-    "tables policy show", "policy export", "policy diff", "tables adopt --dry-run", "jobs plan", "jobs list", "jobs show", "jobs logs", "jobs wait", "lineage show", "lineage events",
-    "lineage marks", "lineage stream", "metastore diff", "metastore sync --dry-run", "rollback list", "rollback show",
-    "system backup --dry-run", "system verify", "system repair --dry-run", "system leave --dry-run", "tokens list",
+    "init", "daemon", "worker", "gateway", "status", "top", "why", "doctor", "sql", "config show",
+    "config spark", "completion", "tables list", "tables show", "tables validate", "tables history",
+    "tables policy show", "policy export", "policy diff", "tables adopt --dry-run", "jobs plan", "jobs list",
+    "jobs show", "jobs logs", "jobs wait", "lineage show", "lineage events", "lineage marks",
+    "lineage stream", "metastore diff", "metastore sync --dry-run", "rollback list", "rollback show",
+    "system backup --dry-run", "system verify", "system repair --dry-run", "system leave --dry-run",
+    "tokens list",
 )  # fmt: skip
 """What is for anyone and not on record: whatever only looks. `init` makes what a record would be kept in, and
 its commits say by whom; `daemon` and `worker` act for nobody, and what they do is in `lakewarden.runs`."""

@@ -45,7 +45,8 @@ def _refuse_lost(services: Services) -> None:
             continue
         if used:
             raise PreconditionError(
-                f"lakewarden.tables is gone, while lakewarden.{table.name} has a history: it was lost, not never made.",
+                f"lakewarden.tables is gone, while lakewarden.{table.name} has a history: "
+                "it was lost, not never made.",
                 hint="`lakewarden system repair --backup FOLDER` brings it back from a backup.",
             )
 
@@ -62,5 +63,8 @@ def _enlist(services: Services) -> str | None:
     try:
         enlist_system_tables(services)
     except UnavailableError as error:
-        return f"{error} Run `lakewarden init` again once it answers: Spark reads the system tables by name then."
+        return (
+            f"{error} Run `lakewarden init` again once it answers: "
+            "Spark reads the system tables by name then."
+        )
     return None

@@ -133,7 +133,10 @@ def _attention(status: Status) -> Iterator[str]:
     if status.paused is not None:
         yield f"Everything is paused: {sentence(status.paused)}"
     if status.quarantined:
-        yield f"Quarantined: {count_of(status.quarantined, 'table')}; `lakewarden tables list --state quarantined`."
+        yield (
+            f"Quarantined: {count_of(status.quarantined, 'table')}; "
+            "`lakewarden tables list --state quarantined`."
+        )
     if status.reads_undone:
         yield (
             f"Made from versions that were taken back: {count_of(status.reads_undone, 'table')}; "

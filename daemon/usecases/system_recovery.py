@@ -45,7 +45,8 @@ def planned(services: Services, source: BackupSource | None) -> RepairPlan:
         if _is_all_gone(problems):
             raise PreconditionError(
                 f"There are no system tables at {services.settings.system_location}.",
-                hint="If there never were: `lakewarden init`. If they were lost: `lakewarden system repair --backup FOLDER`.",
+                hint="If there never were: `lakewarden init`. If they were lost: "
+                "`lakewarden system repair --backup FOLDER`.",
             )
         return plan_repair(problems, None)
     diverged = other_histories(services.store, problems, source)
@@ -115,7 +116,10 @@ def next_step(
             f"There is nothing at {place}. If there never was: `lakewarden init`. If it was lost: `{text}`."
         )
     if source is None:
-        return f"Next: `{text}`, FOLDER being what `lakewarden system backup` wrote; without a backup, leave it out."
+        return (
+            f"Next: `{text}`, FOLDER being what `lakewarden system backup` wrote; "
+            "without a backup, leave it out."
+        )
     return f"Next: `{text}` shows what would be put back."
 
 
@@ -155,14 +159,17 @@ def _said(plan: RepairPlan, cancelled: int) -> Iterator[str]:
     if cancelled:
         yield f"{cancelled} queued runs were cancelled; what is still due is planned anew."
     if TABLES in back:
-        yield "Tables that waited to be purged then came back as dropped; conversions that waited were forgotten."
+        yield (
+            "Tables that waited to be purged then came back as dropped; "
+            "conversions that waited were forgotten."
+        )
     if back & {TABLES, ROLLBACKS}:
         yield (
-            "Everything is paused: look at `lakewarden tables list`, holds and policies (what was set since then is "
-            "lost), and at `lakewarden rollback list`; then `lakewarden resume`."
+            "Everything is paused: look at `lakewarden tables list`, holds and policies (what was set since "
+            "then is lost), and at `lakewarden rollback list`; then `lakewarden resume`."
         )
     elif loses_rows_of_tables(plan):
         yield (
-            "Everything is paused, because a lost row may have been a hold or a pause: look at `lakewarden tables list`, holds "
-            "and policies; then `lakewarden resume`."
+            "Everything is paused, because a lost row may have been a hold or a pause: "
+            "look at `lakewarden tables list`, holds and policies; then `lakewarden resume`."
         )

@@ -65,7 +65,10 @@ def not_swept(view: TableView, action: Action) -> NotDue | None:
     """Where the table's findings are older than the policy that they would have to be judged by."""
     if health_of(view).observed_at >= view.governed.changed_at:
         return None
-    because = "its policy or its row changed since the last sweep; the next one checks the retention properties by it"
+    because = (
+        "its policy or its row changed since the last sweep; "
+        "the next one checks the retention properties by it"
+    )
     return NotDue(action=action, why=WhyNot.NOT_OBSERVED, because=because)
 
 

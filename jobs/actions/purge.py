@@ -86,7 +86,10 @@ def _allowed_in(row: TableRow, action: Purge, now: datetime) -> str | None:
 def _agreed(row: TableRow, action: Purge, now: datetime) -> str | None:
     wanted = Purging.of(row)
     if wanted.head is None:
-        return "was dropped by an older lakewarden, which did not note of which table; undrop it, then drop it again"
+        return (
+            "was dropped by an older lakewarden, which did not note of which table; "
+            "undrop it, then drop it again"
+        )
     if now < wanted.after:
         return f"may not be deleted before {wanted.after:%Y-%m-%d %H:%M} UTC"
     if (wanted.version, wanted.head, wanted.unknown) != (action.requires, action.decided_on, action.unknown):

@@ -115,8 +115,10 @@ def _ordered(ordered: Ordered) -> Vacuum:
         because = "" if policy.held_by is None else f" ({policy.held_by})"
         name = ordered.governed.row.name
         raise PreconditionError(
-            f"{name} has to keep removed files for {format_seconds(kept)}{because}, not only for {format_seconds(wanted)}.",
-            hint="What is promised is kept. The policies vacuum.retention and rollback.promise say for how long.",
+            f"{name} has to keep removed files for {format_seconds(kept)}{because}, not only "
+            f"for {format_seconds(wanted)}.",
+            hint="What is promised is kept. The policies vacuum.retention "
+            "and rollback.promise say for how long.",
         )
     return Vacuum(
         requires=seen.version,

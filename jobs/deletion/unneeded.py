@@ -117,11 +117,13 @@ class Unneeded:
         needed = None if self.ctx.rollbacks is None else self.ctx.rollbacks.needed_version(self._table_id)
         if needed is not None and needed < self.oldest_version:
             raise ConflictError(
-                f"A rollback of {self.ctx.target.name} needs version {needed} by now; the vacuum stopped there."
+                f"A rollback of {self.ctx.target.name} needs version {needed} by now; "
+                "the vacuum stopped there."
             )
         if tuple(row.table_id for row in self._clones()) != self.readers:
             raise ConflictError(
-                f"The tables that read files of {self.ctx.target.name} are not those of before; the vacuum stopped there."
+                f"The tables that read files of {self.ctx.target.name} are not those of before; "
+                "the vacuum stopped there."
             )
         inner = set(inner_tables_at(self.store, (entry.path for entry in batch)))
         self.inner |= inner
@@ -146,7 +148,8 @@ class Unneeded:
         for commit, files in additions:
             if commit.format_id not in (None, self.seen.format_id):
                 raise ConflictError(
-                    f"{self.ctx.target.name} was made anew by version {commit.version}; the vacuum stopped there."
+                    f"{self.ctx.target.name} was made anew by version {commit.version}; "
+                    "the vacuum stopped there."
                 )
             self.keep(named_paths(files), strict=self.strict)
             self.verified, self.verified_at = commit.version, commit.committed_at
@@ -183,8 +186,10 @@ def _reads_from_here(ctx: JobContext, row: TableRow, looked: dict[str, bool]) ->
         location = row.location or ""
         if not ctx.reader.is_table(location):
             raise PreconditionError(
-                f"{row.name} may read files of {ctx.target.name}: nobody has looked yet, and it cannot be seen now.",
-                hint=f"Bring it back, or drop and purge it; until then nothing of {ctx.target.name} is deleted.",
+                f"{row.name} may read files of {ctx.target.name}: nobody has looked yet, "
+                "and it cannot be seen now.",
+                hint="Bring it back, or drop and purge it; "
+                f"until then nothing of {ctx.target.name} is deleted.",
             )
         seen = ctx.reader.observe(location)
         elsewhere = seen.elsewhere if isinstance(seen, Observation) else ()
@@ -203,8 +208,8 @@ def places_named(ctx: JobContext, row: TableRow) -> Iterator[str]:
     except LakewardenError as error:
         raise PreconditionError(
             f"{row.name} reads files of {ctx.target.name}, and which ones cannot be told: {error}",
-            hint=f"Repair it or bring it back; if it has moved, register it where it is now; if it is gone for good, drop it. "
-            f"Until then nothing of {ctx.target.name} is deleted.",
+            hint="Repair it or bring it back; if it has moved, register it where it is now; "
+            f"if it is gone for good, drop it. Until then nothing of {ctx.target.name} is deleted.",
         ) from error
 
 

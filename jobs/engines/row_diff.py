@@ -148,7 +148,8 @@ def as_lines(diff: RowDiff) -> Iterator[str]:
     if diff.keys is not None:
         keys = diff.keys
         yield (
-            f"  keys ({', '.join(asked.keys)}): {keys.goes:,} go, {keys.comes:,} come back, {keys.changes:,} change"
+            f"  keys ({', '.join(asked.keys)}): {keys.goes:,} go, {keys.comes:,} come back, "
+            f"{keys.changes:,} change"
         )
     for column in diff.columns:
         yield f"  column {_column(column)}"

@@ -137,7 +137,10 @@ def _why_nothing(action: Compact, work: _Work) -> str:
 
 def _foretold(work: _Work) -> Report:
     packing = work.packing
-    words = f"would rewrite {count_of(packing.files, 'file')} ({about_bytes(packing.bytes)}) as {packing.files_after}"
+    words = (
+        f"would rewrite {count_of(packing.files, 'file')} ({about_bytes(packing.bytes)}) "
+        f"as {packing.files_after}"
+    )
     if work.purged:
         words += f" and purge deletion vectors in {count_of(len(work.purged), 'partition')}"
     return Report(message=words, files=packing.files, bytes=packing.bytes, details=_details(work))

@@ -123,8 +123,10 @@ def _refuse_tables(action: Convert, entries: list[FileEntry]) -> None:
     own = [one for one in formats_at_root(entry.path for entry in entries) if one != "Delta"]
     if own:
         raise RefusedError(
-            f"{_shown(action)} is no plain Parquet table: its folder holds the metadata of {_of_formats(own)} table.",
-            hint="Write its rows to a new table instead; files that the table replaced or deleted lie in it, too.",
+            f"{_shown(action)} is no plain Parquet table: its folder holds the metadata "
+            f"of {_of_formats(own)} table.",
+            hint="Write its rows to a new table instead; files that the table replaced "
+            "or deleted lie in it, too.",
         )
 
 
@@ -194,7 +196,8 @@ def _check_partitions(action: Convert, metastore: Metastore, files: list[str]) -
         stray = sorted({folder_of(path) for path in files} - {""})
         if stray:
             raise RefusedError(
-                f"{action.name} is not partitioned, but has files in folders that Spark does not read: {few(stray)}.",
+                f"{action.name} is not partitioned, but has files in folders that Spark does not read: "
+                f"{few(stray)}.",
                 hint="Move them into the table's own folder, or away.",
             )
         return

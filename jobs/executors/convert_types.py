@@ -26,7 +26,8 @@ _PLAIN: Final = frozenset(
      "TIMESTAMP_LTZ", "DECIMAL", "DEC", "NUMERIC"]
 )  # fmt: skip
 _SIZED: Final = re.compile(r"^(?:(?P<text>CHAR|CHARACTER|VARCHAR)\((?P<length>\d{1,9})\)"
-                           r"|(?:DECIMAL|DEC|NUMERIC)\((?P<precision>\d{1,2})(?:,(?P<scale>\d{1,2}))?\))$")  # fmt: skip
+                           r"|(?:DECIMAL|DEC|NUMERIC)\((?P<precision>\d{1,2})(?:,(?P<scale>\d{1,2}))?\))$"
+                           )  # fmt: skip
 _DECIMAL_DIGITS: Final = 38
 _INT64_DIGITS: Final = 19
 _DATE: Final = re.compile(r"^[+-]?\d{4,7}(-\d{1,2}(-\d{1,2}([ T].*)?)?)?$")

@@ -22,8 +22,8 @@ from lakewarden.jobs.runs.port import FileChange, JobContext, Report
 __all__ = ["log_care"]
 
 _DAMAGED: Final = (
-    "Compare it with a backup. Moved out of _delta_log, together with _last_checkpoint if that names it, it leaves readers "
-    "the checkpoint before it and the commits."
+    "Compare it with a backup. Moved out of _delta_log, together with _last_checkpoint if that names it, "
+    "it leaves readers the checkpoint before it and the commits."
 )
 
 
@@ -79,7 +79,10 @@ def log_care(ctx: JobContext, action: LogCare) -> Report:
 
 def _unclear(seen: Observation) -> str:
     named = retention_of(seen.format).log
-    return f"nothing leaves the log while {named.name if named is not None else 'its retention'} is not a duration"
+    return (
+        f"nothing leaves the log while {named.name if named is not None else 'its retention'} "
+        "is not a duration"
+    )
 
 
 def _keep_from(ctx: JobContext, seen: Observation, before: int, retention: timedelta) -> int:

@@ -101,7 +101,8 @@ def _gone_already(ctx: JobContext) -> Report:
     if not is_surely_gone(ctx.target.location, ctx.storage):
         raise UnavailableError(
             f"The folder of {ctx.target.name} cannot be seen, and neither can anything beside it.",
-            hint="If its disk or mount is away, bring it back; if the folder is gone, nothing has to be done.",
+            hint="If its disk or mount is away, bring it back; if the folder is gone, "
+            "nothing has to be done.",
         )
     return Report(message="its folder is gone already")
 
@@ -119,9 +120,10 @@ def _agreed_folder(ctx: JobContext, action: Purge, store: FileStore, looked: dic
     found = unknown_token(folder.unknown)
     if found is not None and found != action.unknown:
         raise RefusedError(
-            f"{count_of(len(folder.unknown), 'file')} in the folder of {ctx.target.name} are not in its log, and nobody "
-            f"agreed to delete them: {folder.unknown[0].path}.",
-            hint=f"Move them away, or undrop it and look again: `lakewarden tables drop {ctx.target.name} --purge --dry-run`.",
+            f"{count_of(len(folder.unknown), 'file')} in the folder of {ctx.target.name} are not in its log, "
+            f"and nobody agreed to delete them: {folder.unknown[0].path}.",
+            hint="Move them away, or undrop it and look again: "
+            f"`lakewarden tables drop {ctx.target.name} --purge --dry-run`.",
         )
     return folder
 
@@ -139,7 +141,8 @@ def _rest_of(
     strangers = [entry for entry in folder.log if signature(entry) not in begun.log] or list(folder.unknown)
     if strangers:
         raise RefusedError(
-            f"{strangers[0].path} came into the folder of {ctx.target.name} while it was deleted; the rest stays.",
+            f"{strangers[0].path} came into the folder of {ctx.target.name} while it was deleted; "
+            "the rest stays.",
             hint="Move it away.",
         )
     return folder

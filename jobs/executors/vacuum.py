@@ -81,7 +81,8 @@ def _check_listing(ctx: JobContext, action: Vacuum, seen: Observation, retention
     if inner:
         raise PreconditionError(
             f"Listing {ctx.target.name} would enter {inner[0]}, which is a table of its own.",
-            hint="Move one of them; until then vacuum without --full, which goes by the log and enters nothing.",
+            hint="Move one of them; until then vacuum without --full, which goes "
+            "by the log and enters nothing.",
         )
     kept = retention_of(seen.format).files
     own = deleted_file_retention(ctx, seen)
@@ -169,7 +170,8 @@ def _delete(
         f"; {count_of(deleted.spared, 'file')} came to be needed again and stayed" if deleted.spared else ""
     )
     return Report(
-        message=f"deleted {count_of(deleted.files, 'file')} ({about_bytes(deleted.bytes)}){spared}{_stayed_out(unneeded)}",
+        message=f"deleted {count_of(deleted.files, 'file')} "
+        f"({about_bytes(deleted.bytes)}){spared}{_stayed_out(unneeded)}",
         committed_version=ended,
         files=deleted.files,
         bytes=deleted.bytes,

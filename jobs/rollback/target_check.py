@@ -56,8 +56,8 @@ class TargetCheck:
         if gone:
             are = "is" if len(gone) == 1 else "are"
             message = (
-                f"Version {self.target} of {name} cannot be restored: {count_of(len(gone), 'file')} {are} gone, "
-                f"the first is {gone[0]}."
+                f"Version {self.target} of {name} cannot be restored: {count_of(len(gone), 'file')} {are} "
+                f"gone, the first is {gone[0]}."
             )
             return Unreachable(why=Reach.MISSING_FILES, message=message)
         return None

@@ -89,7 +89,8 @@ def _observe(step: TableStep, reader: TableReader, store: FileStore) -> Observat
         _refuse_other_table(step, reader, seen)
     if seen.version != step.from_version:
         raise ConflictError(
-            f"The plan is stale: {step.name} is at version {seen.version}, the plan speaks of {step.from_version}.",
+            f"The plan is stale: {step.name} is at version {seen.version}, the plan speaks "
+            f"of {step.from_version}.",
             hint=f"{_UNTOUCHED} Make a new plan: the commits in between belong in it.",
         )
     return seen
@@ -122,7 +123,8 @@ def _check_files(step: TableStep, reader: TableReader, store: FileStore) -> None
         raise PreconditionError(
             f"Version {step.to_version} of {step.name} cannot be restored: {count_of(len(gone), 'file')} "
             f"{'is' if len(gone) == 1 else 'are'} gone, the first is {gone[0]}.",
-            hint="Somebody's vacuum deleted them. Choose a later version, or put the files back from a backup.",
+            hint="Somebody's vacuum deleted them. Choose a later version, "
+            "or put the files back from a backup.",
         )
 
 

@@ -41,7 +41,8 @@ def observe_at(ctx: JobContext, requires: int, decided_on: str | None = None) ->
     seen = observe(ctx)
     if seen.version != requires:
         raise ConflictError(
-            f"{ctx.target.name} is at version {seen.version}; this was decided on {requires}, so nothing was changed."
+            f"{ctx.target.name} is at version {seen.version}; this was decided on {requires}, "
+            "so nothing was changed."
         )
     require_same_table(ctx, seen, requires, decided_on)
     return seen
@@ -59,8 +60,8 @@ def require_same_table(ctx: JobContext, seen: Observation, requires: int, decide
         same = told is not False and decided_on.startswith(f"{seen.format_id}@")
     if not same:
         raise ConflictError(
-            f"{ctx.target.name} is another table than the one this was decided on: it was made anew or replaced at "
-            f"{ctx.target.location}. Nothing was changed."
+            f"{ctx.target.name} is another table than the one this was decided on: "
+            f"it was made anew or replaced at {ctx.target.location}. Nothing was changed."
         )
 
 
@@ -87,14 +88,14 @@ def observe_since(ctx: JobContext, planned: int, decided_on: str | None = None) 
     seen = observe(ctx)
     if seen.version < planned:
         raise ConflictError(
-            f"{ctx.target.name} is at version {seen.version}, below {planned}, for which this was planned; nothing was "
-            "changed."
+            f"{ctx.target.name} is at version {seen.version}, below {planned}, for which this was planned; "
+            "nothing was changed."
         )
     require_same_table(ctx, seen, planned, decided_on)
     if seen.version > planned and seen.capabilities.unsupported:
         raise ConflictError(
-            f"{ctx.target.name} has come to use {', '.join(seen.capabilities.unsupported)}, which lakewarden does not act on; "
-            "nothing was changed."
+            f"{ctx.target.name} has come to use {', '.join(seen.capabilities.unsupported)}, which lakewarden "
+            "does not act on; nothing was changed."
         )
     return seen
 
@@ -113,7 +114,8 @@ def deleted_file_retention(ctx: JobContext, seen: Observation) -> timedelta:
     own = _duration(seen, kept)
     if kept is not None and own is None:
         raise PreconditionError(
-            f"{kept.name} of {ctx.target.name} is not a duration, so nobody knows how long its removed files have to stay.",
+            f"{kept.name} of {ctx.target.name} is not a duration, so nobody knows how long "
+            "its removed files have to stay.",
             hint="Set it to one by ALTER TABLE ... SET TBLPROPERTIES, such as 'interval 30 days'.",
         )
     return own or timedelta(0)

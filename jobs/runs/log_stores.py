@@ -69,15 +69,17 @@ class Cell:
 
 
 WHAT_TO_DO: Final = (
-    "Name the bucket in a [[storage]] entry of the settings, with spark.jars other than packages and no LogStore of your own in "
-    "spark.conf: sessions then commit through lakewarden's, if a JDK is there (the worker's log says); docs/object-stores.md."
+    "Name the bucket in a [[storage]] entry of the settings, with spark.jars other than packages "
+    "and no LogStore of your own in spark.conf: sessions then commit through lakewarden's, if a JDK is there "
+    "(the worker's log says); docs/object-stores.md."
 )
 _BY_WRITERS: Final = "tests/integration/test_s3.py"
 _BY_JVMS: Final = "tests/integration/test_s3_log_store.py"
 _LOCK_TABLE: Final = "a lock in DynamoDB, or in one process, which delta-rs and others do not know"
 SAFETY: Final = (
     Cell(storage="file", committer=Committer.DELTA_RS, safety=Safety.UNSAFE,
-         because="safe among delta-rs' own writers; Spark's rename can overwrite its commit", shown_by="docs/operations.md"),
+         because="safe among delta-rs' own writers; Spark's rename can overwrite its commit",
+         shown_by="docs/operations.md"),
     Cell(storage="file", committer=Committer.SPARK, safety=Safety.UNSAFE,
          because="its rename can overwrite a commit of another process", shown_by="docs/operations.md"),
     Cell(storage="hdfs", committer=Committer.DELTA_RS, safety=Safety.SAFE,
@@ -92,9 +94,12 @@ SAFETY: Final = (
          because="If-None-Match, and its own commit recognised after a lost answer", shown_by=_BY_JVMS),
     Cell(storage="s3", committer=Committer.SPARK_OTHER, safety=Safety.UNSAFE, because=_LOCK_TABLE),
     Cell(storage="abfs", committer=Committer.DELTA_RS, safety=Safety.UNTESTED, because="If-None-Match"),
-    Cell(storage="abfs", committer=Committer.SPARK, safety=Safety.UNTESTED, because="a rename that does not overwrite"),
-    Cell(storage="gs", committer=Committer.DELTA_RS, safety=Safety.UNTESTED, because="a condition on the generation"),
-    Cell(storage="gs", committer=Committer.SPARK, safety=Safety.UNTESTED, because="a condition on the generation"),
+    Cell(storage="abfs", committer=Committer.SPARK, safety=Safety.UNTESTED,
+        because="a rename that does not overwrite"),
+    Cell(storage="gs", committer=Committer.DELTA_RS, safety=Safety.UNTESTED,
+        because="a condition on the generation"),
+    Cell(storage="gs", committer=Committer.SPARK, safety=Safety.UNTESTED,
+        because="a condition on the generation"),
 )  # fmt: skip
 _BY_PLACE: Final[Mapping[tuple[str, Committer], Cell]] = {(one.storage, one.committer): one for one in SAFETY}
 

@@ -25,7 +25,8 @@ PACKAGES: Final = "io.delta:delta-spark_4.1_2.13:4.4.0"
 _LOCAL_LISTING: Final = 4
 """Tasks per core that list folders. Spark's own 10,000 cost 27 s on a table of ten files, and 2 s like this."""
 _SECRET: Final = re.compile(
-    r"secret|password|token|(access|account|private|encryption|customer|master|sas)[._-]?key|(?<![a-z])sas(?![a-z])",
+    r"secret|password|token|(access|account|private|encryption|customer|master|sas)[._-]?key"
+    r"|(?<![a-z])sas(?![a-z])",
     re.IGNORECASE,
 )
 """What Spark itself redacts (`spark.redaction.regex`), and what Azure, Google and S3's encryption call their keys."""

@@ -32,9 +32,10 @@ class JvmQueue:
         self.session: Any = getattr(spark, "_jsparkSession", None)
         if self.session is None:
             raise UsageError(
-                "A Spark Connect session cannot be attached: its driver, and what it reads and writes, is elsewhere.",
-                hint="Attach in the driver itself, or send SQL through `lakewarden gateway`; what is written from here "
-                "is found by the sweep.",
+                "A Spark Connect session cannot be attached: its driver, and what it reads "
+                "and writes, is elsewhere.",
+                hint="Attach in the driver itself, or send SQL through `lakewarden gateway`; "
+                "what is written from here is found by the sweep.",
             )
         jvm: Any = spark.sparkContext._jvm
         java, self.jvm = jvm.java, jvm

@@ -33,8 +33,8 @@ _COMMANDS: Final = frozenset(
 )  # fmt: skip
 _NAMED: Final = frozenset(
     {
-        "UnresolvedRelation", "RelationTimeTravel", "UnresolvedInlineTable", "ResolvedInlineTable", "OneRowRelation",
-        "LocalRelation", "UnresolvedTableValuedFunction", "Range",
+        "UnresolvedRelation", "RelationTimeTravel", "UnresolvedInlineTable", "ResolvedInlineTable",
+        "OneRowRelation", "LocalRelation", "UnresolvedTableValuedFunction", "Range",
     }
 )  # fmt: skip
 """What rows may come from, as a statement says it; EXECUTE IMMEDIATE is none of these."""
@@ -172,5 +172,6 @@ def _is_table(name: str, leaf: JavaPlan) -> bool:
 def _refused(what: str) -> NotAllowedError:
     return NotAllowedError(
         f"A reader may not use {what}.",
-        hint="Readers query tables and views. The gateway's gateway.writers says who may do more, besides admins.",
+        hint="Readers query tables and views. The gateway's gateway.writers says who may "
+        "do more, besides admins.",
     )

@@ -43,7 +43,8 @@ class Recorder:
         )  # fmt: skip
         observed = Observed(seen=True)
         return Written(
-            run_id=record.run_id, record=record, location=target, observed=observed, operation=id_, done_before=True
+            run_id=record.run_id, record=record, location=target, observed=observed, operation=id_,
+            done_before=True
         )  # fmt: skip
 
     def run(

@@ -16,7 +16,10 @@ _FEW_ROWS: Final = 10
 _VALUES: Final = (
     "INSERT INTO t VALUES (...), (...), or collect the rows in a DataFrame: lw.write(df).append(...)"
 )
-_JOIN: Final = "MERGE INTO t USING (VALUES (...), (...)) AS s(...) ON ..., or UPDATE t SET ... FROM (VALUES ...) AS s(...) WHERE ..."
+_JOIN: Final = (
+    "MERGE INTO t USING (VALUES (...), (...)) AS s(...) ON ..., or UPDATE t SET ... "
+    "FROM (VALUES ...) AS s(...) WHERE ..."
+)
 
 
 class SmallWrites:
@@ -37,6 +40,7 @@ class SmallWrites:
         lately.clear()
         instead = _VALUES if operation is Operation.APPEND else _JOIN
         return (
-            f"{_MANY} statements of this session changed {location} by at most {_FEW_ROWS} rows each within a minute. Every one is a "
-            f"commit, and a file that is read from now on. One statement does it for all: {instead}."
+            f"{_MANY} statements of this session changed {location} by at most {_FEW_ROWS} rows each within "
+            "a minute. Every one is a commit, and a file that is read from now on. "
+            f"One statement does it for all: {instead}."
         )

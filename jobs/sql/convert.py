@@ -7,7 +7,10 @@ from lakewarden.jobs.sql.token_reader import Words
 
 __all__ = ["CONVERT_SYNTAX", "parse_convert"]
 
-CONVERT_SYNTAX: Final = "CONVERT TO DELTA table [PARTITIONED BY (column type, ...)] [NO STATISTICS] [VACUUM RETAIN n DAYS|HOURS] [OWNER name]"
+CONVERT_SYNTAX: Final = (
+    "CONVERT TO DELTA table [PARTITIONED BY (column type, ...)] [NO STATISTICS] [VACUUM "
+    "RETAIN n DAYS|HOURS] [OWNER name]"
+)
 
 
 def parse_convert(words: Words) -> ConvertToDelta:

@@ -7,7 +7,10 @@ from lakewarden.jobs.sql.token_reader import Words
 
 __all__ = ["ROLLBACK_SYNTAX", "parse_rollback"]
 
-ROLLBACK_SYNTAX: Final = "ROLLBACK TABLE table TO VERSION n | TO TIMESTAMP '...' | BAD VERSION[S] n[, ...] | MARKED [CASCADE] [REAPPLY] [REMOVE FILES [FROM table[, ...]]]"
+ROLLBACK_SYNTAX: Final = (
+    "ROLLBACK TABLE table TO VERSION n | TO TIMESTAMP '...' | BAD VERSION[S] n[, "
+    "...] | MARKED [CASCADE] [REAPPLY] [REMOVE FILES [FROM table[, ...]]]"
+)
 
 
 def parse_rollback(words: Words) -> RollbackTable:

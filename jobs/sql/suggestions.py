@@ -31,8 +31,9 @@ _SHOWN: Final = frozenset({
 """What Spark's SHOW shows."""
 _DATABASE: Final = "lakewarden"
 _HELP: Final = (
-    "Here: SELECT on lakewarden.*, UPDATE lakewarden.tables, SHOW, DESCRIBE MANAGED, ALTER TABLE ... SET POLICY, VACUUM, CONVERT "
-    "TO DELTA, ROLLBACK, MARK and UNMARK TABLE, EXPLAIN GOVERNED. Else: attach(spark).sql(), or a gateway with --url."
+    "Here: SELECT on lakewarden.*, UPDATE lakewarden.tables, SHOW, DESCRIBE MANAGED, ALTER TABLE ... "
+    "SET POLICY, VACUUM, CONVERT TO DELTA, ROLLBACK, MARK and UNMARK TABLE, EXPLAIN GOVERNED. Else: "
+    "attach(spark).sql(), or a gateway with --url."
 )
 
 

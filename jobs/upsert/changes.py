@@ -98,7 +98,10 @@ def _deletes(code: str) -> str:
     """Whether a code is one of a deletion; one that nobody knows is an error."""
     deletes, puts = (", ".join(f"'{one}'" for one in codes) for codes in (_DELETES, _PUTS))
     unknown = f"raise_error(concat('lakewarden: the change ', coalesce({code}, 'NULL'), ' is not known'))"
-    return f"CASE WHEN lower({code}) IN ({deletes}) THEN TRUE WHEN lower({code}) IN ({puts}) THEN FALSE ELSE {unknown} END"
+    return (
+        f"CASE WHEN lower({code}) IN ({deletes}) THEN TRUE WHEN lower({code}) IN ({puts}) "
+        f"THEN FALSE ELSE {unknown} END"
+    )
 
 
 def _require(names: dict[str, str], cdc: Cdc, *columns: str) -> None:

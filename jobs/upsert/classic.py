@@ -96,7 +96,8 @@ def _deed(operation: str | None, *, is_classic: bool) -> str | None:
     if not is_classic:
         raise UsageError(
             f"operation={operation!r} is the sink's word beside `keys`, where an operation is an id.",
-            hint='Write idCols instead of keys; or delete_when="true" for a deletion, and an id that says which load it is.',
+            hint='Write idCols instead of keys; or delete_when="true" for a deletion, and an id '
+            "that says which load it is.",
         )
     if operation not in _DEEDS:
         raise UsageError(
@@ -110,7 +111,8 @@ def _require_none(told: dict[str, Any], names: Sequence[str]) -> None:
     other = next((name for name in names if told.get(name) is not None), None)
     if other is not None:
         raise UsageError(
-            f'operation="delete" deletes all rows with the keys of the source, and {other} says something else.',
+            'operation="delete" deletes all rows with the keys of the source, '
+            f"and {other} says something else.",
             hint=f"Leave {other} away, or operation.",
         )
 

@@ -53,8 +53,10 @@ def about_unfinished(operation: str, group: Rollback, *, now: datetime, until: d
     if head.state is RollbackState.CONFLICT:
         return Decision(
             turn=Turn.REFUSE,
-            because=f"Operation {operation} was begun by statement {group.rollback_id}, which waits for a person.",
-            hint=f"`lakewarden rollback show {group.rollback_id}` says how to go on; then run it again under its id.",
+            because=f"Operation {operation} was begun by statement {group.rollback_id}, "
+            "which waits for a person.",
+            hint=f"`lakewarden rollback show {group.rollback_id}` says how to go on; "
+            "then run it again under its id.",
         )
     if head.recorded_at + GROUP_PATIENCE <= now:
         return Decision(turn=Turn.END)
@@ -80,7 +82,8 @@ def about_members(operation: str, members: Sequence[Member]) -> Decision:
     if unclear is not None:
         return Decision(
             turn=Turn.REFUSE,
-            because=f"Whether operation {operation} was done, or undone since, the log of {unclear.name} does not tell any more.",
+            because=f"Whether operation {operation} was done, or undone since, the log of {unclear.name} "
+            "does not tell any more.",
             hint=f"Look at the tables' rows, then give the statement another id: {AGAIN}.",
         )
     held = [one for one in members if one.verdict is Verdict.DONE]
@@ -97,6 +100,7 @@ def about_members(operation: str, members: Sequence[Member]) -> Decision:
     )
     return Decision(
         turn=Turn.REFUSE,
-        because=f"{held[0].name} holds operation {operation}, and {missing[0]} does not any more: it was undone in part.",
+        because=f"{held[0].name} holds operation {operation}, and {missing[0]} does not any more: "
+        "it was undone in part.",
         hint=f"{undo}; then run it again under its id. Or write a statement for what is missing.",
     )

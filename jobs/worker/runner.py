@@ -170,7 +170,8 @@ class Runner:
         reader = self.tools.reader(request.runtime)
         if decided is not None and reader.probe(request.location, seen=decided).moved:
             raise ConflictError(
-                f"{request.name} moved past version {decided}, on which this was decided; nothing was changed."
+                f"{request.name} moved past version {decided}, on which this was decided; "
+                "nothing was changed."
             )
         self._refuse_held(request)
         reach("run.checked")

@@ -100,8 +100,8 @@ def test_tables_are_read_as_they_were(
     then = spark.sql("DESCRIBE HISTORY earlier.t").where("version = 1").collect()[0]["timestamp"]
     with lakewarden.attach(spark, home=tmp_path, settings=settings) as lw:
         both = lw.sql(
-            "SELECT a.x AS before, b.x AS after FROM earlier.t AT VERSION 0 a JOIN earlier.t AT VERSION 2 AS b "
-            "ON a.id = b.id WHERE a.id = (SELECT count(*) - 2 FROM earlier.t AT TIMESTAMP '"
+            "SELECT a.x AS before, b.x AS after FROM earlier.t AT VERSION 0 a JOIN earlier.t AT VERSION 2 "
+            "AS b ON a.id = b.id WHERE a.id = (SELECT count(*) - 2 FROM earlier.t AT TIMESTAMP '"
             + str(then)
             + "')"
         )

@@ -15,7 +15,10 @@ from support.two_databases.sides import ROWS, Both, two_sides
 
 pytestmark = [pytest.mark.spark, pytest.mark.postgres]
 
-CODES = "(1, 'p', 'p', 0.5, 1.25, 3000000000, true), (2, 'x', ' x', 1.5, 0.50, 4000000000, false), (7, NULL, NULL, NULL, NULL, NULL, NULL)"
+CODES = (
+    "(1, 'p', 'p', 0.5, 1.25, 3000000000, true), (2, 'x', ' x', 1.5, 0.50, 4000000000, false), "
+    "(7, NULL, NULL, NULL, NULL, NULL, NULL)"
+)
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +74,10 @@ def compare(both: Both, statement: str) -> None:
         "DELETE FROM t WHERE s IN (SELECT ch FROM c)",
         "DELETE FROM t WHERE s NOT IN (SELECT ch FROM c WHERE ch IS NOT NULL)",
         "DELETE FROM t USING c WHERE c.ch IN ('p', 'q') AND t.k = c.k",
-        "UPDATE t SET s = q.ch, a = q.n FROM (SELECT ch, count(*) AS n FROM c GROUP BY ch) AS q WHERE q.ch > 'p'",
+        (
+            "UPDATE t SET s = q.ch, a = q.n FROM (SELECT ch, count(*) AS n FROM c GROUP BY ch) "
+            "AS q WHERE q.ch > 'p'"
+        ),
         "UPDATE t SET s = (SELECT max(ch) FROM c)",
         "UPDATE t SET s = CASE WHEN c.ok THEN 'yes' END FROM c WHERE t.k = c.k",
         "UPDATE t SET s = c.ok FROM c WHERE t.k = c.k",
@@ -126,8 +132,10 @@ def test_what_overflows_is_an_error_whatever_the_session_says(both: Both) -> Non
 @pytest.mark.parametrize(
     ("settings", "statement"),
     [
-        ({"spark__sql__parser__escapedStringLiterals": "true"}, "UPDATE t SET s = 'a\\b' WHERE k IN (SELECT k FROM s)"),
-        ({"spark__sql__ansi__doubleQuotedIdentifiers": "true"}, 'UPDATE t SET s = "x" WHERE k IN (SELECT k FROM s)'),
+        ({"spark__sql__parser__escapedStringLiterals": "true"},
+            "UPDATE t SET s = 'a\\b' WHERE k IN (SELECT k FROM s)"),
+        ({"spark__sql__ansi__doubleQuotedIdentifiers": "true"},
+            'UPDATE t SET s = "x" WHERE k IN (SELECT k FROM s)'),
     ],
     ids=["escapes", "quotes"],
 )  # fmt: skip

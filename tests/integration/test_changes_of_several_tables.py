@@ -238,7 +238,10 @@ def test_a_view_whose_values_would_be_others_for_each_table_is_refused(
 @pytest.mark.parametrize(
     "statement",
     [
-        "UPDATE {x}.t JOIN {y}.t ON {x}.t.k = {y}.t.k AND {y}.t.id < 3 SET {x}.t.a = {y}.t.a + {y}.t.id, {y}.t.d = {y}.t.id",
+        (
+            "UPDATE {x}.t JOIN {y}.t ON {x}.t.k = {y}.t.k AND {y}.t.id < 3 SET {x}.t.a = {y}.t.a + {y}.t.id, "
+            "{y}.t.d = {y}.t.id"
+        ),
         "UPDATE {x}.t, {y}.t SET {x}.t.a = {y}.t.id WHERE {x}.t.id = {y}.t.id AND {y}.t.id > 3",
         "DELETE {x}.t, {y}.t FROM {x}.t JOIN {y}.t ON {x}.t.id = {y}.t.id WHERE {y}.t.id < 3",
     ],

@@ -16,8 +16,10 @@ pytestmark = pytest.mark.spark
 
 KINDS = {
     "partitions": "(id INT, k INT, a INT) USING delta PARTITIONED BY (k)",
-    "deletion vectors": "(id INT, k INT, a INT) USING delta TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')",
-    "mapped columns": "(id INT, k INT, a INT) USING delta TBLPROPERTIES ('delta.columnMapping.mode' = 'name')",
+    "deletion vectors": "(id INT, k INT, a INT) USING delta "
+    "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')",
+    "mapped columns": "(id INT, k INT, a INT) USING delta "
+    "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')",
     "capital letters": "(Id INT, K INT, A INT) USING delta",
     "clusters": "(id INT, k INT, a INT) USING delta CLUSTER BY (k)",
 }

@@ -160,7 +160,10 @@ def test_policies_are_set_shown_and_refused(cli: Cli, events: Path) -> None:
 def test_policies_are_set_by_sql_too_and_the_record_is_not(cli: Cli, events: Path) -> None:
     cli("init")
     cli("tables", "register", str(events))
-    update = "UPDATE lakewarden.tables SET policy.vacuum.retention = '30 days', owner = 'bo' WHERE name = 'default.events'"
+    update = (
+        "UPDATE lakewarden.tables SET policy.vacuum.retention = '30 days', owner = 'bo' "
+        "WHERE name = 'default.events'"
+    )
     assert cli("sql", update, "-o", "json").json == [{"name": "default.events"}]
     row = cli("tables", "show", "default.events", "-o", "json").json
     assert (row["owner"], row["policy"]["vacuum_retention_seconds"]) == ("bo", 30 * 86_400)

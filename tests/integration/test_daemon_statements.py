@@ -95,7 +95,10 @@ def test_a_policy_is_set_and_taken_back(cli: Cli) -> None:
         ("db.t", "vacuum.retention", "30 days"),
     ]
     assert said(cli, "ALTER TABLE db.t UNSET POLICY ('vacuum.retention')")[0]["value"] is None
-    asked = "SELECT policy.mode AS mode, policy.vacuum_retention_seconds AS kept FROM lakewarden.tables WHERE name = 'db.t'"
+    asked = (
+        "SELECT policy.mode AS mode, policy.vacuum_retention_seconds AS kept FROM lakewarden.tables "
+        "WHERE name = 'db.t'"
+    )
     assert said(cli, asked) == [{"mode": "manage", "kept": None}]
     refused = cli("sql", "ALTER TABLE db.t SET POLICY ('vacuum.retention' = '1 day')")
     assert refused.code == 2 and "promise" in refused.err

@@ -68,7 +68,8 @@ SAID = [
     pytest.param(("jobs", "run", "db.t", "properties"), 0, "interval 40 days", id="properties"),
     pytest.param(("jobs", "run", "db.t", "log_care"), 0, "checkpoint", id="log care"),
     pytest.param(("jobs", "run", "db.t", "statistics"), 2, "has no dry run", id="statistics"),
-    pytest.param(("jobs", "run", "db.t", "sync"), 4, "No metastore is configured", id="sync without metastore"),
+    pytest.param(("jobs", "run", "db.t", "sync"), 4, "No metastore is configured",
+        id="sync without metastore"),
     pytest.param(("jobs", "run", "db.t", "purge"), 2, "not ordered here", id="purge"),
     pytest.param(("jobs", "run", "db.t", "convert"), 2, "not ordered here", id="convert of a table"),
     pytest.param(("tables", "adopt"), 0, "found/x", id="adopt"),
@@ -78,7 +79,8 @@ SAID = [
     pytest.param(("system", "backup", "BACKUP"), 0, "", id="backup"),
     pytest.param(("system", "repair"), 0, "", id="repair"),
     pytest.param(("tables", "convert", "RAW", "--partitioned-by", "p INT"), 0, "Every check", id="convert"),
-    pytest.param(("tables", "convert", "RAW", "--partitioned-by", "p NOSUCHTYPE"), 5, "NOSUCHTYPE is no type", id="bad type"),
+    pytest.param(("tables", "convert", "RAW", "--partitioned-by", "p NOSUCHTYPE"), 5, "NOSUCHTYPE is no type",
+        id="bad type"),
 ]  # fmt: skip
 
 
@@ -173,8 +175,10 @@ def test_a_folder_without_files_and_one_with_garbage_are_refused_before_the_run(
 @pytest.mark.parametrize(
     ("type_", "fits"),
     [
-        ("INT", True), ("decimal(10, 2)", True), ("varchar(20)", True), ("Timestamp_NTZ", True), ("string", True),
-        ("NOSUCHTYPE", False), ("INT)", False), ("decimal(99,2)", False), ("decimal(5,9)", False), ("array<int>", False),
+        ("INT", True), ("decimal(10, 2)", True), ("varchar(20)", True), ("Timestamp_NTZ", True),
+        ("string", True),
+        ("NOSUCHTYPE", False), ("INT)", False), ("decimal(99,2)", False), ("decimal(5,9)", False),
+        ("array<int>", False),
         ("char(0)", False), ("INT COMMENT 'x'", False),
     ],
 )  # fmt: skip
@@ -196,7 +200,8 @@ def test_a_folder_whose_value_is_none_of_its_type_is_refused(cli: Cli, tmp_path:
     ("type_", "value", "fits"),
     [
         ("date", "2026-01-31", True), ("DATE", "0", False), ("date", "31.1.2026", False), ("INT", "-7", True),
-        ("TINYINT", "128", False), ("bigint", "9" * 30, False), ("boolean", "true", True), ("boolean", "maybe", False),
+        ("TINYINT", "128", False), ("bigint", "9" * 30, False), ("boolean", "true", True),
+        ("boolean", "maybe", False),
         ("decimal(3, 0)", "1", True), ("decimal(3,0)", "one", False), ("STRING", "a%2Fb", True),
         ("INT", "__HIVE_DEFAULT_PARTITION__", True), ("INT", "²", False),
     ],

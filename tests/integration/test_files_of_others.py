@@ -69,7 +69,8 @@ def test_a_full_vacuum_keeps_a_live_file_that_the_log_names_through_a_link(
     extra = place / "extra.parquet"
     parquet_file(extra)
     add = (
-        f'{{"add":{{"path":"{tmp_path}/link/extra.parquet","partitionValues":{{}},"size":{extra.stat().st_size},'
+        f'{{"add":{{"path":"{tmp_path}/link/extra.parquet","partitionValues":{{}},'
+        f'"size":{extra.stat().st_size},'
         '"modificationTime":1,"dataChange":true}}'
     )
     (place / "_delta_log" / f"{1:020d}.json").write_text(add + "\n")

@@ -93,10 +93,11 @@ def test_an_update_as_teradata_writes_it_changes_a_delta_table_and_records_who_d
 
 def test_every_type_arrives_as_what_it_is(cursor: Any) -> None:
     cursor.execute(
-        "SELECT true AS b, CAST(1 AS TINYINT) AS ti, CAST(2 AS SMALLINT) AS si, 3 AS i, 4L AS l, CAST(0.1 AS FLOAT) AS f,"
-        " 0.25D AS d, 1.50BD AS de, 'ä' AS s, X'FF00' AS bin, DATE'2020-02-03' AS da,"
-        " TIMESTAMP'2020-02-03 04:05:06.7' AS ts, array(1, null) AS arr, map('a', 1) AS m,"
-        " named_struct('x', 1, 'y', CAST(NULL AS STRING)) AS st, CAST(NULL AS INT) AS n, INTERVAL '1' DAY AS iv"
+        "SELECT true AS b, CAST(1 AS TINYINT) AS ti, CAST(2 AS SMALLINT) AS si, 3 AS i, 4L "
+        "AS l, CAST(0.1 AS FLOAT) AS f, 0.25D AS d, 1.50BD AS de, 'ä' AS s, X'FF00' AS bin, DATE'2020-02-03' "
+        "AS da, TIMESTAMP'2020-02-03 04:05:06.7' AS ts, array(1, null) AS arr, map('a', 1) AS m,"
+        " named_struct('x', 1, 'y', CAST(NULL AS STRING)) AS st, CAST(NULL AS INT) "
+        "AS n, INTERVAL '1' DAY AS iv"
     )
     assert cursor.fetchall() == [
         (
@@ -107,8 +108,8 @@ def test_every_type_arrives_as_what_it_is(cursor: Any) -> None:
     ]  # fmt: skip
     types = [column[1].removesuffix("_TYPE") for column in cursor.description]
     assert types == [
-        "BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL", "STRING", "BINARY", "DATE",
-        "TIMESTAMP", "ARRAY", "MAP", "STRUCT", "INT", "STRING",
+        "BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL", "STRING", "BINARY",
+        "DATE", "TIMESTAMP", "ARRAY", "MAP", "STRUCT", "INT", "STRING",
     ]  # fmt: skip
 
 
@@ -296,7 +297,10 @@ def test_a_cancel_between_two_tables_takes_the_first_one_back_and_says_so(
 BEELINE = (
     "!tables",
     "!columns t",
-    "SELECT id, CAST(id AS DECIMAL(5,2)) AS d, DATE'2020-01-02' AS day, array(id) AS a, CAST(NULL AS INT) AS n FROM range(3)",
+    (
+        "SELECT id, CAST(id AS DECIMAL(5,2)) AS d, DATE'2020-01-02' AS day, array(id) "
+        "AS a, CAST(NULL AS INT) AS n FROM range(3)"
+    ),
     "UPDATE t FROM s SET a = s.b WHERE t.k = s.k",
     "SELECT name FROM lakewarden.tables WHERE row = 0",
 )
@@ -321,7 +325,8 @@ def test_sqlalchemy_makes_finds_and_reflects_tables(engine: sa.Engine) -> None:
     metadata = sa.MetaData()
     flights = sa.Table(
         "flights", metadata,
-        sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False), sa.Column("carrier", sa.String(2)),
+        sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False),
+        sa.Column("carrier", sa.String(2)),
         sa.Column("fare", sa.Numeric(8, 2)), sa.Column("day", sa.Date), sa.Column("at", sa.DateTime),
         sa.Column("ok", sa.Boolean), sa.Column("raw", sa.LargeBinary), sa.Column("share", sa.Double),
     )  # fmt: skip

@@ -170,7 +170,10 @@ def test_the_command_line_sends_statements_to_a_gateway(
             command, input=given, env=environment, capture_output=True, text=True, check=False
         )
 
-    two = "SELECT name, row FROM lakewarden.tables WHERE row = 0; SELECT ';' AS name FROM lakewarden.tables WHERE row = 1;"
+    two = (
+        "SELECT name, row FROM lakewarden.tables WHERE row = 0; SELECT ';' AS name "
+        "FROM lakewarden.tables WHERE row = 1;"
+    )
     done = said("-", "-o", "csv", given=two)
     assert done.stdout.splitlines() == ["name,row", "lakewarden.tables,0", "name", ";"]
     refused = said("-c", "DELETE FROM lakewarden.tables")

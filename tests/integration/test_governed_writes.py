@@ -175,7 +175,8 @@ STATEMENTS = [
         id="replace where",
     ),
     pytest.param(
-        "MERGE INTO {t} USING {s} ON {t}.id = {s}.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *",
+        "MERGE INTO {t} USING {s} ON {t}.id = {s}.id WHEN MATCHED THEN UPDATE SET * "
+        "WHEN NOT MATCHED THEN INSERT *",
         Operation.MERGE,
         id="merge",
     ),
@@ -327,7 +328,8 @@ def test_temporary_views_and_views_over_views_are_seen_through(lake: Lake) -> No
     lake.spark.sql(f"CREATE VIEW {lake.database}.outer_view AS SELECT * FROM {lake.database}.inner_view")
     lake.spark.table(other).createOrReplaceTempView("small")
     lake.spark.sql(
-        f"CREATE OR REPLACE TEMP VIEW both AS SELECT a.* FROM {lake.database}.outer_view a JOIN small USING (id)"
+        f"CREATE OR REPLACE TEMP VIEW both AS SELECT a.* FROM {lake.database}.outer_view "
+        "a JOIN small USING (id)"
     )
     lake.foreign(source, 3)
     lake.lw.sql(f"INSERT OVERWRITE {table} SELECT * FROM both")

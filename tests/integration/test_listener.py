@@ -159,7 +159,7 @@ JOB = """
     from support.servers.spark import start_spark
 
     spark = start_spark(Path(sys.argv[1]))
-    # Registered before, so it runs after lakewarden's own: in between is what attaching adds to the end of a job.
+    # Registered before, so it runs after lakewarden's own: in between is what attaching adds to a job's end.
     atexit.register(lambda: print("ended after", time.monotonic() - done, flush=True))
     handle = lakewarden.attach(spark, settings={"database.url": sys.argv[2], "system.location": sys.argv[3]})
     spark.sql("CREATE TABLE first_words (x INT) USING parquet")

@@ -121,8 +121,8 @@ def test_delta_rs_never_retries_on_a_later_version(table: DeltaTableOnDisk) -> N
 def long_log(table: DeltaTableOnDisk, policy: str) -> int:
     """Thirteen versions that replace every row, checkpoints of 4, 8 and 12 by Spark. Returns head."""
     table.sql(
-        f"CREATE TABLE {{t}} (id BIGINT) USING delta TBLPROPERTIES ('delta.enableExpiredLogCleanup' = 'false', "
-        f"'delta.checkpointPolicy' = '{policy}')"
+        f"CREATE TABLE {{t}} (id BIGINT) USING delta TBLPROPERTIES ('delta.enableExpiredLogCleanup' "
+        f"= 'false', 'delta.checkpointPolicy' = '{policy}')"
     )
     for version in range(1, 14):
         frame = pa.table({"id": [version, version + 100]})

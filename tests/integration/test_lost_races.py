@@ -182,7 +182,8 @@ def test_each_try_reads_its_sources_anew_and_the_record_says_what_was_read(lake:
 
     with a_rival(lake, change_both):
         lake.lw.sql(
-            f"MERGE INTO delta.`{table}` t USING delta.`{source}` s ON t.k = s.k WHEN MATCHED THEN UPDATE SET v = s.v"
+            f"MERGE INTO delta.`{table}` t USING delta.`{source}` s ON t.k = s.k WHEN MATCHED "
+            "THEN UPDATE SET v = s.v"
         )
     (commit,) = lake.governed(table)
     assert commit.lineage is not None

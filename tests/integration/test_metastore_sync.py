@@ -24,7 +24,10 @@ from support.servers.hive import hive
 
 pytestmark = [pytest.mark.spark, pytest.mark.metastore]
 
-COLUMNS = "id BIGINT NOT NULL COMMENT 'number', Tail STRING, at TIMESTAMP, s STRUCT<A: INT COMMENT 'deep', b: ARRAY<DATE>>"
+COLUMNS = (
+    "id BIGINT NOT NULL COMMENT 'number', Tail STRING, at TIMESTAMP, s STRUCT<A: "
+    "INT COMMENT 'deep', b: ARRAY<DATE>>"
+)
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +47,8 @@ def born_in_spark(spark: SparkSession, store: HiveMetastore, request: pytest.Fix
     name = f"sync.{request.node.originalname}"[:60]
     spark.sql(f"CREATE TABLE {name} ({COLUMNS}, day INT) USING delta PARTITIONED BY (day) COMMENT 'flights'")
     spark.sql(
-        f"INSERT INTO {name} VALUES (1, 'N1', now(), NULL, 1), (2, NULL, now(), named_struct('A', 1, 'b', NULL), 2)"
+        f"INSERT INTO {name} VALUES (1, 'N1', now(), NULL, 1), (2, NULL, now(), "
+        "named_struct('A', 1, 'b', NULL), 2)"
     )
     return NamedTable(spark, store, name)
 

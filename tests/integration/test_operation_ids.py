@@ -40,7 +40,8 @@ STATEMENTS = {
     "delete": "DELETE FROM {t} WHERE k = (SELECT max(k) FROM {t})",
     "merge": "MERGE INTO {t} t USING {s} s ON t.k = s.k WHEN MATCHED THEN UPDATE SET v = t.v + s.v",
     "upsert": "UPSERT INTO {t} (k, v) ON (k) SELECT k, v + 1 FROM {t}",
-    "on conflict": "INSERT INTO {t} (k, v) VALUES (1, 5), (8, 8) ON CONFLICT (k) DO UPDATE SET v = excluded.v + {t}.v",
+    "on conflict": "INSERT INTO {t} (k, v) VALUES (1, 5), (8, 8) ON CONFLICT (k) DO UPDATE "
+    "SET v = excluded.v + {t}.v",
 }
 
 

@@ -90,7 +90,8 @@ def test_the_stream_and_the_change_data_of_the_page_run(page: Page) -> None:
 
     page.spark.sql("CREATE TABLE shop.mirror (id BIGINT, name STRING) USING delta")
     page.spark.sql(
-        "CREATE TABLE raw.fed (id BIGINT, name STRING) USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true)"
+        "CREATE TABLE raw.fed (id BIGINT, name STRING) USING delta "
+        "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
     )
     page.spark.sql("INSERT INTO raw.fed VALUES (7, 'gil')")
     feed = page.spark.read.option("readChangeFeed", True).option("startingVersion", 1).table("raw.fed")

@@ -26,7 +26,10 @@ def table(estate: Estate, folder: Path, name: str) -> Path:
 def named_by_log(folder: Path, path: str, size: int) -> None:
     """A commit by hand that adds a file by a relative path."""
     version = DeltaTable(str(folder)).version() + 1
-    add = f'{{"add":{{"path":"{path}","partitionValues":{{}},"size":{size},"modificationTime":1,"dataChange":true}}}}'
+    add = (
+        f'{{"add":{{"path":"{path}","partitionValues":{{}},"size":{size},'
+        '"modificationTime":1,"dataChange":true}}'
+    )
     (folder / "_delta_log" / f"{version:020d}.json").write_text(add + "\n")
 
 

@@ -80,7 +80,10 @@ WRITES = (
     "BEGIN DROP TABLE t; END",
     "SELECT TRANSFORM(a) USING 'touch {}/touched' AS (b) FROM t",
     "SELECT * FROM (SELECT TRANSFORM(a) USING 'touch {}/touched' AS (b) FROM t)",
-    "WITH q AS (SELECT TRANSFORM(a) USING 'touch {}/touched' AS (b) FROM t) SELECT * FROM t WHERE a IN (SELECT b FROM q)",
+    (
+        "WITH q AS (SELECT TRANSFORM(a) USING 'touch {}/touched' AS (b) FROM t) SELECT * FROM t "
+        "WHERE a IN (SELECT b FROM q)"
+    ),
     "SELECT * FROM text.`{}/secret`",
     "SELECT * FROM delta.`{}/secret`",
     "SELECT (SELECT max(value) FROM text.`{}/secret`)",

@@ -22,7 +22,8 @@ VALUES = ("a/b", "ü", "50% = #?")
 """Partition values whose folders are spelled in one way in the log and in another on disk."""
 TABLES = {
     "row tracking": f"({COLUMNS}) USING delta TBLPROPERTIES ('delta.enableRowTracking' = 'true')",
-    "in-commit timestamps": f"({COLUMNS}) USING delta TBLPROPERTIES ('delta.enableInCommitTimestamps' = 'true')",
+    "in-commit timestamps": f"({COLUMNS}) USING delta "
+    "TBLPROPERTIES ('delta.enableInCommitTimestamps' = 'true')",
     "clustering": f"({COLUMNS}) USING delta CLUSTER BY (id)",
     "deletion vectors": f"({COLUMNS}) USING delta TBLPROPERTIES ('delta.enableDeletionVectors' = 'true', "
     "'delta.enableRowTracking' = 'true')",

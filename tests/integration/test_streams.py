@@ -125,8 +125,8 @@ def test_undone_batches_are_written_again_once_by_a_checkpoint_that_goes_back(
     plan = sea.plan("sink", 2)
     assert [one.what_to_do for table in plan.tables for one in table.streams] == [
         (
-            f"{query_id} wrote batches 1 to 2 of what is undone. Stop it before `apply`. If they are to be written again, "
-            "take its checkpoint back to before batch 1; else just start it."
+            f"{query_id} wrote batches 1 to 2 of what is undone. Stop it before `apply`. "
+            "If they are to be written again, take its checkpoint back to before batch 1; else just start it."
         )
     ]
     with pytest.raises(UnavailableError):
@@ -202,14 +202,14 @@ def test_a_reader_is_told_fails_and_goes_on_behind_the_rollback(sea: Sea) -> Non
     assert advice == {
         "db.source": [
             (
-                f"{query_id} (writes db.sink) reads it and fails at version {made}. Stop it before `apply`, then start it "
-                f"with a new checkpoint, `startingVersion` {made} and `skipChangeCommits`."
+                f"{query_id} (writes db.sink) reads it and fails at version {made}. Stop it before `apply`, "
+                f"then start it with a new checkpoint, `startingVersion` {made} and `skipChangeCommits`."
             )
         ],
         "db.sink": [
             (
-                f"{query_id} wrote batch 1 of what is undone. Stop it before `apply`. Its source goes back, too: there it "
-                "says how to start it again."
+                f"{query_id} wrote batch 1 of what is undone. Stop it before `apply`. Its source goes back, "
+                "too: there it says how to start it again."
             )
         ],
     }

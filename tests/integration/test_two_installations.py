@@ -75,7 +75,10 @@ def test_each_of_two_homes_that_manage_one_table_notices_the_other(houses: tuple
     assert first != second
     table = one.table("t")
     version = maintained_by(one, "db.t")
-    told = f"Another installation of lakewarden ({first}) looks after the table, too: it committed version {version}."
+    told = (
+        f"Another installation of lakewarden ({first}) looks after the table, too: "
+        f"it committed version {version}."
+    )
 
     registered = command(two.home, "tables", "register", table, "--name", "db.t")
     assert registered.returncode == 0 and told in registered.stderr, registered.stderr

@@ -224,7 +224,10 @@ def test_a_source_that_says_something_else_each_time_is_asked_once(lake: Lake) -
 
 def test_names_dates_and_moments_of_any_kind_are_keys(lake: Lake) -> None:
     schema = "n date, lacking timestamp, `rank` string, v int"
-    query = "SELECT DATE'{0}-01-01' + CAST(id AS INT) AS n, TIMESTAMP'2026-01-01' + make_interval(0, 0, 0, id) AS lacking, "
+    query = (
+        "SELECT DATE'{0}-01-01' + CAST(id AS INT) AS n, TIMESTAMP'2026-01-01' + make_interval(0, "
+        "0, 0, id) AS lacking, "
+    )
     query += "concat('it\\'s ', id) AS `rank`, 1 AS v FROM range(0, {1})"
     table = lake.table(schema=schema)
     lake.lw.upsert(lake.spark.sql(query.format("2026", 150)), table, keys=["n", "lacking", "rank"])

@@ -149,7 +149,8 @@ def test_a_drain_leaves_a_daemon_and_what_was_evicted_goes_on_elsewhere(
     drain = ("drain", "lab", "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=90s")
     with faults.played(
         "kubernetes",
-        "the only node drained in the middle of a compaction (the drain gives up after 90 s), then given back",
+        "the only node drained in the middle of a compaction (the drain gives up "
+        "after 90 s), then given back",
         "one daemon stays, as its disruption budget says; the worker ends its run before it goes, "
         "or its successor does it: on record once",
     ):

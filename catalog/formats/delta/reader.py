@@ -191,8 +191,9 @@ def _check_totals(log: DeltaLog, listing: Listing, seen: Observation) -> None:
     checksum = parse_version_checksum(log.text(entry, listing)) if entry is not None else None
     if checksum is not None and (checksum.files, checksum.bytes) != (seen.files, seen.bytes):
         message = (
-            f"The log gives version {seen.version} {seen.files} files and {seen.bytes} bytes, its checksum file"
-            f" {checksum.files} and {checksum.bytes}: a commit or checkpoint is not what was written."
+            f"The log gives version {seen.version} {seen.files} files and {seen.bytes} bytes, "
+            f"its checksum file {checksum.files} and {checksum.bytes}: "
+            "a commit or checkpoint is not what was written."
         )
         raise BrokenLogError(CHECKSUM, message)
 

@@ -132,7 +132,10 @@ def _refuse_lost_head(listing: Listing, known: int) -> None:
     """A version's checksum is written after its commit: one without the other means that the commit was taken away."""
     last = max(listing.checksums, default=known)
     if last > known:
-        message = f"The log ends at version {known}, yet the checksum file of version {last} is there: commits are lost."
+        message = (
+            f"The log ends at version {known}, yet the checksum file of version {last} is there: "
+            "commits are lost."
+        )
         raise BrokenLogError(LOG_CONTIGUOUS, message)
 
 
@@ -167,8 +170,8 @@ def _warnings(listing: Listing, oldest: int) -> Iterable[LogProblem]:
     stranded = [version for version in listing.commits if version < oldest]
     if stranded:
         message = (
-            f"The commit of version {oldest - 1} is missing although those up to version {max(stranded)} are there:"
-            " versions before the next checkpoint cannot be rebuilt."
+            f"The commit of version {oldest - 1} is missing although those up to version {max(stranded)} are "
+            "there: versions before the next checkpoint cannot be rebuilt."
         )
         yield LogProblem(check=HISTORY, message=message)
     for version in listing.incomplete:

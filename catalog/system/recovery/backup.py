@@ -322,7 +322,8 @@ def _check_complete(one: BackedUp, destination: str, options: StorageOptions, co
     if snapshot.version != one.version or missing:
         raise UnreadableError(
             f"The copy of lakewarden.{one.table} is not complete.",
-            hint="`lakewarden system verify` tells what the source lacks; the older backup was left as it was.",
+            hint="`lakewarden system verify` tells what the source lacks; "
+            "the older backup was left as it was.",
         )
 
 

@@ -211,7 +211,8 @@ def _for_log(
         table=table,
         version=version,
         files=tuple(held.values()),
-        loses=f"Changes of lakewarden.{table.name} after version {version} ({backup.made_at:%Y-%m-%d %H:%M} UTC).",
+        loses=f"Changes of lakewarden.{table.name} after version {version} "
+        f"({backup.made_at:%Y-%m-%d %H:%M} UTC).",
     )
 
 

@@ -37,7 +37,8 @@ def doctor(
         Target | None,
         typer.Option(
             "--target",
-            help="What this needs, before anything is set up there; s3: tries out where tables are, or --location.",
+            help="What this needs, before anything is set up there; s3: "
+            "tries out where tables are, or --location.",
         ),
     ] = None,
     location: Annotated[

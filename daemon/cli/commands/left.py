@@ -33,7 +33,8 @@ def tell_foreseen(one: Leaving) -> None:
     if one.guessed:
         names = ", ".join(one.guessed)
         note(
-            f"Nothing tells what stood there before us for {names}: what equals our own setting is taken away."
+            f"Nothing tells what stood there before us for {names}: "
+            "what equals our own setting is taken away."
         )
 
 

@@ -69,7 +69,8 @@ def show(
         typer.echo(printable(line))
     if not edges:
         note(
-            "No lineage is on record; the daemon writes it down when it sees a table move. A plan reads the logs too."
+            "No lineage is on record; the daemon writes it down when it sees a table move. "
+            "A plan reads the logs too."
         )
 
 
@@ -137,8 +138,8 @@ def stream(
         str | None,
         typer.Option(
             "--starting-version",
-            help="What the query began with: the value of its option `startingVersion`, or `none` if that was not set. "
-            "Left out, everything its source ever held counts as read by its first batch.",
+            help="What the query began with: the value of its option `startingVersion`, or `none` if "
+            "that was not set. Left out, everything its source ever held counts as read by its first batch.",
         ),
     ] = None,
     remove: Annotated[bool, typer.Option("--remove", help="Take the declaration back.")] = False,

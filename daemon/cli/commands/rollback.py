@@ -40,7 +40,8 @@ Consents = Annotated[
     typer.Option(
         "--consent",
         metavar="KIND[=TABLE[@VERSIONS]]",
-        help=f"Agree to what the plan lists of this kind, or to exactly this (collateral=db.t@7-9); repeatable. Kinds: {', '.join(Consent)}.",
+        help="Agree to what the plan lists of this kind, or to exactly this (collateral=db.t@7-9); "
+        f"repeatable. Kinds: {', '.join(Consent)}.",
     ),
 ]
 Timeout = Annotated[
@@ -69,7 +70,8 @@ Keys = Annotated[
     typer.Option(
         "--key",
         metavar="[TABLE=]COLUMN[,COLUMN]",
-        help="With --diff: which columns tell a row from another; without, whole rows are compared. Repeatable.",
+        help="With --diff: which columns tell a row from another; "
+        "without, whole rows are compared. Repeatable.",
     ),
 ]
 Samples = Annotated[int, typer.Option("--samples", help="With --diff: how many rows, or keys, to show.")]

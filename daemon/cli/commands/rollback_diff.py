@@ -50,7 +50,10 @@ def diff_requests(
 
 def _target(table: TablePlan) -> int:
     if table.step is Step.REMOVE_FILES:
-        why = f"{table.name} only loses the files of some versions: there is no version like that to compare with."
+        why = (
+            f"{table.name} only loses the files of some versions: "
+            "there is no version like that to compare with."
+        )
         raise PreconditionError(why, hint="Plan without --remove-files to compare with the version before.")
     if table.to_version is None:
         why = f"{table.name} has no clean version to compare with."

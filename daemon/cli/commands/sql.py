@@ -49,8 +49,8 @@ def sql(
     url: Annotated[
         str | None,
         typer.Option(
-            help="Send it, or several with semicolons, to a gateway: hive+http://user@host:port/database (hive+https). "
-            "Without a statement, at a terminal, a prompt."
+            help="Send it, or several with semicolons, to a gateway: hive+http://user@host:port/database "
+            "(hive+https). Without a statement, at a terminal, a prompt."
         ),
     ] = None,
     token: Annotated[

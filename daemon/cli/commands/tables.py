@@ -222,7 +222,8 @@ def convert(
         with run(services, calling(services), declared.CONVERT_DRY, where) as actor:
             foreseen = foresee_conversion(services, request, actor=actor)
         note(
-            f"Every check that needs no Spark passed; nothing was changed. For just these files: --seen {foreseen.seen}."
+            "Every check that needs no Spark passed; nothing was changed. For just these files: "
+            f"--seen {foreseen.seen}."
         )
         show_one(_of_conversion(foreseen), format=output)
         return

@@ -29,7 +29,10 @@ __all__ = ["examine", "examine_only"]
 
 _JAVA: Final = re.compile(r'version "(\d+)(?:\.(\d+))?')
 _OLDEST_JAVA: Final = 17
-_MEND_SYSTEM: Final = "`lakewarden system verify` says what is wrong, `lakewarden system repair` mends it, from a --backup if need be."
+_MEND_SYSTEM: Final = (
+    "`lakewarden system verify` says what is wrong, `lakewarden system repair` mends it, "
+    "from a --backup if need be."
+)
 _SKEW_SECONDS: Final = 2.0
 
 
@@ -147,7 +150,9 @@ def _cycles(services: Services) -> Diagnosis:
         return ok("cycles", "The last cycle of a daemon here went through, or none has run.")
     if not failing.wholly:
         return warn(
-            "cycles", f"The last cycle, at {failing.at:%Y-%m-%d %H:%M:%S} UTC, had to leave something out. {failing.because}",
+            "cycles",
+            f"The last cycle, at {failing.at:%Y-%m-%d %H:%M:%S} UTC, had to leave something out. "
+            f"{failing.because}",
             "What does not answer is asked again in every cycle; the daemon's log names all of it.",
         )  # fmt: skip
     count = "The last cycle" if failing.count == 1 else f"The last {failing.count} cycles"
@@ -226,7 +231,9 @@ def _writers(services: Services) -> Diagnosis:
     local = [row for row in rows if (row["location"] or "").startswith("file://") and row["source"] != "self"]
     if local:
         return warn(
-            "writers", f"{count_of(len(local), 'table')} {'is' if len(local) == 1 else 'are'} on file://, where Spark's rename can overwrite a commit of delta-rs.",
+            "writers",
+            f"{count_of(len(local), 'table')} {'is' if len(local) == 1 else 'are'} on file://, "
+            "where Spark's rename can overwrite a commit of delta-rs.",
             "Fine for one writer at a time; use HDFS or an object store for several.",
         )  # fmt: skip
     return ok("writers", "No table is on storage where two engines lose commits.")

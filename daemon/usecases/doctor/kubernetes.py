@@ -112,7 +112,8 @@ def _volumes() -> Diagnosis:
         classes = _ask(_CLASSES).get("items") or []
     except UnavailableError:
         return not_checked(
-            "volumes", "The cluster does not tell you which storage classes there are.", "Ask who runs the cluster for one that is ReadWriteMany."
+            "volumes", "The cluster does not tell you which storage classes there are.",
+            "Ask who runs the cluster for one that is ReadWriteMany."
         )  # fmt: skip
     default = [
         one["metadata"]["name"]
@@ -122,7 +123,8 @@ def _volumes() -> Diagnosis:
     if not default:
         return warn(
             "volumes", f"None of the {len(classes)} storage classes is the default.",
-            "Set persistence.storageClass, or system.location to an object store with persistence.enabled=false.",
+            "Set persistence.storageClass, or system.location to an object store "
+            "with persistence.enabled=false.",
         )  # fmt: skip
     return not_checked(
         "volumes", f"{default[0]} is the default class; no API says whether its volumes are ReadWriteMany.",

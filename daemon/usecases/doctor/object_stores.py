@@ -90,7 +90,8 @@ def _tried(services: Services, place: str) -> Iterator[Diagnosis]:
             yield ok("s3 commits", "Of several commits of one version all but one were refused.")
         else:
             yield fail(
-                "s3 commits", "Several commits of one version were accepted: the storage does not honour If-None-Match.",
+                "s3 commits",
+                "Several commits of one version were accepted: the storage does not honour If-None-Match.",
                 "Let a single process write each table there, or upgrade the storage.",
             )  # fmt: skip
         yield _clock(trial.skew)
@@ -132,7 +133,8 @@ def _credentials(services: Services, place: str) -> Diagnosis:
     over = services.settings.storage.prefix_over(place)
     if over is None:
         return warn(
-            "s3 credentials", f"No [[storage]] entry is for {place}: what is found in the environment counts.",
+            "s3 credentials",
+            f"No [[storage]] entry is for {place}: what is found in the environment counts.",
             "Write one, even without options: without it Spark stays out of tables there.",
         )  # fmt: skip
     named = ", ".join(services.storage(place).names) or "none: what the environment has counts"
@@ -169,8 +171,10 @@ def _own_lock(options: Mapping[str, str], environment: Mapping[str, str]) -> Ite
     passed_over = unheeded(options) or unheeded(environment)
     if passed_over is not None:
         yield warn(
-            "s3 environment", f"{passed_over} changes nothing: delta-rs asks the store whether there is a commit already.",
-            "Take it away. Writers who count on another lock instead lose commits: have them ask the store, too.",
+            "s3 environment",
+            f"{passed_over} changes nothing: delta-rs asks the store whether there is a commit already.",
+            "Take it away. Writers who count on another lock instead lose commits: "
+            "have them ask the store, too.",
         )  # fmt: skip
 
 
@@ -186,7 +190,8 @@ def _own_sessions(environment: Mapping[str, str]) -> Diagnosis:
         return ok("s3 sessions", f"{whose} commit through {CONDITIONAL.rpartition('.')[2]}.")
     return warn(
         "s3 sessions", f"{whose} are unsafe beside other writers: {because}.",
-        f"Set {S3_LOG_STORE} to {CONDITIONAL} there, with its jar on their class path (docs/object-stores.md).",
+        f"Set {S3_LOG_STORE} to {CONDITIONAL} there, with its jar on their class path "
+        "(docs/object-stores.md).",
     )  # fmt: skip
 
 

@@ -84,7 +84,10 @@ def _memory(services: Services) -> Diagnosis:
     settings = services.settings
     has = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     wanted = settings.spark_driver_memory * settings.workers_count
-    said = f"{settings.workers_count} workers may take {wanted / _GIB:.1f} GiB of heap, and this machine has {has / _GIB:.1f} GiB."
+    said = (
+        f"{settings.workers_count} workers may take {wanted / _GIB:.1f} GiB of heap, and this machine "
+        f"has {has / _GIB:.1f} GiB."
+    )
     if wanted > has:
         return fail("memory", said, "Lower workers.count or spark.driver_memory.")
     return ok("memory", said)

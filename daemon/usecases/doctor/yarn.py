@@ -62,7 +62,8 @@ def examine_yarn(services: Services) -> Iterator[Diagnosis]:
     missing = [name for name in _FILES if folder is None or not (Path(folder) / name).is_file()]
     if folder is None or missing:
         yield fail(
-            "cluster files", f"HADOOP_CONF_DIR is {folder or 'not set'}, and there is no {', '.join(missing)}.",
+            "cluster files",
+            f"HADOOP_CONF_DIR is {folder or 'not set'}, and there is no {', '.join(missing)}.",
             "Set it to the folder of the files that the cluster's clients have.",
         )  # fmt: skip
         yield not_checked(
@@ -174,7 +175,8 @@ def _archive(services: Services, cluster: _Cluster) -> Diagnosis:
     place = cluster.conf.get("spark.yarn.archive") or cluster.conf.get("spark.yarn.jars")
     if place is None:
         return warn(
-            "spark's jars", "Neither spark.yarn.archive nor spark.yarn.jars is set: each session uploads 460 MB.",
+            "spark's jars",
+            "Neither spark.yarn.archive nor spark.yarn.jars is set: each session uploads 460 MB.",
             "Put them on HDFS once (docs/deploy/yarn.md).",
         )  # fmt: skip
     if not place.startswith("hdfs://") or "*" in place:

@@ -41,7 +41,8 @@ def require_checkpoint(services: Services, location: str) -> None:
     if _query_at(services, location) is None:
         raise PreconditionError(
             f"There is no checkpoint of a streaming query at {location}, or none that can be read here.",
-            hint="It is the folder that the query's option checkpointLocation names; it has a file `metadata`.",
+            hint="It is the folder that the query's option checkpointLocation names; "
+            "it has a file `metadata`.",
         )
 
 

@@ -89,7 +89,8 @@ def _seeds(desk: Desk, wanted: Wanted) -> tuple[Seed, ...]:
     ]
     if sum(said) != 1:
         raise UsageError(
-            "A rollback needs exactly one of --to-version, --to-timestamp, --bad, --run, --marked and --all-marked.",
+            "A rollback needs exactly one of --to-version, --to-timestamp, --bad, --run, "
+            "--marked and --all-marked.",
             hint="`lakewarden tables history` shows versions and times.",
         )
     if (wanted.where is None) is not wanted.all_marked:
@@ -147,7 +148,8 @@ def _refuse_expired(desk: Desk, row: TableRow, version: int) -> None:
     seen = desk.reader_at(location, row.name).observe(location)
     if isinstance(seen, Observation) and version < seen.first_version:
         raise PreconditionError(
-            f"Version {version} of {row.name} has expired: its log goes back to version {seen.first_version}.",
+            f"Version {version} of {row.name} has expired: "
+            f"its log goes back to version {seen.first_version}.",
             hint="Choose a later version (`lakewarden tables history`), or restore a backup.",
         )
 

@@ -117,7 +117,8 @@ class Rollbacks:
         for step in found.steps():
             if step.table_id in held:
                 raise PreconditionError(
-                    f"{step.name} is held by rollback {held[step.table_id].rollback_id}, which is not finished.",
+                    f"{step.name} is held by rollback {held[step.table_id].rollback_id}, "
+                    "which is not finished.",
                     hint="Resume or undo that one first.",
                 )
         payload = encode_plan(replace(stored, admin=actor.admin))

@@ -28,8 +28,9 @@ _REMIND: Final = 30.0
 def goes_on(rollback_id: str) -> str:
     """What to do about a rollback that nobody waits for any more."""
     return (
-        f"It is in the journal and loses nothing: `lakewarden rollback show {rollback_id}` tells how far it is, "
-        f"`lakewarden rollback resume {rollback_id}` goes on with it, `lakewarden rollback undo {rollback_id}` takes it back."
+        f"It is in the journal and loses nothing: `lakewarden rollback show {rollback_id}` tells how far it "
+        f"is, `lakewarden rollback resume {rollback_id}` goes on with it, "
+        f"`lakewarden rollback undo {rollback_id}` takes it back."
     )
 
 
@@ -70,15 +71,16 @@ class Wait:
         self._told, self._told_at = standing.text, now
         age = max(0.0, (self.clock.now() - standing.since).total_seconds())
         self.tell(
-            f"Rollback {self.rollback_id}: {standing.text}, since {standing.since:%H:%M:%S} UTC ({about_seconds(age)})"
+            f"Rollback {self.rollback_id}: {standing.text}, since {standing.since:%H:%M:%S} UTC "
+            f"({about_seconds(age)})"
         )
 
     def require_time(self) -> None:
         """Raise `UnfinishedError` once the time is over."""
         if self.timeout is not None and self.monotonic() - self._begun >= self.timeout.total_seconds():
             raise UnfinishedError(
-                f"Rollback {self.rollback_id} is not finished after {about_seconds(self.timeout.total_seconds())}: "
-                f"{self._told or 'it has not begun'}.",
+                f"Rollback {self.rollback_id} is not finished "
+                f"after {about_seconds(self.timeout.total_seconds())}: {self._told or 'it has not begun'}.",
                 hint=goes_on(self.rollback_id),
             )
 

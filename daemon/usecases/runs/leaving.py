@@ -249,8 +249,9 @@ def _waited_for(services: Services, waiting: Mapping[str, RunRequest], seconds: 
     else:
         whom = "a worker to begin (no daemon leads now)"
     return (
-        f"Waiting for {whom}; for at most {about_seconds(seconds)} more, unless something ends. Ctrl-C ends the waiting alone: "
-        "what was dropped is dropped, and a daemon's next cycle, or the same command again, gives back what is owed."
+        f"Waiting for {whom}; for at most {about_seconds(seconds)} more, unless something ends. "
+        "Ctrl-C ends the waiting alone: what was dropped is dropped, and a daemon's next cycle, "
+        "or the same command again, gives back what is owed."
     )
 
 

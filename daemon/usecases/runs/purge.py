@@ -53,8 +53,10 @@ def require_consent(services: Services, row: TableRow, token: str | None, *, act
         )
     were = "" if token is None else ", and they are not those of the dry run"
     raise ConsentError(
-        f"{count_of(len(unknown), 'file')} in the folder of {row.name} {'is' if len(unknown) == 1 else 'are'} in no log{were}: {unknown[0].path}.",
-        hint="Look at them with `--purge --dry-run`; then move them away, or add the --unknown-files TOKEN that it shows.",
+        f"{count_of(len(unknown), 'file')} in the folder of {row.name} "
+        f"{'is' if len(unknown) == 1 else 'are'} in no log{were}: {unknown[0].path}.",
+        hint="Look at them with `--purge --dry-run`; then move them away, "
+        "or add the --unknown-files TOKEN that it shows.",
     )
 
 

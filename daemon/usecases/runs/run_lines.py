@@ -55,4 +55,7 @@ def whole_log(services: Services, run: Run | RunRow) -> str | None:
     file: Path = services.settings.home / "logs" / f"{worker}.log"
     if file.is_file():
         return f"All that its worker and Spark said: {file}."
-    return f"All that its worker and Spark said is where {worker} ran: in logs/ of the home there, or in what its host printed."
+    return (
+        f"All that its worker and Spark said is where {worker} ran: in logs/ of the home there, "
+        "or in what its host printed."
+    )

@@ -157,8 +157,8 @@ def _tell_holder(run: Run, begun: datetime, tell: Callable[[str], None]) -> None
         return
     since = "" if run.started_at is None else f" since {run.started_at:%H:%M:%S} UTC"
     tell(
-        f"Waiting for {run.worker}, which has run {run.request.run_id}{since}: unless it says that it is alive, it loses it "
-        f"at {run.lease_until:%H:%M:%S} UTC."
+        f"Waiting for {run.worker}, which has run {run.request.run_id}{since}: "
+        f"unless it says that it is alive, it loses it at {run.lease_until:%H:%M:%S} UTC."
     )
 
 

@@ -25,7 +25,8 @@ from lakewarden.daemon.usecases.tables import fleet
 __all__ = ["describe", "show_lineage", "show_rollbacks", "show_runs", "show_tables"]
 
 _TABLE_COLUMNS: Final = (
-    "name", "state", "owner", "location", "format", "version", "files", "small_files", "bytes", "rows", "findings",
+    "name", "state", "owner", "location", "format", "version", "files", "small_files", "bytes", "rows",
+    "findings",
 )  # fmt: skip
 _OF_ROW: Final = (
     "name", "table_id", "format", "location", "owner", "state", "state_reason", "source", "registered_at",

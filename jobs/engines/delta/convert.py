@@ -113,7 +113,8 @@ def _read_partitions_from_folders(spark: SparkSession, store: FileStore, name: s
     ]
     if [(f.name, f.dataType) for f in found] != [(f.name, f.dataType) for f in wanted]:
         raise RefusedError(
-            f"{name} has partitions whose value is NULL, and its files have other columns than its metastore entry.",
+            f"{name} has partitions whose value is NULL, and its files have other columns "
+            "than its metastore entry.",
             hint="Write it anew with INSERT OVERWRITE, then convert it.",
         )
     spark.conf.set(f"{_CONF}.useCatalogPartitions", "false")

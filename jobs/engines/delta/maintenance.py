@@ -164,7 +164,8 @@ def checkpoint(spark: SparkSession, store: FileStore, *, requires: int) -> None:
         if log.enableExpiredLogCleanup(snapshot.metadata()):
             raise PreconditionError(
                 f"A checkpoint of {store.root} by Spark would also clean its log by age.",
-                hint="Set delta.enableExpiredLogCleanup to false first: the daemon does so where it manages a table.",
+                hint="Set delta.enableExpiredLogCleanup to false first: "
+                "the daemon does so where it manages a table.",
             )
         log.checkpoint(snapshot, _nothing(spark))
         written = log.checkpointExistsAtVersion(requires)

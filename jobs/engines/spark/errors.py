@@ -48,8 +48,10 @@ _REFUSALS: Final = {
     "DELTA_MERGE_INCOMPATIBLE_DATATYPE": "its Parquet files do not agree on the type of a column",
     "DELTA_FAILED_MERGE_SCHEMA_FILE": "its Parquet files do not agree on the type of a column",
     "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES": "a column's name has a space or one of ,;{}()= in it",
-    "DELTA_FAILED_CAST_PARTITION_VALUE": "a partition folder's value does not fit the type given for its column",
-    "DELTA_UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME": "its folders and the given partition columns differ",
+    "DELTA_FAILED_CAST_PARTITION_VALUE": "a partition folder's value does not fit "
+    "the type given for its column",
+    "DELTA_UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME": "its folders and the given "
+    "partition columns differ",
     "DELTA_UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME": "its folders and the given partition columns differ",
     "DELTA_UNEXPECTED_PARTITION_SCHEMA_FROM_USER": "the given partition columns differ from the metastore's",
     "DELTA_OPERATION_NOT_ALLOWED_DETAIL": "Delta does not allow it",

@@ -83,4 +83,7 @@ class Clearing:
 
 def _sentence(others: Sequence[Run], since: datetime, until: datetime) -> str:
     more = "" if len(others) == 1 else f" and {count_of(len(others) - 1, 'more run')}"
-    return f"Waiting for {held_by(others[0], more)}: asked to at {since:%H:%M:%S} UTC, waited for until {until:%H:%M:%S} UTC."
+    return (
+        f"Waiting for {held_by(others[0], more)}: asked to at {since:%H:%M:%S} UTC, waited for "
+        f"until {until:%H:%M:%S} UTC."
+    )

@@ -168,7 +168,8 @@ def roll_back(ctx: JobContext, action: RollBack) -> Report:
     if ended.head.state is RollbackState.CONFLICT:
         raise PreconditionError(
             ended.head.message or "Somebody else wrote to one of its tables.",
-            hint=f"`lakewarden rollback show {ended.rollback_id}`; then `rollback resume` or `rollback undo`.",
+            hint=f"`lakewarden rollback show {ended.rollback_id}`; "
+            "then `rollback resume` or `rollback undo`.",
         )
     tables = count_of(ended.tables, "table")
     undone = ended.head.state is RollbackState.COMPENSATED

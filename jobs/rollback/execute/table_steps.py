@@ -212,7 +212,8 @@ class Hands:
             if row.new_version is not None:
                 raise PreconditionError(
                     f"The log of {step.name} no longer shows what the rollback did to it; it stays as it is.",
-                    hint="Somebody cleaned the log or made the table anew: look at `lakewarden tables history`.",
+                    hint="Somebody cleaned the log or made the table anew: "
+                    "look at `lakewarden tables history`.",
                 )
             return None
         commits = self.tools.reader(step.format).commits(step.location, after=last)
@@ -274,8 +275,8 @@ class Hands:
             idle = made.idle and made.effect is Effect.APPEND  # a batch without rows
             if not (made.blind or idle or made.effect is Effect.ALIAS or commit in ours):
                 raise ConflictError(
-                    f"Somebody changed {step.name} (version {commit.version}, {commit.operation}) before version "
-                    f"{step.to_version} was added again. {_without(row, step)}"
+                    f"Somebody changed {step.name} (version {commit.version}, {commit.operation}) "
+                    f"before version {step.to_version} was added again. {_without(row, step)}"
                 )
 
     def _check_old_files(self, step: TableStep, head: int) -> None:
@@ -306,7 +307,8 @@ class Hands:
         what = "" if first is None else f" (version {first.version}, {first.operation})"
         return ConflictError(
             f"Somebody wrote to {step.name} after version {step.from_version}{what}; it was not touched.",
-            hint="`lakewarden rollback resume` takes that commit into the plan, `rollback undo` takes all back.",
+            hint="`lakewarden rollback resume` takes that commit into the plan, "
+            "`rollback undo` takes all back.",
         )
 
 
@@ -316,12 +318,15 @@ def _without(row: RollbackRow, step: TableStep) -> str:
 
 
 def _written_since(row: RollbackRow, step: TableStep, foreign: Commit) -> ConflictError:
-    hint = "Undo that write first, by a RESTORE to the version before it, or leave the table as it is (`undo --leave`)."
+    hint = (
+        "Undo that write first, by a RESTORE to the version before it, or leave the table "
+        "as it is (`undo --leave`)."
+    )
     other = marked_by(foreign.run_id)
     if other is not None:
         hint = f"It was rollback {other}: `lakewarden rollback undo {other}` first."
     return ConflictError(
-        f"{step.name} was written to after {_DEEDS.get(row.kind, 'its rollback')} (version {foreign.version}, {foreign.operation}); "
-        "it stays as it is.",
+        f"{step.name} was written to after {_DEEDS.get(row.kind, 'its rollback')} "
+        f"(version {foreign.version}, {foreign.operation}); it stays as it is.",
         hint=hint,
     )

@@ -143,7 +143,8 @@ def _refuse_held(rows: Rows[RollbackRow], rollback: Rollback) -> None:
     for row in rollback.steps:
         if row.table_id in held:
             raise ConflictError(
-                f"{row.name or row.table_id} is held by rollback {held[row.table_id].rollback_id}, which is not finished.",
+                f"{row.name or row.table_id} is held by rollback {held[row.table_id].rollback_id}, "
+                "which is not finished.",
                 hint="Resume or undo that one first.",
             )
 

@@ -83,7 +83,8 @@ def decode_plan(payload: str) -> StoredPlan:
     except ValidationError as error:
         raise UnreadableError(
             "The stored plan was made by another version of lakewarden.",
-            hint="One that is not applied yet: plan again. One that is: finish it with the version that began it.",
+            hint="One that is not applied yet: plan again. One that is: "
+            "finish it with the version that began it.",
         ) from error
 
 

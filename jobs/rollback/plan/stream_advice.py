@@ -59,7 +59,10 @@ def _writers(table: TablePlan, told: pa.Table, planned: Mapping[str, TablePlan])
         if app_id in anew:
             then = "Its source goes back, too: there it says how to start it again."
         else:
-            then = f"If they are to be written again, take its checkpoint back to before batch {first}; else just start it."
+            then = (
+                f"If they are to be written again, take its checkpoint back to before batch {first}; "
+                "else just start it."
+            )
         what = f"{app_id} wrote {which} of what is undone. Stop it before `apply`. {then}"
         yield StreamAdvice(query_id=app_id, reads=False, sink=table.name, what_to_do=what)
 
@@ -124,22 +127,28 @@ def _advice(table: TablePlan, reader: _Reader) -> str:
     newest = table.from_version if table.to_version is None else table.to_version
     clean = made if table.step is Step.REMOVE_FILES else newest
     begins = f"`startingVersion` {made} and `skipChangeCommits`"
-    who = f"{reader.query_id} (writes {reader.name}) reads it and fails at version {made}. Stop it before `apply`"
+    who = (
+        f"{reader.query_id} (writes {reader.name}) reads it and fails at version {made}. "
+        "Stop it before `apply`"
+    )
     anew = f"{who}, then start it with a new checkpoint"
     missing = reader.upto if reader.again is None else reader.again
     if reader.upto is None:
         return f"{anew} and without `startingVersion`: {reader.name} has nothing of it any more."
     if reader.again == _BEFORE_ALL:
         return (
-            f"{who}, then empty {reader.name} and start it with a new checkpoint: its undone batches were made from all "
-            "that it had ever read."
+            f"{who}, then empty {reader.name} and start it with a new checkpoint: "
+            "its undone batches were made from all that it had ever read."
         )
     said = f"{anew}, {begins}."
     if missing is not None and missing < newest:
-        said += f" Before that, take to {reader.name} what version {clean} of {table.name} has and version {missing} has not."
+        said += (
+            f" Before that, take to {reader.name} what version {clean} of {table.name} has "
+            f"and version {missing} has not."
+        )
     if reader.out is not None and not set(range(reader.out[0], reader.out[1] + 1)) <= set(table.tainted):
         said += (
-            f" What is taken out of {reader.name} had also read clean ones of the versions {reader.out[0]} to "
-            f"{reader.out[1]}: add their rows by hand."
+            f" What is taken out of {reader.name} had also read clean ones of the versions {reader.out[0]} "
+            f"to {reader.out[1]}: add their rows by hand."
         )
     return said

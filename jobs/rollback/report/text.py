@@ -148,7 +148,9 @@ def _commits(plan: RollbackPlan, table: TableDetails) -> Iterator[str]:
                 yield from _wrapped(" " * (widths[0] + 4), line)
     left = len(table.commits) - len(shown) + table.more
     if left:
-        yield f"  and {count_of(left, 'more commit')} (-o json lists {'most' if table.more else 'all'} of them)"
+        yield (
+            f"  and {count_of(left, 'more commit')} (-o json lists {'most' if table.more else 'all'} of them)"
+        )
 
 
 def _shown(commits: Sequence[CommitDetail]) -> Sequence[CommitDetail]:

@@ -11,8 +11,8 @@ __all__ = ["LostRaceError", "look_for_own_commit", "told_of"]
 _VERSION: Final = re.compile(r"committed at version (\d+)")
 """Where Delta says which commit it was. Of a change of metadata it does not."""
 _READ_ANEW: Final = (
-    "Its source has a fixed version of the very table that it writes to: another try would undo what was committed "
-    "since. Read the table anew, then run it again."
+    "Its source has a fixed version of the very table that it writes to: another try would undo what was "
+    "committed since. Read the table anew, then run it again."
 )
 _MAKES_A_TABLE: Final = "Look at what is there now: another try would replace it."
 
@@ -45,7 +45,8 @@ def look_for_own_commit(
         commits = tuple(reader.commits(location, after=since))
     except LakewardenError as problem:
         raise LostRaceError(
-            f"Somebody else committed to {location} first, it seems; its log does not tell just now: {problem}",
+            f"Somebody else committed to {location} first, it seems; "
+            f"its log does not tell just now: {problem}",
             is_mendable=False,
             hint="Look whether what was to be written is in the table, then run it again.",
         ) from problem

@@ -67,5 +67,6 @@ def _given_up(lost: LostRaceError, tries: int) -> ConflictError:
     times = f" It was tried {tries} times." if tries > 1 else ""
     return ConflictError(
         f"{lost}{times}",
-        hint=f"Nothing of it is in the table: run it again, or allow more tries: SET {RETRIES_KEY} = {max(2 * tries, 10)}.",
+        hint="Nothing of it is in the table: run it again, or allow more tries: "
+        f"SET {RETRIES_KEY} = {max(2 * tries, 10)}.",
     )

@@ -152,7 +152,8 @@ class Groups:
         standing = None if table_id is None else standings.of(table_id)
         if table_id is None or standing is None or standing.governed is None:
             raise PreconditionError(
-                f"{part.name} is not managed: a statement over several tables is kept in the journal of managed ones.",
+                f"{part.name} is not managed: a statement over several tables is kept "
+                "in the journal of managed ones.",
                 hint=f"`lakewarden tables register {part.name}`, or write one statement for each table.",
             )
         action, now = RollBack(rollback_id=mark.group_id), self.journal.clock.now()
@@ -167,7 +168,8 @@ class Groups:
             raise UnreadableError(seen.message, hint=f"`lakewarden tables validate {part.name}` says more.")
         if not seen.capabilities.restore:
             raise RefusedError(
-                f"{part.name} uses {', '.join(seen.capabilities.unsupported)}: lakewarden could not take it back.",
+                f"{part.name} uses {', '.join(seen.capabilities.unsupported)}: "
+                "lakewarden could not take it back.",
                 hint="Write one statement for each table.",
             )
         if part.read_at is not None and part.read_at != seen.version:
@@ -252,7 +254,8 @@ class Groups:
         if ended.head.state is RollbackState.DONE:
             raise PreconditionError(
                 f"{_sentence(error)} But it is done: all of its tables are changed.",
-                hint=f"Do not run it again. `lakewarden rollback plan --run {group_id}` shows how to undo it.",
+                hint="Do not run it again. "
+                f"`lakewarden rollback plan --run {group_id}` shows how to undo it.",
             ) from error
         if is_cancelled():
             raise CancelledError(

@@ -141,13 +141,14 @@ def _require_one_moment(step: Step, pinned: Pinned) -> None:
     loose = next((read for read in pinned.reads if read.version is None), None)
     if loose is not None:
         raise UsageError(
-            f"{step.target} is changed by {loose.location or 'rows'} ({loose.format}), which has no versions: each table "
-            "of the statement would read it anew.",
+            f"{step.target} is changed by {loose.location or 'rows'} ({loose.format}), "
+            "which has no versions: each table of the statement would read it anew.",
             hint="Write it to a Delta table first, or write one statement for each table.",
         )
     if not pinned.plan.deterministic():
         raise UsageError(
-            f"{step.target} is changed by what is random, and each table of the statement would see another chance.",
+            f"{step.target} is changed by what is random, and each table of the statement "
+            "would see another chance.",
             hint="Write the random values to a table first.",
         )
 

@@ -133,8 +133,10 @@ class Once:
     def _is_held(self, look: Look) -> bool:
         if look.finding.verdict is Verdict.UNTOLD:
             raise PreconditionError(
-                f"Whether operation {self.operation} was done, or undone since, the table's log does not tell any more.",
-                hint=f"Look at the table's rows, then give the statement another id: SET {OPERATION_KEY} = '...'.",
+                f"Whether operation {self.operation} was done, or undone since, "
+                "the table's log does not tell any more.",
+                hint="Look at the table's rows, then give the statement another id: "
+                f"SET {OPERATION_KEY} = '...'.",
             )
         if look.finding.verdict is not Verdict.DONE:
             return False

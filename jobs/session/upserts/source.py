@@ -123,7 +123,10 @@ def _overview(options: UpsertOptions, types: Mapping[str, str]) -> str:
     asked = [
         f"sum(IF({_LACKING}, {_COUNT}, 0)) AS missing",
         f"max(IF({_LACKING}, 0, {_COUNT})) AS most",
-        f"max_by(array({', '.join(f'CAST({key} AS STRING)' for key in keys)}), IF({_LACKING}, 0, {_COUNT})) AS example",
+        (
+            f"max_by(array({', '.join(f'CAST({key} AS STRING)' for key in keys)}), IF({_LACKING}, "
+            f"0, {_COUNT})) AS example"
+        ),
     ]
     for number, (key, name) in enumerate(zip(keys, options.keys, strict=True)):
         counted = f"IF({_LACKING}, NULL, {key})"
@@ -161,7 +164,8 @@ def _spread(
             among = column
         if among is not None:
             queries.append(
-                f"SELECT {number} AS key, {low} AS low, {high} AS high FROM {VIEW} WHERE {counts} GROUP BY {among}"
+                f"SELECT {number} AS key, {low} AS low, {high} AS high FROM {VIEW} "
+                f"WHERE {counts} GROUP BY {among}"
             )
     found: dict[int, list[Ends]] = {number: [] for number in few}
     for row in _asked(plans, session, " UNION ALL ".join(queries)) if queries else ():

@@ -39,8 +39,8 @@ _ALL_OR_NONE = (
     "Until it ends, readers may see some of them changed before the others."
 )
 _NO_ORDER = (
-    "Every new value is computed from what was there before the statement. MySQL promises no order among several "
-    "tables, and may use a new value here."
+    "Every new value is computed from what was there before the statement. MySQL promises no order among "
+    "several tables, and may use a new value here."
 )
 _CHANCE_NAMES = frozenset({"RANDOM", "SHUFFLE", "MONOTONICALLY_INCREASING_ID", "UNIFORM", "NEWID"})
 
@@ -210,7 +210,8 @@ def _refuse_choice_of_maps(found: Resolved, draft: Draft, policy: MatchPolicy) -
             raise wrong_in(
                 draft.text,
                 one.value,
-                f"{one.column} is a {one.type.this.name.lower()}, which has no order: no match can be chosen by it.",
+                f"{one.column} is a {one.type.this.name.lower()}, which has no order: "
+                "no match can be chosen by it.",
                 hint="Make the matches unique, and SET lakewarden.matches = error.",
             )
 

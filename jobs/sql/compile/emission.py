@@ -29,8 +29,8 @@ _DELETED: Final = "The target is joined with what decides; a row that matches se
 _ASKED: Final = "Delta allows no queries in the conditions of a change: the rows are found first."
 _CHOSEN: Final = "Of several matches of a row one is chosen: {policy}."
 _BLIND_TO_SIGNS: Final = (
-    exp.And, exp.Or, exp.Not, exp.Coalesce, exp.Case, exp.If, exp.Nullif, exp.Min, exp.Max, exp.Sum, exp.Count, exp.Abs,
-    exp.Greatest, exp.Least, exp.Exists, exp.Round, exp.Floor, exp.Ceil,
+    exp.And, exp.Or, exp.Not, exp.Coalesce, exp.Case, exp.If, exp.Nullif, exp.Min, exp.Max, exp.Sum,
+    exp.Count, exp.Abs, exp.Greatest, exp.Least, exp.Exists, exp.Round, exp.Floor, exp.Ceil,
 )  # fmt: skip
 _OUTER: Final = "The target takes part in an outer join: the matches are found first."
 

@@ -54,8 +54,8 @@ _NAMES: Final = {
 _FLOATS: Final = frozenset({exp.DataType.Type.FLOAT, exp.DataType.Type.DOUBLE})
 _COUNTS: Final = (exp.IntDiv, exp.Count, exp.Length, exp.RowNumber, exp.Rank, exp.DenseRank)
 _AS_THEIRS: Final = (
-    exp.Alias, exp.Neg, exp.Abs, exp.Max, exp.Min, exp.Window, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue,
-    exp.Trim, exp.Round,
+    exp.Alias, exp.Neg, exp.Abs, exp.Max, exp.Min, exp.Window, exp.Lag, exp.Lead, exp.FirstValue,
+    exp.LastValue, exp.Trim, exp.Round,
 )  # fmt: skip
 """What has the type of its argument."""
 _DIGITS: Final = {exp.DType.TINYINT: 3, exp.DType.SMALLINT: 5, exp.DType.INT: 10, exp.DType.BIGINT: 20}

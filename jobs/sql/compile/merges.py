@@ -120,7 +120,8 @@ def _refuse_target_in_condition(draft: Draft, unit: exp.Expr, tables: Mapping[st
             draft.text,
             asked,
             f"IN and EXISTS in a MERGE may not ask {draft.tables[0]}, the table that is changed.",
-            hint="Count instead, as in 0 < (SELECT count(*) FROM ...), or ask in the WHERE of a query in USING.",
+            hint="Count instead, as in 0 < (SELECT count(*) FROM ...), or ask in the "
+            "WHERE of a query in USING.",
         )
 
 

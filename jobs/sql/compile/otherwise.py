@@ -36,7 +36,10 @@ def _operators(tree: exp.Expr) -> Iterator[str]:
         if isinstance(node, exp.DPipe):
             yield "|| joins texts, where mysql has OR."
         elif not any(_has_point(part) for part in (node.this, node.expression)):
-            yield "/ keeps the fraction, where postgres, teradata and tsql cut it off if both are whole numbers."
+            yield (
+                "/ keeps the fraction, where postgres, teradata and tsql cut it off "
+                "if both are whole numbers."
+            )
 
 
 def _has_point(node: exp.Expr) -> bool:
@@ -51,5 +54,8 @@ def _order(tree: exp.Expr) -> Iterator[str]:
             continue
         for column in assignment.expression.find_all(exp.Column):
             if column.name.lower() in done:
-                yield f"{column.name} has its old value on the right, where mysql has the one that was just set."
+                yield (
+                    f"{column.name} has its old value on the right, "
+                    "where mysql has the one that was just set."
+                )
         done.add(assignment.this.name.lower())

@@ -31,9 +31,11 @@ def query_in_merge(text: str) -> UsageError | None:
     return wrong_at(
         text,
         place,
-        "Delta runs no query here, and a MERGE with *, BY SOURCE, WITH or db.t.column does not let it be asked before.",
+        "Delta runs no query here, and a MERGE with *, BY SOURCE, WITH or db.t.column does "
+        "not let it be asked before.",
         hint="Ask it in USING, and compare with its column: "
-        "USING (SELECT s.*, (SELECT max(e) FROM u) AS m FROM s) AS s; for IN or EXISTS LEFT JOIN the table there.",
+        "USING (SELECT s.*, (SELECT max(e) FROM u) AS m FROM s) AS s; "
+        "for IN or EXISTS LEFT JOIN the table there.",
     )
 
 

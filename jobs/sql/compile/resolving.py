@@ -187,7 +187,8 @@ def _query(draft: Draft, by: str | None) -> tuple[exp.Select, Mapping[str, Table
             raise wrong_in(
                 draft.text,
                 column,
-                f"Which table {column.sql()} is of cannot be told: another one is called {column.table} here, too.",
+                f"Which table {column.sql()} is of cannot be told: "
+                f"another one is called {column.table} here, too.",
                 hint="Give each of them an alias, and write columns by these.",
             )
     return query, _stand_in(query)
@@ -290,7 +291,10 @@ def _unknown(draft: Draft, schemas: Schemas, said: str) -> UsageError:
         str(table) for table, schema in schemas.items() if any(one.name.lower() == name for one in schema)
     ]
     if owners and len(quoted) == 1 and not said.startswith(_UNKNOWN):
-        message = f"{name} is not clear here: {', '.join(owners)} {'has' if len(owners) == 1 else 'have'} such a column."
+        message = (
+            f"{name} is not clear here: "
+            f"{', '.join(owners)} {'has' if len(owners) == 1 else 'have'} such a column."
+        )
         hint = f"Write whose it is: table.{name}."
     elif len(quoted) > 1:
         message, hint = (

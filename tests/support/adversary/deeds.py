@@ -239,8 +239,8 @@ def plan(world: World, x: int, y: int, fault: int) -> object:
             world.plans.append((said.json["hash"], table, target, head))
 
     return world.command(
-        "rollback", "plan", facts.table_id, "--to-version", str(target), "--consent", "collateral", "-o", "json",
-        fault=fault, then=then, but="lakewarden.rollbacks",
+        "rollback", "plan", facts.table_id, "--to-version", str(target), "--consent", "collateral", "-o",
+        "json", fault=fault, then=then, but="lakewarden.rollbacks",
     )  # fmt: skip
 
 
@@ -308,7 +308,10 @@ def _ended(world: World, table: Table, target: int, what: str) -> None:
         return  # somebody wrote meanwhile: what is left then is for the invariant of rows
     if world.book.rows(table, table.head) != world.book.rows(table, target):
         name = table.facts.name if table.facts is not None else table.folder.name
-        words = f"{what} was acknowledged as done, and head {table.head} does not hold the rows of version {target}"
+        words = (
+            f"{what} was acknowledged as done, and head {table.head} does not hold "
+            f"the rows of version {target}"
+        )
         world.findings.append(Finding("rows", name, words))
 
 

@@ -153,7 +153,10 @@ class Judge:
             others = self._book.added_by_strangers(table, table.consented)
             lost = (before - after) & others
             if lost:
-                words = f"our {operation} {version} took {len(lost)} rows that were written after it was agreed to"
+                words = (
+                    f"our {operation} {version} took {len(lost)} rows that were written "
+                    "after it was agreed to"
+                )
                 yield self._say("rows", table, words)
 
     def _lowered(self, table: Table, new: list[int]) -> Iterator[Finding]:

@@ -168,7 +168,10 @@ class RollbackBook:
                     words = f"a consent is asked for version {version}, in which nobody loses a row"
                     yield self._say("asks", table, words)
                 if ("lose_unknown", key, version) in rewind.agreed:
-                    words = f"a consent is asked for version {version}, which somebody has agreed to lose as unknown"
+                    words = (
+                        f"a consent is asked for version {version}, which somebody has "
+                        "agreed to lose as unknown"
+                    )
                     yield self._say("asks", table, words)
 
     def on_record(self) -> Iterator[Finding]:
@@ -197,7 +200,10 @@ class RollbackBook:
         for table in self._managed():
             facts = table.facts
             if facts is not None and table.key not in self.absurd and seen.get(facts.table_id) != table.head:
-                words = f"its head is {table.head}, and a cycle that went through has seen {seen.get(facts.table_id)}"
+                words = (
+                    f"its head is {table.head}, and a cycle that went through has seen "
+                    f"{seen.get(facts.table_id)}"
+                )
                 yield self._say("looked after", table, words)
 
     def unfinished(self) -> Iterator[Finding]:
@@ -240,7 +246,10 @@ class RollbackBook:
             way = self._way(table, start)
             wanted = next((one for one in way if not self._tainted(table, one, gone)), before)
         if self._book.rows(table, table.head) != self._book.rows(table, wanted):
-            words = f"rollback {rewind.text[:6]} is done, and head {table.head} does not hold the rows of version {wanted}"
+            words = (
+                f"rollback {rewind.text[:6]} is done, and head {table.head} does not hold "
+                f"the rows of version {wanted}"
+            )
             yield self._say("rolled back", table, words)
 
     def _undone(self, rewind: Rewind) -> Iterator[Finding]:
@@ -259,7 +268,10 @@ class RollbackBook:
             if self._others(rewind, table, first):
                 continue
             if self._book.rows(table, table.head) != self._book.rows(table, first - 1):
-                words = f"rollback {rewind.text[:6]} is undone, and head {table.head} does not hold the rows of {first - 1}"
+                words = (
+                    f"rollback {rewind.text[:6]} is undone, and head {table.head} does not hold "
+                    f"the rows of {first - 1}"
+                )
                 yield self._say("undone", table, words)
 
     def _others(self, rewind: Rewind, table: Table, after: int) -> bool:
@@ -282,10 +294,16 @@ class RollbackBook:
                 continue
             if fate.undo:
                 if not table.moments[one].ours:
-                    words = f"the undo of rollback {rewind.text[:6]} took version {one}, which somebody else wrote"
+                    words = (
+                        f"the undo of rollback {rewind.text[:6]} took version {one}, "
+                        "which somebody else wrote"
+                    )
                     yield self._say("lost", table, words)
             elif not (lost.own & rewind.to_go) and not rewind.may_lose((table.key, one)):
-                words = f"rollback {rewind.text[:6]} took version {one}, which nobody called bad or agreed to lose"
+                words = (
+                    f"rollback {rewind.text[:6]} took version {one}, "
+                    "which nobody called bad or agreed to lose"
+                )
                 yield self._say("lost", table, words)
 
     def _too_late(self, table: Table, version: int, fate: Fate) -> Iterator[Finding]:

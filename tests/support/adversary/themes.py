@@ -39,37 +39,47 @@ _AGED = f"{_BORN} overwrite append wait:2"
 THEMES = {
     "leaving": Theme(
         begins=_BORN,
-        decides=("purge", "purge wait:2", "purge wait:2 cycle", "purge wait:2 cycle", "drop", "undrop purge wait:2 cycle"),
-        meanwhile="undrop*3 hold pause policy rename remake:1*3 move_folder*2 register*2 leave_file*2 make append cycle",
-        acts=("work", "cycle work", "wait:2 cycle work", "register:0 wait:2 cycle work", "work! wake", "work! undrop wake"),
+        decides=("purge", "purge wait:2", "purge wait:2 cycle", "purge wait:2 cycle", "drop",
+            "undrop purge wait:2 cycle"),
+        meanwhile="undrop*3 hold pause policy rename remake:1*3 move_folder*2 register*2 "
+                  "leave_file*2 make append cycle",
+        acts=("work", "cycle work", "wait:2 cycle work", "register:0 wait:2 cycle work", "work! wake",
+            "work! undrop wake"),
     ),
     "cleaning": Theme(
         begins=_AGED,
-        decides=("order:0", "order:1", "nest wait:2 order:1", "clone register wait:2 order:0", "link wait:2 order:1",
+        decides=("order:0", "order:1", "nest wait:2 order:1", "clone register wait:2 order:0",
+            "link wait:2 order:1",
             "hold:1 rename:0 order:0",
                  "delete wait:2 order:0", "overwrite wait:2 order:0", "policy:2 wait:1 cycle work cycle"),
-        meanwhile="hold pause policy rename remake move_folder drop undrop register wait restore replace append nest clone",
+        meanwhile="hold pause policy rename remake move_folder drop undrop register wait restore "
+                  "replace append nest clone",
         acts=("work", "work", "cycle work", "work! wake", "wait:2 cycle work work"),
     ),
     "standing": Theme(
         begins=_AGED,
         decides=("order:0 work!",
             "order:0 work!6", "order:1 work!", "overwrite wait:2 order:0 work!", "plan apply!", "cycle!"),
-        meanwhile="restore*4 hold*2 pause policy rename remake replace wait:0 plan apply undo append drop purge",
+        meanwhile="restore*4 hold*2 pause policy rename remake replace wait:0 plan apply "
+                  "undo append drop purge",
         acts=("wake", "wait:0 wake", "wait:0 cycle work wake", "wait:0 cycle wake work"),
     ),
     "rewinding": Theme(
         begins=f"{_BORN} append append",
         decides=("plan", "append plan", "overwrite append plan", "plan apply", "append plan apply!"),
-        meanwhile="append*2 delete overwrite restore make register order work cycle wait:0 hold pause rename replace",
-        acts=("apply", "apply undo", "apply! wait:0 resume_rollback undo", "apply! append wake undo", "undo", "resume_rollback undo",
+        meanwhile="append*2 delete overwrite restore make register order work cycle wait:0 "
+                  "hold pause rename replace",
+        acts=("apply", "apply undo", "apply! wait:0 resume_rollback undo", "apply! append wake undo", "undo",
+            "resume_rollback undo",
               "wait:0 cycle work undo"),
     ),
     "keeping": Theme(
         begins=f"{_BORN} append",
-        decides=("keep_long policy:0 cycle", "keep_long order:6", "policy:3 spoil_checkpoint append wait:2 append cycle",
+        decides=("keep_long policy:0 cycle", "keep_long order:6",
+            "policy:3 spoil_checkpoint append wait:2 append cycle",
                  "policy:3 cycle work", "overwrite wait:2 policy:0 cycle"),
-        meanwhile="append delete overwrite keep_long policy spoil_checkpoint drop undrop register wait clean_log_by_hand hold",
+        meanwhile="append delete overwrite keep_long policy spoil_checkpoint drop undrop register wait "
+                  "clean_log_by_hand hold",
         acts=("work", "work cycle work", "wait:2 cycle work cycle work", "drop", "work drop"),
     ),
 }  # fmt: skip
@@ -84,15 +94,19 @@ PLAYED = tuple(THEMES)
 THEMES |= {
     "escaping": Theme(
         begins=_AGED,
-        decides=("hold:1 rename order:0", "pause:1 rename order:0", "hold:2 rename order:1", "rename hold:1", "hold:1 policy:2"),
-        meanwhile="rename*4 rename:0*3 hold pause append wait:2 register drop undrop move_folder cycle order:0",
+        decides=("hold:1 rename order:0", "pause:1 rename order:0", "hold:2 rename order:1", "rename hold:1",
+            "hold:1 policy:2"),
+        meanwhile="rename*4 rename:0*3 hold pause append wait:2 register drop undrop "
+                  "move_folder cycle order:0",
         acts=("work", "wait:2 order:0 work", "cycle work", "rename wait:2 order:0 work"),
     ),
     "sharing": Theme(
         begins=f"{_BORN} append",
         decides=("nest", "clone", "clone register:1", "clone register:1 overwrite@0", "link", "link append"),
-        meanwhile="append delete overwrite*3 restore register:1*3 link nest clone move_folder wait:2*2 drop policy:2 cycle",
-        acts=("wait:2 order:0 work", "wait:2 order@0:0 work", "wait:2 order:1 work", "wait:2 order@0:1 work", "wait:2 cycle work"),
+        meanwhile="append delete overwrite*3 restore register:1*3 link nest clone move_folder "
+                  "wait:2*2 drop policy:2 cycle",
+        acts=("wait:2 order:0 work", "wait:2 order@0:0 work", "wait:2 order:1 work", "wait:2 order@0:1 work",
+            "wait:2 cycle work"),
     ),
     "sleeping": Theme(
         begins=_AGED,
@@ -102,21 +116,26 @@ THEMES |= {
     ),
     "parting": Theme(
         begins=f"{_BORN} append",
-        decides=("keep_long policy:0 cycle", "keep_long order:6", "order:6 work", "policy order:6 work", "policy:0 cycle work"),
-        meanwhile="append delete overwrite restore*2 keep_long policy spoil_checkpoint drop undrop register wait clean_log_by_hand hold",
+        decides=("keep_long policy:0 cycle", "keep_long order:6", "order:6 work", "policy order:6 work",
+            "policy:0 cycle work"),
+        meanwhile="append delete overwrite restore*2 keep_long policy spoil_checkpoint drop undrop register "
+                  "wait clean_log_by_hand hold",
         acts=("work", "work cycle work", "drop", "work drop", "drop undrop drop"),
     ),
     "overtaking": Theme(
         begins=f"{_BORN} append append",
-        decides=("plan apply!12", "plan apply!11", "overwrite plan apply!12", "append plan apply!12", "plan apply!10", "plan apply!"),
+        decides=("plan apply!12", "plan apply!11", "overwrite plan apply!12", "append plan apply!12",
+            "plan apply!10", "plan apply!"),
         meanwhile="append*4 wait:0 make hold cycle",
         acts=("wake", "append wake", "append wake undo"),
     ),
     "rotting": Theme(
         begins=f"{_BORN} append overwrite policy@1:3",
-        decides=("wait:2 spoil_checkpoint", "wait:1 spoil_checkpoint", "wait:2 spoil_checkpoint append", "spoil_checkpoint wait:2",
+        decides=("wait:2 spoil_checkpoint", "wait:1 spoil_checkpoint", "wait:2 spoil_checkpoint append",
+            "spoil_checkpoint wait:2",
                  "append wait:2 order:5"),
-        meanwhile="append*2 delete overwrite restore wait:0 policy keep_long hold pause clean_log_by_hand work",
+        meanwhile="append*2 delete overwrite restore wait:0 policy keep_long hold pause "
+                  "clean_log_by_hand work",
         acts=("cycle work", "wait:0 cycle work cycle work", "cycle work! wake", "order:5 work"),
     ),
 }  # fmt: skip
@@ -124,10 +143,13 @@ _OTHERS = tuple(THEMES)
 THEMES |= {
     "agreeing": Theme(
         begins="found:0 found:0 load",
-        decides=("load cascade", "load make_from cascade", "load make_from append cascade", "load make_from note cascade",
+        decides=("load cascade", "load make_from cascade", "load make_from append cascade",
+            "load make_from note cascade",
                  "make_from mark make_from cascade", "load make_from restore cascade"),
-        meanwhile="make_from*4 load*3 note*2 append*2 delete overwrite restore replace optimize recreate found hold pause",
-        acts=("apply_cascade", "apply_cascade", "apply_cascade undo_cascade", "work apply_cascade undo_cascade"),
+        meanwhile="make_from*4 load*3 note*2 append*2 delete overwrite restore replace optimize "
+                  "recreate found hold pause",
+        acts=("apply_cascade", "apply_cascade", "apply_cascade undo_cascade",
+            "work apply_cascade undo_cascade"),
     ),
     "interrupted": Theme(
         begins="found:0 found:0 load make_from",
@@ -135,7 +157,8 @@ THEMES |= {
                  "load make_from cascade apply_cascade!204", "load make_from load cascade apply_cascade!207",
                  "load make_from cascade apply_cascade!", "load make_from cascade apply_cascade!208"),
         meanwhile="load*4 make_from*6 append note restore recreate wait:0 cycle work hold pause",
-        acts=("resume_cascade undo_cascade", "resume_cascade undo_cascade", "resume_cascade wake undo_cascade",
+        acts=("resume_cascade undo_cascade", "resume_cascade undo_cascade",
+            "resume_cascade wake undo_cascade",
               "wake undo_cascade", "undo_cascade wake", "wake resume_cascade undo_cascade",
               "wait:0 cycle work undo_cascade", "undo_cascade!203 load wake resume_cascade"),
     ),
@@ -148,8 +171,10 @@ THEMES |= {
     ),
     "recording": Theme(
         begins="found:0 load",
-        decides=("replace", "recreate", "spoil", "spoil_policy", "replace sweep load", "recreate sweep replace", "load sweep spoil"),
-        meanwhile="load*3 found:0 make_from*2 replace*2 recreate*2 note append restore wait:0 ask trespass spoil spoil_policy",
+        decides=("replace", "recreate", "spoil", "spoil_policy", "replace sweep load",
+            "recreate sweep replace", "load sweep spoil"),
+        meanwhile="load*3 found:0 make_from*2 replace*2 recreate*2 note append restore wait:0 ask "
+                  "trespass spoil spoil_policy",
         acts=("sweep", "sweep", "sweep ask", "cycle! sweep", "sweep work sweep", "trespass sweep"),
     ),
 }  # fmt: skip
@@ -158,25 +183,32 @@ ROLLBACKS = tuple(one for one in THEMES if one not in _OTHERS)
 THEMES |= {
     "unplugged": Theme(
         begins="make_there:1 register:1 overwrite append",
-        decides=("copy_folder unplug", "clone register:1 overwrite@0 wait:2", "wait:2 order:0 unplug", "copy_folder wait:2 unplug",
+        decides=("copy_folder unplug", "clone register:1 overwrite@0 wait:2", "wait:2 order:0 unplug",
+            "copy_folder wait:2 unplug",
                  "purge wait:2 cycle unplug"),
-        meanwhile="register:1*4 cycle*2 work copy_folder plug*2 unplug*2 make_there make append hold wait:2 purge undrop",
-        acts=("register@0:1", "cycle work", "plug", "plug cycle work", "wait:2 order:0 work plug", "register@1:1 plug cycle"),
+        meanwhile="register:1*4 cycle*2 work copy_folder plug*2 unplug*2 make_there make append "
+                  "hold wait:2 purge undrop",
+        acts=("register@0:1", "cycle work", "plug", "plug cycle work", "wait:2 order:0 work plug",
+            "register@1:1 plug cycle"),
     ),
     "swapping": Theme(
         begins="make:1 register:1 overwrite append make:1 overwrite@1 append@1 wait:2",
-        decides=("order:0 swap", "order:1 swap", "order:0 make_anew:1 overwrite", "policy:2 cycle swap", "purge wait:2 cycle swap",
+        decides=("order:0 swap", "order:1 swap", "order:0 make_anew:1 overwrite", "policy:2 cycle swap",
+            "purge wait:2 cycle swap",
                  "order:5 swap"),
         meanwhile="swap*2 overwrite wait:2*2 append register:1*2 replace make_anew:1 hold copy_folder",
         acts=("work", "work", "wait:2 work", "cycle work", "swap work", "work! swap wake"),
     ),
     "recovering": Theme(
         begins="make:1 register:1 overwrite append",
-        decides=("back_up:1 policy:4", "back_up:1 purge", "purge back_up:1 undrop", "hold:0 back_up:1 rename", "back_up:0 policy back_up:0",
-                 "wait:2 order:0 back_up:1", "rename back_up:1 rename back_up:1", "back_up:1 purge wait:2 cycle back_up:1 undrop",
-                 "back_up:1 order:0", "append append plan apply!204 back_up:1", "back_up:1 append plan apply! back_up:1",
+        decides=("back_up:1 policy:4", "back_up:1 purge", "purge back_up:1 undrop", "hold:0 back_up:1 rename",
+            "back_up:0 policy back_up:0",
+                 "wait:2 order:0 back_up:1", "rename back_up:1 rename back_up:1",
+                 "back_up:1 purge wait:2 cycle back_up:1 undrop", "back_up:1 order:0",
+                 "append append plan apply!204 back_up:1", "back_up:1 append plan apply! back_up:1",
                  "rename:1 rename:3 rename:5 back_up:1 damage_catalog@3:2 mend_catalog@1 rename:3 rename:5"),
-        meanwhile="policy*2 rename*2 hold pause undrop purge register:1 make append overwrite wait:2 cycle work order:0 back_up",
+        meanwhile="policy*2 rename*2 hold pause undrop purge register:1 make append overwrite wait:2 "
+                  "cycle work order:0 back_up",
         acts=("lose_catalog mend_catalog", "lose_catalog mend_catalog damage_catalog:1 mend_catalog@1",
               "damage_catalog mend_catalog back_up:0", "damage_catalog:0 mend_catalog policy back_up:0",
               "lose_catalog mend_catalog wait:2 cycle work", "damage_catalog cycle mend_catalog work",

@@ -33,21 +33,24 @@ WITNESSES: Final = {
     "1.4 undo": f"{_TWO} cascade:4 apply_cascade!204 undo_cascade wake",
     "1.5": f"{_OLD} hold:1 rename:0 order:0 work",
     "1.6": f"{_MANAGED} append plan apply!11 append wake",
-    "1.7 replaced": "make:1 register:1 overwrite append make:1 overwrite@1 append@1 wait:2 order:0 swap:0 work",
+    "1.7 replaced": "make:1 register:1 overwrite append make:1 overwrite@1 append@1 "
+    "wait:2 order:0 swap:0 work",
     "1.7 away": "make_there:1 register:1 copy_folder unplug register:1",
     "2.1": f"{_MANAGED} nest wait:2 order:1 work",
     "2.2": f"{_MANAGED} keep_long:0 order:6 work",
     "2.3": f"{_MANAGED} clone register:1@1 overwrite@0 wait:2 order:0 work",
     "2.4": f"{_MANAGED} link wait:2 order:1 work",
     "2.5": f"{_MANAGED} append overwrite policy@1:3 wait:2 spoil_checkpoint append cycle work",
-    "2.6 stale": f"{_MANAGED} rename:1 rename:3 rename:5 rename:1 back_up:1 damage_catalog:2@3 mend_catalog@1 rename:3 rename:5 back_up",
+    "2.6 stale": f"{_MANAGED} rename:1 rename:3 rename:5 rename:1 back_up:1 damage_catalog:2@3 "
+    "mend_catalog@1 rename:3 rename:5 back_up",
     "2.6 purge": f"{_MANAGED} purge back_up:1 undrop lose_catalog mend_catalog",
     "2.6 lock": f"{_MANAGED} append append plan:0 apply!204 back_up:1 lose_catalog mend_catalog",
     "2.6 claim": f"{_MANAGED} back_up:1 order:0 lose_catalog mend_catalog",
-    "2.6 history": f"{_MANAGED} back_up:1 rename:1 rename:2 rename:3 back_up:1 lose_catalog mend_catalog damage_catalog:1"
-    " mend_catalog@1 mend_catalog@1",
+    "2.6 history": f"{_MANAGED} back_up:1 rename:1 rename:2 rename:3 back_up:1 lose_catalog mend_catalog "
+    "damage_catalog:1 mend_catalog@1 mend_catalog@1",
     "2.6 cut": f"{_MANAGED} purge undrop damage_catalog:0 mend_catalog",
-    "2.6 anew": f"{_MANAGED} back_up:1 lose_catalog:1 mend_catalog@1 damage_catalog:1 mend_catalog mend_catalog",
+    "2.6 anew": f"{_MANAGED} back_up:1 lose_catalog:1 mend_catalog@1 damage_catalog:1 "
+    "mend_catalog mend_catalog",
     "2.7": f"{_MANAGED} order:6 work drop",
     "3.1": f"{_TWO} cascade:4 apply_cascade!205 make_from:3 resume_cascade undo_cascade",
     "3.2": f"{_TWO} cascade:4 apply_cascade!205 resume_cascade",

@@ -72,8 +72,8 @@ _SIDECAR = pa.struct([("path", pa.string()), ("sizeInBytes", pa.int64()), ("modi
 _TXN = pa.struct([("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())])
 _DOMAIN = pa.struct([("domain", pa.string()), ("configuration", pa.string()), ("removed", pa.bool_())])
 _TYPES = {
-    "add": _ADD, "remove": _REMOVE, "metaData": _METADATA, "protocol": _PROTOCOL, "sidecar": _SIDECAR, "txn": _TXN,
-    "domainMetadata": _DOMAIN,
+    "add": _ADD, "remove": _REMOVE, "metaData": _METADATA, "protocol": _PROTOCOL, "sidecar": _SIDECAR,
+    "txn": _TXN, "domainMetadata": _DOMAIN,
 }  # fmt: skip
 _MAPS = ("partitionValues", "configuration")
 _WHERE_USED = ("sidecar", "txn", "domainMetadata")

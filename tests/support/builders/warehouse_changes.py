@@ -60,8 +60,8 @@ CASES: Final = {
     ),
     "postgres: IN as a value": (
         (
-            "UPDATE t SET a = CASE WHEN (k IN (SELECT k FROM u)) IS NULL THEN 0 WHEN NOT k IN (SELECT k FROM u) THEN 1"
-            " WHEN (k IN (SELECT k FROM u WHERE k = 1)) = (id = 1) THEN 3 ELSE 2 END"
+            "UPDATE t SET a = CASE WHEN (k IN (SELECT k FROM u)) IS NULL THEN 0 WHEN NOT k IN (SELECT k "
+            "FROM u) THEN 1 WHEN (k IN (SELECT k FROM u WHERE k = 1)) = (id = 1) THEN 3 ELSE 2 END"
         ),
         SAME,
     ),
@@ -75,18 +75,24 @@ CASES: Final = {
         SAME,
     ),
     "postgres: a row of a list, or of a query": (
-        "DELETE FROM t WHERE (k, id) IN ((1, 4), (2, NULL)) OR (k, id) NOT IN (SELECT k, e FROM u WHERE k > 0)",
+        (
+            "DELETE FROM t WHERE (k, id) IN ((1, 4), (2, NULL)) OR (k, id) NOT IN (SELECT k, e "
+            "FROM u WHERE k > 0)"
+        ),
         SAME,
     ),
     "postgres: what binds tighter": (
         (
-            "UPDATE t SET a = 0 FROM s WHERE t.id = s.b / 100 AND (t.a > 10) = t.s IN ('y', 'x') AND true <> t.s LIKE 'x'"
-            " AND true = s.k BETWEEN 1 AND 2"
+            "UPDATE t SET a = 0 FROM s WHERE t.id = s.b / 100 AND (t.a > 10) = t.s IN ('y', 'x') "
+            "AND true <> t.s LIKE 'x' AND true = s.k BETWEEN 1 AND 2"
         ),
         SAME,
     ),
     "postgres: a row of a query by its order": (
-        "UPDATE t SET (a, s) = (SELECT b, c FROM s WHERE b IS NOT NULL ORDER BY 1 DESC LIMIT 1), d = t.d * 2 WHERE id < 4",
+        (
+            "UPDATE t SET (a, s) = (SELECT b, c FROM s WHERE b IS NOT NULL ORDER BY 1 DESC LIMIT 1), "
+            "d = t.d * 2 WHERE id < 4"
+        ),
         SAME,
     ),
     "postgres: distinct rows, and rows of groups": (
@@ -97,7 +103,10 @@ CASES: Final = {
         SAME,
     ),
     "postgres: a row of a query beside matches": (
-        "UPDATE t SET (a, d) = (SELECT max(u.e), min(u.e) + 0.5 FROM u WHERE u.k = t.k) FROM s WHERE s.k = t.k",
+        (
+            "UPDATE t SET (a, d) = (SELECT max(u.e), min(u.e) + 0.5 FROM u WHERE u.k = t.k) "
+            "FROM s WHERE s.k = t.k"
+        ),
         SAME,
     ),
     "postgres: DISTINCT ON": (
@@ -112,7 +121,10 @@ CASES: Final = {
         SAME,
     ),
     "postgres: USING of a query's own": (
-        "DELETE FROM t USING s LEFT JOIN (SELECT k AS b, e FROM u WHERE e < 7) AS q USING (b) WHERE t.k = s.k AND b > 150",
+        (
+            "DELETE FROM t USING s LEFT JOIN (SELECT k AS b, e FROM u WHERE e < 7) AS q USING (b) "
+            "WHERE t.k = s.k AND b > 150"
+        ),
         SAME,
     ),
     "postgres: a text with escapes": (
@@ -135,23 +147,23 @@ CASES: Final = {
     "postgres: DELETE all if": ("DELETE FROM t WHERE EXISTS (SELECT 1 FROM u WHERE e = 8)", SAME),
     "postgres: the latest by a window": (
         (
-            "UPDATE t SET a = q.b FROM (SELECT k, b, row_number() OVER (PARTITION BY k ORDER BY b DESC, n) AS r FROM s) AS q"
-            " WHERE q.k = t.k AND q.r = 1"
+            "UPDATE t SET a = q.b FROM (SELECT k, b, row_number() OVER (PARTITION BY k ORDER BY b DESC, n) "
+            "AS r FROM s) AS q WHERE q.k = t.k AND q.r = 1"
         ),
         SAME,
     ),
     "postgres: windows with NULLs": (
         (
             "UPDATE t SET a = q.r, d = q.m FROM (SELECT id, max(r) AS r, max(m) AS m FROM (SELECT id, "
-            "rank() OVER (ORDER BY a DESC) AS r, sum(d) OVER (ORDER BY id, a) AS m FROM t) AS z GROUP BY id) AS q "
-            "WHERE q.id = t.id"
+            "rank() OVER (ORDER BY a DESC) AS r, sum(d) OVER (ORDER BY id, a) AS m FROM t) AS z GROUP BY id) "
+            "AS q WHERE q.id = t.id"
         ),
         SAME,
     ),
     "postgres: compared with ANY and ALL": (
         (
-            "UPDATE t SET a = CASE WHEN (k < ANY (SELECT k FROM u)) IS NULL THEN 0 WHEN k >= ALL (SELECT k FROM u WHERE k > 0)"
-            " THEN 1 ELSE 2 END WHERE NOT (id < ALL (SELECT e FROM u WHERE u.k = t.k))"
+            "UPDATE t SET a = CASE WHEN (k < ANY (SELECT k FROM u)) IS NULL THEN 0 WHEN k >= ALL (SELECT k "
+            "FROM u WHERE k > 0) THEN 1 ELSE 2 END WHERE NOT (id < ALL (SELECT e FROM u WHERE u.k = t.k))"
         ),
         SAME,
     ),
@@ -175,12 +187,12 @@ CASES: Final = {
     ),
     "teradata: QUALIFY": (
         (
-            "UPDATE t FROM (SELECT k, b FROM s QUALIFY ROW_NUMBER() OVER (PARTITION BY k ORDER BY b DESC, n) = 1) AS q "
-            "SET a = q.b WHERE t.k = q.k"
+            "UPDATE t FROM (SELECT k, b FROM s QUALIFY ROW_NUMBER() OVER (PARTITION BY k ORDER BY b DESC, "
+            "n) = 1) AS q SET a = q.b WHERE t.k = q.k"
         ),
         (
-            "UPDATE t SET a = q.b FROM (SELECT k, b, row_number() OVER (PARTITION BY k ORDER BY b DESC NULLS LAST, n"
-            " NULLS FIRST) AS r FROM s) AS q WHERE q.k = t.k AND q.r = 1"
+            "UPDATE t SET a = q.b FROM (SELECT k, b, row_number() OVER (PARTITION BY k "
+            "ORDER BY b DESC NULLS LAST, n NULLS FIRST) AS r FROM s) AS q WHERE q.k = t.k AND q.r = 1"
         ),
     ),
     "teradata: its own functions": (
@@ -212,8 +224,8 @@ CASES: Final = {
     ),
     "mysql: functions of texts": (
         (
-            "UPDATE t JOIN s ON t.k = s.k SET t.a = length(s.c), t.s = concat(left(s.c, 1), '-', t.k, trim(s.c)) "
-            "WHERE char_length(s.c) > 0 AND s.c LIKE '%'"
+            "UPDATE t JOIN s ON t.k = s.k SET t.a = length(s.c), t.s = concat(left(s.c, 1), '-', t.k, "
+            "trim(s.c)) WHERE char_length(s.c) > 0 AND s.c LIKE '%'"
         ),
         (
             "UPDATE t SET a = octet_length(s.c), s = left(s.c, 1) || '-' || t.k || trim(s.c) FROM s "
@@ -221,17 +233,23 @@ CASES: Final = {
         ),
     ),
     "mysql: rows compared": (
-        "UPDATE t JOIN s ON (t.k, t.id) = (s.k, s.k) SET t.a = 0 WHERE (t.s, t.a) NOT IN (('p', NULL), ('y', 1))",
-        "UPDATE t SET a = 0 FROM s WHERE (t.k, t.id) = (s.k, s.k) AND (t.s, t.a) NOT IN (('p', NULL), ('y', 1))",
+        (
+            "UPDATE t JOIN s ON (t.k, t.id) = (s.k, s.k) SET t.a = 0 "
+            "WHERE (t.s, t.a) NOT IN (('p', NULL), ('y', 1))"
+        ),
+        (
+            "UPDATE t SET a = 0 FROM s WHERE (t.k, t.id) = (s.k, s.k) "
+            "AND (t.s, t.a) NOT IN (('p', NULL), ('y', 1))"
+        ),
     ),
     "mysql: what binds tighter": (
         (
-            "UPDATE t JOIN s ON t.k = s.k SET t.a = 0 WHERE (t.a > 10) = t.s IN ('y', 'x') AND true <> t.s LIKE 'x' "
-            "AND true = s.k BETWEEN 1 AND 2"
+            "UPDATE t JOIN s ON t.k = s.k SET t.a = 0 WHERE (t.a > 10) = t.s IN ('y', 'x') "
+            "AND true <> t.s LIKE 'x' AND true = s.k BETWEEN 1 AND 2"
         ),
         (
-            "UPDATE t SET a = 0 FROM s WHERE t.k = s.k AND (t.a > 10) = (t.s IN ('y', 'x')) AND true <> (t.s LIKE 'x')"
-            " AND true = (s.k BETWEEN 1 AND 2)"
+            "UPDATE t SET a = 0 FROM s WHERE t.k = s.k AND (t.a > 10) = (t.s IN ('y', 'x')) "
+            "AND true <> (t.s LIKE 'x') AND true = (s.k BETWEEN 1 AND 2)"
         ),
     ),
     "mysql: DELETE t.*": (
@@ -264,8 +282,14 @@ CASES: Final = {
         "UPDATE t SET a = s.b FROM s WHERE t.k = s.k",
     ),
     "tsql: functions of texts": (
-        "UPDATE t SET s = t.s + '-' + s.c, a = LEN(s.c) FROM t JOIN s ON t.k = s.k WHERE LTRIM(s.c) LIKE '_%'",
-        "UPDATE t SET s = t.s || '-' || s.c, a = length(rtrim(s.c)) FROM s WHERE t.k = s.k AND ltrim(s.c) LIKE '_%'",
+        (
+            "UPDATE t SET s = t.s + '-' + s.c, a = LEN(s.c) FROM t JOIN s ON t.k = s.k "
+            "WHERE LTRIM(s.c) LIKE '_%'"
+        ),
+        (
+            "UPDATE t SET s = t.s || '-' || s.c, a = length(rtrim(s.c)) FROM s WHERE t.k = s.k "
+            "AND ltrim(s.c) LIKE '_%'"
+        ),
     ),
     "tsql: the alias": (
         "UPDATE x SET [a] = s.b FROM t AS x JOIN s ON x.k = s.k WHERE x.id > 1",
@@ -291,7 +315,10 @@ SEVERAL: Final = {
     "mysql: a comma": ("UPDATE t, s SET t.a = s.b, s.n = 0 WHERE t.k = s.k", SAME),
     "mysql: LEFT JOIN": ("UPDATE t LEFT JOIN s ON t.k = s.k SET t.a = s.b, s.c = 'seen'", SAME),
     "mysql: three tables": (
-        "UPDATE t JOIN s ON t.k = s.k JOIN u ON u.k = s.k SET t.s = s.c, s.b = s.b + 1, u.e = 0 WHERE t.id < 3",
+        (
+            "UPDATE t JOIN s ON t.k = s.k JOIN u ON u.k = s.k SET t.s = s.c, s.b = s.b + 1, "
+            "u.e = 0 WHERE t.id < 3"
+        ),
         SAME,
     ),
     "mysql: DELETE t, s FROM": ("DELETE t, s FROM t JOIN s ON t.k = s.k WHERE s.b > 100", SAME),

@@ -41,9 +41,11 @@ UPSERTS: Final = {
         "INSERT INTO p (k, a) VALUES (1, 2.5), (2, 3.4) ON CONFLICT (k) DO UPDATE SET a = excluded.a / 2",
         SAME,
     ),
-    "postgres: a NULL key": ("INSERT INTO p (k, a) VALUES (NULL, 1) ON CONFLICT (k) DO UPDATE SET a = 2", SAME),
+    "postgres: a NULL key": ("INSERT INTO p (k, a) VALUES (NULL, 1) ON CONFLICT (k) DO UPDATE SET a = 2",
+        SAME),
     "postgres: its own rows": (
-        "INSERT INTO p (k, a) SELECT k + 1, a FROM p WHERE k < 5 ON CONFLICT (k) DO UPDATE SET a = excluded.a",
+        ("INSERT INTO p (k, a) SELECT k + 1, a FROM p WHERE k < 5 ON CONFLICT (k) DO UPDATE "
+        "SET a = excluded.a"),
         SAME,
     ),
     "postgres: WITH": (
@@ -74,11 +76,13 @@ UPSERTS: Final = {
 }  # fmt: skip
 MERGES: Final = {
     "spark: a query in ON": (
-        "MERGE INTO t USING s ON t.k = s.k AND t.a < (SELECT max(e) FROM u) WHEN MATCHED THEN UPDATE SET a = s.b"
+        "MERGE INTO t USING s ON t.k = s.k AND t.a < (SELECT max(e) FROM u) WHEN MATCHED "
+        "THEN UPDATE SET a = s.b"
     ),
     "spark: IN": "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED AND s.k IN (SELECT k FROM u) THEN DELETE",
     "spark: NOT IN and a NULL": (
-        "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED AND (s.b NOT IN (SELECT k FROM u)) IS NULL THEN UPDATE SET a = 0"
+        "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED AND (s.b NOT IN (SELECT k FROM u)) IS NULL "
+        "THEN UPDATE SET a = 0"
     ),
     "spark: NOT IN and its NULL alone": (
         "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED AND NOT (s.b IN (SELECT k FROM u)) THEN DELETE"
@@ -95,7 +99,8 @@ MERGES: Final = {
         " WHEN MATCHED AND q.k IN (SELECT k FROM u WHERE e > (SELECT min(e) FROM u)) THEN UPDATE SET a = q.b"
     ),
     "spark: a query about the table itself": (
-        "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED AND t.a < (SELECT max(a) FROM t) THEN UPDATE SET a = s.b"
+        "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED AND t.a < (SELECT max(a) FROM t) "
+        "THEN UPDATE SET a = s.b"
     ),
     "spark: a query in SET alone": (
         "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED THEN UPDATE SET a = (SELECT max(e) FROM u)"
@@ -104,12 +109,14 @@ MERGES: Final = {
 """MERGEs that ask queries: to PostgreSQL they say the same as they stand."""
 
 REFUSED: Final = {
-    "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED AND NOT EXISTS (SELECT 1 FROM u WHERE u.e = t.a) THEN DELETE": (
-        "DELETE FROM t WHERE k IN (SELECT k FROM s) AND NOT EXISTS (SELECT 1 FROM u WHERE u.e = t.a)"
-    ),
-    "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED THEN UPDATE SET a = (SELECT max(e) FROM u WHERE u.k = t.k)": (
-        "UPDATE t SET a = (SELECT max(e) FROM u WHERE u.k = t.k) WHERE k IN (SELECT k FROM s)"
-    ),
+    (
+        "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED AND NOT EXISTS (SELECT 1 FROM u "
+        "WHERE u.e = t.a) THEN DELETE"
+    ): ("DELETE FROM t WHERE k IN (SELECT k FROM s) AND NOT EXISTS (SELECT 1 FROM u WHERE u.e = t.a)"),
+    (
+        "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED THEN UPDATE SET a = (SELECT max(e) "
+        "FROM u WHERE u.k = t.k)"
+    ): ("UPDATE t SET a = (SELECT max(e) FROM u WHERE u.k = t.k) WHERE k IN (SELECT k FROM s)"),
     "INSERT INTO p (k, a) VALUES (1, 2) ON CONFLICT (k) DO UPDATE SET a = (SELECT max(e) FROM u)": (
         "INSERT INTO p (k, a) SELECT 1, (SELECT max(e) FROM u) ON CONFLICT (k) DO UPDATE SET a = excluded.a"
     ),

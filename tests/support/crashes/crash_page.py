@@ -12,12 +12,14 @@ _INTRO = """\
 
 # Crashes
 
-What a kill -9 leaves, and what happens next. Nobody has to do anything but to run a command again that was killed itself.
+What a kill -9 leaves, and what happens next. Nobody has to do anything but to run a command again that was
+killed itself.
 
-Each point is a call of `reach` (`catalog/failpoints.py`) in the source. The test named beside it starts the real process
-with `LAKEWARDEN_FAILPOINT=<point>`, sees it die there by SIGKILL, and sees the work converge afterwards: done once, and
-recorded once. The tests take the points from the table that this page is printed from, and another test fails when the
-source has a point that the table has not. All tests are in `tests/integration`.
+Each point is a call of `reach` (`catalog/failpoints.py`) in the source. The test named beside it starts the
+real process with `LAKEWARDEN_FAILPOINT=<point>`, sees it die there by SIGKILL, and sees the work converge
+afterwards: done once, and recorded once. The tests take the points from the table that this page is printed
+from, and another test fails when the source has a point that the table has not. All tests are in
+`tests/integration`.
 """
 
 

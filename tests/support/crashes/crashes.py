@@ -24,14 +24,18 @@ BLOWS = (
         test="test_daemon_crash.py::test_a_frozen_leader_that_is_resumed_does_no_harm",
     ),
     Blow(
-        blow="operational database deleted while a run is in flight and an old leader is frozen, then resumed",
+        blow="operational database deleted while a run is in flight and an old leader is frozen, "
+        "then resumed",
         left="nothing of intent",
         then="one leader, which waits one run lease; the worker reports its run; nothing is begun twice",
-        test="test_daemon_crash.py::test_the_database_is_deleted_while_a_run_is_in_flight_and_an_old_leader_is_frozen",
+        test="test_daemon_crash.py::"
+        "test_the_database_is_deleted_while_a_run_is_in_flight_and_an_old_leader_is_frozen",
     ),
     Blow(
-        blow="a worker on Spark killed again and again: after it took files out or back, set a table aside or took it in",
-        left="a commit with the step's mark, or a row that names the rollback, and a journal that knows of neither",
+        blow="a worker on Spark killed again and again: after it took files out or back, "
+        "set a table aside or took it in",
+        left="a commit with the step's mark, or a row that names the rollback, "
+        "and a journal that knows of neither",
         then="each attempt finds what was done and gets one step further; no commit is made twice",
         test="test_rollback_crash.py::test_killed_again_and_again_on_spark_each_deed_is_done_once",
     ),

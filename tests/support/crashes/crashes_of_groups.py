@@ -11,14 +11,16 @@ GROUPS = (
         point="group.begun",
         killed="a session that changes several tables by one statement, after it has written that down",
         left="a group in the journal, no table touched",
-        then="the daemon (or `lakewarden rollback resume`) closes it; an empty commit in each table keeps a sleeper out",
+        then="the daemon (or `lakewarden rollback resume`) closes it; "
+        "an empty commit in each table keeps a sleeper out",
         test=_ENDED,
     ),
     Crash(
         point="group.making",
         killed="the same, between two of its commits",
         left="one table changed, the next one not",
-        then="the first is taken back, as a rollback would be; nobody but the table's log is asked what was done",
+        then="the first is taken back, as a rollback would be; "
+        "nobody but the table's log is asked what was done",
         test=_ENDED,
         tried=("group.making:2",),
     ),

@@ -19,7 +19,8 @@ ROLLBACKS = (
         point="restored.kept",
         killed="a daemon that saw a plain RESTORE, after it kept the plan for what follows by itself",
         left="a plan that nobody has applied",
-        then="The RESTORE is still open, so the next daemon makes the same plan, under the same id, and begins it.",
+        then="The RESTORE is still open, so the next daemon makes the same plan, "
+        "under the same id, and begins it.",
         test=_CARRY,
     ),
     Crash(
@@ -127,7 +128,8 @@ ROLLBACKS = (
     ),
     Crash(
         point="rollback.fenced",
-        killed="worker, after it made sure that a step of an attempt nobody saw to end cannot be done any more",
+        killed="worker, after it made sure that a step of an attempt nobody saw "
+        "to end cannot be done any more",
         left="an empty commit that carries the mark of the undo",
         then="the next attempt finds the table moved, and nothing to take back",
         test=_FENCED,

@@ -37,7 +37,8 @@ SYSTEM = (
         point="registry.batch.rows",
         killed="`register` of many tables, between the rows of a batch and their health",
         left="whole batches, and one whose rows have no health and no entry in the audit",
-        then="the same command finds them, writes health and entries, and goes on; the sweep writes health, too",
+        then="the same command finds them, writes health and entries, and goes on; "
+        "the sweep writes health, too",
         test=_BATCH,
         tried=("registry.batch.rows:2",),
     ),

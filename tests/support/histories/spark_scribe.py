@@ -25,12 +25,21 @@ _QUOTED: Final = {"postgres": r'"\1"', "teradata": r'"\1"', "tsql": r"[\1]"}
 """How a dialect quotes what stands between backticks, where it has none."""
 _STATEMENTS: Final[Mapping[Kind, Sequence[tuple[str, str]]]] = {
     Kind.UPDATE: (
-        ("postgres", "UPDATE {t} AS t SET depends = t.depends || ',' || c.depends FROM changes AS c WHERE t.write = c.write"),
-        ("mysql", "UPDATE {t} AS t JOIN changes AS c ON t.`write` = c.`write` SET t.depends = concat(t.depends, ',', c.depends)"),
-        ("tsql", "UPDATE t SET depends = t.depends + ',' + c.depends FROM {t} AS t JOIN changes AS c ON t.write = c.write"),
-        ("teradata", "UPDATE t FROM {t} AS t, changes AS c SET depends = t.depends || ',' || c.depends WHERE t.\"write\" = c.\"write\""),
-        ("spark", ("UPDATE {t} AS t SET depends = concat(t.depends, ',', (SELECT max(c.depends) FROM changes AS c)) "
-                  "WHERE t.write IN (SELECT c.write FROM changes AS c)")),
+        ("postgres",
+            ("UPDATE {t} AS t SET depends = t.depends || ',' || c.depends FROM changes AS c "
+            "WHERE t.write = c.write")),
+        ("mysql",
+            ("UPDATE {t} AS t JOIN changes AS c ON t.`write` = c.`write` "
+            "SET t.depends = concat(t.depends, ',', c.depends)")),
+        ("tsql",
+            ("UPDATE t SET depends = t.depends + ',' + c.depends FROM {t} AS t JOIN changes "
+            "AS c ON t.write = c.write")),
+        ("teradata",
+            ("UPDATE t FROM {t} AS t, changes AS c SET depends = t.depends || ',' || c.depends "
+            "WHERE t.\"write\" = c.\"write\"")),
+        ("spark",
+            ("UPDATE {t} AS t SET depends = concat(t.depends, ',', (SELECT max(c.depends) FROM changes "
+                  "AS c)) WHERE t.write IN (SELECT c.write FROM changes AS c)")),
     ),
     Kind.DELETE: (
         ("postgres", "DELETE FROM {t} AS t USING changes AS c WHERE t.write = c.write"),
@@ -43,8 +52,9 @@ _STATEMENTS: Final[Mapping[Kind, Sequence[tuple[str, str]]]] = {
         ("postgres", ("INSERT INTO {t} AS t (write, depends) SELECT write, depends FROM changes "
                      "ON CONFLICT (write) DO UPDATE SET depends = t.depends || ',' || excluded.depends")),
         ("spark", ("MERGE INTO {t} AS t USING changes AS c ON t.write = c.write "
-                  "WHEN MATCHED AND c.write IN (SELECT write FROM changes) THEN UPDATE SET depends = concat(t.depends, ',', c.depends) "
-                  "WHEN NOT MATCHED THEN INSERT (write, depends) VALUES (c.write, c.depends)")),
+                  "WHEN MATCHED AND c.write IN (SELECT write FROM changes) THEN UPDATE "
+                  "SET depends = concat(t.depends, ',', c.depends) WHEN NOT MATCHED THEN INSERT (write, "
+                  "depends) VALUES (c.write, c.depends)")),
     ),
 }  # fmt: skip
 """Dialects and their statements: by the rows of `changes`, `{t}` is changed as the deed of this kind says."""
@@ -81,8 +91,8 @@ class GovernedSpark:
             self._say(
                 "mysql",
                 f"UPDATE {table_at(one.place)} AS a, {table_at(other.place)} AS b, changes AS c "
-                "SET a.depends = concat(a.depends, ',', c.first), b.depends = concat(b.depends, ',', c.second) "
-                f"WHERE a.`write` = {one.key} AND b.`write` = {other.key}",
+                "SET a.depends = concat(a.depends, ',', c.first), b.depends = concat(b.depends, ',', "
+                f"c.second) WHERE a.`write` = {one.key} AND b.`write` = {other.key}",
             )
         return True
 

@@ -6,24 +6,27 @@ from typing import Final
 __all__ = ["MEANINGS", "NESTED", "WRITERS"]
 
 WRITERS: Final[Mapping[str, str]] = {
-    "tables": "Commands, SQL and sessions that register, convert or govern a table, each as an admin or the table's owner; "
-    "the sweep (state, identity, requested policies); workers (what stood in a table's properties before us, a rollback's "
-    "quarantine, a purge's progress).",
-    "health": "The leader's sweep, for tables that moved; registration and conversion, for the tables at hand.",
-    "lineage": "The leader, from the tables' logs and from streams' checkpoints; sessions, for reads that a commit "
-    "does not tell; `lineage` commands that record a stream's query.",
+    "tables": "Commands, SQL and sessions that register, convert or govern a table, each as an admin "
+    "or the table's owner; the sweep (state, identity, requested policies); "
+    "workers (what stood in a table's properties before us, a rollback's quarantine, a purge's progress).",
+    "health": "The leader's sweep, for tables that moved; registration and conversion, "
+    "for the tables at hand.",
+    "lineage": "The leader, from the tables' logs and from streams' checkpoints; "
+    "sessions, for reads that a commit does not tell; `lineage` commands that record a stream's query.",
     "schemas": "The leader's sweep, when a schema has changed. Rows are only added.",
     "runs": "The leader alone, when a run is over. Rows are only added.",
-    "rollbacks": "Commands and the daemon (plans), the worker that runs a rollback (its steps), sessions (statements "
-    "over several tables).",
+    "rollbacks": "Commands and the daemon (plans), the worker that runs a rollback (its steps), "
+    "sessions (statements over several tables).",
     "audit": "Whoever runs a governed use case, at its end. Rows are only added.",
 }
 
 MEANINGS: Final[Mapping[str, Mapping[str, str]]] = {
     "tables": {
         "row": "Number of the row; 0 is `lakewarden.tables` itself. Never used twice.",
-        "table_id": "The table's identity, made at registration: it stays through renames, moves and replacements.",
-        "kind": "`table`, or `scope` for a row that only carries a pause, a hold or a policy of `*` or `db.*`.",
+        "table_id": "The table's identity, made at registration: it stays through renames, "
+        "moves and replacements.",
+        "kind": "`table`, or `scope` for a row that only carries a pause, "
+        "a hold or a policy of `*` or `db.*`.",
         "name": "The name it is managed under.",
         "format": "The table's format, `delta`. Null in scopes.",
         "location": "Where it lies, as a canonical URI. Null in scopes.",
@@ -35,9 +38,11 @@ MEANINGS: Final[Mapping[str, Mapping[str, str]]] = {
         "registered_by": "Who registered it.",
         "updated_at": "When the row was changed last.",
         "updated_by": "Who changed it last; `lakewarden` is the daemon.",
-        "policy": "The policy keys that are set at this row; null fields are not. `policy show` tells what counts.",
+        "policy": "The policy keys that are set at this row; null fields are not. "
+        "`policy show` tells what counts.",
         "dependencies": "Declared edges to the tables that this one is made from.",
-        "properties": "What lakewarden keeps about the table for itself, such as properties to be given back.",
+        "properties": "What lakewarden keeps about the table for itself, "
+        "such as properties to be given back.",
         "format_ids": "UUIDs that the format gave the table, newest last.",
         "aliases": "Former names and locations.",
         "paused": "Why its work is paused; null: it is not.",
@@ -76,10 +81,13 @@ MEANINGS: Final[Mapping[str, Mapping[str, str]]] = {
     "lineage": {
         "output_id": "The table that was written (`table_id`).",
         "output_version": "The version that was made.",
-        "output_parent": "The version it was made from; -1: from nothing; -2: from one that nobody knows; null: an old row.",
-        "input_id": "What was read: a `table_id`, the location of what is not managed, empty for nothing, `?` for not known.",
+        "output_parent": "The version it was made from; -1: from nothing; -2: from one that nobody knows; "
+        "null: an old row.",
+        "input_id": "What was read: a `table_id`, the location of what is not managed, "
+        "empty for nothing, `?` for not known.",
         "input_version": "Its version; null where there are none, or none is known.",
-        "operation": "What the write did: `append`, `merge`, `update`, `delete`, `overwrite`, `replace`, `restore`, ...",
+        "operation": "What the write did: `append`, `merge`, `update`, `delete`, `overwrite`, "
+        "`replace`, `restore`, ...",
         "run_id": "The run, statement or streaming query that wrote.",
         "confidence": "Where the edge is known from: `committed`, `stream`, `plan`, `hint` or `declared`.",
         "recorded_at": "When the row was written.",
@@ -89,18 +97,21 @@ MEANINGS: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "schemas": {
         "table_id": "The table.",
-        "version": "The version whose commit made this schema; the one at which it was seen first where that is not known.",
+        "version": "The version whose commit made this schema; the one at which it was seen first "
+        "where that is not known.",
         "schema_id": "Counts the table's schemas from 0.",
         "columns": "Its columns, struct fields included, by stable id.",
         "changes": "What changed since the schema before.",
-        "changed_by": "The user whom its commit names; null where it names none, its log entry is gone, or the table was registered with this schema.",
+        "changed_by": "The user whom its commit names; null where it names none, its log entry is gone, "
+        "or the table was registered with this schema.",
         "changed_at": "When that version was committed.",
     },
     "runs": {
         "run_id": "The run; its commits carry it, too.",
         "table_id": "The table it was for.",
         "name": "The table's name then.",
-        "action": "`convert`, `vacuum`, `compact`, `statistics`, `log_care`, `sync`, `properties`, `purge` or `rollback`.",
+        "action": "`convert`, `vacuum`, `compact`, `statistics`, `log_care`, `sync`, `properties`, "
+        "`purge` or `rollback`.",
         "because": "Why it was decided, in words.",
         "requires_version": "The version it was decided on.",
         "committed_version": "The last version it committed; null: none.",
@@ -132,7 +143,8 @@ MEANINGS: Final[Mapping[str, Mapping[str, str]]] = {
         "state": "`planned`, `intent`, `done`, `conflict`, `undoing` or `compensated`.",
         "new_version": "What the step committed; null: nothing.",
         "recorded_at": "When the row was written last.",
-        "kind": "`plan`, `restore`, `properties`, `remove_files`, `reapply`, `drop`, `quarantine` or `change`.",
+        "kind": "`plan`, `restore`, `properties`, `remove_files`, `reapply`, `drop`, "
+        "`quarantine` or `change`.",
         "wave": "Distance from the roots: lower waves go first.",
         "name": "The table's name then.",
         "location": "Where it lay then.",

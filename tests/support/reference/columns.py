@@ -17,9 +17,9 @@ __all__ = ["columns_page"]
 _INTRO = """\
 # Columns of the system tables
 
-What can be asked for with `lakewarden sql "SELECT ... FROM lakewarden.<table>"`, and what Spark reads. Every column can be null;
-times are UTC, sizes bytes. How the tables are kept is in [system tables](system-tables.md). `bucket` is the partition that a row is
-stored in, and means nothing else.
+What can be asked for with `lakewarden sql "SELECT ... FROM lakewarden.<table>"`, and what Spark reads. Every
+column can be null; times are UTC, sizes bytes. How the tables are kept is in
+[system tables](system-tables.md). `bucket` is the partition that a row is stored in, and means nothing else.
 """
 
 
@@ -44,7 +44,10 @@ def _table(table: SystemTable[Any], writers: str) -> Iterator[str]:
     for name, meaning in meanings.items():
         kind = _type(schema.field(name).type, parts.get(name))
         yield f"| `{name}` | {kind} | {cell(meaning)} |"
-    yield f"| `{BUCKET}` | {stored_schema(table).field(BUCKET).type} | The partition: a hash of `{table.bucket_by}`. |\n"
+    yield (
+        f"| `{BUCKET}` | {stored_schema(table).field(BUCKET).type} | The partition: "
+        f"a hash of `{table.bucket_by}`. |\n"
+    )
 
 
 def _parts() -> Iterator[str]:

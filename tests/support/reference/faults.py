@@ -28,10 +28,10 @@ _INTRO: Final = """\
 
 # Faults
 
-What was killed or taken away on real systems, what came of it, and after how many seconds. The tests that play these faults fail when
-the outcome is another one; the seconds are of one run of theirs, on the day and with the cores that the row names, from the fault until
-the outcome was there. They are not a promise: most of them are leases (`lease.ttl`, `run.lease`, set as the row says or the test shows),
-a pod's start, or Spark's.
+What was killed or taken away on real systems, what came of it, and after how many seconds. The tests that
+play these faults fail when the outcome is another one; the seconds are of one run of theirs, on the day and
+with the cores that the row names, from the fault until the outcome was there. They are not a promise: most of
+them are leases (`lease.ttl`, `run.lease`, set as the row says or the test shows), a pod's start, or Spark's.
 """
 
 

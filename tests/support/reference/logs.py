@@ -57,18 +57,21 @@ FIELDS = {
 _INTRO = """\
 # What is logged
 
-One line per event on standard error: `log.format = json` makes each line one JSON object, `text` is for people, `auto` (the default) is text on
-a terminal, with colours unless `NO_COLOR` is set. `log.level` is the least level. What libraries have to say is logged from warnings on, in
-the same format, with `logger`, the library's own name for the one who speaks, in place of `part`. Thrift, which raises whatever it logs, is
-heard only with `log.level = debug`.
-Every line has `event` (below), `level`, `timestamp` (ISO 8601, UTC) and, where it is named below, `part`; a line about an error may have `exception`,
-the Python trace. What a worker logs during a run is kept with the run, too: `lakewarden jobs logs RUN`.
+One line per event on standard error: `log.format = json` makes each line one JSON object, `text` is for
+people, `auto` (the default) is text on a terminal, with colours unless `NO_COLOR` is set. `log.level` is the
+least level. What libraries have to say is logged from warnings on, in the same format, with `logger`, the
+library's own name for the one who speaks, in place of `part`. Thrift, which raises whatever it logs, is heard
+only with `log.level = debug`.
+Every line has `event` (below), `level`, `timestamp` (ISO 8601, UTC) and, where it is named below, `part`;
+a line about an error may have `exception`, the Python trace. What a worker logs during a run is kept with the
+run, too: `lakewarden jobs logs RUN`.
 
-Levels: `error` needs somebody, `warning` may, `info` tells what was done, `debug` is for those who read the source. An outage is one line when
-it begins and one when it is over; that of the metastore is one outage, whoever meets it.
+Levels: `error` needs somebody, `warning` may, `info` tells what was done, `debug` is for those who read the
+source. An outage is one line when it begins and one when it is over; that of the metastore is one outage,
+whoever meets it.
 
-A session of your own (`lakewarden.attach`) prints nothing: what it has to say goes to Python's `logging`, to the logger `lakewarden.` with the
-part as below, as a message like `queued runs stay (because=...)`.
+A session of your own (`lakewarden.attach`) prints nothing: what it has to say goes to Python's `logging`, to
+the logger `lakewarden.` with the part as below, as a message like `queued runs stay (because=...)`.
 
 """
 

@@ -20,8 +20,9 @@ LABELS = {
 _INTRO = """\
 # Metrics
 
-`GET /metrics` on `http.host` and `http.port`, in the text format of Prometheus. A counter's name ends with `_total`, and each counter and
-histogram has a `_created` time beside it; a histogram has `_bucket`, `_sum` and `_count`. The names are a contract.
+`GET /metrics` on `http.host` and `http.port`, in the text format of Prometheus. A counter's name ends with
+`_total`, and each counter and histogram has a `_created` time beside it; a histogram has `_bucket`, `_sum`
+and `_count`. The names are a contract.
 
 | name | type | labels | meaning |
 |---|---|---|---|

@@ -20,7 +20,8 @@ PAGES: Final = (
 
 _BLOCK: Final = re.compile(r"^ *```[^\n]*\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 _TYPED: Final = re.compile(
-    r"^ *(?:\$ )?(?:sudo (?:-\S+ )*(?:lakewarden )?)?(?:[A-Z_]+=\S+ )*(?:source <\()?(?:\S*/)?lakewarden (?=[a-z-])(.+)$",
+    r"^ *(?:\$ )?(?:sudo (?:-\S+ )*(?:lakewarden )?)?(?:[A-Z_]+=\S+ )*(?:source "
+    r"<\()?(?:\S*/)?lakewarden (?=[a-z-])(.+)$",
     re.MULTILINE,
 )
 _NAMED: Final = re.compile(r"(?<!`)`([^`]+)`(?!`)")

@@ -21,12 +21,14 @@ _INTRO: Final = """\
 
 # Rights at the API server
 
-The worker's ServiceAccount, which is the Spark driver's, is the only one with rights, by a Role in its namespace. **Granted** is that Role; **asked** is what the
-driver asked the API server for while `make test-k8s` ran compactions and vacuums, killed executors and drained the node, as the API server's audit log has
-it. That test fails when a verb was refused, or is granted and was never asked for.
+The worker's ServiceAccount, which is the Spark driver's, is the only one with rights, by a Role in its
+namespace. **Granted** is that Role; **asked** is what the driver asked the API server for while
+`make test-k8s` ran compactions and vacuums, killed executors and drained the node, as the API server's audit
+log has it. That test fails when a verb was refused, or is granted and was never asked for.
 """
 _NEVER: Final = """
-What was asked has not been recorded yet: `make test-k8s ARGS="--rights $PWD/tests/support/reference/rights.json"`, then `make docs`.
+What was asked has not been recorded yet:
+`make test-k8s ARGS="--rights $PWD/tests/support/reference/rights.json"`, then `make docs`.
 """
 
 

@@ -27,7 +27,8 @@ EVENTS = {
     "consent_needed": "A run stopped before something that somebody has to agree to; `hint` says how.",
     "reads_undone": "The table holds what was made from versions that a rollback took back.",
     "plan_waits": "Somebody ran RESTORE: a plan for what was derived from the table waits for its owners.",
-    "rolled_back": "Somebody ran RESTORE: the daemon rolls this table back along with it, as its owner has declared.",
+    "rolled_back": "Somebody ran RESTORE: the daemon rolls this table back along with it, "
+    "as its owner has declared.",
 }
 _EXAMPLE = Event(
     kind=EventKind.RUN_FAILED,
@@ -42,9 +43,10 @@ _EXAMPLE = Event(
 _INTRO = """\
 # What a webhook is sent
 
-With `webhook.url` set, the leader POSTs one JSON object per event, `Content-Type: application/json`. Any answer of 200 to 299 takes it; else it
-is tried again, `webhook.attempts` times in all, with growing pauses. After that, and when 1,000 events wait already, an event is dropped and
-counted (`lakewarden_webhooks_total`). It can arrive twice. What is true is in the system tables: an event says "look".
+With `webhook.url` set, the leader POSTs one JSON object per event, `Content-Type: application/json`. Any
+answer of 200 to 299 takes it; else it is tried again, `webhook.attempts` times in all, with growing pauses.
+After that, and when 1,000 events wait already, an event is dropped and counted (`lakewarden_webhooks_total`).
+It can arrive twice. What is true is in the system tables: an event says "look".
 
 ## An example
 

@@ -36,7 +36,10 @@ def differences(
             yield f"{name} waits: {one['waits']}, not {waits}"
         mine_blocked = blockers(name, mine, agreed)
         if {block["why"] for block in one["blocked_by"]} != mine_blocked:
-            yield f"{name} blocked by: {[block['why'] for block in one['blocked_by']]}, not {sorted(mine_blocked)}"
+            yield (
+                f"{name} blocked by: {[block['why'] for block in one['blocked_by']]}, "
+                f"not {sorted(mine_blocked)}"
+            )
         blocked |= bool(mine_blocked) and not waits
     if plan["applicable"] == blocked:
         yield f"applicable: {plan['applicable']}, not {not blocked}"
@@ -103,9 +106,15 @@ def _reads(name: str, one: dict[str, Any], mine: Answer) -> Iterator[str]:
             for version in read["versions"]
         }
         if found != set(sources[commit["version"]]):
-            yield f"{name} version {commit['version']} read: {sorted(found)}, not {sorted(sources[commit['version']])}"
+            yield (
+                f"{name} version {commit['version']} read: {sorted(found)}, "
+                f"not {sorted(sources[commit['version']])}"
+            )
         if {read["confidence"] for read in commit["reads"]} - {"committed"}:
-            yield f"{name} version {commit['version']}: confidence {[read['confidence'] for read in commit['reads']]}"
+            yield (
+                f"{name} version {commit['version']}: "
+                f"confidence {[read['confidence'] for read in commit['reads']]}"
+            )
 
 
 def _waits(world: World, question: Question, name: str, mine: Answer) -> bool:

@@ -32,7 +32,10 @@ class Ask:
     choice: int = 0
 
     def __str__(self) -> str:
-        return f"{self.table} --{self.how} head-{self.behind} cascade={self.cascade} consent={self.consent} choice={self.choice}"
+        return (
+            f"{self.table} --{self.how} head-{self.behind} cascade={self.cascade} consent={self.consent} "
+            f"choice={self.choice}"
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

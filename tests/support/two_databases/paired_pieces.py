@@ -258,7 +258,8 @@ class Maker(ABC):
         if kind == "int":
             by = self.pick((-3, -2, 2, 3))
             return [
-                two(f"({{}} {self.pick('+-*')} {{}})", one, other), two(f"({{}} / {by})", number), two("ABS({})", one),
+                two(f"({{}} {self.pick('+-*')} {{}})", one, other), two(f"({{}} / {by})", number),
+                two("ABS({})", one),
                 two("-{}", number), two("CASE {} WHEN {} THEN 1 WHEN 2 THEN 3 END", one, other),
             ]  # fmt: skip
         if kind == "decimal":

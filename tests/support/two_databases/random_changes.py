@@ -37,7 +37,10 @@ class RandomChange:
     def several(self) -> str:
         """The query that counts the rows of t with several matches."""
         counted = "SELECT t.ctid FROM t" + (f", {self.sources}" if self.sources else "")
-        return f"{self.ctes}SELECT count(*) FROM ({counted}{self._where} GROUP BY t.ctid HAVING count(*) > 1) AS q"
+        return (
+            f"{self.ctes}SELECT count(*) FROM ({counted}{self._where} GROUP BY t.ctid "
+            "HAVING count(*) > 1) AS q"
+        )
 
     @property
     def smallest(self) -> str:
@@ -233,7 +236,10 @@ class Maker:
                 return f"{pick(self._numbers)} IS {pick(('', 'NOT '))}DISTINCT FROM {self.number(0)}"
             case 12:
                 asked = f"{pick(self._numbers)} IN (SELECT {pick('ke')} FROM u)"
-                return f"({asked}) {pick(('IS NULL', 'IS NOT NULL', '= (t.k = 1)', 'IS DISTINCT FROM (t.a > 3)'))}"
+                return (
+                    f"({asked}) "
+                    f"{pick(('IS NULL', 'IS NOT NULL', '= (t.k = 1)', 'IS DISTINCT FROM (t.a > 3)'))}"
+                )
             case 11:
                 return f"{pick(self._numbers)} = (SELECT {pick(('max', 'min', 'count'))}(e) FROM u)"
             case _:

@@ -29,9 +29,12 @@ class TransactSql(Maker):
         if kind == "text":
             start, length = self.pick("12"), self.pick("012")
             return self.pick((
-                two("({} + {})", one, other, theirs="({} || {})"), two(f"{self.pick(('UPPER', 'LOWER', 'LTRIM', 'RTRIM', 'TRIM'))}({{}})", one),
-                two(f"SUBSTRING({{}}, {start}, {length})", one), two(f"{self.pick(('LEFT', 'RIGHT'))}({{}}, {length})", one),
-                two("CONCAT({}, {}, {})", one, other, self.pick(self.known["int"])), two("ISNULL({}, {})", one, other, theirs="COALESCE({}, {})"),
+                two("({} + {})", one, other, theirs="({} || {})"),
+                two(f"{self.pick(('UPPER', 'LOWER', 'LTRIM', 'RTRIM', 'TRIM'))}({{}})", one),
+                two(f"SUBSTRING({{}}, {start}, {length})", one),
+                two(f"{self.pick(('LEFT', 'RIGHT'))}({{}}, {length})", one),
+                two("CONCAT({}, {}, {})", one, other, self.pick(self.known["int"])),
+                two("ISNULL({}, {})", one, other, theirs="COALESCE({}, {})"),
                 two("CAST({} AS VARCHAR(20))", self.pick(self.known["int"])),
             ))  # fmt: skip
         if kind == "date":
@@ -42,10 +45,13 @@ class TransactSql(Maker):
         if kind == "int":
             part = self.pick(("YEAR", "MONTH", "DAY"))
             found += [
-                two("LEN({})", text, theirs="LENGTH(RTRIM({}))"), two(f"({{}} % {self.pick((-3, 2, 3))})", self.pick(self.known["int"])),
-                two(f"{part}({{}})", self.pick(self.known["date"]), theirs=f"CAST(EXTRACT({part} FROM {{}}) AS INT)"),
+                two("LEN({})", text, theirs="LENGTH(RTRIM({}))"),
+                two(f"({{}} % {self.pick((-3, 2, 3))})", self.pick(self.known["int"])),
+                two(f"{part}({{}})", self.pick(self.known["date"]),
+                    theirs=f"CAST(EXTRACT({part} FROM {{}}) AS INT)"),
                 two("ISNULL({}, {})", one, other, theirs="COALESCE({}, {})"),
-                two("IIF({}, {}, {})", self.condition(0), one, other, theirs="CASE WHEN {} THEN {} ELSE {} END"),
+                two("IIF({}, {}, {})", self.condition(0), one, other,
+                    theirs="CASE WHEN {} THEN {} ELSE {} END"),
             ]  # fmt: skip
         if kind == "decimal":
             found += [
@@ -135,8 +141,10 @@ class Teradata(Maker):
         if kind == "text":
             start, length = self.pick("12"), self.pick("012")
             return self.pick((
-                two("({} || {})", one, other), two(f"{self.pick(('UPPER', 'LOWER', 'TRIM'))}({{}})", one), two("NVL({}, {})", one, other, theirs="COALESCE({}, {})"),
-                two(f"SUBSTRING({{}} FROM {start} FOR {length})", one), two("CONCAT({}, {})", one, other, theirs="({} || {})"),
+                two("({} || {})", one, other), two(f"{self.pick(('UPPER', 'LOWER', 'TRIM'))}({{}})", one),
+                two("NVL({}, {})", one, other, theirs="COALESCE({}, {})"),
+                two(f"SUBSTRING({{}} FROM {start} FOR {length})", one),
+                two("CONCAT({}, {})", one, other, theirs="({} || {})"),
             ))  # fmt: skip
         if kind == "date":
             return two("NVL({}, {})", one, other, theirs="COALESCE({}, {})")
@@ -144,10 +152,13 @@ class Teradata(Maker):
         if kind == "int":
             part = self.pick(("YEAR", "MONTH", "DAY"))
             found += [
-                two("CHARACTER_LENGTH({})", text, theirs="LENGTH({})"), two("CHARACTERS({})", text, theirs="LENGTH({})"),
+                two("CHARACTER_LENGTH({})", text, theirs="LENGTH({})"),
+                two("CHARACTERS({})", text, theirs="LENGTH({})"),
                 two("({} MOD 3)", number, theirs="({} % 3)"),
-                two("ZEROIFNULL({})", one, theirs="COALESCE({}, 0)"), two("NULLIFZERO({})", one, theirs="NULLIF({}, 0)"),
-                two(f"EXTRACT({part} FROM {{}})", self.pick(self.known["date"]), theirs=f"CAST(EXTRACT({part} FROM {{}}) AS INT)"),
+                two("ZEROIFNULL({})", one, theirs="COALESCE({}, 0)"),
+                two("NULLIFZERO({})", one, theirs="NULLIF({}, 0)"),
+                two(f"EXTRACT({part} FROM {{}})", self.pick(self.known["date"]),
+                    theirs=f"CAST(EXTRACT({part} FROM {{}}) AS INT)"),
             ]  # fmt: skip
         if kind == "decimal":
             found += [
@@ -173,9 +184,10 @@ class Teradata(Maker):
                 down = self.pick(("", " DESC"))
                 nulls = "NULLS LAST" if down else "NULLS FIRST"  # NULL is the smallest of all
                 best = two(
-                    f"SELECT k, b AS v FROM s QUALIFY ROW_NUMBER() OVER (PARTITION BY k ORDER BY b{down}, n) = 1",
-                    theirs=f"SELECT k, v FROM (SELECT k, b AS v, ROW_NUMBER() OVER (PARTITION BY k ORDER BY b {down} {nulls}, "
-                    "n NULLS FIRST) AS n FROM s) AS z WHERE n = 1",
+                    "SELECT k, b AS v FROM s QUALIFY ROW_NUMBER() OVER (PARTITION BY k "
+                    f"ORDER BY b{down}, n) = 1",
+                    theirs="SELECT k, v FROM (SELECT k, b AS v, ROW_NUMBER() OVER (PARTITION BY k "
+                    f"ORDER BY b {down} {nulls}, n NULLS FIRST) AS n FROM s) AS z WHERE n = 1",
                 )
                 return self.query_source(best)
             case _:

@@ -56,7 +56,10 @@ class WideChange:
         values = [f"CAST({value} AS {types[column]})" for column, value in self.sets.items()]
         sources = f", {self.sources}" if self.sources else ""
         where = f" WHERE {self.where}" if self.where else ""
-        return f"{self.ctes}SELECT {', '.join([f'{alias}.ctid', *values, self.by or '1'])} FROM t AS {alias}{sources}{where}"
+        return (
+            f"{self.ctes}SELECT {', '.join([f'{alias}.ctid', *values, self.by or '1'])} "
+            f"FROM t AS {alias}{sources}{where}"
+        )
 
 
 def random_wide_change(seed: int) -> WideChange:
@@ -140,7 +143,10 @@ class _Maker:
                 self._keys.append("w.k")
                 self._known["int"] += ["w.k", "w.e"]
                 return (
-                    "WITH w1 AS (SELECT k, e FROM u WHERE e IS NOT NULL), w AS (SELECT DISTINCT k, e FROM w1 WHERE k > 0) ",
+                    (
+                        "WITH w1 AS (SELECT k, e FROM u WHERE e IS NOT NULL), w AS (SELECT DISTINCT k, "
+                        "e FROM w1 WHERE k > 0) "
+                    ),
                     "w, s AS l",
                 )
 
@@ -218,14 +224,18 @@ class _Maker:
         match kind:
             case "int":
                 return pick((
-                    f"({one} {pick('+-*')} {other})", f"({pick(self._known['int'])} {pick('/%')} {pick((-3, -2, 2, 3))})",
-                    f"length({pick(self._known['text'])})", f"abs({one})", f"CAST({pick(self._known['double'])} AS INT)",
+                    f"({one} {pick('+-*')} {other})",
+                    f"({pick(self._known['int'])} {pick('/%')} {pick((-3, -2, 2, 3))})",
+                    f"length({pick(self._known['text'])})", f"abs({one})",
+                    f"CAST({pick(self._known['double'])} AS INT)",
                     f"CAST({pick(self._known['decimal'])} AS INT)", f"-{pick(self._known['int'])}",
-                    f"CASE {one} WHEN {other} THEN 1 WHEN 2 THEN 3 END", f"strpos({pick(self._known['text'])}, 'x')",
+                    f"CASE {one} WHEN {other} THEN 1 WHEN 2 THEN 3 END",
+                    f"strpos({pick(self._known['text'])}, 'x')",
                     f"extract({pick(('year', 'quarter', 'month', 'day'))} from {pick(self._known['date'])})",
                     f"extract({pick(('year', 'day', 'hour', 'minute'))} from {pick(self._known['time'])})",
                     f"length(trim({pick(self._known['text'])}))", f"length({pick(self._chars)})",
-                    f"(SELECT sum(y.{pick('kb')}) / {pick((-2, 3))} FROM s AS y{pick(('', ' WHERE y.k > 1'))})",
+                    (f"(SELECT sum(y.{pick('kb')}) / {pick((-2, 3))} FROM s "
+                    f"AS y{pick(('', ' WHERE y.k > 1'))})"),
                     f"CAST({pick(self._reals)} AS INT)",
                 ))  # fmt: skip
             case "decimal":
@@ -233,21 +243,29 @@ class _Maker:
                     f"({one} + {pick(self._known['int'])})", f"({pick(self._known['decimal'])} * 0.5)",
                     f"-{pick(self._known['decimal'])}", f"CAST({pick(self._known['int'])} AS NUMERIC(9, 2))",
                     f"CAST({pick(self._known['decimal'])} AS NUMERIC(6, 1))", f"({one} - {other})",
-                    f"round({pick(self._known['decimal'])}{pick(('', ', 0', ', 1'))})", f"{pick(('floor', 'ceil'))}({pick(self._known['decimal'])})",
+                    f"round({pick(self._known['decimal'])}{pick(('', ', 0', ', 1'))})",
+                    f"{pick(('floor', 'ceil'))}({pick(self._known['decimal'])})",
                 ))  # fmt: skip
             case "double":
                 return pick((
                     f"({one} + {pick(self._known['int'])})", f"({pick(self._known['double'])} * 4)",
-                    f"({pick(self._known['double'])} / 2)", f"abs({one})", f"({pick(self._known['double'])} * {pick(self._known['decimal'])})",
-                    f"round({pick(self._known['double'])})", f"({pick(self._reals)} * {pick(self._known['int'])})",
-                    "(SELECT CAST(sum(y.\"Big\") AS DOUBLE PRECISION) / 2 FROM t AS y)", f"CAST({pick(self._reals)} AS DOUBLE PRECISION)",
+                    f"({pick(self._known['double'])} / 2)", f"abs({one})",
+                    f"({pick(self._known['double'])} * {pick(self._known['decimal'])})",
+                    f"round({pick(self._known['double'])})",
+                    f"({pick(self._reals)} * {pick(self._known['int'])})",
+                    "(SELECT CAST(sum(y.\"Big\") AS DOUBLE PRECISION) / 2 FROM t AS y)",
+                    f"CAST({pick(self._reals)} AS DOUBLE PRECISION)",
                 ))  # fmt: skip
             case "text":
                 return pick((
-                    f"{one} || {other}", f"{one} || {pick(self._chars)}", f"upper({pick(self._chars)})", f"upper({one})", f"CAST({pick(self._known['int'])} AS TEXT)",
-                    f"concat({one}, {other}, {pick(self._known['int'])}, NULL)", f"{pick(('trim', 'ltrim', 'rtrim'))}({one})",
-                    f"substring({one} from {pick('12')} for {pick('012')})", f"{pick(('left', 'right'))}({one}, {pick('012')})",
-                    f"{pick('lr')}pad({one}, {pick('025')}{pick(('', ', $ab$')).replace('$', chr(39))})", f"replace({one}, 'x', {other})",
+                    f"{one} || {other}", f"{one} || {pick(self._chars)}", f"upper({pick(self._chars)})",
+                    f"upper({one})", f"CAST({pick(self._known['int'])} AS TEXT)",
+                    f"concat({one}, {other}, {pick(self._known['int'])}, NULL)",
+                    f"{pick(('trim', 'ltrim', 'rtrim'))}({one})",
+                    f"substring({one} from {pick('12')} for {pick('012')})",
+                    f"{pick(('left', 'right'))}({one}, {pick('012')})",
+                    f"{pick('lr')}pad({one}, {pick('025')}{pick(('', ', $ab$')).replace('$', chr(39))})",
+                    f"replace({one}, 'x', {other})",
                 ))  # fmt: skip
             case _:
                 return one
@@ -297,12 +315,14 @@ class _Maker:
         if self._chance.random() < 0.4:
             column = "e" if table == "u" else "k"
             parts.append(
-                f"{alias}.{column} {pick(('>', '<>', 'IS NOT NULL AND 3 <', '<'))} {self._chance.randint(0, 5)}"
+                f"{alias}.{column} {pick(('>', '<>', 'IS NOT NULL AND 3 <', '<'))} "
+                f"{self._chance.randint(0, 5)}"
             )
         if depth > 0 and self._chance.random() < 0.2:
             self._depth += 1
             parts.append(
-                f"{pick(('', 'NOT '))}EXISTS (SELECT 1 FROM u AS y{self._depth} WHERE y{self._depth}.k = {alias}.k)"
+                f"{pick(('', 'NOT '))}EXISTS (SELECT 1 FROM u AS y{self._depth} "
+                f"WHERE y{self._depth}.k = {alias}.k)"
             )
         if depth > 0 and self._chance.random() < 0.15:
             parts.append(f"{alias}.k {pick(('IN', 'NOT IN'))} (SELECT b FROM s WHERE b IS NOT NULL)")
@@ -318,9 +338,12 @@ class _Maker:
             "SELECT k, CAST(NULL AS INT) FROM s WHERE k IN (SELECT k FROM u)",
             "SELECT l.k, r.a FROM s AS l JOIN t AS r ON l.k = r.id",
             "SELECT k, rank() OVER (PARTITION BY k ORDER BY b DESC, n) FROM s",
-            "SELECT k, dense_rank() OVER (ORDER BY b) FROM s", "SELECT k, max(b) OVER (PARTITION BY k) FROM s",
-            "SELECT k, sum(b) OVER (PARTITION BY k ORDER BY b) FROM s", "SELECT k, count(*) OVER (ORDER BY k) FROM u",
-            "SELECT k, b FROM (SELECT k, b, row_number() OVER (PARTITION BY k ORDER BY b DESC) AS n FROM s) AS z WHERE n = 1",
+            "SELECT k, dense_rank() OVER (ORDER BY b) FROM s",
+            "SELECT k, max(b) OVER (PARTITION BY k) FROM s",
+            "SELECT k, sum(b) OVER (PARTITION BY k ORDER BY b) FROM s",
+            "SELECT k, count(*) OVER (ORDER BY k) FROM u",
+            ("SELECT k, b FROM (SELECT k, b, row_number() OVER (PARTITION BY k ORDER BY b DESC) AS n "
+            "FROM s) AS z WHERE n = 1"),
             "SELECT k, max(b) FROM (SELECT k, lag(b) OVER (ORDER BY b) AS b FROM s) AS z GROUP BY k",
         ))  # fmt: skip
 
@@ -330,7 +353,10 @@ class _Maker:
         one, other = self._expression(kind, depth - 1), self._expression(kind, depth - 2)
         match self._chance.randrange(15):
             case 13:
-                return f"{pick(self._chars)} {pick(('=', '<>', '<', 'IS DISTINCT FROM'))} {pick((*self._chars, one if kind == 'text' else '$x$')).replace('$', chr(39))}"
+                return (
+                    f"{pick(self._chars)} {pick(('=', '<>', '<', 'IS DISTINCT FROM'))} "
+                    f"{pick((*self._chars, one if kind == 'text' else '$x$')).replace('$', chr(39))}"
+                )
             case 14:
                 left, right = pick(self._reals), pick(self._known[pick(("int", "decimal", "double"))])
                 return f"{left} {pick(('=', '<', '>=', '<>'))} {right}"
@@ -349,7 +375,11 @@ class _Maker:
                 table, column = pick((("u", "k"), ("u", "e"), ("s", "b"), ("t", "a")))
                 alias, where = self._inside(table, depth)
                 asked = f"(SELECT {alias}.{column} FROM {table} AS {alias}{where})"
-                return f"{pick(self._known['int'])} {pick(('IN', 'NOT IN', '= ANY', '<> ALL', '< ANY', '>= ALL', '<> ANY', '= ALL'))} {asked}"
+                return (
+                    f"{pick(self._known['int'])} "
+                    f"{pick(('IN', 'NOT IN', '= ANY', '<> ALL', '< ANY', '>= ALL', '<> ANY', '= ALL'))} "
+                    f"{asked}"
+                )
             case 8:
                 table = pick(("u", "s", "t"))
                 alias, where = self._inside(table, depth)
@@ -365,7 +395,10 @@ class _Maker:
                 pair = f"({pick(self._known['int'])}, {pick(self._known['int'])})"
                 return f"{pair} {pick(('IN', 'NOT IN'))} (SELECT k, e FROM u{pick(('', ' WHERE e > 2'))})"
             case _:
-                return f"{pick(self._known['text'])} {pick(('', 'NOT '))}LIKE {pick(('$x%$', '$_$', '$%ts$')).replace('$', chr(39))}"
+                return (
+                    f"{pick(self._known['text'])} {pick(('', 'NOT '))}LIKE "
+                    f"{pick(('$x%$', '$_$', '$%ts$')).replace('$', chr(39))}"
+                )
 
     @property
     def _chars(self) -> list[str]:

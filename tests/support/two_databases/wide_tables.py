@@ -26,10 +26,12 @@ TYPES: Final = {
 }
 _COLUMNS: Final = {
     "t": {
-        "id": "int", "k": "int", "a": "int", "Big": "bigint", "s": "string", "d": "double", "m": "decimal(9,2)",
+        "id": "int", "k": "int", "a": "int", "Big": "bigint", "s": "string", "d": "double",
+        "m": "decimal(9,2)",
         "Day": "date", "at": "timestamp_ntz", "b": "boolean", "select": "int", "o`d\"d; --": "string",
     },
-    "s": {"k": "int", "b": "int", "c": "string", "n": "double", "m": "decimal(9,2)", "Day": "date", "from": "int", "ch": "char(4)", "r": "float"},
+    "s": {"k": "int", "b": "int", "c": "string", "n": "double", "m": "decimal(9,2)", "Day": "date",
+        "from": "int", "ch": "char(4)", "r": "float"},
     "u": {"k": "int", "e": "int", "Flag": "boolean", "s": "string"},
 }  # fmt: skip
 SCHEMAS: Final[Mapping[str, TableSchema]] = {
@@ -37,8 +39,8 @@ SCHEMAS: Final[Mapping[str, TableSchema]] = {
     for table, columns in _COLUMNS.items()
 }
 KINDS: Final = {
-    "int": "int", "bigint": "int", "string": "text", "double": "double", "decimal(9,2)": "decimal", "date": "date",
-    "timestamp_ntz": "time", "boolean": "flag", "char(4)": "char", "float": "real",
+    "int": "int", "bigint": "int", "string": "text", "double": "double", "decimal(9,2)": "decimal",
+    "date": "date", "timestamp_ntz": "time", "boolean": "flag", "char(4)": "char", "float": "real",
 }  # fmt: skip
 
 

@@ -21,10 +21,10 @@ _INTRO = """\
 
 # Who may do what
 
-Each use case is declared once (`daemon/usecases/declared.py`), and there is one way to run it: the rule is asked first, then it is
-done, then an entry is written to `lakewarden.audit`, whatever came of it. This page is made by trying every use case on a small
-installation: as somebody who is neither owner nor admin, as the owner of its tables, and as an admin.
-"Refused" changes nothing; the number is the exit code.
+Each use case is declared once (`daemon/usecases/declared.py`), and there is one way to run it: the rule is
+asked first, then it is done, then an entry is written to `lakewarden.audit`, whatever came of it. This page
+is made by trying every use case on a small installation: as somebody who is neither owner nor admin, as the
+owner of its tables, and as an admin. "Refused" changes nothing; the number is the exit code.
 
 ## What is governed
 
@@ -34,9 +34,9 @@ installation: as somebody who is neither owner nor admin, as the owner of its ta
 _FREE = """
 ## What anyone may
 
-It changes no table and is not on record. `init` makes what a record would be kept in, and its commits say by whom; the `daemon`
-acts for nobody, and what it does is in `lakewarden.runs`. That a rollback follows a RESTORE is the daemon's alone; it is on record
-as `rollback`.
+It changes no table and is not on record. `init` makes what a record would be kept in, and its commits say by
+whom; the `daemon` acts for nobody, and what it does is in `lakewarden.runs`. That a rollback follows a
+RESTORE is the daemon's alone; it is on record as `rollback`.
 
 | command or statement | anyone | owner | admin |
 |---|---|---|---|

@@ -151,7 +151,8 @@ TRIES = (
     Try(use_case=declared.DROP_DRY, on=_T, words=("tables", "drop", "db.t", "--dry-run")),
     Try(use_case=declared.UNDROP, on=_T, words=("tables", "undrop", "db.gone")),
     Try(use_case=declared.RENAME, on=_T, words=("tables", "rename", "db.t", "db.other")),
-    Try(use_case=declared.SET_POLICY, on=_T, words=("tables", "policy", "set", "db.t", "compaction.enabled=no")),
+    Try(use_case=declared.SET_POLICY, on=_T,
+        words=("tables", "policy", "set", "db.t", "compaction.enabled=no")),
     Try(
         use_case=declared.SET_POLICY, on="a table, below a floor",
         words=("tables", "policy", "set", "db.t", "compaction.target=1 KiB"),

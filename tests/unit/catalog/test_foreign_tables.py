@@ -28,9 +28,10 @@ from lakewarden.catalog.formats.inner_tables import formats_at_root, inner_table
         ([], ()),
     ],
     ids=[
-        "its own log", "inside its own log", "Delta", "Delta deeper", "a partition that is a table", "an empty log",
-        "hidden folders", "outermost only", "Iceberg", "Iceberg packed", "Iceberg by its hint", "its own Iceberg metadata",
-        "metadata of another kind", "partitions called metadata", "Hudi", "its own Hudi metadata", "names alike", "nothing",
+        "its own log", "inside its own log", "Delta", "Delta deeper", "a partition that is a table",
+        "an empty log", "hidden folders", "outermost only", "Iceberg", "Iceberg packed",
+        "Iceberg by its hint", "its own Iceberg metadata", "metadata of another kind",
+        "partitions called metadata", "Hudi", "its own Hudi metadata", "names alike", "nothing",
     ],
 )  # fmt: skip
 def test_tables_inside_are_known_by_what_their_format_keeps(paths: list[str], found: tuple[str, ...]) -> None:

@@ -15,15 +15,6 @@ ROOMS = sorted(
     str(page.parent.relative_to(ROOT)) for plane in PLANES for page in (ROOT / plane).rglob("__init__.py")
 )
 MOST_MODULES = 20
-LARGER = 6
-UNORDERED = {
-    "catalog/validation": "checks are peers",
-    "daemon/cli": "the command tree, and what its commands share",
-    "daemon/cli/commands": "groups of commands, most of them strangers to one another",
-    "daemon/telemetry": "senders beside one another",
-    "jobs/engines": "one folder per engine, beside what they share",
-}
-"""Larger rooms without a contract of their own, and why: that there are no cycles in them is held in any case."""
 
 
 def modules(folder: str) -> list[Path]:
@@ -159,7 +150,7 @@ def _below(arrows: set[tuple[str, str]], room: str) -> set[str]:
     return found.union(*(_below(arrows, one) for one in found))
 
 
-def test_every_larger_room_has_a_contract_about_the_order_inside() -> None:
+def test_every_room_has_a_contract_about_the_order_inside() -> None:
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"][
         "contracts"
     ]
@@ -168,8 +159,7 @@ def test_every_larger_room_has_a_contract_about_the_order_inside() -> None:
     ordered = {
         room.removeprefix("lakewarden.").replace(".", "/") for one in layered for room in one["containers"]
     }
-    larger = {room for room in ROOMS if _size(room) >= LARGER}
-    assert larger - ordered == set(UNORDERED)
+    assert {room for room in ROOMS if _size(room) > 1} - ordered == set()
 
 
 def _size(room: str) -> int:

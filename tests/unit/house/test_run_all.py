@@ -41,7 +41,10 @@ def test_what_passes_the_second_time_fails_the_run(unsure: Path, capsys: pytest.
 
 
 def test_unless_it_is_named_with_a_reason(unsure: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    named = '[[flaky]]\ntest = "tests/test_unsure.py::test_unsure"\nsince = 2026-11-22\nreason = "a busy machine"\n'
+    named = (
+        '[[flaky]]\ntest = "tests/test_unsure.py::test_unsure"\nsince = 2026-11-22\nreason '
+        '= "a busy machine"\n'
+    )
     (unsure.parents[1] / "flaky.toml").write_text(named)
     totals: Counter[str] = Counter()
     assert not run_all.run_twice(totals, "unsure", [str(unsure)])

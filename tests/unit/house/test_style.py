@@ -1,7 +1,10 @@
 """The rules of the code base that no linter knows, checked on the syntax tree of every product module."""
 
 import ast
+import io
 import re
+import tokenize
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
@@ -58,6 +61,36 @@ def test_functions_stay_small() -> None:
     assert long == []
 
 
+def test_code_stays_within_the_declared_columns() -> None:
+    limit = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["ruff"]["line-length"]
+    files = [
+        path
+        for room in ("catalog", "daemon", "jobs", "tests", "bench", "examples")
+        for path in sorted((ROOT / room).rglob("*.py"))
+    ]
+    assert len(files) > len(MODULES)
+    wide = [
+        f"{_short(path)}:{number} has {columns} columns"
+        for path in files
+        for number, columns in _wide_code(path.read_text(), limit)
+    ]
+    assert wide == []
+
+
+def test_a_wide_line_of_code_is_found() -> None:
+    word, wide = "word " * 9, "word " * 30
+    source = (
+        f'"""{wide}"""\n'  # a docstring: W505 looks after it
+        f"# {wide}\n"  # so does it after a comment
+        f"a: int = 1  # type: ignore[x]  # {wide}\n"  # it has to stand where it is
+        f'b = """\n{wide}\n"""\n'
+        f'c = "{wide}"\n'
+        f"d = 1  # {wide}\n"
+        f'e = "{word}"  # type: ignore[x]\n'
+    )
+    assert [number for number, _ in _wide_code(source, 110)] == [5, 7, 8]
+
+
 def test_modules_are_imported_at_the_top() -> None:
     inside = [
         f"{_short(path)}:{node.lineno}"
@@ -90,6 +123,29 @@ def test_only_runner_cycle_and_isolation_swallow_everything() -> None:
 
 def _trees() -> Iterator[tuple[Path, ast.Module]]:
     return ((path, ast.parse(path.read_text(), filename=str(path))) for path in MODULES)
+
+
+def _wide_code(source: str, limit: int) -> Iterator[tuple[int, int]]:
+    """Lines of code wider than that, and how wide: neither documentation nor a linter's exemption counts."""
+    lines = source.splitlines()
+    wide = {number for number, line in enumerate(lines, start=1) if len(line) > limit}
+    if not wide:
+        return
+    for node in ast.walk(ast.parse(source)):
+        if (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.value.value, str)
+        ):
+            wide.difference_update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        number, column = token.start
+        if token.type == tokenize.COMMENT and number in wide:
+            before = lines[number - 1][:column].rstrip()
+            exempts = re.match(r"# (?:type: ignore|noqa)", token.string) is not None
+            if not before or (exempts and len(before) <= limit):
+                wide.remove(number)
+    yield from ((number, len(lines[number - 1])) for number in sorted(wide))
 
 
 def _short(path: Path) -> str:

@@ -64,7 +64,8 @@ def test_every_method_and_member_is_named_somewhere_in_the_product() -> None:
     ("source", "used"),
     [
         ("from lakewarden.catalog.clock import SystemClock", ("lakewarden.catalog.clock", "SystemClock")),
-        ("from lakewarden.catalog import clock\nclock.from_millis(1)", ("lakewarden.catalog.clock", "from_millis")),
+        ("from lakewarden.catalog import clock\nclock.from_millis(1)",
+            ("lakewarden.catalog.clock", "from_millis")),
         ("load('lakewarden.catalog.clock').to_millis(1)", ("lakewarden.catalog.clock", "to_millis")),
         ("'lakewarden.catalog.clock:Clock'", ("lakewarden.catalog.clock", "Clock")),
         ("made = load('lakewarden.catalog.clock')\nmade.Clock", ("lakewarden.catalog.clock", "Clock")),
@@ -148,7 +149,8 @@ def _members(tree: ast.Module) -> Iterator[tuple[str, str]]:
     foreign = {
         one.asname or one.name
         for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and not (node.module or "").startswith(("lakewarden", "enum", "typing"))
+        if isinstance(node,
+            ast.ImportFrom) and not (node.module or "").startswith(("lakewarden", "enum", "typing"))
         for one in node.names
     }  # fmt: skip
     modules = {

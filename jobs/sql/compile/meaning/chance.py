@@ -16,8 +16,8 @@ _ORDERLESS: Final = "LIMIT without ORDER BY takes rows by chance."
 _SAMPLE: Final = "TABLESAMPLE takes rows by chance."
 _FIRST_COME: Final = "{} depends on the order in which rows come, which is one of chance."
 _BY_COMING: Final = (
-    exp.First, exp.Last, exp.AnyValue, exp.FirstValue, exp.LastValue, exp.ArrayAgg, exp.ArrayUniqueAgg, exp.GroupConcat,
-    exp.ArgMax, exp.ArgMin, exp.Mode,
+    exp.First, exp.Last, exp.AnyValue, exp.FirstValue, exp.LastValue, exp.ArrayAgg, exp.ArrayUniqueAgg,
+    exp.GroupConcat, exp.ArgMax, exp.ArgMin, exp.Mode,
 )  # fmt: skip
 
 

@@ -34,8 +34,8 @@ __all__ = ["translated"]
 
 _FRAME: Final = (
     exp.Select, exp.From, exp.Join, exp.Table, exp.TableAlias, exp.Alias, exp.Subquery, exp.Identifier,
-    exp.Having, exp.Order, exp.With, exp.CTE, exp.Values, exp.Version, exp.Tuple, exp.Paren, exp.Star, exp.Null, exp.Boolean, exp.DataType, exp.DataTypeParam,
-    exp.Var, exp.Qualify,
+    exp.Having, exp.Order, exp.With, exp.CTE, exp.Values, exp.Version, exp.Tuple, exp.Paren, exp.Star,
+    exp.Null, exp.Boolean, exp.DataType, exp.DataTypeParam, exp.Var, exp.Qualify,
 )  # fmt: skip
 _ALIKE: Final = (
     exp.Is, exp.Exists, exp.Count, exp.CurrentDate, exp.CurrentTimestamp,

@@ -172,7 +172,10 @@ def _window(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr | None:
     if select is None or select.parent is None:  # in a WHERE or SET of the change itself
         return None
     if numbers_by_chance(node):
-        told = f"{_name(node.this)} takes rows of equal order by chance; order them by more columns if that matters."
+        told = (
+            f"{_name(node.this)} takes rows of equal order by chance; "
+            "order them by more columns if that matters."
+        )
         notes[told] = None
     return node
 

@@ -35,7 +35,8 @@ def refuse_mixed(
     kinds = {family_of(part) for part in others} - {Family.NULL, Family.OTHER}
     if len(kinds) > 1 and not kinds <= NUMBERS:
         raise wrong_in(
-            text, node, f"{' and '.join(sorted(kinds))} are compared by other rules in Spark than in {dialect}.",
+            text, node,
+            f"{' and '.join(sorted(kinds))} are compared by other rules in Spark than in {dialect}.",
             hint="Cast one side.",
         )  # fmt: skip
     if literals and kinds and kinds != {Family.TEXT}:
@@ -57,7 +58,8 @@ def refuse_mixed(
 
 
 def _require_readable(
-    literals: Sequence[exp.Expr], others: Sequence[exp.Expr], kinds: set[Family], dialect: Dialect, text: str, *, compared: bool
+    literals: Sequence[exp.Expr], others: Sequence[exp.Expr], kinds: set[Family], dialect: Dialect, text: str,
+    *, compared: bool
 ) -> None:  # fmt: skip
     for literal in literals:
         if not compared and not (dialect is Dialect.POSTGRES and kinds == {Family.TIME}):

@@ -271,7 +271,10 @@ def _source(parts: _Parts, policy: MatchPolicy) -> str:
         by = quoted(str(policy.by).rpartition(".")[2])
         ranked = f"SELECT *, RANK() OVER ({among} ORDER BY {by} DESC NULLS LAST) AS {_RANK} FROM ({query})"
         query = f"SELECT {', '.join(names)} FROM ({ranked}) WHERE {_RANK} = 1 OR {lacking}"
-    once = f"CASE WHEN count(*) OVER ({among}) > 1 AND NOT ({lacking}) THEN raise_error('{TWICE}') ELSE {keys[0]} END"
+    once = (
+        f"CASE WHEN count(*) OVER ({among}) > 1 AND NOT ({lacking}) "
+        f"THEN raise_error('{TWICE}') ELSE {keys[0]} END"
+    )
     listed = ", ".join(f"{once} AS {name}" if name == keys[0] else name for name in names)
     return f"SELECT {listed} FROM ({query})"
 

@@ -106,7 +106,8 @@ DISASTER_HOLES: Final = (
     ),
     Hole(
         name="2.6 cut",
-        words="a log that is cut brings a purge back that its last entry had called off, and nothing is paused",
+        words="a log that is cut brings a purge back that its last entry had called off, "
+        "and nothing is paused",
         seams=(("lakewarden.catalog.system.recovery.repair:cut_log", _cut_off),),
         themes=("recovering",),
         shows="mended",

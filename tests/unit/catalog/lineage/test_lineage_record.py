@@ -139,7 +139,8 @@ GARBAGE: dict[str, Any] = {
     "another version": {"v": 2, "run_id": "r", "operation": "append", "user": "u"},
     "no version": {"run_id": "r", "operation": "append", "user": "u"},
     "an operation nobody knows": {"v": 1, "run_id": "r", "operation": "shuffle", "user": "u"},
-    "inputs that are no list": {"v": 1, "run_id": "r", "operation": "append", "user": "u", "inputs": {"a": 1}},
+    "inputs that are no list": {"v": 1, "run_id": "r", "operation": "append", "user": "u",
+        "inputs": {"a": 1}},
     "a version that is no number": {
         "v": 1, "run_id": "r", "operation": "append", "user": "u",
         "inputs": [{"location": "l", "format": "delta", "version": "7"}],

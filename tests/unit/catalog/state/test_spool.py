@@ -78,7 +78,8 @@ def test_hints_stay_while_the_database_is_away(spool: Spool) -> None:
         pytest.param(b"[]", id="no batch"),
         pytest.param(b'{"hints": [{"hint_id": "h9"}]}', id="fields missing"),
         pytest.param(
-            b'{"hints": [{"hint_id": "h9", "subject": "t", "kind": "sung", "at": "2026-01-01T00:00:00+00:00"}]}',
+            b'{"hints": [{"hint_id": "h9", "subject": "t", "kind": "sung", "at": '
+            b'"2026-01-01T00:00:00+00:00"}]}',
             id="unknown kind",
         ),
         pytest.param(

@@ -38,8 +38,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> DeltaSystemStore:
             id="struct-field",
         ),
         pytest.param(
-            "SELECT t.policy.mode, h.version FROM lakewarden.tables t JOIN lakewarden.health h USING (table_id) "
-            "WHERE t.name = 'db1.t8';",
+            "SELECT t.policy.mode, h.version FROM lakewarden.tables t JOIN lakewarden.health h "
+            "USING (table_id) WHERE t.name = 'db1.t8';",
             [{"mode": None, "version": 8}],
             id="join",
         ),
@@ -70,8 +70,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> DeltaSystemStore:
             "SELECT count(*) FROM lakewarden.tables VERSION AS OF 1", [{"count(*)": 7}], id="time-travel"
         ),
         pytest.param(
-            "SELECT now.owner AS now, before.owner AS before FROM lakewarden.tables now JOIN lakewarden.tables "
-            "VERSION AS OF 2 AS before USING (table_id) WHERE now.owner <> before.owner",
+            "SELECT now.owner AS now, before.owner AS before FROM lakewarden.tables now "
+            "JOIN lakewarden.tables VERSION AS OF 2 AS before USING (table_id) "
+            "WHERE now.owner <> before.owner",
             [{"now": "ben", "before": "ana"}],
             id="who-changed-it",
         ),
@@ -92,13 +93,14 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> DeltaSystemStore:
             id="union",
         ),
         pytest.param(
-            "SELECT count(*) AS n FROM lakewarden.tables WHERE updated_at > TIMESTAMP '2026-11-22' - INTERVAL 30 DAYS",
+            "SELECT count(*) AS n FROM lakewarden.tables WHERE updated_at > TIMESTAMP "
+            "'2026-11-22' - INTERVAL 30 DAYS",
             [{"n": 27}],
             id="interval",
         ),
         pytest.param(
-            "SELECT count(*) AS n FROM lakewarden.tables t WHERE EXISTS (SELECT 1 FROM lakewarden.health h WHERE "
-            "h.table_id = t.table_id)",
+            "SELECT count(*) AS n FROM lakewarden.tables t WHERE EXISTS (SELECT 1 FROM lakewarden.health h "
+            "WHERE h.table_id = t.table_id)",
             [{"n": 20}],
             id="exists",
         ),

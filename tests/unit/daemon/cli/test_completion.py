@@ -259,7 +259,8 @@ def test_zsh_and_fish_get_what_their_scripts_evaluate_and_no_library_is_loaded_f
         "import sys\n"
         "from lakewarden.daemon import __main__\n"
         "try:\n    __main__.main()\nfinally:\n"
-        "    print(*sorted({'typer', 'pyarrow', 'deltalake', 'sqlalchemy', 'yaml'} & sys.modules.keys()), file=sys.stderr)"
+        "    print(*sorted({'typer', 'pyarrow', 'deltalake', 'sqlalchemy', 'yaml'} & sys.modules.keys()), "
+        "file=sys.stderr)"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True

@@ -44,7 +44,10 @@ def test_a_server_that_does_not_listen_is_killed(tmp_path: Path) -> None:
 
 
 def test_a_server_can_ask_for_its_own_signal(tmp_path: Path) -> None:
-    script = "import signal, time; signal.signal(signal.SIGINT, lambda *_: exit(7)); print('up', flush=True); time.sleep(60)"
+    script = (
+        "import signal, time; signal.signal(signal.SIGINT, lambda *_: exit(7)); "
+        "print('up', flush=True); time.sleep(60)"
+    )
     server = _start(tmp_path, sys.executable, "-c", script, ends_on=signal.SIGINT)
     _until(lambda: "up" in server.said())
     started = time.monotonic()

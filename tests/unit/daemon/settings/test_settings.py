@@ -44,7 +44,10 @@ def test_flags_win_over_environment_over_file_over_defaults(tmp_path: Path) -> N
 
 
 def test_lists_spark_conf_and_switches_are_read_from_toml(tmp_path: Path) -> None:
-    text = 'admins = ["ana", "bo"]\n[discovery]\nadopt = false\n[spark.conf]\n"spark.sql.shuffle.partitions" = 4\n'
+    text = (
+        'admins = ["ana", "bo"]\n[discovery]\nadopt '
+        '= false\n[spark.conf]\n"spark.sql.shuffle.partitions" = 4\n'
+    )
     settings = load(tmp_path, text)
     assert settings.admins == ("ana", "bo") and settings.discovery_adopt is False
     assert settings.spark_conf == (("spark.sql.shuffle.partitions", "4"),)

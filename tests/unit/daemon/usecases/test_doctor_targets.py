@@ -79,7 +79,8 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         folder / "kubectl",
         f"""for last in "$@"; do case "$last" in
   view) printf lw; exit;;
-  /*) file={folder}/$(echo "$last" | /usr/bin/tr / _); [ -f $file ] || exit 1; read -r line < $file; echo "$line"; exit;;
+  /*) file={folder}/$(echo "$last" | /usr/bin/tr / _); [ -f $file ] || exit 1
+      read -r line < $file; echo "$line"; exit;;
 esac; done""",
     )
     monkeypatch.setenv("PATH", str(folder))

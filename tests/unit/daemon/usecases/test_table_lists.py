@@ -80,7 +80,8 @@ def test_json_and_yaml_values_need_no_quotes() -> None:
 @pytest.mark.parametrize(
     ("written", "owner"),
     [
-        ("007123", "007123"), ("on", "on"), ("12:30", "12:30"), ("2024-13-01", "2024-13-01"), ("!!int abc", "abc"),
+        ("007123", "007123"), ("on", "on"), ("12:30", "12:30"), ("2024-13-01", "2024-13-01"),
+        ("!!int abc", "abc"),
         ("!!bool foo", "foo"), ("0x10", "0x10"), ("~", None), ("null", None), ("", None), ("'null'", "null"),
     ],
 )  # fmt: skip
@@ -125,12 +126,14 @@ def problem(one: Listed) -> LakewardenError:
         (Kind.JSON, r'{"path": "/b", "own\ud800": "x"}', r"'own\ud800' is not UTF-8", "save the list"),
         (Kind.JSON, '{"path": ["/b"]}', "path is no single value", "Write texts"),
         (Kind.YAML, "- {path: /b, policy: 7}", "Its policy is no object", "policy: {"),
-        (Kind.YAML, "- {path: /b, policy: {vacuum: {retention: 1}}}", "vacuum is no single value", "Write texts"),
+        (Kind.YAML, "- {path: /b, policy: {vacuum: {retention: 1}}}", "vacuum is no single value",
+            "Write texts"),
         (Kind.YAML, "- !!python/object:x {}", "It cannot be read", "without a tag"),
         (Kind.YAML, "- {path: !mine /b}", "!mine is no plain value", "without a tag"),
         (Kind.YAML, "- {path: /b, <<: {owner: x}}", "A key is no text", "<<"),
         (Kind.YAML, "- {path: /b, path: /x}", "path stands twice", "Keep one"),
-        (Kind.YAML, "- {path: /b, policy: {policy: {mode: manage}}}", "policy is no single value", "Write texts"),
+        (Kind.YAML, "- {path: /b, policy: {policy: {mode: manage}}}", "policy is no single value",
+            "Write texts"),
         (Kind.YAML, "- {path: /b, policy: {owner: x}}", "owner is no policy key", "beside policy"),
         (Kind.JSON, '{"path": "/b", "policy": {"path": "/x"}}', "path is no policy key", "beside policy"),
     ],

@@ -13,8 +13,14 @@ import pytest
 
 from lakewarden.daemon.workers.pool import Launch, WorkerPool, worker_launcher
 
-SLEEP = "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: sys.exit(0)); print('up', flush=True); time.sleep(60)"
-DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(60)"
+SLEEP = (
+    "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: sys.exit(0)); "
+    "print('up', flush=True); time.sleep(60)"
+)
+DEAF = (
+    "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
+    "print('up', flush=True); time.sleep(60)"
+)
 IDLE = "raise SystemExit(0)"
 FAIL = "raise SystemExit(1)"
 

@@ -152,7 +152,8 @@ def _runs(world: Path) -> int:
 
 def _resolve_in_a_process(world: Path) -> subprocess.Popen[bytes]:
     script = (
-        "import sys; from pathlib import Path; from lakewarden.jobs.engines.spark.jars import JarSet, resolve_jars\n"
+        "import sys; from pathlib import Path; from lakewarden.jobs.engines.spark.jars import "
+        "JarSet, resolve_jars\n"
         "world = Path(sys.argv[1])\n"
         "jars = JarSet(name='engine', pom=world / 'pom.xml', manifest=world / 'jars.sha256')\n"
         "resolve_jars(world / 'cache', jars=jars)"

@@ -80,7 +80,10 @@ def test_a_path_with_flipped_bytes_keeps_the_whole_log(tmp_path: Path, kind: str
     change = cleaned(table.root)
     assert change.version is None and log(table.root) == before
     assert change.problems == (
-        "The checkpoint of version 6 is not what the commits before it give: 1 file missing, 1 file too many.",
+        (
+            "The checkpoint of version 6 is not what the commits before it give: "
+            "1 file missing, 1 file too many."
+        ),
     )
 
 
@@ -148,7 +151,10 @@ def test_statistics_that_a_writer_spelled_anew_are_the_same(
         ()
         if usable
         else (
-            "The checkpoint of version 1 is not what the commits before it give: 1 file with other statistics.",
+            (
+                "The checkpoint of version 1 is not what the commits before it give: "
+                "1 file with other statistics."
+            ),
         ),
     )
 

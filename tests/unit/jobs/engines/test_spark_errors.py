@@ -59,7 +59,8 @@ CASES: dict[str, tuple[Thrown, type[LakewardenError]]] = {
     "a footer that an executor could not read": (
         Thrown(
             "org.apache.spark.SparkException",
-            "Job aborted due to stage failure: DeltaIOException: [DELTA_FAILED_READ_FILE_FOOTER] x\n\tat org.apache",
+            "Job aborted due to stage failure: DeltaIOException: "
+            "[DELTA_FAILED_READ_FILE_FOOTER] x\n\tat org.apache",
         ),
         RefusedError,
     ),

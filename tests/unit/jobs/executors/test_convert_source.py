@@ -62,9 +62,14 @@ def replaced(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        pytest.param(added, r"it held 2 files \(.*\) then and holds 3 files \(.*\) now; written since: late.parquet", id="added"),
-        pytest.param(taken_away, r"it held 2 files \(.*\) then and holds 1 file \(.*\) now\.$", id="taken away"),
-        pytest.param(written_anew, r"its 2 files \(.*\) are not the ones that it held then; written since: 1.parquet", id="written anew"),
+        pytest.param(added,
+            r"it held 2 files \(.*\) then and holds 3 files \(.*\) now; written since: late.parquet",
+            id="added"),
+        pytest.param(taken_away, r"it held 2 files \(.*\) then and holds 1 file \(.*\) now\.$",
+            id="taken away"),
+        pytest.param(written_anew,
+            r"its 2 files \(.*\) are not the ones that it held then; written since: 1.parquet",
+            id="written anew"),
         pytest.param(replaced, r"its 2 files \(.*\) are not the ones that it held then\.$", id="replaced"),
     ],
 )  # fmt: skip

@@ -103,7 +103,10 @@ def test_every_way_a_table_can_go_has_its_words() -> None:
     for words in (
         "db.a 2 without the files of 1 (tainted 1)",
         "db.born 0 -> quarantine (tainted 0)",
-        "! db.asked is derived, and its owner wants to be asked before it is rolled back. (--agreed db.asked)",
+        (
+            "! db.asked is derived, and its owner wants to be asked before it is rolled back. "
+            "(--agreed db.asked)"
+        ),
         "also read db.a",
         "unknown 2; waits for its owner",
         "it cannot be applied yet, for 1 reason (the lines with ! below).",

@@ -65,32 +65,32 @@ def advice(made: RollbackPlan, name: str) -> list[str]:
             history("create", "append <- source@0..1", "append <- source@1..3"),
             (row(1, 0, 1), row(2, 1, 3)),
             (
-                f"{FAILS}, then start it with a new checkpoint, {BEGIN}. Before that, take to db.sink what version 2 of "
-                "db.source has and version 1 has not."
+                f"{FAILS}, then start it with a new checkpoint, {BEGIN}. Before that, take to db.sink what "
+                "version 2 of db.source has and version 1 has not."
             ),
         ),
         (
             history("create", "append <- source@0..1", "append <- airports@0"),
             (row(1, 0, 1),),
             (
-                f"{FAILS}, then start it with a new checkpoint, {BEGIN}. Before that, take to db.sink what version 2 of "
-                "db.source has and version 1 has not."
+                f"{FAILS}, then start it with a new checkpoint, {BEGIN}. Before that, take to db.sink what "
+                "version 2 of db.source has and version 1 has not."
             ),
         ),
         (
             history("create", "append <- source@3"),
             (row(1, None, 3),),
             (
-                f"{FAILS}, then start it with a new checkpoint and without `startingVersion`: db.sink has nothing of it any "
-                "more."
+                f"{FAILS}, then start it with a new checkpoint and without `startingVersion`: "
+                "db.sink has nothing of it any more."
             ),
         ),
         (
             history("create", "append <- source@2", "append <- source@3"),
             (row(1, None, 2), row(2, -1, 3)),
             (
-                f"{FAILS}, then empty db.sink and start it with a new checkpoint: its undone batches were made from all that "
-                "it had ever read."
+                f"{FAILS}, then empty db.sink and start it with a new checkpoint: "
+                "its undone batches were made from all that it had ever read."
             ),
         ),
     ],
@@ -114,12 +114,12 @@ def test_a_stream_whose_batches_are_undone_is_told_which() -> None:
     made = advised((*sink[:2], bad), row(1, 0, 2), row(2, 2, 3))
     assert advice(made, "db.sink") == [
         (
-            "kafka wrote batches 4 to 5 of what is undone. Stop it before `apply`. If they are to be written again, take its "
-            "checkpoint back to before batch 4; else just start it."
+            "kafka wrote batches 4 to 5 of what is undone. Stop it before `apply`. "
+            "If they are to be written again, take its checkpoint back to before batch 4; else just start it."
         ),
         (
-            "q wrote batch 7 of what is undone. Stop it before `apply`. Its source goes back, too: there it says how to start "
-            "it again."
+            "q wrote batch 7 of what is undone. Stop it before `apply`. Its source goes back, too: "
+            "there it says how to start it again."
         ),
     ]
 
@@ -130,7 +130,10 @@ def test_a_stream_whose_batches_are_undone_is_told_which() -> None:
         (2, ""),
         (
             1,
-            " What is taken out of db.sink had also read clean ones of the versions 2 to 3: add their rows by hand.",
+            (
+                " What is taken out of db.sink had also read clean ones of the versions 2 to 3: "
+                "add their rows by hand."
+            ),
         ),
     ],
     ids=["only the bad version", "a clean one with it"],

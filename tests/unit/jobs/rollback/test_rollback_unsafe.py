@@ -67,7 +67,8 @@ def test_a_rollback_that_would_need_spark_where_it_stays_out_cannot_be_applied(t
     ((where, blocker),) = made.blockers()
     assert where.name == "db.derived" and not made.applicable
     assert blocker.message == (
-        "Only Spark commits to db.derived for us, and it stays out: it would write to derived without a condition."
+        "Only Spark commits to db.derived for us, and it stays out: "
+        "it would write to derived without a condition."
     )
 
 

@@ -70,8 +70,8 @@ def test_a_wait_says_for_what_since_when_and_until_when(scene: Scene) -> None:
     assert left is not None and left.request.run_id == "run of a"
     assert scene.clock.now() - scene.begun == TWO_MINUTES
     assert scene.said[0] == (
-        "Waiting for the compact of db.a to end (worker-a has had it since 00:00:00 UTC): asked to at 00:00:00 UTC, waited "
-        "for until 00:02:00 UTC."
+        "Waiting for the compact of db.a to end (worker-a has had it since 00:00:00 UTC): "
+        "asked to at 00:00:00 UTC, waited for until 00:02:00 UTC."
     )
     assert len(scene.said) == 4, "the same again every 30 seconds"
 

@@ -70,7 +70,10 @@ def page() -> str:
     """The table as Markdown, as docs/object-stores.md has it."""
     lines = ["| storage | who commits | beside other writers | because | shown by |", "|---|---|---|---|---|"]
     lines += [
-        f"| `{one.storage}://` | {one.committer} | {one.safety} | {one.because} | {f'`{one.shown_by}`' if one.shown_by else 'not tested'} |"
+        (
+            f"| `{one.storage}://` | {one.committer} | {one.safety} | {one.because} | "
+            f"{f'`{one.shown_by}`' if one.shown_by else 'not tested'} |"
+        )
         for one in SAFETY
     ]
     return "\n".join(lines)

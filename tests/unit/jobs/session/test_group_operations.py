@@ -177,8 +177,10 @@ def test_a_session_that_died_is_brought_to_its_end_by_who_runs_it_again(desk: De
     assert [one for one in desk.lake.journal.all() if one.is_unsettled] == []
 
 
-@pytest.mark.parametrize("again", ["rollback.drained", "rollback.undoing", "rollback.fenced", "rollback.taken_back",
-                                   "rollback.unacted", "rollback.undone", "group.begun", "group.made:1"])  # fmt: skip
+@pytest.mark.parametrize("again",
+    ["rollback.drained", "rollback.undoing", "rollback.fenced", "rollback.taken_back",
+                                   "rollback.unacted", "rollback.undone", "group.begun",
+                                   "group.made:1"])  # fmt: skip
 @pytest.mark.parametrize("point", ["group.begun", "group.made:1"])
 def test_whoever_dies_while_that_is_brought_to_its_end_it_is_done_once(
     desk: Desk, point: str, again: str

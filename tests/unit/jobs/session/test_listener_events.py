@@ -20,7 +20,8 @@ from lakewarden.jobs.session.catalog_listener import sightings
         ),
         pytest.param("DropDatabaseEvent(db)", [Sighting("db.*", HintKind.DROPPED)], id="drop database"),
         pytest.param(
-            "CreateTablePreEvent(db,t) [CreateTableEvent(db,t), DropTablePreEvent(db,u), DropTableEvent(db,u)]",
+            "CreateTablePreEvent(db,t) [CreateTableEvent(db,t), DropTablePreEvent(db,u), "
+            "DropTableEvent(db,u)]",
             [Sighting("db.t", HintKind.CREATED), Sighting("db.u", HintKind.DROPPED)],
             id="several, announcements left out",
         ),

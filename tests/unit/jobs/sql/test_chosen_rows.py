@@ -38,8 +38,8 @@ def test_a_query_of_several_columns_is_asked_once() -> None:
     text = "UPDATE t SET (a, s) = (SELECT b, c FROM s WHERE s.k = t.k ORDER BY n LIMIT 1)"
     assert statement(text) == (
         "MERGE INTO t AS target USING (SELECT k0, lakewarden_row0.c0 AS v0, lakewarden_row0.c1 AS v1 FROM "
-        "(SELECT t.k AS k0, (SELECT NAMED_STRUCT('c0', row.c0, 'c1', row.c1) FROM (SELECT s.b AS b, s.c AS c FROM s AS s "
-        "WHERE s.k = t.k ORDER BY s.n NULLS LAST LIMIT 1) AS row(c0, c1)) AS lakewarden_row0 "
+        "(SELECT t.k AS k0, (SELECT NAMED_STRUCT('c0', row.c0, 'c1', row.c1) FROM (SELECT s.b AS b, s.c AS c "
+        "FROM s AS s WHERE s.k = t.k ORDER BY s.n NULLS LAST LIMIT 1) AS row(c0, c1)) AS lakewarden_row0 "
         "FROM (SELECT DISTINCT k FROM t) AS t) AS rows) AS source ON target.k <=> source.k0 "
         "WHEN MATCHED THEN UPDATE SET target.a = source.v0, target.s = source.v1"
     )
@@ -63,7 +63,8 @@ def test_what_a_query_says_of_its_columns_by_number_or_of_all_stays_as_it_is(que
 
 def test_several_queries_of_several_columns_beside_other_values() -> None:
     said = statement(
-        "UPDATE t SET d = a, (id, s) = (SELECT n, c FROM s WHERE s.k = t.k), (a, k) = (SELECT max(e), count(*) FROM u)"
+        "UPDATE t SET d = a, (id, s) = (SELECT n, c FROM s WHERE s.k = t.k), "
+        "(a, k) = (SELECT max(e), count(*) FROM u)"
     )
     assert said.count("NAMED_STRUCT") == 2
     assert said.endswith(
@@ -113,7 +114,10 @@ CHANCES = {
         "spark",
         TIES.replace("LIMIT", "ROW_NUMBER"),
     ),
-    "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED THEN UPDATE SET a = (SELECT e FROM u ORDER BY k LIMIT 1)": (
+    (
+        "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED THEN UPDATE SET a = (SELECT e "
+        "FROM u ORDER BY k LIMIT 1)"
+    ): (
         "spark",
         TIES,
     ),
@@ -188,7 +192,10 @@ def test_distinct_on_goes_by_what_its_columns_are_and_has_no_limit() -> None:
         ),
         (
             "postgres",
-            "UPDATE t SET a = 1 FROM (SELECT e AS j FROM u) q JOIN (SELECT k AS j FROM s) r USING (j) WHERE t.id = j",
+            (
+                "UPDATE t SET a = 1 FROM (SELECT e AS j FROM u) q JOIN (SELECT k AS j FROM s) r "
+                "USING (j) WHERE t.id = j"
+            ),
             "ON q.j = r.j) AS source ON t.id = source.c0",
         ),
     ],

@@ -46,8 +46,8 @@ PLAIN = {
         " WHEN MATCHED THEN UPDATE SET `t`.`a` = `s`.`b`"
     ),
     "UPDATE db.t AS x SET a = 1, s = 'it''s' FROM db.s, u WHERE x.k = s.k OR x.k = u.k": (
-        "MERGE INTO `db`.`t` AS `x` USING (SELECT `s`.`k` AS `c0`, `u`.`k` AS `c1` FROM `db`.`s` AS `s`, `u` AS `u`)"
-        " AS `source` ON (`x`.`k` = `source`.`c0` OR `x`.`k` = `source`.`c1`)"
+        "MERGE INTO `db`.`t` AS `x` USING (SELECT `s`.`k` AS `c0`, `u`.`k` AS `c1` FROM `db`.`s` AS `s`, "
+        "`u` AS `u`) AS `source` ON (`x`.`k` = `source`.`c0` OR `x`.`k` = `source`.`c1`)"
         " WHEN MATCHED THEN UPDATE SET `x`.`a` = 1, `x`.`s` = 'it\\'s'"
     ),
     "DELETE FROM t WHERE k NOT IN (SELECT k FROM u)": (
@@ -124,21 +124,27 @@ def test_what_dialects_read_differently_is_refused_until_one_is_chosen(text: str
 @pytest.mark.parametrize(
     ("text", "said", "caret"),
     [
-        ("UPDATE t SET a = s.b,\n  zz = 1 FROM s", "t has no column zz. Line 2, column 3", "  zz = 1 FROM s\n    ^"),
-        ("UPDATE t SET a = k FROM s", "k is not clear here: t, s have such a column. Line 1, column 18", None),
-        ("UPDATE t FROM s SET a = s.zz", "There is no column zz in the tables that are named. Line 1, column 27", None),
+        ("UPDATE t SET a = s.b,\n  zz = 1 FROM s", "t has no column zz. Line 2, column 3",
+            "  zz = 1 FROM s\n    ^"),
+        ("UPDATE t SET a = k FROM s", "k is not clear here: t, s have such a column. Line 1, column 18",
+            None),
+        ("UPDATE t FROM s SET a = s.zz",
+            "There is no column zz in the tables that are named. Line 1, column 27", None),
         ("WITH q AS (SELECT k, e AS a FROM u) UPDATE t SET d = a FROM q", "a is not clear here", None),
         ("UPDATE t SET a = q.b FROM s", "There is no column b in q. Line 1, column 20", None),
         ("UPDATE t SET a = 1, A = 2 FROM s", "A is set twice", None),
         ("UPDATE t SET a = FROM s", "Line 1, column 18", None),
-        ("UPDATE t SET s = md5(s.c) FROM s", "MD5 may mean something else in Spark than in postgres. Line 1", None),
-        ("UPDATE t SET s = f(s.c) FROM s", "F may mean something else in Spark than in postgres. Line 1", None),
+        ("UPDATE t SET s = md5(s.c) FROM s", "MD5 may mean something else in Spark than in postgres. Line 1",
+            None),
+        ("UPDATE t SET s = f(s.c) FROM s", "F may mean something else in Spark than in postgres. Line 1",
+            None),
         ("UPDATE t SET a = 1 FROM s WHERE s.c = 5", "integer and text are compared by other rules", None),
         ("UPDATE t SET a = t.price / 3 FROM s", "another number of digits", None),
         ("UPDATE t SET a = 1 FROM s RETURNING a", "RETURNING", None),
         ("UPDATE t SET a = rand() FROM s", "random", None),
         ("UPDATE t, s SET a = 1", "says of none that it is its own", None),
-        ("UPDATE t SET a = s.b FROM t RIGHT JOIN s ON t.k = s.k", "RIGHT JOIN with the table that is changed", None),
+        ("UPDATE t SET a = s.b FROM t RIGHT JOIN s ON t.k = s.k", "RIGHT JOIN with the table that is changed",
+            None),
         ("UPDATE t SET a = (SELECT e FROM u LIMIT 1) FROM s", "LIMIT without ORDER BY", None),
         ("UPDATE t SET p.x = 1 FROM s", "is not the table that is changed", None),
     ],
@@ -319,9 +325,9 @@ def test_a_target_called_like_a_column_is_renamed_where_a_query_asks_about_it() 
     text = "DELETE FROM t AS s WHERE NOT EXISTS (SELECT 1 FROM t AS y WHERE y.k = s.k)"
     (step,) = compile_one(text, Dialect.POSTGRES).steps
     assert step.sql == (
-        "MERGE INTO `t` AS `target` USING (SELECT `s_`.`k` AS `k0` FROM (SELECT DISTINCT `k` FROM `t`) AS `s_`"
-        " WHERE NOT EXISTS(SELECT 1 AS `1` FROM `t` AS `y` WHERE `y`.`k` = `s_`.`k`)) AS `source`"
-        " ON `target`.`k` <=> `source`.`k0` WHEN MATCHED THEN DELETE"
+        "MERGE INTO `t` AS `target` USING (SELECT `s_`.`k` AS `k0` FROM (SELECT DISTINCT `k` "
+        "FROM `t`) AS `s_` WHERE NOT EXISTS(SELECT 1 AS `1` FROM `t` AS `y` WHERE `y`.`k` = `s_`.`k`)) "
+        "AS `source` ON `target`.`k` <=> `source`.`k0` WHEN MATCHED THEN DELETE"
     )
 
 
@@ -347,7 +353,8 @@ def test_a_decimal_beside_a_floating_point_number_makes_one(value: str) -> None:
 @pytest.mark.parametrize(
     ("value", "fits"),
     [
-        ("price + 1.5", True), ("price + k", True), ("coalesce(price, k, NULL)", True), ("-price - 2", True), ("(price)", True), ("NULL", True), ("price + 1.255", False),
+        ("price + 1.5", True), ("price + k", True), ("coalesce(price, k, NULL)", True), ("-price - 2", True),
+        ("(price)", True), ("NULL", True), ("price + 1.255", False),
         ("price * price", False), ("1.255", False), ("coalesce(price, 0.001)", False),
     ],
 )  # fmt: skip

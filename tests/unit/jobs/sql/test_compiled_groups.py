@@ -30,8 +30,14 @@ def test_each_table_has_a_step_in_the_order_of_set() -> None:
     done = compile_one("UPDATE t, s SET s.b = 2, t.a = s.k WHERE t.k = s.k")
     assert [str(step.target) for step in done.steps] == ["s", "t"]
     assert [step.sql for step in done.steps] == [
-        "MERGE INTO `s` AS `s` USING `t` AS `t` ON `t`.`k` = `s`.`k` WHEN MATCHED THEN UPDATE SET `s`.`b` = 2",
-        "MERGE INTO `t` AS `t` USING `s` AS `s` ON `t`.`k` = `s`.`k` WHEN MATCHED THEN UPDATE SET `t`.`a` = `s`.`k`",
+        (
+            "MERGE INTO `s` AS `s` USING `t` AS `t` ON `t`.`k` = `s`.`k` WHEN MATCHED "
+            "THEN UPDATE SET `s`.`b` = 2"
+        ),
+        (
+            "MERGE INTO `t` AS `t` USING `s` AS `s` ON `t`.`k` = `s`.`k` WHEN MATCHED "
+            "THEN UPDATE SET `t`.`a` = `s`.`k`"
+        ),
     ]
     assert done.dialect is Dialect.MYSQL
 
@@ -68,8 +74,8 @@ def test_two_tables_of_one_name_are_told_apart_by_their_databases() -> None:
     first, second = compile_one(TWINS + "SET one.t.a = two.t.a, two.t.a = 0 WHERE one.t.id < 3").steps
     assert [str(first.target), str(second.target)] == ["one.t", "two.t"]
     assert first.sql == (
-        "MERGE INTO `one`.`t` AS `one_t` USING `two`.`t` AS `two_t` ON `one_t`.`k` = `two_t`.`k` AND `one_t`.`id` < 3"
-        " WHEN MATCHED THEN UPDATE SET `one_t`.`a` = `two_t`.`a`"
+        "MERGE INTO `one`.`t` AS `one_t` USING `two`.`t` AS `two_t` ON `one_t`.`k` = `two_t`.`k` "
+        "AND `one_t`.`id` < 3 WHEN MATCHED THEN UPDATE SET `one_t`.`a` = `two_t`.`a`"
     )
     (alone,) = compile_one(TWINS + "SET one.t.a = two.t.a").steps
     assert alone.sql.endswith("WHEN MATCHED THEN UPDATE SET `one_t`.`a` = `two_t`.`a`")
@@ -96,11 +102,20 @@ def test_a_query_that_reads_such_a_table_again_means_its_own_reading() -> None:
     "text",
     [
         "DELETE FROM one.t WHERE EXISTS (SELECT 1 FROM two.t WHERE two.t.id = one.t.id)",
-        "DELETE FROM one.t WHERE NOT EXISTS (SELECT 1 FROM (two.t JOIN s ON s.k = two.t.k) WHERE two.t.id = one.t.id)",
-        "DELETE FROM one.t WHERE id IN (SELECT id FROM two.t UNION SELECT id FROM two.t WHERE two.t.k = one.t.k)",
+        (
+            "DELETE FROM one.t WHERE NOT EXISTS (SELECT 1 FROM (two.t JOIN s ON s.k = two.t.k) "
+            "WHERE two.t.id = one.t.id)"
+        ),
+        (
+            "DELETE FROM one.t WHERE id IN (SELECT id FROM two.t UNION SELECT id FROM two.t "
+            "WHERE two.t.k = one.t.k)"
+        ),
         "UPDATE one.t SET a = (SELECT max(two.t.a) FROM two.t WHERE two.t.k = one.t.k)",
         "UPDATE one.t SET a = (SELECT max(t.a) FROM two.s t WHERE t.k = one.t.k)",
-        "UPDATE one.t JOIN s ON one.t.k = s.k SET one.t.a = (SELECT max(two.t.a) FROM two.t WHERE two.t.k = one.t.k)",
+        (
+            "UPDATE one.t JOIN s ON one.t.k = s.k SET one.t.a = (SELECT max(two.t.a) FROM two.t "
+            "WHERE two.t.k = one.t.k)"
+        ),
         "UPDATE one.t AS x JOIN two.t ON x.k = two.t.k SET x.a = one.t.a",
         "UPDATE one.t AS x JOIN two.t ON x.k = two.t.k SET two.t.a = one.t.a",
         "UPDATE one.t SET a = 1 WHERE k IN (SELECT k FROM c.one.t JOIN d.one.t USING (k) WHERE one.t.a = 1)",
@@ -142,7 +157,8 @@ def test_within_one_table_mysqls_order_is_kept() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("UPDATE t x, t y SET x.a = 1, y.a = 2 WHERE x.id = y.k", "t is changed under two names at once. Line 1, column 13"),
+        ("UPDATE t x, t y SET x.a = 1, y.a = 2 WHERE x.id = y.k",
+            "t is changed under two names at once. Line 1, column 13"),
         (TWINS + "SET t.a = 1", "Several tables before SET are called t. Line 1, column 50"),
         ("UPDATE t, s SET t.a = 1, w.b = 2", "There is no table w before SET. Line 1, column 26"),
         ("UPDATE t, s SET t.a = 1, b = 2", "says of none that it is its own"),

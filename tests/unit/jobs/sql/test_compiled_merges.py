@@ -29,7 +29,8 @@ def done(text: str) -> Compiled:
 
 def test_a_scalar_query_becomes_a_column_of_the_source() -> None:
     compiled_ = done(
-        "MERGE INTO db.t x USING db.s ON x.k = s.k AND a < (SELECT max(e) FROM u) WHEN MATCHED THEN UPDATE SET x.a = b"
+        "MERGE INTO db.t x USING db.s ON x.k = s.k AND a < (SELECT max(e) FROM u) WHEN MATCHED "
+        "THEN UPDATE SET x.a = b"
     )
     (step,) = compiled_.steps
     assert (compiled_.dialect, compiled_.target, step.kind) == (
@@ -47,7 +48,8 @@ def test_a_scalar_query_becomes_a_column_of_the_source() -> None:
 def test_in_and_exists_are_columns_as_a_whole_and_in_keeps_its_null() -> None:
     (step,) = done(
         BEGIN + "WHEN MATCHED AND NOT s.b IN (SELECT e FROM u) THEN DELETE "
-        "WHEN NOT MATCHED AND EXISTS (SELECT 1 FROM u WHERE u.k = b) THEN INSERT (k) VALUES ((SELECT min(e) FROM u))"
+        "WHEN NOT MATCHED AND EXISTS (SELECT 1 FROM u WHERE u.k = b) THEN INSERT (k) "
+        "VALUES ((SELECT min(e) FROM u))"
     ).steps
     asked = "`s`.`b` IN (SELECT `u`.`e` AS `e` FROM `u` AS `u`)"
     assert (
@@ -116,7 +118,10 @@ def test_in_and_exists_about_the_target_are_refused_with_their_place(condition: 
     "text",
     [
         BEGIN + "WHEN MATCHED THEN UPDATE SET a = s.b",
-        "MERGE INTO t USING (SELECT * FROM s WHERE k IN (SELECT k FROM u)) AS s ON t.k = s.k WHEN MATCHED THEN DELETE",
+        (
+            "MERGE INTO t USING (SELECT * FROM s WHERE k IN (SELECT k FROM u)) AS s ON t.k = s.k "
+            "WHEN MATCHED THEN DELETE"
+        ),
         BEGIN + "AND EXISTS (SELECT 1 FROM u) WHEN MATCHED THEN UPDATE SET *",
         BEGIN + "AND EXISTS (SELECT 1 FROM u) WHEN NOT MATCHED THEN INSERT *",
         BEGIN + "WHEN NOT MATCHED BY SOURCE AND EXISTS (SELECT 1 FROM u) THEN DELETE",

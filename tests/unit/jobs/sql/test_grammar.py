@@ -68,8 +68,8 @@ PAGE = Path(__file__).parents[4] / "docs" / "sql.md"
         ("OPTIMIZE db.t", Unmanaged(sql="OPTIMIZE db.t")),
         (
             (
-                "UPDATE lakewarden.tables SET policy.vacuum.retention = '30 days', policy.mode = 'manage', owner = 'bo'"
-                " WHERE name = 'db.t'"
+                "UPDATE lakewarden.tables SET policy.vacuum.retention = '30 days', policy.mode = 'manage', "
+                "owner = 'bo' WHERE name = 'db.t'"
             ),
             SetRows(
                 policy=(("vacuum.retention", 30 * 86_400), ("mode", Mode.MANAGE)),

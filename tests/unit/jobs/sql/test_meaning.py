@@ -11,8 +11,9 @@ SCHEMAS = {
     TableName(parts=(table,)): tuple(ColumnType(name=name, type=kind) for name, kind in columns.items())
     for table, columns in {
         "t": {
-            "k": "int", "a": "int", "s": "string", "d": "double", "price": "decimal(10,2)", "day": "date", "ok": "boolean",
-            "at": "timestamp", "ntz": "timestamp_ntz", "big": "bigint", "many": "array<int>", "tags": "map<string,int>",
+            "k": "int", "a": "int", "s": "string", "d": "double", "price": "decimal(10,2)", "day": "date",
+            "ok": "boolean", "at": "timestamp", "ntz": "timestamp_ntz", "big": "bigint", "many": "array<int>",
+            "tags": "map<string,int>",
         },
         "s": {"k": "int", "b": "int", "c": "string", "n": "double", "tags": "map<string,int>"},
         "u": {"k": "int", "e": "int"},
@@ -127,7 +128,8 @@ def test_what_would_be_computed_otherwise_is_refused(dialects: str, condition: s
     [
         ("postgres mysql teradata tsql", "s = 'x'", "`t`.`s` = 'x'"),
         ("postgres mysql teradata tsql", "day = '2024-02-29'", "`t`.`day` = '2024-02-29'"),
-        ("postgres mysql teradata tsql", "k <= price AND price >= d", "`t`.`k` <= `t`.`price` AND `t`.`price` >= `t`.`d`"),
+        ("postgres mysql teradata tsql", "k <= price AND price >= d",
+            "`t`.`k` <= `t`.`price` AND `t`.`price` >= `t`.`d`"),
         ("postgres mysql teradata tsql", "k + price > -d", "`t`.`k` + `t`.`price` > -`t`.`d`"),
         ("postgres teradata tsql", "k / 2 = 1", "`t`.`k` DIV 2 = 1"),
         ("postgres teradata tsql", "k / (a - 1) = 1", "`t`.`k` DIV (`t`.`a` - 1) = 1"),
@@ -139,7 +141,8 @@ def test_what_would_be_computed_otherwise_is_refused(dialects: str, condition: s
         ("teradata tsql", "CAST(d AS INT) = 1", "CAST(`t`.`d` AS INT) = 1"),
         ("postgres tsql", "CAST(price AS DECIMAL(6, 1)) = 1", "CAST(`t`.`price` AS DECIMAL(6, 1)) = 1"),
         ("postgres", "CAST(k AS TEXT) = '1'", "CAST(`t`.`k` AS STRING) = '1'"),
-        ("postgres mysql teradata tsql", "day = CAST('2024-02-29' AS DATE)", "`t`.`day` = CAST('2024-02-29' AS DATE)"),
+        ("postgres mysql teradata tsql", "day = CAST('2024-02-29' AS DATE)",
+            "`t`.`day` = CAST('2024-02-29' AS DATE)"),
         ("postgres mysql teradata tsql", "d = CAST(price AS FLOAT)", "`t`.`d` = CAST(`t`.`price` AS "),
         ("postgres teradata", "s || 'x' = 'xx'", "`t`.`s` || 'x' = 'xx'"),
         ("postgres", "s LIKE 'x%'", "`t`.`s` LIKE 'x%'"),
@@ -147,7 +150,8 @@ def test_what_would_be_computed_otherwise_is_refused(dialects: str, condition: s
         ("mysql teradata tsql", "s LIKE 'x%'", "`t`.`s` LIKE 'x%'"),
         ("mysql", "concat(s, '-', k) = 'x'", "CONCAT(`t`.`s`, '-', CAST(`t`.`k` AS STRING)) = 'x'"),
         ("teradata", "concat(s, '-') = 'x'", "CONCAT(`t`.`s`, '-') = 'x'"),
-        ("postgres tsql", "concat(s, k) = 'x'", "CONCAT(COALESCE(`t`.`s`, ''), COALESCE(CAST(`t`.`k` AS STRING), '')) = 'x'"),
+        ("postgres tsql", "concat(s, k) = 'x'",
+            "CONCAT(COALESCE(`t`.`s`, ''), COALESCE(CAST(`t`.`k` AS STRING), '')) = 'x'"),
         ("tsql", "s + 'x' + s = 'x'", "`t`.`s` || 'x' || `t`.`s` = 'x'"),
         ("postgres mysql teradata tsql", "trim(s) = 'x'", "TRIM(`t`.`s`) = 'x'"),
         ("postgres mysql teradata", "trim(trailing from s) = 'x'", "RTRIM(`t`.`s`) = 'x'"),
@@ -157,10 +161,12 @@ def test_what_would_be_computed_otherwise_is_refused(dialects: str, condition: s
         ("tsql", "len(s) = 1", "LENGTH(RTRIM(CAST(`t`.`s` AS STRING))) = 1"),
         ("teradata", "characters(s) = 1", "LENGTH(`t`.`s`) = 1"),
         ("teradata", "zeroifnull(k) = nullifzero(d)", "COALESCE(`t`.`k`, 0) = NULLIF(`t`.`d`, 0)"),
-        ("teradata", "nullifzero(k) - 6 > zeroifnull(a) + 1", "NULLIF(`t`.`k`, 0) - 6 > COALESCE(`t`.`a`, 0) + 1"),
+        ("teradata", "nullifzero(k) - 6 > zeroifnull(a) + 1",
+            "NULLIF(`t`.`k`, 0) - 6 > COALESCE(`t`.`a`, 0) + 1"),
         ("postgres mysql", "replace(s, 'x', s) = 'x'", "REPLACE(`t`.`s`, 'x', `t`.`s`) = 'x'"),
         ("postgres", "position('x' in s) = 1", "LOCATE('x', `t`.`s`) = 1"),
-        ("postgres mysql", "lpad(s, 3, '0') = rpad(s, 3, '0')", "LPAD(`t`.`s`, 3, '0') = RPAD(`t`.`s`, 3, '0')"),
+        ("postgres mysql", "lpad(s, 3, '0') = rpad(s, 3, '0')",
+            "LPAD(`t`.`s`, 3, '0') = RPAD(`t`.`s`, 3, '0')"),
         ("postgres mysql tsql", "round(price, 1) = 1", "ROUND(`t`.`price`, 1) = 1"),
         ("postgres", "round(d) = 1", "RINT(`t`.`d`) = 1"),
         ("postgres mysql teradata tsql", "floor(price) = 1", "FLOOR(`t`.`price`) = 1"),
@@ -168,7 +174,8 @@ def test_what_would_be_computed_otherwise_is_refused(dialects: str, condition: s
         ("mysql tsql", "year(at) = 2024", "EXTRACT(YEAR FROM `t`.`at`) = 2024"),
         ("tsql", "datepart(hour, ntz) = 2", "EXTRACT(HOUR FROM `t`.`ntz`) = 2"),
         ("postgres teradata", "CAST(s AS VARCHAR(2)) = 'x'", "LEFT(`t`.`s`, 2) = 'x'"),
-        ("tsql", "CAST(s AS VARCHAR) = CAST(k AS NVARCHAR(20))", "LEFT(`t`.`s`, 30) = CAST(`t`.`k` AS STRING)"),
+        ("tsql", "CAST(s AS VARCHAR) = CAST(k AS NVARCHAR(20))",
+            "LEFT(`t`.`s`, 30) = CAST(`t`.`k` AS STRING)"),
         ("mysql", "CAST(k AS CHAR) = '1'", "CAST(`t`.`k` AS STRING) = '1'"),
         ("postgres", "length(s) = greatest(k, 1)", "LENGTH(`t`.`s`) = GREATEST(`t`.`k`, 1)"),
         ("mysql", "k <=> a", "`t`.`k` IS NOT DISTINCT FROM `t`.`a`"),
@@ -322,8 +329,8 @@ def test_zero_is_one_value_whatever_its_sign(dialect: str) -> None:
 def test_rows_whose_zeros_a_text_tells_apart_are_found_again_by_texts() -> None:
     said = sql("DELETE FROM t WHERE CAST(d AS STRING) = '-0.0' AND k IN (SELECT k FROM s)", "spark")
     assert (
-        "(SELECT CAST(`d` AS DOUBLE) AS `d`, `k` FROM (SELECT DISTINCT CAST(`d` AS STRING) AS `d`, `k` FROM `t`)"
-        in said
+        "(SELECT CAST(`d` AS DOUBLE) AS `d`, `k` FROM (SELECT DISTINCT CAST(`d` AS STRING) AS `d`, `k` "
+        "FROM `t`)" in said
     )
     assert "ON CAST(`target`.`d` AS STRING) <=> `source`.`k0` AND `target`.`k` <=> `source`.`k1`" in said
     plain = sql(
@@ -381,7 +388,8 @@ def test_a_step_says_why_it_has_its_form(text: str, matches: str, reasons: tuple
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("UPDATE t SET a = 1 FROM (s JOIN u ON s.k = u.k) WHERE t.k = s.k", "This is no table, query or VALUES"),
+        ("UPDATE t SET a = 1 FROM (s JOIN u ON s.k = u.k) WHERE t.k = s.k",
+            "This is no table, query or VALUES"),
         ("UPDATE t SET a = 1 FROM s NATURAL JOIN u WHERE t.k = s.k", "NATURAL JOIN is not supported"),
         ("UPDATE t SET a = 1 FROM s TABLESAMPLE SYSTEM (10) WHERE t.k = s.k", "Line 1, column"),
         ("UPDATE t SET a = 1 FROM generate_series(1, 3) AS g WHERE t.k = g", "Line 1, column"),

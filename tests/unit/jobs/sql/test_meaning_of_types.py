@@ -8,8 +8,10 @@ from lakewarden.jobs.sql.compile.reading import draft_of
 from lakewarden.jobs.sql.compile.values import ColumnType, Compiled, Dialect
 
 _COLUMNS = {
-    "k": "int", "a": "int", "big": "bigint", "s": "string", "vc": "varchar(5)", "ch": "char(5)", "ch9": "char(9)", "d": "double",
-    "r": "float", "price": "decimal(10,2)", "huge": "decimal(38,18)", "day": "date", "at": "timestamp", "ok": "boolean", "raw": "binary",
+    "k": "int", "a": "int", "big": "bigint", "s": "string", "vc": "varchar(5)", "ch": "char(5)",
+    "ch9": "char(9)", "d": "double",
+    "r": "float", "price": "decimal(10,2)", "huge": "decimal(38,18)", "day": "date", "at": "timestamp",
+    "ok": "boolean", "raw": "binary",
 }  # fmt: skip
 _SCHEMA = tuple(ColumnType(name=name, type=kind) for name, kind in _COLUMNS.items())
 ALL = "postgres mysql teradata tsql"
@@ -32,9 +34,13 @@ def sql(text: str, dialect: str | None = None) -> str:
         ("postgres", "a = (SELECT sum(big) / 2 FROM t AS o)", "another number of digits"),
         ("postgres", "a = (SELECT sum(big) % 2 / 2 FROM t AS o)", "another number of digits"),
         ("postgres", "a = (SELECT sum(a + 3000000000) / 2 FROM t AS o)", "another number of digits"),
-        ("postgres", "a = (SELECT max(n) / 2 FROM (SELECT sum(c) AS n FROM (SELECT count(*) AS c FROM t AS o) AS p) AS q)", "another number"),
-        ("postgres", "a = (SELECT max(y) / 2 FROM (SELECT extract(year from day) AS y FROM t AS o) AS q)", "another number of digits"),
-        ("postgres teradata tsql", "a = (SELECT max(y) / 2 FROM (SELECT floor(price) AS y FROM t AS o) AS q)", "another number of digits"),
+        ("postgres",
+            ("a = (SELECT max(n) / 2 FROM (SELECT sum(c) AS n FROM (SELECT count(*) AS c "
+            "FROM t AS o) AS p) AS q)"), "another number"),
+        ("postgres", "a = (SELECT max(y) / 2 FROM (SELECT extract(year from day) AS y FROM t AS o) AS q)",
+            "another number of digits"),
+        ("postgres teradata tsql", "a = (SELECT max(y) / 2 FROM (SELECT floor(price) AS y FROM t AS o) AS q)",
+            "another number of digits"),
         ("postgres", "d = (SELECT sum(r) FROM t AS o)", "sums up REAL in 32 bits"),
         (ALL, "a = (SELECT avg(a) / 2 FROM t AS o)", "AVG may mean something else"),
         (ALL, "price = d", "other digits of a floating-point number"),
@@ -42,14 +48,18 @@ def sql(text: str, dialect: str | None = None) -> str:
         (ALL, "s = coalesce(price, 0)", "written into text in another form"),
         ("postgres mysql tsql", "s = round(price, 5)", "written into text in another form"),
         (ALL, "s = CASE WHEN a = 1 THEN 1.5 ELSE 2 END", "written into text in another form"),
-        ("postgres", "s = (SELECT v.y FROM (VALUES (1, 1.5), (2, 2)) AS v(x, y) WHERE v.x = k)", "written into text in another form"),
-        ("postgres", "s = (SELECT max(y) FROM (SELECT price AS y FROM t AS o UNION ALL SELECT 1.125 FROM t AS p) AS q)", "into text in another form"),
+        ("postgres", "s = (SELECT v.y FROM (VALUES (1, 1.5), (2, 2)) AS v(x, y) WHERE v.x = k)",
+            "written into text in another form"),
+        ("postgres",
+            ("s = (SELECT max(y) FROM (SELECT price AS y FROM t AS o UNION ALL "
+            "SELECT 1.125 FROM t AS p) AS q)"), "into text in another form"),
         ("teradata", "s = price", "written into text in another form"),
         ("mysql teradata tsql", "s = ok", "written into text in another form"),
         ("mysql", "s = (k = 1)", "written into text in another form"),
         (ALL, "huge = huge * huge", "no room for all of its digits"),
         (ALL, "huge = huge + huge", "no room for all of its digits"),
-        (ALL, "huge = coalesce(huge, (SELECT sum(price * price * price) FROM t AS o))", "no room for all of (its|their) digits"),
+        (ALL, "huge = coalesce(huge, (SELECT sum(price * price * price) FROM t AS o))",
+            "no room for all of (its|their) digits"),
         (ALL, "day = '240105'", "may be another day"),
         (ALL, "day = '2024-01-05 10:00'", "may be another day"),
         (ALL, "day = CAST('20240105' AS DATE)", "may be another day"),
@@ -109,11 +119,13 @@ def test_a_comparison_by_other_rules_is_refused(dialects: str, condition: str, s
         ("postgres", "a = (SELECT sum(big) FROM t AS o)", "SET `target`.`a` = `source`.`v0`"),
         ("postgres mysql tsql", "s = price", "`s` = `t`.`price`"),
         ("postgres mysql tsql", "s = price + price * 2", "`s` = `t`.`price` + `t`.`price` * 2"),
-        ("postgres tsql", "s = CAST(coalesce(price, 0) AS DECIMAL(12, 2))", "`s` = CAST(COALESCE(`t`.`price`, 0) AS DECIMAL(12, 2))"),
+        ("postgres tsql", "s = CAST(coalesce(price, 0) AS DECIMAL(12, 2))",
+            "`s` = CAST(COALESCE(`t`.`price`, 0) AS DECIMAL(12, 2))"),
         ("postgres", "s = ok", "`s` = `t`.`ok`"),
         ("teradata", "s = CAST(k AS VARCHAR(20))", "`s` = CAST(`t`.`k` AS STRING)"),
         ("postgres mysql tsql", "price = price * price", "`price` = `t`.`price` * `t`.`price`"),
-        (ALL, "day = '2024-1-5', at = '2024-01-05 10:00:00.5'", "CAST('2024-1-5' AS DATE), `at` = CAST('2024-01-05 10:00:00.5' AS TIMESTAMP)"),
+        (ALL, "day = '2024-1-5', at = '2024-01-05 10:00:00.5'",
+            "CAST('2024-1-5' AS DATE), `at` = CAST('2024-01-05 10:00:00.5' AS TIMESTAMP)"),
         (ALL, "a = ' -5 ', d = '1.5e3'", "`a` = CAST(' -5 ' AS INT), `d` = CAST('1.5e3' AS DOUBLE)"),
         ("postgres", "day = coalesce(day, '2024-01-05')", "COALESCE(`t`.`day`, '2024-01-05')"),
         ("teradata tsql postgres", "d = CAST(price AS FLOAT)", "CAST(`t`.`price` AS DOUBLE)"),
@@ -155,9 +167,12 @@ def test_a_condition_is_said_in_sparks_words_by_its_types(dialects: str, conditi
 @pytest.mark.parametrize(
     ("value", "fits"),
     [
-        ("ISNULL(price, 1.555)", False), ("ISNULL(price, 1.5)", True), ("ISNULL(price, price * price)", False), ("ISNULL(k, 1.5)", False), ("ISNULL(k, 1)", True),
-        ("ISNULL(d, 1)", True), ("ISNULL(vc, 'abcdefgh')", False), ("ISNULL(vc, 'abc')", True), ("ISNULL(vc, s)", False), ("ISNULL(s, vc)", True),
-        ("ISNULL(UPPER(vc), 'abc')", False), ("ISNULL(UPPER(vc), '-')", True), ("ISNULL(ch, 'x')", False), ("ISNULL(day, at)", False), ("ISNULL(day, day)", True),
+        ("ISNULL(price, 1.555)", False), ("ISNULL(price, 1.5)", True),
+        ("ISNULL(price, price * price)", False), ("ISNULL(k, 1.5)", False), ("ISNULL(k, 1)", True),
+        ("ISNULL(d, 1)", True), ("ISNULL(vc, 'abcdefgh')", False), ("ISNULL(vc, 'abc')", True),
+        ("ISNULL(vc, s)", False), ("ISNULL(s, vc)", True),
+        ("ISNULL(UPPER(vc), 'abc')", False), ("ISNULL(UPPER(vc), '-')", True), ("ISNULL(ch, 'x')", False),
+        ("ISNULL(day, at)", False), ("ISNULL(day, day)", True),
     ],
 )  # fmt: skip
 def test_isnull_takes_the_type_of_its_first_value(value: str, *, fits: bool) -> None:

@@ -17,8 +17,14 @@ def place_of(error: UsageError | None, text: str) -> str:
     "text",
     [
         "MERGE INTO t USING s ON t.k = s.k AND t.a IN (SELECT e FROM u) WHEN MATCHED THEN DELETE",
-        "MERGE INTO t USING (SELECT 1 AS k) s\nON t.k = s.k WHEN MATCHED AND EXISTS (SELECT e FROM u) THEN DELETE",
-        "MERGE WITH SCHEMA EVOLUTION INTO t USING s ON true WHEN MATCHED THEN UPDATE SET a = (SELECT e FROM u)",
+        (
+            "MERGE INTO t USING (SELECT 1 AS k) s\nON t.k = s.k WHEN MATCHED "
+            "AND EXISTS (SELECT e FROM u) THEN DELETE"
+        ),
+        (
+            "MERGE WITH SCHEMA EVOLUTION INTO t USING s ON true WHEN MATCHED THEN UPDATE "
+            "SET a = (SELECT e FROM u)"
+        ),
     ],
 )
 def test_a_query_in_a_merge_is_shown_where_it_stands(text: str) -> None:
@@ -28,7 +34,10 @@ def test_a_query_in_a_merge_is_shown_where_it_stands(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "MERGE INTO t USING (SELECT s.*, (SELECT max(e) FROM u) AS m FROM s) s ON t.k = s.k WHEN MATCHED THEN DELETE",
+        (
+            "MERGE INTO t USING (SELECT s.*, (SELECT max(e) FROM u) AS m FROM s) s ON t.k = s.k "
+            "WHEN MATCHED THEN DELETE"
+        ),
         "MERGE INTO t USING s ON t.k = abs(s.k) WHEN MATCHED AND t.s = '(SELECT 1)' THEN DELETE",
         "INSERT INTO t SELECT s.* FROM s JOIN u ON s.k = u.k WHERE s.k IN (SELECT e FROM u)",
     ],

@@ -42,15 +42,27 @@ from lakewarden.jobs.sql.statements import ChangeRows, Query, Unmanaged
         ),
         (
             "MERGE INTO t USING d.`x``` AT TIMESTAMP '2026' ON t.k = `x```.k WHEN MATCHED THEN DELETE",
-            "MERGE INTO t USING (SELECT * FROM d.`x``` TIMESTAMP AS OF '2026') AS `x``` ON t.k = `x```.k WHEN MATCHED THEN DELETE",
+            (
+                "MERGE INTO t USING (SELECT * FROM d.`x``` TIMESTAMP AS OF '2026') AS `x``` ON t.k = `x```.k "
+                "WHEN MATCHED THEN DELETE"
+            ),
         ),
         (
             "MERGE INTO t USING (SELECT * FROM s AT VERSION 5 JOIN u AT VERSION 1 USING (k)) s ON t.k = s.k",
-            "MERGE INTO t USING (SELECT * FROM s VERSION AS OF 5 JOIN u VERSION AS OF 1 USING (k)) s ON t.k = s.k",
+            (
+                "MERGE INTO t USING (SELECT * FROM s VERSION AS OF 5 JOIN u VERSION AS OF 1 "
+                "USING (k)) s ON t.k = s.k"
+            ),
         ),
         (
-            "CREATE TABLE x USING delta AS WITH q AS (FROM `at`.`version` AT VERSION 1) SELECT 'AT VERSION 3' FROM q",
-            "CREATE TABLE x USING delta AS WITH q AS (FROM `at`.`version` VERSION AS OF 1) SELECT 'AT VERSION 3' FROM q",
+            (
+                "CREATE TABLE x USING delta AS WITH q AS (FROM `at`.`version` AT VERSION 1) "
+                "SELECT 'AT VERSION 3' FROM q"
+            ),
+            (
+                "CREATE TABLE x USING delta AS WITH q AS (FROM `at`.`version` VERSION AS OF 1) "
+                "SELECT 'AT VERSION 3' FROM q"
+            ),
         ),
     ],
 )
