@@ -11,7 +11,7 @@ from sqlglot.errors import SqlglotError
 from lakewarden.catalog.errors import NotAllowedError, UsageError
 from lakewarden.catalog.policy.effective import Value, parse_value
 from lakewarden.catalog.system.port import SystemTableName
-from lakewarden.jobs.sql.compile.merges import merge_draft
+from lakewarden.jobs.sql.compile.merges.reading import merge_draft
 from lakewarden.jobs.sql.compile.otherwise import read_otherwise
 from lakewarden.jobs.sql.compile.reading import draft_of, is_change
 from lakewarden.jobs.sql.compile.time_travel import in_sparks_words
@@ -73,7 +73,7 @@ def parse(text: str, dialect: Dialect | None = None) -> Statement:
         return _explained(blank + text[explained.end() :], dialect)
     if is_upsert(text):
         return ChangeRows(draft=upsert_draft(text, dialect))
-    merge = merge_draft(text)
+    merge = merge_draft(text, dialect)
     if merge is not None:
         return ChangeRows(draft=merge)
     if is_change(text) and not _changes_system(text):

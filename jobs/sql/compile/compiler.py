@@ -13,7 +13,7 @@ from lakewarden.jobs.sql.compile.meaning.conditions import with_conditions
 from lakewarden.jobs.sql.compile.meaning.expressions import translated
 from lakewarden.jobs.sql.compile.meaning.functions import numbers_by_chance
 from lakewarden.jobs.sql.compile.meaning.storing import assigned
-from lakewarden.jobs.sql.compile.merges import merge_compiled
+from lakewarden.jobs.sql.compile.merges.compiling import merge_compiled
 from lakewarden.jobs.sql.compile.otherwise import read_otherwise
 from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.reading import Draft, ambiguous
@@ -42,7 +42,7 @@ _NO_ORDER = (
     "Every new value is computed from what was there before the statement. MySQL promises no order among "
     "several tables, and may use a new value here."
 )
-_CHANCE_NAMES = frozenset({"RANDOM", "SHUFFLE", "MONOTONICALLY_INCREASING_ID", "UNIFORM", "NEWID"})
+_CHANCE_NAMES = frozenset({"RAND", "RANDN", "RANDOM", "RANDSTR", "UUID", "SHUFFLE", "MONOTONICALLY_INCREASING_ID", "UNIFORM", "NEWID"})
 
 
 def compiled(

@@ -13,6 +13,7 @@ from sqlglot.dialects.teradata import Teradata
 from sqlglot.dialects.tsql import TSQL
 from sqlglot.parsers.mysql import MySQLParser
 from sqlglot.parsers.postgres import PostgresParser
+from sqlglot.parsers.spark import SparkParser
 from sqlglot.parsers.teradata import TeradataParser
 from sqlglot.parsers.tsql import TSQLParser
 
@@ -30,6 +31,12 @@ _COMPOUND: Final[Mapping[TokenType, type[exp.Binary]]] = {
     TokenType.SLASH: exp.Div,
     TokenType.MOD: exp.Mod,
 }
+_KNOWN_IN_SPARK: Final = (
+    "ABS", "ARRAY", "AVG", "BOOLEAN", "COALESCE", "COLLECT_LIST", "COLLECT_SET", "CONCAT", "COUNT", "CURRENT_DATE",
+    "CURRENT_TIMESTAMP", "DATE", "DENSE_RANK", "DOUBLE", "FIRST_VALUE", "FLOAT", "GREATEST", "IF", "IFNULL", "INT",
+    "LAG", "LAST_VALUE", "LEAD", "LEAST", "LENGTH", "LOWER", "LTRIM", "MAX", "MIN", "NULLIF", "NVL", "RANK",
+    "ROUND", "ROW_NUMBER", "RTRIM", "STRING", "SUBSTRING", "SUM", "TIMESTAMP", "UPPER",
+)  # fmt: skip
 _ESCAPE: Final = re.compile(
     r"\\(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|x[0-9A-Fa-f]{1,2}|[0-7]{1,3}|.)|''", re.DOTALL
 )
@@ -65,6 +72,13 @@ def _escaped(parser: Parser, token: Token) -> exp.Expr:
 
 def _point(escape: str) -> int:
     return int(escape[1:], 16) if escape[0] in "uUx" else int(escape, 8)
+
+
+class _SparkParser(SparkParser):
+    """sqlglot rewrites what it knows of functions (`first(a, true)`, `log10`, `to_char`), not always to the same: of
+    Spark's own, and of users', all stay as they are written but those that the compiler has to know."""
+
+    FUNCTIONS: ClassVar = {name: SparkParser.FUNCTIONS[name] for name in _KNOWN_IN_SPARK}
 
 
 class _PostgresParser(PostgresParser):
@@ -187,6 +201,10 @@ class _Warehouse(Teradata):
     Parser = _WarehouseParser
 
 
+class _Spark(Spark):
+    Parser = _SparkParser
+
+
 class _Postgres(Postgres):
     Parser = _PostgresParser
 
@@ -205,7 +223,7 @@ def _is_all(alias: exp.TableAlias | None) -> bool:
 
 
 PARSERS: Final[Mapping[Dialect, SqlDialect]] = {
-    Dialect.SPARK: Spark(),
+    Dialect.SPARK: _Spark(),
     Dialect.POSTGRES: _Postgres(),
     Dialect.TSQL: _TSQL(),
     Dialect.MYSQL: _MySQL(),

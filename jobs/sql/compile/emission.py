@@ -20,7 +20,7 @@ from lakewarden.jobs.sql.compile.precedence import in_parentheses
 from lakewarden.jobs.sql.compile.resolving import Resolved, Target
 from lakewarden.jobs.sql.compile.values import MatchPolicy, MatchRule, Step, StepKind, TableName, quoted
 
-__all__ = ["named", "sql_of", "step_of", "with_names"]
+__all__ = ["distinct_rows", "key_of", "named", "sql_of", "step_of"]
 
 _SPARK: Final = Spark()
 _PLAIN: Final = "Nothing but the target is read."
@@ -200,7 +200,9 @@ def _asked(parts: _Parts, *, chooses: bool) -> str:
     with_ = query.args.get("with_")
     query.set("with_", None)
     query.set("expressions", selected or [_one()])
-    _items(query)[parts.change.place].replace(_distinct_rows(parts, keys, exact))
+    _items(query)[parts.change.place].replace(
+        distinct_rows(parts.item.this, found.alias, keys, exact)
+    )
     group_joins(query)
     matches = _sql(query, parts)
     if listed:
@@ -208,7 +210,7 @@ def _asked(parts: _Parts, *, chooses: bool) -> str:
     if chooses:
         matches = _chosen(matches, names, len(keys), parts.policy)
     before = f"{_sql(with_, parts)} " if with_ is not None else ""
-    own = {key: _sql(_value(("target", key), exact), parts) for key in keys}
+    own = {key: _sql(key_of(("target", key), exact), parts) for key in keys}
     on = " AND ".join(f"{own[key]} <=> `source`.`k{i}`" for i, key in enumerate(keys)) or "TRUE"
     sets = [
         (one.column, f"`source`.`v{i}`" if i in far else _sql(_near(one.value, alias), parts))
@@ -239,13 +241,15 @@ def _is_of_rows(selected: exp.Expr, rows: Collection[str]) -> bool:
     return any(column.table in rows for column in selected.find_all(exp.Column))
 
 
-def _distinct_rows(parts: _Parts, keys: Sequence[str], exact: Mapping[str, exp.DataType]) -> exp.Subquery:
-    """The target as far as anything depends on it: each combination of the columns once; one row where nothing does."""
-    alias = exp.TableAlias(this=exp.to_identifier(parts.found.alias, quoted=True))
+def distinct_rows(
+    table: exp.Expr, name: str, keys: Sequence[str], exact: Mapping[str, exp.DataType]
+) -> exp.Subquery:
+    """A table as far as anything depends on it: each combination of the columns once; one row where nothing does."""
+    alias = exp.TableAlias(this=exp.to_identifier(name, quoted=True))
     rows = exp.Select(
         expressions=[_as_key((None, key), key, exact) if key in exact else _column(None, key) for key in keys]
         or [_one()],
-        from_=exp.From(this=exp.Table(this=parts.item.this.copy())),
+        from_=exp.From(this=exp.Table(this=table.copy())),
     )
     rows = rows.distinct() if keys else rows.limit(1)
     if exact:
@@ -285,13 +289,13 @@ def _tells_signs(node: exp.Expr) -> bool:
 
 
 def _as_key(column: tuple[str | None, str], name: str, exact: Mapping[str, exp.DataType]) -> exp.Expr:
-    return exp.alias_(_value(column, exact), name, quoted=True)
+    return exp.alias_(key_of(column, exact), name, quoted=True)
 
 
-def _value(column: tuple[str | None, str], exact: Mapping[str, exp.DataType]) -> exp.Expr:
+def key_of(column: tuple[str | None, str], exact: Mapping[str, exp.DataType | None]) -> exp.Expr:
     """What a row of the target is found again by: the column, as text where a sign matters."""
     found = _column(*column)
-    return exp.cast(found, "string") if column[1] in exact else found
+    return exp.cast(found, "string") if exact.get(column[1]) is not None else found
 
 
 def _column(table: str | None, name: str) -> exp.Column:

@@ -10,6 +10,7 @@ from sqlglot.errors import ParseError, SqlglotError
 from lakewarden.catalog.errors import NotAllowedError, UsageError
 from lakewarden.jobs.sql.compile.change import Change, name_of, tables_of
 from lakewarden.jobs.sql.compile.dialects import PARSERS
+from lakewarden.jobs.sql.compile.merges.clauses import Clauses
 from lakewarden.jobs.sql.compile.placement import Placement
 from lakewarden.jobs.sql.compile.places import wrong_at
 from lakewarden.jobs.sql.compile.precedence import refuse_unclear
@@ -40,7 +41,7 @@ class Draft:
     """A statement that is read but not yet held against the schemas of its `tables`. Several `dialects`: they read it
     alike, and none was `chosen`. The first of the tables is the one that is changed. With a `placement` it is an
     upsert: `change` is what becomes of rows that are there. `others` are what it changes in further tables of the same.
-    `merge` is one of Spark's whose queries leave its conditions: the assignments of `change` are these queries.
+    `merge` are the clauses of a MERGE: the assignments of `change` are then their conditions and values.
     """
 
     text: str
@@ -49,7 +50,7 @@ class Draft:
     tables: tuple[TableName, ...]
     placement: Placement | None = None
     others: tuple[Change, ...] = ()
-    merge: exp.Merge | None = None
+    merge: Clauses | None = None
     chosen: bool = False
 
     @property

@@ -29,7 +29,7 @@ from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.reading import Draft
 from lakewarden.jobs.sql.compile.values import Dialect, MatchPolicy, TableName, TableSchema
 
-__all__ = ["Resolved", "Target", "looked_up", "resolved"]
+__all__ = ["Resolved", "Target", "columns_set", "looked_up", "resolved"]
 
 _STAND_IN: Final = "_t"
 """Tables are called _t0, _t1, ... while names are looked up: catalogs and databases are out of the way then."""
@@ -99,7 +99,7 @@ class Resolved:
 def resolved(draft: Draft, schemas: Schemas, policy: MatchPolicy) -> Resolved:
     """Look every name up. Raises `UsageError`, with the place, for one that is not there or means several things."""
     change = draft.change
-    set_ = _columns_set(change, schemas[draft.tables[0]], draft.text)
+    set_ = columns_set(change, schemas[draft.tables[0]], draft.text)
     by = policy.by if set_ and len(change.relations) > 1 else None
     query, tables = looked_up(draft, schemas, by)
     items = [query.args["from_"].this, *(join.this for join in query.args.get("joins") or ())]
@@ -135,7 +135,9 @@ def looked_up(
     return query, tables
 
 
-def _columns_set(change: Change, schema: TableSchema, text: str) -> tuple[tuple[str, exp.DataType], ...]:
+def columns_set(change: Change, schema: TableSchema, text: str) -> tuple[tuple[str, exp.DataType], ...]:
+    """The columns that are set, as the table has them, with their types. Raises `UsageError` for one that is not there, or
+    twice."""
     known = {one.name.lower(): one for one in schema}
     target = change.relations[change.place]
     found: dict[str, exp.DataType] = {}

@@ -13,7 +13,7 @@ from lakewarden.jobs.sql.compile.dialects import OWN
 from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.values import Dialect
 
-__all__ = ["RETURNING", "ForeignError", "shapes_of"]
+__all__ = ["RETURNING", "ForeignError", "leave_hints_out", "shapes_of"]
 
 RETURNING: Final = "RETURNING and OUTPUT return rows, which a governed statement does not."
 
@@ -49,7 +49,7 @@ def shapes_of(tree: exp.Expr, dialect: Dialect, text: str) -> tuple[Change, ...]
     where the dialect has no such statement, `UsageError` for one that it has and that is not supported."""
     if isinstance(tree.this, exp.Table) and isinstance(tree.this.this, exp.Func):
         raise ForeignError("a function for a table")
-    notes = _leave_hints_out(tree)
+    notes = leave_hints_out(tree)
     _refuse_clauses(tree, text)
     with_ = tree.args.get("with_")
     ctes = () if with_ is None else tuple(with_.expressions)
@@ -90,7 +90,7 @@ def shapes_of(tree: exp.Expr, dialect: Dialect, text: str) -> tuple[Change, ...]
     return changes
 
 
-def _leave_hints_out(tree: exp.Expr) -> tuple[str, ...]:
+def leave_hints_out(tree: exp.Expr) -> tuple[str, ...]:
     """SQL Server's and MySQL's hints about tables are about locks and indexes, which Delta has none of."""
     hinted = [table for table in tree.find_all(exp.Table) if table.args.get("hints")]
     for table in hinted:

@@ -20,6 +20,8 @@ _BY_COMING: Final = (
     exp.GroupConcat, exp.ArgMax, exp.ArgMin, exp.Mode,
 )  # fmt: skip
 
+_BY_COMING_NAMES: Final = frozenset({"FIRST", "LAST", "ANY_VALUE", "MODE", "MAX_BY", "MIN_BY", "LISTAGG", "STRING_AGG"})
+
 
 def chances(query: exp.Expr, dialect: Dialect) -> Iterator[tuple[exp.Expr, str]]:
     """What chance decides, and what should be said of it, in a query whose names are resolved. Windows of other
@@ -32,8 +34,8 @@ def chances(query: exp.Expr, dialect: Dialect) -> Iterator[tuple[exp.Expr, str]]
                 yield node, _SAMPLE
             case exp.Window() if dialect is Dialect.SPARK and numbers_by_chance(node):
                 yield node, _TIES.format(node.this.sql_name())
-            case exp.Func() if isinstance(node, _BY_COMING) and node.find_ancestor(exp.Window) is None:
-                yield node, _FIRST_COME.format(node.sql_name())
+            case exp.Func() if _goes_by_coming(node) and node.find_ancestor(exp.Window) is None:
+                yield node, _FIRST_COME.format(_name(node))
             case _:
                 pass
 
@@ -57,6 +59,14 @@ def with_distinct_on(query: exp.Select, text: str) -> exp.Select:
                 hint="Use row_number() in a query in FROM, and ORDER BY and LIMIT around it.",
             )
     return query
+
+
+def _goes_by_coming(node: exp.Func) -> bool:
+    return isinstance(node, _BY_COMING) or _name(node) in _BY_COMING_NAMES
+
+
+def _name(node: exp.Func) -> str:
+    return node.name.upper() if isinstance(node, exp.Anonymous) else node.sql_name()
 
 
 def _of_rows(query: exp.Select | exp.SetOperation) -> Iterator[tuple[exp.Expr, str]]:

@@ -16,7 +16,12 @@ from lakewarden.jobs.sql.compile.families import NUMBERS, Family, family_of, fam
 from lakewarden.jobs.sql.compile.grouping import group_joins
 from lakewarden.jobs.sql.compile.meaning.first_type import fits_first
 from lakewarden.jobs.sql.compile.meaning.functions import FUNCTIONS, Notes, cast_to_text, function_in_spark
-from lakewarden.jobs.sql.compile.meaning.meetings import FEWER_DIGITS, is_real, refuse_mixed
+from lakewarden.jobs.sql.compile.meaning.meetings import (
+    FEWER_DIGITS,
+    is_real,
+    refuse_mixed,
+    refuse_real_beside_others,
+)
 from lakewarden.jobs.sql.compile.meaning.rows import with_columns
 from lakewarden.jobs.sql.compile.meaning.storing import SPARKS_WORDS, rounded
 from lakewarden.jobs.sql.compile.meaning.texts import (
@@ -38,10 +43,11 @@ _FRAME: Final = (
     exp.Null, exp.Boolean, exp.DataType, exp.DataTypeParam, exp.Var, exp.Qualify,
 )  # fmt: skip
 _ALIKE: Final = (
-    exp.Is, exp.Exists, exp.Count, exp.CurrentDate, exp.CurrentTimestamp,
+    exp.Is, exp.Exists, exp.Count, exp.CurrentDate,
 )  # fmt: skip
 _COMPARISONS: Final = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
 _ARITHMETIC: Final = (exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Abs)
+_UNSIGNED: Final = ("utinyint", "usmallint", "umediumint", "uint", "ubigint")
 _PART_OF_REAL: Final = 24
 """So many bits a FLOAT has at most that is a REAL."""
 
@@ -103,6 +109,10 @@ def _literal(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.E
 
 
 def _column(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
+    if is_real(node) and dialect in (Dialect.MYSQL, Dialect.TERADATA):  # which compute with 64 bits alone
+        widened = exp.cast(node.copy(), "double")
+        widened.type = widened.to.copy()
+        return widened
     return stripped(node, dialect)
 
 
@@ -118,13 +128,16 @@ def _comparison(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> ex
 
 
 def _connected(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
-    parts = [node.this] if isinstance(node, exp.Not | exp.Where) else [node.this, node.expression]
-    odd = next((part for part in parts if family_of(part) in (*NUMBERS - {Family.NULL}, Family.TEXT)), None)
-    if odd is not None:
-        raise wrong_in(
-            text, odd, f"Spark takes no {family_of(odd)} for a condition.", hint="Compare it: <> 0, or <> ''."
-        )
+    for part in [node.this] if isinstance(node, exp.Not | exp.Where) else [node.this, node.expression]:
+        _require_condition(part, text)
     return node
+
+
+def _require_condition(node: exp.Expr, text: str) -> None:
+    if family_of(node) in (*NUMBERS - {Family.NULL}, Family.TEXT):
+        raise wrong_in(
+            text, node, f"Spark takes no {family_of(node)} for a condition.", hint="Compare it: <> 0, or <> ''."
+        )
 
 
 def _quantified(
@@ -170,6 +183,7 @@ def _in(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
 def _arithmetic(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
     parts = [node.this] if isinstance(node, exp.Unary | exp.Func) else [node.this, node.expression]
     odd = next((part for part in parts if family_of(part) not in NUMBERS), None)
+    refuse_real_beside_others(parts, node, dialect, text)
     if dialect is Dialect.TSQL and isinstance(node, exp.Add) and _are_texts(parts):
         return exp.DPipe(this=node.this.copy(), expression=node.expression.copy())
     if odd is not None:
@@ -196,7 +210,11 @@ def _division(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.
     _arithmetic(node, dialect, text, notes)
     kinds = {family_of(node.this), family_of(node.expression)} - {Family.NULL}
     if dialect is Dialect.MYSQL:
-        raise wrong_in(text, node, "mysql divides by zero to NULL, Spark does not.", hint=SPARKS_WORDS)
+        if not _is_other_than_zero(node.expression) or not kinds <= {Family.INTEGER}:
+            raise wrong_in(text, node, "mysql divides by zero to NULL, Spark does not.", hint=SPARKS_WORDS)
+        if isinstance(node, exp.Div):
+            raise wrong_in(text, node, "mysql makes a decimal of such a quotient.", hint="Write DIV.")
+        return node
     if kinds <= {Family.INTEGER} and not isinstance(node, exp.Mod):
         return exp.IntDiv(this=node.this.copy(), expression=node.expression.copy())
     if isinstance(node, exp.Div) and Family.FLOAT in kinds:
@@ -209,13 +227,19 @@ def _division(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.
     )  # fmt: skip
 
 
+def _is_other_than_zero(node: exp.Expr) -> bool:
+    """Whether it is a whole number that is written, and not zero."""
+    number = node.this if isinstance(node, exp.Neg) else node
+    return isinstance(number, exp.Literal) and number.is_int and int(number.name) != 0
+
+
 def _cast(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
     source, target = family_of(node.this), family_of_type(node.args["to"])
     is_text = isinstance(node.this, exp.Literal) and node.this.is_string
     if isinstance(node.this, exp.Literal) and EXACT in node.meta:
         return node.this
     match source, target:
-        case _ if type(node) is not exp.Cast or node.args.get("format"):
+        case _ if type(node) is not exp.Cast or node.args.get("format") or node.args["to"].is_type(*_UNSIGNED):
             pass
         case (Family.DECIMAL | Family.FLOAT, Family.INTEGER):
             node.set("this", rounded(node.this, source, dialect, text))
@@ -315,6 +339,8 @@ def _case(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr
 
 
 def _if(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
+    if not isinstance(node.parent, exp.Case) or node.parent.this is None:
+        _require_condition(node.this, text)
     if not isinstance(node.parent, exp.Case):
         values = [node.args["true"], node.args.get("false")]
         refuse_mixed([one for one in values if one is not None], node, dialect, text, compared=False)
@@ -358,6 +384,13 @@ def _order(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Exp
     return node
 
 
+def _selected(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
+    """PostgreSQL's EXISTS (SELECT FROM ...) selects nothing, which Spark cannot read."""
+    if not node.expressions:
+        node.set("expressions", [exp.Literal.number(1)])
+    return node
+
+
 def _extreme(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
     note_texts([node.this], dialect, notes, ordered=True)
     return node
@@ -368,6 +401,7 @@ _JUDGES: Final[Mapping[tuple[type[exp.Expr], ...], Callable[[exp.Expr, Dialect, 
     (exp.Column,): _column,
     _COMPARISONS: _comparison,
     (exp.And, exp.Or, exp.Not, exp.Where): _connected,
+    (exp.Select,): _selected,
     (exp.Any, exp.All): lambda node, *_: node,  # judged with its comparison
     (exp.Between,): _range,
     (exp.In,): _in,
@@ -376,7 +410,6 @@ _JUDGES: Final[Mapping[tuple[type[exp.Expr], ...], Callable[[exp.Expr, Dialect, 
     (exp.Div, exp.IntDiv, exp.Mod): _division,
     (exp.Cast,): _cast,
     (exp.DPipe,): _joined_texts,
-    (exp.Lower, exp.Upper): lambda node, *_: node,
     (exp.Greatest, exp.Least): _extreme_of,
     (exp.Like,): _like,
     (exp.Coalesce,): _coalesced,

@@ -29,6 +29,10 @@ _OPEN: Final = ("UNBOUNDED", "CURRENT ROW")
 _LENGTH_IN_TSQL: Final = 30
 _DIGITS: Final = 20
 """So many characters a BIGINT has at most."""
+_FRACTIONS: Final = {"0": "SECOND", "3": "MILLISECOND"}
+_OTHER_LETTERS: Final = (
+    "UPPER and LOWER go by Unicode: letters beyond ASCII, such as ß and İ, may become others than in {dialect}."
+)
 _PART: Final = exp.DataType.build("DECIMAL(10, 0)", dialect="spark")
 """PostgreSQL's type for a part of a date or time, as far as there are digits in it."""
 
@@ -79,6 +83,39 @@ def _concat(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr | None:
         return None
     texts = [part if family_of(part) is Family.TEXT else _text(part) for part in parts]
     return exp.Concat(expressions=texts, safe=True, coalesce=node.args.get("coalesce"))
+
+
+def _concat_ws(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr | None:
+    """Texts with another between them, without those that are NULL."""
+    separator, *parts = node.expressions
+    known = dialect in (Dialect.POSTGRES, Dialect.MYSQL, Dialect.TSQL)
+    if not known or not (isinstance(separator, exp.Literal) and separator.is_string):
+        return None
+    texts = _concat(exp.Concat(expressions=parts), dialect, notes) if parts else None
+    if texts is None:
+        return None
+    return exp.Anonymous(this="CONCAT_WS", expressions=[separator.copy(), *texts.expressions])
+
+
+def _cased(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr | None:
+    if not _is_text(node.this):
+        return None
+    if not isinstance(node.this, exp.Literal) or not node.this.name.isascii():
+        notes[_OTHER_LETTERS.format(dialect=dialect)] = None
+    return node
+
+
+def _moment(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr | None:
+    """The time of the statement; MySQL's has no fraction of a second unless it is asked for."""
+    now, digits = exp.CurrentTimestamp(), node.this
+    if digits is None and dialect is not Dialect.MYSQL:
+        return now
+    if dialect not in (Dialect.MYSQL, Dialect.TERADATA):
+        return None
+    unit = _FRACTIONS.get("0" if digits is None else digits.name)
+    if unit is None:
+        return now if digits is not None and digits.name == "6" else None
+    return exp.Anonymous(this="DATE_TRUNC", expressions=[exp.Literal.string(unit), now])
 
 
 def _text(value: exp.Expr) -> exp.Expr:
@@ -219,7 +256,10 @@ def _named(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr | None:
 
 _DATE_PARTS: Final = (exp.Year, exp.Quarter, exp.Month, exp.Day, exp.DayOfMonth, exp.Hour, exp.Minute)
 _JUDGES: Final[Mapping[tuple[type[exp.Expr], ...], Callable[[exp.Expr, Dialect, Notes], exp.Expr | None]]] = {
+    (exp.ConcatWs,): _concat_ws,  # which sqlglot takes for a kind of CONCAT
     (exp.Concat,): _concat,
+    (exp.Lower, exp.Upper): _cased,
+    (exp.CurrentTimestamp,): _moment,
     (exp.Trim,): _trim,
     (exp.Substring, exp.Left, exp.Right): _part_of_text,
     (exp.Length,): _length,

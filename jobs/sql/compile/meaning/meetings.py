@@ -21,7 +21,7 @@ from lakewarden.jobs.sql.compile.meaning.texts import (
 from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.values import Dialect
 
-__all__ = ["FEWER_DIGITS", "is_real", "refuse_mixed"]
+__all__ = ["FEWER_DIGITS", "is_real", "refuse_mixed", "refuse_real_beside_others"]
 
 FEWER_DIGITS: Final = f"Cast one side to a DECIMAL with fewer digits. {SPARKS_WORDS}"
 
@@ -51,6 +51,11 @@ def refuse_mixed(
             text, node, "REAL beside another number is another one in Spark than in postgres.",
             hint="Cast it to DOUBLE PRECISION.",
         )  # fmt: skip
+    refuse_real_beside_others(parts, node, dialect, text)
+    if dialect is Dialect.TERADATA and compared and len({_has_time(part) for part in others} - {None}) > 1:
+        raise wrong_in(
+            text, node, "teradata may compare the days alone of a date and a time.", hint="Cast one side."
+        )
     lengths = {str(part.type) for part in others if is_padded(part)}
     if not compared and len(lengths) > 1 and dialect not in STRIPPING:
         raise wrong_in(text, node, f"{dialect} pads the shorter text.", hint="Write RTRIM(column).")
@@ -70,6 +75,22 @@ def _require_readable(
         for other in others:
             if isinstance(other.type, exp.DataType):
                 require_readable(literal, other.type, dialect, text, compared=compared)
+
+
+def refuse_real_beside_others(parts: Sequence[exp.Expr], node: exp.Expr, dialect: Dialect, text: str) -> None:
+    """Raise `UsageError` where SQL Server computes and compares with 32 bits, Spark with 64."""
+    exact = any(family_of(part) in (Family.INTEGER, Family.DECIMAL) for part in parts)
+    if dialect is Dialect.TSQL and exact and any(map(is_real, parts)):
+        raise wrong_in(
+            text, node, "tsql makes a REAL of the number beside one, Spark a double.", hint="Cast it to FLOAT."
+        )
+
+
+def _has_time(part: exp.Expr) -> bool | None:
+    """Whether there is a time of day in it; None for what is neither a date nor a time."""
+    if family_of(part) is not Family.TIME or not isinstance(part.type, exp.DataType):
+        return None
+    return not part.type.is_type("date")
 
 
 def is_real(node: exp.Expr) -> bool:

@@ -1,11 +1,19 @@
 """A value as it is stored in a column: as the statement's dialect stores it, or not at all. Pure."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from sqlglot import exp
 
 from lakewarden.jobs.sql.compile.annotation import is_as_shown
-from lakewarden.jobs.sql.compile.families import Family, family_of, family_of_type, scale_of, scale_of_type
+from lakewarden.jobs.sql.compile.families import (
+    NUMBERS,
+    Family,
+    family_of,
+    family_of_type,
+    scale_of,
+    scale_of_type,
+)
 from lakewarden.jobs.sql.compile.meaning.texts import require_readable
 from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.values import DIALECT_KEY, Dialect
@@ -15,6 +23,17 @@ __all__ = ["SPARKS_WORDS", "assigned", "rounded"]
 SPARKS_WORDS: Final = (
     f"Write it in Spark's SQL after SET {DIALECT_KEY} = spark, or make a view that computes it."
 )
+_TAKEN: Final[Mapping[Family, frozenset[Family]]] = {
+    Family.INTEGER: NUMBERS | {Family.BOOLEAN},
+    Family.DECIMAL: NUMBERS | {Family.BOOLEAN},
+    Family.FLOAT: NUMBERS | {Family.BOOLEAN},
+    Family.BOOLEAN: frozenset({Family.BOOLEAN}),
+    Family.TIME: frozenset({Family.TIME}),
+    Family.TEXT: frozenset(Family) - {Family.OTHER},
+    Family.OTHER: frozenset({Family.OTHER}),
+}
+"""By the kind of a column: what is stored in it as every database does. Spark takes '240105' for a year and a number for
+seconds since 1970, where others see a day."""
 
 
 def assigned(value: exp.Expr, kind: exp.DataType, dialect: Dialect, text: str) -> exp.Expr:
@@ -26,6 +45,7 @@ def assigned(value: exp.Expr, kind: exp.DataType, dialect: Dialect, text: str) -
     if isinstance(value, exp.Literal) and value.is_string and target is not Family.TEXT:
         require_readable(value, kind, dialect, text)
         return exp.Cast(this=value, to=kind.copy())
+    _require_taken(value, source, kind, dialect, text)
     if target is Family.TEXT:
         _require_one_form(value, source, dialect, text)
     match source, target:
@@ -43,6 +63,31 @@ def assigned(value: exp.Expr, kind: exp.DataType, dialect: Dialect, text: str) -
         case _:
             pass
     return value
+
+
+def _require_taken(value: exp.Expr, source: Family, kind: exp.DataType, dialect: Dialect, text: str) -> None:
+    """Raise `UsageError` for a value of a kind that becomes another value in a column of this type."""
+    target = family_of_type(kind)
+    unknown = source is Family.OTHER and not _is_binary(value.type)
+    is_bit = target is Family.BOOLEAN and isinstance(value, exp.Literal) and value.name in ("0", "1")
+    if not (unknown or is_bit or source is Family.NULL or source in _TAKEN[target]):
+        raise wrong_in(
+            text, value, f"{source} becomes {target} by other rules in {dialect} than in Spark.",
+            hint=f"Cast it in a view. {SPARKS_WORDS}",
+        )  # fmt: skip
+    loses_time = kind.is_type("date") and source is Family.TIME and not _is_type(value.type, "date")
+    if loses_time and dialect in (Dialect.MYSQL, Dialect.TERADATA):
+        raise wrong_in(
+            text, value, f"{dialect} may take another day of a time than Spark.", hint="Cast it in a view."
+        )
+
+
+def _is_binary(kind: exp.DataType | None) -> bool:
+    return isinstance(kind, exp.DataType) and kind.is_type("binary", "varbinary")
+
+
+def _is_type(kind: exp.DataType | None, name: str) -> bool:
+    return isinstance(kind, exp.DataType) and kind.is_type(name)
 
 
 def rounded(value: exp.Expr, source: Family, dialect: Dialect, text: str) -> exp.Expr:

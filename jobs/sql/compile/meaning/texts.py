@@ -5,7 +5,7 @@ is padded with blanks in Spark: PostgreSQL and MySQL take them away wherever it 
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from sqlglot import exp
@@ -34,6 +34,11 @@ _DATE: Final = re.compile(_DAY)
 _TIME: Final = re.compile(rf"{_DAY}([ T]\d{{1,2}}:\d{{2}}(:\d{{2}}(\.\d{{1,6}})?)?)?")
 _WHOLE: Final = re.compile(r"\s*[+-]?\d+\s*")
 _NUMBER: Final = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*")
+_TRUTHS: Final[Mapping[Dialect, frozenset[str]]] = {
+    Dialect.POSTGRES: frozenset({"t", "true", "y", "yes", "1", "f", "false", "n", "no", "0"}),
+    Dialect.TSQL: frozenset({"true", "1", "false", "0"}),
+}
+"""The texts that a database and Spark take for the same truth. For MySQL 'true' is zero."""
 _EXACT_DIGITS: Final = 15
 """So many digits of a decimal a floating-point number keeps, which Spark makes of a text beside a decimal."""
 
@@ -63,6 +68,11 @@ def require_readable(
         case Family.DECIMAL:
             if not _NUMBER.fullmatch(said) or (compared and not _compares_exactly(said, kind, dialect)):
                 raise _no_number(text, literal, said, dialect)
+        case Family.BOOLEAN if said.strip().lower() not in _TRUTHS.get(dialect, ()):
+            raise wrong_in(
+                text, literal, f"'{said}' may be another truth in Spark than in {dialect}.",
+                hint="Write TRUE or FALSE without quotes; or 1 = 1, where there are no such words.",
+            )  # fmt: skip
         case Family.OTHER if kind.is_type("binary", "varbinary") and dialect is not Dialect.MYSQL:
             raise wrong_in(
                 text, literal, f"A text may be other bytes in Spark than in {dialect}.",
@@ -154,8 +164,10 @@ def _trimmed(node: exp.Expr) -> exp.Trim:
 
 def note_texts(nodes: Iterable[exp.Expr | None], dialect: Dialect, notes: Notes, *, ordered: bool) -> None:
     """Say what texts are told apart, or ordered, by; a text that is written may stand for something else."""
-    if not any(family_of(node) is Family.TEXT for node in nodes if not isinstance(node, exp.Literal)):
-        return
+    asked = [node for node in nodes if node is not None]
+    texts = [node for node in asked if family_of(node) is Family.TEXT]
+    if not texts or (len(texts) < len(asked) and all(isinstance(node, exp.Literal) for node in texts)):
+        return  # a text that is written stands for what it meets
     if dialect is not Dialect.POSTGRES:
         notes[f"Texts are compared exactly, where {dialect} may ignore case and blanks at the end."] = None
     elif ordered:

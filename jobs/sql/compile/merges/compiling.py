@@ -1,0 +1,318 @@
+"""A MERGE and the schemas of its tables: the plain MERGE, whose source has answered all queries beforehand. Pure.
+
+Delta runs no queries in ON and WHEN. Each becomes a column more of the source, asked for each of its rows. A query about
+a column of the target is asked for each row of the source together with each combination of the target's columns that
+it depends on, and that ON allows: rows of the target are found again by these.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from sqlglot import exp
+from sqlglot.optimizer.scope import Scope, build_scope
+
+from lakewarden.catalog.errors import UsageError
+from lakewarden.jobs.sql.compile.change import Change
+from lakewarden.jobs.sql.compile.emission import distinct_rows, key_of, named, sql_of
+from lakewarden.jobs.sql.compile.families import Family, family_of
+from lakewarden.jobs.sql.compile.meaning.chance import chances, with_distinct_on
+from lakewarden.jobs.sql.compile.meaning.conditions import with_conditions
+from lakewarden.jobs.sql.compile.meaning.expressions import translated
+from lakewarden.jobs.sql.compile.meaning.storing import assigned
+from lakewarden.jobs.sql.compile.merges.clauses import Clause, Clauses, Seen
+from lakewarden.jobs.sql.compile.places import wrong_in
+from lakewarden.jobs.sql.compile.reading import Draft
+from lakewarden.jobs.sql.compile.resolving import columns_set, looked_up
+from lakewarden.jobs.sql.compile.values import (
+    Compiled,
+    Dialect,
+    MatchPolicy,
+    Step,
+    StepKind,
+    TableName,
+    TableSchema,
+    quoted,
+)
+
+__all__ = ["merge_compiled"]
+
+_ANSWER: Final = "lakewarden_q"
+_KEY: Final = "lakewarden_t"
+_ASKED: Final = "Delta allows no queries in the conditions of a MERGE: its source answers them."
+_SAID: Final = "The same in Spark's words."
+_NOTE: Final = "A query in a condition is asked for each row of the source, whether the row has a match or not."
+
+Schemas = Mapping[TableName, TableSchema]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Ask:
+    """A query, or a condition that holds one: where it stood is a column of the source now. `far`: it depends on the
+    target; `in_on`: it stood in ON."""
+
+    name: str
+    node: exp.Expr
+    far: bool
+    in_on: bool
+
+
+def merge_compiled(draft: Draft, schemas: Schemas) -> Compiled:
+    """The plain MERGE. Raises `UsageError`, with the place, for what cannot be asked, or means something else."""
+    assert draft.merge is not None
+    dialect = draft.dialects[0]
+    named_ = _with_names(draft, schemas)
+    clauses = named_.merge
+    assert clauses is not None
+    types = [dict(columns_set(_setting(named_.change, clause), schemas[draft.tables[0]], draft.text)) for clause in clauses.each]
+    query, tables = looked_up(named_, schemas)
+    _refuse_unseen(draft, clauses, query)
+    query, notes = translated(with_distinct_on(query, draft.text), dialect, draft.text)
+    told = dict.fromkeys((*draft.change.notes, *notes, *(note for _, note in chances(query, dialect))))
+    parts = iter([one.unalias().copy() for one in query.expressions])
+    done = _filled(clauses, types, parts, dialect, draft.text)
+    merge = _Merge(draft, query, tables, done)
+    sql = merge.sql()
+    if merge.asks:
+        told = dict.fromkeys((_NOTE, *told))
+    step = Step(
+        kind=StepKind.MERGE, target=draft.tables[0], sql=sql, because=_ASKED if merge.asks else _SAID
+    )
+    return Compiled(
+        dialect=dialect, target=draft.tables[0], matches=MatchPolicy(), steps=(step,), notes=tuple(told)
+    )
+
+
+def _with_names(draft: Draft, schemas: Schemas) -> Draft:
+    """INSERT without names of columns means all of them."""
+    assert draft.merge is not None
+    columns = schemas[draft.tables[0]]
+    each = []
+    for clause in draft.merge.each:
+        if clause.inserts and not clause.inserts[0].column.name:
+            if len(clause.inserts) != len(columns):
+                raise UsageError(
+                    f"INSERT has {len(clause.inserts)} values, and {draft.tables[0]} has {len(columns)} columns.",
+                    hint="Write the names of columns: INSERT (k, a) VALUES (s.k, s.a).",
+                )
+            pairs = zip(clause.inserts, columns, strict=True)
+            clause = replace(
+                clause, inserts=tuple(replace(one, column=exp.column(column.name)) for one, column in pairs)
+            )
+        each.append(clause)
+    return replace(draft, merge=replace(draft.merge, each=tuple(each)))
+
+
+def _setting(change: Change, clause: Clause) -> Change:
+    return replace(change, assignments=clause.assignments)
+
+
+def _filled(
+    clauses: Clauses,
+    types: Sequence[Mapping[str, exp.DataType]],
+    parts: Iterator[exp.Expr],
+    dialect: Dialect,
+    text: str,
+) -> Clauses:
+    """The clauses with their resolved parts: values as they are stored."""
+    on = next(parts)
+    each = []
+    for clause, kinds in zip(clauses.each, types, strict=True):
+        condition = None if clause.condition is None else next(parts)
+        columns = kinds.items()
+        values = tuple(
+            replace(one, column=exp.column(name, quoted=True), value=assigned(next(parts), kind, dialect, text))
+            for one, (name, kind) in zip(clause.assignments, columns, strict=True)
+        )
+        each.append(
+            replace(
+                clause,
+                condition=condition,
+                sets=values if clause.sets else (),
+                inserts=values if clause.inserts else (),
+            )
+        )
+    return Clauses(on=on, each=tuple(each))
+
+
+def _refuse_unseen(draft: Draft, clauses: Clauses, query: exp.Select) -> None:
+    """Raise `UsageError` for a column of the table that a clause does not see."""
+    target, source = _items(query)
+    owners = {Seen.SOURCE: target.alias, Seen.TARGET: source.alias}
+    resolved = iter([one.unalias() for one in query.expressions])
+    next(resolved)
+    for clause in clauses.each:
+        for _ in range(len(clause.assignments) + (clause.condition is not None)):
+            part = next(resolved)
+            odd = next((one for one in _outer_columns(part, query) if one.table == owners.get(clause.seen)), None)
+            if odd is not None:
+                raise wrong_in(
+                    draft.text,
+                    odd.this,
+                    f"{clause.seen} does not see {odd.name} of {odd.table}.",
+                    hint="There is no such row then.",
+                )
+
+
+class _Merge:
+    """The statement while it is put together: queries become columns of the source."""
+
+    def __init__(
+        self, draft: Draft, query: exp.Select, tables: Mapping[str, TableName], clauses: Clauses
+    ) -> None:
+        self._draft, self._query, self._tables, self._clauses = draft, query, tables, clauses
+        self._target, self._source = _items(query)
+        self.asks: list[_Ask] = []
+
+    def sql(self) -> str:
+        """The whole."""
+        on = self._answered(self._clauses.on, in_on=True)
+        clauses = [self._clause(clause) for clause in self._clauses.each]
+        source, on = self._asked(on)
+        return (
+            f"MERGE INTO {named(self._draft.tables[0])} AS {quoted(self._target.alias)} USING "
+            f"({sql_of(source, self._tables)}) AS {quoted(self._source.alias)} "
+            f"ON {self._say(on)} {' '.join(clauses)}"
+        )
+
+    def _clause(self, clause: Clause) -> str:
+        when = clause.seen.value
+        if clause.condition is not None:
+            when += f" AND {self._say(self._answered(clause.condition, clause=clause))}"
+        values = [(one.column.name, self._say(self._answered(one.value, clause=clause))) for one in clause.assignments]
+        if clause.inserts:
+            names = ", ".join(quoted(name) for name, _ in values)
+            return f"{when} THEN INSERT ({names}) VALUES ({', '.join(value for _, value in values)})"
+        if clause.sets:
+            return f"{when} THEN UPDATE SET {', '.join(f'{quoted(name)} = {value}' for name, value in values)}"
+        return f"{when} THEN DELETE"
+
+    def _say(self, node: exp.Expr) -> str:
+        return sql_of(exp.paren(node) if isinstance(node, exp.Or) else node, self._tables)
+
+    def _answered(self, part: exp.Expr, *, in_on: bool = False, clause: Clause | None = None) -> exp.Expr:
+        """The part with columns of the source in place of its queries."""
+        holder = exp.Paren(this=part.copy())
+        for node in list(holder.walk(bfs=False, prune=_is_ask)):
+            if not _is_ask(node):
+                continue
+            if clause is not None and clause.seen is Seen.TARGET:
+                raise wrong_in(
+                    self._draft.text, node, f"{clause.seen} asks no query: there is no row of the source then.",
+                    hint="Write a DELETE or UPDATE of its own for these rows.",
+                )  # fmt: skip
+            self._refuse_target_in_condition(node)
+            far = any(one.table == self._target.alias for one in _outer_columns(node, self._query))
+            ask = _Ask(name=f"{_ANSWER}{len(self.asks)}", node=node.copy(), far=far, in_on=in_on)
+            self.asks.append(ask)
+            node.replace(self._of_source(ask.name))
+        return holder.this
+
+    def _asked(self, on: exp.Expr) -> tuple[exp.Select, exp.Expr]:
+        """The source with its answers, and what joins it with the target."""
+        near = [ask for ask in self.asks if not ask.far]
+        far = [ask for ask in self.asks if ask.far]
+        source = self._source.copy()
+        if not far:
+            return self._with_ctes(self._select(near, source)), on
+        before = any(ask.in_on for ask in far)
+        keys = self._keys(on if not before else self._clauses.on, far)
+        own = [exp.alias_(key_of((self._target.alias, key), keys), f"{_KEY}{n}", quoted=True) for n, key in enumerate(keys)]
+        rows = distinct_rows(self._target.this, self._target.alias, list(keys), _floats(keys))
+        if before:
+            if any(clause.seen is not Seen.BOTH for clause in self._clauses.each):
+                raise wrong_in(
+                    self._draft.text, next(ask.node for ask in far if ask.in_on),
+                    "ON asks a query about the table that is changed, and there are clauses for rows without a match.",
+                    hint="Ask it in WHEN MATCHED AND ..., or write two statements.",
+                )  # fmt: skip
+            select = self._select([ask for ask in self.asks if not ask.in_on], source, more=own)
+            select.append("joins", exp.Join(this=rows))
+            select = with_conditions(select.where(self._clauses.on.copy()))
+            return self._with_ctes(select), self._same(keys)
+        if near:
+            alias = exp.TableAlias(this=exp.to_identifier(self._source.alias, quoted=True))
+            source = exp.Subquery(this=self._select(near, source), alias=alias)
+        select = self._select(far, source, more=own)
+        select.append("joins", exp.Join(this=rows, side="LEFT", on=on.copy()))
+        return self._with_ctes(select), exp.And(this=exp.paren(on), expression=self._same(keys))
+
+    def _select(self, asks: Sequence[_Ask], source: exp.Expr, more: Sequence[exp.Expr] = ()) -> exp.Select:
+        everything = exp.Column(this=exp.Star(), table=exp.to_identifier(self._source.alias, quoted=True))
+        return exp.Select(
+            expressions=[everything, *more, *self._answers(asks)], from_=exp.From(this=source)
+        )
+
+    def _answers(self, asks: Sequence[_Ask]) -> list[exp.Expr]:
+        """The queries as values, IN and EXISTS with the NULL that they may have."""
+        query = self._query.copy()
+        query.set("expressions", [exp.alias_(ask.node.copy(), ask.name, quoted=True) for ask in asks])
+        return list(with_conditions(query).expressions)
+
+    def _keys(self, on: exp.Expr, far: Sequence[_Ask]) -> Mapping[str, exp.DataType | None]:
+        """The columns of the target that ON or a query depends on, those that are floating-point with their types."""
+        found: dict[str, exp.DataType | None] = {}
+        for node in (on, *(ask.node for ask in far)):
+            for column in _outer_columns(node, self._query):
+                if column.table == self._target.alias:
+                    floats = family_of(column) is Family.FLOAT and isinstance(column.type, exp.DataType)
+                    found[column.name] = column.type.copy() if floats and column.type else None
+        return found
+
+    def _same(self, keys: Mapping[str, exp.DataType | None]) -> exp.Expr:
+        """Whether a row of the target is one of those that the source has joined."""
+        return exp.and_(
+            *(
+                exp.NullSafeEQ(this=key_of((self._target.alias, key), keys), expression=self._of_source(f"{_KEY}{n}"))
+                for n, key in enumerate(keys)
+            ),
+            copy=False,
+        )
+
+    def _of_source(self, name: str) -> exp.Column:
+        return exp.column(name, table=self._source.alias, quoted=True)
+
+    def _with_ctes(self, select: exp.Select) -> exp.Select:
+        if self._query.args.get("with_") is not None:
+            select.set("with_", self._query.args["with_"].copy())
+        return select
+
+    def _refuse_target_in_condition(self, node: exp.Expr) -> None:
+        """Delta 4.4 cannot read its target where Spark makes an existence join of IN or EXISTS; scalar queries are fine."""
+        if isinstance(node, exp.Query):
+            return
+        target = self._draft.tables[0]
+        asked = next((one for one in node.find_all(exp.Table) if self._tables.get(one.name) == target), None)
+        if asked is not None:
+            raise wrong_in(
+                self._draft.text, asked, f"IN and EXISTS in a MERGE may not ask {target}, the table that is changed.",
+                hint="Count instead, as in 0 < (SELECT count(*) FROM ...), or ask in the WHERE of a query in USING.",
+            )  # fmt: skip
+
+
+def _floats(keys: Mapping[str, exp.DataType | None]) -> Mapping[str, exp.DataType]:
+    return {key: kind for key, kind in keys.items() if kind is not None}
+
+
+def _items(query: exp.Select) -> tuple[exp.Table, exp.Expr]:
+    target = query.args["from_"].this
+    assert isinstance(target, exp.Table)
+    return target, query.args["joins"][0].this
+
+
+def _outer_columns(part: exp.Expr, query: exp.Select) -> list[exp.Column]:
+    """The columns of the target and the source that a part depends on, also inside its queries."""
+    alone = exp.Select(
+        expressions=[exp.alias_(part.copy(), "part")],
+        from_=query.args["from_"].copy(),
+        joins=[join.copy() for join in query.args["joins"]],
+    )
+    scope = build_scope(alone)
+    assert isinstance(scope, Scope)
+    return list(scope.columns)
+
+
+def _is_ask(node: exp.Expr) -> bool:
+    quantified = isinstance(node, exp.Binary) and isinstance(node.expression, exp.Any | exp.All)
+    asks = (isinstance(node, exp.In) and node.args.get("query") is not None) or quantified
+    return asks or isinstance(node, exp.Exists | exp.Query)

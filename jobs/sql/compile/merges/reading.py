@@ -1,0 +1,225 @@
+"""From the text of a MERGE to a draft: Spark's own where queries keep Delta from running it, any of another dialect's
+where one was chosen. Pure."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from sqlglot import exp
+from sqlglot.errors import ParseError, SqlglotError
+
+from lakewarden.catalog.errors import UsageError
+from lakewarden.jobs.sql.compile.change import Assignment, Change, Relation, assignments_of
+from lakewarden.jobs.sql.compile.dialects import PARSERS
+from lakewarden.jobs.sql.compile.merges.clauses import Clause, Clauses, Seen
+from lakewarden.jobs.sql.compile.places import wrong_at, wrong_in
+from lakewarden.jobs.sql.compile.precedence import refuse_unclear
+from lakewarden.jobs.sql.compile.reading import Draft, outer_tokens, parse_error, refuse_system, tables_read
+from lakewarden.jobs.sql.compile.shapes import RETURNING, leave_hints_out
+from lakewarden.jobs.sql.compile.values import DIALECT_KEY, Dialect
+
+__all__ = ["is_merge", "merge_draft"]
+
+_READ: Final = (Dialect.POSTGRES, Dialect.TSQL, Dialect.TERADATA)
+"""Whose MERGE means something of its own; MySQL has none."""
+_ALONE: Final = frozenset({"this", "using", "on", "whens", "with_"})
+
+
+def is_merge(text: str) -> bool:
+    """Whether this is a MERGE, after a WITH or not."""
+    words = [token.text.upper() for token in outer_tokens(text)]
+    return bool(words) and (
+        words[0] == "MERGE" or (words[0] == "WITH" and ["MERGE", "INTO"] in _pairs(words))
+    )
+
+
+def merge_draft(text: str, dialect: Dialect | None = None) -> Draft | None:
+    """Read it; None for what Spark runs as it is. Raises `UsageError`, with the place, for what another dialect has and
+    that is not supported."""
+    if not is_merge(text):
+        return None
+    if dialect not in _READ:
+        return _draft(text, Dialect.SPARK, chosen=dialect is Dialect.SPARK)
+    assert dialect is not None
+    return _draft(text, dialect, chosen=True)
+
+
+def _draft(text: str, dialect: Dialect, *, chosen: bool) -> Draft | None:
+    merge = _tree(text, dialect)
+    if merge is None:
+        return None
+    own = dialect is Dialect.SPARK
+    if own and not _is_supported(merge):
+        return None
+    notes = leave_hints_out(merge)
+    if not own:
+        _refuse(merge, text)
+    clauses = Clauses(on=merge.args["on"], each=tuple(_clauses(merge, text)))
+    if own and not any(part.find(exp.Query) for part in clauses.parts()):
+        return None
+    refuse_unclear((node for part in clauses.parts() for node in part.find_all(exp.Binary, exp.In)), dialect, text)
+    with_ = merge.args.get("with_")
+    change = Change(
+        relations=(Relation(item=merge.this), Relation(item=merge.args["using"])),
+        place=0,
+        assignments=tuple(Assignment(column=exp.column("value"), value=part) for part in clauses.parts()),
+        ctes=() if with_ is None else tuple(with_.expressions),
+        notes=notes,
+    )
+    draft = Draft(
+        text=text, dialects=(dialect,), change=change, tables=tables_read(change), merge=clauses, chosen=chosen
+    )
+    refuse_system(draft)
+    return draft
+
+
+def _tree(text: str, dialect: Dialect) -> exp.Merge | None:
+    try:
+        trees = [tree for tree in PARSERS[dialect].parse(text) if tree is not None]
+    except ParseError as error:
+        if dialect is Dialect.SPARK:
+            return None
+        raise parse_error(text, error) from error
+    except SqlglotError as error:
+        if dialect is Dialect.SPARK:
+            return None
+        raise UsageError("The statement cannot be read.", hint="Look for an unclosed quote.") from error
+    if len(trees) == 1 and isinstance(trees[0], exp.Merge):
+        return trees[0]
+    if dialect is Dialect.SPARK:
+        return None
+    raise UsageError("These are several statements.", hint="Run one after the other, each by a call of its own.")
+
+
+def _is_supported(merge: exp.Merge) -> bool:
+    """Whether a column more of the source is seen by nothing but the conditions and values that ask for it."""
+    using = merge.args["using"]
+    if not isinstance(using, exp.Table | exp.Subquery | exp.Values) or not using.alias_or_name:
+        return False
+    if not isinstance(merge.this, exp.Table) or set(_given(merge)) - _ALONE:
+        return False
+    with_ = merge.args.get("with_")
+    if with_ is not None and with_.recursive:
+        return False
+    for when in merge.args["whens"].expressions:
+        then = when.args["then"]
+        if isinstance(then.this, exp.Star) or any(isinstance(one, exp.Star) for one in then.expressions):
+            return False
+        if isinstance(then, exp.Insert) and not isinstance(then.this, exp.Tuple):
+            return False
+        if when.args.get("source") and when.find(exp.Query) is not None:
+            return False
+    parts = (merge.args["on"], *merge.args["whens"].expressions)
+    return not any(column.args.get("db") for part in parts for column in part.find_all(exp.Column))
+
+
+def _given(merge: exp.Merge) -> list[str]:
+    return [key for key, value in merge.args.items() if value]
+
+
+def _refuse(merge: exp.Merge, text: str) -> None:
+    """Raise `UsageError` for clauses that Delta's MERGE has not."""
+    if merge.args.get("returning"):
+        raise wrong_in(
+            text, merge.args["returning"], RETURNING, hint="Leave it away, and SELECT the rows afterwards."
+        )
+    target, using, with_ = merge.this, merge.args["using"], merge.args.get("with_")
+    if not isinstance(target, exp.Table) or target.args.get("joins") or target.args.get("version"):
+        raise wrong_in(text, target, "This is no table that can be changed.", hint="Name the table itself.")
+    if not isinstance(using, exp.Table | exp.Subquery | exp.Values) or not using.alias_or_name:
+        raise wrong_in(text, using, "What is read here needs a name.", hint="Write USING (SELECT ...) AS s.")
+    if with_ is not None and with_.recursive:
+        raise wrong_in(text, with_, "WITH RECURSIVE is not supported in MERGE.", hint="Write its result to a table first.")
+    odd = next((key for key in _given(merge) if key not in _ALONE), None)
+    if odd is not None:
+        value = merge.args[odd]
+        raise wrong_in(
+            text,
+            value if isinstance(value, exp.Expr) else None,
+            "This clause of MERGE is not supported.",
+            hint="Leave it away.",
+        )
+    for part in (merge.args["on"], *merge.args["whens"].expressions):
+        long = next((column for column in part.find_all(exp.Column) if column.args.get("db")), None)
+        if long is not None:
+            raise wrong_in(
+                text, long, "Columns of a MERGE are written without their database.", hint="Give the table an alias."
+            )
+
+
+def _clauses(merge: exp.Merge, text: str) -> Iterator[Clause]:
+    for when in merge.args["whens"].expressions:
+        seen = Seen.BOTH if when.args["matched"] else Seen.TARGET if when.args.get("source") else Seen.SOURCE
+        condition, then = when.args.get("condition"), when.args["then"]
+        found = Clause(seen=seen, condition=condition)
+        if isinstance(then, exp.Update):
+            found = Clause(seen=seen, condition=condition, sets=_sets(then, text))
+        elif isinstance(then, exp.Insert):
+            found = Clause(seen=seen, condition=condition, inserts=_inserts(then, text))
+        elif then.name.upper() != "DELETE":
+            raise wrong_at(
+                text,
+                _place_of(text, then.name),
+                f"{then.name} is not supported here.",
+                hint="Say it in the conditions of the clauses behind it: WHEN MATCHED AND NOT (...) THEN ...",
+            )
+        owner = {Seen.SOURCE: merge.args["using"], Seen.TARGET: merge.this}.get(seen)
+        if owner is not None:
+            _say_whose(found, owner.alias_or_name)
+        yield found
+
+
+def _sets(then: exp.Update, text: str) -> tuple[Assignment, ...]:
+    found = assignments_of(then, text)
+    for one in found:
+        if one.place is not None:
+            raise wrong_in(
+                text,
+                one.value,
+                "A query of several columns is not asked in a MERGE.",
+                hint="Ask it in USING, and name its columns.",
+            )
+        _refuse_default(one.value, text)
+    return found
+
+
+def _inserts(then: exp.Insert, text: str) -> tuple[Assignment, ...]:
+    """Values by column; without names of columns they are numbered, and named when the table's are known."""
+    given = then.expression
+    if not isinstance(given, exp.Tuple):
+        raise wrong_in(
+            text, then, "INSERT in a MERGE has columns and VALUES here.", hint="Write INSERT (k, a) VALUES (s.k, s.a)."
+        )
+    for value in given.expressions:
+        _refuse_default(value, text)
+    names = then.this.expressions if isinstance(then.this, exp.Tuple) else None
+    if names is None:
+        names = [exp.column("", table=str(number)) for number in range(len(given.expressions))]
+    if len(names) != len(given.expressions) or not all(isinstance(name, exp.Column) for name in names):
+        raise wrong_in(text, given, "There are not as many values as columns.", hint="Give each column one value.")
+    return tuple(
+        Assignment(column=name, value=value) for name, value in zip(names, given.expressions, strict=True)
+    )
+
+
+def _refuse_default(value: exp.Expr, text: str) -> None:
+    name = value.this if isinstance(value, exp.Column) and not value.table else None
+    if name is not None and not name.args.get("quoted") and name.name.upper() == "DEFAULT":
+        hint = f"Leave the column away in INSERT; write the value itself in UPDATE, or SET {DIALECT_KEY} = spark."
+        raise wrong_in(text, name, "A column's default is not known here.", hint=hint)
+
+
+def _say_whose(clause: Clause, owner: str) -> None:
+    """Only one of the two tables is seen in such a clause: columns without a table's name are its own."""
+    parts = [clause.condition, *(one.value for one in clause.assignments)]
+    for column in (one for part in parts if part is not None for one in part.find_all(exp.Column)):
+        if not column.table and column.find_ancestor(exp.Query) is None:
+            column.set("table", exp.to_identifier(owner))
+
+
+def _place_of(text: str, words: str) -> int | None:
+    first = words.split(" ", maxsplit=1)[0].upper()
+    return next((token.start for token in outer_tokens(text) if token.text.upper() == first), None)
+
+
+def _pairs(words: list[str]) -> list[list[str]]:
+    return [words[place : place + 2] for place in range(len(words) - 1)]
