@@ -22,11 +22,14 @@ from lakewarden.jobs.sql.compile.families import (
 )
 from lakewarden.jobs.sql.compile.values import Dialect
 
-__all__ = ["NumberAnnotator", "have_room", "is_as_shown", "loses_digits"]
+__all__ = ["MEAN_DIGITS", "NumberAnnotator", "have_room", "is_as_shown", "is_mean", "loses_digits"]
 
 _B = TypeVar("_B", bound=exp.Binary)
 _HIDDEN: Final = "hidden"
 _LOST: Final = "lost"
+_MEAN: Final = "mean"
+MEAN_DIGITS: Final = 18
+"""So many digits behind its point an average of exact numbers has in Spark."""
 _WITH_EXACT_SUMS: Final = frozenset({Dialect.POSTGRES, Dialect.MYSQL})
 """What sums whole numbers of 64 bits up to a decimal, which is divided as one."""
 _LARGEST_INT: Final = 2**31 - 1
@@ -40,6 +43,11 @@ def is_as_shown(kind: exp.DataType) -> bool:
 def loses_digits(kind: exp.DataType | None) -> bool:
     """Whether Spark has no room for all the digits that a decimal of this type may have, and rounds it."""
     return kind is not None and bool(kind.meta.get(_LOST))
+
+
+def is_mean(kind: exp.DataType | None) -> bool:
+    """Whether a number of this type is an average, with more digits than are the same in every database."""
+    return kind is not None and bool(kind.meta.get(_MEAN))
 
 
 def have_room(parts: Iterable[exp.Expr]) -> bool:
@@ -60,6 +68,7 @@ class NumberAnnotator(TypeAnnotator):
         super().__init__(schema, expression_metadata={**own, **_METADATA})
         self.exact_sums = not _WITH_EXACT_SUMS.isdisjoint(dialects)
         self.exact_parts = Dialect.POSTGRES in dialects
+        self.whole_means = Dialect.TSQL in dialects
 
     def _annotate_binary(self, expression: _B) -> _B:
         found = super()._annotate_binary(expression)
@@ -92,11 +101,12 @@ class NumberAnnotator(TypeAnnotator):
         return super()._maybe_coerce(type1, type2)
 
 
-def _decimal(whole: int, scale: int, parts: Iterable[exp.DataType], *, as_shown: bool) -> exp.DataType:
+def _decimal(whole: int, scale: int, parts: Collection[exp.DataType], *, as_shown: bool) -> exp.DataType:
     """A decimal with so many digits before and behind its point, made of others."""
     digits = min(whole + scale, MOST_DIGITS)
     kind = exp.DataType.build(f"DECIMAL({digits}, {min(scale, MOST_DIGITS)})", dialect="spark")
     kind.meta[_HIDDEN] = not as_shown or any(part.meta.get(_HIDDEN) for part in parts)
+    kind.meta[_MEAN] = scale > 6 and any(part.meta.get(_MEAN) for part in parts)
     kind.meta[_LOST] = scale > 0 and whole + scale > MOST_DIGITS
     return kind
 
@@ -121,6 +131,19 @@ def _sum(self: Any, node: exp.Sum) -> None:
         )
     elif self.exact_sums and kind.this in (exp.DType.BIGINT, exp.DType.UBIGINT):
         self._set_type(node, _decimal(20, 0, (), as_shown=True))
+
+
+def _mean(self: Any, node: exp.Avg) -> None:
+    kind = _kind(node.this)
+    family = family_of_type(kind)
+    if family in (Family.INTEGER, Family.DECIMAL) and self.exact_parts:
+        exact = exp.DataType.build(f"DECIMAL({MOST_DIGITS}, {MEAN_DIGITS})", dialect="spark")
+        exact.meta.update({_MEAN: True, _HIDDEN: True})
+        self._set_type(node, exact)
+    elif family is Family.INTEGER and self.whole_means:
+        self._set_type(node, kind)
+    else:
+        self._set_type(node, exp.DType.DOUBLE)
 
 
 def _whole_part(self: Any, node: exp.Floor | exp.Ceil) -> None:
@@ -168,6 +191,7 @@ def _literal(self: Any, node: exp.Literal) -> None:
 
 _METADATA: Final[dict[type[exp.Expr], Any]] = {
     exp.Sum: {"annotator": _sum},
+    exp.Avg: {"annotator": _mean},
     exp.Count: {"returns": exp.DType.BIGINT},
     exp.Floor: {"annotator": _whole_part},
     exp.Ceil: {"annotator": _whole_part},

@@ -16,6 +16,7 @@ from lakewarden.jobs.sql.compile.families import NUMBERS, Family, family_of, fam
 from lakewarden.jobs.sql.compile.grouping import group_joins
 from lakewarden.jobs.sql.compile.meaning.first_type import fits_first
 from lakewarden.jobs.sql.compile.meaning.functions import FUNCTIONS, Notes, cast_to_text, function_in_spark
+from lakewarden.jobs.sql.compile.meaning.means import has_own_digits, mean_in_spark, refuse_own_digits
 from lakewarden.jobs.sql.compile.meaning.meetings import (
     FEWER_DIGITS,
     is_real,
@@ -47,7 +48,6 @@ _ALIKE: Final = (
 )  # fmt: skip
 _COMPARISONS: Final = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
 _ARITHMETIC: Final = (exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Abs)
-_UNSIGNED: Final = ("utinyint", "usmallint", "umediumint", "uint", "ubigint")
 _PART_OF_REAL: Final = 24
 """So many bits a FLOAT has at most that is a REAL."""
 
@@ -184,6 +184,7 @@ def _arithmetic(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> ex
     parts = [node.this] if isinstance(node, exp.Unary | exp.Func) else [node.this, node.expression]
     odd = next((part for part in parts if family_of(part) not in NUMBERS), None)
     refuse_real_beside_others(parts, node, dialect, text)
+    refuse_own_digits(parts, text)
     if dialect is Dialect.TSQL and isinstance(node, exp.Add) and _are_texts(parts):
         return exp.DPipe(this=node.this.copy(), expression=node.expression.copy())
     if odd is not None:
@@ -199,6 +200,16 @@ def _sum(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
             text, node, "postgres sums up REAL in 32 bits, Spark in 64.", hint="Cast it to DOUBLE PRECISION."
         )
     return _arithmetic(node, dialect, text, notes)
+
+
+def _mean(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
+    found = None if isinstance(node.parent, exp.Window) else mean_in_spark(node, dialect)
+    if found is None:
+        raise wrong_in(
+            text, node, f"AVG of this gives other digits in {dialect} than in Spark.",
+            hint=f"Divide SUM by COUNT, or cast to DOUBLE PRECISION. {SPARKS_WORDS}",
+        )  # fmt: skip
+    return found
 
 
 def _are_texts(parts: list[exp.Expr]) -> bool:
@@ -239,14 +250,16 @@ def _cast(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr
     if isinstance(node.this, exp.Literal) and EXACT in node.meta:
         return node.this
     match source, target:
-        case _ if type(node) is not exp.Cast or node.args.get("format") or node.args["to"].is_type(*_UNSIGNED):
+        case _ if type(node) is not exp.Cast or node.args.get("format") or _is_unsigned(node.args["to"]):
             pass
         case (Family.DECIMAL | Family.FLOAT, Family.INTEGER):
             node.set("this", rounded(node.this, source, dialect, text))
             return node
         case (Family.INTEGER | Family.NULL, Family.INTEGER | Family.DECIMAL):
             return node
-        case (Family.INTEGER | Family.NULL | Family.DECIMAL | Family.FLOAT, Family.FLOAT):
+        case (Family.INTEGER | Family.NULL | Family.DECIMAL | Family.FLOAT, Family.FLOAT) if not has_own_digits(
+            node.this
+        ):
             node.set("to", _floating(node, dialect, text))
             return node
         case (Family.DECIMAL, Family.DECIMAL) if dialect in (Dialect.POSTGRES, Dialect.TSQL):
@@ -263,6 +276,10 @@ def _cast(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr
         case _:
             pass
     raise wrong_in(text, node, "This cast may give something else in Spark.", hint=SPARKS_WORDS)
+
+
+def _is_unsigned(kind: exp.DataType) -> bool:
+    return kind.this in exp.DataType.UNSIGNED_INTEGER_TYPES
 
 
 def _floating(node: exp.Expr, dialect: Dialect, text: str) -> exp.DataType:
@@ -364,6 +381,7 @@ def _told_apart(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> ex
         parts = node.parent.selects
     else:
         parts = node.expressions
+    refuse_own_digits(parts, text)
     note_texts(parts, dialect, notes, ordered=False)
     return node
 
@@ -406,6 +424,7 @@ _JUDGES: Final[Mapping[tuple[type[exp.Expr], ...], Callable[[exp.Expr, Dialect, 
     (exp.Between,): _range,
     (exp.In,): _in,
     (exp.Sum,): _sum,
+    (exp.Avg,): _mean,
     _ARITHMETIC: _arithmetic,
     (exp.Div, exp.IntDiv, exp.Mod): _division,
     (exp.Cast,): _cast,

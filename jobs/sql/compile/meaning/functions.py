@@ -240,6 +240,8 @@ def _over(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr | None:
 def _named(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr | None:
     """What sqlglot has no word for."""
     arguments = node.expressions
+    if dialect is Dialect.MYSQL and node.name.upper() == "NOW" and len(arguments) <= 1:
+        return _moment(exp.CurrentTimestamp(this=next(iter(arguments), None)), dialect, notes)
     if dialect is not Dialect.TERADATA or len(arguments) != 1:
         return None
     (value,), zero = arguments, exp.Literal.number(0)

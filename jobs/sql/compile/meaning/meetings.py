@@ -10,7 +10,8 @@ from typing import Final
 from sqlglot import exp
 
 from lakewarden.jobs.sql.compile.annotation import have_room
-from lakewarden.jobs.sql.compile.families import NUMBERS, Family, family_of
+from lakewarden.jobs.sql.compile.families import NUMBERS, Family, family_of, scale_of
+from lakewarden.jobs.sql.compile.meaning.means import FEW, has_own_digits, refuse_own_digits
 from lakewarden.jobs.sql.compile.meaning.storing import SPARKS_WORDS
 from lakewarden.jobs.sql.compile.meaning.texts import (
     STRIPPING,
@@ -52,6 +53,9 @@ def refuse_mixed(
             hint="Cast it to DOUBLE PRECISION.",
         )  # fmt: skip
     refuse_real_beside_others(parts, node, dialect, text)
+    means = [part for part in parts if has_own_digits(part)]
+    if len(means) > 1 or (means and any(_has_many_digits(part) for part in parts if part not in means)):
+        refuse_own_digits(means, text)
     if dialect is Dialect.TERADATA and compared and len({_has_time(part) for part in others} - {None}) > 1:
         raise wrong_in(
             text, node, "teradata may compare the days alone of a date and a time.", hint="Cast one side."
@@ -84,6 +88,10 @@ def refuse_real_beside_others(parts: Sequence[exp.Expr], node: exp.Expr, dialect
         raise wrong_in(
             text, node, "tsql makes a REAL of the number beside one, Spark a double.", hint="Cast it to FLOAT."
         )
+
+
+def _has_many_digits(part: exp.Expr) -> bool:
+    return family_of(part) is not Family.NULL and scale_of(part) > FEW
 
 
 def _has_time(part: exp.Expr) -> bool | None:

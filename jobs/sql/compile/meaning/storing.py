@@ -14,6 +14,7 @@ from lakewarden.jobs.sql.compile.families import (
     scale_of,
     scale_of_type,
 )
+from lakewarden.jobs.sql.compile.meaning.means import FEW, refuse_own_digits
 from lakewarden.jobs.sql.compile.meaning.texts import require_readable
 from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.values import DIALECT_KEY, Dialect
@@ -46,6 +47,8 @@ def assigned(value: exp.Expr, kind: exp.DataType, dialect: Dialect, text: str) -
         require_readable(value, kind, dialect, text)
         return exp.Cast(this=value, to=kind.copy())
     _require_taken(value, source, kind, dialect, text)
+    if source is Family.DECIMAL and scale_of_type(kind) > FEW:
+        refuse_own_digits([value], text)
     if target is Family.TEXT:
         _require_one_form(value, source, dialect, text)
     match source, target:

@@ -96,6 +96,28 @@ def test_what_can_be_said_exactly_is(dialect: str, change: str, wanted: str) -> 
     assert sql(f"UPDATE t SET {change}", dialect).endswith(f" SET {wanted}")
 
 
+@pytest.mark.parametrize(
+    ("dialect", "condition", "wanted"),
+    [
+        (
+            "postgres",
+            "a > (SELECT avg(e) FROM u)",
+            "CAST(CAST(SUM(u.e) AS DECIMAL(20, 0)) / NULLIF(COUNT(u.e), 0) AS DECIMAL(38, 18))",
+        ),
+        (
+            "postgres",
+            "m = (SELECT round(avg(m), 2) FROM t)",
+            "ROUND(CAST(CAST(SUM(t.m) AS DECIMAL(22, 2)) / NULLIF(COUNT(t.m), 0) AS DECIMAL(38, 18)), 2)",
+        ),
+        ("tsql", "a > (SELECT AVG(e) FROM u)", "SUM(u.e) DIV NULLIF(COUNT(u.e), 0)"),
+        ("teradata", "a > (SELECT AVG(e) FROM u)", "CAST(SUM(u.e) AS DOUBLE) / NULLIF(COUNT(u.e), 0)"),
+        ("mysql", "d > (SELECT avg(d) FROM t)", "AVG(t.d)"),
+    ],
+)
+def test_an_average_is_as_exact_as_its_dialects(dialect: str, condition: str, wanted: str) -> None:
+    assert f"(SELECT {wanted} AS " in sql(f"DELETE FROM t WHERE {condition}", dialect)
+
+
 def test_a_query_that_selects_nothing_finds_rows_all_the_same() -> None:
     asked = sql("DELETE FROM t WHERE EXISTS (SELECT FROM u WHERE u.k = t.k)", "postgres")
     assert "EXISTS(SELECT 1 FROM u AS u WHERE u.k = t.k)" in asked
