@@ -29,16 +29,17 @@ def reach_of(caller: Caller, settings: Settings, own: str) -> Reach:
     return Reach.NOTHING
 
 
-def require_reach(caller: Caller, reach: Reach, *, changes: bool) -> None:
-    """Raise `NotAllowedError` for who may send Spark nothing, or no statement that changes rows."""
+def require_reach(caller: Caller, reach: Reach, *, vacuums: bool) -> None:
+    """Raise `NotAllowedError` for who may send Spark nothing, or not have it vacuum. Who may change which rows is asked
+    when Spark has told whose table it is (owned_tables.py)."""
     if reach is Reach.NOTHING:
         raise NotAllowedError(
             f"{caller.name} may not send statements to Spark.",
             hint="The gateway's gateway.readers and gateway.writers say who may, besides admins. "
             "System tables are for everybody.",
         )
-    if changes and reach is Reach.TABLES:
+    if vacuums and reach is Reach.TABLES:
         raise NotAllowedError(
-            f"{caller.name} may not change rows through Spark.",
+            f"{caller.name} may not vacuum tables through Spark.",
             hint="The gateway's gateway.writers says who may, besides admins.",
         )

@@ -4,15 +4,18 @@ Imports PySpark, so it is imported late. Called from the threads that operations
 """
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
+from lakewarden.catalog.errors import NotAllowedError
 from lakewarden.daemon.attach import Writes, attached, run_in_session
 from lakewarden.daemon.gateway.closed_tables import require_open
 from lakewarden.daemon.gateway.operations import Operation
+from lakewarden.daemon.gateway.owned_tables import require_own
 from lakewarden.daemon.gateway.results import Result, Store, gathered
 from lakewarden.daemon.gateway.rights import Reach, reach_of
 from lakewarden.daemon.gateway.sessions import Session
@@ -26,7 +29,7 @@ from lakewarden.jobs.session import session_catalog
 from lakewarden.jobs.session.attached import Attached
 from lakewarden.jobs.session.catalog_listener import SparkSession
 from lakewarden.jobs.session.frames import DataFrame, refresh_table, run_sql, setting
-from lakewarden.jobs.session.reading_rules import Reading
+from lakewarden.jobs.session.reading_rules import Reading, Source
 from lakewarden.jobs.session.served import (
     Field,
     SparkEndedError,
@@ -40,8 +43,9 @@ from lakewarden.jobs.session.served import (
     stages_of,
 )
 from lakewarden.jobs.session.session_catalog import TableEntry
+from lakewarden.jobs.sql.compile.reading import Draft
 from lakewarden.jobs.sql.compile.values import OPERATION_KEY
-from lakewarden.jobs.sql.statements import InSession, Unmanaged
+from lakewarden.jobs.sql.statements import ChangeRows, Explain, InSession, Unmanaged
 
 __all__ = ["SparkSide"]
 
@@ -59,7 +63,8 @@ class _Connection:
     application: "_Application"
     reach: Reach
     reading: Reading | None
-    """Set where its user may only read."""
+    """Set where its user may read, and change own tables alone."""
+    require_own: Callable[[Source], None]
 
     def close(self) -> None:
         """A session without statements holds nothing that has to be given back."""
@@ -177,7 +182,8 @@ class SparkSide:
                 reading = Reading(spark, lambda sources: require_open(store, caller, sources))
             if session.database != "default":
                 run_sql(spark, f"USE {quoted(session.database)}")
-        return _Connection(spark, writes, application, reach, reading)
+        own = partial(require_own, self._services.store, session.caller)
+        return _Connection(spark, writes, application, reach, reading, own)
 
     def _living(self, operation: Operation) -> _Application:
         """The application; a new one where there is none (any more)."""
@@ -212,16 +218,36 @@ class SparkSide:
 
 
 def _run(connection: _Connection, statement: InSession, text: str) -> DataFrame:
-    if connection.reading is None:
-        return run_in_session(connection.spark, connection.writes, statement, text)
-    assert isinstance(statement, Unmanaged)  # whoever only reads was refused everything else
-    return connection.reading.run(statement.sql)
+    reading = connection.reading
+    asked = statement.statement if isinstance(statement, Explain) else statement
+    if reading is not None:
+        match asked:
+            case Unmanaged(sql=sql) if reading.is_change(sql):
+                reading.require_change(sql, connection.require_own)
+            case Unmanaged(sql=sql):
+                return reading.run(sql)
+            case ChangeRows(draft=draft):
+                _require_own_change(reading, connection, draft)
+            case _:
+                raise AssertionError(statement)  # was refused before
+    return run_in_session(connection.spark, connection.writes, statement, text)
+
+
+def _require_own_change(reading: Reading, connection: _Connection, draft: Draft) -> None:
+    """A change that is compiled: what it would be run as is looked at."""
+    if draft.others:
+        raise NotAllowedError(
+            "Several tables are changed by one statement by those alone who may change all.",
+            hint="Write a statement for each table, or ask for gateway.writers.",
+        )
+    for step in connection.writes.compiled(draft).steps:
+        reading.require_change(step.sql, connection.require_own, composed=True)
 
 
 def _keep_operation_id(session: Session, connection: _Connection) -> None:
     """Whether the operation id is used up only the Spark session knows, and the connection may get another one: after
     a change of rights, or when Spark has ended, maybe in the middle of the statement."""
-    if connection.reading is not None or not is_alive(connection.spark):
+    if not is_alive(connection.spark):
         return
     left = setting(connection.spark, OPERATION_KEY)
     if left is None:

@@ -107,7 +107,7 @@ class Statements:
         statement: InSession,
     ) -> Result:
         reach = reach_of(session.caller, self._services.settings, self._services.user)
-        require_reach(session.caller, reach, changes=not isinstance(statement, Unmanaged))
+        require_reach(session.caller, reach, vacuums=isinstance(statement, VacuumTable))
         try:
             return self._spark().run(session, operation, statement, self._store())
         except UsageError as error:

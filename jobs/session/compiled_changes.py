@@ -45,10 +45,12 @@ _OWN_TYPE: Final = "__CHAR_VARCHAR_TYPE_STRING"
 _LOST_COLUMN: Final = "DELTA_MERGE_RESOLVED_ATTRIBUTE_MISSING_FROM_INPUT"
 _SEVERAL: Final = "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
 _ESCAPED: Final = "spark.sql.parser.escapedStringLiterals"
+_JOINED: Final = "spark.sql.legacy.consecutiveStringLiterals.enabled"
 _ANSI: Final = "spark.sql.ansi.enabled"
 _QUOTES: Final = "spark.sql.ansi.doubleQuotedIdentifiers"
 _AS_PRINTED: Final[Mapping[str, str]] = {
     _ESCAPED: "false",
+    _JOINED: "false",
     _QUOTES: "false",
     "spark.sql.ansi.relationPrecedence": "false",
     "spark.sql.ansi.enforceReservedKeywords": "false",
@@ -175,6 +177,8 @@ def _require_read_alike(session: Any, draft: Draft) -> None:
         return
     if _is_on(session, _ESCAPED):
         _refuse(draft, "\\", "A backslash means itself here", _ESCAPED)
+    if _is_on(session, _JOINED):
+        _refuse(draft, "''", "Two quotes end one text and begin another here", _JOINED)
     if _is_on(session, _ANSI) and _is_on(session, _QUOTES):
         _refuse(draft, '"', "Double quotes are around a name here", _QUOTES)
 

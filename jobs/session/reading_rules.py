@@ -1,4 +1,4 @@
-"""What somebody may send to Spark who may read tables and nothing else: Spark knows no users, so it is asked here.
+"""What somebody may send to Spark who may read tables, and change own ones: Spark knows no users, so it is asked here.
 
 A statement is analysed without being run, and what was looked at is what is run. Everything is refused that is not
 known to be harmless: any command but a few that show things, any source but tables and views of the catalog, scripts.
@@ -42,6 +42,10 @@ _FOUND: Final = frozenset({"LocalRelation", "OneRowRelation", "Range", "CTERelat
 """What rows may come from, after analysis, besides tables of the catalog."""
 _TELLING: Final = frozenset({"DescribeRelation", "DescribeColumn"})
 """Commands that tell of a table's contents when they are EXTENDED: statistics of its columns."""
+_CHANGES: Final = {
+    "InsertIntoStatement": "table", "UpdateTable": "table", "DeleteFromTable": "table", "MergeIntoTable": "targetTable",
+}  # fmt: skip
+"""Statements that change the rows of one table, and what tells which."""
 _FUNCTIONS: Final = ("reflect", "java_method", "try_reflect")
 _COMMAND_CLASSES: Final = ("Command", "ParsedStatement", "CompoundPlanStatement")
 
@@ -94,13 +98,47 @@ class Reading:
             self._require_open(self._sources(self._require(analysed, _FOUND)))
         return self._plans.run(self._session, analysed)
 
+    def is_change(self, text: str) -> bool:
+        """Whether a statement changes the rows of one table, and does nothing else."""
+        return kind(self._plans.parsed(self._session, text)) in _CHANGES
+
+    def require_change(
+        self, text: str, require_own: Callable[[Source], None], *, composed: bool = False
+    ) -> None:
+        """Raise `NotAllowedError` unless a statement changes rows of a table that `require_own` lets pass, and reads
+        nothing that a query may not. `composed`: we have made it out of the user's, as it will be run."""
+        session = self._session.cloneSession()
+        plan = (self._plans.composed if composed else self._plans.parsed)(session, text)
+        if kind(plan) not in _CHANGES:
+            raise _refused(kind(plan))
+        if self._plans.sequence(plan.subqueries()):
+            raise _refused("queries in the conditions of this statement")
+        target = _named(getattr(plan, _CHANGES[kind(plan)])())
+        if kind(target) != "UnresolvedRelation":
+            raise _refused(f"{kind(target)} as what is changed")
+        name = ".".join(map(quoted, self._plans.sequence(target.multipartIdentifier())))
+        found = self._looked_at(session, self._plans.parsed(session, f"TABLE {name}"))
+        if len(found) != 1:
+            raise _refused(f"{name} as what is changed")
+        require_own(found[0])
+        source = {"InsertIntoStatement": "query", "MergeIntoTable": "sourceTable"}.get(kind(plan))
+        if source is not None:
+            query = getattr(plan, source)()
+            self._require(query, _NAMED)
+            self._looked_at(session, query)
+
+    def _looked_at(self, session: Any, parsed: JavaPlan) -> Sequence[Source]:
+        """The tables that a query reads, each of which is open to whoever asks."""
+        sources = self._sources(self._require(self._plans.analysed(session, parsed), _FOUND))
+        self._require_open(sources)
+        return sources
+
     def _require_readable(self, describe: JavaPlan) -> None:
         """Whoever may not query a table is told the names and types of its columns, but nothing of its rows."""
         if kind(describe) == "DescribeRelation" and not describe.isExtended():
             return
         name = ".".join(map(quoted, self._plans.sequence(describe.relation().multipartIdentifier())))
-        query = self._plans.analysed(self._session, self._plans.parsed(self._session, f"TABLE {name}"))
-        self._require_open(self._sources(self._require(query, _FOUND)))
+        self._looked_at(self._session, self._plans.parsed(self._session, f"TABLE {name}"))
 
     def _require_harmless(self, command: JavaPlan) -> None:
         name = kind(command)
@@ -161,6 +199,13 @@ class Reading:
                 waiting += self._plans.sequence(below)
 
 
+def _named(relation: JavaPlan) -> JavaPlan:
+    """What an alias stands for."""
+    while kind(relation) == "SubqueryAlias":
+        relation = relation.child()
+    return relation
+
+
 def _is_table(name: str, leaf: JavaPlan) -> bool:
     if name == "LogicalRelation":
         return bool(leaf.catalogTable().isDefined())
@@ -172,6 +217,6 @@ def _is_table(name: str, leaf: JavaPlan) -> bool:
 def _refused(what: str) -> NotAllowedError:
     return NotAllowedError(
         f"A reader may not use {what}.",
-        hint="Readers query tables and views. The gateway's gateway.writers says who may "
-        "do more, besides admins.",
+        hint="Readers query tables and views, and change rows of their own tables. The gateway's "
+        "gateway.writers says who may do more, besides admins.",
     )

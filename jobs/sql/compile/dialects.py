@@ -201,8 +201,15 @@ class _Warehouse(Teradata):
     Parser = _WarehouseParser
 
 
+class _SparkTokenizer(Spark.Tokenizer):
+    """Spark 4 reads 'it''s' as one text; sqlglot takes it for two that are joined."""
+
+    STRING_ESCAPES: ClassVar = ["\\", "'", '"']
+
+
 class _Spark(Spark):
     Parser = _SparkParser
+    Tokenizer = _SparkTokenizer
 
 
 class _Postgres(Postgres):

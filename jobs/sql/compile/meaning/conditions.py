@@ -6,11 +6,13 @@ from sqlglot import exp
 
 from lakewarden.jobs.sql.compile.families import Family, family_of
 
-__all__ = ["with_conditions"]
+__all__ = ["as_counts", "with_conditions"]
 
 _CONDITIONS: Final = (exp.And, exp.Or, exp.Not, exp.Paren)
 _COMPARED: Final = "compared"
 _VALUE: Final = "value"
+_MORE: Final = ("group", "having", "distinct", "limit", "offset", "qualify", "with_")
+"""What makes a query give other rows than those that its WHERE lets pass."""
 
 
 def with_conditions(query: exp.Select) -> exp.Select:
@@ -26,6 +28,33 @@ def with_conditions(query: exp.Select) -> exp.Select:
         elif isinstance(node, exp.In) and node.args.get("query") is not None:
             _settle(node)
     return query
+
+
+def as_counts(node: exp.Expr) -> exp.Expr | None:
+    """IN (SELECT ...) and EXISTS as values that queries count, with the NULL that IN may have; None for a query whose rows
+    cannot be counted like that, and for all other conditions."""
+    held = node.args.get("query") if isinstance(node, exp.In) else node.this if isinstance(node, exp.Exists) else None
+    query = held.unnest() if held is not None else None
+    if not isinstance(query, exp.Select) or any(query.args.get(one) for one in _MORE) or query.find(exp.AggFunc):
+        return None
+    if isinstance(node, exp.Exists):
+        return exp.paren(_counts(query, None, exp.LT), copy=False)
+    if isinstance(node.this, exp.Tuple):
+        return None
+    same = exp.EQ(this=exp.paren(query.selects[0].unalias()), expression=exp.paren(node.this))
+    unknown = exp.Coalesce(this=same.copy(), expressions=[exp.true()])
+    yes = exp.If(this=_counts(query, same, exp.LT), true=exp.true())
+    no = exp.If(this=_counts(query, unknown, exp.EQ), true=exp.false())
+    return exp.Case(ifs=[yes, no])
+
+
+def _counts(query: exp.Select, condition: exp.Expr | None, kind: type[exp.Binary]) -> exp.Expr:
+    """Zero, compared with the number of rows for which a condition holds."""
+    counted = query.copy()
+    counted.set("expressions", [exp.Count(this=exp.Star())])
+    if condition is not None:
+        counted = counted.where(condition)
+    return kind(this=exp.Literal.number(0), expression=exp.Subquery(this=counted))
 
 
 def _settle(node: exp.In) -> None:

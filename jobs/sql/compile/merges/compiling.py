@@ -17,7 +17,7 @@ from lakewarden.jobs.sql.compile.change import Change
 from lakewarden.jobs.sql.compile.emission import distinct_rows, key_of, named, sql_of
 from lakewarden.jobs.sql.compile.families import Family, family_of
 from lakewarden.jobs.sql.compile.meaning.chance import chances, with_distinct_on
-from lakewarden.jobs.sql.compile.meaning.conditions import with_conditions
+from lakewarden.jobs.sql.compile.meaning.conditions import as_counts, with_conditions
 from lakewarden.jobs.sql.compile.meaning.expressions import translated
 from lakewarden.jobs.sql.compile.meaning.storing import assigned
 from lakewarden.jobs.sql.compile.merges.clauses import Clause, Clauses, Seen
@@ -201,9 +201,8 @@ class _Merge:
                     self._draft.text, node, f"{clause.seen} asks no query: there is no row of the source then.",
                     hint="Write a DELETE or UPDATE of its own for these rows.",
                 )  # fmt: skip
-            self._refuse_target_in_condition(node)
             far = any(one.table == self._target.alias for one in _outer_columns(node, self._query))
-            ask = _Ask(name=f"{_ANSWER}{len(self.asks)}", node=node.copy(), far=far, in_on=in_on)
+            ask = _Ask(name=f"{_ANSWER}{len(self.asks)}", node=self._without_existence(node.copy()), far=far, in_on=in_on)
             self.asks.append(ask)
             node.replace(self._of_source(ask.name))
         return holder.this
@@ -277,17 +276,20 @@ class _Merge:
             select.set("with_", self._query.args["with_"].copy())
         return select
 
-    def _refuse_target_in_condition(self, node: exp.Expr) -> None:
-        """Delta 4.4 cannot read its target where Spark makes an existence join of IN or EXISTS; scalar queries are fine."""
-        if isinstance(node, exp.Query):
-            return
+    def _without_existence(self, node: exp.Expr) -> exp.Expr:
+        """A condition about the target itself: Delta 4.4 cannot read it where Spark makes an existence join of IN or
+        EXISTS. Scalar queries are fine, so it counts."""
         target = self._draft.tables[0]
         asked = next((one for one in node.find_all(exp.Table) if self._tables.get(one.name) == target), None)
-        if asked is not None:
+        if isinstance(node, exp.Query) or asked is None:
+            return node
+        counted = as_counts(node)
+        if counted is None:
             raise wrong_in(
-                self._draft.text, asked, f"IN and EXISTS in a MERGE may not ask {target}, the table that is changed.",
+                self._draft.text, asked, f"This condition of a MERGE may not ask {target}, the table that is changed.",
                 hint="Count instead, as in 0 < (SELECT count(*) FROM ...), or ask in the WHERE of a query in USING.",
             )  # fmt: skip
+        return counted
 
 
 def _floats(keys: Mapping[str, exp.DataType | None]) -> Mapping[str, exp.DataType]:

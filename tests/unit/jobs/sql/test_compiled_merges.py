@@ -173,22 +173,43 @@ def test_what_a_merge_of_a_chosen_dialect_cannot_be_is_told(dialect: str, clause
 
 
 @pytest.mark.parametrize(
-    ("condition", "at"),
+    ("condition", "asked"),
     [
-        ("s.k IN (SELECT k FROM t)", "t)"),
-        ("NOT EXISTS (SELECT 1 FROM u JOIN t AS x ON x.k = u.k)", "x ON"),
-        ("s.b IN (SELECT e FROM u WHERE e IN (SELECT a FROM t AS x))", "x))"),
+        (
+            "s.k NOT IN (SELECT a FROM t)",
+            "CASE WHEN 0 < (SELECT COUNT(*) FROM t AS t WHERE (t.a) = (s_.k)) THEN TRUE "
+            "WHEN 0 = (SELECT COUNT(*) FROM t AS t WHERE COALESCE((t.a) = (s_.k), TRUE)) THEN FALSE END",
+        ),
+        (
+            "NOT EXISTS (SELECT 1 FROM u JOIN t AS x ON x.k = u.k WHERE u.e = s.b)",
+            "(0 < (SELECT COUNT(*) FROM u AS u JOIN t AS x ON x.k = u.k WHERE u.e = s_.b))",
+        ),
     ],
 )
-def test_in_and_exists_about_the_target_are_refused_with_their_place(condition: str, at: str) -> None:
+def test_conditions_about_the_target_itself_are_counts(condition: str, asked: str) -> None:
+    (step,) = done(f"{BEGIN}WHEN MATCHED AND {condition} THEN DELETE").steps
+    assert asked.replace("s_", "s") in step.sql.replace("`", "").replace("s_", "s")
+    assert "EXISTS" not in step.sql and " IN (" not in step.sql
+    done(f"{BEGIN}WHEN MATCHED AND s.b < (SELECT max(e) FROM u WHERE e IN (SELECT a FROM t)) THEN DELETE")
+
+
+@pytest.mark.parametrize(
+    ("condition", "at"),
+    [
+        ("s.k IN (SELECT max(k) FROM t)", "t)"),
+        ("(s.k, s.b) IN (SELECT k, a FROM t)", "t)"),
+        ("EXISTS (SELECT k FROM t GROUP BY k HAVING count(*) > 1)", "t GROUP"),
+        ("s.k > ALL (SELECT k FROM t)", "t)"),
+    ],
+)
+def test_other_conditions_about_the_target_are_refused_with_their_place(condition: str, at: str) -> None:
     text = f"{BEGIN}WHEN MATCHED AND {condition} THEN DELETE"
     with pytest.raises(
-        UsageError, match="IN and EXISTS in a MERGE may not ask t, the table that is"
+        UsageError, match="This condition of a MERGE may not ask t, the table that is changed"
     ) as caught:
         done(text)
     _, _, shown = str(caught.value).rpartition(", column ")
     assert text[int(shown.partition(":")[0]) - 1 :].startswith(at)
-    done(f"{BEGIN}WHEN MATCHED AND s.b < (SELECT max(e) FROM u WHERE e IN (SELECT a FROM t)) THEN DELETE")
     assert "SELECT count(*)" in caught.value.hint
 
 

@@ -1,0 +1,22 @@
+"""Tables whose rows somebody may change who may only read all others: the own ones, by what the system table says."""
+
+from lakewarden.catalog.errors import NotAllowedError
+from lakewarden.catalog.model.rows import RowKind
+from lakewarden.catalog.policy.access import Caller
+from lakewarden.catalog.system.port import TABLES, SystemStore
+from lakewarden.daemon.gateway.closed_tables import Sighted
+
+__all__ = ["require_own"]
+
+
+def require_own(store: SystemStore, caller: Caller, source: Sighted) -> None:
+    """Raise `NotAllowedError` unless the table is managed, and this is its owner: by its place, whatever it is called."""
+    found = [] if source.location is None else list(store.rows(TABLES).find(location=source.location))
+    owners = {row.owner for row in found if row.kind is RowKind.TABLE}
+    if owners == {caller.name}:
+        return
+    known = ", ".join(sorted(owner for owner in owners if owner))
+    raise NotAllowedError(
+        f"{caller.name} may not change rows of {source.name}{f' (owner: {known})' if known else ''}.",
+        hint="Owners change their own managed tables; the gateway's gateway.writers says who may change all, besides admins.",
+    )
