@@ -10,7 +10,7 @@ __all__ = ["require_own"]
 
 
 def require_own(store: SystemStore, caller: Caller, source: Sighted) -> None:
-    """Raise `NotAllowedError` unless the table is managed, and this is its owner: by its place, whatever it is called."""
+    """Raise `NotAllowedError` unless the table is managed and this is its owner: by its place, whatever its name."""
     found = [] if source.location is None else list(store.rows(TABLES).find(location=source.location))
     owners = {row.owner for row in found if row.kind is RowKind.TABLE}
     if owners == {caller.name}:

@@ -136,8 +136,10 @@ def test_what_overflows_is_an_error_whatever_the_session_says(both: Both) -> Non
             "UPDATE t SET s = 'a\\b' WHERE k IN (SELECT k FROM s)"),
         ({"spark__sql__ansi__doubleQuotedIdentifiers": "true"},
             'UPDATE t SET s = "x" WHERE k IN (SELECT k FROM s)'),
+        ({"spark__sql__legacy__consecutiveStringLiterals__enabled": "true"},
+            "UPDATE t SET s = 'it''s' WHERE k IN (SELECT k FROM s)"),
     ],
-    ids=["escapes", "quotes"],
+    ids=["escapes", "quotes", "joined"],
 )  # fmt: skip
 def test_sparks_own_words_that_the_session_reads_otherwise_are_refused(
     both: Both, settings: dict[str, str], statement: str

@@ -22,6 +22,7 @@ KINDS = {
     "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')",
     "capital letters": "(Id INT, K INT, A INT) USING delta",
     "clusters": "(id INT, k INT, a INT) USING delta CLUSTER BY (k)",
+    "change feed": "(id INT, k INT, a INT) USING delta TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')",
 }
 
 
@@ -49,6 +50,25 @@ def test_a_special_table_is_changed_like_any_other(spark: SparkSession, lw: Atta
     lw.sql(f"DELETE FROM {table} WHERE id NOT IN (SELECT b - 4 FROM s WHERE b < 9) AND a > 30")
     rows = sorted(tuple(row) for row in spark.table(table).collect())
     assert rows == [(1, 1, 10), (2, 12, 7), (3, None, 30)]
+
+
+def test_changes_are_in_the_change_feed_row_by_row(spark: SparkSession, lw: Attached) -> None:
+    spark.sql(
+        "CREATE TABLE fed (k INT, a INT) USING delta TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
+    )
+    spark.sql("INSERT INTO fed VALUES (1, 1), (2, 2), (3, 3)")
+    lw.sql("UPDATE fed FROM s SET a = s.b WHERE fed.k = s.k AND s.b > 5")
+    lw.sql("DELETE FROM fed WHERE k IN (SELECT k FROM s WHERE b = 5)")
+    lw.sql("UPSERT INTO fed (k, a) ON (k) VALUES (3, 30), (4, 40)")
+    fed = spark.sql("SELECT _change_type, k, a FROM table_changes('fed', 2)").collect()
+    assert sorted(tuple(row) for row in fed) == [
+        ("delete", 1, 1),
+        ("insert", 4, 40),
+        ("update_postimage", 2, 7),
+        ("update_postimage", 3, 30),
+        ("update_preimage", 2, 2),
+        ("update_preimage", 3, 3),
+    ]
 
 
 def test_a_constraint_of_the_table_holds(spark: SparkSession, lw: Attached) -> None:

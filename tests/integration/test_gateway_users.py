@@ -195,6 +195,7 @@ def test_a_reader_reads_through_spark_and_writes_nothing(
     for statement in (
         "INSERT INTO t SELECT 2",
         "DELETE t ALL",
+        "VACUUM t",
         "SET spark.sql.runSQLOnFiles = true",
         f"SELECT * FROM text.`{services.settings.home}/tokens.json`",
     ):
@@ -230,6 +231,62 @@ def test_a_table_that_is_closed_by_policy_is_its_owners_alone_to_read(
     assert pauls.fetchall() == [(7,)]
     own.execute("SELECT x FROM payroll")
     assert own.fetchall() == [(7,)]
+
+
+@pytest.mark.spark
+def test_an_owner_changes_own_tables_and_no_others(
+    services: Services, gateway: RunningGateway, certificate: Path
+) -> None:
+    own, ritas, pauls = (
+        connected(gateway, certificate, user, token(services, user)[1]).cursor()
+        for user in (real_user(), "rita", "paul")
+    )
+    for table in ("ours", "theirs"):
+        own.execute(f"CREATE TABLE {table} USING delta AS SELECT 1 AS k, 10 AS a UNION ALL SELECT 2, 20")
+    own.execute("CREATE VIEW behind AS SELECT * FROM theirs")
+    for table, owner in (("ours", "rita"), ("theirs", "paul")):
+        place = services.settings.home / "warehouse" / table
+        register_one(services, ADMIN, WantedTable(where=str(place), name=f"shop.{table}", owner=owner))
+    for statement in (
+        "UPDATE ours FROM theirs SET a = theirs.a + 1 WHERE ours.k = theirs.k AND theirs.k = 1",
+        "UPDATE ours SET a = 21 WHERE k = 2",
+        "INSERT INTO ours SELECT k + 2, a FROM behind",
+        "MERGE INTO ours USING theirs ON ours.k = theirs.k + 3 WHEN MATCHED THEN DELETE",
+        "UPSERT INTO ours (k, a) ON (k) VALUES (3, 31)",
+        "DELETE FROM ours WHERE k IN (SELECT k FROM theirs WHERE a > 10)",
+    ):
+        ritas.execute(statement)
+    ritas.execute("SELECT k, a FROM ours ORDER BY k")
+    assert ritas.fetchall() == [(1, 11), (3, 31)]
+    *_, last = services.readers[0].commits((services.settings.home / "warehouse" / "ours").as_uri(), after=-1)
+    assert last.lineage is not None and last.lineage.user == "rita"
+    set_policy(services.desk, "shop.theirs", {"access.closed": True}, actor=ADMIN)
+    path = services.settings.home / "warehouse" / "theirs"
+    for statement in (
+        "UPDATE theirs SET a = 0",
+        "DELETE FROM behind",
+        f"DELETE FROM delta.`{path}`",
+        "INSERT INTO theirs SELECT * FROM ours",
+        "INSERT INTO ours SELECT * FROM theirs",
+        "INSERT INTO ours SELECT * FROM behind",
+        f"INSERT INTO ours SELECT * FROM parquet.`{path}`",
+        "UPDATE ours FROM theirs SET a = theirs.a WHERE ours.k = theirs.k",
+        "DELETE FROM ours WHERE k IN (SELECT TRANSFORM(k) USING 'cat' AS (k INT) FROM ours)",
+        "MERGE INTO ours USING behind ON ours.k = behind.k WHEN MATCHED THEN DELETE",
+        "UPDATE ours, theirs SET ours.a = 1, theirs.a = 1 WHERE ours.k = theirs.k",
+        "TRUNCATE TABLE ours",
+        "DROP TABLE ours",
+        "CREATE TABLE new USING delta AS SELECT 1 AS x",
+        "INSERT OVERWRITE DIRECTORY '/tmp/x' USING parquet SELECT 1",
+    ):
+        with pytest.raises(
+            OperationalError, match="may not|NOT_FOUND|by those alone|EXPECT_TABLE|not a Delta table"
+        ):
+            ritas.execute(statement)
+    pauls.execute("SELECT k, a FROM theirs ORDER BY k")
+    assert pauls.fetchall() == [(1, 10), (2, 20)]
+    ritas.execute("SELECT k, a FROM ours ORDER BY k")
+    assert ritas.fetchall() == [(1, 11), (3, 31)]
 
 
 def make_admins(services: Services, *names: str) -> None:

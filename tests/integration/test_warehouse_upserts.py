@@ -87,6 +87,8 @@ def test_what_is_refused_says_where_and_what_is_written_instead_does_the_same(
 @pytest.mark.parametrize("name", MERGES)
 def test_the_queries_of_a_merge_are_answered_by_its_source(both: Both, name: str) -> None:
     both.fill(TABLES)
+    if not name.startswith("spark:"):
+        both.lw.sql(f"SET lakewarden.dialect = {name.partition(':')[0]}")
     (counts,) = both.lw.sql(MERGES[name]).collect()
     assert counts["num_affected_rows"] == both.connection.execute(MERGES[name].encode()).rowcount
     assert both.ours() == both.theirs()

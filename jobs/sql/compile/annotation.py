@@ -137,7 +137,7 @@ def _mean(self: Any, node: exp.Avg) -> None:
     kind = _kind(node.this)
     family = family_of_type(kind)
     if family in (Family.INTEGER, Family.DECIMAL) and self.exact_parts:
-        exact = exp.DataType.build(f"DECIMAL({MOST_DIGITS}, {MEAN_DIGITS})", dialect="spark")
+        exact = exp.DataType.build(f"DECIMAL({14 + MEAN_DIGITS}, {MEAN_DIGITS})", dialect="spark")
         exact.meta.update({_MEAN: True, _HIDDEN: True})
         self._set_type(node, exact)
     elif family is Family.INTEGER and self.whole_means:

@@ -42,7 +42,19 @@ _NO_ORDER = (
     "Every new value is computed from what was there before the statement. MySQL promises no order among "
     "several tables, and may use a new value here."
 )
-_CHANCE_NAMES = frozenset({"RAND", "RANDN", "RANDOM", "RANDSTR", "UUID", "SHUFFLE", "MONOTONICALLY_INCREASING_ID", "UNIFORM", "NEWID"})
+_CHANCE_NAMES = frozenset(
+    {
+        "RAND",
+        "RANDN",
+        "RANDOM",
+        "RANDSTR",
+        "UUID",
+        "SHUFFLE",
+        "MONOTONICALLY_INCREASING_ID",
+        "UNIFORM",
+        "NEWID",
+    }
+)
 
 
 def compiled(

@@ -200,9 +200,7 @@ def _asked(parts: _Parts, *, chooses: bool) -> str:
     with_ = query.args.get("with_")
     query.set("with_", None)
     query.set("expressions", selected or [_one()])
-    _items(query)[parts.change.place].replace(
-        distinct_rows(parts.item.this, found.alias, keys, exact)
-    )
+    _items(query)[parts.change.place].replace(distinct_rows(parts.item.this, found.alias, keys, exact))
     group_joins(query)
     matches = _sql(query, parts)
     if listed:

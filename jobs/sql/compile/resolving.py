@@ -136,8 +136,8 @@ def looked_up(
 
 
 def columns_set(change: Change, schema: TableSchema, text: str) -> tuple[tuple[str, exp.DataType], ...]:
-    """The columns that are set, as the table has them, with their types. Raises `UsageError` for one that is not there, or
-    twice."""
+    """The columns that are set, as the table has them, with their types. Raises `UsageError` for one that is not
+    there, or twice."""
     known = {one.name.lower(): one for one in schema}
     target = change.relations[change.place]
     found: dict[str, exp.DataType] = {}

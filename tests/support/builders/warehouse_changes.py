@@ -43,6 +43,30 @@ CASES: Final = {
         "UPDATE t SET (a, s) = (SELECT b, c FROM s WHERE s.k = t.k) WHERE t.k IN (SELECT k FROM s)",
         SAME,
     ),
+    "postgres: more than the average": (
+        (
+            "UPDATE t SET a = q.m FROM (SELECT k, avg(b) AS m FROM s GROUP BY k) AS q"
+            " WHERE q.k = t.k AND t.id < (SELECT avg(e) FROM u) AND q.m >= (SELECT round(avg(e), 1) FROM u)"
+        ),
+        SAME,
+    ),
+    "postgres: texts with another between them": (
+        "UPDATE t SET s = concat_ws('-', t.s, NULL, s.c, s.k) FROM s WHERE s.k = t.k",
+        SAME,
+    ),
+    "postgres: EXISTS that selects nothing": (
+        "DELETE FROM t WHERE EXISTS (SELECT FROM u WHERE u.k = t.k AND u.e > 5)",
+        SAME,
+    ),
+    "spark: a quote in a text": ("UPDATE t SET s = 'it''s' WHERE k IN (SELECT k FROM u)", SAME),
+    "mysql: whole quotients": (
+        "UPDATE t JOIN s ON t.k = s.k SET t.a = s.b DIV -7 + s.b % 7",
+        "UPDATE t SET a = s.b / -7 + s.b % 7 FROM s WHERE t.k = s.k",
+    ),
+    "tsql: a whole average": (
+        "UPDATE t SET a = q.m FROM t JOIN (SELECT k, AVG(e) AS m FROM u GROUP BY k) AS q ON q.k = t.k",
+        "UPDATE t SET a = q.m FROM (SELECT k, sum(e) / count(e) AS m FROM u GROUP BY k) AS q WHERE q.k = t.k",
+    ),
     "postgres: NOT IN with NULL": ("UPDATE t SET a = 0 WHERE k NOT IN (SELECT k FROM u)", SAME),
     "postgres: NOT IN without NULL": (
         "UPDATE t SET a = 0 WHERE k NOT IN (SELECT k FROM u WHERE k IS NOT NULL)",

@@ -105,18 +105,56 @@ MERGES: Final = {
     "spark: a query in SET alone": (
         "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED THEN UPDATE SET a = (SELECT max(e) FROM u)"
     ),
+    "spark: about a column of the table that is changed": (
+        "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED AND NOT EXISTS (SELECT 1 FROM u WHERE u.e = t.a) THEN DELETE"
+    ),
+    "spark: SET about columns of both": (
+        "MERGE INTO t USING s ON t.k = s.k"
+        " WHEN MATCHED THEN UPDATE SET a = (SELECT max(e) FROM u WHERE u.k = t.k AND u.e < s.b), d = t.d + 1"
+        " WHEN NOT MATCHED THEN INSERT (k, a) VALUES (s.k, (SELECT count(*) FROM u))"
+    ),
+    "spark: IN about a column with NULLs": (
+        "MERGE INTO t USING s ON t.id = s.k WHEN MATCHED AND (t.a NOT IN (SELECT e FROM u WHERE e > 6)) IS NOT FALSE"
+        " THEN UPDATE SET a = s.b"
+    ),
+    "spark: ANY and ALL": (
+        "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED AND t.a < ANY (SELECT e FROM u) AND s.b > ALL (SELECT e FROM u)"
+        " THEN UPDATE SET a = s.b"
+    ),
+    "spark: ON about a column of the table that is changed": (
+        "MERGE INTO t USING s ON t.k = s.k AND t.id IN (SELECT e - 4 FROM u WHERE u.k = t.k) WHEN MATCHED THEN DELETE"
+    ),
+    "spark: IN about the table that is changed": (
+        "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED AND s.k NOT IN (SELECT id FROM t WHERE a > 10) THEN DELETE"
+    ),
+    "spark: EXISTS about the table that is changed": (
+        "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED AND EXISTS (SELECT 1 FROM t AS o WHERE o.k = s.k AND o.id > t.id)"
+        " THEN UPDATE SET a = s.b"
+    ),
+    "spark: WITH": (
+        "WITH q AS (SELECT k, max(e) AS m FROM u GROUP BY k) MERGE INTO t USING q ON t.k = q.k"
+        " WHEN MATCHED AND q.m > (SELECT min(m) FROM q) THEN UPDATE SET a = q.m WHEN NOT MATCHED THEN INSERT (k) VALUES (q.m)"
+    ),
+    "postgres: its division and rounding": (
+        "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED THEN UPDATE SET a = s.b / -7, d = t.a / 2"
+        " WHEN NOT MATCHED THEN INSERT (k, a) VALUES (s.k, 2.5)"
+    ),
+    "postgres: AVG": (
+        "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED AND t.id < (SELECT avg(e) FROM u WHERE u.k = s.k)"
+        " THEN UPDATE SET a = (SELECT avg(e) FROM u)"
+    ),
+    "postgres: WITH": (
+        "WITH q AS (SELECT k, min(b) AS b FROM s GROUP BY k) MERGE INTO t AS x USING q ON x.k = q.k"
+        " WHEN MATCHED AND x.s <> 'y' THEN UPDATE SET (a, s) = (q.b / 3, concat_ws('-', x.s, NULL, q.k))"
+        " WHEN MATCHED THEN DELETE"
+    ),
 }
 """MERGEs that ask queries: to PostgreSQL they say the same as they stand."""
 
 REFUSED: Final = {
-    (
-        "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED AND NOT EXISTS (SELECT 1 FROM u "
-        "WHERE u.e = t.a) THEN DELETE"
-    ): ("DELETE FROM t WHERE k IN (SELECT k FROM s) AND NOT EXISTS (SELECT 1 FROM u WHERE u.e = t.a)"),
-    (
-        "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED THEN UPDATE SET a = (SELECT max(e) "
-        "FROM u WHERE u.k = t.k)"
-    ): ("UPDATE t SET a = (SELECT max(e) FROM u WHERE u.k = t.k) WHERE k IN (SELECT k FROM s)"),
+    "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED AND s.k IN (SELECT min(k) FROM t) THEN DELETE": (
+        "DELETE FROM t WHERE k IN (SELECT k FROM s) AND k IN (SELECT min(k) FROM t)"
+    ),
     "INSERT INTO p (k, a) VALUES (1, 2) ON CONFLICT (k) DO UPDATE SET a = (SELECT max(e) FROM u)": (
         "INSERT INTO p (k, a) SELECT 1, (SELECT max(e) FROM u) ON CONFLICT (k) DO UPDATE SET a = excluded.a"
     ),

@@ -20,7 +20,9 @@ _BY_COMING: Final = (
     exp.GroupConcat, exp.ArgMax, exp.ArgMin, exp.Mode,
 )  # fmt: skip
 
-_BY_COMING_NAMES: Final = frozenset({"FIRST", "LAST", "ANY_VALUE", "MODE", "MAX_BY", "MIN_BY", "LISTAGG", "STRING_AGG"})
+_BY_COMING_NAMES: Final = frozenset(
+    {"FIRST", "LAST", "ANY_VALUE", "MODE", "MAX_BY", "MIN_BY", "LISTAGG", "STRING_AGG"}
+)
 
 
 def chances(query: exp.Expr, dialect: Dialect) -> Iterator[tuple[exp.Expr, str]]:

@@ -31,11 +31,21 @@ def with_conditions(query: exp.Select) -> exp.Select:
 
 
 def as_counts(node: exp.Expr) -> exp.Expr | None:
-    """IN (SELECT ...) and EXISTS as values that queries count, with the NULL that IN may have; None for a query whose rows
-    cannot be counted like that, and for all other conditions."""
-    held = node.args.get("query") if isinstance(node, exp.In) else node.this if isinstance(node, exp.Exists) else None
+    """IN (SELECT ...) and EXISTS as values that queries count, with the NULL that IN may have; None for a query whose
+    rows cannot be counted like that, and for all other conditions."""
+    held = (
+        node.args.get("query")
+        if isinstance(node, exp.In)
+        else node.this
+        if isinstance(node, exp.Exists)
+        else None
+    )
     query = held.unnest() if held is not None else None
-    if not isinstance(query, exp.Select) or any(query.args.get(one) for one in _MORE) or query.find(exp.AggFunc):
+    if (
+        not isinstance(query, exp.Select)
+        or any(query.args.get(one) for one in _MORE)
+        or query.find(exp.AggFunc)
+    ):
         return None
     if isinstance(node, exp.Exists):
         return exp.paren(_counts(query, None, exp.LT), copy=False)

@@ -136,7 +136,10 @@ def _connected(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp
 def _require_condition(node: exp.Expr, text: str) -> None:
     if family_of(node) in (*NUMBERS - {Family.NULL}, Family.TEXT):
         raise wrong_in(
-            text, node, f"Spark takes no {family_of(node)} for a condition.", hint="Compare it: <> 0, or <> ''."
+            text,
+            node,
+            f"Spark takes no {family_of(node)} for a condition.",
+            hint="Compare it: <> 0, or <> ''.",
         )
 
 
@@ -257,8 +260,8 @@ def _cast(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr
             return node
         case (Family.INTEGER | Family.NULL, Family.INTEGER | Family.DECIMAL):
             return node
-        case (Family.INTEGER | Family.NULL | Family.DECIMAL | Family.FLOAT, Family.FLOAT) if not has_own_digits(
-            node.this
+        case (Family.INTEGER | Family.NULL | Family.DECIMAL | Family.FLOAT, Family.FLOAT) if (
+            not has_own_digits(node.this)
         ):
             node.set("to", _floating(node, dialect, text))
             return node

@@ -1,9 +1,9 @@
 """AVG: exact where a database is, with the digits that matter to what is done with it. Pure.
 
-PostgreSQL's average of exact numbers is a numeric with at least 16 digits, Spark's a double. Here it is a decimal with 18
-digits behind the point. Both are compared with, and stored as, numbers of few digits alike, as long as a sum stays below
-2 * 10^15: a quotient of whole numbers is either such a number or further from it than the last digits. For anything else
-that is done with it, its own digits would matter, and it is refused.
+PostgreSQL's average of exact numbers is a numeric with at least 16 digits, Spark's a double. Here it is a decimal with
+18 digits behind the point. Both are compared with, and stored as, numbers of few digits alike, as long as a sum stays
+below 2 * 10^15: a quotient of whole numbers is either such a number or further from it than the last digits. For
+anything else that is done with it, its own digits would matter, and it is refused.
 """
 
 from collections.abc import Iterable
@@ -45,7 +45,9 @@ def mean_in_spark(node: exp.Expr, dialect: Dialect) -> exp.Expr | None:
         case (Dialect.POSTGRES, Family.INTEGER | Family.DECIMAL) if _is_short(value.type):
             scale = scale_of_type(value.type)
             total = exp.cast(total, f"DECIMAL({20 + scale}, {scale})")
-            found: exp.Expr = exp.cast(exp.Div(this=total, expression=count), f"DECIMAL(38, {MEAN_DIGITS})")
+            found: exp.Expr = exp.cast(
+                exp.Div(this=total, expression=count), f"DECIMAL({14 + MEAN_DIGITS}, {MEAN_DIGITS})"
+            )
         case (Dialect.TSQL, Family.INTEGER):
             found = exp.IntDiv(this=total, expression=count)
         case (Dialect.TERADATA, Family.INTEGER):

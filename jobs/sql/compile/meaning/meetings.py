@@ -86,7 +86,10 @@ def refuse_real_beside_others(parts: Sequence[exp.Expr], node: exp.Expr, dialect
     exact = any(family_of(part) in (Family.INTEGER, Family.DECIMAL) for part in parts)
     if dialect is Dialect.TSQL and exact and any(map(is_real, parts)):
         raise wrong_in(
-            text, node, "tsql makes a REAL of the number beside one, Spark a double.", hint="Cast it to FLOAT."
+            text,
+            node,
+            "tsql makes a REAL of the number beside one, Spark a double.",
+            hint="Cast it to FLOAT.",
         )
 
 

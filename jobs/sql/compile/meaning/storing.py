@@ -33,8 +33,8 @@ _TAKEN: Final[Mapping[Family, frozenset[Family]]] = {
     Family.TEXT: frozenset(Family) - {Family.OTHER},
     Family.OTHER: frozenset({Family.OTHER}),
 }
-"""By the kind of a column: what is stored in it as every database does. Spark takes '240105' for a year and a number for
-seconds since 1970, where others see a day."""
+"""By the kind of a column: what is stored in it as every database does. Spark takes '240105' for a year and a number
+for seconds since 1970, where others see a day."""
 
 
 def assigned(value: exp.Expr, kind: exp.DataType, dialect: Dialect, text: str) -> exp.Expr:

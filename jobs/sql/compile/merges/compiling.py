@@ -1,8 +1,8 @@
 """A MERGE and the schemas of its tables: the plain MERGE, whose source has answered all queries beforehand. Pure.
 
-Delta runs no queries in ON and WHEN. Each becomes a column more of the source, asked for each of its rows. A query about
-a column of the target is asked for each row of the source together with each combination of the target's columns that
-it depends on, and that ON allows: rows of the target are found again by these.
+Delta runs no queries in ON and WHEN. Each becomes a column more of the source, asked for each of its rows. A query
+about a column of the target is asked for each row of the source together with each combination of the target's columns
+that it depends on, and that ON allows: rows of the target are found again by these.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,13 +14,13 @@ from sqlglot.optimizer.scope import Scope, build_scope
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.sql.compile.change import Change
+from lakewarden.jobs.sql.compile.clauses import Clause, Clauses, Seen
 from lakewarden.jobs.sql.compile.emission import distinct_rows, key_of, named, sql_of
 from lakewarden.jobs.sql.compile.families import Family, family_of
 from lakewarden.jobs.sql.compile.meaning.chance import chances, with_distinct_on
 from lakewarden.jobs.sql.compile.meaning.conditions import as_counts, with_conditions
 from lakewarden.jobs.sql.compile.meaning.expressions import translated
 from lakewarden.jobs.sql.compile.meaning.storing import assigned
-from lakewarden.jobs.sql.compile.merges.clauses import Clause, Clauses, Seen
 from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.reading import Draft
 from lakewarden.jobs.sql.compile.resolving import columns_set, looked_up
@@ -41,7 +41,9 @@ _ANSWER: Final = "lakewarden_q"
 _KEY: Final = "lakewarden_t"
 _ASKED: Final = "Delta allows no queries in the conditions of a MERGE: its source answers them."
 _SAID: Final = "The same in Spark's words."
-_NOTE: Final = "A query in a condition is asked for each row of the source, whether the row has a match or not."
+_NOTE: Final = (
+    "A query in a condition is asked for each row of the source, whether the row has a match or not."
+)
 
 Schemas = Mapping[TableName, TableSchema]
 
@@ -64,7 +66,10 @@ def merge_compiled(draft: Draft, schemas: Schemas) -> Compiled:
     named_ = _with_names(draft, schemas)
     clauses = named_.merge
     assert clauses is not None
-    types = [dict(columns_set(_setting(named_.change, clause), schemas[draft.tables[0]], draft.text)) for clause in clauses.each]
+    types = [
+        dict(columns_set(_setting(named_.change, clause), schemas[draft.tables[0]], draft.text))
+        for clause in clauses.each
+    ]
     query, tables = looked_up(named_, schemas)
     _refuse_unseen(draft, clauses, query)
     query, notes = translated(with_distinct_on(query, draft.text), dialect, draft.text)
@@ -75,9 +80,7 @@ def merge_compiled(draft: Draft, schemas: Schemas) -> Compiled:
     sql = merge.sql()
     if merge.asks:
         told = dict.fromkeys((_NOTE, *told))
-    step = Step(
-        kind=StepKind.MERGE, target=draft.tables[0], sql=sql, because=_ASKED if merge.asks else _SAID
-    )
+    step = Step(kind=StepKind.MERGE, target=draft.tables[0], sql=sql, because=_ASKED if merge.asks else _SAID)
     return Compiled(
         dialect=dialect, target=draft.tables[0], matches=MatchPolicy(), steps=(step,), notes=tuple(told)
     )
@@ -121,7 +124,9 @@ def _filled(
         condition = None if clause.condition is None else next(parts)
         columns = kinds.items()
         values = tuple(
-            replace(one, column=exp.column(name, quoted=True), value=assigned(next(parts), kind, dialect, text))
+            replace(
+                one, column=exp.column(name, quoted=True), value=assigned(next(parts), kind, dialect, text)
+            )
             for one, (name, kind) in zip(clause.assignments, columns, strict=True)
         )
         each.append(
@@ -144,7 +149,9 @@ def _refuse_unseen(draft: Draft, clauses: Clauses, query: exp.Select) -> None:
     for clause in clauses.each:
         for _ in range(len(clause.assignments) + (clause.condition is not None)):
             part = next(resolved)
-            odd = next((one for one in _outer_columns(part, query) if one.table == owners.get(clause.seen)), None)
+            odd = next(
+                (one for one in _outer_columns(part, query) if one.table == owners.get(clause.seen)), None
+            )
             if odd is not None:
                 raise wrong_in(
                     draft.text,
@@ -179,12 +186,17 @@ class _Merge:
         when = clause.seen.value
         if clause.condition is not None:
             when += f" AND {self._say(self._answered(clause.condition, clause=clause))}"
-        values = [(one.column.name, self._say(self._answered(one.value, clause=clause))) for one in clause.assignments]
+        values = [
+            (one.column.name, self._say(self._answered(one.value, clause=clause)))
+            for one in clause.assignments
+        ]
         if clause.inserts:
             names = ", ".join(quoted(name) for name, _ in values)
             return f"{when} THEN INSERT ({names}) VALUES ({', '.join(value for _, value in values)})"
         if clause.sets:
-            return f"{when} THEN UPDATE SET {', '.join(f'{quoted(name)} = {value}' for name, value in values)}"
+            return (
+                f"{when} THEN UPDATE SET {', '.join(f'{quoted(name)} = {value}' for name, value in values)}"
+            )
         return f"{when} THEN DELETE"
 
     def _say(self, node: exp.Expr) -> str:
@@ -202,7 +214,12 @@ class _Merge:
                     hint="Write a DELETE or UPDATE of its own for these rows.",
                 )  # fmt: skip
             far = any(one.table == self._target.alias for one in _outer_columns(node, self._query))
-            ask = _Ask(name=f"{_ANSWER}{len(self.asks)}", node=self._without_existence(node.copy()), far=far, in_on=in_on)
+            ask = _Ask(
+                name=f"{_ANSWER}{len(self.asks)}",
+                node=self._without_existence(node.copy()),
+                far=far,
+                in_on=in_on,
+            )
             self.asks.append(ask)
             node.replace(self._of_source(ask.name))
         return holder.this
@@ -216,7 +233,10 @@ class _Merge:
             return self._with_ctes(self._select(near, source)), on
         before = any(ask.in_on for ask in far)
         keys = self._keys(on if not before else self._clauses.on, far)
-        own = [exp.alias_(key_of((self._target.alias, key), keys), f"{_KEY}{n}", quoted=True) for n, key in enumerate(keys)]
+        own = [
+            exp.alias_(key_of((self._target.alias, key), keys), f"{_KEY}{n}", quoted=True)
+            for n, key in enumerate(keys)
+        ]
         rows = distinct_rows(self._target.this, self._target.alias, list(keys), _floats(keys))
         if before:
             if any(clause.seen is not Seen.BOTH for clause in self._clauses.each):
@@ -238,9 +258,7 @@ class _Merge:
 
     def _select(self, asks: Sequence[_Ask], source: exp.Expr, more: Sequence[exp.Expr] = ()) -> exp.Select:
         everything = exp.Column(this=exp.Star(), table=exp.to_identifier(self._source.alias, quoted=True))
-        return exp.Select(
-            expressions=[everything, *more, *self._answers(asks)], from_=exp.From(this=source)
-        )
+        return exp.Select(expressions=[everything, *more, *self._answers(asks)], from_=exp.From(this=source))
 
     def _answers(self, asks: Sequence[_Ask]) -> list[exp.Expr]:
         """The queries as values, IN and EXISTS with the NULL that they may have."""
@@ -262,7 +280,9 @@ class _Merge:
         """Whether a row of the target is one of those that the source has joined."""
         return exp.and_(
             *(
-                exp.NullSafeEQ(this=key_of((self._target.alias, key), keys), expression=self._of_source(f"{_KEY}{n}"))
+                exp.NullSafeEQ(
+                    this=key_of((self._target.alias, key), keys), expression=self._of_source(f"{_KEY}{n}")
+                )
                 for n, key in enumerate(keys)
             ),
             copy=False,

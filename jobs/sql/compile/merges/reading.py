@@ -9,8 +9,8 @@ from sqlglot.errors import ParseError, SqlglotError
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.sql.compile.change import Assignment, Change, Relation, assignments_of
+from lakewarden.jobs.sql.compile.clauses import Clause, Clauses, Seen
 from lakewarden.jobs.sql.compile.dialects import PARSERS
-from lakewarden.jobs.sql.compile.merges.clauses import Clause, Clauses, Seen
 from lakewarden.jobs.sql.compile.places import wrong_at, wrong_in
 from lakewarden.jobs.sql.compile.precedence import refuse_unclear
 from lakewarden.jobs.sql.compile.reading import Draft, outer_tokens, parse_error, refuse_system, tables_read
@@ -56,7 +56,9 @@ def _draft(text: str, dialect: Dialect, *, chosen: bool) -> Draft | None:
     clauses = Clauses(on=merge.args["on"], each=tuple(_clauses(merge, text)))
     if own and not any(part.find(exp.Query) for part in clauses.parts()):
         return None
-    refuse_unclear((node for part in clauses.parts() for node in part.find_all(exp.Binary, exp.In)), dialect, text)
+    refuse_unclear(
+        (node for part in clauses.parts() for node in part.find_all(exp.Binary, exp.In)), dialect, text
+    )
     with_ = merge.args.get("with_")
     change = Change(
         relations=(Relation(item=merge.this), Relation(item=merge.args["using"])),
@@ -66,7 +68,12 @@ def _draft(text: str, dialect: Dialect, *, chosen: bool) -> Draft | None:
         notes=notes,
     )
     draft = Draft(
-        text=text, dialects=(dialect,), change=change, tables=tables_read(change), merge=clauses, chosen=chosen
+        text=text,
+        dialects=(dialect,),
+        change=change,
+        tables=tables_read(change),
+        merge=clauses,
+        chosen=chosen,
     )
     refuse_system(draft)
     return draft
@@ -87,7 +94,9 @@ def _tree(text: str, dialect: Dialect) -> exp.Merge | None:
         return trees[0]
     if dialect is Dialect.SPARK:
         return None
-    raise UsageError("These are several statements.", hint="Run one after the other, each by a call of its own.")
+    raise UsageError(
+        "These are several statements.", hint="Run one after the other, each by a call of its own."
+    )
 
 
 def _is_supported(merge: exp.Merge) -> bool:
@@ -128,7 +137,12 @@ def _refuse(merge: exp.Merge, text: str) -> None:
     if not isinstance(using, exp.Table | exp.Subquery | exp.Values) or not using.alias_or_name:
         raise wrong_in(text, using, "What is read here needs a name.", hint="Write USING (SELECT ...) AS s.")
     if with_ is not None and with_.recursive:
-        raise wrong_in(text, with_, "WITH RECURSIVE is not supported in MERGE.", hint="Write its result to a table first.")
+        raise wrong_in(
+            text,
+            with_,
+            "WITH RECURSIVE is not supported in MERGE.",
+            hint="Write its result to a table first.",
+        )
     odd = next((key for key in _given(merge) if key not in _ALONE), None)
     if odd is not None:
         value = merge.args[odd]
@@ -142,7 +156,10 @@ def _refuse(merge: exp.Merge, text: str) -> None:
         long = next((column for column in part.find_all(exp.Column) if column.args.get("db")), None)
         if long is not None:
             raise wrong_in(
-                text, long, "Columns of a MERGE are written without their database.", hint="Give the table an alias."
+                text,
+                long,
+                "Columns of a MERGE are written without their database.",
+                hint="Give the table an alias.",
             )
 
 
@@ -187,7 +204,10 @@ def _inserts(then: exp.Insert, text: str) -> tuple[Assignment, ...]:
     given = then.expression
     if not isinstance(given, exp.Tuple):
         raise wrong_in(
-            text, then, "INSERT in a MERGE has columns and VALUES here.", hint="Write INSERT (k, a) VALUES (s.k, s.a)."
+            text,
+            then,
+            "INSERT in a MERGE has columns and VALUES here.",
+            hint="Write INSERT (k, a) VALUES (s.k, s.a).",
         )
     for value in given.expressions:
         _refuse_default(value, text)
@@ -195,7 +215,9 @@ def _inserts(then: exp.Insert, text: str) -> tuple[Assignment, ...]:
     if names is None:
         names = [exp.column("", table=str(number)) for number in range(len(given.expressions))]
     if len(names) != len(given.expressions) or not all(isinstance(name, exp.Column) for name in names):
-        raise wrong_in(text, given, "There are not as many values as columns.", hint="Give each column one value.")
+        raise wrong_in(
+            text, given, "There are not as many values as columns.", hint="Give each column one value."
+        )
     return tuple(
         Assignment(column=name, value=value) for name, value in zip(names, given.expressions, strict=True)
     )
