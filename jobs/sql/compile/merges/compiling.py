@@ -222,7 +222,8 @@ class _Merge:
             )
             self.asks.append(ask)
             node.replace(self._of_source(ask.name))
-        return holder.this
+        answered: exp.Expr = holder.this
+        return answered
 
     def _asked(self, on: exp.Expr) -> tuple[exp.Select, exp.Expr]:
         """The source with its answers, and what joins it with the target."""

@@ -25,7 +25,7 @@ def test_every_row_of_the_page_is_a_case() -> None:
     run = {
         (name.partition(":")[0], statement)
         for name, (statement, _) in chain(CASES.items(), SEVERAL.items(), UPSERTS.items())
-    } | {("spark", statement) for statement in MERGES.values()}
+    } | {(name.partition(":")[0], statement) for name, statement in MERGES.items()}
     assert len(rows) >= 27
     shown = [({NAMES[one] for one in dialects.split(", ")}, statement) for dialects, statement in rows]
     assert [one for names, one in shown if not all((name, one) in run for name in names)] == []
