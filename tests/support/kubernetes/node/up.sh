@@ -320,9 +320,9 @@ start() {
     --hostname-override $NODE --node-ip $NODE_IP
   daemon proxy env LD_LIBRARY_PATH="$LIBS" "$C/bin/kube-proxy" --kubeconfig "$RUN/proxy.conf" --proxy-mode nftables --cluster-cidr $POD_NET \
     --hostname-override $NODE --conntrack-max-per-core 0 --conntrack-min 0 --healthz-bind-address 127.0.0.1:10256
+  wait_for 120 "node is Ready" sh -c "'$C/bin/kubectl' --kubeconfig '$RUN/admin.conf' get node $NODE -o jsonpath='{.status.conditions[?(@.type==\"Ready\")].status}' | grep -q True"
   daemon router env LD_LIBRARY_PATH="$LIBS" XTABLES_LIBDIR="$R/usr/lib/x86_64-linux-gnu/xtables" "$C/bin/kube-router" --kubeconfig "$RUN/router.conf" \
     --run-firewall=true --run-router=false --run-service-proxy=false --service-cluster-ip-range $SVC_NET --hostname-override $NODE --health-port 0
-  wait_for 120 "node is Ready" sh -c "'$C/bin/kubectl' --kubeconfig '$RUN/admin.conf' get node $NODE -o jsonpath='{.status.conditions[?(@.type==\"Ready\")].status}' | grep -q True"
   CTR images ls -q | grep -q localhost/coredns:1 || scratch_image localhost/coredns:1 "$C/bin/coredns" | CTR images import - >/dev/null
   dns_manifests | kctl apply -f - >/dev/null
   wait_for 60 "default service account is there" kctl -n default get serviceaccount default
