@@ -4,7 +4,7 @@ A lease with a fencing token: the row is never deleted, and its token grows with
 whoever held it before can be told apart from whoever holds it now (Gray and Cheriton, "Leases", 1989).
 """
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Row, case, or_, select, update
@@ -63,6 +63,10 @@ class DatabaseLeases:
 
     def incarnation(self) -> str:
         return self._database.incarnation()
+
+    def now(self) -> datetime:
+        with self._database.transaction() as connection:
+            return from_millis(connection.execute(select(now_ms())).scalar_one())
 
 
 def _lease(row: Row[Any] | None) -> Lease | None:

@@ -59,6 +59,9 @@ class Leases(Protocol):
     def incarnation(self) -> str:
         """An id that this database was given when it was created; a new database has a new one."""
 
+    def now(self) -> datetime:
+        """What the database's clock says. Raises `UnavailableError`."""
+
 
 class Bookmarks(Protocol):
     """How far something has been read, by name. Whoever loses a bookmark starts anew: see where it is used."""

@@ -117,3 +117,10 @@ def test_leases_of_other_names_are_independent(state: State) -> None:
 
 def test_the_incarnation_stays_the_same(state: State) -> None:
     assert state.leases.incarnation() == state.leases.incarnation() != ""
+
+
+def test_its_clock_is_the_one_that_leases_go_by(state: State) -> None:
+    before = state.leases.now()
+    lease = state.leases.acquire("leader", "a", LONG)
+    assert lease is not None
+    assert before <= lease.expires_at - LONG <= state.leases.now()

@@ -103,7 +103,10 @@ def test_every_pod_keeps_to_the_restricted_standard(file: Path | None) -> None:
 def test_only_the_driver_has_rights_and_a_token() -> None:
     rendered = render(values=EVERYTHING)
     tokens = {name: spec.get("automountServiceAccountToken") for name, _, spec in pod_specs(rendered)}
-    assert [name for name, mounted in tokens.items() if mounted] == ["r-lakewarden-worker"]
+    assert {name for name, mounted in tokens.items() if mounted} == {
+        "r-lakewarden-worker",
+        "r-lakewarden-test-worker",
+    }
     assert all(
         one["automountServiceAccountToken"] is False for one in rendered.of_kind("ServiceAccount").values()
     )

@@ -6,7 +6,10 @@ killed, deleted, drained and taken away in the middle of their work.
 
 import json
 import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -72,12 +75,7 @@ def test_a_worker_s_pod_killed_in_a_vacuum_is_made_good_by_its_successor(
     installation: Installation, faults: Faults
 ) -> None:
     one = installation
-    one.table("littered", "mode=observe", "vacuum.retention=1 s", "rollback.promise=1 s")
-    place = Path(one.lake) / "littered"
-    litter(place)
-    command = ("jobs", "run", "db.littered", "vacuum", "--full", "--consent", "-o", "json")
-    with one.begun(*command) as said:
-        one.until("a vacuum runs", lambda: one.runs_now(Action.VACUUM))
+    with vacuuming(one, "littered") as said:
         (pod,) = one.running("worker")
         with faults.played(
             "kubernetes",
@@ -86,9 +84,40 @@ def test_a_worker_s_pod_killed_in_a_vacuum_is_made_good_by_its_successor(
         ):
             one.kill(pod)
             run = json.loads(said())
+    vacuumed(one, "littered", run)
+
+
+def test_executors_killed_in_a_vacuum_are_made_good(installation: Installation, faults: Faults) -> None:
+    one = installation
+    with vacuuming(one, "scattered") as said:
+        one.until("a vacuum's executors are pods", lambda: len(one.running("executor")) == 2)
+        first = one.running("executor")
+        with faults.played(
+            "kubernetes",
+            f"both executors' pods deleted with no grace in the middle of a vacuum of {FORGOTTEN:,} files",
+            "the vacuum goes on with new ones: nothing is left that no version needs, nothing else is gone",
+        ):
+            one.kill(*first)
+            run = json.loads(said())
+    vacuumed(one, "scattered", run)
+
+
+@contextmanager
+def vacuuming(one: Installation, name: str) -> Iterator[Callable[[], str]]:
+    """A table with files that nobody needs, whose vacuum a worker has in hand: yields what waits for its end."""
+    one.table(name, "mode=observe", "vacuum.retention=1 s", "rollback.promise=1 s")
+    litter(Path(one.lake) / name)
+    with one.begun("jobs", "run", f"db.{name}", "vacuum", "--full", "--consent", "-o", "json") as said:
+        one.until("a vacuum runs", lambda: one.runs_now(Action.VACUUM))
+        yield said
+
+
+def vacuumed(one: Installation, name: str, run: Mapping[str, Any]) -> None:
+    """What no version needs is gone, and nothing else."""
     assert run["outcome"] == "succeeded", run
-    assert len(list(place.glob("*.parquet"))) == len(one.read("littered").file_uris()) == FILES
-    assert len(one.read("littered").to_pyarrow_table()) == FILES * 10
+    left = list((Path(one.lake) / name).glob("*.parquet"))
+    assert len(left) == len(one.read(name).file_uris()) == FILES
+    assert len(one.read(name).to_pyarrow_table()) == FILES * 10
 
 
 def litter(place: Path) -> None:
@@ -185,13 +214,30 @@ def test_doctor_finds_nothing_wrong_from_outside_and_from_a_pod(
     installation: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster = installation.cluster
-    assert "fail" not in cluster.helm("test", installation.release)
+    cluster.helm("test", installation.release)
     for name, value in cluster.as_environment().items():
         monkeypatch.setenv(name, value)
     found = {one.check: one for one in examine_kubernetes()}
     seen = {name: one.verdict for name, one in found.items() if one.verdict is not Verdict.NOT_CHECKED}
     expected = {"helm": Verdict.OK, "cluster": Verdict.OK, "rights": Verdict.OK, "volumes": Verdict.WARN}
     assert seen == expected, "\n".join(map(str, found.values()))
+    everything = {
+        "dns",
+        "cluster",
+        "rights",
+        "clocks",
+        "database",
+        "system tables",
+        "clock",
+        "network policies",
+    }
+    for component, unseen in (("worker", set()), ("daemon", {"cluster", "rights"})):
+        (pod, *_) = installation.ready(component)
+        command = ("lakewarden", "doctor", "--target", "k8s", "-o", "json")
+        told = json.loads(cluster.kubectl("exec", pod, "-c", component, "--", *command))
+        assert {one["check"]: one["verdict"] for one in told} == {
+            name: Verdict.NOT_CHECKED if name in unseen else Verdict.OK for name in everything
+        }, told
 
 
 def test_an_upgrade_an_uninstall_and_what_they_leave(installation: Installation) -> None:

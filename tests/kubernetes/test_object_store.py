@@ -60,14 +60,17 @@ def test_executors_compact_on_s3_while_it_does_not_answer_and_the_leader_is_dele
 ) -> None:
     one = on_s3
     one.compacting("events")
+    first = one.leader()
     with faults.played(
         "s3",
-        f"S3 answers 503 for {AWAY_SECONDS} s in the middle of a compaction by executors in pods",
-        "the compaction is on record once; nothing is taken for gone",
+        f"S3 answers 503 for {AWAY_SECONDS} s and the leader's pod is deleted, in the middle of a compaction by executors in pods",
+        "another pod leads, the compaction is on record once; nothing is taken for gone",
     ):
+        one.cluster.kubectl("delete", "pod", str(first), "--wait=false")
         with proxy.failing(Fault.SLOW_DOWN):
             time.sleep(AWAY_SECONDS)
         one.compacted_once("events")
+    assert one.leader() not in (None, first)
     assert states(one) == {"db.events": "active"}
 
 

@@ -1,7 +1,9 @@
 """`lakewarden doctor`."""
 
+import os
 from collections.abc import Iterator
 from enum import StrEnum
+from shutil import which
 from typing import Annotated
 
 import typer
@@ -17,6 +19,7 @@ from lakewarden.daemon.usecases.doctor.diagnosis import Diagnosis, Verdict
 from lakewarden.daemon.usecases.doctor.kubernetes import examine_kubernetes
 from lakewarden.daemon.usecases.doctor.object_stores import examine_location, try_stores_in_use
 from lakewarden.daemon.usecases.doctor.one_machine import examine_machine
+from lakewarden.daemon.usecases.doctor.pod import Pod, examine_pod
 from lakewarden.daemon.usecases.doctor.yarn import examine_yarn
 
 app = commands()
@@ -67,7 +70,8 @@ def _examined(services: Services, target: Target | None, location: str | None) -
         case Target.LOCAL:
             return examine_machine(services)
         case Target.K8S:
-            return examine_kubernetes()
+            pod = Pod.around(os.environ)
+            return examine_kubernetes() if pod is None or which("kubectl") else examine_pod(services, pod)
         case Target.YARN:
             return examine_yarn(services)
         case Target.S3:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from lakewarden.catalog.errors import UnavailableError
 from lakewarden.daemon.usecases.doctor.diagnosis import Diagnosis, answered, fail, not_checked, ok, warn
 
-__all__ = ["DRIVER_RIGHTS", "INSTALLED", "examine_kubernetes"]
+__all__ = ["DRIVER_RIGHTS", "INSTALLED", "OLDEST", "RULES", "examine_kubernetes", "version_of"]
 
 INSTALLED: Final[Mapping[str, frozenset[str]]] = {
     "": frozenset({"configmaps", "persistentvolumeclaims", "secrets", "serviceaccounts", "services"}),
@@ -27,8 +27,8 @@ DRIVER_RIGHTS: Final[Mapping[str, frozenset[str]]] = {
     "persistentvolumeclaims": frozenset({"list", "deletecollection"}),
 }
 """The Role of Spark's driver. Nobody may give a right that he does not have."""
-_OLDEST: Final = (1, 28)
-_RULES: Final = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
+OLDEST: Final = (1, 28)
+RULES: Final = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
 _CLASSES: Final = "/apis/storage.k8s.io/v1/storageclasses"
 _DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 _HELM: Final = re.compile(r"v(\d+)\.")
@@ -77,18 +77,24 @@ def _helm() -> Diagnosis:
 
 
 def _version() -> Diagnosis:
-    told = _ask("/version")
-    major, minor = (re.sub(r"\D", "", str(told.get(key, ""))) for key in ("major", "minor"))
-    if not major or not minor:
+    found = version_of(_ask("/version"))
+    if found is None:
         return fail("cluster", "What answers is no Kubernetes API.", "Correct kubectl's context.")
-    if (int(major), int(minor)) < _OLDEST:
-        return fail("cluster", f"Kubernetes is {major}.{minor}.", "The chart needs 1.28 or later.")
-    return ok("cluster", f"Kubernetes {major}.{minor} answers; the namespace is {_namespace()}.")
+    said = f"{found[0]}.{found[1]}"
+    if found < OLDEST:
+        return fail("cluster", f"Kubernetes is {said}.", f"The chart needs {OLDEST[0]}.{OLDEST[1]} or later.")
+    return ok("cluster", f"Kubernetes {said} answers; the namespace is {_namespace()}.")
+
+
+def version_of(told: Mapping[str, Any]) -> tuple[int, int] | None:
+    """Major and minor of what /version answers; None where that is something else."""
+    major, minor = (re.sub(r"\D", "", str(told.get(key, ""))) for key in ("major", "minor"))
+    return (int(major), int(minor)) if major and minor else None
 
 
 def _rights() -> Diagnosis:
     namespace = _namespace()
-    review = _ask(_RULES, {"kind": "SelfSubjectRulesReview", "apiVersion": "authorization.k8s.io/v1",
+    review = _ask(RULES, {"kind": "SelfSubjectRulesReview", "apiVersion": "authorization.k8s.io/v1",
                            "spec": {"namespace": namespace}}).get("status") or {}  # fmt: skip
     rules = review.get("resourceRules") or []
     wanted = [(group, kind, "create") for group, kinds in INSTALLED.items() for kind in sorted(kinds)]

@@ -88,6 +88,9 @@ class FakeLeases:
     def incarnation(self) -> str:
         return self._incarnation
 
+    def now(self) -> datetime:
+        return self._clock.now()
+
 
 class FakeInbox:
     """`Inbox` in memory."""

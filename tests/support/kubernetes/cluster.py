@@ -166,7 +166,11 @@ def _accept(server: socket.socket, port: int) -> None:
             near, _ = server.accept()
         except OSError:  # closed: the block is over
             return
-        far = socket.create_connection(("127.0.0.1", port))
+        try:
+            far = socket.create_connection(("127.0.0.1", port))
+        except OSError:  # nobody listens there: so it is here
+            near.close()
+            continue
         for one, other in ((near, far), (far, near)):
             threading.Thread(target=_pump, args=(one, other), daemon=True).start()
 

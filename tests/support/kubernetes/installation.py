@@ -159,9 +159,9 @@ class Installation:
         logs = [self.cluster.said(one) for one in ("postgresql", "daemon", "worker")]
         return "\n".join((pods, *events[-25:], *logs))
 
-    def kill(self, pod: str) -> None:
-        """Delete a pod with no grace."""
-        self.cluster.kubectl("delete", "pod", pod, "--grace-period=0", "--force")
+    def kill(self, *pods: str) -> None:
+        """Delete pods with no grace."""
+        self.cluster.kubectl("delete", "pod", *pods, "--grace-period=0", "--force")
 
     def leads_again(self) -> bool:
         """Whether somebody leads, where the database may not answer yet."""

@@ -8,7 +8,7 @@ from support.reference.columns import columns_page
 from support.reference.faults import faults_page, kept
 from support.reference.logs import logs_page
 from support.reference.metrics import metrics_page
-from support.reference.rights import recorded, rights_page
+from support.reference.rights import network_page, reached, recorded, rights_page
 from support.reference.webhooks import webhooks_page
 
 __all__ = ["PAGES"]
@@ -18,7 +18,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "faults.md": lambda: faults_page(kept()),
     "logs.md": logs_page,
     "metrics.md": metrics_page,
-    "rights.md": lambda: rights_page(recorded()),
+    "rights.md": lambda: rights_page(recorded()) + network_page(reached()),
     "webhooks.md": webhooks_page,
 }
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from support.reference.rights import Rights, recorded, rights_page
+from support.reference.rights import Rights, network_page, reached, recorded, rights_page
 
 GRANTED = {"pods": frozenset({"create", "watch"})}
 
@@ -29,6 +29,20 @@ def test_what_is_kept_is_printed_beside_what_is_granted(tmp_path: Path) -> None:
         "| secrets | list | **no** | yes |",
     ]
     assert page.endswith("asked for: daemon: nothing.\n")
+
+
+def test_who_was_reached_stands_beside_it(tmp_path: Path) -> None:
+    file = tmp_path / "rights.json"
+    assert "has not been tried yet" in network_page(reached(file))
+    Rights(file).keep_reached({"daemon": {"postgresql:5432"}, "stranger": set()})
+    Rights(file).keep({"worker": {("create", "pods")}})
+    assert recorded(file) is not None
+    page = network_page(reached(file))
+    assert [line for line in page.splitlines() if line.startswith("| ")] == [
+        "| from | postgresql:5432 |",
+        "| daemon | yes |",
+        "| stranger |  |",
+    ]
 
 
 def test_nothing_is_kept_where_no_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ stop() { # seconds of grace, names...
     kill -9 "$p" 2>/dev/null; rm -f "$RUN/$n.pid"
   done
 }
-stop 2 kubelet proxy scheduler kcm
+stop 2 kubelet router proxy scheduler kcm
 CTR() { ctr -a "$RUN/containerd.sock" -n k8s.io "$@"; }
 if [ -S "$RUN/containerd.sock" ]; then
   for t in $(CTR tasks ls -q 2>/dev/null); do CTR tasks kill -s KILL "$t" 2>/dev/null; done
@@ -27,6 +27,9 @@ for p in $(pgrep -f -- "containerd-shim-runc-v2 .*-address $RUN/containerd.sock"
 awk -v h="$H/" '$2 ~ "^"h"(state|run)/" {print $2}' /proc/mounts | sort -r | while read -r m; do umount -l "$m"; done
 for n in /run/netns/cni-*; do [ -e "$n" ] && { umount -l "$n"; rm -f "$n"; }; done
 ip link del cni-lab 2>/dev/null; ip link del k8s-node 2>/dev/null
+T() { LD_LIBRARY_PATH=$R/usr/lib/x86_64-linux-gnu XTABLES_LIBDIR=$R/usr/lib/x86_64-linux-gnu/xtables "$@"; }
+if T iptables-save -t filter 2>/dev/null | grep -q KUBE-; then T iptables-save -t filter | grep -v KUBE- | T iptables-restore; fi
+for s in $(T ipset list -n 2>/dev/null | grep -i kube); do T ipset destroy "$s"; done
 for f in ip ip6; do LD_LIBRARY_PATH=$R/usr/lib/x86_64-linux-gnu nft delete table $f kube-proxy 2>/dev/null; done
 for c in /sys/fs/cgroup/*/kubepods; do find "$c" -depth -type d -exec rmdir {} \; 2>/dev/null; done
 for f in "$RUN"/sysctl-*; do k=${f##*/sysctl-}; cat "$f" > /proc/sys/${k//./\/} 2>/dev/null; done

@@ -1,12 +1,14 @@
 #!/bin/bash
 # up.sh: a real single-node Kubernetes (etcd, kube-apiserver, kube-controller-manager, kube-scheduler,
-# kubelet, kube-proxy, CoreDNS, containerd + runc, CNI bridge) from package registries alone.
+# kubelet, kube-proxy, CoreDNS, containerd + runc, CNI bridge) from package registries alone, with
+# kube-router's network policy controller: what a NetworkPolicy forbids does not get through.
 # Idempotent. Everything lies under $K8S_HOME; $K8S_HOME/cache is what a CI keeps between runs.
 #   up.sh            fetch and build what the cache lacks, then start the cluster
 #   up.sh fetch      only fill the cache
 set -euo pipefail
 H=${K8S_HOME:-${XDG_CACHE_HOME:-$HOME/.cache}/lakewarden/kubernetes/node}; C=$H/cache; S=$H/state; RUN=$H/run; LOG=$H/log
 KV=${K8S_VERSION:-1.34.0}; ETCDV=v3.6.4; CNIV=v1.7.1; COREDNSV=v1.12.4   # the CoreDNS whose client-go is v0.34.0
+ROUTERV=v2.1.0
 JOBS=${K8S_JOBS:-$(nproc)}
 NODE=${K8S_NODE:-lab}; NODE_IP=172.30.0.1; POD_NET=10.244.0.0/24; SVC_NET=10.96.0.0/16; DNS_IP=10.96.0.10
 R=$C/root
@@ -18,14 +20,16 @@ say() { printf '%5ds  %s\n' $((SECONDS - T0)) "$*"; }
 
 # ---------------------------------------------------------------- cache: Debian packages, unpacked and not installed
 fetch_debs() {
-  [ -e "$R/.done" ] && return
+  [ -e "$R/.done-2" ] && return
   mkdir -p "$C/debs" "$R"
   (cd "$C/debs" && apt-get -qq -o APT::Sandbox::User=root download containerd runc nftables libnftables1 libnftnl11 \
      libxtables12 mmdebstrap buildah golang-github-containers-common golang-github-containers-image \
-     libgpgme11 libassuan0 libdevmapper1.02.1 libsubid4 >/dev/null)
+     libgpgme11 libassuan0 libdevmapper1.02.1 libsubid4 \
+     iptables libip4tc2 libip6tc2 libmnl0 libnfnetlink0 libnetfilter-conntrack3 ipset libipset13 >/dev/null)
   for d in "$C"/debs/*.deb; do dpkg -x "$d" "$R"; done
   cp -a "$R/lib/." "$R/usr/lib/"          # a merged /usr, so that $R/usr can be laid over /usr (see image.sh)
-  rm -rf "$C/debs"; touch "$R/.done"
+  for p in iptables iptables-save iptables-restore; do ln -sf xtables-legacy-multi "$R/usr/sbin/$p"; done
+  rm -rf "$C/debs"; touch "$R/.done-2"
   say "debian packages unpacked"
 }
 
@@ -151,6 +155,16 @@ E
   touch "$C/bin/.built-$KV"
 }
 
+# ---------------------------------------------------------------- cache: kube-router (Go proxy), by its own go.sum
+build_router() {
+  [ -e "$C/bin/.router-$ROUTERV" ] && return
+  export GOMODCACHE=${GOMODCACHE:-$C/gomod} GOCACHE=${GOCACHE:-$C/gobuild} GOTMPDIR=$C/tmp CGO_ENABLED=0
+  local dir; dir=$(cd "$C/tmp" && GOFLAGS=-mod=mod go mod download -json "github.com/cloudnativelabs/kube-router/v2@$ROUTERV" | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p')
+  (cd "$dir" && GOFLAGS=-mod=readonly go build -p "$JOBS" -trimpath -buildvcs=false -ldflags "-s -w" -o "$C/bin/kube-router" ./cmd/kube-router 2>&1 | { grep -v downloading || true; })
+  touch "$C/bin/.router-$ROUTERV"
+  say "kube-router built"
+}
+
 # ---------------------------------------------------------------- helpers
 daemon() { # name, command...
   local n=$1; shift
@@ -205,6 +219,7 @@ E
   account kcm system:kube-controller-manager ""
   account scheduler system:kube-scheduler ""
   account proxy system:kube-proxy ""
+  account router kube-router system:masters
   account kubelet system:node:$NODE system:nodes
   touch done
 }
@@ -306,10 +321,13 @@ start() {
   daemon proxy env LD_LIBRARY_PATH="$LIBS" "$C/bin/kube-proxy" --kubeconfig "$RUN/proxy.conf" --proxy-mode nftables --cluster-cidr $POD_NET \
     --hostname-override $NODE --conntrack-max-per-core 0 --conntrack-min 0 --healthz-bind-address 127.0.0.1:10256
   wait_for 120 "node is Ready" sh -c "'$C/bin/kubectl' --kubeconfig '$RUN/admin.conf' get node $NODE -o jsonpath='{.status.conditions[?(@.type==\"Ready\")].status}' | grep -q True"
+  daemon router env LD_LIBRARY_PATH="$LIBS" XTABLES_LIBDIR="$R/usr/lib/x86_64-linux-gnu/xtables" "$C/bin/kube-router" --kubeconfig "$RUN/router.conf" \
+    --run-firewall=true --run-router=false --run-service-proxy=false --service-cluster-ip-range $SVC_NET --hostname-override $NODE --health-port 0
   CTR images ls -q | grep -q localhost/coredns:1 || scratch_image localhost/coredns:1 "$C/bin/coredns" | CTR images import - >/dev/null
   dns_manifests | kctl apply -f - >/dev/null
   wait_for 60 "default service account is there" kctl -n default get serviceaccount default
   wait_for 60 "coredns is ready" kctl -n kube-system wait --for=condition=Available --timeout=1s deployment/coredns
+  wait_for 60 "network policies are in force" env LD_LIBRARY_PATH="$LIBS" XTABLES_LIBDIR="$R/usr/lib/x86_64-linux-gnu/xtables" iptables -S KUBE-ROUTER-FORWARD
 }
 
 dns_manifests() {
@@ -378,7 +396,7 @@ spec:
 E
 }
 
-fetch_debs; build
+fetch_debs; build; build_router
 [ "${1:-}" = fetch ] && exit 0
 start
 kctl get nodes -o wide
