@@ -201,3 +201,53 @@ def test_a_head_that_goes_back_by_hand_is_seen_and_makes_a_plan_stale(site: Site
     assert said.code == 4 and "The plan is stale: db.raw is at version" in said.err
     site.work()
     assert site.must("tables", "show", "db.raw", "-o", "json").json["version"] == before
+
+
+def held(site: Site, check: str) -> list[str]:
+    """What this check says of `db.sums`."""
+    found = site.must("tables", "validate", "db.sums", "-o", "json").json
+    return [one["message"] for one in found if one["check"] == check]
+
+
+def test_what_was_derived_from_versions_that_a_head_left_by_hand_is_found_and_can_be_undone(
+    site: Site,
+) -> None:
+    site.work()
+    before = site.bad_write()
+    bad = site.head
+    site.work()
+    assert held(site, "reads_undone") == []
+    site.writer.move_main(before)
+    assert "reads what was undone" in site.work()
+    said = f"which moving head back to version {before} took back."
+    assert held(site, "reads_undone") == [f"Version 2 was made from version {bad} of db.raw, {said}"]
+    plans = site.must("rollback", "list", "-o", "json").json
+    assert [one["state"] for one in plans] == ["planned"]
+    site.must("rollback", "apply", plans[0]["rollback_id"])
+    assert contents(site) == (False, [100]) and site.head == before
+    site.work()
+    assert held(site, "reads_undone") == []
+
+
+def test_a_head_that_comes_back_by_hand_takes_the_finding_with_it(site: Site) -> None:
+    before = site.bad_write()
+    bad = site.head
+    site.work()
+    site.writer.move_main(before)
+    site.work()
+    assert held(site, "reads_undone") != []
+    site.writer.move_main(bad)
+    site.work()
+    assert held(site, "reads_undone") == []
+
+
+def test_what_is_derived_from_a_head_that_was_left_is_undone_by_itself_where_it_is_declared(
+    site: Site,
+) -> None:
+    site.must("lineage", "declare", "db.sums", "--upstream", "db.raw", "--on-rollback", "cascade")
+    before = site.bad_write()
+    site.work()
+    site.writer.move_main(before)
+    site.writer.write([7])
+    site.work()
+    assert contents(site) == (False, [100])
