@@ -153,6 +153,7 @@ class Cycle:
         parts.require(fence)
         # Before writing: what is written down now may give reason to look at the same tables again.
         parts.memory.undoings.looked_at(look.table_id for look in looks)
+        passed_over = parts.memory.undoings.doubted()
         self._again.update(doubted)
         changed = self._write(looks, recorded, fence)
         self._guarded("streams", partial(parts.streams, fence))
@@ -174,7 +175,7 @@ class Cycle:
             searching=self._adoption.searching,
             idle=made is not None
             and not (unfinished or recorded or _has_work(made) or self._adoption.searching)
-            and parts.memory.governed().keys().isdisjoint(parts.memory.undoings.doubted() - doubted),
+            and parts.memory.governed().keys().isdisjoint(parts.memory.undoings.doubted() - passed_over),
         )
 
     def _observe(self, must: Collection[str]) -> list[Look]:
