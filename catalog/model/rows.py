@@ -105,6 +105,19 @@ class Finding:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class LeftVersions:
+    """Versions `first` to `last` of a table that head showed until somebody moved it back by hand.
+
+    `back_to` is the newest version that both heads were made from; `format_id` is the table's UUID.
+    """
+
+    first: int
+    last: int
+    back_to: int
+    format_id: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Column:
     """One column, leaf or struct field, of a table's schema.
 
@@ -201,6 +214,7 @@ class HealthRow:
     `last_*` are the newest times anyone did it, read from the log, not from our own memory (`last_statistics_at`
     is ours). `oldest_tombstone_at` is the oldest removed file that no vacuum has dealt with yet. `unsupported` names
     protocol features that keep us from acting. `checked_at` is the last daily check, `observed_at` the last read.
+    `left_behind` are versions that a head moved back by hand no longer goes back to.
     """
 
     table_id: str
@@ -230,6 +244,7 @@ class HealthRow:
     findings: tuple[Finding, ...] = ()
     checked_at: datetime | None = None
     observed_at: datetime
+    left_behind: tuple[LeftVersions, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -35,6 +35,7 @@ def health_of(
 ) -> HealthRow:
     """The health row for a table that was just read; `before` lends what a log does not tell (our own statistics)."""
     kept = (before.last_statistics_at, before.checked_at) if before else (None, None)
+    left_behind = before.left_behind if before else ()
     if isinstance(seen, LogProblem):
         return HealthRow(
             table_id=row.table_id,
@@ -45,6 +46,7 @@ def health_of(
             last_statistics_at=kept[0],
             checked_at=kept[1],
             observed_at=now,
+            left_behind=left_behind,
         )
     return HealthRow(
         table_id=row.table_id,
@@ -74,6 +76,7 @@ def health_of(
         findings=findings,
         checked_at=kept[1],
         observed_at=now,
+        left_behind=left_behind,
     )
 
 

@@ -1,4 +1,4 @@
-"""Convert: a Parquet table becomes a managed Delta table. The row comes first, so that no crash loses the intent."""
+"""Convert: a Parquet table becomes a managed one with a log. The row comes first, so that no crash loses the intent."""
 
 import uuid
 from collections.abc import Iterable, Iterator
@@ -9,10 +9,11 @@ from lakewarden.catalog.errors import RefusedError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.files_elsewhere import with_reach
 from lakewarden.catalog.formats.port import LogProblem, Observation
+from lakewarden.catalog.formats.registry import spec_of
 from lakewarden.catalog.metastore.lookup import Place, place_to_manage, refuse_if_absent
 from lakewarden.catalog.model.identity import Known, check_nesting, identify
 from lakewarden.catalog.model.pending_conversion import Conversion, SourceFiles
-from lakewarden.catalog.model.rows import PolicySettings, Source, TableRow, TableState
+from lakewarden.catalog.model.rows import DELTA, PolicySettings, Source, TableFormat, TableRow, TableState
 from lakewarden.catalog.policy.access import Actor, Deed, require
 from lakewarden.catalog.registry.checked_rows import Unchecked, settle
 from lakewarden.catalog.registry.service import (
@@ -41,6 +42,7 @@ class WantedConversion:
     partitioned_by: tuple[tuple[str, str], ...] = ()
     statistics: bool = True
     source: SourceFiles | None = None
+    format: TableFormat = DELTA
 
 
 def begin_conversion(desk: Desk, where: str, wanted: WantedConversion, *, actor: Actor) -> Registered:
@@ -135,7 +137,8 @@ def _converting(desk: Desk, rows: Rows[TableRow], asked: _Asked) -> TableRow:
     return replace(
         row,
         state=TableState.CONVERTING,
-        state_reason="waits for its conversion to Delta",
+        state_reason=f"waits for its conversion to {spec_of(wanted.format).label}",
+        format=None if wanted.format == DELTA else wanted.format,
         policy=wanted.policy,
         properties={**row.properties, **conversion.as_properties()},
     )

@@ -29,7 +29,8 @@ def mark_versions(
     Raises `NotFoundError` for a version that the table does not have.
     """
     row, now = desk.resolve(where), desk.clock.now()
-    history, head_id = log_of(desk, row)
+    history, head = log_of(desk, row)
+    head_id = None if head is None else head.format_id
     said = {
         version: Mark(
             version=version,
@@ -64,18 +65,19 @@ def marks_of(desk: Desk, row: TableRow) -> tuple[tuple[Mark, bool], ...]:
     """A table's marks in the order of versions, each with whether it speaks of the table as it is now."""
     if not row.marks:
         return ()
-    history, head_id = log_of(desk, row)
+    history, head = log_of(desk, row)
+    head_id = None if head is None else head.format_id
     standing = standing_marks(row.marks, history, head_id)
     return tuple((mark, mark in standing) for mark in row.marks)
 
 
-def log_of(desk: Desk, row: TableRow) -> tuple[Sequence[Version], str | None]:
-    """The versions that a table's log still tells, and the UUID of its head (None where the log cannot be used)."""
+def log_of(desk: Desk, row: TableRow) -> tuple[Sequence[Version], Observation | None]:
+    """The versions that a table's log still tells, and its head (None where the log cannot be used)."""
     location = row.location or ""
     reader = desk.reader_at(location, row.name)
+    seen = reader.observe(location)  # before the commits, so that head is one of them
     history = history_of(reader.commits(location, after=-1))
-    seen = reader.observe(location)
-    return history, seen.format_id if isinstance(seen, Observation) else None
+    return history, seen if isinstance(seen, Observation) else None
 
 
 def _format_id(

@@ -185,8 +185,8 @@ CHECKS: Final[tuple[Check, ...]] = (
         name="reads_undone",
         tier=Tier.ON_CHANGE,
         severity=Severity.WARNING,
-        looks_at="Whether head holds anything that was made from versions which a rollback, "
-        "or a RESTORE, took back.",
+        looks_at="Whether head holds anything that was made from versions which a rollback, a RESTORE, "
+        "or somebody who moved a head by hand, took back.",
         sentences={
             "read": "Version {version} was made from version {input_version} of {input}, "
             "which {by} took back{more}.",

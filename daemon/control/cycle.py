@@ -33,7 +33,8 @@ from lakewarden.daemon.control.sweep_writer import Writer
 from lakewarden.daemon.control.system_maintenance import Caretaker
 from lakewarden.daemon.fleet.cache import Memory
 from lakewarden.daemon.fleet.isolation import Stopped, in_one_line, isolated
-from lakewarden.daemon.fleet.observer import Look, Observer, OnRecord
+from lakewarden.daemon.fleet.look import Look, OnRecord
+from lakewarden.daemon.fleet.observer import Observer
 from lakewarden.daemon.fleet.stores import Stores
 from lakewarden.daemon.telemetry.log import get_log
 from lakewarden.daemon.telemetry.metrics import Metrics
@@ -152,6 +153,7 @@ class Cycle:
         parts.require(fence)
         # Before writing: what is written down now may give reason to look at the same tables again.
         parts.memory.undoings.looked_at(look.table_id for look in looks)
+        passed_over = parts.memory.undoings.doubted()
         self._again.update(doubted)
         changed = self._write(looks, recorded, fence)
         self._guarded("streams", partial(parts.streams, fence))
@@ -172,7 +174,8 @@ class Cycle:
             unfinished=len(unfinished),
             searching=self._adoption.searching,
             idle=made is not None
-            and not (unfinished or recorded or _has_work(made) or self._adoption.searching),
+            and not (unfinished or recorded or _has_work(made) or self._adoption.searching)
+            and parts.memory.governed().keys().isdisjoint(parts.memory.undoings.doubted() - passed_over),
         )
 
     def _observe(self, must: Collection[str]) -> list[Look]:

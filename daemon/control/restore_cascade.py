@@ -1,13 +1,14 @@
-"""Plain RESTOREs, carried on to what was derived from the versions that they took back.
+"""Plain RESTOREs, and heads that were moved back by hand, carried on to what was derived from what they took back.
 
-Level-triggered: a RESTORE is open as long as it is in `lakewarden.lineage` and `lakewarden.audit` has no
-entry that says what came of it. The entry is written last, so a daemon that dies anywhere does the rest
-again: a plan's hash is its id, a rollback that was begun is in the journal and goes on by itself.
-Neither needs the operational database.
+Level-triggered: a RESTORE is open as long as it is in `lakewarden.lineage`, a move as long as it is in
+`lakewarden.health`, and `lakewarden.audit` has no entry that says what came of it. The entry is written last,
+so a daemon that dies anywhere does the rest again: a plan's hash is its id, a rollback that was begun is in the
+journal and goes on by itself. Neither needs the operational database.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Final, Protocol
 
 import pyarrow.compute as pc
@@ -21,7 +22,7 @@ from lakewarden.catalog.lineage.restores import (
     taken_back,
 )
 from lakewarden.catalog.lineage.versions import Version
-from lakewarden.catalog.model.rollbacks import Rollback, rollback_locks
+from lakewarden.catalog.model.rollbacks import Rollback, Undone, rollback_locks
 from lakewarden.catalog.model.rows import RollbackState, Source, TableRow, TableState
 from lakewarden.catalog.registry.marks import log_of
 from lakewarden.catalog.system.port import AUDIT, Fence
@@ -51,11 +52,30 @@ _ENTRY: Final = "restored-"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OpenRestores:
-    """The RESTOREs of one table of which nothing is on record yet, and what could be derived from it."""
+    """The RESTOREs of one table of which nothing is on record yet, the versions that its head left behind by hand
+    likewise, and what could be derived from it."""
 
     row: TableRow
-    restores: tuple[RestoreCommit, ...]
+    restores: tuple[RestoreCommit, ...] = ()
+    left: tuple[Undone, ...] = ()
     downstream: frozenset[str]
+
+    @property
+    def deed(self) -> str:
+        """What somebody did to the table, in words."""
+        return (
+            f"a RESTORE of {self.row.name}" if self.restores else f"moving the head of {self.row.name} back"
+        )
+
+    def entries(self) -> Iterator[tuple[str, str]]:
+        """The id of each audit entry that is to be written, and what it is about."""
+        for restore in self.restores:
+            yield _entry(restore), f"RESTORE of {self.row.name} in version {restore.version}"
+        for left in self.left:
+            yield (
+                _entry(left),
+                f"{self.row.name}, whose head left versions {left.first} to {left.last} behind",
+            )
 
 
 class Carrier(Protocol):
@@ -79,25 +99,32 @@ class RestoreCarrier:
     _settled_as_of: int = -1
 
     def open(self) -> Sequence[OpenRestores]:
-        governed = self.memory.governed()
-        found: dict[str, list[RestoreCommit]] = {}
-        for one in self.memory.undoings.plain_restores():
+        governed, undoings = self.memory.governed(), self.memory.undoings
+        found: dict[str, list[RestoreCommit | Undone]] = {}
+        every: Iterable[RestoreCommit | Undone] = (
+            *undoings.plain_restores(),
+            *chain.from_iterable(undoings.left_behind().values()),
+        )
+        for one in every:
             known = governed.get(one.table_id)
             if known is not None and _is_looked_at(known.row) and _entry(one) not in self._settled:
                 found.setdefault(one.table_id, []).append(one)
         if not found:
             return ()
         readers = self.memory.downstream()
-        found = {table_id: restores for table_id, restores in found.items() if readers.get(table_id)}
+        found = {table_id: some for table_id, some in found.items() if readers.get(table_id)}
         if not found:
             return ()
         self._look_up()
         return tuple(
             OpenRestores(
-                row=governed[table_id].row, restores=restores, downstream=_reached(table_id, readers)
+                row=governed[table_id].row,
+                restores=tuple(one for one in still_open if isinstance(one, RestoreCommit)),
+                left=tuple(one for one in still_open if isinstance(one, Undone)),
+                downstream=_reached(table_id, readers),
             )
-            for table_id, every in sorted(found.items())
-            if (restores := tuple(one for one in every if _entry(one) not in self._settled))
+            for table_id, some in sorted(found.items())
+            if (still_open := [one for one in some if _entry(one) not in self._settled])
         )
 
     def carry(self, one: OpenRestores, fence: Fence) -> bool:
@@ -105,11 +132,17 @@ class RestoreCarrier:
         held = rollback_locks(journal)
         if not held.keys().isdisjoint({one.row.table_id, *one.downstream}):
             return False  # what is under way there has to come to its end first
-        log, _ = log_of(self.rollbacks.services.desk, one.row)
+        log, seen = log_of(self.rollbacks.services.desk, one.row)
         history = informed(log, self._on_record(one.row))
         planned = [_seeds(each, one.row) for each in journal if _waits_for(each, one.row)]
         restores = {each.version for each in one.restores}
-        versions = taken_back(history, restores, frozenset().union(*planned))
+        left = (
+            each.version
+            for each in history
+            if any(gone.first <= each.version <= gone.last for gone in one.left)
+        )
+        also = frozenset(left).union(*planned)
+        versions = taken_back(history, restores, also, head=None if seen is None else seen.version)
         if not versions:
             self._forget(one.row)
             self._settle(one, self._nothing(one, history), fence)
@@ -135,7 +168,7 @@ class RestoreCarrier:
         self.rollbacks.keep(found, actor=DAEMON)
         self._forget(one.row, but=plan_hash)
         reach("restored.kept")
-        services, said, begun = self.rollbacks.services, f"apply {plan_hash} after a RESTORE of {name}", True
+        services, said, begun = self.rollbacks.services, f"apply {plan_hash} after {one.deed}", True
         try:
             with run(
                 services, DAEMON, declared.FOLLOW_RESTORE, name, rows=found.rows.values, on=said, fence=fence
@@ -147,9 +180,7 @@ class RestoreCarrier:
                 raise
         reach("restored.begun")
         if begun:
-            told = (
-                f"is rolled back (rollback {plan_hash}): it was made from what a RESTORE of {name} took back."
-            )
+            told = f"is rolled back (rollback {plan_hash}): it was made from what {one.deed} took back."
             acting = (table for table in concerned(found.plan) if table.acts)
             self._tell(EventKind.ROLLED_BACK, [(found.rows.get(each.table_id), told) for each in acting])
         return begun
@@ -159,7 +190,7 @@ class RestoreCarrier:
         found = self.rollbacks.gatherer.gather(whole_request(request_after(one.row.table_id, versions)))
         self.rollbacks.keep(found, actor=DAEMON)
         self._forget(one.row, but=found.plan.hash)
-        told = f"holds, or may hold, what a RESTORE of {one.row.name} took back. {_what_waits(found)}"
+        told = f"holds, or may hold, what {one.deed} took back. {_what_waits(found)}"
         rows = (found.rows.get(each.table_id) for each in concerned(found.plan))
         self._tell(EventKind.PLAN_WAITS, [(row, told) for row in rows])
         reach("restored.told")
@@ -169,14 +200,16 @@ class RestoreCarrier:
         """Take plans about the table's RESTOREs back that nobody has applied and that are out of date now."""
         journal = self.rollbacks.journal
         old = [each for each in journal.all() if _waits_for(each, row) and each.rollback_id != but]
-        journal.forget_plans(old, because=f"a RESTORE of {row.name} made them stale")
+        journal.forget_plans(old, because=f"{row.name} went back again: they are stale")
 
     def _on_record(self, row: TableRow) -> Iterator[RestoreCommit]:
         """The RESTOREs of a table that are on record, those of its predecessors included."""
         return (each for each in self.memory.undoings.plain_restores() if each.table_id == row.table_id)
 
     def _nothing(self, one: OpenRestores, history: Sequence[Version]) -> str:
-        """Why RESTOREs took nothing back. One that does not say where it went is told: somebody has to find out."""
+        """Why nothing was taken back. A RESTORE that does not say where it went is told: somebody has to find out."""
+        if not one.restores:
+            return "the log no longer has them, or they changed nothing"
         told = {each.version: each for each in history if is_foreign_restore(each)}
         if any(each.version not in told for each in one.restores):
             return "the log does not have it"
@@ -207,19 +240,19 @@ class RestoreCarrier:
                 )
 
     def _settle(self, one: OpenRestores, what: str, fence: Fence) -> None:
-        """Put on record what came of the RESTOREs: they are open no longer."""
-        for each in one.restores:
+        """Put on record what came of it: it is open no longer."""
+        for entry, about in one.entries():
             with run(
                 self.rollbacks.services,
                 DAEMON,
                 declared.FOLLOW_RESTORE,
                 one.row.table_id,
-                on=f"RESTORE of {one.row.name} in version {each.version}: {what}",
+                on=f"{about}: {what}",
                 fence=fence,
-                audit_id=_entry(each),
+                audit_id=entry,
             ):
                 pass  # what was to be done is done: only the entry is left to write
-            self._settled.add(_entry(each))
+            self._settled.add(entry)
 
     def _look_up(self) -> None:
         """Learn which RESTOREs have an entry. Asked only while one seems open."""
@@ -235,8 +268,9 @@ def _is_looked_at(row: TableRow) -> bool:
     return row.source is not Source.SELF and row.state is TableState.ACTIVE
 
 
-def _entry(one: RestoreCommit) -> str:
-    return f"{_ENTRY}{one.table_id}-{one.version}-{one.format_id}"
+def _entry(one: RestoreCommit | Undone) -> str:
+    versions = f"{one.version}" if isinstance(one, RestoreCommit) else f"left-{one.first}-{one.last}"
+    return f"{_ENTRY}{one.table_id}-{versions}-{one.format_id}"
 
 
 def _reached(table_id: str, readers: Mapping[str, Iterable[str]]) -> frozenset[str]:

@@ -15,7 +15,7 @@ from lakewarden.catalog.system.port import HEALTH, LINEAGE, SCHEMAS, TABLES, Fen
 from lakewarden.catalog.units import count_of
 from lakewarden.catalog.validation.reverted_reads import READS_UNDONE
 from lakewarden.daemon.fleet.cache import Memory
-from lakewarden.daemon.fleet.observer import Look, settled
+from lakewarden.daemon.fleet.look import Look, settled
 from lakewarden.daemon.telemetry.log import get_log
 from lakewarden.daemon.telemetry.webhook import Event, EventKind, Notifier
 

@@ -116,6 +116,7 @@ class Memory:
         health = self._store.rows(HEALTH)
         if self._moved(HEALTH.name, health.version):
             self._health = {row.table_id: row for row in health.all()}
+            self.undoings.take_left(self._health.values())
         schemas = self._store.rows(SCHEMAS)
         if self._moved(SCHEMAS.name, schemas.version):
             self._with_schema = set(schemas.arrow(["table_id"]).column(0).to_pylist())
@@ -191,6 +192,8 @@ class Memory:
         """Fold in our own edit of `lakewarden.health`."""
         if done.rows and not self._skipped(HEALTH.name, done.version):
             self._health.update({row.table_id: row for row in done.rows})
+            self.undoings.take_left(done.rows)
+            self.undoings.settle(self._rows, self._derivations)
 
     def recorded(self, runs: Iterable[RunRow], version: int) -> None:
         """Fold in runs that we have just appended to `lakewarden.runs`."""

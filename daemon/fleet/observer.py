@@ -4,25 +4,25 @@ A table that did not move costs one look for the next version. Only what changed
 as before leaves no trace, so that idle sweeps make no commit.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol
 
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import UnreadableError
-from lakewarden.catalog.formats.files_elsewhere import is_reach_known, with_reach
+from lakewarden.catalog.formats.files_elsewhere import is_reach_known
 from lakewarden.catalog.formats.port import LogProblem, Observation, ProbeResult, TableReader
 from lakewarden.catalog.formats.registry import reader_of
+from lakewarden.catalog.lineage.left_versions import goes_on, left_versions
 from lakewarden.catalog.lineage.recording import NO_STREAMS, rows_from
 from lakewarden.catalog.lineage.restores import is_rewound
 from lakewarden.catalog.lineage.reverted_reads import undone_reads
 from lakewarden.catalog.lineage.stream_batches import StreamHarvest
-from lakewarden.catalog.lineage.unrecorded import Recorded, unrecorded
-from lakewarden.catalog.model.rollbacks import Undone
+from lakewarden.catalog.lineage.unrecorded import unrecorded
 from lakewarden.catalog.model.rows import (
     Finding,
     HealthRow,
+    LeftVersions,
     LineageRow,
     SchemaRow,
     Severity,
@@ -30,7 +30,7 @@ from lakewarden.catalog.model.rows import (
     TableRow,
     TableState,
 )
-from lakewarden.catalog.observation.health import health_of, schema_hash, with_verdict
+from lakewarden.catalog.observation.health import health_of, schema_hash
 from lakewarden.catalog.observation.schemas import next_schema
 from lakewarden.catalog.policy.property_requests import has_new_requests, record_requests
 from lakewarden.catalog.policy.scopes import Governed
@@ -39,14 +39,13 @@ from lakewarden.catalog.validation.checks import Tier
 from lakewarden.catalog.validation.context import Subject
 from lakewarden.catalog.validation.reverted_reads import READS_UNDONE, undone_findings
 from lakewarden.daemon.fleet.last_looks import LastLook, LastLooks
+from lakewarden.daemon.fleet.look import Look, OnRecord
 
-__all__ = ["BY", "Inspector", "Look", "Observer", "OnRecord", "settled"]
+__all__ = ["Inspector", "Observer"]
 
 SELF_STRIDE: Final = 20
 """Commits after which a system table is looked at again. Every sweep that changes anything writes to some of them: to
 look each time would make each sweep the cause of the next one's commit."""
-BY: Final = "lakewarden"
-"""Who changed a row, where the sweep did."""
 _EXISTS: Final = "exists"
 _JUDGED: Final = "judged"
 _REQUESTS: Final = "policy_requests"
@@ -70,45 +69,6 @@ class Inspector(Protocol):
         self, governed: Governed, seen: Observation | LogProblem, before: HealthRow | None, now: datetime
     ) -> tuple[Finding, ...]:
         """All checks, the dear ones too."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Look:
-    """What looking at one table came to. `health` is new health to write (None: as before), `schema` a new schema
-    version, `lineage` the rows of versions that had none; `seen` is None where the table is gone or could not
-    be judged, and `dropped` then says why it counts as dropped, not as lost; `rewound`:
-    it was restored since the last look."""
-
-    table_id: str
-    at: datetime
-    findings: tuple[Finding, ...]
-    seen: Observation | LogProblem | None
-    health: HealthRow | None
-    schema: SchemaRow | None = None
-    lineage: tuple[LineageRow, ...] = ()
-    rewound: bool = False
-    dropped: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class OnRecord:
-    """What the system tables know of a table: whether any schema version, and lineage up to which version by
-    UUID; what was taken back of all tables, and whether versions on record read any of those tables."""
-
-    schema: bool
-    lineage: Recorded = field(default_factory=dict)
-    undone: Mapping[str, tuple[Undone, ...]] = field(default_factory=dict)
-    may_hold_undone: bool = False
-
-    @property
-    def complete(self) -> bool:
-        """Whether it has both."""
-        return self.schema and bool(self.lineage)
-
-    def has_lineage_of(self, seen: Observation) -> bool:
-        """Whether this very version is on record: not one of the same number of another log."""
-        known = self.lineage
-        return known.get(seen.format_id if seen.format_id in known else None) == seen.version
 
 
 class Observer:
@@ -170,6 +130,7 @@ class Observer:
             ),
         )
         health = health_of(row, governed.policy, seen, findings, now=now, before=before)
+        health = replace(health, left_behind=self._left_behind(row, seen, before, lineage))
         if checks:
             health = replace(health, checked_at=now)
         failed = probe if isinstance(seen, LogProblem) else None
@@ -306,6 +267,23 @@ class Observer:
             rows = tuple(one for one in rows if _edge(one) not in known)
         return rows
 
+    def _left_behind(
+        self,
+        row: TableRow,
+        seen: Observation | LogProblem,
+        before: HealthRow | None,
+        fresh: tuple[LineageRow, ...],
+    ) -> tuple[LeftVersions, ...]:
+        """Versions that head no longer goes back to. Lineage is read only where head did not just go on."""
+        if before is None:
+            return ()
+        if isinstance(seen, LogProblem) or row.source is Source.SELF or before.version is None:
+            return before.left_behind
+        if before.head == seen.head or goes_on(before.version, seen.version, fresh):
+            return before.left_behind
+        rows = (*self._store.rows(LINEAGE).find(output_id=row.table_id), *fresh)
+        return left_versions(before, head=seen.version, format_id=seen.format_id, rows=rows)
+
     def _undone(
         self, subject: Subject, fresh: tuple[LineageRow, ...], on_record: OnRecord
     ) -> tuple[Finding, ...]:
@@ -334,32 +312,6 @@ class Observer:
         since = reader.commits(seen.location, after=before.version, upto=seen.version)
         same = row.format_ids[-1:] == (seen.format_id,)
         return is_rewound(tuple(since), before=before.version if same else None, now=seen.version)
-
-
-def settled(row: TableRow, look: Look, now: datetime) -> TableRow:
-    """The row as a look leaves it: its verdict, the table's UUIDs so far, the requests in its properties.
-
-    Pure; equal to `row` where nothing changed.
-    """
-    changed = row
-    if isinstance(look.seen, Observation):
-        changed, _ = record_requests(changed, look.seen.properties, rewound=look.rewound)
-        if changed.format_ids[-1:] != (look.seen.format_id,):
-            changed = replace(changed, format_ids=(*changed.format_ids, look.seen.format_id))
-        reach = with_reach(changed.properties, changed.location or "", look.seen.elsewhere)
-        if reach != changed.properties:
-            changed = replace(changed, properties=reach)
-    elif look.seen is not None and not is_reach_known(changed):  # one that cannot be read was looked at, too
-        changed = replace(changed, properties=with_reach(changed.properties, changed.location or "", ()))
-    if look.dropped is not None and row.state in (TableState.ACTIVE, TableState.QUARANTINED):
-        changed = replace(changed, state=TableState.DROPPED, state_reason=look.dropped)
-    else:
-        changed = with_verdict(changed, look.findings)
-    if changed == row:
-        return row
-    # A new verdict dates from the look. A new policy is younger: the table is judged by it at the next look.
-    at = now if changed.policy != row.policy else look.at
-    return replace(changed, updated_at=max(at, row.updated_at), updated_by=BY)
 
 
 def _edge(row: LineageRow) -> LineageRow:

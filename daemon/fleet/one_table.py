@@ -99,5 +99,7 @@ def _taken_back(
     undoings = Undoings()
     undoings.take_rollbacks(tuple(journal))
     undoings.take_restores(restores_of(chain.from_iterable(commits)))
+    health = store.rows(HEALTH).get(row.table_id)
+    undoings.take_left(() if health is None else (health,))
     undoings.settle({row.table_id: row}, ())
     return tuple((one.first, one.last) for one in undoings.ranges.get(row.table_id, ()))

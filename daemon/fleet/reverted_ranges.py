@@ -1,16 +1,17 @@
-"""What was taken back, by rollbacks and by plain RESTOREs, as the daemon keeps it in mind:
-ranges of versions, and readers.
+"""What was taken back, by rollbacks, by plain RESTOREs and by heads that were moved back by hand, as the daemon keeps
+it in mind: ranges of versions, and readers.
 
-Made of what the journal and the lineage on record say; nothing here is truth.
+Made of what the journal, the lineage and the health on record say; nothing here is truth.
 """
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from itertools import chain
 
+from lakewarden.catalog.lineage.left_versions import left_by
 from lakewarden.catalog.lineage.restores import RestoreCommit, restored_away, still_undone
 from lakewarden.catalog.model.rollbacks import Rollback, Undone, tainted_versions
-from lakewarden.catalog.model.rows import TableRow
+from lakewarden.catalog.model.rows import HealthRow, TableRow
 
 __all__ = ["Undoings"]
 
@@ -22,6 +23,7 @@ class Undoings:
         self.ranges: Mapping[str, tuple[Undone, ...]] = {}
         self._restores: set[RestoreCommit] = set()
         self._by_rollbacks: Mapping[str, tuple[Undone, ...]] = {}
+        self._left: dict[str, tuple[Undone, ...]] = {}
         self._readers: set[str] = set()
         self._doubted: set[str] = set()
         self._stale = False
@@ -29,6 +31,10 @@ class Undoings:
     def plain_restores(self) -> Iterable[RestoreCommit]:
         """RESTOREs on record that no rollback of ours made, those of tables that are gone included."""
         return (one for one in self._restores if not one.ours)
+
+    def left_behind(self) -> Mapping[str, tuple[Undone, ...]]:
+        """By `table_id`, what heads that were moved back by hand left behind and no RESTORE brought back."""
+        return {table_id: left for table_id in self._left if (left := self._still_left(table_id))}
 
     def may_hold(self, table_id: str) -> bool:
         """Whether any version on record read a table of which something was taken back."""
@@ -55,6 +61,13 @@ class Undoings:
     def take_rollbacks(self, rollbacks: Collection[Rollback]) -> None:
         """All rollbacks on record."""
         self._by_rollbacks, self._stale = tainted_versions(rollbacks), True
+
+    def take_left(self, healths: Iterable[HealthRow]) -> None:
+        """What these tables' heads left behind."""
+        for one in healths:
+            left = tuple(left_by(one))
+            if left != self._left.get(one.table_id, ()):
+                self._left[one.table_id], self._stale = left, True
 
     def derived(self, source: str, target: str) -> None:
         """Fold in that a table was read."""
@@ -91,8 +104,17 @@ class Undoings:
             away = [one for restores in by_uuid.values() for one in restored_away(restores, row.name)]
             for key in filter(None, (table_id, row.location)):
                 found.setdefault(key, []).extend(away)
+        for table_id, left in self.left_behind().items():
+            row = rows.get(table_id)
+            location = None if row is None else row.location
+            for key in filter(None, (table_id, location)):
+                found.setdefault(key, []).extend(left)
         return {
             key: tuple(sorted(ranges, key=lambda one: (one.first, one.last, one.by)))
             for key, ranges in found.items()
             if ranges
         }
+
+    def _still_left(self, table_id: str) -> tuple[Undone, ...]:
+        restores = [one for one in self._restores if one.table_id == table_id]
+        return tuple(rest for one in self._left[table_id] for rest in still_undone(one, restores))

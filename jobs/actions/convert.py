@@ -1,4 +1,4 @@
-"""Converting a Parquet folder or a metastore table into a Delta table, in place."""
+"""Converting a Parquet folder or a metastore table into a table of a format with a log, in place."""
 
 from datetime import datetime, timedelta
 from typing import Final, Literal
@@ -7,7 +7,7 @@ from pydantic.dataclasses import dataclass
 
 from lakewarden.catalog.formats.registry import retention_of
 from lakewarden.catalog.model.pending_conversion import Conversion, SourceFiles
-from lakewarden.catalog.model.rows import DELTA, Action, HealthRow, Outcome, RunRow, TableRow, TableState
+from lakewarden.catalog.model.rows import Action, HealthRow, Outcome, RunRow, TableRow, TableState
 from lakewarden.catalog.policy.scopes import Governed
 from lakewarden.jobs.actions.answers import Answer, Due, NotDue, WhyNot
 from lakewarden.jobs.actions.conditions import nothing
@@ -23,7 +23,7 @@ QUEUEING_TIME: Final = timedelta(seconds=10)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Convert:
-    """Turn a Parquet directory or metastore table into a Delta table in place.
+    """Turn a Parquet directory or metastore table into a table of the run's format, in place.
 
     `name` is `db.t` when the metastore knows it, else None with only `location`. `partitioned_by` are (column, type)
     pairs. `properties` are set after the conversion, together, as `SetProperties` sets them. `source` are the
@@ -42,7 +42,7 @@ class Convert:
 
 def conversion_action(governed: Governed) -> Convert:
     """The conversion that a row in state `converting` waits for, with the retention its policy asks for."""
-    wanted, retention = Conversion.of(governed.row), retention_of(DELTA)
+    wanted, retention = Conversion.of(governed.row), retention_of(governed.row.format)
     return Convert(
         name=wanted.name,
         location=wanted.location,

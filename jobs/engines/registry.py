@@ -13,7 +13,7 @@ from lakewarden.jobs.engines.spec import EngineSpec
 from lakewarden.jobs.runs.port import Engine
 from lakewarden.jobs.runs.worker_config import WorkerConfig
 
-__all__ = ["GROUP", "InstalledTools", "engine_formats", "engine_spec"]
+__all__ = ["GROUP", "InstalledTools", "engine_formats", "engine_spec", "require_engine"]
 
 GROUP: Final = "lakewarden.engines"
 """The entry-point group: an `EngineSpec` by the name of the format it works on."""
@@ -30,13 +30,17 @@ def engine_formats() -> tuple[TableFormat, ...]:
 
 def engine_spec(format_: TableFormat) -> EngineSpec:
     """The engine of a format. Raises `RefusedError` where there is none, `PreconditionError` if it is broken."""
-    point = offered(GROUP, _OURS).get(format_)
-    if point is None:
+    require_engine(format_)
+    return loaded(offered(GROUP, _OURS)[format_], EngineSpec)
+
+
+def require_engine(format_: TableFormat) -> None:
+    """Return if a format has an engine here; nothing is loaded for that. Raises `RefusedError`."""
+    if format_ not in offered(GROUP, _OURS):
         raise RefusedError(
             f"No engine for the table format {format_} is installed here.",
             hint="Install the package that it came with, everywhere workers run.",
         )
-    return loaded(point, EngineSpec)
 
 
 class InstalledTools:

@@ -1,4 +1,4 @@
-"""Convert a Parquet table to Delta: check everything before anything is touched, convert, set the properties.
+"""Convert a Parquet table: check everything before anything is touched, convert, set the properties.
 
 Every step can be done again: a conversion that was killed anywhere is finished by the next one.
 """
@@ -24,7 +24,7 @@ __all__ = ["convert"]
 def convert(ctx: JobContext, action: Convert) -> Report:
     """Convert the table that `action` names.
 
-    Raises `RefusedError` for what is no plain Parquet table or a Delta table already, `ConflictError` while somebody
+    Raises `RefusedError` for what is no plain Parquet table or has a log already, `ConflictError` while somebody
     writes to it, `RevokedError` where other files lie there than when it was asked for.
     Files that a writer adds during the conversion are not part of the table: the report names them.
     """

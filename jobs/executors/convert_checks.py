@@ -8,6 +8,7 @@ from lakewarden.catalog.clock import to_millis
 from lakewarden.catalog.errors import ConflictError, PreconditionError, RefusedError, RevokedError
 from lakewarden.catalog.formats.inner_tables import formats_at_root, inner_tables
 from lakewarden.catalog.formats.port import TableReader
+from lakewarden.catalog.formats.registry import spec_of
 from lakewarden.catalog.metastore.port import Entry, Metastore
 from lakewarden.catalog.storage.file_store import FileEntry, StorageOptions, from_hadoop, open_store
 from lakewarden.catalog.units import about_bytes, count_of
@@ -37,10 +38,10 @@ _SHOWN: Final = 5
 
 def refuse_foreign(action: Convert, reader: TableReader) -> None:
     """A table whose first commit carries a run id is a conversion of ours that was interrupted; others are not ours."""
-    first = next(reader.commits(action.location, after=-1, upto=0), None)
+    first = next(iter(reader.commits(action.location, after=-1)), None)
     if first is None or first.run_id is None:
         raise RefusedError(
-            f"{_shown(action)} is a Delta table already; there is nothing to convert.",
+            f"{_shown(action)} is a {spec_of(reader.format).label} table already; there is nothing to convert.",
             hint="Bring it under management with `lakewarden tables register`.",
         )
 

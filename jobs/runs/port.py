@@ -12,6 +12,7 @@ from lakewarden.catalog.model.rollbacks import Rollback
 from lakewarden.catalog.model.rows import DELTA, TableFormat, TableRow
 from lakewarden.catalog.policy.original_properties import Kept, Owed
 from lakewarden.catalog.storage.file_store import FileEntry, StorageOptions
+from lakewarden.jobs.runs.row_diff import DiffRequest, RowDiff
 
 __all__ = [
     "ColumnStatistics",
@@ -216,6 +217,12 @@ class Engine(Protocol):
     def fill_file_statistics(self, location: str, *, requires: int, run_id: str) -> FileChange:
         """Give per-file statistics to files that have none, in one commit that changes no data. `files_added` of the
         answer counts them; no commit where there are none that can be given exact ones."""
+
+    def row_diff(self, request: DiffRequest) -> RowDiff:
+        """Compare the rows of two versions. Changes nothing; collects at most the samples that are asked for.
+
+        Raises `PreconditionError` for a key column that not both versions have, `ExecutionError` if a version is gone,
+        `RefusedError` where rows of this format cannot be compared."""
 
     def interrupt(self) -> None:
         """Make a call that is under way in another thread fail soon, as by `ExecutionError`;

@@ -1,5 +1,5 @@
 """The process that compares rows: `python -m lakewarden.jobs.worker.diff_process`,
-one Spark session for as long as it takes.
+by each table's own engine, one Spark session for as long as it takes.
 
 It reads two lines, a worker's configuration and a list of `DiffRequest`, and writes one line for each answer,
 or one that says what went wrong. It changes nothing, so it is no run of the queue:
@@ -14,9 +14,8 @@ from typing import Final
 from pydantic import TypeAdapter
 
 from lakewarden.catalog.errors import LakewardenError
-from lakewarden.jobs.engines.delta.version_diff import row_diff
-from lakewarden.jobs.engines.row_diff import DiffRequest, encode_diff
-from lakewarden.jobs.engines.spark.session import start_session
+from lakewarden.jobs.engines.registry import InstalledTools
+from lakewarden.jobs.runs.row_diff import DiffRequest, encode_diff
 from lakewarden.jobs.runs.worker_config import read_config
 
 __all__ = ["main"]
@@ -31,10 +30,10 @@ def main() -> int:
     try:
         config = read_config(sys.stdin.readline())
         requests = _REQUESTS.validate_json(sys.stdin.readline())
-        spark = start_session(config.spark)
+        tools = InstalledTools(config)
         for one in requests:
-            answers.write(encode_diff(row_diff(spark, one)) + b"\n")
-        spark.stop()
+            answers.write(encode_diff(tools.engine(one.format).row_diff(one)) + b"\n")
+        tools.close()
         return 0
     except LakewardenError as error:
         told = {"error": type(error).__name__, "message": str(error), "hint": error.hint}

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,7 @@ from lakewarden.catalog.model.lineage_record import LineageRecord, Operation
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.jobs.engines.delta.engine import DeltaEngine
 from lakewarden.jobs.runs.port import Engine
+from lakewarden.jobs.runs.row_diff import DiffRequest, KeyCounts
 from support.fakes.engine import FakeEngine
 from support.manifest_format.engine import ManifestEngine
 from support.manifest_format.reader import ManifestReader
@@ -189,3 +190,22 @@ def test_a_file_that_no_version_names_is_found_and_deleted_by_nobody(table: Benc
     os.utime(stray, (0, 0))
     assert list(table.engine.unreferenced(table.location, requires=first)) == ["stray.parquet"]
     assert stray.exists() and table.head == first
+
+
+def test_rows_of_two_versions_are_compared(table: Bench) -> None:
+    first, second, _, last = table.versions([1, 2], [2], [3, 3], [4])
+    out = table.engine.remove_files(table.location, requires=last, versions=[second], record=RECORD)
+    asked = DiffRequest(
+        name="t", location=table.location, head=out, target=second, format=table.engine.format
+    )
+    diff = table.engine.row_diff(asked)
+    assert (diff.rows_head, diff.rows_target, diff.goes, diff.comes) == (5, 3, 3, 1)
+    (sample,) = diff.samples
+    assert {(row.values, row.times) for row in sample.goes} == {((("x", "3"),), 2), ((("x", "4"),), 1)}
+    assert [(row.values, row.times) for row in sample.comes] == [((("x", "2"),), 1)]
+    by_key = table.engine.row_diff(replace(asked, keys=("x",))).keys
+    assert by_key == KeyCounts(goes=2, comes=1, changes=0)
+    with pytest.raises(PreconditionError):
+        table.engine.row_diff(replace(asked, keys=("nope",)))
+    assert table.engine.row_diff(replace(asked, head=first, target=first)).goes == 0
+    assert table.head == out

@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 from lakewarden.catalog.errors import PreconditionError
 from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.jobs.engines.delta.version_diff import row_diff
-from lakewarden.jobs.engines.row_diff import DiffRequest, KeyCounts, RowDiff, SampleRow
 from lakewarden.jobs.engines.spark.names import hadoop_path, table_at
+from lakewarden.jobs.runs.row_diff import DiffRequest, KeyCounts, RowDiff, SampleRow
 
 pytestmark = pytest.mark.spark
 VECTORS = "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"

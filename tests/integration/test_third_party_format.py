@@ -8,6 +8,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import uuid4
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from lakewarden.catalog.model.lineage_record import LineageInput, LineageRecord, Operation
@@ -193,6 +195,28 @@ def test_killed_after_its_commit_a_compaction_is_not_done_again(site: Site) -> N
     assert made.count("compact") == 1
 
 
+def test_a_folder_of_parquet_is_converted_to_it_by_its_own_engine(site: Site) -> None:
+    folder = site.folder / "lake" / "plain"
+    folder.mkdir()
+    pq.write_table(pa.table({"x": [1, 2, 3]}), folder / "a.parquet")
+    os.utime(folder / "a.parquet", (0, 0))
+    said = site.call("tables", "convert", str(folder), "--name", "db.plain", "--to", "nosuch")
+    assert said.code == 5 and "No engine for the table format nosuch is installed here." in said.err
+    site.must("tables", "convert", str(folder), "--name", "db.plain", "--to", "manifest")
+    shown = site.must("tables", "show", "db.plain", "-o", "json").json
+    assert (shown["format"], shown["state"], shown["rows"]) == ("manifest", "active", 3)
+    assert site.call("tables", "convert", str(folder)).code == 0, "it is managed already"
+
+
+def test_rows_of_two_of_its_versions_are_compared_by_its_own_engine(site: Site) -> None:
+    before = site.bad_write()
+    said = site.must(
+        *("rollback", "plan", "db.raw", "--to-version", str(before), "--diff", "db.raw", "-o", "json")
+    )
+    (diff,) = said.json["diffs"]
+    assert (diff["goes"], diff["comes_back"]) == (1, 0)
+
+
 def test_a_head_that_goes_back_by_hand_is_seen_and_makes_a_plan_stale(site: Site) -> None:
     before = site.bad_write()
     plan = planned(site, before)
@@ -201,3 +225,56 @@ def test_a_head_that_goes_back_by_hand_is_seen_and_makes_a_plan_stale(site: Site
     assert said.code == 4 and "The plan is stale: db.raw is at version" in said.err
     site.work()
     assert site.must("tables", "show", "db.raw", "-o", "json").json["version"] == before
+
+
+def held(site: Site, check: str) -> list[str]:
+    """What this check says of `db.sums`."""
+    found = site.must("tables", "validate", "db.sums", "-o", "json").json
+    return [one["message"] for one in found if one["check"] == check]
+
+
+def test_what_was_derived_from_versions_that_a_head_left_by_hand_is_found_and_can_be_undone(
+    site: Site,
+) -> None:
+    site.work()
+    before = site.bad_write()
+    bad = site.head
+    site.work()
+    assert held(site, "reads_undone") == []
+    site.writer.move_main(before)
+    assert "reads what was undone" in site.work()
+    said = f"which moving head back to version {before} took back."
+    assert held(site, "reads_undone") == [f"Version 1 was made from version {bad} of db.raw, {said}"]
+    plans = site.must("rollback", "list", "-o", "json").json
+    assert [one["state"] for one in plans] == ["planned"]
+    site.must("rollback", "apply", plans[0]["rollback_id"])
+    assert contents(site) == (False, [100]) and site.head == before
+    site.work()
+    assert held(site, "reads_undone") == []
+
+
+def test_a_head_that_comes_back_by_hand_takes_the_finding_with_it(site: Site) -> None:
+    before = site.bad_write()
+    bad = site.head
+    site.work()
+    site.writer.move_main(before)
+    site.work()
+    assert held(site, "reads_undone") != []
+    site.writer.move_main(bad)
+    site.work()
+    assert held(site, "reads_undone") == []
+
+
+def test_what_is_derived_from_a_head_that_was_left_is_undone_by_itself_where_it_is_declared(
+    site: Site,
+) -> None:
+    site.must("lineage", "declare", "db.sums", "--upstream", "db.raw", "--on-rollback", "cascade")
+    before = site.bad_write()
+    site.work()
+    site.writer.move_main(before)
+    site.writer.write([7])
+    print(site.work())
+    print(site.must("rollback", "list").out, site.must("rollback", "list", "-o", "json").json)
+    for one in site.must("rollback", "list", "-o", "json").json:
+        print(site.call("rollback", "show", one["rollback_id"]).out)
+    assert contents(site) == (False, [100])

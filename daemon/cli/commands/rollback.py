@@ -23,7 +23,6 @@ from lakewarden.daemon.usecases.audit import run
 from lakewarden.daemon.usecases.rollbacks.request import Wanted, consents_of, request_of
 from lakewarden.daemon.usecases.rollbacks.rollback import rollbacks_of_services
 from lakewarden.daemon.usecases.rollbacks.row_diff import compare_rows
-from lakewarden.jobs.engines.row_diff import DiffRequest, RowDiff
 from lakewarden.jobs.rollback.details_service import details_of
 from lakewarden.jobs.rollback.journal.progress import standing_of
 from lakewarden.jobs.rollback.journal.steps import NO_VERSION
@@ -32,6 +31,7 @@ from lakewarden.jobs.rollback.plan.consents import Consent
 from lakewarden.jobs.rollback.planning_service import Gathered
 from lakewarden.jobs.rollback.report.next_steps import steps_from
 from lakewarden.jobs.rollback.report.text import commands_in_words
+from lakewarden.jobs.runs.row_diff import DiffRequest, RowDiff
 
 app = commands("Undo a bad write and everything derived from it.")
 Which = Annotated[str, typer.Argument(help="The rollback: its id or hash, or a unique beginning of one.")]

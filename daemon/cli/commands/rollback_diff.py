@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
-from lakewarden.catalog.errors import NotFoundError, PreconditionError, RefusedError, UsageError
+from lakewarden.catalog.errors import NotFoundError, PreconditionError, UsageError
 from lakewarden.catalog.model.rows import DELTA
 from lakewarden.catalog.registry.service import Desk
-from lakewarden.jobs.engines.row_diff import MOST_SAMPLES, DiffRequest
 from lakewarden.jobs.rollback.plan.model import RollbackPlan, Step, TablePlan
+from lakewarden.jobs.runs.row_diff import MOST_SAMPLES, DiffRequest
 
 __all__ = ["diff_requests"]
 
@@ -32,9 +32,6 @@ def diff_requests(
             raise NotFoundError(
                 f"{desk.get(table_id).name} is not in the plan.", hint="Its rows stay as they are."
             )
-        row = desk.get(table_id)
-        if row.format not in (None, DELTA):
-            raise RefusedError(f"Rows of {row.name} cannot be compared: that takes a Delta table.")
         found.append(
             DiffRequest(
                 name=table.name,
@@ -43,6 +40,7 @@ def diff_requests(
                 target=_target(table),
                 keys=own.get(table_id, every),
                 samples=samples,
+                format=desk.get(table_id).format or DELTA,
             )
         )
     return tuple(found)

@@ -11,13 +11,13 @@ from lakewarden.catalog.policy.access import Caller
 from lakewarden.catalog.units import printable
 from lakewarden.daemon.cli.output import Format, show_one
 from lakewarden.daemon.cli.profile import profile
-from lakewarden.jobs.engines.row_diff import RowDiff, as_lines, json_of
 from lakewarden.jobs.rollback.journal.stored_plan import OnMoved
 from lakewarden.jobs.rollback.plan.model import RollbackPlan
 from lakewarden.jobs.rollback.report.details import Details
 from lakewarden.jobs.rollback.report.next_steps import NextStep, next_steps
 from lakewarden.jobs.rollback.report.render import as_mermaid
 from lakewarden.jobs.rollback.report.text import as_text, with_details
+from lakewarden.jobs.runs.row_diff import RowDiff, as_lines, json_of
 
 __all__ = ["Told", "show_plan"]
 

@@ -12,7 +12,7 @@ import typer
 
 from lakewarden.catalog.errors import ConsentError, ExitCode, LakewardenError, UsageError
 from lakewarden.catalog.metastore.lookup import parse_name
-from lakewarden.catalog.model.rows import Source, TableRow, TableState
+from lakewarden.catalog.model.rows import DELTA, Source, TableRow, TableState
 from lakewarden.catalog.policy.access import Caller
 from lakewarden.catalog.policy.effective import parse_value
 from lakewarden.catalog.policy.original_properties import is_leaving
@@ -194,6 +194,7 @@ def convert(
         typer.Option("--partitioned-by", help="Partition columns of a bare directory: 'year INT, m INT'."),
     ] = None,
     statistics: Annotated[bool, typer.Option(help="Collect file statistics while converting.")] = True,
+    to: Annotated[str, typer.Option("--to", help="The table format that it becomes.")] = DELTA,
     retain: Annotated[
         str | None, typer.Option("--vacuum-retain", help="Retention, such as '30 days'.")
     ] = None,
@@ -207,7 +208,7 @@ def convert(
     home: Home = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Turn a Parquet directory or table into a managed Delta table, in place."""
+    """Turn a Parquet directory or table into a managed table, of Delta unless `--to` says another format, in place."""
     services = opened(home)
     request = ConvertRequest(
         where=where,
@@ -217,6 +218,7 @@ def convert(
         statistics=statistics,
         retain_seconds=None if retain is None else int(parse_value("vacuum.retention", retain)),
         seen=seen,
+        format=to,
     )
     if dry_run:
         with run(services, calling(services), declared.CONVERT_DRY, where) as actor:

@@ -133,7 +133,8 @@ def _marked(desk: Desk, row: TableRow) -> tuple[int, ...]:
     """The versions marked bad; marks of a table that was at this place before say nothing of this one."""
     if not row.marks:
         return ()
-    return marked(row.marks, MarkVerdict.BAD, *log_of(desk, row))
+    history, head = log_of(desk, row)
+    return marked(row.marks, MarkVerdict.BAD, history, None if head is None else head.format_id)
 
 
 def _nothing_marked(sentence: str) -> NotFoundError:

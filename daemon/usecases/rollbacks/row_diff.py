@@ -14,7 +14,7 @@ from lakewarden.catalog import errors
 from lakewarden.catalog.errors import ExecutionError, LakewardenError
 from lakewarden.daemon.installation.lazily import later
 from lakewarden.daemon.installation.services import Services
-from lakewarden.jobs.engines.row_diff import DiffRequest, RowDiff, decode_diff
+from lakewarden.jobs.runs.row_diff import DiffRequest, RowDiff, decode_diff
 
 if TYPE_CHECKING:
     from lakewarden.daemon.workers import pool

@@ -7,7 +7,16 @@ from dataclasses import dataclass, replace
 from lakewarden.catalog.errors import PreconditionError
 from lakewarden.catalog.metastore.lookup import resolve
 from lakewarden.catalog.model.pending_conversion import SourceFiles
-from lakewarden.catalog.model.rows import Action, Outcome, PolicySettings, RowKind, TableRow, TableState
+from lakewarden.catalog.model.rows import (
+    DELTA,
+    Action,
+    Outcome,
+    PolicySettings,
+    RowKind,
+    TableFormat,
+    TableRow,
+    TableState,
+)
 from lakewarden.catalog.policy.access import Actor
 from lakewarden.catalog.policy.effective import with_values
 from lakewarden.catalog.policy.scopes import govern, scopes_by_name
@@ -20,7 +29,7 @@ from lakewarden.catalog.registry.convert import (
 )
 from lakewarden.catalog.registry.governance import governed
 from lakewarden.catalog.registry.service import Registered
-from lakewarden.catalog.state.port import RunRequest
+from lakewarden.catalog.state.port import RunRequest, runtime_of
 from lakewarden.catalog.storage.file_store import open_store
 from lakewarden.catalog.system.port import HEALTH, TABLES
 from lakewarden.catalog.units import about_bytes, count_of
@@ -28,6 +37,7 @@ from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases.runs.waiting import raise_for, run_and_wait
 from lakewarden.jobs.actions.convert import conversion_action
 from lakewarden.jobs.actions.registry import encode
+from lakewarden.jobs.engines.registry import require_engine
 from lakewarden.jobs.executors.convert_checks import check_source
 from lakewarden.jobs.runs.parquet_folder import data_files, source_of
 
@@ -37,7 +47,8 @@ __all__ = ["ConvertRequest", "Foreseen", "convert_table", "foresee_conversion"]
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ConvertRequest:
     """What CLI, SQL and Python ask for alike. `where` is db.t, a path or a URI; `retain_seconds` the
-    retention; `seen` what the dry run called the files that it found (None: there was none)."""
+    retention; `seen` what the dry run called the files that it found (None: there was none); `format` what it
+    becomes."""
 
     where: str
     name: str | None = None
@@ -46,9 +57,12 @@ class ConvertRequest:
     statistics: bool = True
     retain_seconds: int | None = None
     seen: str | None = None
+    format: TableFormat = DELTA
 
     def wanted(self, *, admin: bool) -> WantedConversion:
-        """What the row is made of. Raises `NotAllowedError` for a retention below the floor."""
+        """What the row is made of. Raises `NotAllowedError` for a retention below the floor, `RefusedError` for a
+        format that no engine here works on."""
+        require_engine(self.format)
         values = {} if self.retain_seconds is None else {"vacuum.retention": self.retain_seconds}
         return WantedConversion(
             name=self.name,
@@ -56,6 +70,7 @@ class ConvertRequest:
             policy=with_values(PolicySettings(), values, admin=admin),
             partitioned_by=self.partitioned_by,
             statistics=self.statistics,
+            format=self.format,
         )
 
 
@@ -122,6 +137,7 @@ def convert_table(
             payload=encode(conversion_action(view)),
             because=f"{actor.name} asked to convert it",
             rank=float("inf"),
+            runtime=runtime_of(row),
         ),
         tell=tell,
     )

@@ -29,11 +29,13 @@ from lakewarden.jobs.engines.delta.file_statistics import fill_file_statistics
 from lakewarden.jobs.engines.delta.log_cleanup import clean_log
 from lakewarden.jobs.engines.delta.statistics import table_statistics
 from lakewarden.jobs.engines.delta.vacuum_log import log_begin, log_end
+from lakewarden.jobs.engines.delta.version_diff import row_diff
 from lakewarden.jobs.engines.empty_folders import delete_empty_folders
 from lakewarden.jobs.engines.spark.session import require_safe_commits, stamped, start_session
 from lakewarden.jobs.engines.spec import EngineSpec
 from lakewarden.jobs.runs.installation import installation_of
 from lakewarden.jobs.runs.port import FileChange, Partition, TableStatistics
+from lakewarden.jobs.runs.row_diff import DiffRequest, RowDiff
 from lakewarden.jobs.runs.spark_settings import SparkSettings
 from lakewarden.jobs.runs.worker_config import WorkerConfig
 
@@ -266,6 +268,9 @@ class DeltaEngine:
             self._spark(location), self._store(location), version=version, columns=columns, max_rows=max_rows
         )
 
+    def row_diff(self, request: DiffRequest) -> RowDiff:
+        return row_diff(self._started(), request)
+
     def fill_file_statistics(self, location: str, *, requires: int, run_id: str) -> FileChange:
         return fill_file_statistics(
             location,
@@ -287,9 +292,13 @@ class DeltaEngine:
 
     def _spark(self, location: str) -> SparkSession:
         """The session, for a table at a location. Raises `RefusedError` where its commits would not be safe."""
+        session = self._started()
+        require_safe_commits(session, location)
+        return session
+
+    def _started(self) -> SparkSession:
         if self._session is None:
             self._session = self._start()
-        require_safe_commits(self._session, location)
         return self._session
 
     @contextmanager

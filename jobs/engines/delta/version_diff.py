@@ -17,7 +17,9 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import DataType, DateType, NumericType, StructType, TimestampNTZType, TimestampType
 
 from lakewarden.catalog.errors import PreconditionError
-from lakewarden.jobs.engines.row_diff import (
+from lakewarden.jobs.engines.spark.errors import translated
+from lakewarden.jobs.engines.spark.names import hadoop_path, quoted
+from lakewarden.jobs.runs.row_diff import (
     LONGEST_VALUE,
     ColumnChange,
     DiffRequest,
@@ -26,8 +28,6 @@ from lakewarden.jobs.engines.row_diff import (
     Sample,
     SampleRow,
 )
-from lakewarden.jobs.engines.spark.errors import translated
-from lakewarden.jobs.engines.spark.names import hadoop_path, quoted
 
 __all__ = ["row_diff"]
 

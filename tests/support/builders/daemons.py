@@ -171,9 +171,8 @@ class World:
         location = row.location or ""
         before = self.reader.tables[location]
         assert isinstance(before, Observation)
-        self.reader.tables[location] = changed(
-            before, version=before.version + 1, committed_at=self.clock.now(), **changes
-        )
+        new = {"version": before.version + 1, "committed_at": self.clock.now()}
+        self.reader.tables[location] = changed(before, **{**new, **changes})
 
     def sweep(self, *, may_plan: bool = True, discover: bool = False) -> CycleReport:
         """One cycle, half a minute after the last."""

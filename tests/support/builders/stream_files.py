@@ -21,7 +21,8 @@ from lakewarden.catalog.system.store import DeltaSystemStore
 from lakewarden.daemon.control.stream_recorder import StreamClerk
 from lakewarden.daemon.control.sweep_writer import Writer
 from lakewarden.daemon.fleet.cache import Memory
-from lakewarden.daemon.fleet.observer import Observer, OnRecord
+from lakewarden.daemon.fleet.look import OnRecord
+from lakewarden.daemon.fleet.observer import Observer
 from lakewarden.daemon.telemetry.webhook import Silence
 from lakewarden.jobs.rollback.planning_service import Gatherer
 from support.builders.delta_logs import LogWriter, add

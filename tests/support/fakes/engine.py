@@ -32,7 +32,9 @@ from lakewarden.jobs.engines.delta.log_cleanup import clean_log
 from lakewarden.jobs.engines.delta.own_commits import require_head
 from lakewarden.jobs.runs.parquet_folder import data_files
 from lakewarden.jobs.runs.port import ColumnStatistics, FileChange, Partition, TableStatistics
+from lakewarden.jobs.runs.row_diff import DiffRequest, RowDiff
 from lakewarden.jobs.runs.table_files import delete_empty_local
+from support.fakes.row_diffs import compared
 
 __all__ = ["FakeEngine"]
 
@@ -238,6 +240,11 @@ class FakeEngine:
 
     def fill_file_statistics(self, location: str, *, requires: int, run_id: str) -> FileChange:
         return fill_file_statistics(location, requires=requires, run_id=run_id, storage=StorageOptions())
+
+    def row_diff(self, request: DiffRequest) -> RowDiff:
+        place = local_path(request.location)
+        head, target = (DeltaTable(str(place), version=one) for one in (request.head, request.target))
+        return compared(request, head.to_pyarrow_table(), target.to_pyarrow_table())
 
     def interrupt(self) -> None:
         """Nothing here takes long enough."""

@@ -13,12 +13,37 @@ import pyarrow.parquet as pq
 from lakewarden.catalog.errors import ConflictError
 from support.manifest_format.manifest import FOLDER, Entry, File, Manifest, parse, published
 
-__all__ = ["changed", "load", "new_file", "rows_in", "with_entry", "with_properties"]
+__all__ = ["changed", "founded", "load", "new_file", "rows_in", "with_entry", "with_properties"]
 
 
 def load(root: Path) -> Manifest:
     """The newest generation."""
     return parse(max((root / FOLDER).glob("*.json")).read_bytes())
+
+
+def founded(root: Path, run_id: str) -> Manifest:
+    """The first generation of a table out of the Parquet files in a folder; the table that is there already."""
+    if (root / FOLDER).exists():
+        return load(root)
+    now, paths = datetime.now(UTC), sorted(root.glob("*.parquet"))
+    columns = {field.name: str(field.type) for field in pq.read_schema(paths[0])}
+    files = tuple(
+        File(
+            path=path.name, size_bytes=path.stat().st_size, rows=pq.read_metadata(path).num_rows, added_at=now
+        )
+        for path in paths
+    )
+    empty = Manifest.empty(**columns)
+    first = Entry(
+        number=empty.next_number(),
+        parent=None,
+        operation="create",
+        committed_at=now,
+        files=files,
+        run_id=run_id,
+    )
+    published(root, empty.with_version(first))
+    return load(root)
 
 
 def changed(root: Path, change: Callable[[Manifest], Manifest], *, requires: int | None = None) -> Manifest:

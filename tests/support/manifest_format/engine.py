@@ -12,8 +12,18 @@ from lakewarden.catalog.model.rows import TableFormat
 from lakewarden.catalog.storage.file_store import FileEntry, local_path
 from lakewarden.jobs.engines.spec import EngineSpec
 from lakewarden.jobs.runs.port import ColumnStatistics, FileChange, Partition, TableStatistics
+from lakewarden.jobs.runs.row_diff import DiffRequest, RowDiff
 from lakewarden.jobs.runs.table_files import delete_empty_local
-from support.manifest_format.changes import changed, load, new_file, rows_in, with_entry, with_properties
+from support.fakes.row_diffs import compared
+from support.manifest_format.changes import (
+    changed,
+    founded,
+    load,
+    new_file,
+    rows_in,
+    with_entry,
+    with_properties,
+)
 from support.manifest_format.manifest import FOLDER, Entry, File, Manifest
 from support.manifest_format.reader import NAME
 
@@ -40,7 +50,9 @@ class ManifestEngine:
         statistics: bool,
         run_id: str,
     ) -> int:
-        raise RefusedError(f"Nothing is converted to a manifest table: {location}.")
+        if name is not None or partitioned_by:
+            raise RefusedError("Only plain folders without partitions become manifest tables.")
+        return founded(_folder(location), run_id).main
 
     def unreferenced(self, location: str, *, requires: int) -> Sequence[str]:
         manifest = _at(location, requires)
@@ -205,6 +217,12 @@ class ManifestEngine:
 
     def fill_file_statistics(self, location: str, *, requires: int, run_id: str) -> FileChange:
         return FileChange(version=None)
+
+    def row_diff(self, request: DiffRequest) -> RowDiff:
+        folder = _folder(request.location)
+        versions = load(folder).versions
+        head, target = (rows_in(folder, versions[one].files) for one in (request.head, request.target))
+        return compared(request, head, target)
 
     def interrupt(self) -> None:
         """Nothing here takes long enough."""

@@ -19,7 +19,8 @@ from lakewarden.catalog.system.own_rows import system_rows
 from lakewarden.catalog.system.port import HEALTH, LINEAGE, TABLES, Fence, R, SystemTable
 from lakewarden.daemon.control.sweep_writer import Writer
 from lakewarden.daemon.fleet.cache import Memory
-from lakewarden.daemon.fleet.observer import Observer, OnRecord
+from lakewarden.daemon.fleet.look import OnRecord
+from lakewarden.daemon.fleet.observer import Observer
 from lakewarden.daemon.telemetry.webhook import Silence
 from lakewarden.jobs.rollback.plan.request import RollbackRequest, ToVersion
 from lakewarden.jobs.rollback.planning_service import Gatherer

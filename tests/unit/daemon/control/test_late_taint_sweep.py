@@ -91,6 +91,28 @@ class Late:
         self.world.reader.history.setdefault(place, []).append(commit)
         self.world.write(self.source)
 
+    def record_source(self) -> None:
+        """The source's log tells of its versions, and they come on record."""
+        place = self.source.location or ""
+        self.world.reader.history[place] = [
+            counted(
+                version=version,
+                committed_at=self.world.clock.now(),
+                operation="WRITE",
+                parameters={"mode": "Append"},
+                data_change=True,
+                added_files=1,
+                format_id=f"uuid-{place}",
+            )
+            for version in range(8)
+        ]
+        self.world.write(self.source)
+        self.world.sweep()
+
+    def move_source(self, version: int) -> None:
+        """Somebody sets the source's head to another of its versions."""
+        self.world.write(self.source, version=version)
+
     def finding(self) -> Finding | None:
         found = [one for one in self.world.health("db.derived").findings if one.check == "reads_undone"]
         assert len(found) < 2
@@ -200,3 +222,40 @@ def test_a_late_commit_that_is_seen_together_with_the_restore_is_found_as_well(l
     late.world.sweep()
     late.world.sweep()
     assert late.finding() is not None
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_what_a_head_moved_by_hand_left_behind_is_known_too_until_it_comes_back(
+    late: Late, restarted: bool
+) -> None:
+    late.record_source()
+    late.commit(read=4)
+    late.world.sweep()
+    late.move_source(3)
+    assert not late.world.sweep().idle, "what was derived from it is still to be looked at"
+    late.world.sweep()
+    finding = late.finding()
+    assert finding is not None
+    assert finding.message == (
+        "Version 1 was made from version 4 of db.source, which moving head back to version 3 took back."
+    )
+    if restarted:
+        late.world.restart()
+    before = len(late.world.store.commits)
+    late.world.sweep()
+    assert late.world.store.commits[before:] == [] and late.finding() == finding
+    assert len(late.told()) == 1
+    late.move_source(7)
+    late.world.sweep()
+    late.world.sweep()
+    assert late.finding() is None
+
+
+def test_what_was_made_from_a_version_that_head_went_back_to_is_fine(late: Late) -> None:
+    late.record_source()
+    late.commit(read=3)
+    late.world.sweep()
+    late.move_source(3)
+    late.world.sweep()
+    late.world.sweep()
+    assert late.finding() is None

@@ -10,7 +10,8 @@ from lakewarden.catalog.formats.files_elsewhere import READS_ELSEWHERE
 from lakewarden.catalog.model.rows import TableRow
 from lakewarden.catalog.policy.scopes import govern
 from lakewarden.catalog.system.own_rows import system_rows
-from lakewarden.daemon.fleet.observer import Observer, OnRecord, settled
+from lakewarden.daemon.fleet.look import OnRecord, settled
+from lakewarden.daemon.fleet.observer import Observer
 from support.builders.tables import FakeInspector, FakeReader, observation
 from support.builders.worlds import NOW, health, row
 from support.fakes.clock import ManualClock

@@ -10,7 +10,7 @@ from lakewarden.catalog.errors import ExecutionError, PreconditionError
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.settings.settings import load_settings
 from lakewarden.daemon.usecases.rollbacks.row_diff import compare_rows
-from lakewarden.jobs.engines.row_diff import (
+from lakewarden.jobs.runs.row_diff import (
     ColumnChange,
     DiffRequest,
     KeyCounts,

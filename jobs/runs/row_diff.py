@@ -7,6 +7,7 @@ from typing import Any, Final
 from pydantic import TypeAdapter
 from pydantic.dataclasses import dataclass
 
+from lakewarden.catalog.model.rows import DELTA, TableFormat
 from lakewarden.catalog.units import count_of, printable
 
 __all__ = [
@@ -42,6 +43,7 @@ class DiffRequest:
     target: int
     keys: tuple[str, ...] = ()
     samples: int = 10
+    format: TableFormat = DELTA
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,0 +1,84 @@
+"""A look at one table: what is known before it, what it comes to, and the row that it leaves. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Final
+
+from lakewarden.catalog.formats.files_elsewhere import is_reach_known, with_reach
+from lakewarden.catalog.formats.port import LogProblem, Observation
+from lakewarden.catalog.lineage.unrecorded import Recorded
+from lakewarden.catalog.model.rollbacks import Undone
+from lakewarden.catalog.model.rows import Finding, HealthRow, LineageRow, SchemaRow, TableRow, TableState
+from lakewarden.catalog.observation.health import with_verdict
+from lakewarden.catalog.policy.property_requests import record_requests
+
+__all__ = ["Look", "OnRecord", "settled"]
+
+_BY: Final = "lakewarden"
+"""Who changed a row, where the sweep did."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Look:
+    """What looking at one table came to. `health` is new health to write (None: as before), `schema` a new schema
+    version, `lineage` the rows of versions that had none; `seen` is None where the table is gone or could not
+    be judged, and `dropped` then says why it counts as dropped, not as lost; `rewound`:
+    it was restored since the last look."""
+
+    table_id: str
+    at: datetime
+    findings: tuple[Finding, ...]
+    seen: Observation | LogProblem | None
+    health: HealthRow | None
+    schema: SchemaRow | None = None
+    lineage: tuple[LineageRow, ...] = ()
+    rewound: bool = False
+    dropped: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OnRecord:
+    """What the system tables know of a table: whether any schema version, and lineage up to which version by
+    UUID; what was taken back of all tables, and whether versions on record read any of those tables."""
+
+    schema: bool
+    lineage: Recorded = field(default_factory=dict)
+    undone: Mapping[str, tuple[Undone, ...]] = field(default_factory=dict)
+    may_hold_undone: bool = False
+
+    @property
+    def complete(self) -> bool:
+        """Whether it has both."""
+        return self.schema and bool(self.lineage)
+
+    def has_lineage_of(self, seen: Observation) -> bool:
+        """Whether this very version is on record: not one of the same number of another log."""
+        known = self.lineage
+        return known.get(seen.format_id if seen.format_id in known else None) == seen.version
+
+
+def settled(row: TableRow, look: Look, now: datetime) -> TableRow:
+    """The row as a look leaves it: its verdict, the table's UUIDs so far, the requests in its properties.
+
+    Pure; equal to `row` where nothing changed.
+    """
+    changed = row
+    if isinstance(look.seen, Observation):
+        changed, _ = record_requests(changed, look.seen.properties, rewound=look.rewound)
+        if changed.format_ids[-1:] != (look.seen.format_id,):
+            changed = replace(changed, format_ids=(*changed.format_ids, look.seen.format_id))
+        reach = with_reach(changed.properties, changed.location or "", look.seen.elsewhere)
+        if reach != changed.properties:
+            changed = replace(changed, properties=reach)
+    elif look.seen is not None and not is_reach_known(changed):  # one that cannot be read was looked at, too
+        changed = replace(changed, properties=with_reach(changed.properties, changed.location or "", ()))
+    if look.dropped is not None and row.state in (TableState.ACTIVE, TableState.QUARANTINED):
+        changed = replace(changed, state=TableState.DROPPED, state_reason=look.dropped)
+    else:
+        changed = with_verdict(changed, look.findings)
+    if changed == row:
+        return row
+    # A new verdict dates from the look. A new policy is younger: the table is judged by it at the next look.
+    at = now if changed.policy != row.policy else look.at
+    return replace(changed, updated_at=max(at, row.updated_at), updated_by=_BY)
