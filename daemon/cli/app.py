@@ -127,7 +127,9 @@ def _called(arguments: Sequence[str]) -> int:
             echo_to_stderr("")
         if isinstance(end.__context__, KeyboardInterrupt):
             return _interrupted("")
-        return tell_error(ConsentError("Nobody said yes: nothing was changed.", hint="--yes does not ask."))
+        return tell_error(
+            ConsentError("Not confirmed: nothing was changed.", hint="--yes skips the question.")
+        )
     except LakewardenError as error:
         return tell_error(with_nearest(error))
     except KeyboardInterrupt as interrupt:

@@ -120,5 +120,5 @@ def time_to_wait(timeout: str | None) -> timedelta | None:
         return None
     seconds = parse_seconds(timeout)
     if seconds is None or not 0 < seconds <= _LONGEST:
-        raise UsageError(f"'{timeout}' is no time to wait.", hint="Write 90 s, 30m or 2 hours.")
+        raise UsageError(f"'{timeout}' is not a time to wait.", hint="Write 90 s, 30m or 2 hours.")
     return timedelta(seconds=seconds)

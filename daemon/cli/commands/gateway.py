@@ -72,7 +72,7 @@ def create(
     """Create a token for a user of the gateway. It is shown once; only its hash is stored."""
     seconds = None if lifetime is None else parse_seconds(lifetime)
     if lifetime is not None and not seconds:
-        raise UsageError(f"'{lifetime}' is no duration.", hint="Write --for '90 days'.")
+        raise UsageError(f"'{lifetime}' is not a duration.", hint="Write --for '90 days'.")
     services = opened(home)
     token, text = create_token(
         services,

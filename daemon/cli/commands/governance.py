@@ -151,7 +151,7 @@ def _wanted(file: str) -> Wanted:
         text = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
         return read_policies(text.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
-        raise UsageError(f"{file} is no text.", hint="Save it as UTF-8.") from error
+        raise UsageError(f"{file} is not a text file.", hint="Save it as UTF-8.") from error
     except (FileNotFoundError, IsADirectoryError) as error:
         raise UsageError(
             f"There is no file {file}.", hint="`lakewarden policy export` writes one."

@@ -172,7 +172,7 @@ def _text_of(file: str) -> str:
         # Windows begins files with a mark, and ends lines with two characters.
         return io.TextIOWrapper(io.BytesIO(data), encoding="utf-8-sig").read()
     except UnicodeDecodeError as error:
-        raise UsageError(f"{file} is no text.", hint="Save it as UTF-8.") from error
+        raise UsageError(f"{file} is not a text file.", hint="Save it as UTF-8.") from error
     except (FileNotFoundError, IsADirectoryError) as error:
         raise UsageError(f"There is no file {file}.", hint="--from-file takes a list of tables.") from error
 

@@ -80,7 +80,7 @@ def _version() -> Diagnosis:
     told = _ask("/version")
     major, minor = (re.sub(r"\D", "", str(told.get(key, ""))) for key in ("major", "minor"))
     if not major or not minor:
-        return fail("cluster", "What answers is no Kubernetes API.", "Correct kubectl's context.")
+        return fail("cluster", "What answers is not a Kubernetes API.", "Correct kubectl's context.")
     if (int(major), int(minor)) < _OLDEST:
         return fail("cluster", f"Kubernetes is {major}.{minor}.", "The chart needs 1.28 or later.")
     return ok("cluster", f"Kubernetes {major}.{minor} answers; the namespace is {_namespace()}.")
@@ -152,7 +152,7 @@ def _ask(path: str, body: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
         found = None
     if not isinstance(found, dict):
         raise UnavailableError(
-            f"What answers to {path} is no Kubernetes API.", hint="Correct kubectl's context."
+            f"What answers to {path} is not a Kubernetes API.", hint="Correct kubectl's context."
         )
     return found
 
