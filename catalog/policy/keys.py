@@ -261,7 +261,7 @@ def check_bounds(key: str, value: Value | None) -> None:
     most = policy_key(key).most
     if most is not None and isinstance(value, int) and value > most:
         raise UsageError(
-            f"{key} cannot be more than {format_value(key, most)}.", hint="Choose a value that can be meant."
+            f"{key} cannot be more than {format_value(key, most)}.", hint="Choose a value within the bounds."
         )
 
 

@@ -42,7 +42,7 @@ class Duration:
     unset: int
 
     def seconds(self, properties: Mapping[str, str]) -> float | None:
-        """What a table keeps; None if the property is set to something that is no duration."""
+        """What a table keeps; None if the property is set to something that is not a duration."""
         value = properties.get(self.name)
         return float(self.unset) if value is None else interval_seconds(value)
 

@@ -96,7 +96,7 @@ def settle(
             continue
         return Settled(rows=tuple(done.rows), findings=_found(checked))
     raise ConflictError(
-        "Others changed the same in the catalog again and again.", hint="Nothing was changed; repeat it."
+        "Others kept changing the same rows of the catalog.", hint="Nothing was changed; repeat it."
     )
 
 

@@ -323,7 +323,7 @@ def _meant(desk: Desk, where: str, deed: Deed) -> TableRow:
 def _scope(desk: Desk, rows: Rows[TableRow], text: str, actor: Actor) -> TableRow:
     name = parse_scope(text)
     if name is None:
-        raise UsageError(f"'{text}' is no scope.", hint="Write * for everything, or database.*.")
+        raise UsageError(f"'{text}' is not a scope.", hint="Write * for everything, or database.*.")
     found = rows.find(name=name, kind=RowKind.SCOPE)
     if found:
         return found[0]

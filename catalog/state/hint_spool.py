@@ -81,7 +81,7 @@ def _decode(name: str, text: bytes) -> tuple[Hint, ...]:
     try:
         return tuple(_hint(one) for one in json.loads(text)["hints"])
     except (ValueError, KeyError, TypeError) as error:
-        raise UnreadableError(f"{name} is no batch of hints.", hint="It was put aside.") from error
+        raise UnreadableError(f"{name} is not a batch of hints.", hint="It was put aside.") from error
 
 
 def _hint(fields: dict[str, str]) -> Hint:

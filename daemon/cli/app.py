@@ -27,25 +27,27 @@ INTERRUPTED: Final = 130
 
 COMMANDS = {
     "init": Lazily(module="init", help="Create the system tables of a new lakewarden home."),
-    "status": Lazily(module="status", help="Who leads, what is managed, what needs attention."),
-    "doctor": Lazily(module="doctor", help="Check everything a newcomer gets wrong, with the fix."),
+    "status": Lazily(module="status", help="Show who leads, what is managed, and what needs attention."),
+    "doctor": Lazily(module="doctor", help="Check the set-up and say how to fix what is wrong."),
     "daemon": Lazily(module="daemon", help="Look after the managed tables until told to stop."),
     "worker": Lazily(module="daemon", help="Take runs from the queue for a daemon elsewhere."),
     "gateway": Lazily(module="gateway", help="Let beeline, JDBC, PyHive and SQLAlchemy connect."),
-    "sql": Lazily(module="sql", help="Ask the system tables, set policies, convert, by SQL."),
-    "top": Lazily(module="status", help="A live view of what goes on."),
-    "why": Lazily(module="status", help="Why a table is, or is not, being worked on."),
+    "sql": Lazily(module="sql", help="Query the system tables, set policies, convert: in SQL."),
+    "top": Lazily(module="status", help="Show live what is going on."),
+    "why": Lazily(module="status", help="Say why a table is, or is not, being worked on."),
     "pause": Lazily(module="pause", help="Stop all work on a table, a namespace (db.*) or everything (*)."),
-    "resume": Lazily(module="pause", help="Let work go on again."),
+    "resume": Lazily(module="pause", help="Lift a pause."),
     "tables": Lazily(module="tables", help="Register, convert, look at and govern tables."),
-    "policy": Lazily(module="governance", help="The policies of the whole fleet as a file for git."),
+    "policy": Lazily(module="governance", help="Keep the policies of all tables in a file, for git."),
     "rollback": Lazily(module="rollback", help="Undo a bad write and everything derived from it."),
     "jobs": Lazily(module="jobs", help="Plan, run, list and cancel maintenance."),
-    "lineage": Lazily(module="lineage", help="What tables come from, version by version."),
+    "lineage": Lazily(module="lineage", help="Show what tables were derived from, version by version."),
     "metastore": Lazily(module="metastore", help="Compare tables with the Hive metastore and sync them."),
-    "system": Lazily(module="system", help="Back up, verify and repair the system tables."),
-    "tokens": Lazily(module="gateway", help="Who may connect to the gateway: make, list and revoke tokens."),
-    "config": Lazily(module="config", help="Every setting with its value, unit and origin."),
+    "system": Lazily(module="system", help="Back up, verify and repair the system tables; leave."),
+    "tokens": Lazily(
+        module="gateway", help="Manage who may connect to the gateway: create, list and revoke tokens."
+    ),
+    "config": Lazily(module="config", help="Show every setting with its value, unit and origin."),
     "completion": Lazily(
         module="config", help="Let bash, zsh or fish complete commands, tables, runs and keys."
     ),
@@ -80,7 +82,7 @@ def _root(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")
     ] = False,
     home: Annotated[
-        Path | None, typer.Option("--home", help="Where settings, database and system tables live.")
+        Path | None, typer.Option("--home", help="The home: where settings, database and system tables are.")
     ] = None,
     profile: Profiled = None,
     output: Annotated[Format | None, typer.Option("--output", "-o", help="How to print the result.")] = None,
@@ -125,7 +127,9 @@ def _called(arguments: Sequence[str]) -> int:
             echo_to_stderr("")
         if isinstance(end.__context__, KeyboardInterrupt):
             return _interrupted("")
-        return tell_error(ConsentError("Nobody said yes: nothing was changed.", hint="--yes does not ask."))
+        return tell_error(
+            ConsentError("Not confirmed: nothing was changed.", hint="--yes skips the question.")
+        )
     except LakewardenError as error:
         return tell_error(with_nearest(error))
     except KeyboardInterrupt as interrupt:

@@ -52,16 +52,16 @@ Home = Annotated[
         "--home",
         envvar="LAKEWARDEN_HOME",
         callback=_flag_alone,
-        help="Where settings, database and system tables live.",
+        help="The home: where settings, database and system tables are.",
     ),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would happen and change nothing.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 Table = Annotated[str, typer.Argument(help="db.table, a path, a URI or a table_id.")]
 
 SetOptions = Annotated[
     list[str] | None,
-    typer.Option("--set", help="A setting for this process, such as sweep.interval='5 s'."),
+    typer.Option("--set", help="Change a setting for this process, such as sweep.interval='5 s'."),
 ]
 
 
@@ -120,5 +120,5 @@ def time_to_wait(timeout: str | None) -> timedelta | None:
         return None
     seconds = parse_seconds(timeout)
     if seconds is None or not 0 < seconds <= _LONGEST:
-        raise UsageError(f"'{timeout}' is no time to wait.", hint="Write 90 s, 30m or 2 hours.")
+        raise UsageError(f"'{timeout}' is not a time to wait.", hint="Write 90 s, 30m or 2 hours.")
     return timedelta(seconds=seconds)

@@ -59,7 +59,7 @@ def _declared(
             metavar="A,B",
             callback=_columns,
             expose_value=False,
-            help="These columns in this order; -o wide shows all there are.",
+            help="Show only these columns, in this order; -o wide shows all.",
         ),
     ] = None,
     sort: Annotated[
@@ -69,17 +69,19 @@ def _declared(
             metavar="COLUMN",
             callback=_sort,
             expose_value=False,
-            help="Smallest first; -COLUMN: largest first.",
+            help="Sort by this column, smallest first; -COLUMN: largest first.",
         ),
     ] = None,
     limit: Annotated[
         int | None,
-        typer.Option("--limit", min=1, callback=_limit, expose_value=False, help="At most so many rows."),
+        typer.Option(
+            "--limit", min=1, callback=_limit, expose_value=False, help="Show at most this many rows."
+        ),
     ] = None,
     offset: Annotated[
         int,
         typer.Option(
-            "--offset", min=0, callback=_offset, expose_value=False, help="Without so many of the first."
+            "--offset", min=0, callback=_offset, expose_value=False, help="Skip this many rows first."
         ),
     ] = 0,
     no_truncate: Annotated[
@@ -88,7 +90,7 @@ def _declared(
             "--no-truncate",
             callback=_whole,
             expose_value=False,
-            help="On a terminal: wrap no cell and leave out no column.",
+            help="On a terminal: do not wrap cells or leave out columns.",
         ),
     ] = False,
 ) -> None:

@@ -39,7 +39,7 @@ def _refuse(context: typer.Context, output: str | None) -> None:
 
 Profiled = Annotated[
     str | None,
-    typer.Option("--profile", metavar="NAME", help="One of several homes by its name in profiles.toml."),
+    typer.Option("--profile", metavar="NAME", help="The home with this name in profiles.toml."),
 ]
 
 
@@ -71,7 +71,7 @@ def _declared(
             metavar="NAME",
             callback=_choose_another,
             expose_value=False,
-            help="One of several homes by its name in profiles.toml.",
+            help="The home with this name in profiles.toml.",
         ),
     ] = None,
     output: Annotated[

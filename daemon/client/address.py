@@ -34,9 +34,9 @@ def address_of(text: str, token: str | None = None) -> Address:
     try:
         port = parts.port
     except ValueError as error:
-        raise UsageError("The address has a port that is none.", hint=_HINT) from error
+        raise UsageError("The port in the address is not a number.", hint=_HINT) from error
     if parts.scheme not in _SCHEMES or not parts.hostname:
-        raise UsageError("This is no address of a gateway.", hint=_HINT)
+        raise UsageError("This is not a gateway address.", hint=_HINT)
     said = dict(parse_qsl(parts.query))
     return Address(
         host=parts.hostname,

@@ -50,6 +50,6 @@ def _number(value: float) -> str:
 
 def _digits(value: Decimal) -> str:
     if not value.is_finite():
-        raise UsageError(f"{value} is no decimal number.", hint="Bind None or a float.")
+        raise UsageError(f"{value} is not a decimal number.", hint="Bind None or a float.")
     whole, _, fraction = f"{value:f}".lstrip("-").partition(".")
     return f"{max(len(whole.lstrip('0')) + len(fraction), 1)}, {len(fraction)}"

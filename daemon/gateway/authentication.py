@@ -46,7 +46,7 @@ class TokenUsers:
         name, token = _basic(given) if scheme.lower() == "basic" else (None, given.strip())
         found = self._tokens.user_of(token, self._now()) if token else None
         if found is None or name not in (None, found):
-            raise NotAllowedError("Nobody is let in like this.", hint=_HINT)
+            raise NotAllowedError("These credentials are not accepted.", hint=_HINT)
         return found
 
 

@@ -120,7 +120,7 @@ class Operation:
         except BaseException as error:
             get_log("gateway").exception("operation", id=self.id)
             broken = UnavailableError(
-                f"The gateway could not do it ({type(error).__name__}).", hint="Its log says more."
+                f"The gateway failed ({type(error).__name__}).", hint="Its log says more."
             )
             self._end(State.FAILED, error=broken)
             raise

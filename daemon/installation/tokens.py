@@ -97,7 +97,7 @@ class Tokens:
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise UnavailableError(
                 f"{self._file} cannot be read as the list of tokens.",
-                hint="Mend it, or remove it and make new tokens.",
+                hint="Repair it, or remove it and create new tokens.",
             ) from error
         return self._held
 

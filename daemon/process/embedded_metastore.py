@@ -146,14 +146,14 @@ class EmbeddedMetastore:
                 if "Address already in use" in server.said():
                     return
                 raise UnavailableError(
-                    "The Hive metastore ended while starting.", hint=f"Its own words are in {server.log}."
+                    "The Hive metastore ended while starting.", hint=f"Its log is {server.log}."
                 )
             if _answers(self.port):
                 return
             time.sleep(0.1)
         raise UnavailableError(
             f"The Hive metastore did not answer within {_START_TIMEOUT.total_seconds():.0f} s.",
-            hint=f"Its own words are in {server.log}.",
+            hint=f"Its log is {server.log}.",
         )
 
 

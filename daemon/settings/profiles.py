@@ -108,7 +108,7 @@ def _read(file: Path) -> tuple[str | None, Mapping[str, Path]]:
     sound = (default is None or isinstance(default, str)) and isinstance(profiles, dict) and not tree
     if not sound or not all(_is_profile(one) for one in profiles.values()):
         raise UsageError(
-            f"{file} is no file of profiles.",
+            f"{file} is not a profiles file.",
             hint='Write default = "NAME", and [profiles.NAME] with home = "/path".',
         )
     return default, {name: Path(one["home"]).expanduser() for name, one in profiles.items()}

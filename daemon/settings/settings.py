@@ -282,7 +282,7 @@ def _read_file(path: tuple[Path, bool], env: Mapping[str, str]) -> tuple[Mapping
         return {}, StorageMap()
     except NotADirectoryError:
         raise UsageError(
-            f"The home {file.parent} is no folder.", hint="Name a folder with --home or LAKEWARDEN_HOME."
+            f"The home {file.parent} is not a folder.", hint="Name a folder with --home or LAKEWARDEN_HOME."
         ) from None
     except OSError as error:
         raise UsageError(

@@ -44,7 +44,7 @@ def storage_entry(table: Mapping[str, Any], env: Mapping[str, str]) -> tuple[str
             continue
         elif _is_secret(name):
             raise UsageError(
-                f"The storage option {name} is a secret and does not belong into the settings file.",
+                f"The storage option {name} is a secret and does not belong in the settings file.",
                 hint=f'Write {name} = "env:VARIABLE" and set the variable, '
                 'or "file:/path" and mount the file.',
             )
@@ -54,7 +54,7 @@ def storage_entry(table: Mapping[str, Any], env: Mapping[str, str]) -> tuple[str
     if stopping is not None:
         raise UsageError(
             f"With the storage option {stopping} of {location} nothing could be committed there.",
-            hint="Take it away, or set it to etag: commits to S3 ask whether there is one already.",
+            hint="Remove it, or set it to etag: commits to S3 ask whether there is one already.",
         )
     return location, StorageOptions.of(options, files)
 

@@ -61,7 +61,7 @@ class Pages:
             self._server = ThreadingHTTPServer((self._host, self._asked), Handler)
         except OSError as error:
             raise UnavailableError(
-                f"Port {self._asked} on {self._host} cannot be had: {error.strerror or error}.",
+                f"Port {self._asked} on {self._host} is not available: {error.strerror or error}.",
                 hint="Set http.port to another, or to 0 for any free one; "
                 "http.host has to be an address of this machine.",
             ) from error

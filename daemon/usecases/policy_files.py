@@ -40,7 +40,7 @@ def read_policies(text: str) -> Wanted:
     if top is None:
         return {}
     if not isinstance(top, yaml.MappingNode):
-        raise UsageError("It is no file of policies.", hint=_EXAMPLE)
+        raise UsageError("It is not a policy file.", hint=_EXAMPLE)
     wanted: dict[str, Mapping[str, Value]] = {}
     for key, value in top.value:
         name = _name(key)
@@ -77,7 +77,7 @@ def _values(name: str, node: yaml.Node) -> Mapping[str, Value]:
 
 def _scalar(node: yaml.Node) -> str:
     if not isinstance(node, yaml.ScalarNode) or node.tag not in PLAIN_TAGS:
-        raise _wrong(node, "This is no single value.", _EXAMPLE)
+        raise _wrong(node, "This is not a single value.", _EXAMPLE)
     return str(node.value)
 
 

@@ -18,7 +18,7 @@ def create_token(
 ) -> tuple[Token, str]:
     """A new token for a user, and its text: the only time that it is seen."""
     if not user or ":" in user or not user.isprintable():
-        raise UsageError(f"'{user}' is no user name.", hint="It is printable, and without a colon.")
+        raise UsageError(f"'{user}' is not a user name.", hint="A user name is printable and has no colon.")
     with run(services, caller, declared.TOKEN, user, on=f"token of {user}"):
         now = services.clock.now()
         expires_at = None if lifetime is None else now + lifetime

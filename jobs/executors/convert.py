@@ -24,7 +24,7 @@ __all__ = ["convert"]
 def convert(ctx: JobContext, action: Convert) -> Report:
     """Convert the table that `action` names.
 
-    Raises `RefusedError` for what is no plain Parquet table or has a log already, `ConflictError` while somebody
+    Raises `RefusedError` for what is not a plain Parquet table or has a log already, `ConflictError` while somebody
     writes to it, `RevokedError` where other files lie there than when it was asked for.
     Files that a writer adds during the conversion are not part of the table: the report names them.
     """

@@ -51,7 +51,7 @@ def check_source(
 ) -> tuple[FileEntry, ...]:
     """Refuse what cannot be converted whole and right. Returns the data files that are there, relative to the table.
 
-    Raises `RefusedError` for what is no plain Parquet table, `ConflictError` while somebody writes to it,
+    Raises `RefusedError` for what is not a plain Parquet table, `ConflictError` while somebody writes to it,
     `RevokedError` where other files lie than those that the conversion was asked for.
     """
     store = open_store(action.location, storage)
@@ -99,7 +99,7 @@ def _refuse_others(action: Convert, found: tuple[FileEntry, ...]) -> None:
     )
     raise RevokedError(
         f"{_shown(action)} is not what it was when its conversion was asked for: {changed}{came}.",
-        hint="Nothing was changed. Look what lies there; if that is right, ask for the conversion again.",
+        hint="Nothing was changed. Look at what is there; if that is right, ask for the conversion again.",
     )
 
 
@@ -124,7 +124,7 @@ def _refuse_tables(action: Convert, entries: list[FileEntry]) -> None:
     own = [one for one in formats_at_root(entry.path for entry in entries) if one != "Delta"]
     if own:
         raise RefusedError(
-            f"{_shown(action)} is no plain Parquet table: its folder holds the metadata "
+            f"{_shown(action)} is not a plain Parquet table: its folder holds the metadata "
             f"of {_of_formats(own)} table.",
             hint="Write its rows to a new table instead; files that the table replaced "
             "or deleted lie in it, too.",

@@ -48,7 +48,7 @@ def refuse_partition_types(columns: Sequence[tuple[str, str]], folders: Iterable
     for column, text in columns:
         if not _is_type(text):
             raise RefusedError(
-                f"{text} is no type for the partition column {column}.",
+                f"{text} is not a type for the partition column {column}.",
                 hint="Use a plain type of Spark, such as INT, STRING, DATE or DECIMAL(10,2).",
             )
     wanted = {column.lower(): "".join(text.upper().split()) for column, text in columns}

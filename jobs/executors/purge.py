@@ -111,7 +111,7 @@ def _agreed_folder(ctx: JobContext, action: Purge, store: FileStore, looked: dic
     if not ctx.reader.is_table(ctx.target.location):
         raise RefusedError(
             f"{ctx.target.location} is no longer the table {ctx.target.name}.",
-            hint="Look what is there; lakewarden deletes only what it was asked to.",
+            hint="Look at what is there; lakewarden deletes only what it was asked to.",
         )
     observe_at(ctx, action.requires, action.decided_on)
     _refuse_readers(ctx, looked)

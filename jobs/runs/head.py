@@ -83,7 +83,7 @@ def observe_since(ctx: JobContext, planned: int, decided_on: str | None = None) 
     """The table's head, for a run that decides on it itself whatever was committed since version `planned`.
 
     Raises `ConflictError` if what the planner looked at is gone (a lower head: rewound by hand or made anew), or if the
-    table has come to use features that lakewarden does not act on.
+    table now uses features that lakewarden does not act on.
     """
     seen = observe(ctx)
     if seen.version < planned:
@@ -94,7 +94,7 @@ def observe_since(ctx: JobContext, planned: int, decided_on: str | None = None) 
     require_same_table(ctx, seen, planned, decided_on)
     if seen.version > planned and seen.capabilities.unsupported:
         raise ConflictError(
-            f"{ctx.target.name} has come to use {', '.join(seen.capabilities.unsupported)}, which lakewarden "
+            f"{ctx.target.name} now uses {', '.join(seen.capabilities.unsupported)}, which lakewarden "
             "does not act on; nothing was changed."
         )
     return seen

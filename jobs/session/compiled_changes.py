@@ -91,7 +91,7 @@ def require_own_words(draft: Draft) -> None:
     """Raise `UsageError` for what only Delta tables understand: Spark would read it by other rules, or not at all."""
     if draft.placement is not None or Dialect.SPARK not in draft.dialects:
         raise UsageError(
-            f"{draft.tables[0]} is no Delta table: only these are changed like this.",
+            f"{draft.tables[0]} is not a Delta table: only these are changed like this.",
             hint="Convert it (CONVERT TO DELTA), or write Spark's own SQL.",
         )
 

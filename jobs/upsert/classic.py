@@ -19,7 +19,7 @@ _DEEDS: Final = ("upsert", "delete")
 _YES: Final = {"true": True, "false": False}
 _ORDERED: Final = (Cdc.DEBEZIUM, Cdc.DELTA)
 _NOT_IN_STREAMS: Final = (
-    "Each batch of a stream has its own number, under which it is done once. Leave it away."
+    "Each batch of a stream has its own number, under which it is done once. Leave it out."
 )
 
 

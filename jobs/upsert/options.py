@@ -142,7 +142,7 @@ def _duplicates(text: str | None, cdc: Cdc | None) -> Duplicates:
 def _partial(names: Sequence[str] | str | None) -> tuple[str, ...]:
     listed = () if names is None else _names(names)
     if names is not None and not listed:
-        raise UsageError("`partial` names no column.", hint="Leave it away, and all columns are updated.")
+        raise UsageError("`partial` names no column.", hint="Leave it out, and all columns are updated.")
     return listed
 
 

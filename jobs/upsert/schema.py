@@ -69,7 +69,7 @@ def columns_of(options: UpsertOptions, source: TableSchema, target: TableSchema,
     if added and options.drift is Drift.REFUSE:
         raise PreconditionError(
             f"The target has no column {', '.join(added)}.",
-            hint='Leave it away, or let the target have it: drift="add".',
+            hint='Leave it out, or let the target have it: drift="add".',
         )
     widened = tuple(
         theirs[name].name

@@ -75,8 +75,8 @@ def test_a_question_that_nobody_answers(home: Path, tmp_path: Path) -> None:
     code, told = piped(home, "tables drop db.asked -o json", "< /dev/null")
     assert code == 4
     assert json.loads(told.splitlines()[-1]) == {
-        "error": "Nobody said yes: nothing was changed.",
-        "hint": "--yes does not ask.",
+        "error": "Not confirmed: nothing was changed.",
+        "hint": "--yes skips the question.",
         "exit_code": 4,
     }
     assert command(home, "tables", "drop", "db.asked", "--yes").returncode == 0

@@ -189,7 +189,7 @@ def test_a_folder_is_converted_by_path_with_its_partition_columns(
     assert "PARTITIONED BY (k STRING, s STRING)" in refused.value.hint
     with pytest.raises(RefusedError, match="does not fit the type"):
         conversions.of(None, location, partitioned_by=(("k", "date"), ("s", "string")))
-    with pytest.raises(RefusedError, match="is no type for the partition column k"):
+    with pytest.raises(RefusedError, match="is not a type for the partition column k"):
         conversions.of(None, location, partitioned_by=(("k", "int) ; drop"), ("s", "string")))
     assert no_log(location)
     report = conversions.of(

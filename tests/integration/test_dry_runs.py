@@ -184,7 +184,9 @@ def test_a_folder_without_files_and_one_with_garbage_are_refused_before_the_run(
 )  # fmt: skip
 def test_partition_types_are_parsed(type_: str, fits: bool) -> None:
     refused = (
-        nullcontext() if fits else pytest.raises(RefusedError, match="is no type for the partition column p")
+        nullcontext()
+        if fits
+        else pytest.raises(RefusedError, match="is not a type for the partition column p")
     )
     with refused:
         refuse_partition_types([("p", type_)], ["p=1"])

@@ -128,7 +128,7 @@ def test_waiting_may_end_before_the_rollback_and_the_command_that_goes_on_is_tol
 @pytest.mark.parametrize("timeout", ["soon", "0 s", "999999999999 days"])
 def test_a_time_to_wait_that_is_none_is_refused(lake: Lake, timeout: str) -> None:
     said = lake.call("rollback", "apply", "abc", "--timeout", timeout)
-    assert said.code == ExitCode.USAGE and f"'{timeout}' is no time to wait." in said.err
+    assert said.code == ExitCode.USAGE and f"'{timeout}' is not a time to wait." in said.err
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,8 @@ def began_of(text: str) -> Began:
     version = as_whole(text)
     if version is None:
         raise UsageError(
-            f"{text} is no starting version.", hint="A version number, or `none` if the option was not set."
+            f"{text} is not a starting version.",
+            hint="A version number, or `none` if the option was not set.",
         )
     return Began(version=version)
 

@@ -132,7 +132,7 @@ def plan_backup(store: SystemStore, destination: str, options: StorageOptions) -
     """Look what is to be copied to a canonical location. Raises `RefusedError` if something else lives there."""
     source = _root(store)
     if destination == source or is_inside(destination, source) or is_inside(source, destination):
-        raise RefusedError("A backup inside its own source is none.", hint="Choose a folder elsewhere.")
+        raise RefusedError("A backup cannot be inside its own source.", hint="Choose a folder elsewhere.")
     target = open_store(destination, options)
     before = read_backup(destination, options)
     snapshots = _one_moment(store)
@@ -301,7 +301,9 @@ def _refuse_other(target: FileStore, before: Backup | None, tables: tuple[Backed
     ):  # killed before it was finished: going on is right if it was one of this store
         older = tuple(_backed_up(one) for one in json.loads(target.read(_STARTED)))
     elif any(target.exists(f"{one.table}/_delta_log") for one in tables):
-        raise RefusedError(f"{target.root} holds tables that are no backup.", hint="Choose an empty folder.")
+        raise RefusedError(
+            f"{target.root} holds tables that are not a backup.", hint="Choose an empty folder."
+        )
     else:
         return
     for old, new in zip(older, tables, strict=True):

@@ -17,7 +17,7 @@ app = commands()
 _END_OF_BASH: Final = "    return 0\n"
 _NO_SPACE: Final = "    [[ ${COMPREPLY[0]} != *= ]] || compopt -o nospace 2> /dev/null\n"
 """After `key=` bash would begin another word, and leave the key without its value."""
-config = commands("Every setting with its value, unit and origin.")
+config = commands("Show every setting with its value, unit and origin.")
 app.add_typer(config, name="config")
 
 
@@ -31,14 +31,14 @@ class Shell(StrEnum):
 
 @config.command("show", cls=Listing)
 def config_show(home: Home = None, output: Output = Format.TABLE) -> None:
-    """Every setting: value, unit, where the value comes from, and why it exists."""
+    """Show every setting: value, unit, where the value comes from, and why it exists."""
     rows = services_of(home).settings.explain()
     show(rows, columns=["key", "value", "unit", "origin", "doc"], format=output)
 
 
 @config.command("spark")
 def config_spark(home: Home = None, output: Output = Format.TABLE) -> None:
-    """What a Spark session of your own needs for these tables: for spark-defaults.conf, or -o json. No secrets."""
+    """Print the Spark settings that your own session needs, for spark-defaults.conf or with -o json. No secrets."""
     found = spark_config_of(services_of(home), tell=note)
     if output is not Format.TABLE:
         show_one(found, format=output)
@@ -53,7 +53,7 @@ def _commands() -> None:
 
 
 @app.command("completion")
-def completion(shell: Annotated[Shell, typer.Argument(help="Which shell.")]) -> None:
-    """What makes a shell complete commands, tables, runs and keys: source it in the shell's start-up file."""
+def completion(shell: Annotated[Shell, typer.Argument(help="The shell.")]) -> None:
+    """Print the code that makes a shell complete commands, tables, runs and keys, for its start-up file."""
     script = get_completion_script(prog_name="lakewarden", complete_var=VARIABLE, shell=shell.value)
     typer.echo(script.replace(_END_OF_BASH, _NO_SPACE + _END_OF_BASH) if shell is Shell.BASH else script)

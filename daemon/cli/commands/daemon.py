@@ -17,9 +17,11 @@ app = commands()
 
 @app.command("daemon")
 def daemon(
-    once: Annotated[bool, typer.Option("--once", help="One cycle, then end; wait for no run.")] = False,
+    once: Annotated[
+        bool, typer.Option("--once", help="Run one cycle and end, without waiting for runs.")
+    ] = False,
     until_idle: Annotated[
-        bool, typer.Option("--until-idle", help="Cycles until nothing is left to do.")
+        bool, typer.Option("--until-idle", help="Run cycles until nothing is left to do.")
     ] = False,
     settings: SetOptions = None,
     home: Home = None,
@@ -45,8 +47,8 @@ def worker(
 ) -> None:
     """Take runs from the queue for a daemon elsewhere until told to stop (Ctrl-C, SIGTERM).
 
-    Needs the daemon's database and system tables, and workers.external=yes there. Stopping waits for the runs in
-    hand, at most workers.drain.
+    Needs the daemon's database and system tables, and workers.external=yes there. Stopping waits for the
+    current runs, at most workers.drain.
     """
     keep_small()
     services = services_of(home, flags_of(settings))

@@ -40,17 +40,17 @@ def doctor(
         Target | None,
         typer.Option(
             "--target",
-            help="What this needs, before anything is set up there; s3: "
-            "tries out where tables are, or --location.",
+            help="Check what this platform needs before you set anything up; s3: test "
+            "the places in use, or --location.",
         ),
     ] = None,
     location: Annotated[
-        str | None, typer.Option("--location", help="With s3, try this place alone: s3://bucket/folder.")
+        str | None, typer.Option("--location", help="With s3: test only this place, s3://bucket/folder.")
     ] = None,
     home: Home = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Check everything a newcomer gets wrong, with the fix. Exit 3 if something has to be fixed."""
+    """Check the set-up and say how to fix what is wrong. Exit 3 if something has to be fixed."""
     services = services_of(home)
     if location is not None and target is not Target.S3:
         raise UsageError(

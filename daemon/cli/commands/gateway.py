@@ -23,7 +23,7 @@ else:
     gateway_process = later("lakewarden.daemon.gateway.process")
 
 app = commands()
-tokens = commands("Who may connect to the gateway.")
+tokens = commands("Manage who may connect to the gateway.")
 app.add_typer(tokens, name="tokens")
 
 _COLUMNS = ("token_id", "user", "created_at", "created_by", "expires_at")
@@ -33,12 +33,14 @@ _COLUMNS = ("token_id", "user", "created_at", "created_by", "expires_at")
 def gateway(
     port: Annotated[
         int | None,
-        typer.Option("--port", min=0, max=65_535, help="Instead of gateway.port; 0 takes a free one."),
+        typer.Option(
+            "--port", min=0, max=65_535, help="Listen on this port instead of gateway.port; 0: any free one."
+        ),
     ] = None,
     settings: SetOptions = None,
     home: Home = None,
 ) -> None:
-    """Answer HiveServer2's clients over HTTP (beeline, JDBC, PyHive, SQLAlchemy) until told to stop."""
+    """Serve HiveServer2 clients over HTTP (beeline, JDBC, PyHive, SQLAlchemy) until told to stop."""
     flags = flags_of(settings)
     if port is not None:
         flags["gateway.port"] = str(port)
@@ -59,18 +61,18 @@ def gateway(
 
 @tokens.command("create")
 def create(
-    user: Annotated[str, typer.Argument(help="Who shows it: the actor in audit, lineage and rules.")],
+    user: Annotated[str, typer.Argument(help="The user it is for: the actor in audit, lineage and rules.")],
     lifetime: Annotated[
         str | None,
-        typer.Option("--for", help="How long it counts, such as '90 days'. Otherwise until revoked."),
+        typer.Option("--for", help="How long it is valid, such as '90 days'; without it, until revoked."),
     ] = None,
     home: Home = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Make a token for a user of the gateway. It is shown once and kept only as a hash."""
+    """Create a token for a user of the gateway. It is shown once; only its hash is stored."""
     seconds = None if lifetime is None else parse_seconds(lifetime)
     if lifetime is not None and not seconds:
-        raise UsageError(f"'{lifetime}' is no duration.", hint="Write --for '90 days'.")
+        raise UsageError(f"'{lifetime}' is not a duration.", hint="Write --for '90 days'.")
     services = opened(home)
     token, text = create_token(
         services,
@@ -87,7 +89,7 @@ def create(
 
 @tokens.command("list")
 def list_(home: Home = None, output: Output = Format.TABLE) -> None:
-    """Show the tokens there are, without what would open anything."""
+    """List the tokens, without their secrets."""
     show(map(_shown, tokens_of(opened(home))), columns=_COLUMNS, format=output)
 
 
@@ -95,7 +97,7 @@ def list_(home: Home = None, output: Output = Format.TABLE) -> None:
 def revoke(
     token_id: Annotated[str, typer.Argument(help="As `tokens list` shows it.")], home: Home = None
 ) -> None:
-    """Take a token back. It opens nothing from now on, not even for connections that are open."""
+    """Revoke a token. It is refused from now on, even on open connections."""
     services = opened(home)
     token = revoke_token(services, token_id, caller=calling(services))
     note(f"Revoked a token of {token.user}.")

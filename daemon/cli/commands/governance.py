@@ -26,8 +26,10 @@ __all__ = ["add_to", "app"]
 
 Scope = Annotated[str, typer.Argument(help="A table, a namespace (db.*) or everything (*).")]
 policy = commands("Show and set the policy of a table or scope.")
-app = commands("The policies of the whole fleet as a file for git.")
-File = Annotated[str, typer.Argument(metavar="FILE", help="A file as `policy export` writes it; - is stdin.")]
+app = commands("Keep the policies of all tables in a file, for git.")
+File = Annotated[
+    str, typer.Argument(metavar="FILE", help="A file in the format of `policy export`; - is stdin.")
+]
 
 
 def add_to(tables: typer.Typer) -> None:
@@ -39,7 +41,7 @@ def add_to(tables: typer.Typer) -> None:
 
 @policy.command("show")
 def policy_show(where: Scope, home: Home = None, output: Output = Format.TABLE) -> None:
-    """Every policy key with its value and the level it comes from."""
+    """Show every policy key with its value and the level it comes from."""
     services = opened(home)
     if is_scope(where):
         raise UsageError(
@@ -65,7 +67,7 @@ def policy_set(
     home: Home = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Set policy keys; an empty value (key=) goes back to the level above."""
+    """Set policy keys; an empty value (key=) restores that of the level above."""
     values: dict[str, Value | None] = {}
     for assignment in assignments:
         key, equals, text = assignment.partition("=")
@@ -96,11 +98,11 @@ def hold(
     reason: Annotated[
         str | None, typer.Option("--reason", help="Why nothing may be deleted or rewound.")
     ] = None,
-    lift: Annotated[bool, typer.Option("--lift", help="End the hold.")] = False,
+    lift: Annotated[bool, typer.Option("--lift", help="Lift the hold.")] = False,
     home: Home = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Put a table or scope under legal hold, or lift it. Admins only."""
+    """Put a table or scope under legal hold, or lift the hold. Admins only."""
     if lift == (reason is not None):
         raise UsageError("A hold takes either --reason or --lift.", hint="--reason 'case 4711', or --lift.")
     services = opened(home)
@@ -114,7 +116,7 @@ def hold(
 
 @app.command("export")
 def export(home: Home = None, output: Output = Format.TABLE) -> None:
-    """Every table and scope with the policy keys that are set there, as YAML; -o json: the same, for apply as well."""
+    """Print every table and scope with the policy keys set there, as YAML; -o json: as JSON, which apply takes too."""
     found = exported(opened(home))
     if output is Format.JSON:
         show_one(in_words(found), format=output)
@@ -131,13 +133,13 @@ def export(home: Home = None, output: Output = Format.TABLE) -> None:
 
 @app.command("diff")
 def diff(file: File, home: Home = None, output: Output = Format.TABLE) -> None:
-    """What a file would change. Of what it names, keys that it leaves out are set no more; all else stays."""
+    """Show what a file would change. For what it names, keys that it leaves out are unset; everything else stays."""
     _show_differences(compared(opened(home), _wanted(file)), "to change", output)
 
 
 @app.command("apply")
 def apply(file: File, dry_run: DryRun = False, home: Home = None, output: Output = Format.TABLE) -> None:
-    """Make the policies of all that a file names just what it says: in one commit, or nothing of it."""
+    """Set the policies of everything that a file names to exactly what it says, in one commit or not at all."""
     services, wanted = opened(home), _wanted(file)
     do = foresee_policies if dry_run else apply_policies
     found = do(services, calling(services), wanted)
@@ -149,7 +151,7 @@ def _wanted(file: str) -> Wanted:
         text = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
         return read_policies(text.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
-        raise UsageError(f"{file} is no text.", hint="Save it as UTF-8.") from error
+        raise UsageError(f"{file} is not a text file.", hint="Save it as UTF-8.") from error
     except (FileNotFoundError, IsADirectoryError) as error:
         raise UsageError(
             f"There is no file {file}.", hint="`lakewarden policy export` writes one."

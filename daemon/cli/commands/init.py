@@ -12,7 +12,7 @@ app = commands()
 
 @app.command("init")
 def init(home: Home = None, output: Output = Format.TABLE) -> None:
-    """Create the system tables. Needs no metastore and no JVM; running it again changes nothing."""
+    """Create the system tables. Needs neither a metastore nor a JVM. Running it again changes nothing."""
     services = services_of(home)
     done = initialise(services, services.user)
     note(f"{'Created' if done.created else 'Found'} the system tables of {services.settings.home}.")

@@ -34,12 +34,12 @@ _MOST: Final = 50
 @app.command("plan", cls=Listing)
 def plan_(
     explained: Annotated[
-        bool, typer.Option("--explain", help="Also everything not due, with the reason.")
+        bool, typer.Option("--explain", help="Include everything that is not due, with the reason.")
     ] = False,
     home: Home = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """What the daemon would start now. Nothing is changed."""
+    """Show what the daemon would start now. Changes nothing."""
     answers = [one for one in explain(outlook(opened(home))) if explained or one.verdict == "due"]
     show(answers, columns=["name", "action", "verdict", "until", "because"], format=output)
 
@@ -49,15 +49,17 @@ def run_(
     where: Table,
     action: Annotated[Action, typer.Argument(help="What to do.")],
     full: Annotated[bool, typer.Option("--full", help="Vacuum: list the folder, too.")] = False,
-    consent: Annotated[bool, typer.Option("--consent", help="Agree to go beyond the size breaker.")] = False,
+    consent: Annotated[
+        bool, typer.Option("--consent", help="Agree to delete more than the size breaker allows.")
+    ] = False,
     dry_run: DryRun = False,
     home: Home = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Do one thing to one table now, due or not, and wait for it. Pauses and holds are respected.
+    """Run one action on one table now, due or not, and wait for it. Pauses and holds are respected.
 
-    --dry-run says what properties, sync and log_care would change; of vacuum and compact it is a run that
-    changes nothing of the table and is on record; the others have none.
+    --dry-run: properties, sync and log_care say what they would change; vacuum and compact make a recorded run
+    that changes nothing in the table; the other actions have none.
     """
     services = opened(home)
     row = services.desk.resolve(where)
@@ -78,11 +80,11 @@ def run_(
 @app.command("list", cls=Listing)
 def list_(
     where: Annotated[str | None, typer.Argument(help="Only this table.")] = None,
-    action: Annotated[Action | None, typer.Option("--action", help="Only runs that do this.")] = None,
+    action: Annotated[Action | None, typer.Option("--action", help="Only runs of this action.")] = None,
     outcome: Annotated[
         str | None,
         typer.Option(
-            "--outcome", help="Only runs that ended so, or are so far: failed, succeeded, running, ..."
+            "--outcome", help="Only runs with this outcome or state: failed, succeeded, running, ..."
         ),
     ] = None,
     owner: Annotated[str | None, typer.Option("--owner", help="Only runs on tables of this owner.")] = None,
@@ -90,7 +92,7 @@ def list_(
     home: Home = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Runs: queued and running ones, then finished ones, newest first; 50 unless --limit says otherwise."""
+    """List runs: queued and running ones, then finished ones, newest first; 50 unless --limit is given."""
     _require_outcome(outcome)
     services = opened(home)
     table_id = services.desk.resolve(where, gone=True).table_id if where else None
@@ -115,7 +117,7 @@ def _require_outcome(outcome: str | None) -> None:
 
 @app.command("show")
 def show_(run_id: str, home: Home = None, output: Output = Format.TABLE) -> None:
-    """Everything about one run (a unique beginning of its id is enough)."""
+    """Show everything about one run (the first characters of its id are enough)."""
     services = opened(home)
     found = run_of(services, run_id)
     if isinstance(found, Run) and output is Format.TABLE:
@@ -126,14 +128,14 @@ def show_(run_id: str, home: Home = None, output: Output = Format.TABLE) -> None
 
 @app.command("logs")
 def logs(
-    run_id: Annotated[str, typer.Argument(help="Its id; a unique beginning is enough.")],
+    run_id: Annotated[str, typer.Argument(help="Its id; the first characters are enough.")],
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on with each new line until the run has ended.")
+        bool, typer.Option("--follow", "-f", help="Keep printing new lines until the run has ended.")
     ] = False,
     home: Home = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """What was said during one run, kept for a week. Spark's own words are in its worker's log: it is named."""
+    """Show what one run logged; kept for a week. Spark's own messages are in its worker's log, which is named."""
     services, as_text = opened(home), output is Format.TABLE
     if follow and not as_text:
         raise UsageError(
@@ -159,14 +161,15 @@ def logs(
 
 @app.command("wait")
 def wait(
-    run_id: Annotated[str, typer.Argument(help="Its id; a unique beginning is enough.")],
+    run_id: Annotated[str, typer.Argument(help="Its id; the first characters are enough.")],
     timeout: Annotated[
-        str | None, typer.Option("--timeout", help="Wait no longer, such as '10 min'; then exit with 3.")
+        str | None,
+        typer.Option("--timeout", help="Stop waiting after this time, such as '10 min', with exit code 3."),
     ] = None,
     home: Home = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Wait until a run has ended. Fails as the run did; what is waited for goes on if the waiting is given up."""
+    """Wait until a run has ended, and exit as it did. If you stop waiting, the run goes on."""
     services, longest = opened(home), time_to_wait(timeout)
     found = run_of(services, run_id)
     result = wait_for(services, found, timeout=longest, tell=note)

@@ -25,7 +25,7 @@ from lakewarden.daemon.usecases.lineage.edges import named_edges
 from lakewarden.daemon.usecases.lineage.stream_queries import learn_streams, require_checkpoint
 from lakewarden.daemon.usecases.lineage.views import as_dot, as_mermaid, as_tree
 
-app = commands("What tables come from, version by version.")
+app = commands("Show what tables were derived from, version by version.")
 
 
 class View(StrEnum):
@@ -40,15 +40,18 @@ class View(StrEnum):
 @app.command()
 def show(
     where: Table,
-    upstream: Annotated[bool, typer.Option("--upstream", help="Only what the table comes from.")] = False,
-    downstream: Annotated[bool, typer.Option("--downstream", help="Only what comes from it.")] = False,
+    upstream: Annotated[
+        bool, typer.Option("--upstream", help="Only what the table was derived from.")
+    ] = False,
+    downstream: Annotated[bool, typer.Option("--downstream", help="Only what was derived from it.")] = False,
     versions: Annotated[
-        bool, typer.Option("--versions", help="Every version edge, not the newest of each two tables.")
+        bool,
+        typer.Option("--versions", help="Show every version edge, not only the newest between two tables."),
     ] = False,
     home: Home = None,
     output: Annotated[View, typer.Option("--output", "-o", help="How to print it.")] = View.TREE,
 ) -> None:
-    """The tables a table comes from, and those that come from it, with the versions that were read and written."""
+    """Show the tables that a table was derived from, and those derived from it, with the versions read and written."""
     services = opened(home)
     row = services.desk.resolve(where, gone=True)
     direction = Direction.BOTH
@@ -90,7 +93,7 @@ def declare(
     home: Home = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Say that a table is derived from another, and what a rollback there does here."""
+    """Declare that a table is derived from another, and what a rollback there does here."""
     if remove == (on_rollback is not None):
         raise UsageError(
             "A declaration takes either --on-rollback or --remove.", hint="--on-rollback plan, or --remove."
@@ -105,7 +108,9 @@ def declare(
 def events(
     where: Annotated[
         str | None,
-        typer.Argument(metavar="[TABLE]", help="db.table, a path, a URI or a table_id; all without one."),
+        typer.Argument(
+            metavar="[TABLE]", help="db.table, a path, a URI or a table_id; without it, all tables."
+        ),
     ] = None,
     since_version: Annotated[
         int | None,
@@ -113,7 +118,7 @@ def events(
     ] = None,
     home: Home = None,
 ) -> None:
-    """Print OpenLineage events, one JSON object per line: of every version on record, as the daemon sends them."""
+    """Print the OpenLineage events of every version on record, as the daemon sends them, one JSON object per line."""
     if since_version is not None and where is None:
         raise UsageError("--since-version is about one table.", hint="lakewarden lineage events TABLE.")
     services = opened(home)
@@ -139,14 +144,14 @@ def stream(
         typer.Option(
             "--starting-version",
             help="What the query began with: the value of its option `startingVersion`, or `none` if "
-            "that was not set. Left out, everything its source ever held counts as read by its first batch.",
+            "that was not set. Without it, everything its source ever held counts as read by its first batch.",
         ),
     ] = None,
     remove: Annotated[bool, typer.Option("--remove", help="Take the declaration back.")] = False,
     home: Home = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """The streaming queries that write a table: declare a checkpoint, and see how many of their batches are known."""
+    """Show the streaming queries that write a table and how many batches are known, or declare a checkpoint."""
     if checkpoint is None and (remove or starting_version is not None):
         raise UsageError("Which checkpoint?", hint="Name its folder with --checkpoint.")
     services = opened(home)

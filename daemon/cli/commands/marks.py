@@ -28,18 +28,16 @@ def add_to(app: typer.Typer) -> None:
 def mark(
     where: Table,
     versions: Annotated[list[int], typer.Argument(metavar="VERSION...", min=0, help="The versions to mark.")],
-    bad: Annotated[
-        bool, typer.Option("--bad", help="To be undone: `rollback plan --marked` takes them as seeds.")
-    ] = False,
+    bad: Annotated[bool, typer.Option("--bad", help="Bad: `rollback plan --marked` undoes them.")] = False,
     clean: Annotated[
-        bool, typer.Option("--clean", help="Fine, whatever they read: no plan counts them as tainted.")
+        bool, typer.Option("--clean", help="Clean, whatever they read: no plan treats them as tainted.")
     ] = False,
-    remove: Annotated[bool, typer.Option("--remove", help="Take their marks back.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove their marks.")] = False,
     text: Annotated[str | None, typer.Option("--note", help="Why.")] = None,
     home: Home = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Say that versions of a table are bad or clean. A mark changes no table; plans made from now on go by it."""
+    """Mark versions of a table bad or clean. A mark changes no table; plans made from now on use it."""
     if bad + clean + remove != 1 or (remove and text is not None):
         raise UsageError(
             "A mark takes exactly one of --bad, --clean and --remove; --note goes with the first two.",
@@ -56,7 +54,7 @@ def mark(
 
 
 def marks(where: Table, home: Home = None, output: Output = Format.TABLE) -> None:
-    """The marks of a table. `applies`: no for a version of a table that was dropped and made anew since."""
+    """Show the marks of a table. `applies` is no if the table was dropped and created anew since."""
     _show(opened(home), where, output)
 
 

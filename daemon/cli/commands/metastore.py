@@ -18,13 +18,13 @@ from lakewarden.daemon.usecases.runs.waiting import raise_for, run_and_wait
 from lakewarden.jobs.actions.spec import Order
 
 app = commands("Compare tables with the Hive metastore and sync them.")
-Where = Annotated[str | None, typer.Argument(help="One table; all of them when left out.")]
+Where = Annotated[str | None, typer.Argument(help="One table; without it, all tables.")]
 COLUMNS = ("name", "aspect", "message")
 
 
 @app.command(cls=Listing)
 def diff(where: Where = None, home: Home = None, output: Output = Format.TABLE) -> None:
-    """How the metastore's entries differ from what the tables' logs say. Nothing is changed."""
+    """Show where the metastore's entries differ from the tables' logs. Changes nothing."""
     found = list(drifts(opened(home), where))
     show(found, columns=COLUMNS, format=output)
     if not found:
@@ -35,7 +35,7 @@ def diff(where: Where = None, home: Home = None, output: Output = Format.TABLE) 
 def sync(
     where: Where = None, dry_run: DryRun = False, home: Home = None, output: Output = Format.TABLE
 ) -> None:
-    """Make the entries agree with the tables, by compare-and-set. Exit 3 if some could not be."""
+    """Make the entries agree with the tables, by compare-and-set. Exit 3 if some could not be changed."""
     services = opened(home)
     found = list(drifts(services, where))
     show(found, columns=COLUMNS, format=output)

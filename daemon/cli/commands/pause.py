@@ -19,7 +19,9 @@ Scope = Annotated[str, typer.Argument(help="A table, a namespace (db.*) or every
 @app.command()
 def pause(
     where: Scope = "*",
-    reason: Annotated[str, typer.Option("--reason", help="Why, for those who ask.")] = "paused by hand",
+    reason: Annotated[
+        str, typer.Option("--reason", help="Why it is paused, for others to see.")
+    ] = "paused by hand",
     home: Home = None,
     output: Output = Format.TABLE,
 ) -> None:
@@ -34,7 +36,7 @@ def pause(
 
 @app.command()
 def resume(where: Scope = "*", home: Home = None, output: Output = Format.TABLE) -> None:
-    """Let work go on again."""
+    """Lift a pause."""
     services = opened(home)
     with run(services, calling(services), declared.RESUME, where) as actor:
         row = set_pause(services.desk, where, None, actor=actor)

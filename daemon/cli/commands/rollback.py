@@ -34,7 +34,7 @@ from lakewarden.jobs.rollback.report.text import commands_in_words
 from lakewarden.jobs.runs.row_diff import DiffRequest, RowDiff
 
 app = commands("Undo a bad write and everything derived from it.")
-Which = Annotated[str, typer.Argument(help="The rollback: its id or hash, or a unique beginning of one.")]
+Which = Annotated[str, typer.Argument(help="The rollback: its id or hash, or the first characters of one.")]
 Consents = Annotated[
     list[str] | None,
     typer.Option(
@@ -49,7 +49,7 @@ Timeout = Annotated[
     typer.Option(
         "--timeout",
         metavar="DURATION",
-        help="Stop waiting after this (30m); the rollback is not undone by it. Exit code 3.",
+        help="Stop waiting after this time (30m), with exit code 3; the rollback goes on.",
     ),
 ]
 Agreed = Annotated[
@@ -62,7 +62,7 @@ RemoveFiles = Annotated[
 Diffs = Annotated[
     list[str] | None,
     typer.Option(
-        "--diff", help="Compare the rows of this table, by Spark: what goes, what comes back; repeatable."
+        "--diff", help="Compare this table's rows with Spark: which go, which come back; repeatable."
     ),
 ]
 Keys = Annotated[
@@ -70,8 +70,7 @@ Keys = Annotated[
     typer.Option(
         "--key",
         metavar="[TABLE=]COLUMN[,COLUMN]",
-        help="With --diff: which columns tell a row from another; "
-        "without, whole rows are compared. Repeatable.",
+        help="With --diff: the columns that identify a row; without, whole rows are compared. Repeatable.",
     ),
 ]
 Samples = Annotated[int, typer.Option("--samples", help="With --diff: how many rows, or keys, to show.")]
@@ -85,7 +84,8 @@ def plan(
     ] = None,
     to_version: Annotated[int | None, typer.Option("--to-version", min=0, help="Keep this version.")] = None,
     to_timestamp: Annotated[
-        str | None, typer.Option("--to-timestamp", help="Keep what was head at this time (ISO 8601, UTC).")
+        str | None,
+        typer.Option("--to-timestamp", help="Keep the version that was head at this time (ISO 8601, UTC)."),
     ] = None,
     bad: Annotated[
         list[int] | None, typer.Option("--bad", min=0, help="Undo only this version; repeatable.")
@@ -96,7 +96,7 @@ def plan(
         bool, typer.Option("--all-marked", help="Undo what is marked bad on any table.")
     ] = False,
     cascade: Annotated[
-        bool, typer.Option("--cascade", help="Also tables whose dependency says `plan`.")
+        bool, typer.Option("--cascade", help="Include tables whose dependency says `plan`.")
     ] = False,
     consent: Consents = None,
     agreed: Agreed = None,
@@ -105,7 +105,10 @@ def plan(
         bool, typer.Option("--reapply", help="Add lost clean appends again after the restore.")
     ] = False,
     on_moved: Annotated[
-        OnMoved, typer.Option("--on-moved", help="If somebody writes meanwhile: plan on, or take all back.")
+        OnMoved,
+        typer.Option(
+            "--on-moved", help="If somebody writes meanwhile: extend the plan, or take everything back."
+        ),
     ] = OnMoved.EXTEND,
     mermaid: Annotated[bool, typer.Option("--mermaid", help="Print the plan as a flowchart.")] = False,
     diff: Diffs = None,
@@ -114,7 +117,7 @@ def plan(
     home: Home = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """What would be undone, and to which versions. Changes no table. Exit code 4: not without consent."""
+    """Show what would be undone, and to which versions. Changes no table. Exit code 4: it needs a consent."""
     services = opened(home)
     wanted = Wanted(
         where=where,
@@ -146,8 +149,8 @@ def apply_(
     home: Home = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Do what was planned, if it still is what would be planned. Waits until it is done. Exit code 3:
-    not within --timeout."""
+    """Apply a plan, if it would still be the same today, and wait until it is done. Exit code 3: not done
+    within --timeout."""
     seconds = time_to_wait(timeout)
     services = opened(home)
     rollbacks = rollbacks_of_services(services, timeout=seconds)
@@ -171,7 +174,7 @@ def resume(
     home: Home = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Go on with a rollback that was interrupted, or stopped because somebody wrote meanwhile."""
+    """Continue a rollback that was interrupted, or that stopped because somebody wrote meanwhile."""
     seconds = time_to_wait(timeout)
     services = opened(home)
     rollbacks = rollbacks_of_services(services, timeout=seconds)
@@ -198,7 +201,7 @@ def undo(
     home: Home = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Make the old heads head again, while the old versions are kept. Exit code 3: not finished within --timeout."""
+    """Make the old heads the heads again, as long as they are kept. Exit code 3: not done within --timeout."""
     seconds = time_to_wait(timeout)
     services = opened(home)
     rollbacks = rollbacks_of_services(services, timeout=seconds)
@@ -216,7 +219,7 @@ def undo(
 
 @app.command("release")
 def release(where: Table, home: Home = None, output: Output = Format.TABLE) -> None:
-    """Say that a table is good again that a rollback had quarantined."""
+    """Lift the quarantine of a table that a rollback had quarantined: it is good again."""
     services = opened(home)
     with run(services, calling(services), declared.RELEASE, where, on=f"release {where}") as actor:
         row = release_table(services.desk, where, actor=actor)
@@ -225,13 +228,11 @@ def release(where: Table, home: Home = None, output: Output = Format.TABLE) -> N
 
 @app.command("list", cls=Listing)
 def list_(
-    state: Annotated[
-        RollbackState | None, typer.Option("--state", help="Only those that have come so far.")
-    ] = None,
+    state: Annotated[RollbackState | None, typer.Option("--state", help="Only those in this state.")] = None,
     home: Home = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Every plan and rollback on record, newest first: what the table asked for goes back to, and how far it is."""
+    """List every plan and rollback, newest first: its table, the version it goes back to, and how far it is."""
     every = reversed(rollbacks_of_services(opened(home)).journal.all())
     columns = [
         "rollback_id",
@@ -259,7 +260,7 @@ def show_(
     home: Home = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """One rollback: its plan, how far each step has come, and until when it can be undone."""
+    """Show one rollback: its plan, how far each step is, and until when it can be undone."""
     services = opened(home)
     found = rollbacks_of_services(services).journal.find(which)
     if mermaid or (output is Format.TABLE and found.head.state is RollbackState.PLANNED):

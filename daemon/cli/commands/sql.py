@@ -49,8 +49,8 @@ def sql(
     url: Annotated[
         str | None,
         typer.Option(
-            help="Send it, or several with semicolons, to a gateway: hive+http://user@host:port/database "
-            "(hive+https). Without a statement, at a terminal, a prompt."
+            help="Send it to a gateway: hive+http://user@host:port/database (hive+https); "
+            "semicolons separate several. Without a statement, at a terminal: open a prompt."
         ),
     ] = None,
     token: Annotated[
@@ -58,10 +58,11 @@ def sql(
     ] = None,
     dialect: Annotated[
         str | None,
-        typer.Option(help="Whose UPDATE or DELETE it is: spark, postgres, mysql, teradata or tsql."),
+        typer.Option(help="The dialect of an UPDATE or DELETE: spark, postgres, mysql, teradata or tsql."),
     ] = None,
     matches: Annotated[
-        str | None, typer.Option(help="A row with several matches: error, any, or 'last by <column>'.")
+        str | None,
+        typer.Option(help="What to do if a row has several matches: error, any, or 'last by <column>'."),
     ] = None,
     home: Home = None,
     output: Output = Format.TABLE,

@@ -47,7 +47,7 @@ def status(
     home: Home = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Who leads, what is managed, what needs attention."""
+    """Show who leads, what is managed, and what needs attention."""
     found = status_of(opened(home))
     show_one(found, format=output)
     if check and found.attention:
@@ -56,7 +56,7 @@ def status(
 
 @app.command(cls=Listing)
 def why(where: Table, home: Home = None, output: Output = Format.TABLE) -> None:
-    """For every kind of work: is it due on this table, and why or why not."""
+    """Say for every kind of work whether it is due on this table, and why or why not."""
     services = opened(home)
     row = services.desk.resolve(where, gone=True)
     answers = explain(outlook_of(services, row.table_id))
@@ -69,12 +69,14 @@ def why(where: Table, home: Home = None, output: Output = Format.TABLE) -> None:
 
 @app.command("top")
 def top(
-    interval: Annotated[float, typer.Option("--interval", min=0.5, help="Seconds between two looks.")] = 2.0,
-    once: Annotated[bool, typer.Option("--once", help="Look once, print it and end.")] = False,
+    interval: Annotated[
+        float, typer.Option("--interval", min=0.5, help="Seconds between two updates.")
+    ] = 2.0,
+    once: Annotated[bool, typer.Option("--once", help="Print it once and end.")] = False,
     home: Home = None,
 ) -> None:
-    """Who leads, what needs attention, what was found, what is being done and how far it is, what was done last: a live
-    view until Ctrl-C."""
+    """Show live, until Ctrl-C: who leads, what needs attention, findings, current runs and how far they are, the
+    latest runs."""
     services = opened(home)
     if once:
         show_panels(_panels(services))

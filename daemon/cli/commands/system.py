@@ -30,7 +30,7 @@ app = commands("Back up, verify and repair the system tables; leave.")
 
 FromBackup = Annotated[
     str | None,
-    typer.Option("--backup", help="A folder that `system backup` wrote, to compare with and take from."),
+    typer.Option("--backup", help="A folder that `system backup` wrote, to compare with and restore from."),
 ]
 Destination = Annotated[str, typer.Argument(help="A folder outside the system location.")]
 
@@ -39,7 +39,7 @@ Destination = Annotated[str, typer.Argument(help="A folder outside the system lo
 def backup(
     destination: Destination, dry_run: DryRun = False, home: Home = None, output: Output = Format.TABLE
 ) -> None:
-    """Copy all seven tables, at versions of one moment; a second backup copies only what is new."""
+    """Copy all seven tables as of one moment; a second backup copies only what is new."""
     services = opened(home)
     place = canonical(destination)
     plan = plan_backup(services.store, place, services.storage(place))
@@ -90,10 +90,10 @@ def repair(
     home: Home = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Mend what `verify` finds: the plan first, then, with your consent, the repair. The daemon has to be stopped.
+    """Repair what `verify` finds: show the plan, ask for your consent, then repair. Stop the daemon first.
 
-    With --backup, damaged and lost tables come back from it, also all of them. What lay there is kept aside.
-    Everything is verified again at the end: exit 3 if something is left, which is named then.
+    With --backup, damaged and lost tables are restored from it, even all of them. What was there is kept aside.
+    At the end everything is verified again: exit 3 if damage is left, which is then named.
     """
     services = opened_anyhow(home)
     origin = backup_at(services, source)
@@ -137,7 +137,7 @@ def repair(
 def leave_all(
     dry_run: DryRun = False, yes: Yes = False, home: Home = None, output: Output = Format.TABLE
 ) -> None:
-    """Drop every table from management and give back the properties that were set. Files, logs and rows stay.
+    """Drop every table from management and give its properties their old values back. Files, logs and rows stay.
 
     Exit 3 if some table could not be dropped, or has not got its properties back yet: repeat the command.
     """

@@ -45,7 +45,8 @@ def add_to(app: typer.Typer) -> None:
 
 def list_tables(
     names: Annotated[
-        str | None, typer.Argument(metavar="PATTERN", help="Only tables with such a name: 'db.*', '*_raw'.")
+        str | None,
+        typer.Argument(metavar="PATTERN", help="Only tables with a name like this: 'db.*', '*_raw'."),
     ] = None,
     namespace: Annotated[
         str | None, typer.Option("--namespace", "-n", help="Only tables of this database.")
@@ -56,17 +57,18 @@ def list_tables(
     finding: Annotated[
         str | None,
         typer.Option(
-            "--finding", metavar="CHECK", help="Only tables of which this check found something; *: any."
+            "--finding", metavar="CHECK", help="Only tables with a finding of this check; *: of any check."
         ),
     ] = None,
     stopped: Annotated[
-        Work | None, typer.Option("--stopped", help="Only tables that are paused, or held, also by a scope.")
+        Work | None,
+        typer.Option("--stopped", help="Only tables that are paused, or held, by themselves or by a scope."),
     ] = None,
-    all_: Annotated[bool, typer.Option("--all", help="Dropped and purged ones too.")] = False,
+    all_: Annotated[bool, typer.Option("--all", help="Include dropped and purged tables.")] = False,
     home: Home = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Managed tables with their health; every filter narrows the list."""
+    """List managed tables with their health; a table has to match every filter."""
     wanted = Wanted(
         names=names,
         namespace=namespace,
@@ -88,7 +90,7 @@ def list_tables(
 
 
 def show_table(where: Table, home: Home = None, output: Output = Format.TABLE) -> None:
-    """One table: its row, its health, its findings."""
+    """Show one table: its row, its health, its findings."""
     services = opened(home)
     row = services.desk.resolve(where, gone=True)
     health = services.store.rows(HEALTH).get(row.table_id)
@@ -114,7 +116,7 @@ def history(
     home: Home = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """The newest versions of a table as its log tells them, or its schema versions; 20 unless --limit says more."""
+    """Show the newest versions of a table from its log, or its schema versions; 20 unless --limit is given."""
     services = opened(home)
     row = services.desk.resolve(where)
     if schema:

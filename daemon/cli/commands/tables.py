@@ -89,9 +89,11 @@ def register(
     ] = None,
     name: Name = None,
     owner: Owner = None,
-    copy: Annotated[bool, typer.Option("--copy", help="It is a copy that shall live its own life.")] = False,
+    copy: Annotated[
+        bool, typer.Option("--copy", help="It is a copy, to be managed as a table of its own.")
+    ] = False,
     moved: Annotated[
-        bool, typer.Option("--moved", help="It has moved here for good, although its old disk is away.")
+        bool, typer.Option("--moved", help="It has moved here for good, even though its old disk is away.")
     ] = False,
     dry_run: DryRun = False,
     home: Home = None,
@@ -99,7 +101,7 @@ def register(
 ) -> None:
     """Manage existing Delta tables, observing only until a policy asks for more.
 
-    Many at once are registered in batches: killed, the same command goes on. Exit 3 if some were refused.
+    Many are registered in batches; if it is killed, run the same command again. Exit 3 if some were refused.
     """
     services = opened(home)
     places = where or []
@@ -170,7 +172,7 @@ def _text_of(file: str) -> str:
         # Windows begins files with a mark, and ends lines with two characters.
         return io.TextIOWrapper(io.BytesIO(data), encoding="utf-8-sig").read()
     except UnicodeDecodeError as error:
-        raise UsageError(f"{file} is no text.", hint="Save it as UTF-8.") from error
+        raise UsageError(f"{file} is not a text file.", hint="Save it as UTF-8.") from error
     except (FileNotFoundError, IsADirectoryError) as error:
         raise UsageError(f"There is no file {file}.", hint="--from-file takes a list of tables.") from error
 
@@ -200,9 +202,7 @@ def convert(
     ] = None,
     seen: Annotated[
         str | None,
-        typer.Option(
-            "--seen", help="Convert only the very files that the dry run showed, by its word for them."
-        ),
+        typer.Option("--seen", help="Convert only exactly the files that the dry run saw: its `seen` word."),
     ] = None,
     dry_run: DryRun = False,
     home: Home = None,
@@ -237,7 +237,7 @@ def convert(
 @app.command()
 def adopt(
     where: Annotated[
-        str | None, typer.Argument(help="A table; all that discovery finds when left out.")
+        str | None, typer.Argument(help="A table; without it, everything that discovery finds.")
     ] = None,
     owner: Owner = None,
     dry_run: DryRun = False,
@@ -276,7 +276,7 @@ def drop(
     unknown_files: Annotated[
         str | None,
         typer.Option(
-            "--unknown-files", help="With --purge: delete these as well, by the token of the dry run."
+            "--unknown-files", help="With --purge: also delete the unknown files; takes the dry run's token."
         ),
     ] = None,
     dry_run: DryRun = False,
@@ -284,10 +284,10 @@ def drop(
     home: Home = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Stop managing a table. Files stay, unless --purge repeats what a dry run showed.
+    """Stop managing a table. Its files stay, unless --purge confirms what a dry run showed.
 
-    Given again without --purge while the table waits to be purged, or its purge cannot go on: the deletion is
-    stopped, what is left of the files stays, and the table stays dropped.
+    To stop a purge that is waiting or cannot go on, repeat the command without --purge: the files that are left
+    stay, and the table stays dropped.
     """
     services = opened(home)
     row = services.desk.resolve(where, gone=True)
@@ -347,7 +347,7 @@ def _finish(services: Services, foreseen: Leaving, output: Format, caller: Calle
 
 @app.command()
 def undrop(where: Table, home: Home = None, output: Output = Format.TABLE) -> None:
-    """Take a dropped table back."""
+    """Bring a dropped table back under management."""
     services = opened(home)
     with run(services, calling(services), declared.UNDROP, where) as actor:
         row = undrop_table(services.desk, where, actor=actor)
@@ -357,7 +357,7 @@ def undrop(where: Table, home: Home = None, output: Output = Format.TABLE) -> No
 
 @app.command()
 def rename(where: Table, new_name: str, home: Home = None, output: Output = Format.TABLE) -> None:
-    """Give a managed table another name here; the metastore is not touched."""
+    """Rename a managed table here; the metastore is not changed."""
     services = opened(home)
     with run(services, calling(services), declared.RENAME, where) as actor:
         row = rename_table(services.desk, where, new_name, actor=actor)

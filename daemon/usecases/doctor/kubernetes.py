@@ -79,7 +79,7 @@ def _helm() -> Diagnosis:
 def _version() -> Diagnosis:
     found = version_of(_ask("/version"))
     if found is None:
-        return fail("cluster", "What answers is no Kubernetes API.", "Correct kubectl's context.")
+        return fail("cluster", "What answers is not a Kubernetes API.", "Correct kubectl's context.")
     said = f"{found[0]}.{found[1]}"
     if found < OLDEST:
         return fail("cluster", f"Kubernetes is {said}.", f"The chart needs {OLDEST[0]}.{OLDEST[1]} or later.")
@@ -158,7 +158,7 @@ def _ask(path: str, body: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
         found = None
     if not isinstance(found, dict):
         raise UnavailableError(
-            f"What answers to {path} is no Kubernetes API.", hint="Correct kubectl's context."
+            f"What answers to {path} is not a Kubernetes API.", hint="Correct kubectl's context."
         )
     return found
 

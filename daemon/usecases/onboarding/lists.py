@@ -192,7 +192,7 @@ def _heads(cells: Sequence[str]) -> Sequence[str]:
     for head in heads:
         _require_known(head)
     if len(set(heads)) < len(heads):
-        raise UsageError("A column stands twice in the header.", hint="Keep one of them.")
+        raise UsageError("A column occurs twice in the header.", hint="Keep one of them.")
     if not {_PATH, _NAME} & set(heads):
         raise UsageError("The header has no column path.", hint="Begin with path,name,owner, for instance.")
     return heads
@@ -253,7 +253,7 @@ def _yaml_rows(text: str) -> Iterator[tuple[int, _Row]]:
     if top is None:
         return
     if not isinstance(top, yaml.SequenceNode):
-        raise UsageError("It is no list of tables.", hint="Begin each table with '- path: ...'.")
+        raise UsageError("It is not a list of tables.", hint="Begin each table with '- path: ...'.")
     for node in top.value:
         line = node.start_mark.line + 1
         try:
@@ -266,7 +266,9 @@ def _as_written(node: yaml.Node, *, inner: bool = False) -> object:
     """A table, or its policy, of a YAML list: every value is the text that stands there, whatever YAML would make of
     it (`007`, `on`, `12:30`)."""
     if node.tag not in PLAIN_TAGS:
-        raise UsageError(f"It cannot be read: {node.tag} is no plain value.", hint="Write it without a tag.")
+        raise UsageError(
+            f"It cannot be read: {node.tag} is not a plain value.", hint="Write it without a tag."
+        )
     if isinstance(node, yaml.ScalarNode):
         return None if not node.style and node.value in _NOTHING else str(node.value)
     if not isinstance(node, yaml.MappingNode):
@@ -275,7 +277,7 @@ def _as_written(node: yaml.Node, *, inner: bool = False) -> object:
     for key, value in node.value:
         if not isinstance(key, yaml.ScalarNode) or key.tag not in PLAIN_TAGS:
             raise UsageError(
-                "A key is no text.", hint="Write path, name, owner, policy; << is not for lists."
+                "A key is not a text.", hint="Write path, name, owner, policy; << is not for lists."
             )
         if key.value in made:
             raise UsageError(f"{storable(key.value)} stands twice.", hint="Keep one of them.")
@@ -291,13 +293,13 @@ def _flat(row: object) -> Mapping[str, str]:
     if isinstance(row, str):
         return {_PATH: row}
     if not isinstance(row, dict):
-        raise UsageError("It is no table.", hint="Write an object with path, and name, owner, policy.")
+        raise UsageError("It is not a table.", hint="Write an object with path, and name, owner, policy.")
     policy = row.get(_POLICY, {})
     if not isinstance(policy, dict):
-        raise UsageError("Its policy is no object.", hint="Write policy: {vacuum.retention: 30 days}.")
+        raise UsageError("Its policy is not an object.", hint="Write policy: {vacuum.retention: 30 days}.")
     for key in (_PATH, _NAME, _OWNER):
         if key in policy:
-            raise UsageError(f"{key} is no policy key.", hint="Write it beside policy, not within.")
+            raise UsageError(f"{key} is not a policy key.", hint="Write it beside policy, not within.")
     both = {**{key: value for key, value in row.items() if key != _POLICY}, **policy}
     return {str(key): _text(str(key), value) for key, value in both.items() if value is not None}
 
@@ -307,4 +309,4 @@ def _text(key: str, value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, str | int | float):
         return str(value)
-    raise UsageError(f"{storable(key)} is no single value.", hint="Write texts, numbers, yes or no.")
+    raise UsageError(f"{storable(key)} is not a single value.", hint="Write texts, numbers, yes or no.")

@@ -153,7 +153,7 @@ def _ours(deed: str, causes: tuple[tuple[str, str], ...], message: str) -> Lakew
             )
     if _SHUT_OUT in classes:
         return UnavailableError(
-            f"Spark could not {deed}: the storage did not let it in.",
+            f"Spark could not {deed}: the storage refused access.",
             hint="Check credentials and permissions; keys in files are read again by the next attempt.",
         )
     root = conditions[-1] if conditions else classes[-1].rpartition(".")[2] if classes else ""

@@ -182,7 +182,7 @@ def _run_maven(jars: JarSet, cache: Path) -> Path:
     if failed:
         raise UnavailableError(
             f"Maven could not fetch the {jars.name} jars.",
-            hint=f"Its words are in {log}. Check network and mirror settings, {_PACKAGES_HINT}",
+            hint=f"Its output is in {log}. Check network and mirror settings, {_PACKAGES_HINT}",
         )
     return fresh
 

@@ -287,12 +287,12 @@ class Hands:
             )
         except UnreadableError as error:
             raise PreconditionError(
-                f"Version {step.from_version} of {step.name} has expired: it cannot be undone to any more.",
+                f"Version {step.from_version} of {step.name} has expired: it can no longer be restored.",
                 hint="Versions are kept until the stated time; restore a backup.",
             ) from error
         if gone:
             raise PreconditionError(
-                f"Version {step.from_version} of {step.name} cannot be undone to: {gone[0]} is gone.",
+                f"Version {step.from_version} of {step.name} cannot be restored: {gone[0]} is gone.",
                 hint="Somebody's vacuum deleted it; put it back from a backup.",
             )
 

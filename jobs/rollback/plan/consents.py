@@ -115,7 +115,7 @@ def parse_consent(text: str) -> tuple[Consent, str | None, tuple[int, ...]]:
     try:
         consent = Consent(word)
     except ValueError as error:
-        raise UsageError(f"{word!r} is no consent.", hint=f"One of {', '.join(Consent)}.") from error
+        raise UsageError(f"{word!r} is not a consent.", hint=f"One of {', '.join(Consent)}.") from error
     if not equals:
         return consent, None, ()
     if consent not in OF_VERSIONS:

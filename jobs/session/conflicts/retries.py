@@ -32,7 +32,7 @@ def retries_of(text: str | None, *, default: int = RETRIES) -> int:
         return default
     if not (said.isascii() and said.isdecimal() and int(said) <= _MOST):
         raise UsageError(
-            f"{RETRIES_KEY} = {said} is no number of tries.",
+            f"{RETRIES_KEY} = {said} is not a number of tries.",
             hint=f"It is a whole number from 0 (never try again) to {_MOST}.",
         )
     return int(said)

@@ -100,7 +100,7 @@ def _settled(
     shape = shape_of(plans, session, plans.analysed(session, plans.composed(session, step.sql)))
     if shape is None or shape.target is None or shape.query is None:
         require_own_words(draft)
-        raise UsageError(f"{step.target} is no Delta table.", hint="Convert it (CONVERT TO DELTA).")
+        raise UsageError(f"{step.target} is not a Delta table.", hint="Convert it (CONVERT TO DELTA).")
     target = shape.target
     pinned = pin(plans, session, shape.query, target=target, cached=False, snapshots=snapshots)
     _require_one_moment(step, pinned)

@@ -84,7 +84,7 @@ def _unknown_changes_explained() -> Iterator[None]:
         if code is None:
             raise
         raise PreconditionError(
-            f"The source has a change with the code {code[1]}, which nobody knows.",
+            f"The source has a change with the code {code[1]}, which is unknown.",
             hint=f"Codes are {', '.join(CODES)}, in any case. Leave other rows out.",
         ) from error
 

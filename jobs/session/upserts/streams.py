@@ -25,10 +25,10 @@ def query_of(frame: DataFrame) -> str | None:
 
 
 def start(stream: UpsertStream, run: Callable[[Upsert], Upserted]) -> StreamingQuery:
-    """Start the query. Raises `UsageError` for a frame that is no stream."""
+    """Start the query. Raises `UsageError` for a frame that is not a stream."""
     request = stream.each
     if not request.frame.isStreaming:
-        raise UsageError("This DataFrame is no stream.", hint="Use `lw.upsert` for it.")
+        raise UsageError("This DataFrame is not a stream.", hint="Use `lw.upsert` for it.")
 
     def upsert(frame: DataFrame, number: int) -> None:
         query = query_of(frame)

@@ -52,7 +52,7 @@ def existing(plans: Plans, session: Any, table: str) -> Target | None:
     )
     if index is None or kind(index) != "TahoeLogFileIndex":
         raise UsageError(
-            f"{table} is no Delta table: only these are upserted into.",
+            f"{table} is not a Delta table: only these are upserted into.",
             hint="Convert it (CONVERT TO DELTA), or name another one.",
         )
     snapshot = index.getSnapshot()

@@ -162,7 +162,7 @@ class _MySQLParser(MySQLParser):
                 self.sql,
                 self._curr.start,
                 "IGNORE leaves rows as they are that cannot be written.",
-                hint="Leave it away: what cannot be written is an error, and nothing is changed then.",
+                hint="Leave it out: what cannot be written is an error, and nothing is changed then.",
             )
 
 

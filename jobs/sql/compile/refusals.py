@@ -50,7 +50,7 @@ def returning(text: str) -> UsageError | None:
         return None
     if not any(tree is not None and tree.args.get("returning") for tree in trees):
         return None
-    return wrong_at(text, place, RETURNING, hint="Leave it away, and SELECT the rows afterwards.")
+    return wrong_at(text, place, RETURNING, hint="Leave it out, and SELECT the rows afterwards.")
 
 
 def _query_after(tokens: Sequence[Token], end: int) -> int | None:

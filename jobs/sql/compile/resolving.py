@@ -240,7 +240,7 @@ def _column(text: str) -> exp.Expr:
     column = sqlglot.parse_one(text, dialect="spark")
     if not isinstance(column, exp.Column):
         raise UsageError(
-            f"{text} is no column.", hint="Write last by <column>, such as last by s.changed_at."
+            f"{text} is not a column.", hint="Write last by <column>, such as last by s.changed_at."
         )
     return column
 

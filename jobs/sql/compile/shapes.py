@@ -342,7 +342,7 @@ def _refuse_clauses(tree: exp.Expr, text: str) -> None:
             continue
         where = value if isinstance(value, exp.Expr) else None
         reason = _CLAUSES.get(clause, f"{clause.upper()} is not supported here.")
-        raise wrong_in(text, where, reason, hint="Leave it away.")
+        raise wrong_in(text, where, reason, hint="Leave it out.")
 
 
 def _refuse_item(relation: Relation, text: str) -> None:

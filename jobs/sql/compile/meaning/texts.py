@@ -144,7 +144,7 @@ def require_padding_alike(parts: Sequence[exp.Expr], node: exp.Expr, dialect: Di
     if padded and blanks:
         raise wrong_in(
             text, blanks[0], f"{dialect} may not count the blanks at the end of this text here.",
-            hint="Leave them away.",
+            hint="Leave them out.",
         )  # fmt: skip
     queries = [part.unnest() for part in parts if isinstance(part, exp.Subquery)]
     if dialect not in STRIPPING and any(

@@ -269,7 +269,7 @@ def _refuse_clauses(tree: exp.Insert, text: str) -> None:
             text,
             odd if isinstance(odd, exp.Expr) else None,
             "This clause is not supported here.",
-            hint="Leave it away.",
+            hint="Leave it out.",
         )
 
 

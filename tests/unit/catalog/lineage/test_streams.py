@@ -153,7 +153,7 @@ def test_a_starting_version_is_believed_only_where_it_can_mean_one_table() -> No
 
 def test_a_starting_version_is_a_number_or_none() -> None:
     assert (began_of("none"), began_of("7")) == (CONTENT, Began(version=7))
-    with pytest.raises(UsageError, match="latest is no starting version"):
+    with pytest.raises(UsageError, match="latest is not a starting version"):
         began_of("latest")
 
 

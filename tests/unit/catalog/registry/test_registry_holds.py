@@ -140,5 +140,5 @@ def test_a_move_is_followed_only_where_the_old_place_answers_or_somebody_says_so
 
 @pytest.mark.parametrize("scope", ["a b.*", "db.in.*", ".*", "db..*", "/lake.*"])
 def test_what_could_be_no_database_is_no_scope(desk: Desk, scope: str) -> None:
-    with pytest.raises(UsageError, match="is no scope"):
+    with pytest.raises(UsageError, match="is not a scope"):
         set_hold(desk, scope, "case 4711", actor=ROOT)

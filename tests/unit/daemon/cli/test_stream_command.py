@@ -89,7 +89,7 @@ def test_a_declaration_makes_the_batches_known_and_removing_it_forgets_nothing(s
         (["--checkpoint", "nowhere"], 4, "There is no checkpoint of a streaming query at"),
         (["--checkpoint", "nowhere", "--remove"], 2, "db.sink has no checkpoint at"),
         (["--remove"], 2, "Which checkpoint?"),
-        (["--checkpoint", "nowhere", "--starting-version", "latest"], 2, "latest is no starting version."),
+        (["--checkpoint", "nowhere", "--starting-version", "latest"], 2, "latest is not a starting version."),
     ],
     ids=["no checkpoint", "not declared", "none named", "latest"],
 )

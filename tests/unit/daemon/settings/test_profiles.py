@@ -141,11 +141,11 @@ def test_what_cannot_be_meant_is_refused(
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("profiles = 3", "is no file of profiles."),
-        ("[profiles.a]\nhouse = '/x'", "is no file of profiles."),
-        ("[profiles.a]\nhome = ''", "is no file of profiles."),
-        ("[a]\nhome = '/x'", "is no file of profiles."),
-        ("default = 3", "is no file of profiles."),
+        ("profiles = 3", "is not a profiles file."),
+        ("[profiles.a]\nhouse = '/x'", "is not a profiles file."),
+        ("[profiles.a]\nhome = ''", "is not a profiles file."),
+        ("[a]\nhome = '/x'", "is not a profiles file."),
+        ("default = 3", "is not a profiles file."),
         ("[profiles", "is not valid TOML."),
     ],
 )

@@ -208,7 +208,7 @@ def test_every_default_parses_and_every_knob_says_why() -> None:
 def test_a_home_that_is_a_file_is_said_in_a_sentence(tmp_path: Path) -> None:
     file = tmp_path / "home"
     file.touch()
-    with pytest.raises(UsageError, match="is no folder") as refused:
+    with pytest.raises(UsageError, match="is not a folder") as refused:
         load_settings(home=file, environment={})
     assert refused.value.hint
 

@@ -61,7 +61,7 @@ def test_scopes_come_first_the_widest_at_the_top() -> None:
 @pytest.mark.parametrize(
     ("text", "sentence", "hint"),
     [
-        ("- a\n- b", "It is no file of policies.", "Write the name"),
+        ("- a\n- b", "It is not a policy file.", "Write the name"),
         ("a.b: {\n", "Line 2 is not YAML", ""),
         (
             "a.b:\n  mode: manage\n  vacum.retention: 3 days",
@@ -71,8 +71,8 @@ def test_scopes_come_first_the_widest_at_the_top() -> None:
         ("a.b:\n  vacuum.retention: soon", "Line 2: 'soon' is not a valid duration", "Write it like"),
         ("a.b:\n  vacuum.retention:", "Line 2: '' is not a valid duration", "Write it like"),
         ("a.b: manage", "Line 1: a.b has no keys.", "Write the name"),
-        ("a.b:\n  mode: [manage]", "Line 2: This is no single value.", "Write the name"),
-        ("a.b:\n  mode: !!python/name:os.system x", "Line 2: This is no single value.", "Write the name"),
+        ("a.b:\n  mode: [manage]", "Line 2: This is not a single value.", "Write the name"),
+        ("a.b:\n  mode: !!python/name:os.system x", "Line 2: This is not a single value.", "Write the name"),
         ("a.b: {}\nA.B: {}", "Line 2: a.b stands twice.", "Keep one"),
         ("a.*: {}\nA.*: {}", "Line 2: a.* stands twice.", "Keep one"),
         ("x y.*: {}", "Line 1: 'x y.*' is neither a table name nor a scope.", "Write the name"),

@@ -171,7 +171,7 @@ def test_what_it_committed_behind_is_told() -> None:
     ("planned", "changes", "sentence"),
     [
         pytest.param(10, {}, "is at version 9, below 10", id="made anew, or rewound by hand"),
-        pytest.param(8, {"capabilities": UNABLE}, "has come to use variantType", id="new features"),
+        pytest.param(8, {"capabilities": UNABLE}, "now uses variantType", id="new features"),
     ],
 )
 def test_a_table_that_is_not_what_was_planned_for_is_a_conflict(
