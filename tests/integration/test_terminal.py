@@ -1,15 +1,15 @@
 """What a person sees on a real terminal (a pty), and what a program gets from a pipe."""
 
-import html
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from support.pictures import COMMANDS, WIDTHS, draw
-from support.processes.commands import Cli, caller
+from support.pictures import COMMANDS, WIDTHS, draw, drawn
+from support.processes.commands import Cli, caller, command
 from support.processes.terminal import on_terminal
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -82,9 +82,37 @@ def test_the_pictures_of_the_docs_show_what_the_commands_print_today(tmp_path: P
     draw(tmp_path)
     for name in COMMANDS:
         for width in WIDTHS:
-            assert titles(PICTURES / f"{name}-{width}.svg") == titles(tmp_path / f"{name}-{width}.svg")
+            file = f"{name}-{width}.svg"
+            assert drawn(PICTURES / file) == drawn(tmp_path / file), f"`make pictures` draws {file} anew"
 
 
-def titles(picture: Path) -> set[str]:
-    """The names of columns in a picture, and whatever else is in capitals."""
-    return set(re.findall(r"\b[A-Z][A-Z_]{2,}\b", html.unescape(picture.read_text(encoding="utf-8"))))
+def test_a_list_is_watched_until_it_is_interrupted(cli: Cli, tmp_path: Path) -> None:
+    late = tmp_path / "late"
+    write_deltalake(str(late), pa.table({"id": [1]}))
+    with ThreadPoolExecutor(1) as pool:
+        watched = pool.submit(on_terminal, "tables", "list", "db.*", "--watch", interrupt="db.late")
+        assert (
+            command(tmp_path / "home", "tables", "register", str(late), "--name", "db.late").returncode == 0
+        )
+        code, shown = watched.result()
+    assert code == 0
+    assert "lakewarden tables list  20" in shown and "every 2 s until Ctrl-C" in shown
+    assert "db.healthy" in shown and "Traceback" not in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "because"),
+    [
+        (("why", "db.nobody", "-w"), "db.nobody is not a managed table."),
+        (("jobs", "list", "-w", "-o", "csv"), "--watch shows a table to people."),
+    ],
+)
+def test_what_cannot_be_watched_is_refused_at_once(words: tuple[str, ...], because: str, cli: Cli) -> None:
+    code, shown = on_terminal(*words)
+    assert code in (1, 2) and because in shown
+
+
+def test_a_pipe_is_not_watched(cli: Cli) -> None:
+    said = cli("tables", "list", "--watch")
+    assert (said.code, said.out) == (2, "")
+    assert "--watch needs a terminal" in said.err
