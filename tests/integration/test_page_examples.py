@@ -1,4 +1,4 @@
-"""The Python on the page about upserts, and all of the quickstart that needs a metastore, runs on Spark and does what the
+"""The Python on the page about upserts, and what of the quickstart needs a metastore, runs on Spark and does what the
 page says."""
 
 import json

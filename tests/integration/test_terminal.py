@@ -1,6 +1,8 @@
 """What a person sees on a real terminal (a pty), and what a program gets from a pipe."""
 
+import os
 import re
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -8,8 +10,11 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from lakewarden.daemon.cli.completion.names import names_of
+from support.kubernetes.tools import NotToBeHadError
 from support.pictures import COMMANDS, WIDTHS, draw, drawn
 from support.processes.commands import Cli, caller, command
+from support.processes.shells import in_fish, in_zsh
 from support.processes.terminal import on_terminal
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -116,3 +121,46 @@ def test_a_pipe_is_not_watched(cli: Cli) -> None:
     said = cli("tables", "list", "--watch")
     assert (said.code, said.out) == (2, "")
     assert "--watch needs a terminal" in said.err
+
+
+SHELL = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+FISH = """
+lakewarden completion fish | source
+for line in "lakewarden tab" "lakewarden why db.heal" "lakewarden tables policy set db.healthy vacuum.ret"
+    complete -C $line
+end
+"""
+ZSH = "source <(lakewarden completion zsh)"
+
+
+def known(cli: Cli, tmp_path: Path) -> dict[str, str]:
+    """The environment of a shell that finds lakewarden, and a home whose names are known."""
+    environment = {**os.environ, "PATH": SHELL, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    names_of(tmp_path / "home", environment, patience=60.0)
+    return environment
+
+
+def test_a_real_fish_completes_commands_names_and_keys(cli: Cli, tmp_path: Path) -> None:
+    try:
+        said = in_fish(FISH, tmp_path, known(cli, tmp_path))
+    except NotToBeHadError as error:
+        pytest.skip(str(error))
+    assert said.splitlines() == [
+        "tables\tRegister, convert, look at and govern tables.",
+        "db.healthy",
+        "vacuum.retention=",
+    ]
+
+
+def test_a_real_zsh_completes_commands_names_and_keys(cli: Cli, tmp_path: Path) -> None:
+    typed = [
+        ("lakewarden tabl\t", "tables "),
+        ("lakewarden why db.heal\t", "db.healthy "),
+        ("lakewarden tables policy set db.healthy vacuum.ret\t9", "vacuum.retention=9"),
+        ("lakewarden pause \t\t", "db.*"),
+    ]
+    try:
+        *_, scopes = in_zsh(ZSH, typed, tmp_path, known(cli, tmp_path))
+    except NotToBeHadError as error:
+        pytest.skip(str(error))
+    assert "db.a_table_with_a_name_that_takes_some_room" in scopes
