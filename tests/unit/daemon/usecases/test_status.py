@@ -144,3 +144,13 @@ def test_a_rollback_that_stopped_wants_somebody_and_says_which(services: Service
     )
     services.store.edit(ROLLBACKS, lambda _: [head(RollbackState.DONE)], because="test")
     assert status_of(services).attention == ()
+
+
+def test_a_damaged_table_of_runs_leaves_the_rest_to_be_told(services: Services) -> None:
+    log = Path(services.store.location(RUNS).removeprefix("file://")) / "_delta_log"
+    for entry in log.iterdir():
+        entry.write_text("no log")
+    status = status_of(Services(services.settings))
+    assert status.tables == 7
+    (said,) = status.attention
+    assert said.startswith("The log of lakewarden.runs cannot be read.") and "system verify" in said
