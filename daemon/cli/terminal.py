@@ -47,7 +47,7 @@ def print_pairs(pairs: Mapping[str, str]) -> None:
 def print_panels(panels: Sequence[Panel]) -> None:
     """Each table below its title, as wide as the terminal is."""
     console = _console()
-    console.print(*_drawn(panels, console.width), sep="\n", end="")
+    console.print(Group(*list(_drawn(panels, console.width))[:-1]))
 
 
 def watch(look: Callable[[], Sequence[Panel]], seconds: float) -> None:

@@ -43,7 +43,7 @@ def test_a_list_fits_the_terminal_wraps_what_is_long_and_says_what_is_left_out(c
     assert max(len(line) for line in lines if not line.startswith("No room")) <= WIDTH
     start = lines[0].index("FINDINGS")
     findings = re.sub(r"\s+", " ", " ".join(line[start:] for line in lines))
-    assert "1 of head's 1 files are missing" in findings, "nothing is cut off"
+    assert "1 of 1 live files missing" in findings, "nothing is cut off"
     assert "No room for stopped" in shown
     assert "\x1b[31mquarantined" in shown
 

@@ -17,7 +17,6 @@ from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.text import Text
 
-from lakewarden.daemon.callers import real_user
 from lakewarden.jobs.engines.spark.jars import default_cache
 from support.builders.derived import write
 from support.processes.commands import command
@@ -34,6 +33,12 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "rollback-plan": ("rollback", "plan", "shop.orders", "--to-version", "1", "--cascade"),
 }
 _FOLDER = Path("/tmp/lake")
+_IS_ANA = """
+import pwd
+
+of = pwd.getpwuid
+pwd.getpwuid = lambda number: pwd.struct_passwd(("ana", *of(number)[1:]))
+"""
 _FONT = re.compile(r"@font-face \{\{.*?\}\}", re.DOTALL)
 _TEXT = re.compile(r'<text class="terminal-\d+-(\w+)" x="([\d.]+)" y="([\d.]+)"[^>]*>([^<]*)</text>')
 _STYLE = re.compile(r"\.terminal-\d+-(r\d+) \{([^}]*)\}")
@@ -66,13 +71,18 @@ def drawn(picture: Path) -> list[tuple[str, ...]]:
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """The folder is the same for everybody, because it is to be seen."""
+    """The folder is the same for everybody, because it is to be seen; and so is who looks."""
     with _FOLDER.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         shutil.rmtree(_FOLDER, ignore_errors=True)
+        ana = _FOLDER / "ana"
+        ana.mkdir(parents=True)
+        (ana / "sitecustomize.py").write_text(_IS_ANA, encoding="utf-8")
+        sys.path.insert(0, str(ana))  # what is called here gets this path
         try:
             yield
         finally:
+            sys.path.remove(str(ana))
             shutil.rmtree(_FOLDER, ignore_errors=True)
 
 
@@ -82,12 +92,7 @@ def _of_ana(home: Path) -> Mapping[str, str]:
     if not cache.exists():
         cache.mkdir(parents=True)
         (cache / "lakewarden").symlink_to(default_cache().parent)
-    return {
-        "LAKEWARDEN_HOME": str(home),
-        "USER": "ana",
-        "HOME": str(cache.parent),
-        "XDG_CACHE_HOME": "",
-    }
+    return {"LAKEWARDEN_HOME": str(home), "HOME": str(cache.parent), "XDG_CACHE_HOME": ""}
 
 
 def _make_tables(home: Path) -> None:
@@ -130,7 +135,6 @@ def _call(home: Path, *words: str) -> str:
 
 def _picture(words: tuple[str, ...], shown: str, width: int) -> str:
     console = Console(record=True, width=width, file=io.StringIO(), force_terminal=True)
-    shown = re.sub(rf"\b{re.escape(real_user())}\b", "ana", shown)
     console.print(Text.from_ansi(f"$ lakewarden {' '.join(words)}\n{shown}".replace("\r", "").rstrip()))
     return console.export_svg(title="lakewarden", code_format=_FONT.sub("", CONSOLE_SVG_FORMAT))
 
