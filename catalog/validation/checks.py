@@ -218,11 +218,11 @@ CHECKS: Final[tuple[Check, ...]] = (
         "and are Parquet at both ends; up to 8 MiB per table are read whole. A single changed bit shows only "
         "where the writer left checksums: Spark does, delta-rs does not.",
         sentences={
-            "missing": "{count} of head's {files} files are missing, such as {path}.",
-            "size": "{count} of head's {files} files do not have the size the log says, such as {path}:"
+            "missing": "{count} of {files} live files missing, such as {path}.",
+            "size": "{count} of {files} live files with another size than the log says, such as {path}:"
             " {found} instead of {expected} bytes.",
-            "content": "{count} of head's {files} files are not whole Parquet files, such as {path}.",
-            "rows": "{count} of head's {files} files do not hold the rows the log says, such as {path}.",
+            "content": "{count} of {files} live files not whole as Parquet, such as {path}.",
+            "rows": "{count} of {files} live files without the rows that the log says, such as {path}.",
         },
         hint="Restore the files from a backup, or roll the table back to a version that does not need them.",
     ),

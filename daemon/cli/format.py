@@ -20,6 +20,7 @@ __all__ = [
     "Output",
     "View",
     "asks_json",
+    "asks_table",
     "echo_to_stderr",
     "for_caller",
     "for_people",
@@ -44,7 +45,8 @@ class Format(StrEnum):
 class View:
     """How a list was asked for: `columns` and their order (None: the command's own), `sort` by a column (`descending`:
     largest first), at most `limit` rows (None: as many as the command shows) after the first `offset`, `wide` with
-    every column, `whole` with lines as long as they are."""
+    every column, `whole` with lines as long as they are; looked at again and again to `watch` it, each time after
+    `interval` seconds."""
 
     columns: tuple[str, ...] | None = None
     sort: str | None = None
@@ -53,6 +55,8 @@ class View:
     offset: int = 0
     wide: bool = False
     whole: bool = False
+    watch: bool = False
+    interval: float = 2.0
 
 
 _wanted: ContextVar[Format] = ContextVar("wanted", default=Format.TABLE)
@@ -105,6 +109,11 @@ def for_caller(arguments: Sequence[str]) -> None:
 def asks_json() -> bool:
     """Whether a program reads what is said."""
     return _wanted.get() is Format.JSON
+
+
+def asks_table() -> bool:
+    """Whether a person reads what is said."""
+    return _wanted.get() is Format.TABLE
 
 
 def tell_error(error: LakewardenError) -> ExitCode:

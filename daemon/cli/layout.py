@@ -11,7 +11,7 @@ GAP: Final = 2
 """Blanks between columns."""
 _TEXT: Final = 24
 """Columns that a cell with blanks in it needs at least, where it wraps."""
-_WORD: Final = 28
+_WORD: Final = 26
 """Columns that a name or a path has before it is folded."""
 
 

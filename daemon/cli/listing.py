@@ -1,23 +1,46 @@
-"""Commands that print a list: which columns and rows of it, in which order. The options mean the same for all."""
+"""Commands that print a list: which columns and rows of it, in which order, and whether it is looked at again and
+again. The options mean the same for all."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperCommand
 
 from lakewarden.daemon.cli.format import look_at, view
+from lakewarden.daemon.cli.watching import watch_command
 
-__all__ = ["Listing"]
+__all__ = ["Listing", "LiveListing"]
+
+_LIVE: Final = ("watch", "interval")
+"""Options of those alone whose rows change while somebody looks on."""
 
 
 class Listing(TyperCommand):
     """A command whose rows can be chosen, sorted and shown whole. What was chosen is in `format.view()`."""
 
     def __init__(self, name: str | None, *, params: Sequence[Any] | None = None, **more: Any) -> None:
-        super().__init__(name, params=[*(params or ()), *_options()], **more)
+        super().__init__(name, params=[*(params or ()), *self.options()], **more)
+
+    @classmethod
+    def options(cls) -> tuple[Any, ...]:
+        """What every command of the kind takes."""
+        return tuple(one for one in _options() if one.name not in _LIVE)
+
+
+class LiveListing(Listing):
+    """A list that can be watched. Only of commands that change nothing: they are called again and again."""
+
+    @classmethod
+    def options(cls) -> tuple[Any, ...]:
+        return _options()
+
+    def invoke(self, context: Any) -> Any:
+        """Once, or again and again."""
+        once = super().invoke
+        return watch_command(context.command_path, lambda: once(context)) if view().watch else once(context)
 
 
 def _columns(text: str | None) -> None:
@@ -42,6 +65,14 @@ def _offset(rows: int) -> None:
 
 def _whole(wanted: bool) -> None:
     look_at(replace(view(), whole=wanted))
+
+
+def _watch(wanted: bool) -> None:
+    look_at(replace(view(), watch=wanted))
+
+
+def _interval(seconds: float) -> None:
+    look_at(replace(view(), interval=seconds))
 
 
 @cache
@@ -93,5 +124,21 @@ def _declared(
             help="On a terminal: do not wrap cells or leave out columns.",
         ),
     ] = False,
+    watch: Annotated[
+        bool,
+        typer.Option(
+            "--watch", "-w", callback=_watch, expose_value=False, help="Look again and again, until Ctrl-C."
+        ),
+    ] = False,
+    interval: Annotated[
+        float,
+        typer.Option(
+            "--interval",
+            min=0.5,
+            callback=_interval,
+            expose_value=False,
+            help="With --watch: seconds between two looks.",
+        ),
+    ] = 2.0,
 ) -> None:
     """The options themselves."""

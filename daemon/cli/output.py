@@ -4,6 +4,7 @@ import csv
 import dataclasses
 import io
 import json
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -37,6 +38,7 @@ __all__ = [
     "show_panels",
     "shown_as",
     "watch",
+    "width_to_read",
 ]
 
 
@@ -111,12 +113,21 @@ def shown_as(items: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> Show
 
 def show_panels(panels: Sequence[Panel]) -> None:
     """Each table below its title, on stdout."""
+    if sys.stdout.isatty():
+        have_rich()
+        terminal.print_panels(panels)
+        return
     for number, panel in enumerate(panels):
         typer.echo(("\n" if number else "") + panel.title)
         if panel.shown.rows:
             print_lines(panel.shown)
         else:
             typer.echo(panel.empty)
+
+
+def width_to_read() -> int:
+    """How wide a text may be: as wide as the terminal is; as it likes where there is none."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
 
 
 def watch(look: Callable[[], Sequence[Panel]], seconds: float) -> None:

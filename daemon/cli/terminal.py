@@ -5,6 +5,7 @@ The one door to rich, imported only where somebody looks on. NO_COLOR and TERM=d
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Final
 
 from rich.console import Console, Group
@@ -12,9 +13,10 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from lakewarden.catalog.errors import LakewardenError
 from lakewarden.daemon.cli.layout import GAP, Panel, Shown, fitting, wraps
 
-__all__ = ["print_pairs", "print_table", "table_of", "watch"]
+__all__ = ["print_pairs", "print_panels", "print_table", "table_of", "watch", "watch_text"]
 
 _COLOURS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("active", "succeeded", "due", "ok"), "green"),
@@ -42,13 +44,48 @@ def print_pairs(pairs: Mapping[str, str]) -> None:
     _console().print(grid)
 
 
+def print_panels(panels: Sequence[Panel]) -> None:
+    """Each table below its title, as wide as the terminal is."""
+    console = _console()
+    console.print(Group(*list(_drawn(panels, console.width))[:-1]))
+
+
 def watch(look: Callable[[], Sequence[Panel]], seconds: float) -> None:
     """Show what `look` finds on the whole screen, again and again, until interrupted."""
+    _again(lambda console: Group(*_drawn(look(), console.width)), seconds)
+
+
+def watch_text(title: str, look: Callable[[], str], seconds: float) -> None:
+    """The same of what is text already, under a line with its title and when that was."""
+
+    def drawn(console: Console) -> Group:
+        text = Text.from_ansi(look())
+        at = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S}"
+        head = Text(f"{title}  {at} UTC, every {seconds:g} s until Ctrl-C", style="bold reverse")
+        lines = list(text.wrap(console, console.width))
+        room = console.height - 1
+        if len(lines) > room:
+            more = len(lines) - room + 1
+            lines[room - 1 :] = [Text(f"{more} more lines: filters, --limit and --offset show fewer.")]
+        return Group(head, *lines)
+
+    _again(drawn, seconds)
+
+
+def _again(look: Callable[[Console], Group], seconds: float) -> None:
+    """What is wrong at the first look is raised. Later it is shown, because whoever looks on has not gone away."""
     console = _console()
-    with Live(console=console, screen=True, auto_refresh=False) as screen:
+    shown = look(console)
+    with Live(
+        console=console, screen=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False
+    ) as screen:
         while True:
-            screen.update(Group(*_drawn(look(), console.width)), refresh=True)
+            screen.update(shown, refresh=True)
             time.sleep(seconds)
+            try:
+                shown = look(console)
+            except LakewardenError as error:
+                shown = Group(Text(error.in_full, style="red"))
 
 
 def _drawn(panels: Sequence[Panel], width: int) -> Iterator[Text | Table]:

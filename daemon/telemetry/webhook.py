@@ -122,7 +122,7 @@ def payload(event: Event) -> dict[str, str | None]:
         "name": event.name,
         "owner": event.owner,
         "message": event.message,
-        "at": event.at.isoformat(),
+        "at": event.at.isoformat().replace("+00:00", "Z"),
         "run_id": event.run_id,
         "hint": event.hint,
     }

@@ -166,7 +166,7 @@ def _roll_back(
         if not plan.waves():
             return _row(rollback=None, state="nothing to undo", tables=0, undo_until=None)
         done = rollbacks.apply(plan.hash, actor=actor, tell=tell)
-    until = None if done.head.undo_until is None else done.head.undo_until.isoformat()
+    until = None if done.head.undo_until is None else done.head.undo_until.isoformat().replace("+00:00", "Z")
     return _row(rollback=done.rollback_id, state=done.head.state.value, tables=done.tables, undo_until=until)
 
 

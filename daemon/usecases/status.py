@@ -1,36 +1,44 @@
 """One page of state: who leads, what is managed, what needs attention."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakewarden.catalog.model.rows import Severity, TableState
+from lakewarden.catalog.errors import LakewardenError
+from lakewarden.catalog.model.rollbacks import rollbacks_of
+from lakewarden.catalog.model.rows import RollbackState, Severity, TableState
 from lakewarden.catalog.policy.scopes import GLOBAL
 from lakewarden.catalog.state.port import RunState
-from lakewarden.catalog.system.port import TABLES
+from lakewarden.catalog.system.port import ROLLBACKS, TABLES
 from lakewarden.catalog.units import count_of, sentence
 from lakewarden.catalog.validation.reverted_reads import READS_UNDONE
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.telemetry.failed_cycles import Troubles
+from lakewarden.daemon.usecases.runs.unsettled import unsettled_runs
 from lakewarden.daemon.usecases.tables import STOPPED, Work, fleet, with_finding
 
 __all__ = ["FoundBy", "Status", "findings_by_check", "status_of"]
 
+_T = TypeVar("_T")
 _RANKS = {one.value: number for number, one in enumerate((Severity.ERROR, Severity.WARNING, Severity.INFO))}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Status:
-    """`leader` is None where no daemon leads; `reads_undone` counts tables whose head holds what was made from versions
-    that were taken back; `bytes` and `files` are of live versions; `last_look_at` the newest
-    health row; `paused` the reason everything is paused, None if it is not; `failed_cycles` counts the cycles
-    that failed in a row up to now, with what stopped the last one; `left_out` is what the last cycle went through
-    without, and why; `tables_paused` and `tables_held` count those that
-    are so by themselves or by a scope. `attention` says in sentences what wants somebody, nothing where all is well."""
+    """`leader` is None where no daemon leads; `reads_undone` counts tables whose head holds what was made from
+    versions that were taken back; `bytes` and `files` are of live versions; `last_look_at` the newest health
+    row; `paused` the reason everything is paused, None if it is not; `failed_cycles` counts the cycles that
+    failed in a row up to now, with what stopped the last one; `left_out` is what the last cycle went through
+    without, and why; `tables_paused` and `tables_held` count those that are so by themselves or by a scope;
+    `runs_failed` and `runs_waiting` (for consent) count work of the last day that came to nothing and was not
+    done since; `rollbacks_waiting` are those that stopped at a conflict, by id; `unreadable` says which system
+    tables could not be asked for either. `attention` says in sentences what wants somebody, nothing where all
+    is well."""
 
     home: str
     leader: str | None
@@ -52,6 +60,10 @@ class Status:
     failing_since: datetime | None
     failing_because: str | None
     left_out: str | None
+    runs_failed: int
+    runs_waiting: int
+    rollbacks_waiting: tuple[str, ...]
+    unreadable: tuple[str, ...]
     attention: tuple[str, ...] = ()
 
 
@@ -97,6 +109,10 @@ def status_of(services: Services, found: pa.Table | None = None) -> Status:
     failing = noted if noted is not None and noted.wholly else None
     lease = services.leases.current(services.settings.lease_name)
     runs = Counter(run.state for run in services.queue.unfinished())
+    ended = services.queue.finished(1000)
+    unreadable: list[str] = []
+    unsettled = _unless_damaged(lambda: unsettled_runs(services, found, ended), unreadable)
+    stopped = _unless_damaged(lambda: _stopped_rollbacks(services), unreadable)
     status = Status(
         home=str(services.settings.home),
         leader=None if lease is None else lease.holder,
@@ -112,18 +128,37 @@ def status_of(services: Services, found: pa.Table | None = None) -> Status:
         bytes=pc.sum(found.column("bytes")).as_py() or 0,
         queued=runs[RunState.QUEUED],
         running=runs[RunState.CLAIMED] + runs[RunState.RUNNING],
-        unrecorded=len(services.queue.finished(1000)),
+        unrecorded=len(ended),
         last_look_at=pc.max(found.column("observed_at")).as_py(),
         failed_cycles=0 if failing is None else failing.count,
         failing_since=None if failing is None else failing.since,
         failing_because=None if failing is None else failing.because,
         left_out=None if noted is None or noted.wholly else noted.because,
+        runs_failed=0 if unsettled is None else unsettled.failed,
+        runs_waiting=0 if unsettled is None else unsettled.waiting,
+        rollbacks_waiting=stopped or (),
+        unreadable=tuple(unreadable),
     )
     return replace(status, attention=tuple(_attention(status)))
 
 
+def _unless_damaged(look: Callable[[], _T], unreadable: list[str]) -> _T | None:
+    """What a look comes to; where a system table is damaged, the rest is told all the same."""
+    try:
+        return look()
+    except LakewardenError as error:
+        unreadable.append(error.in_full)
+        return None
+
+
+def _stopped_rollbacks(services: Services) -> tuple[str, ...]:
+    journal = rollbacks_of(services.store.rows(ROLLBACKS).all())
+    return tuple(one.rollback_id for one in journal if one.head.state is RollbackState.CONFLICT)
+
+
 def _attention(status: Status) -> Iterator[str]:
     """The worst first."""
+    yield from status.unreadable
     if status.leader is None:
         yield "No daemon leads: nothing is looked after."
     if status.failed_cycles:
@@ -141,6 +176,18 @@ def _attention(status: Status) -> Iterator[str]:
         yield (
             f"Made from versions that were taken back: {count_of(status.reads_undone, 'table')}; "
             f"`lakewarden tables list --finding {READS_UNDONE}`."
+        )
+    for rollback_id in status.rollbacks_waiting:
+        yield f"A rollback stopped at a conflict: `lakewarden rollback show {rollback_id}` says how to go on."
+    if status.runs_failed:
+        yield (
+            f"Failed within a day, and not done since: {count_of(status.runs_failed, 'run')}; "
+            "`lakewarden jobs list --outcome failed`."
+        )
+    if status.runs_waiting:
+        yield (
+            f"Waiting for somebody's consent: {count_of(status.runs_waiting, 'run')}; "
+            "`lakewarden jobs list --outcome failed` says to what."
         )
 
 

@@ -30,11 +30,12 @@ _SHOWN: Final = frozenset({
 })  # fmt: skip
 """What Spark's SHOW shows."""
 _DATABASE: Final = "lakewarden"
-_HELP: Final = (
-    "Here: SELECT on lakewarden.*, UPDATE lakewarden.tables, SHOW, DESCRIBE MANAGED, ALTER TABLE ... "
-    "SET POLICY, VACUUM, CONVERT TO DELTA, ROLLBACK, MARK and UNMARK TABLE, EXPLAIN GOVERNED. Else: "
-    "attach(spark).sql(), or a gateway with --url."
+_HERE: Final = (
+    "Here: SELECT on lakewarden.*, UPDATE lakewarden.tables, SHOW, DESCRIBE MANAGED, "
+    "ALTER TABLE ... SET POLICY, VACUUM, CONVERT TO DELTA, ROLLBACK, MARK and UNMARK TABLE, EXPLAIN GOVERNED."
 )
+_HELP: Final = f"{_HERE} Else: attach(spark).sql(), or a gateway with --url."
+_WITH_SPARK: Final = f"Run it by lakewarden.attach(spark).sql(), or at a gateway with --url. {_HERE}"
 
 
 def not_here(text: str) -> UsageError:
@@ -54,7 +55,7 @@ def not_here(text: str) -> UsageError:
         here = ", ".join(f"{_DATABASE}.{one}" for one in SystemTableName)
         hint = did_you_mean(unknown, SystemTableName, otherwise=f"Here: {here}.")
         return UsageError(f"{_DATABASE}.{unknown} is not a system table.", hint=hint)
-    return UsageError("This statement needs a Spark session.", hint=_HELP)
+    return UsageError("This statement needs a Spark session.", hint=_WITH_SPARK)
 
 
 def _unknown_system_table(database: Token, dot: Token, table: Token) -> str | None:

@@ -3,22 +3,26 @@
 python -m support.pictures docs/pictures
 """
 
+import fcntl
+import html
 import io
 import re
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.text import Text
 
+from lakewarden.jobs.engines.spark.jars import default_cache
 from support.builders.derived import write
 from support.processes.commands import command
 from support.processes.terminal import on_terminal
 
-__all__ = ["COMMANDS", "WIDTHS", "draw"]
+__all__ = ["COMMANDS", "WIDTHS", "draw", "drawn"]
 
 WIDTHS = (80, 160)
 COMMANDS: Mapping[str, tuple[str, ...]] = {
@@ -29,22 +33,66 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "rollback-plan": ("rollback", "plan", "shop.orders", "--to-version", "1", "--cascade"),
 }
 _FOLDER = Path("/tmp/lake")
+_IS_ANA = """
+import pwd
+
+of = pwd.getpwuid
+pwd.getpwuid = lambda number: pwd.struct_passwd(("ana", *of(number)[1:]))
+"""
 _FONT = re.compile(r"@font-face \{\{.*?\}\}", re.DOTALL)
+_TEXT = re.compile(r'<text class="terminal-\d+-(\w+)" x="([\d.]+)" y="([\d.]+)"[^>]*>([^<]*)</text>')
+_STYLE = re.compile(r"\.terminal-\d+-(r\d+) \{([^}]*)\}")
+_CHANGING = re.compile(r"(?=[a-f-]*\d)[0-9a-f]+(?:[-:][0-9a-f]+)*")
+"""Versions and counts, times, ids, and what is broken off of them at the end of a line."""
 
 
 def draw(folder: Path) -> None:
     """Write a picture of each command at each width."""
     folder.mkdir(parents=True, exist_ok=True)
-    shutil.rmtree(_FOLDER, ignore_errors=True)
     home = _FOLDER / "home"
-    _make_tables(home)
-    for name, words in COMMANDS.items():
-        for width in WIDTHS:
-            _, shown = on_terminal(
-                *words, width=width, environment={"LAKEWARDEN_HOME": str(home), "USER": "ana"}
-            )
-            (folder / f"{name}-{width}.svg").write_text(_picture(words, shown, width), encoding="utf-8")
-    shutil.rmtree(_FOLDER)
+    with _alone():
+        _make_tables(home)
+        for name, words in COMMANDS.items():
+            for width in WIDTHS:
+                _, shown = on_terminal(*words, width=width, environment=_of_ana(home))
+                (folder / f"{name}-{width}.svg").write_text(_picture(words, shown, width), encoding="utf-8")
+
+
+def drawn(picture: Path) -> list[tuple[str, ...]]:
+    """All that there is to see: each piece of text with its place and its look, but for what differs from one day, and
+    one run, to the next."""
+    svg = picture.read_text(encoding="utf-8")
+    looks = {name: look.strip() for name, look in _STYLE.findall(svg)}
+    return [
+        (x, y, looks.get(name, name), _CHANGING.sub("#", html.unescape(text)))
+        for name, x, y, text in _TEXT.findall(svg)
+    ]
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """The folder is the same for everybody, because it is to be seen; and so is who looks."""
+    with _FOLDER.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        shutil.rmtree(_FOLDER, ignore_errors=True)
+        ana = _FOLDER / "ana"
+        ana.mkdir(parents=True)
+        (ana / "sitecustomize.py").write_text(_IS_ANA, encoding="utf-8")
+        sys.path.insert(0, str(ana))  # what is called here gets this path
+        try:
+            yield
+        finally:
+            sys.path.remove(str(ana))
+            shutil.rmtree(_FOLDER, ignore_errors=True)
+
+
+def _of_ana(home: Path) -> Mapping[str, str]:
+    """The environment of somebody with a home folder of her own, in which the jars are."""
+    cache = _FOLDER / "ana" / ".cache"
+    if not cache.exists():
+        cache.mkdir(parents=True)
+        (cache / "lakewarden").symlink_to(default_cache().parent)
+    return {"LAKEWARDEN_HOME": str(home), "HOME": str(cache.parent), "XDG_CACHE_HOME": ""}
 
 
 def _make_tables(home: Path) -> None:

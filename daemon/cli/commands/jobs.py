@@ -13,7 +13,7 @@ from lakewarden.catalog.system.port import TABLES
 from lakewarden.catalog.units import did_you_mean, printable
 from lakewarden.daemon.cli.common import DryRun, Home, Table, calling, opened, time_to_wait
 from lakewarden.daemon.cli.lazy import commands
-from lakewarden.daemon.cli.listing import Listing
+from lakewarden.daemon.cli.listing import LiveListing
 from lakewarden.daemon.cli.output import Format, Output, note, plain, show, show_one
 from lakewarden.daemon.cli.runs import RUN_COLUMNS, as_facts, as_row
 from lakewarden.daemon.usecases import declared
@@ -31,7 +31,7 @@ app = commands("Plan, run, list and cancel maintenance.")
 _MOST: Final = 50
 
 
-@app.command("plan", cls=Listing)
+@app.command("plan", cls=LiveListing)
 def plan_(
     explained: Annotated[
         bool, typer.Option("--explain", help="Include everything that is not due, with the reason.")
@@ -77,7 +77,7 @@ def run_(
     show_one({"run_id": request.run_id, "name": row.name, "action": action, **plain(result)}, format=output)
 
 
-@app.command("list", cls=Listing)
+@app.command("list", cls=LiveListing)
 def list_(
     where: Annotated[str | None, typer.Argument(help="Only this table.")] = None,
     action: Annotated[Action | None, typer.Option("--action", help="Only runs of this action.")] = None,

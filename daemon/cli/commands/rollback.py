@@ -15,7 +15,7 @@ from lakewarden.daemon.cli.commands.rollback_diff import diff_requests
 from lakewarden.daemon.cli.commands.rollback_plan import Told, show_plan
 from lakewarden.daemon.cli.common import Home, Table, calling, opened, time_to_wait
 from lakewarden.daemon.cli.lazy import commands
-from lakewarden.daemon.cli.listing import Listing
+from lakewarden.daemon.cli.listing import LiveListing
 from lakewarden.daemon.cli.output import Format, Output, note, show, show_one
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases import declared
@@ -226,7 +226,7 @@ def release(where: Table, home: Home = None, output: Output = Format.TABLE) -> N
     show_one({"name": row.name, "state": row.state, "state_reason": row.state_reason}, format=output)
 
 
-@app.command("list", cls=Listing)
+@app.command("list", cls=LiveListing)
 def list_(
     state: Annotated[RollbackState | None, typer.Option("--state", help="Only those in this state.")] = None,
     home: Home = None,

@@ -9,7 +9,7 @@ import typer
 
 from lakewarden.catalog.policy.access import Caller
 from lakewarden.catalog.units import printable
-from lakewarden.daemon.cli.output import Format, show_one
+from lakewarden.daemon.cli.output import Format, show_one, width_to_read
 from lakewarden.daemon.cli.profile import profile
 from lakewarden.jobs.rollback.journal.stored_plan import OnMoved
 from lakewarden.jobs.rollback.plan.model import RollbackPlan
@@ -50,7 +50,8 @@ def show_plan(
     if mermaid:
         typer.echo(as_mermaid(told.plan))
     elif output is Format.TABLE:
-        typer.echo(printable(as_text(told.plan, told.details, told.steps(), told.caller)))
+        text = as_text(told.plan, told.details, told.steps(), told.caller, width=width_to_read())
+        typer.echo(printable(text))
         for one in diffs():
             typer.echo(printable("\n" + "\n".join(as_lines(one))))
     else:

@@ -13,7 +13,7 @@ from lakewarden.catalog.validation.reverted_reads import READS_UNDONE
 from lakewarden.daemon.cli.common import Home, Table, opened
 from lakewarden.daemon.cli.layout import Panel
 from lakewarden.daemon.cli.lazy import commands
-from lakewarden.daemon.cli.listing import Listing
+from lakewarden.daemon.cli.listing import LiveListing
 from lakewarden.daemon.cli.output import (
     Format,
     Output,
@@ -54,7 +54,7 @@ def status(
         raise typer.Exit(ExitCode.PARTLY)
 
 
-@app.command(cls=Listing)
+@app.command(cls=LiveListing)
 def why(where: Table, home: Home = None, output: Output = Format.TABLE) -> None:
     """Say for every kind of work whether it is due on this table, and why or why not."""
     services = opened(home)

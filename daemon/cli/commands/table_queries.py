@@ -11,7 +11,7 @@ from lakewarden.catalog.system.export import write_json
 from lakewarden.catalog.system.port import HEALTH, SCHEMAS
 from lakewarden.daemon.cli.common import Home, Table, opened
 from lakewarden.daemon.cli.format import View, view
-from lakewarden.daemon.cli.listing import Listing
+from lakewarden.daemon.cli.listing import Listing, LiveListing
 from lakewarden.daemon.cli.output import Format, Output, note, plain, show, show_one
 from lakewarden.daemon.usecases.tables import Wanted, Work, fleet
 from lakewarden.daemon.usecases.unmatched import unmatched_filters
@@ -37,10 +37,10 @@ LIST_COLUMNS = (
 
 def add_to(app: typer.Typer) -> None:
     """Add these commands to the group."""
-    app.command("list", cls=Listing)(list_tables)
+    app.command("list", cls=LiveListing)(list_tables)
     app.command("show")(show_table)
     app.command("validate", cls=Listing)(validate)
-    app.command("history", cls=Listing)(history)
+    app.command("history", cls=LiveListing)(history)
 
 
 def list_tables(

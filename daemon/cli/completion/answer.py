@@ -92,7 +92,12 @@ def _for_bash(found: Sequence[Candidate]) -> str:
 def _for_zsh(found: Sequence[Candidate]) -> str:
     if not found:
         return "_files"
-    said = "\n".join(f'"{_quoted(one.word)}":"{_quoted(one.help or one.word)}"' for one in found)
+    if all(one.word.endswith("=") for one in found):  # a value follows without a blank
+        keys = " ".join(shlex.quote(f"{one.word}:{one.help}" if one.help else one.word) for one in found)
+        return f"local -a keys; keys=({keys}); _describe key keys -S ''"
+    said = "\n".join(
+        f'"{_quoted(one.word)}"' + (f':"{_quoted(one.help)}"' if one.help else "") for one in found
+    )
     return f"_arguments '*: :(({said}))'"
 
 

@@ -14,9 +14,10 @@ from lakewarden.jobs.rollback.plan.facts import PropertyChange
 from lakewarden.jobs.rollback.plan.model import Lost, RollbackPlan, Step, TablePlan
 from lakewarden.jobs.rollback.report.next_steps import lifted_by
 
-__all__ = ["as_json", "as_mermaid", "as_tree", "versions_in_words"]
+__all__ = ["WIDTH", "as_json", "as_mermaid", "as_tree", "versions_in_words"]
 
-_WIDTH: Final = 110
+WIDTH: Final = 110
+"""As wide as a text is that somebody reads."""
 _LEAST: Final = 40
 """What is left for words however deep the tree is."""
 _MOST_LOST: Final = 2
@@ -39,7 +40,7 @@ def as_json(plan: RollbackPlan) -> dict[str, Any]:
     }
 
 
-def as_tree(plan: RollbackPlan, *, owners: Mapping[str, str]) -> str:
+def as_tree(plan: RollbackPlan, *, owners: Mapping[str, str], width: int = WIDTH) -> str:
     """The plan as text: each table below the one its taint came from first, with its versions before -> after and its
     owner (by `table_id`, where there is one).
 
@@ -49,7 +50,7 @@ def as_tree(plan: RollbackPlan, *, owners: Mapping[str, str]) -> str:
     children: dict[str | None, list[TablePlan]] = {}
     for one in plan.tables:
         children.setdefault(_drawn_below(one, by_id), []).append(one)
-    drawing = _Drawing(children=children, by_id=by_id, owners=owners)
+    drawing = _Drawing(children=children, by_id=by_id, owners=owners, width=width)
     lines = [line for root in children.get(None, ()) for line in _branch(root, "", drawing)]
     spared = [
         f"Version {one.version} of {one.name} is marked clean and does not count." for one in plan.spared
@@ -86,11 +87,23 @@ def _drawn_below(table: TablePlan, by_id: Mapping[str, TablePlan]) -> str | None
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Drawing:
-    """The tables below each table, the tables by id, and their owners."""
+    """The tables below each table, the tables by id, and their owners; as wide as it may be."""
 
     children: Mapping[str | None, list[TablePlan]]
     by_id: Mapping[str, TablePlan]
     owners: Mapping[str, str]
+    width: int
+
+    def wrapped(self, first: str, text: str, others: str) -> Iterable[str]:
+        """A text in lines that begin with `first`, then with `others`."""
+        return textwrap.wrap(
+            text,
+            max(self.width, len(others) + _LEAST),
+            initial_indent=first,
+            subsequent_indent=others,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
 
 
 def _branch(table: TablePlan, indent: str, drawing: _Drawing) -> Iterator[str]:
@@ -99,31 +112,20 @@ def _branch(table: TablePlan, indent: str, drawing: _Drawing) -> Iterator[str]:
     inner = indent.replace("└─ ", "   ").replace("├─ ", "│  ")
     lead = f"{inner}{'│' if below else ' '}    "
     head = f"{table.name}  {_way(table)}{_details(table, drawing.owners.get(table.table_id))}"
-    yield from _wrapped(indent, head, f"{lead}  ")
+    yield from drawing.wrapped(indent, head, f"{lead}  ")
     others = [by_id[up].name for up in table.upstream if up in by_id and up != _drawn_below(table, by_id)]
     if others and table.trigger is not None:
-        yield from _wrapped(lead, f"also read {', '.join(others)}", f"{lead}  ")
+        yield from drawing.wrapped(lead, f"also read {', '.join(others)}", f"{lead}  ")
     if table.acts and table.properties:
         changes = ", ".join(_change(one) for one in table.properties)
-        yield from _wrapped(lead, f"properties that go back: {changes}", f"{lead}  ")
+        yield from drawing.wrapped(lead, f"properties that go back: {changes}", f"{lead}  ")
     for stream in table.streams:
-        yield from _wrapped(lead, f"~ {stream.what_to_do}", f"{lead}  ")
+        yield from drawing.wrapped(lead, f"~ {stream.what_to_do}", f"{lead}  ")
     for one in table.blocked_by:
-        yield from _wrapped(lead, f"! {one.message}{lifted_by(table, one)}", f"{lead}  ")
+        yield from drawing.wrapped(lead, f"! {one.message}{lifted_by(table, one)}", f"{lead}  ")
     for place, child in enumerate(below):
         mark = "└─ " if place == len(below) - 1 else "├─ "
         yield from _branch(child, inner + mark, drawing)
-
-
-def _wrapped(first: str, text: str, others: str) -> Iterable[str]:
-    return textwrap.wrap(
-        text,
-        max(_WIDTH, len(others) + _LEAST),
-        initial_indent=first,
-        subsequent_indent=others,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
 
 
 def _way(table: TablePlan) -> str:

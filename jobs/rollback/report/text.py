@@ -1,7 +1,7 @@
 """The whole plan as a tired person reads it: what happens in a few lines, the tables, the commits,
 the next command. Pure.
 
-Nothing is wider than `WIDTH` unless a name is, and nothing is longer than can be read: what is left out is counted.
+Nothing is wider than it may be unless a name is, and nothing is longer than can be read: what is left out is counted.
 """
 
 import textwrap
@@ -14,23 +14,28 @@ from lakewarden.jobs.rollback.plan.losses import counted
 from lakewarden.jobs.rollback.plan.model import RollbackPlan, TablePlan
 from lakewarden.jobs.rollback.report.details import CommitDetail, Details, Role, TableDetails, TaintedRead
 from lakewarden.jobs.rollback.report.next_steps import NextStep
-from lakewarden.jobs.rollback.report.render import as_json, as_tree, versions_in_words
+from lakewarden.jobs.rollback.report.render import WIDTH, as_json, as_tree, versions_in_words
 
-__all__ = ["WIDTH", "as_text", "commands_in_words", "with_details"]
+__all__ = ["as_text", "commands_in_words", "with_details"]
 
-WIDTH: Final = 110
 _MOST_NAMES: Final = 5
 _MOST_COMMITS: Final = 12
 """Commits of one table in the text; JSON has all that were gathered."""
 _INDENT: Final = 16
+_BY: Final = 3
+"""The column of a commit's writer, which gives way where there is little room."""
+_LEAST_BY: Final = 12
 
 
-def as_text(plan: RollbackPlan, details: Details, steps: Sequence[NextStep], caller: Caller) -> str:
+def as_text(
+    plan: RollbackPlan, details: Details, steps: Sequence[NextStep], caller: Caller, *, width: int = WIDTH
+) -> str:
     """For `caller`: summary, tables, commits, and how to go on."""
+    width = min(width, WIDTH)
     parts = [
-        "\n".join(_summary(plan, details, caller)),
-        as_tree(plan, owners={one.table_id: one.owner for one in details.tables if one.owner}),
-        *("\n".join(_commits(plan, one)) for one in details.tables if one.commits),
+        "\n".join(_summary(plan, details, caller, width)),
+        as_tree(plan, owners={one.table_id: one.owner for one in details.tables if one.owner}, width=width),
+        *("\n".join(_commits(plan, one, width)) for one in details.tables if one.commits),
         "\n".join(commands_in_words(steps)),
     ]
     return "\n\n".join(part for part in parts if part)
@@ -67,9 +72,9 @@ def with_details(
     }
 
 
-def _summary(plan: RollbackPlan, details: Details, caller: Caller) -> Iterator[str]:
+def _summary(plan: RollbackPlan, details: Details, caller: Caller, width: int) -> Iterator[str]:
     acting = [one for one in plan.tables if one.acts]
-    yield f"Plan {plan.hash}: {_state(plan)}"
+    yield from _wrapped("", f"Plan {plan.hash}: {_state(plan)}", width)
     if not plan.tables:
         return
     tainted = sum(len(one.tainted) for one in acting)
@@ -84,7 +89,7 @@ def _summary(plan: RollbackPlan, details: Details, caller: Caller) -> Iterator[s
     ]  # fmt: skip
     for what, text in told:
         if text:
-            yield from _wrapped(f"  {what:<{_INDENT - 2}}", text)
+            yield from _wrapped(f"  {what:<{_INDENT - 2}}", text, width)
 
 
 def _state(plan: RollbackPlan) -> str:
@@ -130,7 +135,7 @@ def _names(tables: Sequence[TablePlan], details: Details | None = None) -> str:
     return ", ".join(told) + (f" and {more} more" if more > 0 else "")
 
 
-def _commits(plan: RollbackPlan, table: TableDetails) -> Iterator[str]:
+def _commits(plan: RollbackPlan, table: TableDetails, width: int) -> Iterator[str]:
     """A heading, a line for each commit, and below it why it is tainted."""
     name = next((one.name for one in plan.tables if one.table_id == table.table_id), table.table_id)
     yield f"Commits of {name}"
@@ -140,12 +145,14 @@ def _commits(plan: RollbackPlan, table: TableDetails) -> Iterator[str]:
         *(_cells(one) for one in shown),
     ]
     widths = [max(len(row[place]) for row in cells) for place in range(len(cells[0]))]
+    beyond = sum(widths) + 2 * len(widths) - width
+    widths[_BY] = max(widths[_BY] - max(beyond, 0), min(widths[_BY], _LEAST_BY))
     for row, one in zip(cells, (None, *shown), strict=True):
-        fitted = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        fitted = (_plain(cell, room).ljust(room) for cell, room in zip(row, widths, strict=True))
         yield f"  {'  '.join(fitted)}".rstrip()
         if one is not None:
             for line in _below(one):
-                yield from _wrapped(" " * (widths[0] + 4), line)
+                yield from _wrapped(" " * (widths[0] + 4), line, width)
     left = len(table.commits) - len(shown) + table.more
     if left:
         yield (
@@ -190,9 +197,9 @@ def _read(read: TaintedRead, *, sure: bool) -> str:
     return f"{'read' if sure else 'may have read'} {what} ({read.confidence.value})"
 
 
-def _wrapped(lead: str, text: str) -> Iterable[str]:
+def _wrapped(lead: str, text: str, width: int) -> Iterable[str]:
     return textwrap.wrap(
-        text, WIDTH, initial_indent=lead, subsequent_indent=" " * len(lead), break_long_words=False,
+        text, width, initial_indent=lead, subsequent_indent=" " * len(lead), break_long_words=False,
         break_on_hyphens=False,
     )  # fmt: skip
 

@@ -21,7 +21,19 @@ from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 
-__all__ = ["HELMS", "SCHEMAS", "NotToBeHadError", "helm", "kubeconform", "promtool", "schemas", "unittests"]
+__all__ = [
+    "APT_GET",
+    "HELMS",
+    "SCHEMAS",
+    "NotToBeHadError",
+    "Package",
+    "debian",
+    "helm",
+    "kubeconform",
+    "promtool",
+    "schemas",
+    "unittests",
+]
 
 
 class NotToBeHadError(Exception):
@@ -64,9 +76,10 @@ SCHEMAS = Package(
 )
 
 
+APT_GET = ("apt-get", "-qq", "-o", "APT::Sandbox::User=root", "download")
 PROMTOOL = Package(
     name="promtool 2.42",
-    fetch=("apt-get", "-qq", "-o", "APT::Sandbox::User=root", "download", "prometheus=2.42.0+ds-5+deb12u1"),
+    fetch=(*APT_GET, "prometheus=2.42.0+ds-5+deb12u1"),
     file="prometheus_2.42.0+ds-5+deb12u1_amd64.deb",
     sha256="81d59a24fce84f7fbe97a45a4f2914b6a5881b5cd1db2a6a0e129e515e1a5f55",
 )
@@ -106,20 +119,29 @@ def promtool() -> Path:
     """Prometheus' own judge of rules. Raises `NotToBeHadError` where Debian's package is not."""
 
     def unpack(archive: Path, place: Path) -> None:
-        subprocess.run(("dpkg", "-x", archive, place / "all"), check=True)
+        _unpack_all(archive, place / "all")
         shutil.move(place / "all" / "usr" / "bin" / "promtool", place / "promtool")
         shutil.rmtree(place / "all")
 
+    return debian(PROMTOOL, unpack) / "promtool"
+
+
+def _unpack_all(archive: Path, place: Path) -> None:
+    subprocess.run(("dpkg", "-x", archive, place), check=True)
+
+
+def debian(package: Package, unpack: Callable[[Path, Path], None] = _unpack_all) -> Path:
+    """The folder of a package of Debian 12, unpacked. Raises `NotToBeHadError` where Debian's package is not."""
     if shutil.which("apt-get") is None or shutil.which("dpkg") is None:
         raise NotToBeHadError(
-            f"{PROMTOOL.name} comes out of a package of Debian 12: there is no apt-get here."
+            f"{package.name} comes out of a package of Debian 12: there is no apt-get here."
         )
     try:
-        return _kept(PROMTOOL, unpack) / "promtool"
+        return _kept(package, unpack)
     except subprocess.CalledProcessError as error:
         raise NotToBeHadError(
-            f"{PROMTOOL.name} comes out of a package of Debian 12, which apt-get does not find here. "
-            "Have root run `apt-get update`; after a new version of the package, PROMTOOL has to name that."
+            f"{package.name} comes out of a package of Debian 12, which apt-get does not find here. "
+            "Have root run `apt-get update`; a new version of the package has to be named beside its hash."
         ) from error
 
 

@@ -238,7 +238,7 @@ def test_a_real_bash_completes_names_of_a_home(services: Services, tmp_path: Pat
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({VARIABLE: "complete_zsh"}, '_arguments \'*: :(("lakewarden.health":"lakewarden.health"))\''),
+        ({VARIABLE: "complete_zsh"}, "_arguments '*: :((\"lakewarden.health\"))'"),
         (
             {VARIABLE: "complete_fish", "_TYPER_COMPLETE_FISH_ACTION": "get-args"},
             "lakewarden.health\n",

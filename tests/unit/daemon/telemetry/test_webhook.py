@@ -52,7 +52,7 @@ def test_events_arrive_as_json_and_are_retried(receiver: Receiver) -> None:
             "name": "db.t",
             "owner": "ana",
             "message": "db.t is quarantined.",
-            "at": "2026-06-01T00:00:00+00:00",
+            "at": "2026-06-01T00:00:00Z",
             "run_id": None,
             "hint": None,
         }

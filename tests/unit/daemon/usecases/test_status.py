@@ -1,11 +1,21 @@
 """What `status` says that somebody has to look at, and nothing where all is well."""
 
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from lakewarden.catalog.model.rows import (
+    Action,
+    Outcome,
+    RollbackRow,
+    RollbackState,
+    RollbackStep,
+    RunRow,
+)
 from lakewarden.catalog.registry.governance import set_pause
+from lakewarden.catalog.system.port import ROLLBACKS, RUNS, TABLES
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.settings.settings import load_settings
 from lakewarden.daemon.telemetry.failed_cycles import Troubles
@@ -60,3 +70,87 @@ def test_failed_cycles_are_counted_apart_from_those_that_left_something_out(serv
     status = status_of(services)
     assert (status.failed_cycles, status.left_out) == (2, None)
     assert status.attention == ("2 cycles failed in a row: The system tables are away.",)
+
+
+def ended(
+    services: Services, error: str | None, *, hours_ago: int = 1, action: Action = Action.VACUUM
+) -> RunRow:
+    """A run of lakewarden.tables, on record."""
+    (row,) = services.store.rows(TABLES).find(row=0)
+    at = services.clock.now() - timedelta(hours=hours_ago)
+    run = RunRow(
+        run_id=f"{action}{hours_ago}{error}",
+        table_id=row.table_id,
+        name=row.name,
+        action=action,
+        because="due",
+        outcome=Outcome.SUCCEEDED if error is None else Outcome.FAILED,
+        error_class=error,
+        queued_at=at,
+        finished_at=at,
+    )
+    services.store.edit(RUNS, lambda _: [run], because="test")
+    return run
+
+
+def test_work_that_failed_wants_somebody_until_it_is_done_or_a_day_old(services: Services) -> None:
+    ended(services, "UnavailableError", hours_ago=30)
+    assert status_of(services).attention == ()
+    ended(services, "UnavailableError", hours_ago=3)
+    ended(services, "EngineError", hours_ago=2)
+    ended(services, "EngineError", action=Action.COMPACT)
+    assert status_of(services).attention == (
+        "Failed within a day, and not done since: 2 runs; `lakewarden jobs list --outcome failed`.",
+    )
+    ended(services, None)
+    assert status_of(services).runs_failed == 1
+
+
+def test_what_somebody_elses_commit_ended_wants_nobody(services: Services) -> None:
+    ended(services, "ConflictError")
+    ended(services, "RevokedError", action=Action.COMPACT)
+    assert status_of(services).attention == ()
+
+
+def test_work_that_waits_for_consent_wants_somebody_until_its_table_is_changed(services: Services) -> None:
+    (row,) = services.store.rows(TABLES).find(row=0)
+    earlier = replace(row, updated_at=services.clock.now() - timedelta(days=2))
+    services.store.edit(TABLES, lambda _: [earlier], because="test")
+    ended(services, "ConsentError")
+    status = status_of(services)
+    assert (status.runs_failed, status.runs_waiting) == (0, 1)
+    assert status.attention[0].startswith("Waiting for somebody's consent: 1 run;")
+    services.store.edit(TABLES, lambda _: [replace(row, updated_at=services.clock.now())], because="test")
+    assert status_of(services).runs_waiting == 0
+
+
+def test_a_rollback_that_stopped_wants_somebody_and_says_which(services: Services) -> None:
+    def head(state: RollbackState) -> RollbackRow:
+        return RollbackRow(
+            rollback_id="r1",
+            plan_hash="h",
+            step=0,
+            table_id="",
+            from_version=0,
+            to_version=0,
+            kind=RollbackStep.PLAN,
+            state=state,
+            recorded_at=services.clock.now(),
+        )
+
+    services.store.edit(ROLLBACKS, lambda _: [head(RollbackState.CONFLICT)], because="test")
+    assert status_of(services).attention == (
+        "A rollback stopped at a conflict: `lakewarden rollback show r1` says how to go on.",
+    )
+    services.store.edit(ROLLBACKS, lambda _: [head(RollbackState.DONE)], because="test")
+    assert status_of(services).attention == ()
+
+
+def test_a_damaged_table_of_runs_leaves_the_rest_to_be_told(services: Services) -> None:
+    log = Path(services.store.location(RUNS).removeprefix("file://")) / "_delta_log"
+    for entry in log.iterdir():
+        entry.write_text("no log")
+    status = status_of(Services(services.settings))
+    assert status.tables == 7
+    (said,) = status.attention
+    assert said.startswith("The log of lakewarden.runs cannot be read.") and "system verify" in said

@@ -13,7 +13,8 @@ from lakewarden.jobs.rollback.plan.model import RollbackPlan
 from lakewarden.jobs.rollback.plan.request import BadVersions, CommitsOf, RollbackRequest, ToVersion
 from lakewarden.jobs.rollback.report.details import CommitDetail, Details, Role, TableDetails, TaintedRead
 from lakewarden.jobs.rollback.report.next_steps import next_steps
-from lakewarden.jobs.rollback.report.text import WIDTH, as_text, with_details
+from lakewarden.jobs.rollback.report.render import WIDTH
+from lakewarden.jobs.rollback.report.text import as_text, with_details
 from support.builders.callers import actor
 from support.builders.tables_by_hand import facts, history, plan
 
@@ -47,8 +48,8 @@ def details(*commits: CommitDetail, owner: str = "bo", more: int = 0) -> Details
     return Details(tables=(TableDetails(table_id="flights", owner="ana"), daily))
 
 
-def text(made: RollbackPlan, known: Details, caller: Caller = ADMIN) -> str:
-    return as_text(made, known, next_steps(made), caller)
+def text(made: RollbackPlan, known: Details, caller: Caller = ADMIN, width: int = WIDTH) -> str:
+    return as_text(made, known, next_steps(made), caller, width=width)
 
 
 def test_a_commit_is_told_with_its_writer_its_time_its_run_and_the_edge_that_taints_it() -> None:
@@ -229,3 +230,15 @@ def test_programs_get_the_same_as_fields() -> None:
         ],
     }
     assert {"from", "to", "collateral", "blocked_by"} <= set(daily) and told["hash"] == made.hash
+
+
+def test_on_a_narrow_terminal_the_writers_names_give_way_and_sentences_wrap() -> None:
+    written = replace(BAD, user="somebody_with_a_long_name", engine="delta-rs:py-1.6.6")
+    made = plan(CASCADE, FLEET)
+    lines = text(made, details(written), width=80).splitlines()
+    shown = [line for line in lines if not line.startswith("  lakewarden ")]
+    assert max(map(len, shown)) <= 80
+    (commit,) = [line for line in lines if " 2026-11-21 03:12:07 " in line]
+    assert commit.endswith("1,200") and "…" in commit
+    (whole,) = [line for line in text(made, details(written)).splitlines() if "2026-11-21 03:12:07" in line]
+    assert "somebody_with_a_long_name with delta-rs" in whole
