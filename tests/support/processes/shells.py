@@ -15,7 +15,8 @@ from support.kubernetes.tools import APT_GET, Package, debian
 __all__ = ["in_fish", "in_zsh"]
 
 _LIBRARIES: Final = "usr/lib/x86_64-linux-gnu"
-_PATIENCE: Final = 30.0
+_PATIENCE: Final = 240.0
+"""A zsh makes its own functions known first, and a busy machine takes its time."""
 
 
 def _package(name: str, version: str, machine: str, sha256: str) -> Package:
