@@ -225,7 +225,8 @@ def _run(connection: _Connection, statement: InSession, text: str) -> DataFrame:
             case Unmanaged(sql=sql) if reading.is_change(sql):
                 reading.require_change(sql, connection.require_own)
             case Unmanaged(sql=sql):
-                return reading.run(sql)
+                if statement is asked:
+                    return reading.run(sql)
             case ChangeRows(draft=draft):
                 _require_own_change(reading, connection, draft)
             case _:
