@@ -223,6 +223,10 @@ class AskedEngine:
         self.asked.append(f"fill {requires}")
         return self.change
 
+    def row_diff(self, request: DiffRequest) -> RowDiff:
+        self.asked.append("row diff")
+        return RowDiff(request=request, rows_head=0, rows_target=0, goes=0, comes=0)
+
     def interrupt(self) -> None:
         self.asked.append("interrupt")
 
