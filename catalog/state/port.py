@@ -249,6 +249,10 @@ class Queue(Protocol):
     def expired(self) -> tuple[Run, ...]:
         """Claimed or running runs whose lease ran out by the database's clock: their worker is gone."""
 
+    def give_back(self, run_id: str, worker: str) -> bool:
+        """Put a run that this worker has claimed and not started back as queued, for another one. False if it is not
+        that (any more)."""
+
     def requeue(self, run_id: str, *, attempt: int, not_before: datetime | None = None) -> bool:
         """Put an expired run back as queued, as attempt `attempt`. False if it is not expired (any more); one that was
         asked to stop is finished as cancelled instead."""

@@ -78,6 +78,12 @@ class DatabaseQueue:
             {"state": RunState.RUNNING, "started_at": now, "lease_until": now + milliseconds(lease)},
         )
 
+    def give_back(self, run_id: str, worker: str) -> bool:
+        return self._change(
+            and_(RUN.c.run_id == run_id, RUN.c.worker == worker, RUN.c.state == RunState.CLAIMED),
+            {"state": RunState.QUEUED, "worker": None, "lease_until": None},
+        )
+
     def heartbeat(self, run: Run, worker: str, lease: timedelta) -> bool:
         until = now_ms() + milliseconds(lease)
         with self._database.transaction() as connection:

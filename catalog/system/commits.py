@@ -33,7 +33,8 @@ class Note:
 
 
 def admit(handle: DeltaTable, snapshot: Snapshot, name: str, fence: Fence | None) -> None:
-    """Refuse a leader whose token is older than the newest one in the table, and a table that waits for an upgrade.
+    """Refuse a leader whose token is older than the newest one in the table, and a table that waits for an upgrade or
+    is in the middle of one.
 
     delta-rs itself does not refuse a lower token, and a lower one would lower the stored value.
     """
@@ -44,6 +45,11 @@ def admit(handle: DeltaTable, snapshot: Snapshot, name: str, fence: Fence | None
             f"lakewarden.{name} has schema version {snapshot.schema_version} and waits for the upgrade to "
             f"{SCHEMA_VERSION}.",
             hint="`lakewarden init` upgrades it in place; nothing is lost.",
+        )
+    if snapshot.upgrading:
+        raise PreconditionError(
+            f"An upgrade of the system tables to schema version {snapshot.schema_version} has begun and not ended.",
+            hint="If nobody is at it, `lakewarden init` goes on with it; nothing is lost.",
         )
 
 

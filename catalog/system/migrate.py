@@ -3,6 +3,10 @@
 A migration adds the columns that the row types have and the table has not (metadata only, no file is touched), then
 raises `lakewarden.schema_version`. A daemon that knows only the older version meets the newer one at its next read or
 commit and steps down (`OutdatedError`).
+
+`lakewarden.tables` comes first, because whatever a process does begins with it: from then on no older one begins
+anything that the other tables would refuse half-way. It is marked until the others have followed, so that none of
+today's begins anything either.
 """
 
 import re
@@ -21,6 +25,8 @@ from lakewarden.catalog.system.port import SystemTable
 from lakewarden.catalog.system.schema import (
     BUCKET,
     SCHEMA_VERSION,
+    UNDER_WAY,
+    UPGRADE_PROPERTY,
     VERSION_PROPERTY,
     kept_properties,
     stored_schema,
@@ -28,7 +34,7 @@ from lakewarden.catalog.system.schema import (
 )
 from lakewarden.catalog.system.snapshot import take_snapshot
 
-__all__ = ["create_table", "upgrade"]
+__all__ = ["create_table", "end_upgrade", "upgrade"]
 
 _ENTRY = re.compile(r"_delta_log/\d{20}\.(?:json|checkpoint)")
 
@@ -62,8 +68,17 @@ def create_table(table: SystemTable[Any], location: str, options: StorageOptions
         return  # somebody else created it at the same moment
 
 
-def upgrade(table: SystemTable[Any], location: str, options: StorageOptions, note: Note) -> bool:
-    """Bring one system table to today's schema; True if anything was to be done. Raises `OutdatedError`."""
+def upgrade(
+    table: SystemTable[Any],
+    location: str,
+    options: StorageOptions,
+    note: Note,
+    *,
+    others_follow: bool = False,
+) -> bool:
+    """Bring one system table to today's schema; True if anything was to be done. `others_follow`: it is marked, and
+    nobody writes to it before `end_upgrade`. Raises `OutdatedError`, `NotFoundError` where it is not there,
+    `ConflictError` when somebody else commits meanwhile: then it may simply be repeated."""
     handle = open_at(location, options, name=table.name)
     snapshot = take_snapshot(handle, table.name)
     if snapshot.schema_version >= SCHEMA_VERSION:
@@ -76,8 +91,24 @@ def upgrade(table: SystemTable[Any], location: str, options: StorageOptions, not
         reach(f"system.upgrade.{table.name}")
         handle = open_at(location, options, name=table.name)
         handle.alter.set_table_properties(
-            {**kept_properties(table), VERSION_PROPERTY: str(SCHEMA_VERSION)},
+            {
+                **kept_properties(table),
+                **({UPGRADE_PROPERTY: UNDER_WAY} if others_follow else {}),
+                VERSION_PROPERTY: str(SCHEMA_VERSION),
+            },
             raise_if_not_exists=False,
             commit_properties=properties(note),
         )
     return True
+
+
+def end_upgrade(table: SystemTable[Any], location: str, options: StorageOptions, note: Note) -> None:
+    """All seven are of today's schema: take the mark of an upgrade off the table that was the first. Raises what
+    `upgrade` raises."""
+    handle = open_at(location, options, name=table.name)
+    if not take_snapshot(handle, table.name).upgrading:
+        return
+    with answering(table.name):
+        handle.alter.set_table_properties(
+            {UPGRADE_PROPERTY: "done"}, raise_if_not_exists=False, commit_properties=properties(note)
+        )

@@ -140,6 +140,10 @@ class SystemStore(Protocol):
         """Which installation this is: the UUID that `lakewarden.tables` got from Delta when it was made. It outlives
         upgrades, backups and moves, and a copy has it, too. Raises `NotFoundError` before `create`."""
 
+    def require_current(self) -> None:
+        """Raise `OutdatedError` once a newer lakewarden has begun to upgrade the tables, `PreconditionError` while they
+        wait for an upgrade or one is under way: before and after it each version works, in between nobody does."""
+
     def location(self, table: SystemTable[Any]) -> str:
         """The canonical location of a system table."""
 
@@ -180,4 +184,5 @@ class SystemStore(Protocol):
         """
 
     def raise_fence(self, incarnation: str, *, at_least: int) -> Fence:
-        """Become leader in the format: token = 1 + max(`at_least`, tokens in all tables), committed to all seven."""
+        """Become leader in the format: token = 1 + max(`at_least`, tokens in all tables), committed to all seven.
+        Raises `PreconditionError`, before it commits anything, if one of them waits for an upgrade."""

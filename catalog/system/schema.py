@@ -24,6 +24,8 @@ __all__ = [
     "LAYOUTS",
     "LEADER",
     "SCHEMA_VERSION",
+    "UNDER_WAY",
+    "UPGRADE_PROPERTY",
     "VERSION_PROPERTY",
     "Layout",
     "arrow_type",
@@ -42,6 +44,9 @@ SCHEMA_VERSION = 9
 BUCKET = "bucket"
 BUCKETS_PROPERTY = "lakewarden.buckets"
 VERSION_PROPERTY = "lakewarden.schema_version"
+UPGRADE_PROPERTY = "lakewarden.upgrade"
+"""Of `lakewarden.tables`: whether an upgrade of all seven is under way. It is the first that an upgrade changes."""
+UNDER_WAY = "under way"
 LEADER = "lakewarden.leader"
 
 _TIMESTAMP = pa.timestamp("us", tz="UTC")

@@ -12,6 +12,8 @@ from lakewarden.catalog.system.schema import (
     BUCKET,
     BUCKETS_PROPERTY,
     SCHEMA_VERSION,
+    UNDER_WAY,
+    UPGRADE_PROPERTY,
     VERSION_PROPERTY,
 )
 
@@ -34,7 +36,8 @@ class Piece:
 class Snapshot:
     """One version of one system table.
 
-    `highest` holds the largest value of each whole-number column that the log knows for every file.
+    `highest` holds the largest value of each whole-number column that the log knows for every file; `upgrading` is True
+    from the first to the last step of an upgrade of all seven, in `lakewarden.tables` alone.
     """
 
     version: int
@@ -43,6 +46,7 @@ class Snapshot:
     buckets: int
     pieces: tuple[Piece, ...]
     highest: Mapping[str, int]
+    upgrading: bool = False
 
     def in_bucket(self, bucket: int) -> tuple[Piece, ...]:
         """The files of one bucket."""
@@ -76,6 +80,7 @@ def take_snapshot(handle: DeltaTable, name: str) -> Snapshot:
         buckets=buckets,
         pieces=_pieces(files),
         highest=_highest(files),
+        upgrading=metadata.configuration.get(UPGRADE_PROPERTY) == UNDER_WAY,
     )
 
 

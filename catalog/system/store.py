@@ -8,7 +8,9 @@ import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 from deltalake.transaction import AddAction
@@ -21,7 +23,7 @@ from lakewarden.catalog.system.codec import codec, keys_of
 from lakewarden.catalog.system.commits import Note, admit, commit, leader_token, removal
 from lakewarden.catalog.system.files import ColumnCache, DataFiles
 from lakewarden.catalog.system.handles import Handles, answering
-from lakewarden.catalog.system.migrate import create_table, upgrade
+from lakewarden.catalog.system.migrate import create_table, end_upgrade, upgrade
 from lakewarden.catalog.system.patch import Patch, Rewrite, patch, rewrites
 from lakewarden.catalog.system.port import (
     SYSTEM_TABLES,
@@ -64,8 +66,14 @@ class DeltaSystemStore:
     def create(self, rows: Iterable[TableRow]) -> None:
         """Create what is missing, upgrade what is older, then store those of `rows` that are not there yet."""
         tables, *others = SYSTEM_TABLES
+        with suppress(NotFoundError):
+            self._upgrade(tables, others_follow=True)
+            reach("system.upgrade.begun")
         ids = dict(_each(others, self._create))
         ids[self.location(tables)] = self._create(tables)[1]  # last: a store exists once it has its row 0
+        self._unless_changed(
+            tables, partial(end_upgrade, tables, self.location(tables), self._options, self._init)
+        )
         first = [
             replace(row, format_ids=(ids[row.location],)) if row.location in ids else row for row in rows
         ]
@@ -83,6 +91,13 @@ class DeltaSystemStore:
     def installation(self) -> str:
         with self._handles.head(TABLES) as (_, snapshot):
             return snapshot.format_id
+
+    def require_current(self) -> None:
+        with self._handles.head(TABLES) as (
+            handle,
+            snapshot,
+        ):  # the first to be upgraded, and the last to be opened
+            admit(handle, snapshot, TABLES.name, None)
 
     def location(self, table: SystemTable[Any]) -> str:
         return self._handles.location(table)
@@ -139,7 +154,8 @@ class DeltaSystemStore:
     def raise_fence(self, incarnation: str, *, at_least: int) -> Fence:
         """Become leader: unique because the first table accepts each token once; a loser takes a higher one.
 
-        Raises `FencedError` if an even newer leader overtakes while the other tables are fenced.
+        Raises `FencedError` if an even newer leader overtakes while the other tables are fenced, `PreconditionError`
+        before it fences any if one waits for an upgrade: who may not write there leads nobody.
         """
         first, *others = SYSTEM_TABLES
         for _ in _attempts():
@@ -155,13 +171,30 @@ class DeltaSystemStore:
 
     def _create(self, table: SystemTable[Any]) -> tuple[str, str]:
         """Create or upgrade one table; its location and Delta id."""
-        note = Note(actor=self._actor, because="init")
         location = self.location(table)
-        create_table(table, location, self._options, note)
-        upgrade(table, location, self._options, note)
+        create_table(table, location, self._options, self._init)
+        self._upgrade(table)
         reach(f"system.create.{table.name}")
         with self._handles.head(table) as (_, snapshot):
             return location, snapshot.format_id
+
+    def _upgrade(self, table: SystemTable[Any], *, others_follow: bool = False) -> None:
+        step = partial(upgrade, table, self.location(table), self._options, self._init)
+        self._unless_changed(table, partial(step, others_follow=others_follow))
+
+    def _unless_changed(self, table: SystemTable[Any], step: Callable[[], object]) -> None:
+        """Take a step of an upgrade; again where a process of before, which is still at work, has just committed."""
+        for _ in _attempts():
+            try:
+                step()
+            except ConflictError:
+                continue
+            return
+        raise ConflictError(f"lakewarden.{table.name} is being changed too often by others.")
+
+    @property
+    def _init(self) -> Note:
+        return Note(actor=self._actor, because="init")
 
     def _settle(
         self,
@@ -219,7 +252,8 @@ class DeltaSystemStore:
         raise ConflictError(f"lakewarden.{table.name} is being changed too often by others.")
 
     def _token(self, table: SystemTable[Any]) -> int:
-        with self._handles.head(table) as (handle, _):
+        with self._handles.head(table) as (handle, snapshot):
+            admit(handle, snapshot, table.name, None)
             return leader_token(handle, table.name)
 
     def _view_of_head(self, table: SystemTable[R], snapshot: Snapshot) -> DeltaRows[R]:

@@ -113,6 +113,7 @@ def build_worker_host(services: Services) -> WorkerHost:
             vitals=vitals,
             metrics=metrics,
             pages=_pages(settings, vitals, metrics),
+            require_current=services.store.require_current,
         )
     )
 

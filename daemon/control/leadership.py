@@ -12,7 +12,13 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Final
 
-from lakewarden.catalog.errors import FencedError, LakewardenError, UnavailableError
+from lakewarden.catalog.errors import (
+    ConflictError,
+    FencedError,
+    LakewardenError,
+    PreconditionError,
+    UnavailableError,
+)
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.state.port import Lease, Leases
 from lakewarden.catalog.system.port import Fence, SystemStore
@@ -56,6 +62,7 @@ class Leadership:
         self._believed_until = 0.0
         self._settled_at: float | None = None
         self._not_before = 0.0
+        self._unfit: PreconditionError | None = None
         self._stopped = threading.Event()
         self._renewer: threading.Thread | None = None
         self._log = get_log("leader")
@@ -92,17 +99,28 @@ class Leadership:
     def step(self) -> Fence | None:
         """Take or keep the lease; become leader in the system tables where that is new. None: somebody else leads.
 
-        Raises `UnavailableError` when the database or the storage does not answer.
+        Raises `UnavailableError` when the database or the storage does not answer, `PreconditionError` while the system
+        tables wait for an upgrade: who may not write to them does not stand in the way of one of before who may.
         """
         if self._monotonic() < self._not_before:
+            if self._unfit is not None:
+                raise self._unfit.with_traceback(None)
             return None
+        self._unfit = None
         if not self._renew():
             return None
         with self._lock:
             lease, incarnation, fenced = self._lease, self._incarnation, self._fence is not None
         if lease is not None and incarnation is not None and not fenced:
             reach("leader.leased")
-            self._raise_fence(lease, incarnation)
+            try:
+                self._raise_fence(lease, incarnation)
+            except ConflictError:
+                raise
+            except PreconditionError as error:
+                self._unfit, self._not_before = error, self._monotonic() + self._ttl.total_seconds()
+                self._give_up("this daemon may not write to the system tables as they are")
+                raise
             reach("leader.fenced")
         with self._lock:
             self._advance()

@@ -17,7 +17,14 @@ from types import FrameType
 from typing import Final
 
 from lakewarden.catalog.clock import Clock
-from lakewarden.catalog.errors import ExitCode, FencedError, LakewardenError, OutdatedError, UnavailableError
+from lakewarden.catalog.errors import (
+    ExitCode,
+    FencedError,
+    LakewardenError,
+    OutdatedError,
+    PreconditionError,
+    UnavailableError,
+)
 from lakewarden.catalog.state.port import Queue, RunState
 from lakewarden.catalog.system.port import Fence
 from lakewarden.daemon.control.cycle import Cycle
@@ -170,7 +177,8 @@ class Service:
             self._fenced(error)
             return None
         except LakewardenError as error:
-            self._trouble(str(error), quietly=quietly)
+            said = error.in_full if isinstance(error, PreconditionError) else str(error)
+            self._trouble(said, quietly=quietly)
             return None
         if fence is None:
             self._follow(quietly=quietly)

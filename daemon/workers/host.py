@@ -7,14 +7,22 @@ starts them when runs wait, restarts them with back-off, drains them, and kills 
 import os
 import signal
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from types import FrameType
 from typing import Final
 
-from lakewarden.catalog.errors import ConflictError, ExitCode, OutdatedError, UnavailableError
+from lakewarden.catalog.errors import (
+    ConflictError,
+    ExitCode,
+    NotFoundError,
+    OutdatedError,
+    PreconditionError,
+    UnavailableError,
+    UnreadableError,
+)
 from lakewarden.catalog.state.port import Queue, Run, RunState
 from lakewarden.daemon.process.last_resort import watching
 from lakewarden.daemon.telemetry.liveness import Role, Vitals
@@ -33,7 +41,8 @@ _SLACK: Final = timedelta(seconds=5)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HostParts:
-    """What a host drives. `count` workers at the most, `formats` those whose tables they can work on."""
+    """What a host drives. `count` workers at the most, `formats` those whose tables they can work on; `require_current`
+    raises `OutdatedError` or `PreconditionError` while the system tables are not of this version."""
 
     queue: Queue
     pool: WorkerPool
@@ -43,6 +52,7 @@ class HostParts:
     vitals: Vitals
     metrics: Metrics
     pages: Pages
+    require_current: Callable[[], None] = lambda: None
 
 
 @dataclass(slots=True)
@@ -56,7 +66,8 @@ class WorkerHost:
 
     def run(self) -> ExitCode:
         """Keep workers until SIGTERM or SIGINT; they get `drain` for the runs in hand, then they are killed.
-        Returns FAILED if the queue is a newer lakewarden's. Raises `UnavailableError` if the port is taken."""
+        Returns FAILED if queue or system tables are a newer lakewarden's. Raises `UnavailableError` if the port
+        is taken."""
         parts = self.parts
         with self._signals(), self._serving():
             try:
@@ -78,7 +89,6 @@ class WorkerHost:
         except (UnavailableError, ConflictError) as error:
             self._silence(str(error))
             return
-        self._silence(None)
         for name, run in lost_by(self._held, runs, expired):
             if run.started_at is not None:
                 parts.pool.silence(name, run.started_at)
@@ -86,12 +96,25 @@ class WorkerHost:
         self._held = {run.worker: run for run in runs if run.worker in names}
         ours = [run for run in runs if run.request.runtime in parts.formats]
         waiting = sum(run.state is RunState.QUEUED for run in ours)
-        parts.pool.tend(min(parts.count, len(self._held) + waiting) if waiting else 0)
+        wanted = min(parts.count, len(self._held) + waiting) if waiting else 0
+        unfit = self._unfit() if wanted > parts.pool.alive else None
+        self._silence(unfit)
+        parts.pool.tend(wanted if unfit is None else 0)
         parts.metrics.unfinished.set(len(runs))
         parts.metrics.workers.set(parts.pool.alive)
 
+    def _unfit(self) -> str | None:
+        """Why no worker may be started now; None if nothing is known against it. Raises `OutdatedError`."""
+        try:
+            self.parts.require_current()
+        except PreconditionError as error:
+            return error.in_full
+        except (NotFoundError, UnavailableError, UnreadableError):
+            return None  # workers that need them will say so
+        return None
+
     def _silence(self, problem: str | None) -> None:
-        """Note whether the queue answers, and say so when that changes."""
+        """Note whether there is something in the way, and say so when that changes."""
         self.parts.vitals.cycle(problem)
         if problem is not None and not self._silent:
             get_log("workers").error("waiting", because=problem)

@@ -46,6 +46,7 @@ class Safety(StrEnum):
     SAFE = "safe"
     UNSAFE = "unsafe"
     UNTESTED = "untested"
+    IMPOSSIBLE = "not possible"
 
 
 class Committer(StrEnum):
@@ -74,6 +75,7 @@ WHAT_TO_DO: Final = (
     "(the worker's log says); docs/object-stores.md."
 )
 _BY_WRITERS: Final = "tests/integration/test_s3.py"
+_BY_HDFS: Final = "tests/integration/test_storage_hdfs.py"
 _BY_JVMS: Final = "tests/integration/test_s3_log_store.py"
 _LOCK_TABLE: Final = "a lock in DynamoDB, or in one process, which delta-rs and others do not know"
 SAFETY: Final = (
@@ -83,9 +85,9 @@ SAFETY: Final = (
     Cell(storage="file", committer=Committer.SPARK, safety=Safety.UNSAFE,
          because="its rename can overwrite a commit of another process", shown_by="docs/operations.md"),
     Cell(storage="hdfs", committer=Committer.DELTA_RS, safety=Safety.SAFE,
-         because="a rename that fails where something is", shown_by="bench/writers.py"),
+         because="a rename that fails where something is", shown_by=_BY_HDFS),
     Cell(storage="hdfs", committer=Committer.SPARK, safety=Safety.SAFE,
-         because="a rename that fails where something is", shown_by="bench/writers.py"),
+         because="a rename that fails where something is", shown_by=_BY_HDFS),
     Cell(storage="s3", committer=Committer.DELTA_RS, safety=Safety.SAFE,
          because="If-None-Match", shown_by=_BY_WRITERS),
     Cell(storage="s3", committer=Committer.SPARK, safety=Safety.UNSAFE,
@@ -93,6 +95,10 @@ SAFETY: Final = (
     Cell(storage="s3", committer=Committer.SPARK_CONDITIONAL, safety=Safety.SAFE,
          because="If-None-Match, and its own commit recognised after a lost answer", shown_by=_BY_JVMS),
     Cell(storage="s3", committer=Committer.SPARK_OTHER, safety=Safety.UNSAFE, because=_LOCK_TABLE),
+    Cell(storage="az", committer=Committer.DELTA_RS, safety=Safety.SAFE,
+         because="If-None-Match, tested on Azurite", shown_by="tests/azure/test_azure.py"),
+    Cell(storage="az", committer=Committer.SPARK, safety=Safety.IMPOSSIBLE,
+         because="Hadoop reaches Azure by the scheme abfs:// alone", shown_by="tests/azure/test_azure.py"),
     Cell(storage="abfs", committer=Committer.DELTA_RS, safety=Safety.UNTESTED, because="If-None-Match"),
     Cell(storage="abfs", committer=Committer.SPARK, safety=Safety.UNTESTED,
         because="a rename that does not overwrite"),
@@ -132,8 +138,10 @@ def committer_of(log_store: str, storage: str) -> Committer:
 
 def why_not(location: str, conf: Mapping[str, str]) -> str | None:
     """Why a session with these settings may not work on a table at a canonical location, as the end of a sentence; None
-    where it may. Refused are object stores on which its commits are known to be unsafe."""
+    where it may. Refused are object stores on which its commits are known to be unsafe, or which it does not know."""
     storage = location.partition("://")[0]
+    if cell_of(storage, Committer.SPARK).safety is Safety.IMPOSSIBLE:
+        return f"Spark knows no {storage}:// ({cell_of(storage, Committer.SPARK).because})"
     if storage not in _OBJECT_STORES:
         return None
     log_store = log_store_of(conf, storage)

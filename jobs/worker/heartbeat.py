@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Self
 
 from lakewarden.catalog.boot_clock import seconds_since_boot
-from lakewarden.catalog.errors import ConflictError, UnavailableError
+from lakewarden.catalog.errors import ConflictError, OutdatedError, UnavailableError
 from lakewarden.catalog.logs import get_log
 from lakewarden.catalog.state.port import Queue, Run
 
@@ -96,3 +96,8 @@ class Heartbeat:
                 self._refused.set()
         except (UnavailableError, ConflictError) as error:
             get_log("worker").warning("heartbeat failed", because=str(error))
+        except (
+            OutdatedError
+        ) as error:  # the queue is a newer lakewarden's: its lease cannot be renewed any more
+            get_log("worker").warning("run lost", because=str(error))
+            self._refused.set()

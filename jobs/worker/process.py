@@ -23,7 +23,7 @@ from lakewarden.catalog.state.queue import DatabaseQueue
 from lakewarden.catalog.state.run_log import DatabaseRunLog
 from lakewarden.jobs.engines.registry import InstalledTools
 from lakewarden.jobs.rollback.execute.run import open_rollbacks
-from lakewarden.jobs.runs.installation import installation_of
+from lakewarden.jobs.runs.installation import fit_for, installation_of
 from lakewarden.jobs.runs.properties_ledger import open_ledger
 from lakewarden.jobs.runs.s3a import s3_conf
 from lakewarden.jobs.runs.spark_settings import KEYS_FROM_FILES
@@ -93,6 +93,7 @@ def _runner(config: WorkerConfig, tools: InstalledTools, lines: RunLines) -> Run
         standings=open_standings(config),
         ledger=open_ledger(config),
         installation=installation_of(config),
+        require_current=fit_for(config),
         kept=partial(lines.kept, DatabaseRunLog(database)),
     )
 

@@ -12,6 +12,7 @@ from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import (
     ConflictError,
     LakewardenError,
+    OutdatedError,
     PreconditionError,
     UnavailableError,
     UnreadableError,
@@ -50,7 +51,8 @@ class Runner:
     `heartbeat` how often we report, `longest_run` when a run counts as stuck; `tools` work on tables of each
     format, `storage` gives a location's options, `rollbacks` is the journal of rollbacks, `standings` what the system
     tables say of a table, `ledger` what stood in its properties before us (None: there are none) and `installation`
-    whose runs these are. What is said while `kept` is open is kept with the run."""
+    whose runs these are. `require_current` raises while the system tables are not of this version: then nothing is
+    begun. What is said while `kept` is open is kept with the run."""
 
     worker: str
     queue: Queue
@@ -65,16 +67,24 @@ class Runner:
     standings: Standings | None = None
     ledger: Ledger | None = None
     installation: Callable[[], str | None] = lambda: None
+    require_current: Callable[[], None] = lambda: None
     kept: Callable[[Run], AbstractContextManager[object]] = nullcontext
     monotonic: Callable[[], float] = seconds_since_boot
 
     def run_next(self) -> Finished | None:
         """Take the best due run and finish it; None if there is none. Raises `UnavailableError` while the queue does
-        not answer; a run that was begun then is settled by its lease and its table's log."""
+        not answer, `OutdatedError` once a newer lakewarden has taken over, `PreconditionError` while an upgrade is
+        waited for: what was claimed is given back; a run that was begun by then is settled by its lease and its
+        table's log."""
         run = self.queue.claim(self.worker, self.lease, runtimes=self.tools.runtimes)
         if run is None:
             return None
         reach("run.claimed")
+        try:
+            self.require_current()
+        except (OutdatedError, PreconditionError):
+            self.queue.give_back(run.request.run_id, self.worker)
+            raise
         if not self.queue.start(run.request.run_id, self.worker, self.lease):
             return None
         reach("run.started")
@@ -125,6 +135,11 @@ class Runner:
         try:
             recovered = self._recovered(run)
             return _succeeded(self._execute(run, pulse)) if recovered is None else recovered
+        except OutdatedError:
+            log.warning(
+                "run left to a newer lakewarden"
+            )  # it is not this run's fault: its successor goes on with it
+            raise
         except LakewardenError as error:
             if pulse.lost and self._was_cancelled(run):
                 return Result(outcome=Outcome.CANCELLED, message="It was cancelled while it ran.")

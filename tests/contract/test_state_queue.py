@@ -372,6 +372,20 @@ class TestRecord:
         assert queue.finished(10) == queue.unfinished() == ()
 
 
+class TestGivenBack:
+    def test_a_claimed_run_waits_for_another_worker_as_the_attempt_it_was(self, queue: Queue) -> None:
+        run = claimed(queue)
+        assert not queue.give_back(run.request.run_id, "w2")
+        assert queue.give_back(run.request.run_id, "w1")
+        again = queue.claim("w2", LONG)
+        assert again is not None and again.request == run.request
+
+    def test_a_run_that_has_begun_is_not_given_back(self, queue: Queue) -> None:
+        run = running(queue)
+        assert not queue.give_back(run.request.run_id, "w1")
+        assert found(queue, run.request.run_id).state is RunState.RUNNING
+
+
 class TestLostDatabase:
     def test_a_run_under_way_is_put_back_by_its_heartbeat(self, fresh: Fresh) -> None:
         run = running(fresh().queue)

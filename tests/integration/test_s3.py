@@ -1,7 +1,5 @@
 """Tables and system tables on a real S3: looked after without a JVM, never gone for an error, and no commit lost."""
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -35,6 +33,7 @@ from lakewarden.jobs.runs.log_stores import CONDITIONAL, S3_LOG_STORE
 from lakewarden.jobs.runs.port import JobContext, Target
 from support.fakes.clock import ManualClock
 from support.processes.commands import Cli, caller
+from support.processes.log_writers import append_together
 from support.servers.faults import Fault, FaultyProxy, running_proxy
 from support.servers.s3 import SECRET, S3Server, options_of
 from support.servers.s3_home import make_home, settings_of
@@ -48,15 +47,6 @@ FAR = 12
 ATTEMPTS = 3
 """So often a request is sent that fails (`max_retries` is 2)."""
 PATIENCE = ("max_retries", "retry_timeout")
-APPENDER = """
-import sys
-import pyarrow as pa
-from deltalake import write_deltalake
-options = dict(line.strip().split("=", 1) for line in sys.stdin)
-for number in range(int(sys.argv[3])):
-    rows = pa.table({"writer": [sys.argv[2]], "number": [number]})
-    write_deltalake(sys.argv[1], rows, mode="append", storage_options=options)
-"""
 
 
 @pytest.fixture(scope="module")
@@ -420,20 +410,4 @@ def test_a_purge_deletes_all_of_a_table_and_nothing_beside_it_without_a_jvm(
 
 
 def test_two_writers_of_delta_rs_lose_no_commit(s3: S3Server, tmp_path: Path) -> None:
-    location, options = s3.at(f"{tmp_path.name}/appended"), options_of(s3.endpoint)
-    told = "\n".join(f"{name}={value}" for name, value in options.items())
-    first = pa.table({"writer": ["first"], "number": [0]})
-    write_deltalake(location, first, storage_options=dict(options))
-    writers = [
-        subprocess.Popen(
-            [sys.executable, "-c", APPENDER, location, name, "15"], stdin=subprocess.PIPE, text=True
-        )
-        for name in ("a", "b")
-    ]
-    for writer in writers:
-        writer.communicate(told, timeout=120)
-    assert [writer.returncode for writer in writers] == [0, 0]
-    found = DeltaTable(location, storage_options=dict(options)).to_pyarrow_table().to_pylist()
-    assert sorted((row["writer"], row["number"]) for row in found) == sorted(
-        [("first", 0), *((name, number) for name in "ab" for number in range(15))]
-    )
+    append_together(s3.at(f"{tmp_path.name}/appended"), options_of(s3.endpoint), commits=15)

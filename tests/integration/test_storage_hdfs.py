@@ -1,8 +1,9 @@
-"""Small files on a real HDFS, without a JVM on our side."""
+"""A real HDFS: small files without a JVM on our side, and commits of several writers."""
 
 import pytest
 
 from lakewarden.catalog.storage.file_store import FileStore, StorageOptions, open_store
+from support.processes.log_writers import append_together, write_together
 from support.servers.hdfs import Hdfs
 
 pytestmark = pytest.mark.hdfs
@@ -35,3 +36,17 @@ def test_a_larger_file_keeps_every_byte(files: FileStore) -> None:
     content = bytes(range(256)) * 20_000
     files.write("large.bin", content)
     assert files.read("large.bin") == content
+
+
+def test_two_writers_of_delta_rs_lose_no_commit(hdfs: Hdfs) -> None:
+    append_together(f"{hdfs.uri}/appended", {}, commits=6)
+
+
+def test_no_acknowledged_commit_of_two_jvms_gets_lost_under_deltas_own_log_store(hdfs: Hdfs) -> None:
+    log = f"{hdfs.uri}/together/_delta_log"
+    files = open_store(log, StorageOptions())
+    files.write("folder", b"is made by that")
+    told = write_together("io.delta.storage.HDFSLogStore", log, [{}, {}], commits=30)
+    commits = (one.path for one in files.list("") if one.path.endswith(".json"))
+    kept = {int(path.removesuffix(".json")): files.read(path).decode().strip() for path in commits}
+    assert len(told) == 60 and dict(told) == kept

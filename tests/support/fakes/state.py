@@ -184,6 +184,13 @@ class FakeQueue:
     def expired(self) -> tuple[Run, ...]:
         return tuple(run for run in self.unfinished() if self._overdue(run))
 
+    def give_back(self, run_id: str, worker: str) -> bool:
+        run = self._runs.get(run_id)
+        if run is None or run.worker != worker or run.state is not RunState.CLAIMED:
+            return False
+        self._keep(replace(run, state=RunState.QUEUED, worker=None, lease_until=None))
+        return True
+
     def requeue(self, run_id: str, *, attempt: int, not_before: datetime | None = None) -> bool:
         run = self._runs.get(run_id)
         if run is None or not self._overdue(run):

@@ -107,6 +107,9 @@ class FakeSystemStore:
             raise NotFoundError("There are no system tables.")
         return f"{id(self):032x}"
 
+    def require_current(self) -> None:
+        """Nobody upgrades what is in memory."""
+
     def location(self, table: SystemTable[Any]) -> str:
         return f"memory://system/{table.name}"
 

@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -23,18 +25,35 @@ class Tree:
 
     folder: Path
 
-    def says(self, home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """What a command says to a home, however it ends."""
-        aside = ("PYTHONPATH", "LAKEWARDEN_")
-        kept = {key: value for key, value in os.environ.items() if not key.startswith(aside)}
+    def says(self, home: Path, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
+        """What a command says to a home, however it ends. `settings` are variables of its environment."""
         return subprocess.run(
             [sys.executable, "-m", "lakewarden.daemon", *arguments],
-            env={**kept, "PYTHONPATH": str(self.folder / ".src"), "LAKEWARDEN_HOME": str(home)},
+            env=self._environment(home) | settings,
             cwd=home.parent,
             capture_output=True,
             text=True,
             check=False,
         )
+
+    @contextmanager
+    def running(
+        self, home: Path, log: Path, *program: str, **settings: str
+    ) -> Iterator[subprocess.Popen[bytes]]:
+        """A Python program of this tree, which says what it has to say in `log`; what is left of it is killed."""
+        with log.open("wb") as said:
+            process = subprocess.Popen(
+                [sys.executable, *program],
+                env=self._environment(home) | settings,
+                cwd=home.parent,
+                stdout=said,
+                stderr=said,
+            )
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
 
     def must(self, home: Path, *arguments: str) -> str:
         """A command that has to succeed."""
@@ -45,6 +64,11 @@ class Tree:
     def json(self, home: Path, *arguments: str) -> Any:
         """What a command that has to succeed says as JSON."""
         return json.loads(self.must(home, *arguments, "-o", "json"))
+
+    def _environment(self, home: Path) -> dict[str, str]:
+        aside = ("PYTHONPATH", "LAKEWARDEN_")
+        kept = {key: value for key, value in os.environ.items() if not key.startswith(aside)}
+        return kept | {"PYTHONPATH": str(self.folder / ".src"), "LAKEWARDEN_HOME": str(home)}
 
 
 TODAY = Tree(folder=ROOT)

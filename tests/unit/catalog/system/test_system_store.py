@@ -11,6 +11,7 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
+from lakewarden.catalog import failpoints
 from lakewarden.catalog.errors import (
     ConflictError,
     FencedError,
@@ -19,9 +20,9 @@ from lakewarden.catalog.errors import (
     PreconditionError,
     UnreadableError,
 )
-from lakewarden.catalog.model.rows import TableRow
+from lakewarden.catalog.model.rows import RunRow, TableRow
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
-from lakewarden.catalog.system import handles, schema, snapshot
+from lakewarden.catalog.system import handles, migrate, schema, snapshot
 from lakewarden.catalog.system.codec import codec
 from lakewarden.catalog.system.commits import Note, commit
 from lakewarden.catalog.system.files import ColumnCache
@@ -171,6 +172,56 @@ def test_an_older_table_is_read_as_it_is_and_written_after_the_upgrade(
     version = fresh.rows(HEALTH).version
     fresh.create(())
     assert fresh.rows(HEALTH).version == version
+
+
+def test_an_upgrade_shuts_the_first_table_first_and_opens_it_last(
+    store: DeltaSystemStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for table in SYSTEM_TABLES:
+        make_older(tmp_path, table, without=set())
+    upgraded: list[list[str]] = []
+
+    def look(point: str) -> None:
+        if point.startswith("system.create.") or point == "system.upgrade.begun":
+            upgraded.append([table.name for table in SYSTEM_TABLES if version_of(tmp_path, table) != "0"])
+            with pytest.raises(PreconditionError, match="waits for the upgrade|has begun and not ended"):
+                reopened(tmp_path).edit(TABLES, lambda _: [table_row(9)], because="too early")
+            with pytest.raises(PreconditionError):
+                reopened(tmp_path).raise_fence("too early", at_least=0)
+
+    monkeypatch.setattr(failpoints, "listener", look)
+    reopened(tmp_path).create(())
+    assert upgraded[0] == ["tables"] and len(upgraded[-1]) == len(SYSTEM_TABLES)
+    monkeypatch.setattr(failpoints, "listener", None)
+    reopened(tmp_path).edit(TABLES, lambda _: [table_row(9)], because="upgraded")
+    assert [row.name for row in reopened(tmp_path).rows(TABLES).all()] == [table_row(9).name]
+
+
+def test_an_upgrade_that_an_older_process_commits_into_goes_on(
+    store: DeltaSystemStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_older(tmp_path, RUNS, without={"hint"}, version=5)
+    written: list[RunRow] = []
+    real = migrate.open_at
+
+    def opened(location: str, *how: Any, **named: Any) -> DeltaTable:
+        handle = real(location, *how, **named)
+        if location.endswith("/runs") and len(written) < 3:
+            written.append(sample(RUNS, len(written)))
+            with monkeypatch.context() as patch:  # a daemon of that time, after it was opened
+                patch.setattr("lakewarden.catalog.system.commits.SCHEMA_VERSION", 5)
+                reopened(tmp_path).append(RUNS, written[-1:], because="back then")
+        return handle
+
+    monkeypatch.setattr(migrate, "open_at", opened)
+    reopened(tmp_path).create(())
+    assert version_of(tmp_path, RUNS) == str(schema.SCHEMA_VERSION)
+    kept = reopened(tmp_path).rows(RUNS).all()
+    assert len(written) == 3 and sorted(row.run_id for row in kept) == [row.run_id for row in written]
+
+
+def version_of(folder: Path, table: SystemTable[Any]) -> str:
+    return DeltaTable(str(folder / table.name)).metadata().configuration["lakewarden.schema_version"]
 
 
 def test_lineage_of_before_incremental_edges_is_kept_by_the_upgrade(

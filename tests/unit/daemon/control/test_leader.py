@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from lakewarden.catalog.errors import FencedError, UnavailableError
+from lakewarden.catalog.errors import FencedError, PreconditionError, UnavailableError
 from lakewarden.catalog.state.port import Lease
 from lakewarden.catalog.system.own_rows import system_rows
 from lakewarden.catalog.system.port import HEALTH, Fence
@@ -86,6 +86,32 @@ def test_renewing_keeps_lease_and_fence(cluster: Cluster) -> None:
         cluster.clock.advance(TTL / 3)
         assert one.step() == first
     assert len({because for _, because in cluster.store.commits}) == 2, "init and one fence"
+
+
+def test_a_daemon_that_may_not_write_does_not_keep_one_of_before_from_leading(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, today = cluster.daemon("before"), cluster.daemon("today")
+    today._store = Older(cluster.store)
+    with pytest.raises(PreconditionError, match="waits for the upgrade"):
+        today.step()
+    assert today.fence is None and len(cluster.store.commits) == 1, "init alone"
+    assert before.step() is not None
+    with pytest.raises(PreconditionError, match="waits for the upgrade"):
+        today.step()
+    cluster.clock.advance(2 * TTL)  # the one of before is gone; somebody has upgraded
+    today._store = cluster.store
+    assert today.step() is not None
+
+
+class Older(FakeSystemStore):
+    """System tables that wait for an upgrade."""
+
+    def __init__(self, store: FakeSystemStore) -> None:
+        self.__dict__ = store.__dict__
+
+    def raise_fence(self, incarnation: str, *, at_least: int) -> Fence:
+        raise PreconditionError("lakewarden.tables has schema version 1 and waits for the upgrade to 2.")
 
 
 def test_a_deleted_database_is_noticed_fenced_anew_and_waited_for(cluster: Cluster) -> None:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lakewarden.catalog.errors import ExitCode, OutdatedError, UnavailableError
+from lakewarden.catalog.errors import ExitCode, OutdatedError, PreconditionError, UnavailableError
 from lakewarden.catalog.state.port import Run
 from lakewarden.daemon.telemetry.liveness import Role, Vitals
 from lakewarden.daemon.telemetry.metrics import Metrics
@@ -132,6 +132,38 @@ def test_a_queue_of_a_newer_version_ends_it(stage: Stage) -> None:
     stage.queue.trouble = OutdatedError("The operational database has schema version 99.")
     code = stage.play(lambda: until(lambda: stage.vitals.role is Role.STOPPING))
     assert code is ExitCode.FAILED
+
+
+def test_system_tables_of_a_newer_version_end_it_before_a_worker_is_started(stage: Stage) -> None:
+    def outdated() -> None:
+        raise OutdatedError("lakewarden.tables has schema version 99.")
+
+    stage.host.parts = replace(stage.host.parts, require_current=outdated)
+    stage.queue.enqueue([request("a")])
+    code = stage.play(lambda: until(lambda: stage.vitals.role is Role.STOPPING))
+    assert code is ExitCode.FAILED and stage.pool.alive == 0
+    assert [run.worker for run in stage.queue.unfinished()] == [None]
+
+
+def test_system_tables_that_wait_for_an_upgrade_are_waited_for(stage: Stage) -> None:
+    waiting = True
+
+    def older() -> None:
+        if waiting:
+            raise PreconditionError("lakewarden.tables waits for the upgrade to 99.")
+
+    stage.host.parts = replace(stage.host.parts, require_current=older)
+
+    def act() -> None:
+        nonlocal waiting
+        stage.queue.enqueue([request("a")])
+        until(lambda: "waits for the upgrade" in stage.vitals.ready().message)
+        assert stage.pool.alive == 0
+        waiting = False
+        until(lambda: stage.pool.alive == 1)
+        until(lambda: stage.vitals.ready().ok)
+
+    assert stage.play(act) is ExitCode.OK
 
 
 def test_a_worker_that_lost_its_run_is_killed_and_another_is_not(stage: Stage) -> None:

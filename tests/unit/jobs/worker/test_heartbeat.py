@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from lakewarden.catalog.errors import ConflictError, UnavailableError
+from lakewarden.catalog.errors import ConflictError, LakewardenError, OutdatedError, UnavailableError
 from lakewarden.catalog.model.rows import Action
 from lakewarden.catalog.state.port import Run, RunRequest
 from lakewarden.jobs.worker.heartbeat import Heartbeat
@@ -17,13 +17,14 @@ LEASE = timedelta(seconds=60)
 
 
 class SilentQueue(FakeQueue):
-    """A queue that stops answering when told."""
+    """A queue that stops answering, or answers something else, when told."""
 
     silent = False
+    trouble: LakewardenError = UnavailableError("The database is away.")
 
     def heartbeat(self, run: Run, worker: str, lease: timedelta) -> bool:
         if self.silent:
-            raise UnavailableError("The database is away.")
+            raise self.trouble
         return super().heartbeat(run, worker, lease)
 
 
@@ -69,6 +70,16 @@ def test_reports_keep_the_lease_alive() -> None:
         wait_until(lambda: pulse.queue.unfinished()[0].lease_until == pulse.clock.now() + LEASE)
         pulse.heartbeat.still_ours()
     assert not pulse.lost_calls.is_set()
+
+
+def test_a_run_whose_queue_is_a_newer_lakewardens_is_lost_and_what_hangs_is_told() -> None:
+    pulse = Pulse()
+    with pulse.heartbeat:
+        pulse.queue.trouble = OutdatedError("The operational database has schema version 99.")
+        pulse.queue.silent = True
+        assert pulse.lost_calls.wait(5)
+        with pytest.raises(ConflictError, match="lease was lost"):
+            pulse.heartbeat.still_ours()
 
 
 def test_a_cancelled_run_is_lost_and_what_hangs_is_told() -> None:

@@ -2,15 +2,22 @@
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from deltalake import CommitProperties, DeltaTable
 
-from lakewarden.catalog.errors import ConflictError, UnavailableError
+from lakewarden.catalog.errors import (
+    ConflictError,
+    LakewardenError,
+    OutdatedError,
+    PreconditionError,
+    UnavailableError,
+)
 from lakewarden.catalog.model.rows import Outcome
-from lakewarden.catalog.state.port import Result, Run
+from lakewarden.catalog.state.port import Result, Run, RunState
 from lakewarden.jobs.actions.compact import Compact
 from lakewarden.jobs.actions.convert import Convert
 from lakewarden.jobs.actions.properties import SetProperties
@@ -161,6 +168,50 @@ def test_a_run_that_is_cancelled_while_it_runs_ends_as_cancelled(bench: Bench, t
     assert finish(bench).result.outcome is Outcome.CANCELLED
     assert slow.interrupted
     assert bench.seen(location).version == 5
+
+
+@pytest.mark.parametrize(
+    "error", [OutdatedError("It has schema version 99."), PreconditionError("It waits.")]
+)
+def test_a_worker_of_another_version_than_the_system_tables_gives_what_it_claims_back_untouched(
+    bench: Bench, tmp_path: Path, error: LakewardenError
+) -> None:
+    def unfit() -> None:
+        raise error
+
+    location = delta_table(tmp_path / "t")
+    bench.queue.enqueue([request_of(location, SetProperties(requires=0, properties=KEEP))])
+    with pytest.raises(type(error)):
+        bench.runner(require_current=unfit).run_next()
+    (waits,) = bench.queue.unfinished()
+    assert (waits.state, waits.worker, waits.request.attempt) == (RunState.QUEUED, None, 1)
+    assert finish(bench).result.committed_version == 1, "by a worker of the right one"
+
+
+class OvertakenEngine(FakeEngine):
+    """An engine beside which the system tables are upgraded while it works."""
+
+    def set_properties(
+        self, location: str, *, requires: int, properties: Sequence[tuple[str, str]], run_id: str
+    ) -> int:
+        super().set_properties(location, requires=requires, properties=properties, run_id=run_id)
+        raise OutdatedError("lakewarden.tables has schema version 99.")
+
+
+def test_a_run_overtaken_by_an_upgrade_does_not_count_as_failed(bench: Bench, tmp_path: Path) -> None:
+    location = delta_table(tmp_path / "t")
+    bench.engine = OvertakenEngine(bench.clock)
+    request = request_of(location, SetProperties(requires=0, properties=KEEP))
+    bench.queue.enqueue([request])
+    with pytest.raises(OutdatedError):
+        bench.runner().run_next()
+    (left,) = bench.queue.unfinished()
+    assert left.state is RunState.RUNNING and bench.queue.finished(9) == ()
+    bench.engine = FakeEngine(bench.clock)
+    bench.queue = FakeQueue(bench.clock)
+    bench.queue.enqueue([replace(request, attempt=2)])  # as it is begun again once its lease is over
+    assert finish(bench).result.message == "an earlier attempt had committed version 1"
+    assert bench.seen(location).version == 1
 
 
 class AbsentQueue(FakeQueue):
