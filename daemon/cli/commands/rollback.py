@@ -84,8 +84,7 @@ def plan(
     ] = None,
     to_version: Annotated[int | None, typer.Option("--to-version", min=0, help="Keep this version.")] = None,
     to_timestamp: Annotated[
-        str | None,
-        typer.Option("--to-timestamp", help="Keep the version that was head at this time (ISO 8601, UTC)."),
+        str | None, typer.Option("--to-timestamp", help="Keep what was head at this time (ISO 8601, UTC).")
     ] = None,
     bad: Annotated[
         list[int] | None, typer.Option("--bad", min=0, help="Undo only this version; repeatable.")
@@ -105,10 +104,7 @@ def plan(
         bool, typer.Option("--reapply", help="Add lost clean appends again after the restore.")
     ] = False,
     on_moved: Annotated[
-        OnMoved,
-        typer.Option(
-            "--on-moved", help="If somebody writes meanwhile: extend the plan, or take everything back."
-        ),
+        OnMoved, typer.Option("--on-moved", help="If others write meanwhile: extend it, or take all back.")
     ] = OnMoved.EXTEND,
     mermaid: Annotated[bool, typer.Option("--mermaid", help="Print the plan as a flowchart.")] = False,
     diff: Diffs = None,
