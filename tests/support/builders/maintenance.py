@@ -278,10 +278,6 @@ class AskedEngine:
     ) -> TableStatistics:
         return TableStatistics(version=version, total_bytes=0, rows=0)
 
-    def row_diff(self, request: DiffRequest) -> RowDiff:
-        self.asked.append("row diff")
-        return RowDiff(request=request, rows_head=0, rows_target=0, goes=0, comes=0)
-
     def close(self) -> None:
         self.asked.append("close")
 
