@@ -24,11 +24,11 @@ def standing_marks(
         return ()
     told = {one.version: one.format_id for one in history}
     known = {one for one in (*told.values(), head_id) if one is not None}
-    head = history[-1].version
+    last = history[-1].version
 
     def stands(mark: Mark) -> bool:
-        if mark.version > head or mark.format_id is None:
-            return mark.version <= head
+        if mark.version > last or mark.format_id is None:
+            return mark.version <= last
         stamp = told.get(mark.version)
         return mark.format_id == stamp if stamp is not None else mark.format_id in known
 

@@ -22,8 +22,8 @@ from lakewarden.jobs.runs.port import FileChange, JobContext, Report
 __all__ = ["log_care"]
 
 _DAMAGED: Final = (
-    "Compare it with a backup. Moved out of _delta_log, together with _last_checkpoint if that names it, "
-    "it leaves readers the checkpoint before it and the commits."
+    "Compare it with a backup. Moved out of the log's folder, together with what points readers to it, "
+    "it leaves them the checkpoint before it and the commits."
 )
 
 

@@ -163,11 +163,15 @@ def _version_at(desk: Desk, row: TableRow, text: str) -> int:
         raise UsageError(f"'{text}' is not a time.", hint="Write 2026-11-21T08:30:00 (UTC).") from error
     moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     location = row.location or ""
-    commits = desk.reader_at(location, row.name).commits(location, after=-1)
-    versions = [commit.version for commit in commits if commit.committed_at <= moment]
-    if not versions:
+    reader = desk.reader_at(location, row.name)
+    head = reader.observe(location)
+    commits = {commit.version: commit for commit in reader.commits(location, after=-1)}
+    one = commits.get(head.version) if isinstance(head, Observation) else None
+    while one is not None and one.committed_at > moment:
+        one = None if one.parent is None else commits.get(one.parent)
+    if one is None:
         raise NotFoundError(
             f"The log of {row.name} has no version as old as {moment:%Y-%m-%d %H:%M:%S} UTC.",
             hint="`lakewarden tables history` shows what it has.",
         )
-    return max(versions)
+    return one.version
