@@ -49,7 +49,7 @@ CHECKS: Final[tuple[Check, ...]] = (
         name="version_moved",
         tier=Tier.PROBE,
         severity=Severity.ERROR,
-        looks_at="Whether the version moved, and only forward.",
+        looks_at="Whether the version moved, and only forward, unless head was moved and no commit is gone.",
         sentences={
             "back": "The table went back from version {before} to {now}: commits were taken away.",
             "other": "Version {before} was seen here; now another table begins here, at version {now}.",

@@ -15,7 +15,7 @@ __all__ = ["Subject"]
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Subject:
     """One table to be judged: its row and policy, what was just read, the health on record (None: never judged).
-    `installation` is ours, where it matters."""
+    `installation` is ours, where it matters. `head_moved`: head went back, and the log still has what it showed."""
 
     row: TableRow
     policy: EffectivePolicy
@@ -23,6 +23,7 @@ class Subject:
     before: HealthRow | None
     now: datetime
     installation: str | None = None
+    head_moved: bool = False
 
     def say(self, check: str, case: str, **facts: object) -> Finding:
         """A finding in the words of the registry."""

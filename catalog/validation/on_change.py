@@ -45,9 +45,9 @@ def log_findings(subject: Subject, answer: Answer) -> tuple[Finding, ...]:
 
 
 def _version(subject: Subject, seen: Observation) -> Iterator[Finding]:
-    """A version that went back. The finding stands until the table moves on."""
+    """A version that went back although no head was moved. The finding stands until the table moves on."""
     before = subject.before
-    if before is None or before.version is None:
+    if before is None or before.version is None or subject.head_moved:
         return
     if seen.version < before.version:
         known = seen.format_id in subject.row.format_ids or not subject.row.format_ids

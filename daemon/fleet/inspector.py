@@ -114,7 +114,17 @@ class Inspection:
             before=before,
             now=now,
             installation=self._installation,
+            head_moved=self._is_moved(governed.row, seen, before),
         )
+
+    def _is_moved(self, row: TableRow, seen: Observation | LogProblem, before: HealthRow | None) -> bool:
+        """Whether somebody moved head back and the log still has what it showed: no commits were taken away."""
+        if before is None or isinstance(seen, LogProblem) or None in (before.version, before.head):
+            return False
+        version, head = before.version or 0, before.head or ""
+        if seen.version >= version:
+            return False
+        return self._reader(row).has_head(seen.location, version=version, head=head) is True
 
     def _answer(self, row: TableRow) -> Answer:
         metastore = self.metastore()

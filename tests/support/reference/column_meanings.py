@@ -77,6 +77,7 @@ MEANINGS: Final[Mapping[str, Mapping[str, str]]] = {
         "findings": "What the [checks](checks.md) found.",
         "checked_at": "When the daily checks ran last.",
         "observed_at": "When the table was read last.",
+        "left_behind": "Versions that head showed until somebody moved it back by hand, without a RESTORE.",
     },
     "lineage": {
         "output_id": "The table that was written (`table_id`).",
@@ -173,6 +174,12 @@ NESTED: Final[Mapping[str, Mapping[str, str]]] = {
         "severity": "`info`, `warning` or `error`; an error quarantines.",
         "message": "What was found, in a sentence.",
         "since": "Since when it holds.",
+    },
+    "LeftVersions": {
+        "first": "The oldest of them.",
+        "last": "The newest of them.",
+        "back_to": "The newest version that head then and head now were both made from.",
+        "format_id": "The table's own UUID.",
     },
     "Dependency": {
         "upstream": "The `table_id` of the table that this one is made from.",

@@ -169,6 +169,11 @@ def test_a_version_that_went_back_is_told_from_another_table() -> None:
     assert on_change_findings(subject(replace(SEEN, version=4), findings=(same,), version=3), Unknown()) == ()
 
 
+def test_a_head_that_was_moved_back_by_hand_is_no_damage() -> None:
+    moved = replace(subject(replace(SEEN, version=3), format_ids=("uuid",)), head_moved=True)
+    assert on_change_findings(moved, Unknown()) == ()
+
+
 def test_a_table_that_is_gone_is_an_error() -> None:
     (found,) = gone_findings(subject(LogProblem(check="exists", message="gone")))
     assert (found.check, found.severity) == ("exists", Severity.ERROR)
