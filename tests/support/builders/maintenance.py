@@ -20,6 +20,7 @@ from lakewarden.catalog.model.lineage_record import LineageRecord
 from lakewarden.catalog.model.rows import DELTA, TableFormat
 from lakewarden.catalog.storage.file_store import FileEntry, canonical
 from lakewarden.jobs.runs.port import FileChange, JobContext, Partition, TableStatistics, Target
+from lakewarden.jobs.runs.row_diff import DiffRequest, RowDiff
 from support.builders.commits import changed, counted, observed
 from support.fakes.clock import ManualClock
 
@@ -221,6 +222,10 @@ class AskedEngine:
     def fill_file_statistics(self, location: str, *, requires: int, run_id: str) -> FileChange:
         self.asked.append(f"fill {requires}")
         return self.change
+
+    def row_diff(self, request: DiffRequest) -> RowDiff:
+        self.asked.append("row diff")
+        return RowDiff(request=request, rows_head=0, rows_target=0, goes=0, comes=0)
 
     def interrupt(self) -> None:
         self.asked.append("interrupt")

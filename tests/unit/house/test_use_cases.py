@@ -25,6 +25,7 @@ PRODUCT = {
 RUN = "daemon/usecases/audit.py"
 DAEMON = "daemon/control/run_recorder.py"
 """The daemon acts for nobody: its name is made here."""
+SURFACES = ("daemon/cli/", "daemon/attach.py", "daemon/gateway/")
 ASKS_WHO = {"getuid", "geteuid", "getlogin", "getuser", "getresuid"}
 
 
@@ -72,9 +73,7 @@ def test_only_a_surface_says_who_calls() -> None:
         if module != "daemon/callers.py"
     }
     assert "daemon/attach.py" in surfaces
-    assert [
-        one for one in surfaces if not one.startswith(("daemon/cli/", "daemon/attach.py", "daemon/gateway/"))
-    ] == []
+    assert [one for one in surfaces if not one.startswith(SURFACES)] == []
 
 
 def test_nobody_but_the_surfaces_asks_the_operating_system_who_calls() -> None:
@@ -163,11 +162,7 @@ def test_a_surface_touches_queue_and_rows_within_a_use_case_only() -> None:
             and ast.unparse(node.func.value).startswith("services.")
         )
 
-    surfaces = [
-        module
-        for module in PRODUCT
-        if module.startswith(("daemon/cli/", "daemon/attach.py", "daemon/gateway/"))
-    ]
+    surfaces = [module for module in PRODUCT if module.startswith(SURFACES)]
     assert any(changes(node) for module in surfaces for node in ast.walk(PRODUCT[module]))
     assert [module for module in surfaces if list(outside(PRODUCT[module], changes))] == []
 
@@ -199,3 +194,46 @@ def test_every_statement_is_declared() -> None:
 def test_nothing_is_declared_twice() -> None:
     names = [*(one.name for one in GOVERNED), *FREE]
     assert len(names) == len(set(names))
+
+
+ACTS_FOR_ITS_CALLER = {
+    "_awaited": "takes back what leaving had ordered",
+    "_cancelled": "of the repair, which has the actor",
+    "_learned": "what streams wrote, as checkpoints say; it changes no table",
+    "_round": "of leaving, which has the actor",
+    "record_unrecorded": "what a plan read, as a session notes it; it changes no table",
+    "run_and_wait": "queues what a use case ordered",
+}
+"""Functions that change the queue or system tables without being given an actor, and why."""
+CHANGES = ("append", "cancel", "delete", "edit", "enqueue", "forget_plans")
+
+
+def changes_rows_or_queue(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in CHANGES
+        and ast.unparse(node.func.value).endswith(("store", "queue", "journal"))
+    )
+
+
+def test_whatever_changes_rows_or_the_queue_does_so_for_an_actor() -> None:
+    found = set()
+    for module, tree in PRODUCT.items():
+        if module != RUN and module.startswith(("daemon/usecases/", *SURFACES)):
+            for one in functions(tree):
+                given = {argument.arg for argument in (*one.args.args, *one.args.kwonlyargs)}
+                if "actor" not in given and any(outside(one, changes_rows_or_queue)):
+                    found.add(one.name)
+    assert found == set(ACTS_FOR_ITS_CALLER)
+
+
+def test_a_surface_calls_what_acts_for_its_caller_within_a_use_case_only() -> None:
+    names = {"run_and_wait", "_awaited", "_cancelled", "_round"}
+
+    def acts(node: ast.AST) -> bool:
+        return isinstance(node, ast.Call) and called(node) in names
+
+    surfaces = [module for module in where_called(*names) if module.startswith(SURFACES)]
+    assert surfaces
+    assert [module for module in surfaces if list(outside(PRODUCT[module], acts))] == []
