@@ -144,7 +144,8 @@ def stream(
         typer.Option(
             "--starting-version",
             help="What the query began with: the value of its option `startingVersion`, or `none` if "
-            "that was not set. Without it, everything its source ever held counts as read by its first batch.",
+            "that was not set. Without it, everything its source ever held counts "
+            "as read by its first batch.",
         ),
     ] = None,
     remove: Annotated[bool, typer.Option("--remove", help="Take the declaration back.")] = False,
