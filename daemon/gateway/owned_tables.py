@@ -18,5 +18,6 @@ def require_own(store: SystemStore, caller: Caller, source: Sighted) -> None:
     known = ", ".join(sorted(owner for owner in owners if owner))
     raise NotAllowedError(
         f"{caller.name} may not change rows of {source.name}{f' (owner: {known})' if known else ''}.",
-        hint="Owners change their own managed tables; the gateway's gateway.writers says who may change all, besides admins.",
+        hint="Owners change their own managed tables; the gateway's gateway.writers says who may "
+        "change all, besides admins.",
     )

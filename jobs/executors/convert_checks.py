@@ -41,7 +41,8 @@ def refuse_foreign(action: Convert, reader: TableReader) -> None:
     first = next(iter(reader.commits(action.location, after=-1)), None)
     if first is None or first.run_id is None:
         raise RefusedError(
-            f"{_shown(action)} is a {spec_of(reader.format).label} table already; there is nothing to convert.",
+            f"{_shown(action)} is a {spec_of(reader.format).label} table already; "
+            "there is nothing to convert.",
             hint="Bring it under management with `lakewarden tables register`.",
         )
 

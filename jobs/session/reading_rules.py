@@ -43,7 +43,8 @@ _FOUND: Final = frozenset({"LocalRelation", "OneRowRelation", "Range", "CTERelat
 _TELLING: Final = frozenset({"DescribeRelation", "DescribeColumn"})
 """Commands that tell of a table's contents when they are EXTENDED: statistics of its columns."""
 _CHANGES: Final = {
-    "InsertIntoStatement": "table", "UpdateTable": "table", "DeleteFromTable": "table", "MergeIntoTable": "targetTable",
+    "InsertIntoStatement": "table", "UpdateTable": "table", "DeleteFromTable": "table",
+    "MergeIntoTable": "targetTable",
 }  # fmt: skip
 """Statements that change the rows of one table, and what tells which."""
 _FUNCTIONS: Final = ("reflect", "java_method", "try_reflect")

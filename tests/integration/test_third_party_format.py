@@ -128,6 +128,7 @@ def site(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> Iterator[Site]:
     install(tmp_path / "site", monkeypatch)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
     monkeypatch.setattr(
         "lakewarden.daemon.cli.common.open_services",
         lambda home, user, **_: FakeWorkerServices(load_settings(home=home), user=user),

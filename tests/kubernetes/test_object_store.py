@@ -63,7 +63,8 @@ def test_executors_compact_on_s3_while_it_does_not_answer_and_the_leader_is_dele
     first = one.leader()
     with faults.played(
         "s3",
-        f"S3 answers 503 for {AWAY_SECONDS} s and the leader's pod is deleted, in the middle of a compaction by executors in pods",
+        f"S3 answers 503 for {AWAY_SECONDS} s and the leader's pod is deleted, in the middle "
+        "of a compaction by executors in pods",
         "another pod leads, the compaction is on record once; nothing is taken for gone",
     ):
         one.cluster.kubectl("delete", "pod", str(first), "--wait=false")

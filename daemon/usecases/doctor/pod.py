@@ -216,7 +216,8 @@ def _network_policies(services: Services, pod: Pod) -> Diagnosis:
         return ok("network policies", f"This pod does not get through to {name}:{_PORT}, as they say.")
     return warn(
         "network policies", f"This pod gets through to {name}:{_PORT}, which they forbid.",
-        "Unless it is among networkPolicy.metricsFrom, the cluster's network does not enforce them: ask who runs it.",
+        "Unless it is among networkPolicy.metricsFrom, the cluster's network does not enforce them: "
+        "ask who runs it.",
     )  # fmt: skip
 
 

@@ -32,10 +32,11 @@ _COMPOUND: Final[Mapping[TokenType, type[exp.Binary]]] = {
     TokenType.MOD: exp.Mod,
 }
 _KNOWN_IN_SPARK: Final = (
-    "ABS", "ARRAY", "AVG", "BOOLEAN", "COALESCE", "COLLECT_LIST", "COLLECT_SET", "CONCAT", "COUNT", "CURRENT_DATE",
-    "CURRENT_TIMESTAMP", "DATE", "DENSE_RANK", "DOUBLE", "FIRST_VALUE", "FLOAT", "GREATEST", "IF", "IFNULL", "INT",
-    "LAG", "LAST_VALUE", "LEAD", "LEAST", "LENGTH", "LOWER", "LTRIM", "MAX", "MIN", "NULLIF", "NVL", "RANK",
-    "ROUND", "ROW_NUMBER", "RTRIM", "STRING", "SUBSTRING", "SUM", "TIMESTAMP", "UPPER",
+    "ABS", "ARRAY", "AVG", "BOOLEAN", "COALESCE", "COLLECT_LIST", "COLLECT_SET", "CONCAT", "COUNT",
+    "CURRENT_DATE", "CURRENT_TIMESTAMP", "DATE", "DENSE_RANK", "DOUBLE", "FIRST_VALUE", "FLOAT", "GREATEST",
+    "IF", "IFNULL", "INT", "LAG", "LAST_VALUE", "LEAD", "LEAST", "LENGTH", "LOWER", "LTRIM", "MAX", "MIN",
+    "NULLIF", "NVL", "RANK", "ROUND", "ROW_NUMBER", "RTRIM", "STRING", "SUBSTRING", "SUM", "TIMESTAMP",
+    "UPPER",
 )  # fmt: skip
 _ESCAPE: Final = re.compile(
     r"\\(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|x[0-9A-Fa-f]{1,2}|[0-7]{1,3}|.)|''", re.DOTALL

@@ -106,7 +106,8 @@ MERGES: Final = {
         "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED THEN UPDATE SET a = (SELECT max(e) FROM u)"
     ),
     "spark: about a column of the table that is changed": (
-        "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED AND NOT EXISTS (SELECT 1 FROM u WHERE u.e = t.a) THEN DELETE"
+        "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED AND NOT EXISTS (SELECT 1 FROM u "
+        "WHERE u.e = t.a) THEN DELETE"
     ),
     "spark: SET about columns of both": (
         "MERGE INTO t USING s ON t.k = s.k"
@@ -114,26 +115,29 @@ MERGES: Final = {
         " WHEN NOT MATCHED THEN INSERT (k, a) VALUES (s.k, (SELECT count(*) FROM u))"
     ),
     "spark: IN about a column with NULLs": (
-        "MERGE INTO t USING s ON t.id = s.k WHEN MATCHED AND (t.a NOT IN (SELECT e FROM u WHERE e > 6)) IS NOT FALSE"
-        " THEN UPDATE SET a = s.b"
+        "MERGE INTO t USING s ON t.id = s.k WHEN MATCHED AND (t.a NOT IN (SELECT e FROM u WHERE e > 6)) IS "
+        "NOT FALSE THEN UPDATE SET a = s.b"
     ),
     "spark: ANY and ALL": (
-        "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED AND t.a < ANY (SELECT e FROM u) AND s.b > ALL (SELECT e FROM u)"
-        " THEN UPDATE SET a = s.b"
+        "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED AND t.a < ANY (SELECT e FROM u) "
+        "AND s.b > ALL (SELECT e FROM u) THEN UPDATE SET a = s.b"
     ),
     "spark: ON about a column of the table that is changed": (
-        "MERGE INTO t USING s ON t.k = s.k AND t.id IN (SELECT e - 4 FROM u WHERE u.k = t.k) WHEN MATCHED THEN DELETE"
+        "MERGE INTO t USING s ON t.k = s.k AND t.id IN (SELECT e - 4 FROM u WHERE u.k = t.k) "
+        "WHEN MATCHED THEN DELETE"
     ),
     "spark: IN about the table that is changed": (
-        "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED AND s.k NOT IN (SELECT id FROM t WHERE a > 10) THEN DELETE"
+        "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED AND s.k NOT IN (SELECT id FROM t "
+        "WHERE a > 10) THEN DELETE"
     ),
     "spark: EXISTS about the table that is changed": (
-        "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED AND EXISTS (SELECT 1 FROM t AS o WHERE o.k = s.k AND o.id > t.id)"
-        " THEN UPDATE SET a = s.b"
+        "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED AND EXISTS (SELECT 1 FROM t AS o WHERE o.k = s.k "
+        "AND o.id > t.id) THEN UPDATE SET a = s.b"
     ),
     "spark: WITH": (
         "WITH q AS (SELECT k, max(e) AS m FROM u GROUP BY k) MERGE INTO t USING q ON t.k = q.k"
-        " WHEN MATCHED AND q.m > (SELECT min(m) FROM q) THEN UPDATE SET a = q.m WHEN NOT MATCHED THEN INSERT (k) VALUES (q.m)"
+        " WHEN MATCHED AND q.m > (SELECT min(m) FROM q) THEN UPDATE SET a = q.m WHEN NOT MATCHED "
+        "THEN INSERT (k) VALUES (q.m)"
     ),
     "postgres: its division and rounding": (
         "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED THEN UPDATE SET a = s.b / -7, d = t.a / 2"

@@ -32,14 +32,17 @@ log has it. That test fails when a verb was refused, or is granted and was never
 _NETWORK: Final = """
 ## Between pods
 
-What the chart's NetworkPolicies let through, by trying: a stand-in for each kind of pod, with its labels, tried every port of every other on a node whose
-network enforces them (kube-router). `daemon`, `worker` and so on are pods of one release; an empty cell is a connection that was refused, and so was each
-to any other port. That test fails when one gets through that should not, or one does not that has to; without the policies each of them got through.
+What the chart's NetworkPolicies let through, by trying: a stand-in for each kind of pod, with its labels,
+tried every port of every other on a node whose network enforces them (kube-router). `daemon`, `worker` and so
+on are pods of one release; an empty cell is a connection that was refused, and so was each to any other port.
+That test fails when one gets through that should not, or one does not that has to; without the policies each
+of them got through.
 """
 _NOBODY: Final = """
 ## Between pods
 
-Who gets through to whom has not been tried yet: `make test-k8s ARGS="--rights $PWD/tests/support/reference/rights.json"`, then `make docs`.
+Who gets through to whom has not been tried yet:
+`make test-k8s ARGS="--rights $PWD/tests/support/reference/rights.json"`, then `make docs`.
 """
 _NEVER: Final = """
 What was asked has not been recorded yet:

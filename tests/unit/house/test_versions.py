@@ -135,8 +135,8 @@ def test_versions_are_not_computed_with() -> None:
 
 
 SLIPS: Final = """
-version + 1; row.from_version - 1; 1 + one.version; version - 2; int(version) + 1; (head or 0) + 1; version % 10
-version += 1
+version + 1; row.from_version - 1; 1 + one.version; version - 2; int(version) + 1; (head or 0) + 1
+version % 10; version += 1
 seen.version == 0; commit.parent != 0; 0 == version; version < 1; version <= 0; version in (0, 1); not version
 max(versions); max(one.version for one in commits); max(commits, key=lambda one: one.version); versions[-1]
 sorted(versions)[-1]; commits[-1].version
@@ -161,14 +161,16 @@ WORDS_OF_A_FORMAT: Final = re.compile(
 OPERATIONS: Final = frozenset(
     ["OPTIMIZE", "REORG", "VACUUM START", "VACUUM END", "STREAMING UPDATE", "SET TBLPROPERTIES",
      "UNSET TBLPROPERTIES", "CHANGE COLUMN", "ADD COLUMNS", "DROP COLUMNS", "RENAME COLUMN", "COMPUTE STATS",
-     "CREATE TABLE AS SELECT", "CREATE OR REPLACE TABLE AS SELECT", "REPLACE TABLE AS SELECT", "WRITE", "CLONE",
+     "CREATE TABLE AS SELECT", "CREATE OR REPLACE TABLE AS SELECT", "REPLACE TABLE AS SELECT", "WRITE",
+     "CLONE",
      "UPGRADE PROTOCOL"]
 )  # fmt: skip
 """What Delta's commits call what they did, where it is not one of SQL's own words."""
 SPEAKS_DELTA: Final = ("jobs/engines/spark", "jobs/session", "jobs/sql", "jobs/upsert")
 """Rooms about Spark's sessions, and the SQL that is run there: on Delta's tables."""
 ALLOWED_WORDS: Final[Mapping[str, str]] = {
-    "catalog/lineage/streams/offsets.py": "how Delta's sink says that a commit is a batch; its offsets are read there, too",
+    "catalog/lineage/streams/offsets.py": "how Delta's sink says that a commit is a batch; "
+    "its offsets are read there, too",
     "catalog/lineage/versions.py": "metrics in which commits count their rows",
     "daemon/usecases/init.py": "system tables are Delta's",
     "jobs/runs/log_stores.py": "settings by which sessions commit to a store",

@@ -30,7 +30,10 @@ _LENGTH_IN_TSQL: Final = 30
 _DIGITS: Final = 20
 """So many characters a BIGINT has at most."""
 _FRACTIONS: Final = {"0": "SECOND", "3": "MILLISECOND"}
-_OTHER_LETTERS: Final = "UPPER and LOWER go by Unicode: letters beyond ASCII, such as ß and İ, may become others than in {dialect}."
+_OTHER_LETTERS: Final = (
+    "UPPER and LOWER go by Unicode: letters beyond ASCII, such as ß and İ, "
+    "may become others than in {dialect}."
+)
 _PART: Final = exp.DataType.build("DECIMAL(10, 0)", dialect="spark")
 """PostgreSQL's type for a part of a date or time, as far as there are digits in it."""
 

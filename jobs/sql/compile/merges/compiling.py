@@ -95,7 +95,8 @@ def _with_names(draft: Draft, schemas: Schemas) -> Draft:
         if clause.inserts and not clause.inserts[0].column.name:
             if len(clause.inserts) != len(columns):
                 raise UsageError(
-                    f"INSERT has {len(clause.inserts)} values, and {draft.tables[0]} has {len(columns)} columns.",
+                    f"INSERT has {len(clause.inserts)} values, and {draft.tables[0]} has "
+                    f"{len(columns)} columns.",
                     hint="Write the names of columns: INSERT (k, a) VALUES (s.k, s.a).",
                 )
             pairs = zip(clause.inserts, columns, strict=True)
@@ -210,7 +211,8 @@ class _Merge:
                 continue
             if clause is not None and clause.seen is Seen.TARGET:
                 raise wrong_in(
-                    self._draft.text, node, f"{clause.seen} asks no query: there is no row of the source then.",
+                    self._draft.text, node,
+                    f"{clause.seen} asks no query: there is no row of the source then.",
                     hint="Write a DELETE or UPDATE of its own for these rows.",
                 )  # fmt: skip
             far = any(one.table == self._target.alias for one in _outer_columns(node, self._query))
@@ -243,7 +245,8 @@ class _Merge:
             if any(clause.seen is not Seen.BOTH for clause in self._clauses.each):
                 raise wrong_in(
                     self._draft.text, next(ask.node for ask in far if ask.in_on),
-                    "ON asks a query about the table that is changed, and there are clauses for rows without a match.",
+                    "ON asks a query about the table that is changed, and there are clauses "
+                    "for rows without a match.",
                     hint="Ask it in WHEN MATCHED AND ..., or write two statements.",
                 )  # fmt: skip
             select = self._select([ask for ask in self.asks if not ask.in_on], source, more=own)
@@ -307,8 +310,10 @@ class _Merge:
         counted = as_counts(node)
         if counted is None:
             raise wrong_in(
-                self._draft.text, asked, f"This condition of a MERGE may not ask {target}, the table that is changed.",
-                hint="Count instead, as in 0 < (SELECT count(*) FROM ...), or ask in the WHERE of a query in USING.",
+                self._draft.text, asked,
+                f"This condition of a MERGE may not ask {target}, the table that is changed.",
+                hint="Count instead, as in 0 < (SELECT count(*) FROM ...), or ask in the "
+                     "WHERE of a query in USING.",
             )  # fmt: skip
         return counted
 

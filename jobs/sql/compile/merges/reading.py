@@ -226,7 +226,10 @@ def _inserts(then: exp.Insert, text: str) -> tuple[Assignment, ...]:
 def _refuse_default(value: exp.Expr, text: str) -> None:
     name = value.this if isinstance(value, exp.Column) and not value.table else None
     if name is not None and not name.args.get("quoted") and name.name.upper() == "DEFAULT":
-        hint = f"Leave the column away in INSERT; write the value itself in UPDATE, or SET {DIALECT_KEY} = spark."
+        hint = (
+            "Leave the column away in INSERT; write the value itself in UPDATE, or "
+            f"SET {DIALECT_KEY} = spark."
+        )
         raise wrong_in(text, name, "A column's default is not known here.", hint=hint)
 
 

@@ -40,8 +40,8 @@ def test_a_scalar_query_becomes_a_column_of_the_source() -> None:
     )
     assert step.sql == (
         "MERGE INTO `db`.`t` AS `x` USING (SELECT `s`.*, (SELECT MAX(`u`.`e`) AS `_col_0` FROM `u` AS `u`)"
-        " AS `lakewarden_q0` FROM `db`.`s` AS `s`) AS `s` ON `x`.`k` = `s`.`k` AND `x`.`a` < `s`.`lakewarden_q0`"
-        " WHEN MATCHED THEN UPDATE SET `a` = `s`.`b`"
+        " AS `lakewarden_q0` FROM `db`.`s` AS `s`) AS `s` ON `x`.`k` = `s`.`k` "
+        "AND `x`.`a` < `s`.`lakewarden_q0` WHEN MATCHED THEN UPDATE SET `a` = `s`.`b`"
     )
 
 
@@ -125,8 +125,8 @@ def test_queries_of_with_are_the_sources() -> None:
     [
         (
             "postgres",
-            BEGIN
-            + "WHEN MATCHED THEN UPDATE SET a = s.b / 2 WHEN NOT MATCHED AND b > 1 THEN INSERT (k, a) VALUES (k, 2.5)",
+            BEGIN + "WHEN MATCHED THEN UPDATE SET a = s.b / 2 WHEN NOT MATCHED AND b > 1 "
+            "THEN INSERT (k, a) VALUES (k, 2.5)",
             (
                 "WHEN MATCHED THEN UPDATE SET `a` = `s`.`b` DIV 2 WHEN NOT MATCHED AND `s`.`b` > 1 "
                 "THEN INSERT (`k`, `a`) VALUES (`s`.`k`, ROUND(2.5))"
@@ -148,8 +148,8 @@ def test_queries_of_with_are_the_sources() -> None:
         (
             "teradata",
             (
-                "MERGE INTO t USING VALUES (1, 2) AS v (k, b) ON t.k = v.k WHEN MATCHED THEN UPD SET a = v.b / 4 "
-                "WHEN NOT MATCHED THEN INS VALUES (0, v.k, v.b, 'x', NULL)"
+                "MERGE INTO t USING VALUES (1, 2) AS v (k, b) ON t.k = v.k WHEN MATCHED THEN UPD "
+                "SET a = v.b / 4 WHEN NOT MATCHED THEN INS VALUES (0, v.k, v.b, 'x', NULL)"
             ),
             (
                 "WHEN MATCHED THEN UPDATE SET `a` = `v`.`b` DIV 4 WHEN NOT MATCHED "
@@ -259,7 +259,10 @@ def test_other_conditions_about_the_target_are_refused_with_their_place(conditio
         "MERGE INTO t USING db.s ON t.k = db.s.k AND EXISTS (SELECT 1 FROM u) WHEN MATCHED THEN DELETE",
         "MERGE INTO t USING (SELECT 1 AS k) ON EXISTS (SELECT 1 FROM u) WHEN MATCHED THEN DELETE",
         "WITH q AS (SELECT 1 AS k) MERGE INTO t USING q ON t.k = q.k WHEN MATCHED THEN DELETE",
-        "WITH RECURSIVE q AS (SELECT 1) MERGE INTO t USING s ON EXISTS (SELECT 1 FROM q) WHEN MATCHED THEN DELETE",
+        (
+            "WITH RECURSIVE q AS (SELECT 1) MERGE INTO t USING s ON EXISTS (SELECT 1 FROM q) "
+            "WHEN MATCHED THEN DELETE"
+        ),
         "MERGE INTO t USING s ON EXISTS (SELECT",
         BEGIN + "AND EXISTS (SELECT 1 FROM u) WHEN MATCHED THEN DELETE; DROP TABLE t",
         "SELECT 'MERGE INTO t USING s ON EXISTS (SELECT 1)'",
