@@ -164,6 +164,7 @@ def test_a_sidecar_is_where_its_restart_policy_says_and_no_job_waits_for_one() -
         },
         job: (["proxy"], ["init"]),
         "r-lakewarden-test": (["proxy"], ["test"]),
+        "r-lakewarden-test-worker": (["proxy"], ["test"]),
         "r-lakewarden-executor": ([], ["executor"]),
     }
     _, _, spec = next(one for one in pod_specs(rendered) if one[0] == "r-lakewarden-daemon")
@@ -214,7 +215,11 @@ def test_the_settings_file_is_one_that_lakewarden_reads(tmp_path: Path) -> None:
 
 def test_network_policies_let_in_only_who_has_to_come_in() -> None:
     rendered = render(values=EVERYTHING, sets={"postgresql.enabled": True, "postgresql.password": "hunter2"})
-    policies = rendered.of_kind("NetworkPolicy")
+    policies = dict(rendered.of_kind("NetworkPolicy"))
+    (components,) = policies.pop("r-lakewarden-egress")["spec"]["podSelector"]["matchExpressions"]
+    assert {*components["values"], "postgresql"} == {
+        name.removeprefix("r-lakewarden-") for name in policies
+    }, "what goes out is said for each, too"
     ports = {
         name.removeprefix("r-lakewarden-"): [
             port["port"] for rule in one["spec"].get("ingress", ()) for port in rule["ports"]

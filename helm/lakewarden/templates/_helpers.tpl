@@ -103,6 +103,11 @@ spark.kubernetes.executor.limit.cores: {{ . | quote }}
 spark.executor.instances: {{ .Values.executors.instances | quote }}
 spark.executor.cores: {{ .Values.executors.cores | quote }}
 spark.executor.memory: {{ .Values.executors.memory | quote }}
+{{- $listing := "spark.sql.sources.parallelPartitionDiscovery.parallelism" }}
+{{- if not (hasKey .Values.spark.conf $listing) }}
+# Spark lists a table's folders by 10,000 tasks for each vacuum, whatever there is to run them.
+{{ $listing }}: {{ mul 16 .Values.executors.instances .Values.executors.cores | quote }}
+{{- end }}
 # Fixed, so that NetworkPolicies can name them.
 spark.driver.bindAddress: 0.0.0.0
 spark.driver.port: "7078"
