@@ -16,6 +16,8 @@ JavaPlan = Any
 """A `LogicalPlan` or `SparkPlan` in the JVM."""
 
 _VARIABLES: Final = "spark.sql.variable.substitute"
+_LONG: Final = 8
+"""Bytes that a row of a range takes."""
 _FILES: Final = "org.apache.spark.sql.execution.datasources.HadoopFsRelation"
 
 
@@ -45,6 +47,8 @@ class Plans:
         """A leaf of Delta's files, read by another index."""
         self._files: Any = jvm.java.lang.Class.forName(_FILES)
         self._at_this_moment: Any = sql.catalyst.optimizer.ComputeCurrentTime.apply
+        self._some: Any = jvm.scala.Some
+        self._none: Any = jvm.scala.Option.empty()
         self._skip: Any = sql.execution.CommandExecutionMode.SKIP()
 
     def parsed(self, session: Any, text: str) -> JavaPlan:
@@ -77,6 +81,20 @@ class Plans:
     def frame(self, session: Any, plan: JavaPlan) -> DataFrame:
         """A plan as a DataFrame of the user's session."""
         return DataFrame(self._dataset.ofRows(session, plan), self.spark)
+
+    def stored_bytes(self, rdd: Any) -> int:
+        """What the blocks of a kept RDD take, in memory and on disks."""
+        told = self.spark.sparkContext._jsc.sc().getRDDStorageInfo()
+        return sum(int(one.memSize()) + int(one.diskSize()) for one in told if one.id() == rdd.id())
+
+    def sized(self, session: Any, rows: Any, size: int) -> JavaPlan:
+        """A `LogicalRDD` that says how large it is: joins are chosen by that, and a local one claims to be huge."""
+        # Of a range that takes as much: py4j makes Python's numbers of the big ones that statistics are made of.
+        told = session.range(0, max(size // _LONG, 1)).queryExecution().logical().stats()
+        return rows.copy(
+            rows.output(), rows.rdd(), rows.outputPartitioning(), rows.outputOrdering(), rows.isStreaming(),
+            rows.stream(), session, self._some(told), self._none,
+        )  # fmt: skip
 
     def leaves(self, plan: JavaPlan) -> list[Any]:
         """Where a plan's rows come from, those of its subqueries and shared expressions included."""

@@ -23,7 +23,7 @@ from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.jobs.engines.spark.errors import translated
 from lakewarden.jobs.session.jvm_queue import JvmQueue
 
-__all__ = ["StreamListener", "note_of"]
+__all__ = ["StreamListener", "began_of", "note_of"]
 
 _INTERFACE: Final = "org.apache.spark.sql.streaming.PythonStreamingQueryListener"
 _FLUSH_MILLISECONDS: Final = 1_000
@@ -91,12 +91,12 @@ class StreamListener:
                     if leaf.getClass().getSimpleName() == _LEAF
                     and leaf.source().getClass().getSimpleName() == _SOURCE
                 ]
-                return _began(options)
+                return began_of(options)
         except LakewardenError:
             return NOT_SAID  # the query has ended, or Spark keeps it elsewhere
 
 
-def _began(options: Sequence[Any]) -> Began:
+def began_of(options: Sequence[Any]) -> Began:
     """From the options of all Delta sources of a query."""
     versions = [one.startingVersion() for one in options]
     if any(one.startingTimestamp().isDefined() for one in options) or not options:

@@ -87,34 +87,6 @@ class Change:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Upsert:
-    """Bring a frame into a table by keys. `operation` and `number` name it, so that it is done but once: under one name
-    what has a larger number comes later. `partitioned` is for a table that is
-    made. `retries`: so often it is tried again after a lost race, unless the session says otherwise."""
-
-    frame: Any
-    table: str
-    options: UpsertOptions
-    operation: str | None = None
-    number: int = 0
-    partitioned: tuple[str, ...] = ()
-    retries: int = RETRIES
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class UpsertStream:
-    """An upsert of each batch of a streaming frame. `trigger` and `output_mode` as Spark's own writer takes them."""
-
-    each: Upsert
-    checkpoint: str
-    trigger: Mapping[str, Any] = field(default_factory=dict)
-    output_mode: str = "append"
-
-
-Request = Append | Change | Overwrite | Merge | Sql
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Read:
     """One thing that a plan reads. `location` is canonical for Delta and files, a name or empty for anything else.
 
@@ -132,6 +104,36 @@ class Read:
     def key(self) -> tuple[str, str, int | None, int | None]:
         """What makes two reads the same."""
         return (self.format, self.location, self.version, self.from_version)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Upsert:
+    """Bring a frame into a table by keys. `operation` and `number` name it, so that it is done but once: under one name
+    what has a larger number comes later. `partitioned` is for a table that is
+    made. `retries`: so often it is tried again after a lost race, unless the session says otherwise. `reads`: where the
+    frame's rows come from, None where its plan says it."""
+
+    frame: Any
+    table: str
+    options: UpsertOptions
+    operation: str | None = None
+    number: int = 0
+    partitioned: tuple[str, ...] = ()
+    retries: int = RETRIES
+    reads: tuple[Read, ...] | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UpsertStream:
+    """An upsert of each batch of a streaming frame. `trigger` and `output_mode` as Spark's own writer takes them."""
+
+    each: Upsert
+    checkpoint: str
+    trigger: Mapping[str, Any] = field(default_factory=dict)
+    output_mode: str = "append"
+
+
+Request = Append | Change | Overwrite | Merge | Sql
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -109,6 +109,8 @@ def find(commits: Sequence[Commit], asked: Asked, *, whole: bool) -> Finding:
             verdict = _judged(asked, number, is_gone=any(version in span for span in gone))
             if verdict is not None:
                 return Finding(verdict=verdict, commit=one if verdict is Verdict.DONE else None)
+        if one.kind is CommitKind.CREATE:  # anew, without a row: nothing from before is in it
+            return Finding(verdict=Verdict.NOT_DONE)
         removed = _removed(one)
         if removed is None:
             return Finding(verdict=Verdict.UNTOLD)

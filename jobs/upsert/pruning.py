@@ -1,7 +1,8 @@
 """Which rows of the target can the source's keys be, at all? A condition on the target alone, so that Delta leaves out
 partitions and files by their statistics. Pure.
 
-Whatever matches satisfies it, so it changes no result.
+Whatever matches satisfies it, so it changes no result. Of a list of values Delta compares the smallest and the largest
+with a file's statistics (partitions apart), so the gaps in it are said, too.
 """
 
 import re
@@ -13,7 +14,18 @@ from typing import Final
 
 from lakewarden.jobs.sql.compile.values import TableSchema, quoted
 
-__all__ = ["BUCKETS", "FEW", "RANGES", "Ends", "KeyFacts", "bucket_of", "fact_of", "pruning_of", "ranges_of"]
+__all__ = [
+    "BUCKETS",
+    "FEW",
+    "RANGES",
+    "Ends",
+    "KeyFacts",
+    "bucket_of",
+    "fact_of",
+    "lies_close",
+    "pruning_of",
+    "ranges_of",
+]
 
 FEW: Final = 100
 """So many distinct values of a key are listed one by one."""
@@ -21,6 +33,8 @@ RANGES: Final = 32
 """Into so many ranges the values of a key are put, where there are more."""
 BUCKETS: Final = 1024
 """Into so many buckets they are sorted first, to find the gaps between them."""
+_CLOSE: Final = 0.8
+"""Where so many of the values between the smallest and the largest are there, their gaps leave nothing out."""
 _SPAN: Final = 2**62
 """Keys that lie further apart are not put into ranges: differences would not fit into 64 bits."""
 _DATE: Final = len("2026-11-22")
@@ -87,16 +101,34 @@ def _lies_apart(kind: str, ends: Ends) -> bool:
     return _number(high, kind) - _number(low, kind) < _SPAN
 
 
+def lies_close(kind: str, ends: Ends, distinct: int) -> bool:
+    """Whether about so many distinct values fill what lies between their ends, so that nobody has to look for gaps."""
+    if not _lies_apart(kind, ends):
+        return False
+    first, last = (_number(str(end), kind) for end in ends)
+    return distinct >= _CLOSE * (last - first + 1)
+
+
 def _number(text: str, kind: str) -> int:
     return date.fromisoformat(text).toordinal() - _EPOCH.toordinal() if kind == "date" else int(text)
 
 
 def pruning_of(
-    facts: Sequence[KeyFacts], source: TableSchema, target: TableSchema, *, escapes: bool = True
+    facts: Sequence[KeyFacts],
+    source: TableSchema,
+    target: TableSchema,
+    *,
+    partitions: Sequence[str] = (),
+    escapes: bool = True,
 ) -> str:
-    """The condition, empty where nothing can be said. `escapes`: backslashes in texts are escapes for the session."""
+    """The condition, empty where nothing can be said. The target is partitioned by `partitions`; `escapes`: backslashes
+    in texts are escapes for the session."""
     ours, theirs = ({one.name.lower(): one.type for one in schema} for schema in (source, target))
-    said = (_one(fact, ours, theirs, escapes=escapes) for fact in facts)
+    parted = {name.lower() for name in partitions}
+    said = (
+        _one(fact, ours, theirs, escapes=escapes, has_files=fact.column.lower() not in parted)
+        for fact in facts
+    )
     return " AND ".join(one for one in said if one)
 
 
@@ -114,7 +146,10 @@ def ranges_of(buckets: Sequence[tuple[int, int]], most: int = RANGES) -> tuple[t
     return tuple((part[0][0], part[-1][1]) for part in parts if part)
 
 
-def _one(fact: KeyFacts, ours: Mapping[str, str], theirs: Mapping[str, str], *, escapes: bool) -> str:
+def _one(
+    fact: KeyFacts, ours: Mapping[str, str], theirs: Mapping[str, str], *, escapes: bool, has_files: bool
+) -> str:
+    """Of one key. `has_files`: what it leaves out are files by their statistics, not partitions."""
     name = fact.column.lower()
     kind = theirs[name]
     if not _alike(ours.get(name, kind), kind) or (_TEXTS.fullmatch(kind) and not escapes):
@@ -127,14 +162,35 @@ def _one(fact: KeyFacts, ours: Mapping[str, str], theirs: Mapping[str, str], *, 
     if fact.values is not None:
         listed = ", ".join(_literal(value, kind) for value in fact.values)
         found = f"{column} IN ({listed})" if fact.values else "FALSE"
+        gaps = _between(column, _ranges_among(fact.values, kind), kind) if has_files else ""
+        found = f"{found} AND {gaps}" if " OR " in gaps else found
     elif fact.ranges:
-        parts = [
-            f"{column} BETWEEN {_literal(low, kind)} AND {_literal(high, kind)}" for low, high in fact.ranges
-        ]
-        found = parts[0] if len(parts) == 1 else f"({' OR '.join(parts)})"
+        found = _between(column, fact.ranges, kind)
     else:
         return ""
-    return f"({found} OR {column} IS NULL)" if fact.nulls else found
+    return f"(({found}) OR {column} IS NULL)" if fact.nulls else found
+
+
+def _between(column: str, ranges: Sequence[tuple[str, str]], kind: str) -> str:
+    """Whether a value lies in one of the ranges."""
+    literals = [(_literal(low, kind), _literal(high, kind)) for low, high in ranges]
+    parts = [
+        f"{column} = {low}" if low == high else f"{column} BETWEEN {low} AND {high}" for low, high in literals
+    ]
+    return parts[0] if len(parts) == 1 else f"({' OR '.join(parts)})"
+
+
+def _ranges_among(values: Sequence[str], kind: str) -> Sequence[tuple[str, str]]:
+    """A few values as ranges with the gaps between them open; none where they do not tell these."""
+    if not values:
+        return ()
+    if kind not in _MEASURED:
+        return [(value, value) for value in values] if len(values) <= RANGES else ()
+    ordered = sorted(values, key=lambda value: _number(value, kind)) if kind != "date" else sorted(values)
+    if not _lies_apart(kind, (ordered[0], ordered[-1])):
+        return ()
+    texts = {_number(value, kind): value for value in ordered}
+    return [(texts[low], texts[high]) for low, high in ranges_of([(one, one) for one in texts])]
 
 
 def _alike(ours: str, theirs: str) -> bool:

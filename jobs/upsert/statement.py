@@ -71,12 +71,14 @@ def upsert_plan(
     name: str,
     view: str,
     facts: Sequence[KeyFacts] = (),
+    partitions: Sequence[str] = (),
     escapes: bool = True,
 ) -> UpsertPlan:
-    """The MERGE of the prepared `view` into `name` (both as SQL). Raises like `columns_of`."""
+    """The MERGE of the prepared `view` into `name` (both as SQL). The target is partitioned by `partitions`.
+    Raises like `columns_of`."""
     columns = columns_of(options, source, target, rules)
     equals = "<=>" if options.null_keys is NullKeys.MATCH else "="
-    pruning = pruning_of(facts, source, target, escapes=escapes)
+    pruning = pruning_of(facts, source, target, partitions=partitions, escapes=escapes)
     conditions = [f"{_target(key)} {equals} {_source(columns, key)}" for key in columns.keys]
     conditions += [pruning] if pruning else []
     evolving = " WITH SCHEMA EVOLUTION" if columns.evolves else ""

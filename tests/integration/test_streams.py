@@ -13,6 +13,7 @@ from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.errors import UnavailableError
 from lakewarden.catalog.lineage.streams.offsets import Began
 from lakewarden.catalog.lineage.versions import version_of
+from lakewarden.catalog.model.lineage_record import LineageInput
 from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.jobs.engines.delta.engine import DeltaEngine
 from support.builders.live_streams import Sea
@@ -184,6 +185,48 @@ def test_an_upsert_stream_applies_again_what_a_rollback_has_undone_and_nothing_e
         sea.rewind(1, "upserts")
         flow()
         assert (sea.rows("sink"), sea.head("sink")) == ([1, 2, 3], head)
+
+
+def test_batches_of_an_upsert_stream_say_what_they_read_so_a_rollback_of_the_source_takes_them_along(
+    sea: Sea,
+) -> None:
+    for name in ("sink", "names"):
+        sea.create(name)
+    sea.insert("names", 1, 2, 3)
+    with lakewarden.attach(sea.spark, home=sea.folder) as lw:
+
+        def flow(*, stateful: bool = False) -> None:
+            stream = sea.spark.readStream.format("delta").load(sea.place("source"))
+            names = sea.spark.read.format("delta").load(sea.place("names"))
+            rows = stream.dropDuplicates(["id"]) if stateful else stream.join(names, "id")
+            lw.upsert_stream(
+                rows,
+                sea.place("sink"),
+                keys="id",
+                checkpoint=sea.checkpoint("stateful" if stateful else "upserts"),
+                trigger={"availableNow": True},
+            ).awaitTermination()
+
+        for number in (1, 2):
+            sea.insert("source", number)
+            flow()
+        flow(stateful=True)
+        bad = sea.insert("source", 3)
+        flow(stateful=True)
+    commits = list(sea.reader.commits(sea.location("sink"), after=0))
+    assert [one.lineage and [_edge(read) for read in one.lineage.inputs] for one in commits] == [
+        [("names", None, 1), ("source", None, 1)],
+        [("names", None, 1), ("source", 1, 2)],
+        [("source", None, 2)],
+        [("source", -1, 3)],
+    ]
+    assert all(version_of(one).known for one in commits)
+    sea.roll_back("source", bad)
+    assert (sea.rows("source"), sea.rows("sink")) == ([1, 2], [1, 2])
+
+
+def _edge(read: LineageInput) -> tuple[str, int | None, int | None]:
+    return (read.location.rpartition("/")[2], read.from_version, read.version)
 
 
 # a stream that reads a table which goes back

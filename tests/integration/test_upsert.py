@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import udf
 
 import lakewarden
 from lakewarden.catalog.errors import ConflictError, PreconditionError, UsageError
@@ -104,6 +105,11 @@ def test_nothing_is_made_for_an_upsert_that_makes_no_sense(lake: Lake) -> None:
     place = lake.folder / "senseless"
     with pytest.raises(UsageError, match="no column nr"):
         lake.lw.upsert(lake.rows((1, "a", 1)), str(place), keys="nr")
+    with pytest.raises(PreconditionError, match="2 rows of the source have the key id=1"):
+        lake.lw.upsert(lake.rows((1, "a", 1), (1, "b", 1)), str(place), keys="id")
+    with pytest.raises(Exception, match="mine alone"):
+        failing = lake.rows((1, "a", 1)).selectExpr("id", "CAST(raise_error('mine alone') AS INT) AS v")
+        lake.lw.upsert(failing, str(place), keys="id")
     assert not place.exists()
 
 
@@ -197,6 +203,10 @@ def test_files_and_partitions_without_the_keys_are_not_read(lake: Lake) -> None:
     merged = lake.lw.upsert(clusters, path, keys="id")
     assert "BETWEEN" in merged.pruning and " OR " in merged.pruning
     assert merged.files_read <= 5 and (merged.rows_updated, merged.rows_inserted) == (300, 0)
+    ends = lake.lw.upsert(
+        lake.spark.sql("SELECT explode(array(0L, 999L)) AS id, 'newest' AS v"), path, keys="id"
+    )
+    assert (ends.files_read, ends.rows_updated) == (2, 2)
     fresh = lake.spark.range(5000, 5100).selectExpr("id", "9 AS part", "'x' AS v").repartition(50)
     lake.spark.conf.set("spark.sql.adaptive.enabled", "false")
     added = lake.lw.upsert(fresh, path, keys="id")
@@ -248,6 +258,48 @@ def test_the_target_may_be_its_own_source(lake: Lake) -> None:
     assert record is not None and [one.version for one in record.inputs] == [0]
 
 
+def test_a_source_that_read_the_target_before_others_committed_is_computed_again(
+    lake: Lake, tmp_path: Path
+) -> None:
+    table, begun = lake.table((1, "a", 1)), str(tmp_path / "begun")
+
+    def counted(ts: int) -> int:
+        """Somebody else commits while the source is computed for the first time."""
+        if not os.path.exists(begun):
+            with open(begun, "w"):
+                row = {"id": [2], "v": ["b"], "ts": pa.array([1], pa.int32())}
+                write_deltalake(table, pa.table(row), mode="append")
+        return ts + 1
+
+    source = lake.spark.read.format("delta").load(table).withColumn("ts", udf(counted, "int")("ts"))
+    assert lake.lw.upsert(source, table, keys="id").rows_updated == 2
+    assert lake.held(table) == [(1, "a", 2), (2, "b", 2)]
+
+
+SPECIAL = """SELECT * FROM VALUES
+    (1.50BD, TIMESTAMP'0001-01-01 00:00:00 UTC', TIMESTAMP_NTZ'2026-03-29 02:30:00', X'FF80', true, 'a '),
+    (-0.01BD, TIMESTAMP'9999-12-31 23:59:59 UTC', TIMESTAMP_NTZ'1582-10-10 00:00:00', X'', false, 'A%/=: ?'),
+    (0BD, TIMESTAMP'2026-10-25 00:30:00 UTC', TIMESTAMP_NTZ'0001-01-01 00:00:00', X'00', true, 'it\\'s \\\\'),
+    (1BD, TIMESTAMP'2026-10-25 01:30:00 UTC', TIMESTAMP_NTZ'9999-12-31 00:00:00', X'', true, repeat('z', 99))
+    AS t(d, t, n, x, b, s)"""
+
+
+def test_keys_of_any_kind_are_found_again_in_files_and_in_partitions(lake: Lake) -> None:
+    kinds = lake.spark.sql(SPECIAL).selectExpr(
+        "*", "IF(d = 0, double('NaN'), 0D) AS f", "named_struct('f', 0D, 'n', CAST(NULL AS INT)) AS r"
+    )
+    keys, parted = kinds.columns, str(lake.folder / "parted")
+    again = kinds.withColumn("f", -kinds.f)  # zeros below zero are zeros
+    for table in (parted, str(lake.folder / "kinds")):
+        made = lake.lw.upsert(
+            kinds, table, keys=keys, null_keys="match", partitioned=["t", "s"] * (table == parted)
+        )
+        lake.spark.conf.set("spark.sql.session.timeZone", "Asia/Kathmandu")
+        done = lake.lw.upsert(again, table, keys=keys, delete_when="b", null_keys="match")
+        lake.spark.conf.unset("spark.sql.session.timeZone")
+        assert (made.rows_inserted, done.rows_inserted, done.rows_deleted) == (4, 0, 3)
+
+
 def test_other_tables_than_deltas_are_refused(lake: Lake) -> None:
     lake.spark.sql(f"CREATE TABLE {lake.database}.plain (id bigint) USING parquet")
     with pytest.raises(UsageError, match="no Delta table"):
@@ -265,6 +317,15 @@ def test_an_operation_is_done_once_and_again_when_it_was_undone(lake: Lake) -> N
     assert lake.held(table) == [(1, "a", 1), (2, "b", 1)]
     history = history_of(lake.commits(table))
     assert [one.effect for one in history[-3:]] == [Effect.RESTORE, Effect.ALIAS, Effect.CHANGE]
+
+
+def test_an_operation_ends_with_the_table_that_is_made_anew(lake: Lake) -> None:
+    name, source = f"{lake.database}.anew", lake.rows((2, "b", 1))
+    for _ in range(2):
+        lake.spark.sql(f"CREATE OR REPLACE TABLE {name} (id BIGINT, v STRING, ts INT) USING delta")
+        assert not lake.lw.upsert(source, name, keys="id", operation="load 9").done_before
+        assert lake.lw.upsert(source, name, keys="id", operation="load 9").done_before
+    assert lake.spark.table(name).count() == 1
 
 
 def test_each_batch_of_a_stream_is_applied_once_and_again_when_it_was_undone(lake: Lake) -> None:

@@ -2,8 +2,9 @@
 
 import time
 import uuid
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from py4j.protocol import Py4JJavaError
@@ -26,9 +27,11 @@ from lakewarden.jobs.session.recording import Recorder
 from lakewarden.jobs.session.upserts.history import was_done
 from lakewarden.jobs.session.upserts.operations import APP, NUMBER
 from lakewarden.jobs.session.upserts.source import VIEW, Source, facts_of, kept, rows_of, schema_of
-from lakewarden.jobs.session.upserts.target import Target, existing, making
-from lakewarden.jobs.session.writes import Upsert, Upserted, Written
+from lakewarden.jobs.session.upserts.target import Target, emptied_of, existing, making
+from lakewarden.jobs.session.writes import Read, Upsert, Upserted, Written
+from lakewarden.jobs.sql.compile.values import TableSchema
 from lakewarden.jobs.upsert.changes import is_ours
+from lakewarden.jobs.upsert.pruning import KeyFacts
 from lakewarden.jobs.upsert.schema import Rules, columns_of
 from lakewarden.jobs.upsert.statement import UpsertPlan, upsert_plan
 
@@ -42,6 +45,15 @@ _NOT_EMPTY: Final = "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
 _UNDONE: Final = -1
 """The number of an operation that was undone, which a RESTORE to a later version may have brought back."""
 _ESCAPED: Final = "spark.sql.parser.escapedStringLiterals"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Prepared:
+    """A source that is kept and looked at already: what its keys are, and what was read for it; None where Spark did
+    not tell."""
+
+    facts: tuple[KeyFacts, ...]
+    seen: tuple[Read, ...] | None
 
 
 class Upserts:
@@ -69,9 +81,35 @@ class Upserts:
         source = Source(pinned=pinned, schema=schema_of(self._plans.frame(session, pinned.plan)))
         target = existing(self._plans, session, request.table)
         if target is None:
-            target = self._made(session, request, source)
+            return self._tried_anew(session, request, source, made)
+        return self._tried_on(session, request, source, target, None)
+
+    def _tried_anew(self, session: Any, request: Upsert, source: Source, made: list[str]) -> Upserted:
+        """One try where the table is missing. It is made when nothing in the source speaks against it any more."""
+        as_made = tuple(one for one in source.schema if not is_ours(one.name))
+        columns_of(request.options, source.schema, as_made, Rules())  # it has to make sense
+        if is_path(request.table):
+            self._recorder.directory.require_writable(canonical(request.table))
+        emptied = emptied_of(as_made, request.partitioned, request.options.keys)
+        with ExitStack() as stack:
+            with self._recorder.witness.watching(session, f"lakewarden-{uuid.uuid4().hex}") as seen:
+                stack.enter_context(kept(self._plans, session, source, request.options, emptied))
+                facts = facts_of(self._plans, session, source, request.options)
+            target = self._made(session, request, as_made)
             made.append(target.location)
             reach("upsert.made")
+            if target.emptied(request.options.keys) == emptied:
+                return self._tried_on(
+                    session, request, source, target, Prepared(facts=facts, seen=seen.reads)
+                )
+        return self._tried_on(
+            session, request, source, target, None
+        )  # somebody else made it, otherwise partitioned
+
+    def _tried_on(
+        self, session: Any, request: Upsert, source: Source, target: Target, prepared: Prepared | None
+    ) -> Upserted:
+        """One try on a table; `prepared` where the source is kept already."""
         self._recorder.directory.require_writable(target.location)
         columns_of(request.options, source.schema, target.schema, target.rules)  # it has to make sense
         if request.operation is not None:
@@ -80,7 +118,7 @@ class Upserts:
             session.conf().set(APP, request.operation)
             session.conf().set(NUMBER, str(request.number))
         try:
-            return self._merge(session, request, source, target)
+            return self._merge(session, request, source, target, prepared)
         except LostRaceError:
             if self._done_meanwhile(request):
                 return Upserted(written=None)
@@ -120,12 +158,7 @@ class Upserts:
             raise LostRaceError(str(error), is_mendable=True) from error
         return False
 
-    def _made(self, session: Any, request: Upsert, source: Source) -> Target:
-        as_made = tuple(one for one in source.schema if not is_ours(one.name))
-        # What is asked for has to make sense before anything is made.
-        columns_of(request.options, source.schema, as_made, Rules())
-        if is_path(request.table):
-            self._recorder.directory.require_writable(canonical(request.table))
+    def _made(self, session: Any, request: Upsert, as_made: TableSchema) -> Target:
         refusal: Exception | None = None
         for pause in _PAUSES:
             try:
@@ -143,15 +176,24 @@ class Upserts:
             hint="Make the table first; its folder has to be empty.",
         ) from refusal
 
-    def _merge(self, session: Any, request: Upsert, source: Source, target: Target) -> Upserted:
+    def _merge(
+        self, session: Any, request: Upsert, source: Source, target: Target, prepared: Prepared | None
+    ) -> Upserted:
         session.conf().set(_MATERIALIZE, "none")  # it is kept here, and looked at
         if not session.sessionState().conf().contains(_OPTIMIZE):
             session.conf().set(_OPTIMIZE, "true")  # few files, whatever the number of tasks
         plans: list[UpsertPlan] = []
 
         def execute() -> DataFrame:
-            with kept(self._plans, session, source, request.options, target.emptied(request.options.keys)):
-                plan = self._plan(session, request, source, target)
+            with ExitStack() as stack:
+                if prepared is None:
+                    emptied = target.emptied(request.options.keys)
+                    stack.enter_context(kept(self._plans, session, source, request.options, emptied))
+                    facts = facts_of(self._plans, session, source, request.options)
+                else:
+                    facts = prepared.facts
+                self._require_unmoved(session, request, source, target)
+                plan = self._plan(session, request, source, target, facts)
                 plans.append(plan)
                 parsed = self._plans.composed(session, plan.statement)
                 reach("upsert.merging")
@@ -161,18 +203,34 @@ class Upserts:
             session,
             execute,
             operation=Operation.MERGE,
-            reads=source.pinned.reads,
+            reads=source.pinned.reads if request.reads is None else request.reads,
             reads_self=False,
             target=target.location,
             locate=lambda: target.location,
             known=target.version,
+            seen=() if prepared is None else prepared.seen,
             reads_fixed=source.pinned.fixes(target.location),
         )
         if frame is None:
             return self._told_by_commit(target, written, plans[0])
         return self._told(frame, written, plans[0])
 
-    def _plan(self, session: Any, request: Upsert, source: Source, target: Target) -> UpsertPlan:
+    def _require_unmoved(self, session: Any, request: Upsert, source: Source, target: Target) -> None:
+        """Raise `LostRaceError` if the source was computed from what the target held, and it has moved on meanwhile:
+        what somebody else has just committed would be undone."""
+        read = next((one for one in source.pinned.reads if one.location == target.location), None)
+        if read is None or source.pinned.fixes(target.location):
+            return
+        now = existing(self._plans, session, request.table)
+        if now is None or now.version != read.version:
+            raise LostRaceError(
+                f"{request.table} moved past version {read.version}, which the source had read.",
+                is_mendable=True,
+            )
+
+    def _plan(
+        self, session: Any, request: Upsert, source: Source, target: Target, facts: Sequence[KeyFacts]
+    ) -> UpsertPlan:
         return upsert_plan(
             request.options,
             source=source.schema,
@@ -180,7 +238,8 @@ class Upserts:
             rules=target.rules,
             name=sql_name(request.table),
             view=VIEW,
-            facts=facts_of(self._plans, session, source, request.options),
+            facts=facts,
+            partitions=target.partitions,
             escapes=str(session.conf().get(_ESCAPED, "false")).lower() != "true",
         )
 

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
@@ -18,7 +17,7 @@ from lakewarden.jobs.session.writes import Upsert
 from lakewarden.jobs.sql.compile.values import ColumnType, TableSchema, quoted
 from lakewarden.jobs.upsert.changes import CODES, UNKNOWN_CODE, change_rows
 from lakewarden.jobs.upsert.options import NullKeys, UpsertOptions
-from lakewarden.jobs.upsert.pruning import FEW, Ends, KeyFacts, bucket_of, fact_of
+from lakewarden.jobs.upsert.pruning import FEW, Ends, KeyFacts, bucket_of, fact_of, lies_close
 from lakewarden.jobs.upsert.statement import prepared
 
 __all__ = ["VIEW", "Source", "facts_of", "kept", "rows_of", "schema_of"]
@@ -67,12 +66,13 @@ def kept(
     ready = plans.frame(session, plans.composed(session, prepared(options, source.schema, _GIVEN, emptied)))
     with _unknown_changes_explained():
         # At once: what a first query computed would be computed again for the rest if an executor was lost meanwhile.
-        held = ready._jdf.localCheckpoint(True)
-    held.createOrReplaceTempView(VIEW)
+        held = ready._jdf.localCheckpoint(True).queryExecution().logical()
     try:
-        yield DataFrame(held, plans.spark)
+        frame = plans.frame(session, plans.sized(session, held, plans.stored_bytes(held.rdd())))
+        frame._jdf.createOrReplaceTempView(VIEW)
+        yield frame
     finally:
-        held.queryExecution().logical().rdd().unpersist(False)
+        held.rdd().unpersist(False)
 
 
 @contextmanager
@@ -100,13 +100,14 @@ def facts_of(plans: Plans, session: Any, source: Source, options: UpsertOptions)
             hint='Leave them out, or say what they mean: null_keys="insert" or "match".',
         )
     if (seen["most"] or 0) > 1:
+        (twice,) = _asked(plans, session, _most_frequent(options))
         raise PreconditionError(
-            f"{seen['most']} rows of the source have the key {_said(options, seen['example'])}.",
+            f"{twice[_COUNT]} rows of the source have the key {_said(options, twice['example'])}.",
             hint='Make keys unique, or choose: duplicates="last by <column>" or "any".',
         )
     ends = {number: (seen[f"low{number}"], seen[f"high{number}"]) for number, _ in enumerate(options.keys)}
-    few = {number for number in ends if seen[f"distinct{number}"] <= FEW}
-    found = _spread(plans, session, options, types, ends, few)
+    distinct = {number: seen[f"distinct{number}"] for number in ends}
+    found = _spread(plans, session, options, types, ends, distinct)
     return tuple(
         fact_of(
             key, types[key], ends[number], found.get(number), nulls=matches and seen[f"nulls{number}"] > 0
@@ -115,18 +116,18 @@ def facts_of(plans: Plans, session: Any, source: Source, options: UpsertOptions)
     )
 
 
+def _lacking(options: UpsertOptions) -> str:
+    """The condition of the rows that match nothing, because a key is NULL."""
+    if options.null_keys is NullKeys.MATCH:
+        return "FALSE"
+    return " OR ".join(f"{quoted(key)} IS NULL" for key in options.keys)
+
+
 def _overview(options: UpsertOptions, types: Mapping[str, str]) -> str:
     keys = [quoted(key) for key in options.keys]
-    lacking = (
-        "FALSE" if options.null_keys is NullKeys.MATCH else " OR ".join(f"{key} IS NULL" for key in keys)
-    )
     asked = [
         f"sum(IF({_LACKING}, {_COUNT}, 0)) AS missing",
         f"max(IF({_LACKING}, 0, {_COUNT})) AS most",
-        (
-            f"max_by(array({', '.join(f'CAST({key} AS STRING)' for key in keys)}), IF({_LACKING}, "
-            f"0, {_COUNT})) AS example"
-        ),
     ]
     for number, (key, name) in enumerate(zip(keys, options.keys, strict=True)):
         counted = f"IF({_LACKING}, NULL, {key})"
@@ -138,9 +139,19 @@ def _overview(options: UpsertOptions, types: Mapping[str, str]) -> str:
             f"count_if({key} IS NULL) AS nulls{number}",
         ]
     groups = (
-        f"SELECT {', '.join(keys)}, {lacking} AS {_LACKING}, count(*) AS {_COUNT} FROM {VIEW} GROUP BY ALL"
+        f"SELECT {', '.join(keys)}, {_lacking(options)} AS {_LACKING}, count(*) AS {_COUNT} "
+        f"FROM {VIEW} GROUP BY ALL"
     )
     return f"SELECT {', '.join(asked)} FROM ({groups})"
+
+
+def _most_frequent(options: UpsertOptions) -> str:
+    keys = ", ".join(quoted(key) for key in options.keys)
+    example = ", ".join(f"CAST({quoted(key)} AS STRING)" for key in options.keys)
+    return (
+        f"SELECT count(*) AS {_COUNT}, array({example}) AS example FROM {VIEW} "
+        f"WHERE NOT ({_lacking(options)}) GROUP BY {keys} ORDER BY 1 DESC, 2 LIMIT 1"
+    )
 
 
 def _spread(
@@ -149,25 +160,29 @@ def _spread(
     options: UpsertOptions,
     types: Mapping[str, str],
     ends: Mapping[int, Ends],
-    few: AbstractSet[int],
+    distinct: Mapping[int, int],
 ) -> Mapping[int, Sequence[Ends]]:
     """By the number of a key: its values where they seem to be few, the ends of those in each bucket where they are
-    many and lie at distances. One query for all keys."""
+    many and lie at distances. One query for all keys of which more than the ends matters, none where these tell it."""
     whole = " AND ".join(f"{quoted(key)} IS NOT NULL" for key in options.keys)
+    found: dict[int, list[Ends]] = {}
     queries = []
     for number, key in enumerate(options.keys):
-        column, kind = quoted(key), types[key]
+        (lowest, highest), column, kind = ends[number], quoted(key), types[key]
+        if lowest == highest:
+            found[number] = [] if lowest is None else [ends[number]]
+            continue
+        is_few = distinct[number] <= FEW
+        if not is_few and lies_close(kind, ends[number], distinct[number]):
+            continue
         counts = f"{column} IS NOT NULL" if options.null_keys is NullKeys.MATCH else whole
         low, high = (_as_text(f"{side}({column})", kind) for side in ("min", "max"))
-        among = bucket_of(column, kind, ends[number])
-        if number in few:
-            among = column
+        among = column if is_few else bucket_of(column, kind, ends[number])
         if among is not None:
             queries.append(
                 f"SELECT {number} AS key, {low} AS low, {high} AS high FROM {VIEW} "
                 f"WHERE {counts} GROUP BY {among}"
             )
-    found: dict[int, list[Ends]] = {number: [] for number in few}
     for row in _asked(plans, session, " UNION ALL ".join(queries)) if queries else ():
         found.setdefault(row["key"], []).append((row["low"], row["high"]))
     return found

@@ -11,6 +11,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.jobs.session.conflicts.retries import RETRIES_OF_BATCHES
+from lakewarden.jobs.session.plans import Plans
+from lakewarden.jobs.session.upserts.batches import reads_of_batch
 from lakewarden.jobs.session.writes import Upsert, Upserted, UpsertStream
 
 __all__ = ["query_of", "start"]
@@ -30,9 +32,12 @@ def start(stream: UpsertStream, run: Callable[[Upsert], Upserted]) -> StreamingQ
     if not request.frame.isStreaming:
         raise UsageError("This DataFrame is not a stream.", hint="Use `lw.upsert` for it.")
 
+    plans = Plans(request.frame.sparkSession)
+
     def upsert(frame: DataFrame, number: int) -> None:
         query = query_of(frame)
-        done = run(replace(request, frame=frame, operation=query, number=number, retries=RETRIES_OF_BATCHES))
+        batch = replace(request, frame=frame, operation=query, number=number, retries=RETRIES_OF_BATCHES)
+        done = run(replace(batch, reads=reads_of_batch(plans, query, number)))
         reach("upsert.batch")
         if done.done_before:
             logging.getLogger("lakewarden").info(

@@ -13,7 +13,7 @@ from lakewarden.jobs.session.writes import Upsert
 from lakewarden.jobs.sql.compile.values import KEYS_PROPERTY, TableSchema, quoted
 from lakewarden.jobs.upsert.schema import Rules
 
-__all__ = ["Target", "existing", "making"]
+__all__ = ["Target", "emptied_of", "existing", "making"]
 
 _WIDENING: Final = "delta.enableTypeWidening"
 
@@ -31,14 +31,19 @@ class Target:
     snapshot: Any
 
     def emptied(self, keys: Sequence[str]) -> frozenset[str]:
-        """Those of the keys (in lower case) whose empty texts are NULL here: Delta keeps them so in partitions."""
-        texts = {one.name.lower() for one in self.schema if one.type == "string" or "char(" in one.type}
-        return frozenset(texts).intersection(keys, (name.lower() for name in self.partitions))
+        """See `emptied_of`."""
+        return emptied_of(self.schema, self.partitions, keys)
 
     def last_number(self, app: str) -> int | None:
         """The last number of an application id; None for one that is not known."""
         found = self.snapshot.transactions().get(app)
         return int(found.get()) if found.isDefined() else None
+
+
+def emptied_of(schema: TableSchema, partitions: Sequence[str], keys: Sequence[str]) -> frozenset[str]:
+    """Those of the keys (in lower case) whose empty texts are NULL in a table: Delta keeps them so in partitions."""
+    texts = {one.name.lower() for one in schema if one.type == "string" or "char(" in one.type}
+    return frozenset(texts).intersection(keys, (name.lower() for name in partitions))
 
 
 def existing(plans: Plans, session: Any, table: str) -> Target | None:

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from lakewarden.catalog.errors import PreconditionError
-from lakewarden.catalog.formats.port import Commit, TableReader
+from lakewarden.catalog.formats.port import Commit, CommitKind, TableReader
 from lakewarden.catalog.model.enums import RollbackStep
 from lakewarden.catalog.model.lineage_record import LineageInput, LineageRecord, Operation
 from lakewarden.catalog.model.rollbacks import MARK
@@ -110,6 +110,15 @@ def test_what_a_restore_has_undone_was_not_done() -> None:
     assert done(0, commit(0), batch(1, 0), batch(2, 1), restore(3, 1))
     assert done(1, commit(0), batch(1, 0), batch(2, 1), restore(3, 1), batch(4, 1))
     assert done(1, commit(0), batch(1, 1), restore(2, 0), restore(3, 1))
+
+
+def test_what_was_done_before_a_table_was_made_anew_was_not_done() -> None:
+    anew = commit(3, "CREATE OR REPLACE TABLE", kind=CommitKind.CREATE)
+    assert not done(1, commit(0), batch(1, 0), batch(2, 1), anew, commit(4))
+    assert done(1, commit(0), batch(1, 0), batch(2, 1), anew, restore(4, 2))
+    assert done(1, commit(0), batch(1, 0), batch(2, 1), anew, batch(4, 1))
+    with_rows = commit(3, "CREATE OR REPLACE TABLE AS SELECT", kind=CommitKind.REPLACE)
+    assert done(1, commit(0), batch(1, 0), batch(2, 1), with_rows), "these may be the same rows"
 
 
 def test_a_restore_that_does_not_say_where_it_went_is_looked_up() -> None:

@@ -5,7 +5,16 @@ import pytest
 from lakewarden.catalog.errors import PreconditionError, UsageError
 from lakewarden.jobs.sql.compile.values import ColumnType, TableSchema
 from lakewarden.jobs.upsert.options import UpsertOptions, options_of
-from lakewarden.jobs.upsert.pruning import FEW, Ends, KeyFacts, bucket_of, fact_of, pruning_of, ranges_of
+from lakewarden.jobs.upsert.pruning import (
+    FEW,
+    Ends,
+    KeyFacts,
+    bucket_of,
+    fact_of,
+    lies_close,
+    pruning_of,
+    ranges_of,
+)
 from lakewarden.jobs.upsert.schema import Rules
 from lakewarden.jobs.upsert.statement import UpsertPlan, prepared, upsert_plan
 
@@ -66,7 +75,8 @@ def test_a_null_that_matches_is_compared_as_a_value() -> None:
     facts = (KeyFacts(column="id", values=("1",), nulls=True),)
     found = plan(options_of("id", null_keys="match"), facts=facts)
     assert (
-        "ON target.`id` <=> source.`id` AND (target.`id` IN (1L) OR target.`id` IS NULL) " in found.statement
+        "ON target.`id` <=> source.`id` AND ((target.`id` IN (1L)) OR target.`id` IS NULL) "
+        in found.statement
     )
 
 
@@ -85,10 +95,27 @@ def test_any_of_several_rows_is_the_smallest_whatever_the_order_of_tasks() -> No
 @pytest.mark.parametrize(
     ("kind", "values", "listed"),
     [
-        ("bigint", ("1", "-2"), "target.`k` IN (1L, -2L)"),
+        ("bigint", ("1", "2"), "target.`k` IN (1L, 2L)"),
+        (
+            "bigint",
+            ("1", "-200", "2"),
+            "target.`k` IN (1L, -200L, 2L) AND (target.`k` = -200L OR target.`k` BETWEEN 1L AND 2L)",
+        ),
         ("int", ("1",), "target.`k` IN (1)"),
-        ("string", ("it's", "a\\b"), "target.`k` IN ('it\\'s', 'a\\\\b')"),
+        (
+            "string",
+            ("it's", "a\\b"),
+            "target.`k` IN ('it\\'s', 'a\\\\b') AND (target.`k` = 'it\\'s' OR target.`k` = 'a\\\\b')",
+        ),
         ("date", ("2026-01-31",), "target.`k` IN (DATE'2026-01-31')"),
+        (
+            "date",
+            ("2026-01-31", "2025-01-31"),
+            (
+                "target.`k` IN (DATE'2026-01-31', DATE'2025-01-31') "
+                "AND (target.`k` = DATE'2025-01-31' OR target.`k` = DATE'2026-01-31')"
+            ),
+        ),
         ("timestamp", ("1500000",), "target.`k` IN (TIMESTAMP'1970-01-01 00:00:01.500000+00:00')"),
         ("decimal(5,2)", ("1.50",), "target.`k` IN (1.50BD)"),
         ("double", ("1.5",), ""),
@@ -100,6 +127,27 @@ def test_few_keys_are_listed_where_their_type_can_be_looked_up(
 ) -> None:
     facts = (KeyFacts(column="k", values=values),)
     assert pruning_of(facts, schema(k=kind), schema(k=kind)) == listed
+
+
+def test_a_list_of_partitions_needs_no_gaps() -> None:
+    facts = (KeyFacts(column="k", values=("1", "900")),)
+    assert pruning_of(facts, schema(k="int"), schema(K="int"), partitions=["K"]) == "target.`k` IN (1, 900)"
+
+
+@pytest.mark.parametrize(
+    ("kind", "ends", "distinct", "close"),
+    [
+        ("bigint", ("1", "100"), 100, True),
+        ("bigint", ("1", "100"), 79, False),
+        ("date", ("2026-01-01", "2026-01-31"), 31, True),
+        ("string", ("a", "b"), 2, False),
+        ("bigint", (None, None), 0, False),
+    ],
+)
+def test_values_that_fill_what_lies_between_their_ends_have_no_gaps_to_look_for(
+    kind: str, ends: Ends, distinct: int, close: bool
+) -> None:
+    assert lies_close(kind, ends, distinct) is close
 
 
 def test_a_key_of_another_type_than_the_targets_leaves_nothing_out() -> None:

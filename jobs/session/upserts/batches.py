@@ -1,0 +1,117 @@
+"""What a batch of a running streaming query reads. Spark gives foreachBatch rows without an origin, but the query
+knows: the offsets of the batch say what came from its streams, the plan of its last execution what else it read.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from lakewarden.catalog.errors import LakewardenError
+from lakewarden.catalog.lineage.streams.offsets import NOT_SAID, Batch, Source, StreamReads, reads_of, uuid_in
+from lakewarden.jobs.engines.spark.errors import translated
+from lakewarden.jobs.session.plans import Plans, kind
+from lakewarden.jobs.session.reads import location_of, reads_of_leaf
+from lakewarden.jobs.session.stream_listener import began_of
+from lakewarden.jobs.session.writes import Read
+
+__all__ = ["UNKNOWN", "reads_of_batch"]
+
+UNKNOWN: Final = Read(location="", format="rdd")
+"""Rows of which nobody can tell where they come from."""
+_STATEFUL: Final = "org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter"
+_DELTA: Final = "DeltaSource"
+
+
+def reads_of_batch(plans: Plans, query: str | None, number: int) -> tuple[Read, ...]:
+    """Of the batch that this thread runs; with `UNKNOWN` among them where not everything can be told."""
+    if query is None:
+        return (UNKNOWN,)
+    try:
+        with translated("tell what a batch reads"):
+            session: Any = plans.spark._jsparkSession
+            key = plans.java.UUID.fromString(query)
+            # Of the whole application: each query runs in a session of its own.
+            running = session.sharedState().activeStreamingQueries().get(key)
+            return (UNKNOWN,) if running is None else _reads_of_running(plans, running, query, number)
+    except LakewardenError:
+        return (UNKNOWN,)  # a Spark of tomorrow keeps it elsewhere
+
+
+def _reads_of_running(plans: Plans, running: Any, query: str, number: int) -> tuple[Read, ...]:
+    sources = plans.sequence(running.sources())
+    batch = Batch(
+        query_id=query,
+        epoch=number,
+        sources=_offsets(plans, running.offsetLog(), number),
+        stateful=_has_state(plans, running.lastExecution().executedPlan()),
+        began=began_of([one.options() for one in sources if kind(one) == _DELTA])
+        if number == 0
+        else NOT_SAID,
+    )
+    if len(batch.sources) != len(sources):
+        return (UNKNOWN,)
+    told = reads_of(batch, _places(sources, batch))
+    return tuple(dict.fromkeys((*_streamed(told), *_besides(plans, running.lastExecution().optimizedPlan()))))
+
+
+def _offsets(plans: Plans, log: Any, number: int) -> tuple[Source, ...]:
+    """By source: where the batch begins and ends; `first` only matters to a query with state."""
+    end = _told(plans, log, number)
+    start = _told(plans, log, number - 1) if number else [None] * len(end)
+    first = _told(plans, log, 0) if number else end
+    if not (len(start) == len(end) == len(first)):
+        start = first = [None] * len(end)  # purged: then everything up to the end counts as read
+    return tuple(
+        Source(start=begin, end=upto, first=initial)
+        for begin, upto, initial in zip(start, end, first, strict=True)
+    )
+
+
+def _told(plans: Plans, log: Any, number: int) -> Sequence[str | None]:
+    found = plans.option(log.get(number))
+    if found is None:
+        return ()
+    offsets = (plans.option(one) for one in plans.sequence(found.offsets()))
+    return [None if one is None else str(one.json()) for one in offsets]
+
+
+def _places(sources: Sequence[Any], batch: Batch) -> Mapping[str, str]:
+    """Where the Delta tables among the sources lie, by the UUIDs that the offsets name."""
+    places = {}
+    for source, told in zip(sources, batch.sources, strict=True):
+        format_id = uuid_in(told.end)
+        if format_id is not None and kind(source) == _DELTA:
+            places[format_id] = location_of(source.deltaLog().dataPath())
+    return places
+
+
+def _streamed(told: StreamReads) -> Iterator[Read]:
+    for one in told.inputs:
+        yield Read(
+            location=one.location if one.table_id is None else one.table_id,  # the place that `_places` gave
+            format=one.format,
+            version=one.version,
+            from_version=one.from_version,
+            format_id=one.format_id,
+        )
+    if not told.complete:
+        yield UNKNOWN
+
+
+def _besides(plans: Plans, plan: Any) -> Iterator[Read]:
+    """What a batch reads beside its streams: tables that these are joined with."""
+    for leaf in plans.leaves(plan):
+        if not leaf.isStreaming():
+            yield from reads_of_leaf(plans, leaf)
+
+
+def _has_state(plans: Plans, plan: Any) -> bool:
+    """Whether rows of earlier batches may come out of this one."""
+    jvm: Any = plans.spark.sparkContext._jvm
+    stateful = jvm.java.lang.Class.forName(_STATEFUL)
+    waiting = [plan]
+    while waiting:
+        node = waiting.pop()
+        if stateful.isInstance(node):
+            return True
+        waiting += plans.sequence(node.children())
+    return False
