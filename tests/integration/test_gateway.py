@@ -1,13 +1,11 @@
 """The gateway with real clients (PyHive, beeline, SQLAlchemy) and a Spark of its own."""
 
 import os
-import re
 import signal
 import subprocess
 from collections.abc import Iterator
 from datetime import date, datetime
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -15,7 +13,6 @@ import psutil
 import pytest
 import sqlalchemy as sa
 from deltalake import DeltaTable
-from IPython.core.interactiveshell import InteractiveShell
 from pyhive import hive
 from pyhive.exc import OperationalError
 from TCLIService.ttypes import TOperationState
@@ -374,37 +371,6 @@ def test_pandas_writes_a_frame_and_reads_it(engine: sa.Engine) -> None:
         assert connection.execute(sa.text("SELECT count(*) FROM frames")).scalar_one() == 1501
         commits = connection.execute(sa.text("DESCRIBE HISTORY frames")).all()
     assert len(commits) == 4  # CREATE, two of a thousand rows and the rest, one more
-
-
-def test_the_examples_of_the_page_run(gateway: RunningGateway, cursor: Any, tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "gateway.md").read_text(encoding="utf-8")
-    pyhive, alchemy, notebook = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    (cell,) = re.findall(r"```sql\n(%%lakewarden\n.*?)```", page, re.DOTALL)
-    for statement in (
-        "CREATE TABLE IF NOT EXISTS t (k INT, a INT) USING delta",
-        "CREATE TABLE IF NOT EXISTS s (k INT, b INT) USING delta",
-        "INSERT INTO t VALUES (7, 0)",
-        "INSERT INTO s VALUES (7, 70)",
-        "CREATE DATABASE shop",
-    ):
-        cursor.execute(statement)
-    names: dict[str, Any] = {"token": "any", "sqlalchemy": sa, "pandas": pd}
-    exec(pyhive.replace("port=10001", f"port={gateway.port}"), names)  # noqa: S102  # the examples are ours
-    names["connection"].close()
-    assert gateway.rows("SELECT a FROM t WHERE k = 7") == [(70,)]
-
-    names["frame"] = pd.DataFrame({"id": [1, 20], "price": [10, 30]})
-    here = f"127.0.0.1:{gateway.port}/shop"
-    exec(re.sub(r"//ana:TOKEN@[^\"]*", f"//{here}", alchemy), names)  # noqa: S102  # the examples are ours
-    names["engine"].dispose()
-    cursor.execute("CREATE TABLE shop.fixes USING delta AS SELECT 1L AS id, 11L AS price")
-    make: Any = InteractiveShell  # IPython's own methods have no types
-    shell = make(ipython_dir=str(tmp_path))
-    for text in (re.sub(r"hive\+https://ana@\S+", f"hive+http://{here}", notebook), cell):
-        ran = shell.run_cell(text)
-        assert ran.success, ran.error_in_exec
-    assert ran.result.to_dict("records") == [{"id": 1, "price": 11}]
-    shell._atexit_once()
 
 
 def test_a_gateway_survives_the_end_of_its_spark_and_says_so(gateway: RunningGateway, cursor: Any) -> None:

@@ -1,33 +1,21 @@
-"""The Python on the page about upserts, and what of the quickstart needs a metastore, runs on Spark and does what the
-page says."""
+"""The Python on the page about upserts runs on Spark and does what the page says."""
 
 import json
-import os
 import re
-import shlex
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, from_json
 
 import lakewarden
 from lakewarden.daemon.installation.services import open_services
-from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
 from lakewarden.daemon.usecases.init import initialise
-from support.processes.commands import Cli, caller
 
 pytestmark = pytest.mark.spark
 
-QUICKSTART = Path(__file__).parents[2] / "docs" / "quickstart.md"
-GOOD = 12
-"""The version of db.sales that the quickstart goes back to."""
 PAGE = Path(__file__).parents[2] / "docs" / "upsert.md"
 CUSTOMERS = "id bigint, name string, changed_at int"
 
@@ -130,95 +118,3 @@ def test_every_example_is_among_them() -> None:
 def envelope(number: int, name: str) -> str:
     after = {"id": number, "name": name}
     return json.dumps({"payload": {"before": None, "after": after, "op": "c", "ts_ms": 1}})
-
-
-@contextmanager
-def daemon(home: Path) -> Iterator[None]:
-    """The daemon of a home, whose one worker does what commands and sessions ask for."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    settings = ("http.port=0", "spark.master=local[1]", "workers.drain=5 s")
-    flags = [word for one in settings for word in ("--set", one)]
-    with (home / "daemon.log").open("wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "lakewarden.daemon", "daemon", "--home", str(home), *flags],
-            stdout=log,
-            stderr=log,
-            env=environment,
-        )
-    try:
-        yield
-    finally:
-        process.terminate()
-        process.wait(60)
-
-
-class Reader:
-    """Does what stands in the blocks of the quickstart, one after the other."""
-
-    def __init__(self, call: Cli, lake: Path, settings: Path, metastore: str) -> None:
-        self.call, self.lake, self.settings, self.metastore = call, lake, settings, metastore
-        self.names: dict[str, Any] = {}
-        self.said: list[str] = []
-
-    def does(self, language: str, text: str) -> None:
-        match language:
-            case "toml":
-                self.settings.write_text(re.sub(r"thrift://[^\"]*", self.metastore, text), encoding="utf-8")
-            case "python":
-                exec(text, self.names)  # noqa: S102  # the examples are ours
-            case "bash":
-                for line in text.splitlines():
-                    self.types(shlex.split(line, comments=True))
-
-    def types(self, words: list[str]) -> None:
-        (plan,) = re.findall(r"^Plan ([0-9a-f]{16})", "".join(self.said), re.MULTILINE)[-1:] or [""]
-        here = {"HASH": plan, "/data/raw/airlines": str(self.lake / "airlines")}
-        said = self.call(*(here.get(word, word) for word in words[1:]))
-        assert said.code == 0, (words, said)
-        self.said.append(said.out)
-
-
-def test_the_quickstart_goes_on_with_a_metastore(
-    spark: SparkSession,
-    metastore: EmbeddedMetastore,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfdbinary: pytest.CaptureFixture[bytes],
-) -> None:
-    home, lake = tmp_path / "home", tmp_path / "lake"
-    reader = Reader(caller(home, monkeypatch, capfdbinary), lake, home / "lakewarden.toml", metastore.uri)
-    assert reader.call("init").code == 0
-    spark.sql(f"CREATE DATABASE db LOCATION '{lake}'")
-    for name in ("sales", "stock", "returns"):
-        spark.sql(f"CREATE TABLE db.{name} USING parquet AS SELECT id, id % 7 AS day FROM range(100)")
-    spark.range(10).write.parquet(str(lake / "airlines"))
-    rest = QUICKSTART.read_text(encoding="utf-8").partition("## 3.")[2]
-    settings, *others = re.findall(r"```(\w+)\n(.*?)```", rest, re.DOTALL)
-    assert [language for language, _ in others] == ["bash", "python", "python", "bash"]
-    reader.does(*settings)
-    try:
-        with daemon(home):
-            for language, text in others:
-                if "db.daily" in text:
-                    writes_until(lake / "sales", GOOD + 1)
-                reader.does(language, text)
-        listed = reader.call("tables", "list", "db.*", "-o", "json").json
-        assert sorted(one["name"] for one in listed) == [
-            "db.airlines",
-            "db.daily",
-            "db.returns",
-            "db.sales",
-            "db.stock",
-        ]
-        assert spark.table("db.sales").count() > 100, "undone: the bad load is there again"
-    finally:
-        if "lw" in reader.names:
-            reader.names["lw"].detach()
-        spark.sql("DROP DATABASE db CASCADE")
-
-
-def writes_until(place: Path, version: int) -> None:
-    """Somebody appends, and the last load is the bad one."""
-    rows = DeltaTable(place).to_pyarrow_table().slice(0, 1)
-    while DeltaTable(place).version() < version:
-        write_deltalake(place, rows, mode="append")
