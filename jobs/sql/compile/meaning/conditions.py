@@ -51,7 +51,14 @@ def as_counts(node: exp.Expr) -> exp.Expr | None:
         return exp.paren(_counts(query, None, exp.LT), copy=False)
     if isinstance(node.this, exp.Tuple):
         return None
-    same = exp.EQ(this=exp.paren(query.selects[0].unalias()), expression=exp.paren(node.this))
+    # Of the query only its values are seen beside what they are compared with: a column of its tables may have the name
+    # of another table.
+    name = _free_name(exp.Select(expressions=[node.copy()]))
+    columns = exp.TableAlias(
+        this=exp.to_identifier(name, quoted=True), columns=[exp.to_identifier(_VALUE, quoted=True)]
+    )
+    query = exp.Select(from_=exp.From(this=exp.Subquery(this=query.copy(), alias=columns)))
+    same = exp.EQ(this=exp.column(_VALUE, table=name, quoted=True), expression=exp.paren(node.this))
     unknown = exp.Coalesce(this=same.copy(), expressions=[exp.true()])
     yes = exp.If(this=_counts(query, same, exp.LT), true=exp.true())
     no = exp.If(this=_counts(query, unknown, exp.EQ), true=exp.false())
