@@ -138,6 +138,24 @@ class HiveMetastore:
 
         self._pool.call(f"change {name}", change)
 
+    def compares(self, database: str, table: str) -> bool | None:
+        """Whether the server refuses a change that expects what is not there; None without such an entry."""
+
+        def expect_what_is_not_there(client: Client) -> bool | None:
+            current = _find(client, database, table)
+            if current is None:
+                return None
+            context = EnvironmentContext(
+                {**_LEAVE_STATISTICS, _EXPECTED_KEY: DDL_TIME, _EXPECTED_VALUE: "never"}
+            )
+            client.alter_table_with_environment_context(current.dbName, current.tableName, current, context)
+            return False
+
+        try:
+            return self._pool.call(f"compare {database}.{table}", expect_what_is_not_there)
+        except ConflictError:
+            return True
+
     def drop(self, database: str, table: str) -> None:
         """Remove the entry, never the data; quietly when there is none."""
 

@@ -68,6 +68,10 @@ class Metastore(Protocol):
         columns stay. Raises `ConflictError` if it is no longer `expected`, `RefusedError` if the metastore does not
         take the new one."""
 
+    def compares(self, database: str, table: str) -> bool | None:
+        """Whether the server itself holds a `replace` against what was read, so that nobody's change in between is
+        overwritten: tried on this entry by a change that changes nothing. None: there is no such entry."""
+
     def drop(self, database: str, table: str) -> None:
         """Remove the entry, never the data; quietly when there is none."""
 

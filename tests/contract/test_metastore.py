@@ -1,10 +1,13 @@
-"""The Metastore port, on a real Hive metastore 2.3.10 and on the fake."""
+"""The Metastore port, on real Hive metastores 2.3.10 and 3.1 and on the fake."""
 
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
+from functools import cache
 from itertools import count
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 
@@ -12,17 +15,49 @@ from lakewarden.catalog.errors import ConflictError, NotFoundError, UsageError
 from lakewarden.catalog.metastore.hive import HiveMetastore
 from lakewarden.catalog.metastore.port import DDL_TIME, Entry, EntryColumn, Metastore
 from support.fakes.metastore import FakeMetastore
+from support.servers.jars import HIVE3
+from support.servers.metastores import running_metastore
 
 _NAMES = count()
 _SERDE = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
 
 
-@pytest.fixture(params=["fake", pytest.param("hive", marks=pytest.mark.metastore)])
-def store(request: pytest.FixtureRequest) -> Iterator[Metastore]:
-    if request.param == "fake":
+_OTHERS = {"hive 3.1": HIVE3}
+_REAL = tuple(pytest.param(name, marks=pytest.mark.metastore) for name in ("hive 2.3", *_OTHERS))
+
+
+class Address(Protocol):
+    """Tells where a metastore of some version is."""
+
+    def __call__(self, version: str) -> str: ...
+
+
+@pytest.fixture(scope="module")
+def address(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
+    """Starts what is asked for first, and keeps it."""
+    with ExitStack() as running:
+
+        @cache
+        def uri(version: str) -> str:
+            if version not in _OTHERS:
+                return str(request.getfixturevalue("metastore").uri)
+            folder = tmp_path_factory.mktemp("metastore")
+            return running.enter_context(running_metastore(folder, _OTHERS[version]))
+
+        yield uri
+
+
+@pytest.fixture(params=["fake", *_REAL])
+def version(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def store(version: str, address: Address) -> Iterator[Metastore]:
+    if version == "fake":
         yield FakeMetastore()
         return
-    hive = HiveMetastore(request.getfixturevalue("metastore").uri)
+    hive = HiveMetastore(address(version))
     yield hive
     hive.close()
 
@@ -70,6 +105,14 @@ def test_what_is_created_is_read_back(store: Metastore, entry: Entry) -> None:
 
 def test_every_entry_has_the_time_it_is_compared_by(entry: Entry) -> None:
     assert entry.parameters[DDL_TIME].isdigit()
+
+
+def test_whether_the_server_compares_is_tried_without_a_trace(
+    store: Metastore, entry: Entry, version: str
+) -> None:
+    assert store.compares(entry.database, "flights") is (version != "hive 3.1")
+    assert store.compares(entry.database, "nothing") is None
+    assert store.get(entry.database, "flights") == entry
 
 
 def test_databases_and_tables_are_listed(store: Metastore, entry: Entry) -> None:
@@ -148,7 +191,11 @@ def test_a_replace_of_what_is_gone_conflicts(store: Metastore, entry: Entry) -> 
         store.replace(with_parameter(entry, "a", "b"), expected=entry)
 
 
+@pytest.mark.parametrize(
+    "version", ["fake", *(one for one in _REAL if "hive 3.1" not in one.values)], indirect=True
+)
 def test_of_many_who_replace_at_once_exactly_one_wins(store: Metastore, entry: Entry) -> None:
+    """A server that compares nothing itself cannot tell them apart: `compares` says so of Hive 3.1."""
     together = threading.Barrier(6)
     won: list[int] = []
 
@@ -186,6 +233,7 @@ def test_a_drop_may_be_repeated(store: Metastore, entry: Entry) -> None:
     assert store.tables(entry.database) == ()
 
 
+@pytest.mark.parametrize("version", ["fake", _REAL[0]], indirect=True)
 def test_what_changed_is_notified_in_order(store: Metastore, entry: Entry) -> None:
     store.replace(with_parameter(entry, "a", "b"), expected=entry)
     store.drop(entry.database, "flights")

@@ -34,6 +34,8 @@ _MEND_SYSTEM: Final = (
     "from a --backup if need be."
 )
 _SKEW_SECONDS: Final = 2.0
+_OWN_ENTRY: Final = ("lakewarden", "tables")
+"""A metastore entry that nobody but lakewarden alters: `init` makes it."""
 
 
 def examine(services: Services) -> Iterator[Diagnosis]:
@@ -197,8 +199,16 @@ def _metastore(services: Services) -> Diagnosis:
     try:
         assert services.metastore is not None
         count = len(services.metastore.databases())
+        compares = services.metastore.compares(*_OWN_ENTRY)
     except LakewardenError as error:
         return fail("metastore", str(error), error.hint or "Check metastore.uri.")
+    if compares is False:
+        return warn(
+            "metastore",
+            f"{services.settings.metastore_uri} answers, and overwrites what others change in the same moment: "
+            "it does not know `expected_parameter_key` (HIVE-26882).",
+            "Upgrade it to Hive 2.3.10 or 4; until then let nobody else alter entries of managed tables while one is synced.",
+        )
     return ok("metastore", f"{services.settings.metastore_uri} answers with {count_of(count, 'database')}.")
 
 

@@ -12,10 +12,12 @@ __all__ = ["FakeMetastore"]
 
 
 class FakeMetastore:
-    """Databases, entries, partitions and notifications in memory. Set `down` to make it stop answering."""
+    """Databases, entries, partitions and notifications in memory. Set `down` to make it stop answering.
+    `comparing` is what it says of itself."""
 
     def __init__(self, *, strict: bool = True, clock: Clock | None = None) -> None:
         self.down = False
+        self.comparing = True
         self._strict = strict
         self._clock = clock or SystemClock()
         self._lock = threading.RLock()
@@ -83,6 +85,10 @@ class FakeMetastore:
             )
             self._keep(key, kept, at_least=int(current.parameters[DDL_TIME]) + 1)
             self._tell("ALTER_TABLE", key)
+
+    def compares(self, database: str, table: str) -> bool | None:
+        """It does, unless a test says otherwise."""
+        return None if self.get(database, table) is None else self.comparing
 
     def drop(self, database: str, table: str) -> None:
         """Remove the entry; quietly when there is none."""

@@ -5,13 +5,19 @@ from pathlib import Path
 
 from lakewarden.jobs.engines.spark.jars import JarSet, default_cache, lock_jars, resolve_jars
 
-__all__ = ["hdfs_jars", "hive_jars", "mariadb_jar", "notification_jars"]
+__all__ = ["HIVE3", "hdfs_jars", "hive_jars", "mariadb_jar", "notification_jars"]
 
 _HERE = Path(__file__).parent
 _TESTS = JarSet(name="test", pom=_HERE / "pom.xml", manifest=_HERE / "jars.sha256")
 _MARIADB = JarSet(
     name="MariaDB", pom=_HERE / "mariadb_jar" / "pom.xml", manifest=_HERE / "mariadb_jar" / "jars.sha256"
 )
+HIVE3 = JarSet(
+    name="Hive 3 metastore",
+    pom=_HERE / "hive3_jars" / "pom.xml",
+    manifest=_HERE / "hive3_jars" / "jars.sha256",
+)
+"""A metastore of another version than Spark's own jars have."""
 _HIVE = "hive-"
 _HCATALOG = "hive-hcatalog-"
 _HIVE_EXEC = "hive-exec-"
@@ -39,7 +45,7 @@ def mariadb_jar() -> Path:
 
 
 if __name__ == "__main__":
-    for jars in (_TESTS, _MARIADB):
+    for jars in (_TESTS, _MARIADB, HIVE3):
         if "--lock" in sys.argv:
             lock_jars(default_cache(), jars)
         found = resolve_jars(default_cache(), jars=jars, announce=lambda line: print(line, flush=True))
