@@ -152,7 +152,7 @@ def stream_figures(spark: SparkSession, lw: Attached, folder: Path, options: Opt
     }
 
 
-def _milliseconds(do: Callable[[], None]) -> float:
+def _milliseconds(do: Callable[[], object]) -> float:
     begin = time.perf_counter()
     do()
     return (time.perf_counter() - begin) * 1000
