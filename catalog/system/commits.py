@@ -48,7 +48,8 @@ def admit(handle: DeltaTable, snapshot: Snapshot, name: str, fence: Fence | None
         )
     if snapshot.upgrading:
         raise PreconditionError(
-            f"An upgrade of the system tables to schema version {snapshot.schema_version} has begun and not ended.",
+            f"An upgrade of the system tables to schema version {snapshot.schema_version} "
+            "has begun and not ended.",
             hint="If nobody is at it, `lakewarden init` goes on with it; nothing is lost.",
         )
 

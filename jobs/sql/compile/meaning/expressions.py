@@ -14,14 +14,14 @@ from lakewarden.jobs.sql.compile.annotation import loses_digits
 from lakewarden.jobs.sql.compile.change import EXACT
 from lakewarden.jobs.sql.compile.families import NUMBERS, Family, family_of, family_of_type
 from lakewarden.jobs.sql.compile.grouping import group_joins
+from lakewarden.jobs.sql.compile.meaning.arithmetic import arithmetic, division, mean, summed
 from lakewarden.jobs.sql.compile.meaning.first_type import fits_first
 from lakewarden.jobs.sql.compile.meaning.functions import FUNCTIONS, Notes, cast_to_text, function_in_spark
-from lakewarden.jobs.sql.compile.meaning.means import has_own_digits, mean_in_spark, refuse_own_digits
+from lakewarden.jobs.sql.compile.meaning.means import has_own_digits, refuse_own_digits
 from lakewarden.jobs.sql.compile.meaning.meetings import (
     FEWER_DIGITS,
     is_real,
     refuse_mixed,
-    refuse_real_beside_others,
 )
 from lakewarden.jobs.sql.compile.meaning.rows import with_columns
 from lakewarden.jobs.sql.compile.meaning.storing import SPARKS_WORDS, rounded
@@ -181,70 +181,6 @@ def _in(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
     note_texts(asked, dialect, notes, ordered=False)
     unpadded(node, dialect)
     return node
-
-
-def _arithmetic(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
-    parts = [node.this] if isinstance(node, exp.Unary | exp.Func) else [node.this, node.expression]
-    odd = next((part for part in parts if family_of(part) not in NUMBERS), None)
-    refuse_real_beside_others(parts, node, dialect, text)
-    refuse_own_digits(parts, text)
-    if dialect is Dialect.TSQL and isinstance(node, exp.Add) and _are_texts(parts):
-        return exp.DPipe(this=node.this.copy(), expression=node.expression.copy())
-    if odd is not None:
-        raise wrong_in(
-            text, odd, "Only numbers are added, subtracted and multiplied here.", hint=SPARKS_WORDS
-        )
-    return node
-
-
-def _sum(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
-    if dialect is Dialect.POSTGRES and is_real(node.this):
-        raise wrong_in(
-            text, node, "postgres sums up REAL in 32 bits, Spark in 64.", hint="Cast it to DOUBLE PRECISION."
-        )
-    return _arithmetic(node, dialect, text, notes)
-
-
-def _mean(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
-    found = None if isinstance(node.parent, exp.Window) else mean_in_spark(node, dialect)
-    if found is None:
-        raise wrong_in(
-            text, node, f"AVG of this gives other digits in {dialect} than in Spark.",
-            hint=f"Divide SUM by COUNT, or cast to DOUBLE PRECISION. {SPARKS_WORDS}",
-        )  # fmt: skip
-    return found
-
-
-def _are_texts(parts: list[exp.Expr]) -> bool:
-    kinds = {family_of(part) for part in parts}
-    return Family.TEXT in kinds and kinds <= {Family.TEXT, Family.NULL}
-
-
-def _division(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
-    _arithmetic(node, dialect, text, notes)
-    kinds = {family_of(node.this), family_of(node.expression)} - {Family.NULL}
-    if dialect is Dialect.MYSQL:
-        if not _is_other_than_zero(node.expression) or not kinds <= {Family.INTEGER}:
-            raise wrong_in(text, node, "mysql divides by zero to NULL, Spark does not.", hint=SPARKS_WORDS)
-        if isinstance(node, exp.Div):
-            raise wrong_in(text, node, "mysql makes a decimal of such a quotient.", hint="Write DIV.")
-        return node
-    if kinds <= {Family.INTEGER} and not isinstance(node, exp.Mod):
-        return exp.IntDiv(this=node.this.copy(), expression=node.expression.copy())
-    if isinstance(node, exp.Div) and Family.FLOAT in kinds:
-        return node
-    if isinstance(node, exp.Mod) and Family.FLOAT not in kinds:
-        return node
-    raise wrong_in(
-        text, node, f"{dialect} gives such a quotient another number of digits than Spark.",
-        hint="Cast one side to DOUBLE PRECISION.",
-    )  # fmt: skip
-
-
-def _is_other_than_zero(node: exp.Expr) -> bool:
-    """Whether it is a whole number that is written, and not zero."""
-    number = node.this if isinstance(node, exp.Neg) else node
-    return isinstance(number, exp.Literal) and number.is_int and int(number.name) != 0
 
 
 def _cast(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
@@ -426,10 +362,10 @@ _JUDGES: Final[Mapping[tuple[type[exp.Expr], ...], Callable[[exp.Expr, Dialect, 
     (exp.Any, exp.All): lambda node, *_: node,  # judged with its comparison
     (exp.Between,): _range,
     (exp.In,): _in,
-    (exp.Sum,): _sum,
-    (exp.Avg,): _mean,
-    _ARITHMETIC: _arithmetic,
-    (exp.Div, exp.IntDiv, exp.Mod): _division,
+    (exp.Sum,): summed,
+    (exp.Avg,): mean,
+    _ARITHMETIC: arithmetic,
+    (exp.Div, exp.IntDiv, exp.Mod): division,
     (exp.Cast,): _cast,
     (exp.DPipe,): _joined_texts,
     (exp.Greatest, exp.Least): _extreme_of,

@@ -1,1 +1,1 @@
-"""MERGE: the clauses of one, read in its dialect, and the plain MERGE that does it, whose conditions ask no queries."""
+"""Which plain MERGE does what a MERGE with queries, or of another dialect, says? Pure."""

@@ -1,0 +1,81 @@
+"""What sums, products, quotients and means of another dialect are in Spark. Pure."""
+
+from sqlglot import exp
+
+from lakewarden.jobs.sql.compile.families import NUMBERS, Family, family_of
+from lakewarden.jobs.sql.compile.meaning.functions import Notes
+from lakewarden.jobs.sql.compile.meaning.means import mean_in_spark, refuse_own_digits
+from lakewarden.jobs.sql.compile.meaning.meetings import is_real, refuse_real_beside_others
+from lakewarden.jobs.sql.compile.meaning.storing import SPARKS_WORDS
+from lakewarden.jobs.sql.compile.places import wrong_in
+from lakewarden.jobs.sql.compile.values import Dialect
+
+__all__ = ["arithmetic", "division", "mean", "summed"]
+
+
+def arithmetic(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
+    """Sums, differences and products: of numbers, and of texts where the dialect adds those, too."""
+    parts = [node.this] if isinstance(node, exp.Unary | exp.Func) else [node.this, node.expression]
+    odd = next((part for part in parts if family_of(part) not in NUMBERS), None)
+    refuse_real_beside_others(parts, node, dialect, text)
+    refuse_own_digits(parts, text)
+    if dialect is Dialect.TSQL and isinstance(node, exp.Add) and _are_texts(parts):
+        return exp.DPipe(this=node.this.copy(), expression=node.expression.copy())
+    if odd is not None:
+        raise wrong_in(
+            text, odd, "Only numbers are added, subtracted and multiplied here.", hint=SPARKS_WORDS
+        )
+    return node
+
+
+def summed(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
+    """SUM, where the dialect adds in as many bits as Spark."""
+    if dialect is Dialect.POSTGRES and is_real(node.this):
+        raise wrong_in(
+            text, node, "postgres sums up REAL in 32 bits, Spark in 64.", hint="Cast it to DOUBLE PRECISION."
+        )
+    return arithmetic(node, dialect, text, notes)
+
+
+def mean(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
+    """AVG, where it has its dialect's digits."""
+    found = None if isinstance(node.parent, exp.Window) else mean_in_spark(node, dialect)
+    if found is None:
+        raise wrong_in(
+            text, node, f"AVG of this gives other digits in {dialect} than in Spark.",
+            hint=f"Divide SUM by COUNT, or cast to DOUBLE PRECISION. {SPARKS_WORDS}",
+        )  # fmt: skip
+    return found
+
+
+def _are_texts(parts: list[exp.Expr]) -> bool:
+    kinds = {family_of(part) for part in parts}
+    return Family.TEXT in kinds and kinds <= {Family.TEXT, Family.NULL}
+
+
+def division(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
+    """A quotient or a remainder, where its digits and its zero are those of the dialect."""
+    arithmetic(node, dialect, text, notes)
+    kinds = {family_of(node.this), family_of(node.expression)} - {Family.NULL}
+    if dialect is Dialect.MYSQL:
+        if not _is_other_than_zero(node.expression) or not kinds <= {Family.INTEGER}:
+            raise wrong_in(text, node, "mysql divides by zero to NULL, Spark does not.", hint=SPARKS_WORDS)
+        if isinstance(node, exp.Div):
+            raise wrong_in(text, node, "mysql makes a decimal of such a quotient.", hint="Write DIV.")
+        return node
+    if kinds <= {Family.INTEGER} and not isinstance(node, exp.Mod):
+        return exp.IntDiv(this=node.this.copy(), expression=node.expression.copy())
+    if isinstance(node, exp.Div) and Family.FLOAT in kinds:
+        return node
+    if isinstance(node, exp.Mod) and Family.FLOAT not in kinds:
+        return node
+    raise wrong_in(
+        text, node, f"{dialect} gives such a quotient another number of digits than Spark.",
+        hint="Cast one side to DOUBLE PRECISION.",
+    )  # fmt: skip
+
+
+def _is_other_than_zero(node: exp.Expr) -> bool:
+    """Whether it is a whole number that is written, and not zero."""
+    number = node.this if isinstance(node, exp.Neg) else node
+    return isinstance(number, exp.Literal) and number.is_int and int(number.name) != 0
