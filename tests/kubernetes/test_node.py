@@ -95,10 +95,15 @@ def test_executors_killed_in_a_vacuum_are_made_good(installation: Installation, 
         with faults.played(
             "kubernetes",
             f"both executors' pods deleted with no grace in the middle of a vacuum of {FORGOTTEN:,} files",
-            "the vacuum goes on with new ones: nothing is left that no version needs, nothing else is gone",
+            "the vacuum goes on with new ones, or says that they were taken away and is asked for again: "
+            "nothing is left that no version needs, nothing else is gone",
         ):
             one.kill(*first)
-            run = json.loads(said())
+            try:
+                run = json.loads(said())
+            except AssertionError as error:  # a dying executor that turns a task down four times ends the job
+                assert "executors were taken away" in str(error)
+                run = json.loads(one.command(*vacuum("scattered")))
     vacuumed(one, "scattered", run)
 
 
@@ -107,9 +112,14 @@ def vacuuming(one: Installation, name: str) -> Iterator[Callable[[], str]]:
     """A table with files that nobody needs, whose vacuum a worker has in hand: yields what waits for its end."""
     one.table(name, "mode=observe", "vacuum.retention=1 s", "rollback.promise=1 s")
     litter(Path(one.lake) / name)
-    with one.begun("jobs", "run", f"db.{name}", "vacuum", "--full", "--consent", "-o", "json") as said:
+    with one.begun(*vacuum(name)) as said:
         one.until("a vacuum runs", lambda: one.runs_now(Action.VACUUM))
         yield said
+
+
+def vacuum(name: str) -> tuple[str, ...]:
+    """What asks for it and waits."""
+    return ("jobs", "run", f"db.{name}", "vacuum", "--full", "--consent", "-o", "json")
 
 
 def vacuumed(one: Installation, name: str, run: Mapping[str, Any]) -> None:

@@ -37,6 +37,8 @@ _SILENT_CLASSES: Final = (
 )
 _SHUT_OUT: Final = "java.nio.file.AccessDeniedException"
 """What S3A makes of a key that is unknown, expired or not allowed to."""
+_TAKEN_AWAY: Final = "java.util.concurrent.RejectedExecutionException"
+"""What an executor answers to a task while its pod is being ended: four such answers end the whole job."""
 _ENDED: Final = re.compile(r"SparkContext was shut down|stopped SparkContext")
 """What Java says where Python still has its session: the application was killed, by YARN or by its own JVM."""
 
@@ -151,6 +153,11 @@ def _ours(deed: str, causes: tuple[tuple[str, str], ...], message: str) -> Lakew
                 f"Spark could not {deed}: storage or metastore does not answer.",
                 hint="Check them, then retry.",
             )
+    if _TAKEN_AWAY in classes:
+        return UnavailableError(
+            f"Spark could not {deed}: its executors were taken away.",
+            hint="Retry: the next attempt gets new ones.",
+        )
     if _SHUT_OUT in classes:
         return UnavailableError(
             f"Spark could not {deed}: the storage refused access.",

@@ -72,6 +72,14 @@ CASES: dict[str, tuple[Thrown, type[LakewardenError]]] = {
         ),
         UnavailableError,
     ),
+    "executors whose pods are being ended": (
+        Thrown(
+            "org.apache.spark.SparkException",
+            "Job aborted due to stage failure: Task 5 in stage 140.0 failed 4 times",
+            Thrown("java.util.concurrent.RejectedExecutionException", "Task ... rejected"),
+        ),
+        UnavailableError,
+    ),
     "an application that YARN has killed": (
         Thrown(
             "org.apache.spark.SparkException",

@@ -208,8 +208,10 @@ def test_what_a_merge_of_a_chosen_dialect_cannot_be_is_told(dialect: str, clause
         (
             "s.k NOT IN (SELECT a FROM t)",
             (
-                "CASE WHEN 0 < (SELECT COUNT(*) FROM (SELECT t.a AS a FROM t AS t) AS compared(value) WHERE compared.value = (s_.k)) THEN TRUE "
-                "WHEN 0 = (SELECT COUNT(*) FROM (SELECT t.a AS a FROM t AS t) AS compared(value) WHERE COALESCE(compared.value = (s_.k), TRUE)) THEN FALSE END"
+                "CASE WHEN 0 < (SELECT COUNT(*) FROM (SELECT t.a AS a FROM t AS t) AS compared(value) "
+                "WHERE compared.value = (s_.k)) THEN TRUE "
+                "WHEN 0 = (SELECT COUNT(*) FROM (SELECT t.a AS a FROM t AS t) AS compared(value) "
+                "WHERE COALESCE(compared.value = (s_.k), TRUE)) THEN FALSE END"
             ),
         ),
         (
