@@ -17,6 +17,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from lakewarden.catalog.system.schema import SCHEMA_VERSION, UPGRADE_PROPERTY, VERSION_PROPERTY
+from support.crashes.crashes import points_of
 from support.processes.old_tree import TODAY, Tree, tree_of
 from support.servers.postgres import PostgresServer
 
@@ -197,7 +198,14 @@ def test_a_daemon_of_today_leaves_the_lead_to_one_of_before_until_somebody_upgra
 
 @pytest.mark.parametrize(
     ("point", "upgraded"),
-    [("system.upgrade.tables", 0), ("system.upgrade.begun", 1), ("system.create.tables", 7)],
+    [
+        ("system.upgrade.tables", 0),
+        *(
+            (one, 1)
+            for one in points_of("test_an_upgrade_killed_half_way_lets_whoever_may_write_write_and_goes_on")
+        ),
+        ("system.create.tables", 7),
+    ],
     ids=["before its first step", "after its first step", "before its last step"],
 )
 def test_an_upgrade_killed_half_way_lets_whoever_may_write_write_and_goes_on(

@@ -12,6 +12,9 @@ _CREATE = "test_system_crash.py::test_init_killed_and_done_again"
 _CHANGE = "test_system_crash.py::test_a_change_killed_is_there_whole_or_not_at_all"
 _CARE = "test_system_crash.py::test_care_killed_leaves_a_whole_table"
 _UPGRADE = "test_system_crash.py::test_an_upgrade_killed_goes_on"
+_HALF_UPGRADE = (
+    "test_side_by_side.py::test_an_upgrade_killed_half_way_lets_whoever_may_write_write_and_goes_on"
+)
 _BACKUP = "test_system_crash.py::test_a_backup_killed_goes_on"
 _REPAIR = "test_system_crash.py::test_a_repair_killed_goes_on"
 _RESTORE = "test_system_crash.py::test_a_restore_killed_leaves_the_damage_or_the_whole_table"
@@ -115,6 +118,13 @@ SYSTEM = (
         then="the next daemon finishes the upgrade",
         test=_UPGRADE,
         tried=("system.upgrade.health",),
+    ),
+    Crash(
+        point="system.upgrade.begun",
+        killed="`init`, after it closed `lakewarden.tables` to the old version",
+        left="system tables that neither version writes to",
+        then="a second `init` upgrades the other six and opens them to the new version",
+        test=_HALF_UPGRADE,
     ),
     Crash(
         point="system.compact",
