@@ -116,7 +116,7 @@ def test_repeating_a_backup_copies_only_what_is_new(store: DeltaSystemStore, tmp
 def test_a_backup_does_not_go_where_something_else_lives(store: DeltaSystemStore, tmp_path: Path) -> None:
     other = opened_at(tmp_path / "other")
     other.create(system_rows(other, now=NOW, actor="tests"))
-    with pytest.raises(RefusedError, match="no backup"):
+    with pytest.raises(RefusedError, match="not a backup"):
         backed_up(store, tmp_path / "other")
     backed_up(other, tmp_path / "copy")
     with pytest.raises(RefusedError, match="another or a newer"):

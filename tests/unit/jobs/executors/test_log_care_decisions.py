@@ -103,4 +103,4 @@ def test_a_damaged_checkpoint_fails_the_run_in_words_after_what_could_be_done() 
         UnreadableError, match=r"^The checkpoint of version 10 .*; removed 4 log files"
     ) as said:
         log_care(context("/t", table(), engine), action)
-    assert "Moved out of _delta_log" in said.value.hint
+    assert "Moved out of the log's folder" in said.value.hint
