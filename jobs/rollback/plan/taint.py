@@ -132,7 +132,7 @@ def _nodes_of(
             _name(named, table_id, Named(keep=begin, head=head))
             return {node for node in range(begin + 1, head + 1) if _is_content(graph.effects[node])}
         case BadVersions(table_id=table_id, versions=versions):
-            return {_existing(graph, table_id, version, facts) for version in versions}
+            return {_recorded(graph, table_id, version, facts) for version in versions}
         case ToVersionAsPlanned(table_id=table_id, version=version, head=planned, bad=bad, leaves=leaves):
             begin = _existing(graph, table_id, version, facts)
             held = (graph.versions[node] for node in graph.live(graph.head(table_id)))
@@ -152,13 +152,26 @@ def _name(named: dict[str, Named], table_id: str, one: Named) -> None:
 
 
 def _existing(graph: VersionGraph, table_id: str, version: int, facts: Mapping[str, TableFacts]) -> int:
-    node = graph.node(table_id, version)
-    if node == NO_NODE or node > graph.head(table_id):
-        name = facts[table_id].name if table_id in facts else table_id
-        raise NotFoundError(
-            f"{name} has no version {version}.", hint="`lakewarden lineage show` lists its versions."
-        )
+    """A version that is head or came before it."""
+    node = _recorded(graph, table_id, version, facts)
+    if node > graph.head(table_id):
+        raise _no_version(table_id, version, facts)
     return node
+
+
+def _recorded(graph: VersionGraph, table_id: str, version: int, facts: Mapping[str, TableFacts]) -> int:
+    """A version on record; also one after head, where somebody moved head back by hand."""
+    node = graph.node(table_id, version)
+    if node == NO_NODE:
+        raise _no_version(table_id, version, facts)
+    return node
+
+
+def _no_version(table_id: str, version: int, facts: Mapping[str, TableFacts]) -> NotFoundError:
+    name = facts[table_id].name if table_id in facts else table_id
+    return NotFoundError(
+        f"{name} has no version {version}.", hint="`lakewarden lineage show` lists its versions."
+    )
 
 
 def _of_run(run_id: str, graph: VersionGraph) -> set[int]:
