@@ -3,7 +3,7 @@
 import json
 import socket
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -16,7 +16,6 @@ from typing import Any, Final
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
-from lakewarden import __version__
 from lakewarden.catalog.errors import UnavailableError
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases.doctor.checks import examine_only
@@ -107,7 +106,7 @@ def examine_pod(services: Services, pod: Pod) -> Iterator[Diagnosis]:
             yield answered("rights", partial(_rights, pod))
     else:
         yield not_checked(
-            "cluster", f"lakewarden {__version__}; without a token the API server is not asked.", _IN_WORKER
+            "cluster", f"{_of('lakewarden')}; without a token the API server is not asked.", _IN_WORKER
         )
         yield _without_rights(services)
     yield answered("clocks", partial(_clocks, services, pod))
@@ -130,17 +129,17 @@ def _cluster(pod: Pod) -> Diagnosis:
     found = version_of(told)
     if found is None:
         return fail("cluster", "What answers is no Kubernetes API.", "Is KUBERNETES_SERVICE_HOST right?")
-    said = f"Kubernetes {found[0]}.{found[1]} answers lakewarden {__version__} with Spark {_spark()}."
+    said = f"Kubernetes {found[0]}.{found[1]} answers {_of('lakewarden')} with {_of('pyspark')}."
     if found < OLDEST:
         return fail("cluster", said, f"The chart needs Kubernetes {OLDEST[0]}.{OLDEST[1]} or later.")
     return ok("cluster", said)
 
 
-def _spark() -> str:
+def _of(package: str) -> str:
     try:
-        return version("pyspark")
+        return f"{package} {version(package)}"
     except PackageNotFoundError:
-        return "not installed"
+        return f"no {package}"
 
 
 def _rights(pod: Pod) -> Diagnosis:
@@ -187,15 +186,20 @@ def _without_rights(services: Services) -> Diagnosis:
 
 def _clocks(services: Services, pod: Pod) -> Diagnosis:
     """One's own clock beside the database's, by which leases are judged, and the API server's, which tells seconds."""
-    here = datetime.now(UTC)
-    skews = {"the database": services.leases.now() - here}
+    skews = {"the database": _skew(services.leases.now)}
     if pod.has_token:
-        here = datetime.now(UTC)
-        skews["the API server"] = pod.ask("/version")[1] - here
-    told = ", ".join(f"{abs(skew.total_seconds()):.1f} s from {name}" for name, skew in skews.items())
-    if any(abs(skew) > _MOST_SKEW for skew in skews.values()):
+        skews["the API server"] = _skew(lambda: pod.ask("/version")[1])
+    told = ", ".join(f"{skew.total_seconds():.1f} s from {name}" for name, skew in skews.items())
+    if max(skews.values()) > _MOST_SKEW:
         return fail("clocks", f"This node's clock is {told}.", "Run a time service on all nodes.")
     return ok("clocks", f"This node's clock is {told}.")
+
+
+def _skew(there: Callable[[], datetime]) -> timedelta:
+    """How far another clock is at least from ours. An answer that takes long proves nothing."""
+    before = datetime.now(UTC)
+    told = there()
+    return max(before - told, told - datetime.now(UTC), timedelta())
 
 
 def _network_policies(services: Services, pod: Pod) -> Diagnosis:

@@ -106,6 +106,7 @@ class Installation:
 
     def in_daemon(self, *arguments: str) -> tuple[str, ...]:
         """What `kubectl exec` is given for that."""
+        self.until("a daemon is ready", lambda: self.ready("daemon"), 120)
         (pod, *_) = self.ready("daemon")
         return (pod, "-c", "daemon", "--", "lakewarden", *arguments)
 
