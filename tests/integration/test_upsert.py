@@ -302,7 +302,7 @@ def test_keys_of_any_kind_are_found_again_in_files_and_in_partitions(lake: Lake)
 
 def test_other_tables_than_deltas_are_refused(lake: Lake) -> None:
     lake.spark.sql(f"CREATE TABLE {lake.database}.plain (id bigint) USING parquet")
-    with pytest.raises(UsageError, match="no Delta table"):
+    with pytest.raises(UsageError, match="not a Delta table"):
         lake.lw.upsert(lake.spark.range(1), f"{lake.database}.plain", keys="id")
 
 
