@@ -100,7 +100,7 @@ def test_a_user_with_a_token_is_let_in_until_it_is_revoked(
     plain.close()
     connection = connected(gateway, certificate, "ana", text)
     revoke_token(services, made.token_id, caller=ADMIN)
-    with pytest.raises(NotAllowedError, match="let in"):
+    with pytest.raises(NotAllowedError, match="not accepted"):
         connection.cursor().execute("SELECT name FROM lakewarden.tables")
 
 
@@ -109,7 +109,7 @@ def test_whoever_shows_no_token_of_their_own_is_not(
     services: Services, gateway: RunningGateway, certificate: Path, user: str | None, text: str | None
 ) -> None:
     _, anas = token(services, "ana")
-    with pytest.raises(NotAllowedError, match="let in"):
+    with pytest.raises(NotAllowedError, match="not accepted"):
         connected(gateway, certificate, user, text and text.format(anas))
 
 

@@ -97,6 +97,6 @@ def test_the_pages_tell_life_readiness_and_figures() -> None:
     metrics.count_run(Action.VACUUM, Outcome.SUCCEEDED)
     assert 'lakewarden_runs_total{action="vacuum",outcome="succeeded"} 1.0' in get(pages.port, "/metrics")[1]
     assert get(pages.port, "/")[0] == 404
-    with pytest.raises(UnavailableError, match="cannot be had"):
+    with pytest.raises(UnavailableError, match="is not available"):
         Pages(port=pages.port, vitals=vitals, metrics=metrics).start()
     pages.stop()
