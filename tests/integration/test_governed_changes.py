@@ -150,7 +150,7 @@ def test_an_older_version_is_a_source_in_sparks_own_words(both: Both) -> None:
 
 def test_other_tables_than_deltas_are_refused_unless_spark_itself_can(both: Both) -> None:
     both.spark.sql("CREATE TABLE IF NOT EXISTS plain (k INT) USING parquet")
-    with pytest.raises(UsageError, match="no Delta table"):
+    with pytest.raises(UsageError, match="not a Delta table"):
         both.lw.sql("DELETE FROM plain USING s WHERE plain.k = s.k")
 
 
