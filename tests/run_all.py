@@ -1,4 +1,4 @@
-"""Runs the tests: the unit tests room by room, each file of the others in a process of its own.
+"""Runs every test: the unit tests room by room, each file of the others in a process of its own.
 
 Two of these run at once, the unit tests first; what they say is printed when they end. A file has its own Spark
 session and servers, so that no file's mishap becomes another's; but for those in SHARING, which leave both as they
@@ -7,10 +7,7 @@ What fails is tried once more on fresh servers, to tell what is broken from what
 then fails the run all the same, unless `tests/flaky.toml` names it with a reason and a date. A file whose
 tests count on one another says so with the marker `together`; it is tried again as a whole.
 
-The files in LONG take half of the time: games of random histories, real clusters, processes that are killed at every
-step. They are a part of their own, for whoever changes what they are about, and for CI, which runs both parts.
-
-    python tests/run_all.py [--long | --everything] [pytest arguments]
+    python tests/run_all.py [pytest arguments]
 """
 
 import json
@@ -27,7 +24,6 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from enum import StrEnum
 from itertools import chain
 from pathlib import Path
 
@@ -48,24 +44,6 @@ LONGEST = (
     "test_rollback_cli",
 )
 """These begin first, and what shares a session, so that at the end one core does not wait for the other."""
-LONG = frozenset(
-    {
-        "test_adversary",
-        "test_adversary_witnesses",
-        "test_rollback_histories",
-        "test_rollback_histories_spark",
-        "test_rollback_mended_histories",
-        "test_rollback_night",
-        "test_rollback_crash",
-        "test_soak",
-        "test_stranger_oracle",
-        "test_random_changes",
-        "test_worker_crash",
-        "test_system_fire",
-        "test_yarn",
-    }
-)
-"""What `make test` leaves to `make test-long`."""
 SHARING = (
     (
         "test_governed_changes",
@@ -105,21 +83,12 @@ SECONDS: dict[str, float] = {}
 SHOWN = 40
 
 
-class Part(StrEnum):
-    """What of the tests is run."""
-
-    DAILY = "--daily"
-    LONG = "--long"
-    EVERYTHING = "--everything"
-
-
 def main() -> int:
-    """Run a part's groups; 1 if anything failed."""
+    """Run all groups; 1 if anything failed."""
     totals: Counter[str] = Counter()
     begun = time.monotonic()
-    part = asked_part(sys.argv)
-    rooms = [] if part is Part.LONG else sorted(TESTS.glob("unit/[a-z]*/"))
-    files = files_of(part)
+    rooms = sorted(TESTS.glob("unit/[a-z]*/"))
+    files = [*TESTS.glob("contract/test_*.py"), *TESTS.glob("integration/test_*.py")]
     with (
         tempfile.TemporaryDirectory(prefix="lakewarden-classes-") as folder,
         ThreadPoolExecutor(AT_ONCE) as pool,
@@ -132,26 +101,6 @@ def main() -> int:
     print(time_taken(time.monotonic() - begun), flush=True)
     print(f"{totals['passed']} passed, {failed} failed, {totals['skipped']} skipped", flush=True)
     return 1 if broken or failed else 0
-
-
-def asked_part(arguments: list[str]) -> Part:
-    """The part that the command line names, which is taken out of it: the rest is pytest's."""
-    named = [one for one in Part if one in arguments]
-    for one in named:
-        arguments.remove(one)
-    return named[0] if named else Part.DAILY
-
-
-def files_of(part: Part) -> list[Path]:
-    """The files of contract and integration tests in a part."""
-    files = [*TESTS.glob("contract/test_*.py"), *TESTS.glob("integration/test_*.py")]
-    match part:
-        case Part.DAILY:
-            return [one for one in files if one.stem not in LONG]
-        case Part.LONG:
-            return [one for one in files if one.stem in LONG]
-        case Part.EVERYTHING:
-            return files
 
 
 def time_taken(seconds: float) -> str:
