@@ -202,7 +202,7 @@ def test_an_upgrade_that_an_older_process_commits_into_goes_on(
 ) -> None:
     make_older(tmp_path, RUNS, without={"hint"}, version=5)
     written: list[RunRow] = []
-    real = migrate.open_at
+    real = handles.open_at
 
     def opened(location: str, *how: Any, **named: Any) -> DeltaTable:
         handle = real(location, *how, **named)
@@ -213,7 +213,7 @@ def test_an_upgrade_that_an_older_process_commits_into_goes_on(
                 reopened(tmp_path).append(RUNS, written[-1:], because="back then")
         return handle
 
-    monkeypatch.setattr(migrate, "open_at", opened)
+    monkeypatch.setattr(f"{migrate.__name__}.open_at", opened)
     reopened(tmp_path).create(())
     assert version_of(tmp_path, RUNS) == str(schema.SCHEMA_VERSION)
     kept = reopened(tmp_path).rows(RUNS).all()
