@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from urllib.parse import urlsplit
 
 import pyarrow as pa
@@ -92,15 +92,14 @@ def test_a_worker_s_pod_killed_in_a_compaction_on_s3_is_made_good(
 
 def test_a_rollback_on_s3_takes_what_was_derived_with_it(on_s3: Installation) -> None:
     one = on_s3
-    tables = {}
+    tables = dict[str, str]()
     for name in ("source", "derived"):
-        one.write(name, ids(1))
+        one.write(name, ids(1), from_source(one, tables) if tables else None)
         one.register(name, *COMPACTED)
         shown = json.loads(one.command("tables", "show", f"db.{name}", "-o", "json"))
         tables[name] = shown["table_id"]
     one.write("source", ids(99))
-    said = custom_metadata(reading({tables["source"]: f"{one.lake}/source"}))
-    one.write("derived", ids(99), CommitProperties(custom_metadata=said))
+    one.write("derived", ids(99), from_source(one, tables))
     plan = one.command("rollback", "plan", "db.source", "--to-version", "0", "--cascade", "-o", "json")
     done = json.loads(one.command("rollback", "apply", json.loads(plan)["hash"], "-o", "json"))
     assert done["state"] == "done"
@@ -109,6 +108,12 @@ def test_a_rollback_on_s3_takes_what_was_derived_with_it(on_s3: Installation) ->
         "derived": [1],
     }
     assert one.jobs("db.source", Action.COMPACT) == []
+
+
+def from_source(one: Installation, tables: Mapping[str, str]) -> CommitProperties:
+    """What a job's commit says that has read the source."""
+    record = reading({tables["source"]: f"{one.lake}/source"}, options=one.options)
+    return CommitProperties(custom_metadata=custom_metadata(record))
 
 
 def ids(*numbers: int) -> pa.Table:

@@ -33,13 +33,17 @@ def write(
     return head(place)
 
 
-def reading(reads: Mapping[str, Path | str], operation: Operation = Operation.APPEND) -> LineageRecord:
+def reading(
+    reads: Mapping[str, Path | str],
+    operation: Operation = Operation.APPEND,
+    options: dict[str, str] | None = None,
+) -> LineageRecord:
     """What a job says that has read the heads of `reads` and has not written yet."""
     return LineageRecord(
         run_id=uuid.uuid4().hex,
         operation=operation,
         user="ana",
-        inputs=tuple(_input(table_id, one) for table_id, one in reads.items()),
+        inputs=tuple(_input(table_id, one, options) for table_id, one in reads.items()),
     )
 
 
@@ -57,8 +61,8 @@ def ids(place: Path | str, version: int | None = None) -> list[int]:
     return sorted(DeltaTable(str(place), version=version).to_pyarrow_table().column("id").to_pylist())
 
 
-def _input(table_id: str, place: Path | str) -> LineageInput:
-    table = DeltaTable(str(place))
+def _input(table_id: str, place: Path | str, options: dict[str, str] | None = None) -> LineageInput:
+    table = DeltaTable(str(place), storage_options=options)
     return LineageInput(
         table_id=table_id,
         location=canonical(str(place)),
