@@ -79,8 +79,8 @@ SAID = [
     pytest.param(("system", "backup", "BACKUP"), 0, "", id="backup"),
     pytest.param(("system", "repair"), 0, "", id="repair"),
     pytest.param(("tables", "convert", "RAW", "--partitioned-by", "p INT"), 0, "Every check", id="convert"),
-    pytest.param(("tables", "convert", "RAW", "--partitioned-by", "p NOSUCHTYPE"), 5, "NOSUCHTYPE is not a type",
-        id="bad type"),
+    pytest.param(("tables", "convert", "RAW", "--partitioned-by", "p NOSUCHTYPE"), 5,
+        "NOSUCHTYPE is not a type", id="bad type"),
 ]  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from lakewarden.catalog.state.models import RUN, STEPS
 from lakewarden.catalog.state.port import RunState
 from lakewarden.catalog.state.run_rows import to_columns
 from lakewarden.catalog.system.port import HEALTH, LINEAGE, RUNS, SYSTEM_TABLES, TABLES
-from lakewarden.catalog.system.schema import VERSION_PROPERTY
+from lakewarden.catalog.system.schema import SCHEMA_VERSION, VERSION_PROPERTY
 from support.builders.estate import Estate, made_estate, overwritten
 from support.builders.states import request, sqlite_url
 from support.builders.system_samples import make_older, sample
@@ -56,7 +56,7 @@ def test_it_is_read_as_it_is_and_says_what_to_do(estate: Estate) -> None:
     assert {run["message"] for run in estate.must("jobs", "list", "-o", "json").json} == {"long ago", "then"}
     said = estate.says("tables", "policy", "set", "db.t", "compaction.enabled=no")
     assert said.code == 4
-    assert "waits for the upgrade to 8" in said.err
+    assert f"waits for the upgrade to {SCHEMA_VERSION}" in said.err
     assert "`lakewarden init` upgrades it" in said.err
 
 

@@ -205,8 +205,8 @@ def _metastore(services: Services) -> Diagnosis:
     if compares is False:
         return warn(
             "metastore",
-            f"{services.settings.metastore_uri} answers, but overwrites what others change at the same moment: "
-            "it does not know `expected_parameter_key` (HIVE-26882).",
+            f"{services.settings.metastore_uri} answers, but overwrites what others change at the same "
+            "moment: it does not know `expected_parameter_key` (HIVE-26882).",
             "Upgrade it to Hive 2.3.10 or 4; until then let nobody else alter entries of managed tables "
             "while one is synced.",
         )
