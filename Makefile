@@ -7,7 +7,7 @@ PY := .venv/bin/python
 READY := .venv/.ready
 FAST := not (spark or metastore or postgres or mariadb or hdfs or s3 or crash or heavy or kubernetes)
 
-.PHONY: help setup jars check test test-fast test-k8s test-azure test-all demo bench docs site pictures clean lock
+.PHONY: help setup jars check test test-fast test-k8s test-azure test-all demo bench bench-all docs site pictures clean lock
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name what; do printf '  make %-10s %s\n' "$$name" "$$what"; done
@@ -48,14 +48,11 @@ test-all: test test-k8s test-azure ## all three of these
 demo: $(READY) jars ## a real metastore, local Spark, real flights: watch lakewarden take over
 	@$(PY) -m examples.demo
 
-bench: $(READY) jars ## run every benchmark but bench.deploy (it needs root) and print its figures as JSON
-	@for path in bench/[a-z]*.py; do \
-	    name=$$(basename "$$path" .py); \
-	    grep -q __main__ "$$path" || continue; \
-	    [ "$$name" != deploy ] || continue; \
-	    echo "bench.$$name" >&2; \
-	    $(PY) -m "bench.$$name" -o json $(ARGS) || exit 1; \
-	done
+bench: $(READY) jars ## measure speed, one benchmark after the other; print all figures as JSON
+	@$(PY) -m bench -o json $(ARGS)
+
+bench-all: $(READY) jars ## the same, then compare results for hours: random histories, kills, an adversary
+	@$(PY) -m bench --checks -o json $(ARGS)
 
 docs: $(READY) ## write the generated pages under docs/reference anew
 	@$(PY) -m lakewarden.daemon.cli.reference docs/reference

@@ -33,6 +33,8 @@ TINY_ROWS: Final = 100
 LARGE_ROWS: Final = 5_000_000
 WARM_UP: Final = 15
 """So many pairs do not count: until then the JVM still compiles what only governed appends ask of it."""
+WARM_UP_LARGE: Final = 2
+"""They come later, in the same JVM."""
 
 
 def main() -> None:
@@ -73,10 +75,11 @@ def _pairs(
     found = []
     with lakewarden.attach(spark, home=services.settings.home) as lw:
         plain: Callable[[str], object] = spark.sql
-        for number in range(WARM_UP + times):
+        warm_up = WARM_UP if rows == TINY_ROWS else WARM_UP_LARGE
+        for number in range(warm_up + times):
             turns = (plain, lw.sql) if number % 2 else (lw.sql, plain)
             took = {turn: _milliseconds(turn, statement) for turn in turns}
-            if number >= WARM_UP:
+            if number >= warm_up:
                 found.append((took[plain], took[lw.sql]))
                 sys.stderr.write(f"{size}: plain {took[plain]:.0f} ms, governed {took[lw.sql]:.0f} ms\n")
     return found

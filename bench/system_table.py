@@ -1,5 +1,5 @@
 """The system table with real columns: upserts of 1, 100 and 10,000 rows at 1,000 and 100,000 rows, beside
-bare delta-rs; the commands that read it, a daemon with 1,000 tables, and what a warm worker is worth (bench.vacuum).
+bare delta-rs; the commands that read it, and a daemon with 1,000 tables.
 
 `.venv/bin/python -m bench.system_table [--quick] [--processes] -o json`;
 `--processes` leaves out all but commands and daemon.
@@ -18,7 +18,6 @@ from deltalake import DeltaTable, write_deltalake
 from bench.fleet import fleet
 from bench.measure import Figures, Options, median_ms, parser_of, report
 from bench.processes import commands, daemon
-from bench.vacuum import ratios
 from lakewarden.catalog.model.rows import TableRow
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.catalog.system.codec import codec
@@ -42,7 +41,7 @@ def main() -> None:
         figures = {} if asked.processes else {**upserts(place, rows, chosen), **floor(place, rows, chosen)}
         filled_store(home / "system", rows)
         figures |= {**commands(home, chosen), **daemon(place, chosen)}
-        report(figures if asked.processes else {**figures, **ratios(chosen)})
+        report(figures)
 
 
 def upserts(folder: Path, rows: Sequence[TableRow], chosen: Options) -> Figures:

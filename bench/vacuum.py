@@ -4,9 +4,11 @@
 
 Three sessions, each a process of its own: `default` is Spark with Delta and nothing else set, `tuned` differs in the
 listing parallelism alone, `ours` is what a worker runs. All are warmed up for the same time by tables that do not
-count: a JVM goes on compiling for that long. Each vacuums tables of ten live and ten removed files (`VACUUM t`, which
-lists the folder) and compacts tables of ten small files (`OPTIMIZE t`). Ratios are medians divided by ours; `*_low_*`
-and `*_high_*` are the quartiles around them. `run_*` are whole runs of a worker, decision included.
+count, half a minute before what comes first and a few seconds before the rest: a JVM goes on compiling for that long.
+Each vacuums tables of ten live and ten removed files (`VACUUM t`, which lists the folder) and compacts tables of ten
+small files (`OPTIMIZE t`). Ratios are medians divided by ours; `*_low_*` and `*_high_*` are the fastest and the slowest
+around them. A default VACUUM takes half a minute, so there are three, and as few of the tuned session's. `run_*` are
+whole runs of a worker, decision included.
 """
 
 import argparse
@@ -47,6 +49,9 @@ from lakewarden.jobs.worker.dispatch import execute
 FILES: Final = 10
 RETENTION: Final = timedelta(seconds=1)
 WARM_SECONDS: Final = 30
+WARM_AGAIN_SECONDS: Final = 5
+TIMES: Final = 7
+SLOW_TIMES: Final = 3
 LISTING: Final = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 
 
@@ -87,12 +92,12 @@ def ratios(chosen: Options) -> Figures:
 
 def medians(session: Session, chosen: Options) -> Figures:
     """Median milliseconds of each deed in a session of this process."""
-    times = 5 if chosen.quick else 15
-    slow = 2 if session is Session.DEFAULT else times  # a default VACUUM takes half a minute
+    times = 5 if chosen.quick else TIMES
+    vacuums = times if session is Session.OURS else SLOW_TIMES
     with tempfile.TemporaryDirectory(prefix="lakewarden-bench-") as folder:
         spark = _start(session, Path(folder))
         deeds: dict[str, tuple[Callable[[str], object], int]] = {
-            "vacuum": (lambda at: _run(spark, f"VACUUM {table_at(at)}"), slow),
+            "vacuum": (lambda at: _run(spark, f"VACUUM {table_at(at)}"), vacuums),
             "compact": (lambda at: _run(spark, f"OPTIMIZE {table_at(at)}"), times),
         }
         if session is Session.OURS:
@@ -102,8 +107,10 @@ def medians(session: Session, chosen: Options) -> Figures:
                 "run_compact": (lambda at: _execute(spark, at, _compact), times),
             }
         tables, figures = _tables(Path(folder)), Figures()
+        warm = WARM_SECONDS
         for name, (deed, wanted) in deeds.items():
-            figures |= _measured(deed, tables, wanted, name)
+            figures |= _measured(deed, tables, wanted, name, warm)
+            warm = WARM_AGAIN_SECONDS
         spark.stop()
     return figures
 
@@ -150,9 +157,11 @@ def _tables(folder: Path) -> Iterator[str]:
         yield location
 
 
-def _measured(deed: Callable[[str], object], tables: Iterator[str], times: int, name: str) -> Figures:
+def _measured(
+    deed: Callable[[str], object], tables: Iterator[str], times: int, name: str, warm: float
+) -> Figures:
     """What was removed is older than the retention when the deed begins."""
-    until = time.monotonic() + WARM_SECONDS
+    until = time.monotonic() + warm
     while time.monotonic() < until:
         deed(_ripe(tables, 1)[0])
     spent = []
@@ -160,8 +169,7 @@ def _measured(deed: Callable[[str], object], tables: Iterator[str], times: int, 
         begin = time.perf_counter()
         deed(location)
         spent.append(1000 * (time.perf_counter() - begin))
-    low, median, high = statistics.quantiles(spent, n=4)
-    return {name: median, f"{name}_low": low, f"{name}_high": high}
+    return {name: statistics.median(spent), f"{name}_low": min(spent), f"{name}_high": max(spent)}
 
 
 def _ripe(tables: Iterator[str], wanted: int) -> list[str]:
