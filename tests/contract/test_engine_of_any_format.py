@@ -21,6 +21,7 @@ from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.jobs.engines.delta.engine import DeltaEngine
 from lakewarden.jobs.runs.port import Engine
 from lakewarden.jobs.runs.row_diff import DiffRequest, KeyCounts
+from support.builders.maintenance import AskedEngine
 from support.fakes.engine import FakeEngine
 from support.manifest_format.engine import ManifestEngine
 from support.manifest_format.reader import ManifestReader
@@ -82,13 +83,15 @@ def delta(folder: Path, engine: Engine) -> Bench:
     return Bench(engine, DeltaReader(), folder, append, rows)
 
 
-@pytest.fixture(params=["manifest", "fake", pytest.param("spark", marks=pytest.mark.spark)])
+@pytest.fixture(params=["manifest", "fake", "asked", pytest.param("spark", marks=pytest.mark.spark)])
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> Bench:
     folder = tmp_path / "t"
     if request.param == "manifest":
         return manifest(folder)
     if request.param == "fake":
         return delta(folder, FakeEngine(SystemClock()))
+    if request.param == "asked":
+        return delta(folder, AskedEngine(by=FakeEngine(SystemClock())))
     session = request.getfixturevalue("spark")
     return delta(
         folder, DeltaEngine(lambda: session, storage=lambda _: StorageOptions(), clock=SystemClock())

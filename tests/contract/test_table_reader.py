@@ -1,4 +1,5 @@
-"""What every TableReader promises: the Delta reader, a format's whose versions do not count up by one, and the fake."""
+"""What every TableReader promises: the Delta reader, a format's whose versions do not count up by one, the fake that
+keeps tables in memory, and those that say what they were told: here what the Delta reader says."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -11,7 +12,9 @@ from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.formats.port import DataFile, LogProblem, Observation, TableReader
 from lakewarden.catalog.storage.file_store import canonical
+from support.builders import tables
 from support.builders.delta_logs import START, LogWriter, add, remove
+from support.builders.maintenance import ValueReader
 from support.fakes.table_reader import FakeReader, FakeTable
 from support.manifest_format.reader import ManifestReader
 from support.manifest_format.writer import ManifestWriter
@@ -91,7 +94,62 @@ class ManifestMaker:
             path.unlink()
 
 
-@pytest.fixture(params=[DeltaMaker, ManifestMaker, FakeMaker], ids=["delta", "manifest", "fake"])
+class TellingMaker(DeltaMaker):
+    """A Delta table; after each step `tell` passes on to another reader what the Delta reader says."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.delta = DeltaReader()
+        self.tell()
+
+    def commit(self, *, adds: tuple[tuple[str, int], ...] = (), removes: tuple[str, ...] = ()) -> int:
+        version = super().commit(adds=adds, removes=removes)
+        self.tell()
+        return version
+
+    def spoil(self) -> None:
+        super().spoil()
+        self.tell()
+
+    def vanish(self) -> None:
+        super().vanish()
+        self.tell()
+
+    def tell(self) -> None:
+        raise NotImplementedError
+
+    def files(self, version: int) -> tuple[DataFile, ...]:
+        return tuple(self.delta.files(self.location, version=version))
+
+
+class ToldMaker(TellingMaker):
+    def tell(self) -> None:
+        told, seen = tables.FakeReader(), self.delta.observe(self.location)
+        self.reader = told
+        if self.delta.is_table(self.location):
+            told.tables[self.location] = seen
+        if isinstance(seen, Observation):
+            told.history[self.location] = list(self.delta.commits(self.location, after=-1))
+            told.versions[self.location] = {one: self.files(one) for one in range(seen.version + 1)}
+
+
+class ValueMaker(TellingMaker):
+    def tell(self) -> None:
+        seen = self.delta.observe(self.location)
+        given = ValueReader(observation=seen)
+        self.reader = given
+        if isinstance(seen, Observation):
+            given.history = list(self.delta.commits(self.location, after=-1))
+            given.removed = list(self.delta.tombstones(self.location))
+            given.live = self.files(seen.version)
+            given.past = {one: self.files(one) for one in range(seen.version)}
+            given.added = {one.version: new for one, new in self.delta.additions(self.location, since=0)}
+
+
+@pytest.fixture(
+    params=[DeltaMaker, ManifestMaker, FakeMaker, ToldMaker, ValueMaker],
+    ids=["delta", "manifest", "fake", "told", "values"],
+)
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> Maker:
     make: Callable[[Path], Maker] = request.param
     return make(tmp_path / "t")

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar
 
 from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.formats.files_elsewhere import folder_elsewhere
@@ -19,13 +21,15 @@ from lakewarden.catalog.formats.port import (
 from lakewarden.catalog.model.lineage_record import LineageRecord
 from lakewarden.catalog.model.rows import DELTA, TableFormat
 from lakewarden.catalog.storage.file_store import FileEntry, canonical
-from lakewarden.jobs.runs.port import FileChange, JobContext, Partition, TableStatistics, Target
+from lakewarden.jobs.runs.port import Engine, FileChange, JobContext, Partition, TableStatistics, Target
 from lakewarden.jobs.runs.row_diff import DiffRequest, RowDiff
 from support.builders.commits import changed, counted, observed
 from support.fakes.clock import ManualClock
 
 __all__ = ["DAY", "NOW", "AskedEngine", "ValueReader", "commit", "context", "data_file", "seen", "tombstone"]
 
+_Asked = ParamSpec("_Asked")
+_Answer = TypeVar("_Answer")
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 DAY = timedelta(days=1)
 
@@ -75,8 +79,9 @@ def seen(location: str, version: int, **changes: object) -> Observation:
 
 @dataclass
 class ValueReader:
-    """A `TableReader` that answers what it was given. `past` are the files of earlier versions, `added` those that a
-    version added, `elsewhere` the files of other tables, by location; `broken` ones cannot be read."""
+    """A `TableReader` that answers what it was given, wherever it is asked. `past` are the files of earlier versions,
+    `added` those that a version added, `elsewhere` the files of other tables, by location; `broken` ones cannot be
+    read. Given what a log says, it passes the port's contract suite."""
 
     observation: Observation | LogProblem
     history: Sequence[Commit] = ()
@@ -92,11 +97,12 @@ class ValueReader:
         return DELTA
 
     def is_table(self, location: str) -> bool:
-        return location not in self.broken
+        return location not in self.broken and not self._is_missing
 
     def probe(self, location: str, *, seen: int | None) -> ProbeResult:
-        assert isinstance(self.observation, Observation)
-        latest = self.observation.version
+        if self._is_missing:
+            return ProbeResult(exists=False, moved=False)
+        latest = self._readable().version
         return ProbeResult(exists=True, moved=seen != latest, latest=latest)
 
     def has_head(self, location: str, *, version: int, head: str) -> bool | None:
@@ -125,23 +131,52 @@ class ValueReader:
         if location in self.elsewhere:
             yield from self.elsewhere[location]
             return
+        self._readable(version)
         yield from self.past.get(-1 if version is None else version, self.live)
 
     def properties(self, location: str, *, version: int) -> Mapping[str, str]:
-        assert isinstance(self.observation, Observation)
-        return self.observation.properties
+        return self._readable(version).properties
 
     def restored(self, location: str, *, version: int) -> int | None:
-        return None
+        same = [
+            one for one in self.past if one < version and self.past[one] == self.past.get(version, self.live)
+        ]
+        return max(same, default=None)
 
     def tombstones(self, location: str) -> Iterator[Tombstone]:
         yield from () if location in self.elsewhere else self.removed
 
+    @property
+    def _is_missing(self) -> bool:
+        return isinstance(self.observation, LogProblem) and self.observation.check == "exists"
+
+    def _readable(self, version: int | None = None) -> Observation:
+        if isinstance(self.observation, LogProblem):
+            raise UnreadableError(self.observation.message)
+        if version is not None and version > self.observation.version:
+            raise UnreadableError(f"There is no version {version}.")
+        return self.observation
+
+
+def _done_by(
+    answer: Callable[Concatenate["AskedEngine", _Asked], _Answer],
+) -> Callable[Concatenate["AskedEngine", _Asked], _Answer]:
+    """The test's answer, or that of the engine it named."""
+
+    @wraps(answer)
+    def asked(self: "AskedEngine", *words: _Asked.args, **named: _Asked.kwargs) -> _Answer:
+        given = answer(self, *words, **named)
+        return given if self.by is None else getattr(self.by, answer.__name__)(*words, **named)
+
+    return asked
+
 
 @dataclass
 class AskedEngine:
-    """An `Engine` that does nothing but remember; `listed` is what its listing of the folder finds, `disagrees` are the
-    candidates that it finds referenced, `begun` is the version in which it says that a vacuum begins."""
+    """An `Engine` that remembers what it was asked. `by` does it, where a test names one; else nothing is done, and the
+    answers are the test's: `listed` is what its listing of the folder finds, `disagrees` are the candidates that it
+    finds referenced, `begun` is the version in which it says that a vacuum begins. By the fake it passes the port's
+    contract suite."""
 
     listed: Sequence[str] = ()
     change: FileChange = field(default_factory=lambda: FileChange(version=None))
@@ -149,6 +184,7 @@ class AskedEngine:
     disagrees: Sequence[str] = ()
     begun: int | None = None
     partitions: Sequence[Partition] | None = None
+    by: Engine | None = None
 
     @property
     def format(self) -> TableFormat:
@@ -158,6 +194,7 @@ class AskedEngine:
     def broken(self) -> bool:
         return False
 
+    @_done_by
     def convert(
         self,
         *,
@@ -170,28 +207,34 @@ class AskedEngine:
         self.asked.append("convert")
         return 0
 
+    @_done_by
     def unreferenced(self, location: str, *, requires: int) -> Sequence[str]:
         self.asked.append("unreferenced")
         return self.listed
 
+    @_done_by
     def agreed(self, location: str, *, requires: int, candidates: Sequence[FileEntry]) -> Sequence[FileEntry]:
         self.asked.append("agreed")
         return [entry for entry in candidates if entry.path not in self.disagrees]
 
+    @_done_by
     def begin_vacuum(
         self, location: str, *, requires: int, files: int, size_bytes: int, run_id: str
     ) -> int | None:
         self.asked.append(f"begin {files}")
         return self.begun
 
+    @_done_by
     def end_vacuum(self, location: str, *, after: int, files: int, run_id: str) -> int | None:
         self.asked.append(f"end {files}")
         return after + 2
 
+    @_done_by
     def delete_empty_folders(self, location: str, folders: Sequence[str]) -> int:
         self.asked.append(f"folders {sorted(folders)}")
         return len(folders)
 
+    @_done_by
     def compact(
         self,
         location: str,
@@ -206,6 +249,7 @@ class AskedEngine:
         self.partitions = partitions
         return self.change
 
+    @_done_by
     def purge_deletions(
         self,
         location: str,
@@ -219,65 +263,79 @@ class AskedEngine:
         self.partitions = partitions
         return FileChange(version=requires + 1, files_removed=1, files_added=1)
 
+    @_done_by
     def fill_file_statistics(self, location: str, *, requires: int, run_id: str) -> FileChange:
         self.asked.append(f"fill {requires}")
         return self.change
 
+    @_done_by
     def row_diff(self, request: DiffRequest) -> RowDiff:
         self.asked.append("row diff")
         return RowDiff(request=request, rows_head=0, rows_target=0, goes=0, comes=0)
 
+    @_done_by
     def interrupt(self) -> None:
         self.asked.append("interrupt")
 
+    @_done_by
     def set_properties(
         self, location: str, *, requires: int, properties: Sequence[tuple[str, str]], run_id: str
     ) -> int:
         self.asked.append(f"set {properties}")
         return requires + 1
 
+    @_done_by
     def unset_properties(self, location: str, *, requires: int, names: Sequence[str], run_id: str) -> int:
         self.asked.append(f"unset {names}")
         return requires + 1
 
+    @_done_by
     def restore(self, location: str, *, requires: int, to: int, apps: Sequence[str], run_id: str) -> int:
         self.asked.append("restore")
         return requires + 1
 
+    @_done_by
     def remove_files(
         self, location: str, *, requires: int, versions: Sequence[int], record: LineageRecord
     ) -> int:
         self.asked.append(f"remove files of {versions}")
         return requires + 1
 
+    @_done_by
     def add_again(self, location: str, *, requires: int, version: int, record: LineageRecord) -> int:
         self.asked.append(f"add {version} again")
         return requires + 1
 
+    @_done_by
     def fence(
         self, location: str, *, requires: int, run_id: str, app: str | None = None, number: int = 1
     ) -> int:
         self.asked.append("fence")
         return requires + 1
 
+    @_done_by
     def begin_epoch(
         self, location: str, *, restored: int, to: int, apps: Sequence[str], run_id: str
     ) -> int | None:
         self.asked.append("epoch")
         return None
 
+    @_done_by
     def checkpoint(self, location: str, *, requires: int) -> None:
         self.asked.append(f"checkpoint {requires}")
 
+    @_done_by
     def clean_log(self, location: str, *, keep_from: int, proceed: Callable[[], None]) -> FileChange:
         self.asked.append(f"clean {keep_from}")
         return self.change
 
+    @_done_by
     def statistics(
         self, location: str, *, version: int, columns: Sequence[str] | None, max_rows: int
     ) -> TableStatistics:
         return TableStatistics(version=version, total_bytes=0, rows=0)
 
+    @_done_by
     def close(self) -> None:
         self.asked.append("close")
 

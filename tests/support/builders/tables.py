@@ -1,11 +1,11 @@
 """Tables without files: a reader whose tables the test changes, and an inspector that finds what the test says."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from lakewarden.catalog.errors import UnavailableError
+from lakewarden.catalog.errors import UnavailableError, UnreadableError
 from lakewarden.catalog.formats.heads import has_commit
 from lakewarden.catalog.formats.port import (
     Capabilities,
@@ -46,11 +46,13 @@ def observation(location: str, at: datetime, *, version: int = 0, **changes: Any
 
 @dataclass
 class FakeReader:
-    """`TableReader` over a dictionary. `reads` counts observations, `down` makes storage of a location fail, `asked`
-    has the locations that were probed."""
+    """`TableReader` that says what it was told of each location: what a look finds, the history, and the files of
+    versions, where they matter. `reads` counts observations, `down` makes the storage of a location fail, `broken` a
+    probe of it, `asked` has the locations that were probed. It passes the port's contract suite."""
 
     tables: dict[str, Observation | LogProblem] = field(default_factory=dict)
     history: dict[str, list[Commit]] = field(default_factory=dict)
+    versions: dict[str, dict[int, Sequence[DataFile]]] = field(default_factory=dict)
     down: set[str] = field(default_factory=set)
     broken: dict[str, Exception] = field(default_factory=dict)
     reads: int = 0
@@ -75,18 +77,15 @@ class FakeReader:
         version = table.version if isinstance(table, Observation) else (seen or 0) + 1
         return ProbeResult(exists=True, moved=version != seen, latest=version)
 
-    def _answer(self, location: str) -> None:
-        if location in self.down:
-            raise UnavailableError("The storage does not answer.")
-
     def has_head(self, location: str, *, version: int, head: str) -> bool | None:
         return has_commit(self, location, version=version, head=head)
 
     def observe(self, location: str, *, since: Observation | None = None) -> Observation | LogProblem:
         self.reads += 1
-        return self.tables[location]
+        return self._told(location)
 
     def commits(self, location: str, *, after: int, upto: int | None = None) -> Iterator[Commit]:
+        self._answer(location)
         for commit in self.history.get(location, []):
             if commit.version > after and (upto is None or commit.version <= upto):
                 yield commit
@@ -95,19 +94,64 @@ class FakeReader:
         return tuple(self.commits(location, after=-1))[-count:]
 
     def files(self, location: str, *, version: int | None = None) -> Iterator[DataFile]:
-        return iter(())
+        head = self._readable(location, version)
+        told = self.versions.get(location, {})
+        yield from told.get(head.version if version is None else version, ())
 
     def additions(self, location: str, *, since: int) -> Iterator[tuple[Commit, tuple[DataFile, ...]]]:
-        return ((commit, ()) for commit in self.commits(location, after=since - 1))
+        for commit in self.commits(location, after=since - 1):
+            before = self._paths(location, commit.version - 1)
+            files = self.versions.get(location, {}).get(commit.version, ())
+            new = () if commit.version == since else (one for one in files if one.path not in before)
+            yield commit, tuple(new)
 
     def properties(self, location: str, *, version: int) -> Mapping[str, str]:
-        return {}
+        return self._readable(location, version).properties
 
     def restored(self, location: str, *, version: int) -> int | None:
-        return None
+        same = [
+            one
+            for one in self.versions.get(location, {})
+            if one < version and self._paths(location, one) == self._paths(location, version)
+        ]
+        return max(same, default=None)
 
     def tombstones(self, location: str) -> Iterator[Tombstone]:
-        return iter(())
+        self._answer(location)
+        gone: dict[str, Tombstone] = {}
+        told = self.versions.get(location, {})
+        for commit in self.commits(location, after=-1):
+            files, before = told.get(commit.version, ()), told.get(commit.version - 1, ())
+            for one in before:
+                gone[one.path] = Tombstone(
+                    path=one.path,
+                    removed_at=commit.committed_at,
+                    removed_in=commit.version,
+                    size_bytes=one.size_bytes,
+                )
+            for one in files:
+                gone.pop(one.path, None)
+        yield from gone.values()
+
+    def _answer(self, location: str) -> None:
+        if location in self.down:
+            raise UnavailableError("The storage does not answer.")
+
+    def _told(self, location: str) -> Observation | LogProblem:
+        self._answer(location)
+        missing = LogProblem(check="exists", message=f"There is no log at {location}.")
+        return self.tables.get(location, missing)
+
+    def _readable(self, location: str, version: int | None) -> Observation:
+        seen = self._told(location)
+        if isinstance(seen, LogProblem):
+            raise UnreadableError(seen.message)
+        if version is not None and version > seen.version:
+            raise UnreadableError(f"There is no version {version}.")
+        return seen
+
+    def _paths(self, location: str, version: int) -> set[str]:
+        return {one.path for one in self.versions.get(location, {}).get(version, ())}
 
 
 @dataclass

@@ -1,0 +1,119 @@
+"""The Inspector port: validation as a daemon runs it, and what tests of sweeps have in its place."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from deltalake import write_deltalake
+
+from lakewarden.catalog.formats.delta.reader import DeltaReader
+from lakewarden.catalog.formats.port import LogProblem, Observation
+from lakewarden.catalog.metastore.port import Entry
+from lakewarden.catalog.model.rows import Finding, HealthRow, Severity
+from lakewarden.catalog.policy.scopes import Governed, govern
+from lakewarden.catalog.storage.file_store import StorageOptions, canonical
+from lakewarden.catalog.system.own_rows import system_rows
+from lakewarden.daemon.fleet.inspector import Inspection
+from lakewarden.daemon.fleet.observer import Inspector
+from support.builders.estate import numbers
+from support.builders.tables import FakeInspector
+from support.builders.worlds import health, row
+from support.fakes.clock import ManualClock
+from support.fakes.metastore import FakeMetastore
+from support.fakes.system_store import FakeSystemStore
+
+NOW = datetime(2026, 6, 1, 12, 0, tzinfo=UTC)
+LATER = NOW + timedelta(hours=1)
+BROKEN = LogProblem(check="log_readable", message="Version 2 is not JSON.")
+
+
+@dataclass
+class Case:
+    """A managed table `db.t` in `folder`, an inspector, and how its users drop it."""
+
+    inspector: Inspector
+    drop: Callable[[], object]
+    folder: Path
+
+    def __post_init__(self) -> None:
+        write_deltalake(str(self.folder), numbers(1))
+
+    @property
+    def governed(self) -> Governed:
+        own = row("db.t", location=canonical(str(self.folder)), format_ids=(self.seen.format_id,))
+        return govern(own, {})
+
+    @property
+    def seen(self) -> Observation:
+        found = DeltaReader().observe(canonical(str(self.folder)))
+        assert isinstance(found, Observation)
+        return found
+
+
+def real(folder: Path) -> Case:
+    metastore, store = FakeMetastore(clock=ManualClock(NOW)), FakeSystemStore()
+    store.create(system_rows(store, now=NOW, actor="root"))
+    metastore.create_database("db")
+    place = canonical(str(folder))
+    entry = Entry(database="db", table="t", location=place, provider="delta", table_type="EXTERNAL_TABLE")
+    metastore.create(entry)
+    inspection = Inspection(
+        clock=ManualClock(NOW),
+        store=store,
+        readers=(DeltaReader(),),
+        metastore=lambda: metastore,
+        storage=lambda _: StorageOptions(),
+    )
+    return Case(inspection, lambda: metastore.drop("db", "t"), folder)
+
+
+def fake(folder: Path) -> Case:
+    inspector = FakeInspector()
+    return Case(inspector, lambda: inspector.dropped_names.add("db.t"), folder)
+
+
+@pytest.fixture(params=[real, fake])
+def case(request: pytest.FixtureRequest, tmp_path: Path) -> Case:
+    make: Callable[[Path], Case] = request.param
+    return make(tmp_path / "t")
+
+
+def errors(findings: tuple[Finding, ...]) -> list[Finding]:
+    return [one for one in findings if one.severity is Severity.ERROR]
+
+
+def before(*findings: Finding) -> HealthRow:
+    """What is on record since the first look."""
+    return replace(health(), findings=findings, version=1)
+
+
+def test_a_table_that_is_not_there_lacks_nothing_but_itself(case: Case) -> None:
+    (lost,) = case.inspector.gone(case.governed, None, NOW)
+    assert (lost.check, lost.severity, lost.since) == ("exists", Severity.ERROR, NOW)
+
+
+def test_a_finding_keeps_the_time_it_was_first_made(case: Case) -> None:
+    (lost,) = case.inspector.gone(case.governed, None, NOW)
+    assert case.inspector.gone(case.governed, before(lost), LATER) == (lost,)
+    (broken,) = case.inspector.changed(case.governed, BROKEN, None, NOW)
+    assert case.inspector.changed(case.governed, BROKEN, before(broken), LATER) == (broken,)
+
+
+def test_a_log_that_cannot_be_read_is_one_error_in_the_words_of_the_reader(case: Case) -> None:
+    for inspected in (case.inspector.changed, case.inspector.daily):
+        (broken,) = errors(inspected(case.governed, BROKEN, None, NOW))
+        assert (broken.check, broken.message, broken.since) == (BROKEN.check, BROKEN.message, NOW)
+
+
+def test_a_healthy_table_has_no_errors(case: Case) -> None:
+    assert errors(case.inspector.changed(case.governed, case.seen, None, NOW)) == []
+    assert errors(case.inspector.daily(case.governed, case.seen, None, NOW)) == []
+
+
+def test_a_table_is_dropped_only_if_its_users_dropped_it(case: Case) -> None:
+    assert case.inspector.dropped(case.governed) is None
+    case.drop()
+    said = case.inspector.dropped(case.governed)
+    assert said is not None and said.startswith("dropped by its users")
