@@ -102,7 +102,8 @@ class House:
                     **environment,
                     **self.environment,
                     "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-                    "PYTHONPYCACHEPREFIX": str(self.folder.parent / "pycache"),
+                    "PYTHONPYCACHEPREFIX": os.environ.get("PYTHONPYCACHEPREFIX")
+                    or str(self.folder.parent / "pycache"),
                     "LAKEWARDEN_FAILPOINT": failpoint,
                 },
             )
