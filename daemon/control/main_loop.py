@@ -4,8 +4,6 @@ States: starting -> following <-> leading -> stopping. Only a leader plans, writ
 answer is waited for; a newer leader or a newer schema of the system tables makes this daemon step down.
 """
 
-import os
-import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -13,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
-from types import FrameType
 from typing import Final
 
 from lakewarden.catalog.clock import Clock
@@ -32,6 +29,7 @@ from lakewarden.daemon.control.cycle_report import CycleReport
 from lakewarden.daemon.control.leadership import Leadership
 from lakewarden.daemon.control.ticker import Ticker
 from lakewarden.daemon.process.last_resort import watching
+from lakewarden.daemon.process.stop_signals import asking
 from lakewarden.daemon.telemetry.failed_cycles import Troubles
 from lakewarden.daemon.telemetry.liveness import Role, Vitals
 from lakewarden.daemon.telemetry.log import get_log
@@ -299,25 +297,6 @@ class Service:
         if threading.current_thread() is not threading.main_thread():
             yield  # embedded: whoever runs us stops us
             return
-        wanted = (signal.SIGTERM, signal.SIGINT)
-        before = {number: signal.getsignal(number) for number in wanted}
-
-        asked = False
-
-        def handle(number: int, frame: FrameType | None) -> None:
-            nonlocal asked
-            if asked:
-                signal.signal(number, signal.SIG_DFL)
-                os.kill(os.getpid(), number)
-            asked = True
-            self._ask()
-
-        for number in wanted:
-            signal.signal(number, handle)
-        pool = self.parts.pool
-        try:
-            with watching(asked=self._ask, give_up=pool.kill, after=self.parts.drain + _SLACK):
-                yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+        give_up, after = self.parts.pool.kill, self.parts.drain + _SLACK
+        with asking(self._ask), watching(asked=self._ask, give_up=give_up, after=after):
+            yield

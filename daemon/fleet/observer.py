@@ -157,21 +157,16 @@ class Observer:
         lost = LogProblem(check=_JUDGED, message=problem)
         subject = Subject(row=row, policy=governed.policy, seen=lost, before=before, now=now)
         findings = (subject.say(_JUDGED, "unforeseen", problem=problem), *subject.standing(tier=Tier.DAILY))
-        base = before or HealthRow(table_id=row.table_id, name=row.name, observed_at=now)
-        health = replace(base, name=row.name, findings=findings, observed_at=now)
-        self._last.keep(row.table_id, LastLook(at=now, version=health.version))
-        return Look(
-            table_id=row.table_id,
-            at=now,
-            findings=findings,
-            seen=None,
-            health=None if _same(health, before) else health,
-        )
+        return self._nothing_seen(row, before, findings, now)
 
     def _gone(self, governed: Governed, before: HealthRow | None, now: datetime) -> Look:
-        row = governed.row
-        self.forget(row.table_id)
-        findings = self._inspector.gone(governed, before, now)
+        self.forget(governed.row.table_id)
+        look = self._nothing_seen(governed.row, before, self._inspector.gone(governed, before, now), now)
+        return replace(look, dropped=self._inspector.dropped(governed))
+
+    def _nothing_seen(
+        self, row: TableRow, before: HealthRow | None, findings: tuple[Finding, ...], now: datetime
+    ) -> Look:
         base = before or HealthRow(table_id=row.table_id, name=row.name, observed_at=now)
         health = replace(base, name=row.name, findings=findings, observed_at=now)
         self._last.keep(row.table_id, LastLook(at=now, version=health.version))
@@ -181,7 +176,6 @@ class Observer:
             findings=findings,
             seen=None,
             health=None if _same(health, before) else health,
-            dropped=self._inspector.dropped(governed),
         )
 
     def _read(self, table_id: str, reader: TableReader, location: str) -> Observation | LogProblem:

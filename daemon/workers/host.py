@@ -4,14 +4,11 @@ The queue is all that the two share. A host does for its own workers what an emb
 starts them when runs wait, restarts them with back-off, drains them, and kills one that has lost its run.
 """
 
-import os
-import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from types import FrameType
 from typing import Final
 
 from lakewarden.catalog.errors import (
@@ -25,6 +22,7 @@ from lakewarden.catalog.errors import (
 )
 from lakewarden.catalog.state.port import Queue, Run, RunState
 from lakewarden.daemon.process.last_resort import watching
+from lakewarden.daemon.process.stop_signals import asking
 from lakewarden.daemon.telemetry.liveness import Role, Vitals
 from lakewarden.daemon.telemetry.log import get_log
 from lakewarden.daemon.telemetry.metrics import Metrics
@@ -136,26 +134,9 @@ class WorkerHost:
     @contextmanager
     def _signals(self) -> Iterator[None]:
         """SIGTERM and SIGINT stop the host; a second one ends it at once."""
-        before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-        asked = False
-
-        def handle(number: int, frame: FrameType | None) -> None:
-            nonlocal asked
-            if asked:
-                signal.signal(number, signal.SIG_DFL)
-                os.kill(os.getpid(), number)
-            asked = True
-            self.stopping.set()
-
-        for number in before:
-            signal.signal(number, handle)
-        try:
-            give_up, after = self.parts.pool.kill, self.parts.drain + _SLACK
-            with watching(asked=self.stopping.set, give_up=give_up, after=after):
-                yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+        ask, after = self.stopping.set, self.parts.drain + _SLACK
+        with asking(ask), watching(asked=ask, give_up=self.parts.pool.kill, after=after):
+            yield
 
 
 def lost_by(held: Mapping[str, Run], runs: tuple[Run, ...], expired: set[str]) -> Iterator[tuple[str, Run]]:

@@ -12,17 +12,21 @@ from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties
-from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake import DeltaTable
 from deltalake.transaction import AddAction
 
 from lakewarden.catalog.clock import to_millis
-from lakewarden.catalog.errors import ExecutionError
 from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.formats.port import DataFile
 from lakewarden.catalog.storage.file_store import FileStore, StorageOptions, open_store
 from lakewarden.jobs.engines.delta.parquet_footers import Leaf, file_statistics, indexed_leaves
-from lakewarden.jobs.engines.delta.rs_metadata import marks, open_version, why_refused
+from lakewarden.jobs.engines.delta.rs_metadata import (
+    NOTHING_AFTERWARDS,
+    committing,
+    marks,
+    once,
+    open_version,
+)
 from lakewarden.jobs.runs.port import FileChange
 
 __all__ = ["SAFE_PATH", "fill_file_statistics"]
@@ -49,25 +53,16 @@ def fill_file_statistics(
     actions = _actions(table, open_store(location, storage), bare)
     if not actions:
         return FileChange(version=None)
-    try:
+    failed = f"The statistics of {location} could not be committed."
+    with committing(location, requires, storage, failed=failed, hint="Validate the table."):
         table.create_write_transaction(
             [*actions],
             mode="append",
             schema=table.schema(),
             partition_by=table.metadata().partition_columns,
-            commit_properties=CommitProperties(
-                custom_metadata=marks(run_id, installation), max_commit_retries=0
-            ),
-            post_commithook_properties=PostCommitHookProperties(
-                create_checkpoint=False, cleanup_expired_logs=False
-            ),
+            commit_properties=once(marks(run_id, installation)),
+            post_commithook_properties=NOTHING_AFTERWARDS,
         )
-    except CommitFailedError as error:
-        raise why_refused(location, requires, storage) from error
-    except DeltaError as error:
-        raise ExecutionError(
-            f"The statistics of {location} could not be committed.", hint="Validate the table."
-        ) from error
     return FileChange(version=requires + 1, files_added=len(actions))
 
 

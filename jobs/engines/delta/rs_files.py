@@ -1,23 +1,28 @@
 """Adding the files of an older commit again by delta-rs: one compare-and-set commit, without Spark.
 
-Only for tables with the features of `deltars.FEATURES` and paths that every writer spells the same; others are left to
-Spark (delta_files.py), and so is taking files out: deltalake has no door for that.
+Only for tables with the features of `rs_metadata.FEATURES` and paths that every writer spells the same; others are left
+to Spark (file_transactions.py), and so is taking files out: deltalake has no door for that.
 """
 
 from typing import Any
 
 import orjson
-from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties
-from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake import DeltaTable
 from deltalake.transaction import AddAction
 
-from lakewarden.catalog.errors import ExecutionError, PreconditionError
+from lakewarden.catalog.errors import PreconditionError
 from lakewarden.catalog.model.lineage_record import LineageRecord, custom_metadata
 from lakewarden.catalog.storage.file_store import StorageOptions, open_store
 from lakewarden.catalog.storage.secret_files import current
 from lakewarden.jobs.engines.delta.added_files import Addition, additions, require_on_disk
 from lakewarden.jobs.engines.delta.file_statistics import SAFE_PATH
-from lakewarden.jobs.engines.delta.rs_metadata import marks, open_version, why_refused
+from lakewarden.jobs.engines.delta.rs_metadata import (
+    NOTHING_AFTERWARDS,
+    committing,
+    marks,
+    once,
+    open_version,
+)
 
 __all__ = ["add_again", "other_columns"]
 
@@ -48,27 +53,16 @@ def add_again(
     if _columns(before) != _columns(table):
         raise other_columns(location, version)
     require_on_disk(store, files)
-    try:
+    failed = f"The files of version {version} of {location} could not be added again."
+    with committing(location, requires, storage, failed=failed, hint="Validate the table."):
         table.create_write_transaction(
             [_action(one) for one in files],
             mode="append",
             schema=table.schema(),
             partition_by=table.metadata().partition_columns,
-            commit_properties=CommitProperties(
-                custom_metadata={**marks(record.run_id, installation), **custom_metadata(record)},
-                max_commit_retries=0,
-            ),
-            post_commithook_properties=PostCommitHookProperties(
-                create_checkpoint=False, cleanup_expired_logs=False
-            ),
+            commit_properties=once({**marks(record.run_id, installation), **custom_metadata(record)}),
+            post_commithook_properties=NOTHING_AFTERWARDS,
         )
-    except CommitFailedError as error:
-        raise why_refused(location, requires, storage) from error
-    except DeltaError as error:
-        raise ExecutionError(
-            f"The files of version {version} of {location} could not be added again.",
-            hint="Validate the table.",
-        ) from error
     return requires + 1
 
 

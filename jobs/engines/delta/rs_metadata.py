@@ -6,7 +6,8 @@ for delta-rs is left to Spark, and the functions answer None or False: tables th
 delta-rs does not survive a fork: nothing here may run in a process that forks later.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
@@ -19,13 +20,15 @@ from lakewarden.catalog.storage.secret_files import current
 __all__ = [
     "FEATURES",
     "INSTALLATION",
+    "NOTHING_AFTERWARDS",
     "RUN_ID",
     "checkpoint",
+    "committing",
     "fence",
     "marks",
+    "once",
     "open_version",
     "set_properties",
-    "why_refused",
     "writes",
 ]
 
@@ -49,6 +52,8 @@ FEATURES: Final = frozenset(
 )
 """Protocol features with which a metadata commit and a checkpoint by delta-rs 1.6 were read back right by Spark."""
 
+NOTHING_AFTERWARDS: Final = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
+"""A checkpoint or a cleanup on the way would be work nobody decided on."""
 _LEGACY_WRITER: Final = 5
 """The last writer version without named features that implies none outside `FEATURES` (6 adds identity columns)."""
 _NAMED_FEATURES: Final = 7
@@ -57,6 +62,25 @@ _NAMED_FEATURES: Final = 7
 def marks(run_id: str, installation: str | None) -> dict[str, str]:
     """What a commit of ours says of itself: its run, and whose run that is where anybody knows."""
     return {RUN_ID: run_id} if installation is None else {RUN_ID: run_id, INSTALLATION: installation}
+
+
+def once(marked: dict[str, str], transactions: list[Transaction] | None = None) -> CommitProperties:
+    """How we commit: with these marks, and never again on another version."""
+    return CommitProperties(custom_metadata=marked, max_commit_retries=0, app_transactions=transactions)
+
+
+@contextmanager
+def committing(
+    location: str, requires: int, storage: StorageOptions, *, failed: str, hint: str
+) -> Iterator[None]:
+    """Around a commit on version `requires`. Raises `ConflictError` if somebody committed first, `ExecutionError` with
+    `failed` and `hint` if delta-rs does not do it."""
+    try:
+        yield
+    except CommitFailedError as error:
+        raise _why_refused(location, requires, storage) from error
+    except (DeltaError, OSError) as error:
+        raise ExecutionError(failed, hint=hint) from error
 
 
 def set_properties(
@@ -76,24 +100,14 @@ def set_properties(
     table = open_version(location, requires, storage)
     if table is None:
         return None
-    try:
+    failed, hint = f"The properties of {location} were not accepted.", "Check their names and values."
+    with committing(location, requires, storage, failed=failed, hint=hint):
         table.alter.set_table_properties(
             dict(properties),
             raise_if_not_exists=False,
-            commit_properties=CommitProperties(
-                custom_metadata=marks(run_id, installation), max_commit_retries=0
-            ),
-            # A checkpoint or a cleanup on the way would be work nobody decided on.
-            post_commithook_properties=PostCommitHookProperties(
-                create_checkpoint=False, cleanup_expired_logs=False
-            ),
+            commit_properties=once(marks(run_id, installation)),
+            post_commithook_properties=NOTHING_AFTERWARDS,
         )
-    except CommitFailedError as error:
-        raise why_refused(location, requires, storage) from error
-    except DeltaError as error:
-        raise ExecutionError(
-            f"The properties of {location} were not accepted.", hint="Check their names and values."
-        ) from error
     version: int = table.version()
     return version
 
@@ -113,25 +127,16 @@ def fence(
     table = open_version(location, requires, storage)
     if table is None:
         return None
-    try:
+    failed, transactions = f"{location} took no empty commit.", None if made is None else [Transaction(*made)]
+    with committing(location, requires, storage, failed=failed, hint="Validate the table."):
         table.create_write_transaction(
             [],
             mode="append",
             schema=table.schema(),
             partition_by=table.metadata().partition_columns,
-            commit_properties=CommitProperties(
-                custom_metadata=marks(run_id, installation),
-                max_commit_retries=0,
-                app_transactions=None if made is None else [Transaction(*made)],
-            ),
-            post_commithook_properties=PostCommitHookProperties(
-                create_checkpoint=False, cleanup_expired_logs=False
-            ),
+            commit_properties=once(marks(run_id, installation), transactions),
+            post_commithook_properties=NOTHING_AFTERWARDS,
         )
-    except CommitFailedError as error:
-        raise why_refused(location, requires, storage) from error
-    except DeltaError as error:
-        raise ExecutionError(f"{location} took no empty commit.", hint="Validate the table.") from error
     return requires + 1
 
 
@@ -179,7 +184,7 @@ def _can_write(table: DeltaTable) -> bool:
     return FEATURES.issuperset([*(protocol.writer_features or ()), *(protocol.reader_features or ())])
 
 
-def why_refused(location: str, requires: int, storage: StorageOptions) -> ConflictError | ExecutionError:
+def _why_refused(location: str, requires: int, storage: StorageOptions) -> ConflictError | ExecutionError:
     """What a refused commit on version `requires` means: somebody was first, or the log does not take it."""
     head = DeltaTable(location, storage_options=current(storage) or None).version()
     if head != requires:

@@ -1,20 +1,24 @@
 """Taking a Delta table back to an older version by delta-rs: one compare-and-set commit, without Spark.
 
-Right on plain tables and on those with the features of `deltars.FEATURES` (run, with deletion vectors and column
-mapping); others are left to Spark. A restore keeps `SetTransaction`, so that a replayed batch would be skipped without
-a word: the commit therefore also sets the named application ids to what they were at the target.
+Right on plain tables and on those with the features of `rs_metadata.FEATURES` (run, with deletion vectors and column
+mapping); others are left to Spark. A restore keeps `SetTransaction`, so that a replayed batch would be skipped without a
+word: the commit therefore also sets the named application ids to what they were at the target.
 """
 
 from collections.abc import Sequence
 from typing import Final
 
-from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
-from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake import DeltaTable, Transaction
 
-from lakewarden.catalog.errors import ExecutionError
 from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.catalog.storage.secret_files import current
-from lakewarden.jobs.engines.delta.rs_metadata import marks, open_version, why_refused
+from lakewarden.jobs.engines.delta.rs_metadata import (
+    NOTHING_AFTERWARDS,
+    committing,
+    marks,
+    once,
+    open_version,
+)
 
 __all__ = ["restore"]
 
@@ -40,25 +44,14 @@ def restore(
     table = open_version(location, requires, storage)
     if table is None:
         return None
-    try:
+    failed = f"{location} could not be restored to version {to}."
+    hint = "Validate the table; `lakewarden rollback show` says how far the rollback came."
+    with committing(location, requires, storage, failed=failed, hint=hint):
         table.restore(
             to,
-            commit_properties=CommitProperties(
-                custom_metadata=marks(run_id, installation),
-                max_commit_retries=0,
-                app_transactions=_rewound(location, to, apps, storage),
-            ),
-            post_commithook_properties=PostCommitHookProperties(
-                create_checkpoint=False, cleanup_expired_logs=False
-            ),
+            commit_properties=once(marks(run_id, installation), _rewound(location, to, apps, storage)),
+            post_commithook_properties=NOTHING_AFTERWARDS,
         )
-    except CommitFailedError as error:
-        raise why_refused(location, requires, storage) from error
-    except (DeltaError, OSError) as error:
-        raise ExecutionError(
-            f"{location} could not be restored to version {to}.",
-            hint="Validate the table; `lakewarden rollback show` says how far the rollback came.",
-        ) from error
     version: int = table.version()
     return version
 
