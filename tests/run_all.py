@@ -50,6 +50,7 @@ SHARING = (
         "test_random_changes",
         "test_changes_of_several_tables",
         "test_changes_of_tables",
+        "test_changes_by_type",
         "test_tpch_refresh",
     ),
     (
@@ -65,6 +66,9 @@ SHARING = (
     ("test_vacuum", "test_log_care", "test_compaction", "test_statistics"),
     ("test_restore_exactly", "test_row_diff", "test_rollback_spark"),
     ("test_s3", "test_s3_log_store", "test_s3_spark"),
+    ("test_engine", "test_engine_of_any_format"),
+    ("test_deletion_hdfs", "test_rollback_histories_spark", "test_servers"),
+    ("test_attach_sql", "test_notebook_magic", "test_spark_session", "test_streams"),
     (
         "test_golden",
         "test_listener",

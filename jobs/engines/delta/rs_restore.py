@@ -1,8 +1,8 @@
 """Taking a Delta table back to an older version by delta-rs: one compare-and-set commit, without Spark.
 
 Right on plain tables and on those with the features of `rs_metadata.FEATURES` (run, with deletion vectors and column
-mapping); others are left to Spark. A restore keeps `SetTransaction`, so that a replayed batch would be skipped without a
-word: the commit therefore also sets the named application ids to what they were at the target.
+mapping); others are left to Spark. A restore keeps `SetTransaction`, so that a replayed batch would be skipped without
+a word: the commit therefore also sets the named application ids to what they were at the target.
 """
 
 from collections.abc import Sequence

@@ -92,9 +92,7 @@ def _asking(
     ones alone is as clean as these: nobody is asked about it anew."""
     if Consent.KEEP_UNKNOWN in request.consents.whole:
         return sure
-    named = (one for one in request.consents.named if one.consent is Consent.KEEP_UNKNOWN)
-    nodes = {graph.node(one.table_id, one.version) for one in named if one.version is not None}
-    kept = frozenset(node for node in nodes if node != NO_NODE and not sure.own(node))
+    kept = frozenset(node for node in _agreed(request, graph, Consent.KEEP_UNKNOWN) if not sure.own(node))
     return (
         graph.closure(sorted(doubts - kept), weak=True, cleared=cleared | kept, onto=sure) if kept else wide
     )
@@ -111,12 +109,16 @@ def _counting(
     """The closure of the seeds and of those unknown commits that somebody agreed to lose."""
     if Consent.LOSE_UNKNOWN in request.consents.whole:
         return wide
-    named = (one for one in request.consents.named if one.consent is Consent.LOSE_UNKNOWN)
-    nodes = {graph.node(one.table_id, one.version) for one in named if one.version is not None}
-    lost = {node for node in nodes - cleared if node != NO_NODE and wide.own(node)}
+    lost = {node for node in _agreed(request, graph, Consent.LOSE_UNKNOWN) - cleared if wide.own(node)}
     if lost >= doubts:
         return wide
     return graph.closure(sorted(lost), weak=True, cleared=cleared, onto=sure) if lost else sure
+
+
+def _agreed(request: RollbackRequest, graph: VersionGraph, what: Consent) -> set[int]:
+    """The commits that somebody agreed to this of, one by one."""
+    named = (one for one in request.consents.named if one.consent is what)
+    return {graph.node(one.table_id, one.version) for one in named if one.version is not None} - {NO_NODE}
 
 
 def _nodes_of(
