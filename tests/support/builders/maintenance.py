@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
 from lakewarden.catalog.errors import UnreadableError
@@ -163,8 +162,7 @@ def _done_by(
 ) -> Callable[Concatenate["AskedEngine", _Asked], _Answer]:
     """The test's answer, or that of the engine it named."""
 
-    @wraps(answer)
-    def asked(self: "AskedEngine", *words: _Asked.args, **named: _Asked.kwargs) -> _Answer:
+    def asked(self: "AskedEngine", /, *words: _Asked.args, **named: _Asked.kwargs) -> _Answer:
         given = answer(self, *words, **named)
         return given if self.by is None else getattr(self.by, answer.__name__)(*words, **named)
 
