@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from support.reference.meanings import NOTICE, Undocumented, cell, meant
+from support.sources import parsed, walked
 
 __all__ = ["logs_page"]
 
@@ -89,7 +90,7 @@ def logs_page() -> str:
     found: dict[tuple[str, str], Line] = {}
     for plane in ("catalog", "jobs", "daemon"):
         for path in sorted((ROOT / plane).rglob("*.py")):
-            for part, event, level, names in _logged(ast.parse(path.read_text(encoding="utf-8"))):
+            for part, event, level, names in _logged(parsed(path)):
                 line = found.setdefault((part, event), Line())
                 line.levels.add("error" if level == "exception" else level)
                 line.fields |= names
@@ -107,7 +108,7 @@ def logs_page() -> str:
 def _logged(tree: ast.Module) -> Iterator[tuple[str, str, str, set[str]]]:
     """Part, event, level, fields of each line that a module may log."""
     loggers = _loggers(tree)
-    for node in ast.walk(tree):
+    for node in walked(tree):
         if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
             yield from _outages(tree, node)
         if not isinstance(node, ast.Call):
@@ -133,7 +134,7 @@ def _outages(tree: ast.Module, node: ast.Assign | ast.AnnAssign) -> Iterator[tup
 
 
 def _told(tree: ast.Module, method: str) -> set[str]:
-    calls = (one for one in ast.walk(tree) if isinstance(one, ast.Call) and ast.unparse(one.func) == method)
+    calls = (one for one in walked(tree) if isinstance(one, ast.Call) and ast.unparse(one.func) == method)
     return {one.arg for call in calls for one in call.keywords if one.arg is not None}
 
 
@@ -151,7 +152,7 @@ def _levels(function: ast.expr) -> Iterator[tuple[ast.expr, str]]:
 def _loggers(tree: ast.Module) -> list[tuple[int, str, ast.expr]]:
     """Line, name and value of every assignment of a logger, or of a choice between two levels of one."""
     found = []
-    for node in ast.walk(tree):
+    for node in walked(tree):
         if isinstance(node, ast.Assign):
             target, value = node.targets[0], node.value
             pairs = (

@@ -10,6 +10,7 @@ import pytest
 from support.crashes.crash import Crash
 from support.crashes.crash_page import crash_page
 from support.crashes.crashes import BLOWS, CRASHES
+from support.sources import parsed, walked
 
 ROOT = Path(__file__).parents[3]
 TESTS = ROOT / "tests" / "integration"
@@ -17,7 +18,7 @@ TESTS = ROOT / "tests" / "integration"
 
 def calls(tree: ast.AST, name: str) -> Iterator[ast.expr]:
     """The first argument of every call of a function."""
-    for node in ast.walk(tree):
+    for node in walked(tree):
         if (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Name)
@@ -40,7 +41,7 @@ def test_every_failpoint_of_the_source_is_in_the_table_and_no_other() -> None:
         text(argument)
         for room in ("catalog", "daemon", "jobs")
         for path in (ROOT / room).rglob("*.py")
-        for argument in calls(ast.parse(path.read_text()), "reach")
+        for argument in calls(parsed(path), "reach")
     }
     table = [crash.point for crash in CRASHES]
     assert sorted(table) == sorted(source)
@@ -56,7 +57,7 @@ def test_a_row_sets_its_own_point(crash: Crash) -> None:
 @pytest.mark.parametrize("test", sorted({one.test for one in (*CRASHES, *BLOWS)}))
 def test_the_test_of_a_row_exists_and_kills(test: str) -> None:
     file, _, name = test.partition("::")
-    tree = ast.parse((TESTS / file).read_text())
+    tree = parsed(TESTS / file)
     assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
     asked = {text(argument) for argument in calls(tree, "points_of")}
     assert (name in asked) == (test in {crash.test for crash in CRASHES})

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from lakewarden.daemon.cli.app import COMMANDS
 from lakewarden.daemon.cli.lazy import Lazily
+from support.sources import parsed, walked
 
 ROOT = Path(__file__).parents[3]
 PLANES = ("catalog", "jobs", "daemon")
@@ -39,26 +40,22 @@ def test_a_module_named_in_a_string_exists_and_has_what_is_asked_of_it() -> None
     named = {
         node.value
         for path in MODULES
-        for node in ast.walk(_tree(path))
+        for node in walked(parsed(path))
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and NAMED.fullmatch(node.value)
     }
     assert "lakewarden.catalog.formats.delta.reader:DELTA_FORMAT" in named
     assert [one for one in sorted(named) if not _is_there(one)] == []
 
 
-def _tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
-
-
 def _calls(path: Path, name: str) -> Iterator[ast.Call]:
-    for node in ast.walk(_tree(path)):
+    for node in walked(parsed(path)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name:
             yield node
 
 
 def _branches(path: Path) -> Iterator[ast.If]:
     """`if TYPE_CHECKING: ... else: ...` at the top of a module."""
-    for node in _tree(path).body:
+    for node in parsed(path).body:
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING" and node.orelse:
             yield node
 
@@ -89,7 +86,7 @@ def _is_there(named: str) -> bool:
     if path.is_dir():
         return not attribute
     path = path.with_suffix(".py")
-    return path.exists() and (not attribute or attribute in set(_names(_tree(path))))
+    return path.exists() and (not attribute or attribute in set(_names(parsed(path))))
 
 
 def _names(tree: ast.Module) -> Iterator[str]:

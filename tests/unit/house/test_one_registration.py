@@ -11,6 +11,7 @@ from lakewarden.catalog.system.port import RUNS
 from lakewarden.jobs.actions.registry import SPECS
 from lakewarden.jobs.actions.spec import Settlement
 from support.builders.system_samples import sample
+from support.sources import parsed, walked
 
 ROOT = Path(__file__).parents[3]
 LISTED = {"jobs/worker/dispatch.py"}
@@ -21,7 +22,7 @@ def test_no_module_lists_kinds_of_actions_beside_the_registry() -> None:
     listing = set()
     for plane in ("catalog", "jobs", "daemon"):
         for path in (ROOT / plane).rglob("*.py"):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            for node in walked(parsed(path)):
                 match node:
                     case ast.Dict(keys=keys):
                         kinds = [one for one in keys if one is not None]

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from support.sources import parsed, walked
+
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 PLANES = ("catalog", "jobs", "daemon")
@@ -129,7 +131,7 @@ def _arrows(plane: str) -> frozenset[tuple[str, str]]:
     found = set()
     for path in (ROOT / plane).rglob("*.py"):
         room = path.relative_to(ROOT / plane).parts[0].removesuffix(".py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in walked(parsed(path)):
             match node:
                 case ast.ImportFrom(module=str(module), names=names):
                     taken = [f"{module}.{one.name}" for one in names]

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 
+from support.sources import parsed, walked
+
 ROOT = Path(__file__).parents[3]
 MODULES = sorted(path for room in ("catalog", "daemon", "jobs") for path in (ROOT / room).rglob("*.py"))
 MAX_MODULE_LINES = 400
@@ -114,7 +116,7 @@ def test_only_runner_cycle_and_isolation_swallow_everything() -> None:
     swallowing = [
         f"{_short(path)}:{handler.lineno}"
         for path, tree in _trees()
-        for handler in ast.walk(tree)
+        for handler in walked(tree)
         if isinstance(handler, ast.ExceptHandler) and _swallows_everything(handler)
         if path.name not in ("runner.py", "cycle.py", "isolation.py")
     ]
@@ -122,7 +124,7 @@ def test_only_runner_cycle_and_isolation_swallow_everything() -> None:
 
 
 def _trees() -> Iterator[tuple[Path, ast.Module]]:
-    return ((path, ast.parse(path.read_text(), filename=str(path))) for path in MODULES)
+    return ((path, parsed(path)) for path in MODULES)
 
 
 def _wide_code(source: str, limit: int) -> Iterator[tuple[int, int]]:
@@ -162,7 +164,7 @@ def _lines_with(pattern: str) -> list[str]:
 
 
 def _functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    return (node for node in walked(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
 
 
 def _length(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:

@@ -15,10 +15,11 @@ from lakewarden.daemon.usecases import declared
 from lakewarden.daemon.usecases.declared import FREE, GOVERNED
 from lakewarden.daemon.usecases.sql import STATEMENTS
 from lakewarden.jobs.sql.statements import Statement
+from support.sources import parsed, walked
 
 ROOT = Path(__file__).parents[3]
 PRODUCT = {
-    str(path.relative_to(ROOT)): ast.parse(path.read_text(encoding="utf-8"))
+    str(path.relative_to(ROOT)): parsed(path)
     for plane in ("catalog", "jobs", "daemon")
     for path in sorted((ROOT / plane).rglob("*.py"))
 }
@@ -31,7 +32,7 @@ ASKS_WHO = {"getuid", "geteuid", "getlogin", "getuser", "getresuid"}
 
 def calls() -> Iterator[tuple[str, ast.Call]]:
     for name, tree in PRODUCT.items():
-        for node in ast.walk(tree):
+        for node in walked(tree):
             if isinstance(node, ast.Call):
                 yield name, node
 
@@ -81,7 +82,7 @@ def test_nobody_but_the_surfaces_asks_the_operating_system_who_calls() -> None:
     named = {
         module
         for module, tree in PRODUCT.items()
-        for node in ast.walk(tree)
+        for node in walked(tree)
         if isinstance(node, ast.Constant) and node.value in ("USER", "LOGNAME", "USERNAME")
     }
     assert named == set()
@@ -105,7 +106,7 @@ def test_run_is_given_nothing_else_than_what_is_declared() -> None:
     importers = {
         module
         for module, tree in PRODUCT.items()
-        for node in ast.walk(tree)
+        for node in walked(tree)
         if isinstance(node, ast.ImportFrom)
         and node.module == "lakewarden.daemon.usecases.audit"
         and "run" in [one.name for one in node.names]
@@ -133,7 +134,7 @@ def outside(tree: ast.AST, wanted: Callable[[ast.AST], bool]) -> Iterator[ast.AS
 
 
 def functions(tree: ast.AST) -> Iterator[ast.FunctionDef]:
-    return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+    return (node for node in walked(tree) if isinstance(node, ast.FunctionDef))
 
 
 def actors(function: ast.FunctionDef) -> set[str]:
@@ -163,7 +164,7 @@ def test_a_surface_touches_queue_and_rows_within_a_use_case_only() -> None:
         )
 
     surfaces = [module for module in PRODUCT if module.startswith(SURFACES)]
-    assert any(changes(node) for module in surfaces for node in ast.walk(PRODUCT[module]))
+    assert any(changes(node) for module in surfaces for node in walked(PRODUCT[module]))
     assert [module for module in surfaces if list(outside(PRODUCT[module], changes))] == []
 
 

@@ -2,10 +2,11 @@
 
 import ast
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
+
+from support.sources import parsed, walked
 
 ROOT = Path(__file__).parents[3]
 PLANES = ("catalog", "jobs", "daemon")
@@ -38,23 +39,23 @@ MODULES = {
 
 def test_every_name_of_a_module_has_a_user_in_the_product() -> None:
     used = {
-        one for name, path in [*MODULES.items(), ("lakewarden", PACKAGE)] for one in _uses(name, _tree(path))
+        one for name, path in [*MODULES.items(), ("lakewarden", PACKAGE)] for one in _uses(name, parsed(path))
     }
     idle = {
         f"{path.relative_to(ROOT)}: {name}"
         for module, path in MODULES.items()
-        for name, node in _offers(_tree(path))
-        if (module, name) not in used and not _is_used_inside(_tree(path), name, node)
+        for name, node in _offers(parsed(path))
+        if (module, name) not in used and not _is_used_inside(parsed(path), name, node)
     }
     assert idle == {one for one in ALLOWED if "." not in one.split(": ")[1]}
 
 
 def test_every_method_and_member_is_named_somewhere_in_the_product() -> None:
-    named = {word for path in MODULES.values() for word in _words(_tree(path))}
+    named = {word for path in MODULES.values() for word in _words(parsed(path))}
     idle = {
         f"{path.relative_to(ROOT)}: {owner}.{name}"
         for path in MODULES.values()
-        for owner, name in _members(_tree(path))
+        for owner, name in _members(parsed(path))
         if name not in named
     }
     assert idle == {one for one in ALLOWED if "." in one.split(": ")[1]}
@@ -84,11 +85,6 @@ def test_a_name_is_no_user_of_itself() -> None:
     assert not _is_used_inside(tree, "g", g)
 
 
-@cache
-def _tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
-
-
 def _offers(tree: ast.Module) -> Iterator[tuple[str, ast.stmt]]:
     """The public names that a module defines. What a decorator takes it hands to somebody: commands of the CLI."""
     for node in tree.body:
@@ -116,7 +112,7 @@ def _is_used_inside(tree: ast.Module, name: str, defined: ast.stmt) -> bool:
         and node.id == name
         and isinstance(node.ctx, ast.Load)
         and not defined.lineno <= node.lineno <= end
-        for node in ast.walk(tree)
+        for node in walked(tree)
     )
 
 
@@ -124,7 +120,7 @@ def _uses(module: str, tree: ast.Module) -> Iterator[tuple[str, str]]:
     """(module, name) of what a module takes from others: by import, as an attribute of a module, by `load`."""
     aliases: dict[str, str] = {}
     loaded: list[str] = []
-    for node in ast.walk(tree):
+    for node in walked(tree):
         match node:
             case ast.ImportFrom(module=str(source), names=names):
                 for one in names:
@@ -137,7 +133,7 @@ def _uses(module: str, tree: ast.Module) -> Iterator[tuple[str, str]]:
                 name, _, attribute = text.partition(":")
                 loaded.append(name)
                 yield name, attribute
-    for node in ast.walk(tree):
+    for node in walked(tree):
         if isinstance(node, ast.Attribute):
             if isinstance(node.value, ast.Name) and node.value.id in aliases:
                 yield aliases[node.value.id], node.attr
@@ -148,16 +144,13 @@ def _members(tree: ast.Module) -> Iterator[tuple[str, str]]:
     """(class, name) of the public methods and members of classes; not of those that override a library's."""
     foreign = {
         one.asname or one.name
-        for node in ast.walk(tree)
+        for node in walked(tree)
         if isinstance(node,
             ast.ImportFrom) and not (node.module or "").startswith(("lakewarden", "enum", "typing"))
         for one in node.names
     }  # fmt: skip
     modules = {
-        one.asname or one.name
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Import)
-        for one in node.names
+        one.asname or one.name for node in walked(tree) if isinstance(node, ast.Import) for one in node.names
     }
     for node in tree.body:
         if not isinstance(node, ast.ClassDef) or node.name.startswith("_"):
@@ -180,7 +173,7 @@ def _members(tree: ast.Module) -> Iterator[tuple[str, str]]:
 
 def _words(tree: ast.Module) -> Iterator[str]:
     """Every word by which a member can be meant: as an attribute, by keyword, in a pattern, in a list of names."""
-    for node in ast.walk(tree):
+    for node in walked(tree):
         match node:
             case ast.Attribute(attr=word) | ast.keyword(arg=str(word)):
                 yield word

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+from support.sources import parsed, walked
+
 ROOT = Path(__file__).parents[3]
 ROOMS = ("catalog", "jobs", "daemon")
 OF_A_FORMAT = ("catalog/formats", "catalog/system", "jobs/engines/delta")
@@ -47,7 +49,7 @@ NAMES = ("version", "head", "parent")
 def computed(tree: ast.AST) -> Iterator[ast.AST]:
     """Where a number is made of a version, where it is asked whether one is the first,
     or where the largest is taken for the newest."""
-    for node in ast.walk(tree):
+    for node in walked(tree):
         match node:
             case ast.BinOp(left=left, right=right) if is_whole(left) or is_whole(right):
                 if is_version(left) or is_version(right):
@@ -128,7 +130,7 @@ def test_versions_are_not_computed_with() -> None:
             name = path.relative_to(ROOT).as_posix()
             if name.startswith(OF_A_FORMAT):
                 continue
-            for one in computed(ast.parse(path.read_text())):
+            for one in computed(parsed(path)):
                 found[name] += 1
                 lines.append(f"{name}:{getattr(one, 'lineno', 0)}: {ast.unparse(one)}")
     assert found == {name: count for name, (count, _) in ALLOWED.items()}, "\n".join(lines)
@@ -184,7 +186,7 @@ def test_no_word_of_one_format_stands_outside_its_rooms() -> None:
         for path in sorted((ROOT / room).rglob("*.py")):
             name = path.relative_to(ROOT).as_posix()
             if not name.startswith((*OF_A_FORMAT, *SPEAKS_DELTA)):
-                for one in words_of_a_format(ast.parse(path.read_text())):
+                for one in words_of_a_format(parsed(path)):
                     found.add(name)
                     lines.append(f"{name}:{one.lineno}: {one.value!r}")
     assert found == set(ALLOWED_WORDS), "\n".join(lines)
@@ -192,8 +194,8 @@ def test_no_word_of_one_format_stands_outside_its_rooms() -> None:
 
 def words_of_a_format(tree: ast.AST) -> Iterator[ast.Constant]:
     """Texts of the code, not of its documentation, that one format alone would say."""
-    documentation = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    documentation = {id(node.value) for node in walked(tree) if isinstance(node, ast.Expr)}
+    for node in walked(tree):
         if not isinstance(node, ast.Constant) or not isinstance(node.value, str) or id(node) in documentation:
             continue
         if node.value in OPERATIONS or WORDS_OF_A_FORMAT.search(node.value):
