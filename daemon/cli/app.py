@@ -12,9 +12,9 @@ from typer.exceptions import TyperException
 
 from lakewarden import __version__
 from lakewarden.catalog.errors import ConsentError, ExitCode, LakewardenError, UnavailableError, UsageError
-from lakewarden.daemon.cli.before import say_before
 from lakewarden.daemon.cli.format import Format, echo_to_stderr, for_caller, tell, tell_error
 from lakewarden.daemon.cli.lazy import Lazily, LazyGroup
+from lakewarden.daemon.cli.leading_options import say_before
 from lakewarden.daemon.cli.nearest import look_among, with_nearest
 from lakewarden.daemon.cli.profile import Profiled, choose
 from lakewarden.daemon.cli.refusals import tell_refusal

@@ -11,7 +11,7 @@ from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.policy.access import Caller
 from lakewarden.catalog.units import parse_seconds
 from lakewarden.daemon import callers
-from lakewarden.daemon.cli.before import agreed
+from lakewarden.daemon.cli.leading_options import agreed
 from lakewarden.daemon.cli.nearest import look_among
 from lakewarden.daemon.cli.output import note
 from lakewarden.daemon.cli.profile import profile

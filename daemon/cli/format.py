@@ -13,7 +13,7 @@ import typer
 
 from lakewarden.catalog.errors import ExitCode, LakewardenError
 from lakewarden.catalog.units import printable
-from lakewarden.daemon.cli.before import agreed
+from lakewarden.daemon.cli.leading_options import agreed
 
 __all__ = [
     "Format",

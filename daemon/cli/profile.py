@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from lakewarden.catalog.errors import UsageError
-from lakewarden.daemon.cli.before import agreed
+from lakewarden.daemon.cli.leading_options import agreed
 
 __all__ = ["Profiled", "add_to", "choose", "profile"]
 

@@ -58,7 +58,7 @@ from lakewarden.daemon.fleet.reverted_ranges import Undoings
 from lakewarden.jobs.actions.budget import Budget
 from lakewarden.jobs.actions.world import Past, TableView, World
 from lakewarden.jobs.engines.registry import engine_formats
-from lakewarden.jobs.planning.past import with_run
+from lakewarden.jobs.planning.run_history import with_run
 
 __all__ = ["RUNS_WINDOW", "Memory", "is_looked_after"]
 

@@ -30,7 +30,7 @@ from lakewarden.jobs.session.attached import Attached
 from lakewarden.jobs.session.catalog_listener import SparkSession
 from lakewarden.jobs.session.frames import DataFrame, refresh_table, run_sql, setting
 from lakewarden.jobs.session.reading_rules import Reading, Source
-from lakewarden.jobs.session.served import (
+from lakewarden.jobs.session.served_sessions import (
     Field,
     SparkEndedError,
     Stage,

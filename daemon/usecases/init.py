@@ -7,8 +7,8 @@ from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.storage.file_store import open_store
 from lakewarden.catalog.system.own_rows import system_rows
 from lakewarden.catalog.system.port import SYSTEM_TABLES
-from lakewarden.catalog.system.recovery.aside import note_beginning
 from lakewarden.catalog.system.recovery.backup import log_version
+from lakewarden.catalog.system.recovery.set_aside import note_beginning
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases.system_entries import enlist_system_tables
 

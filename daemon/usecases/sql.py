@@ -22,14 +22,14 @@ from lakewarden.daemon.usecases.rollbacks.request import request_of as request_o
 from lakewarden.daemon.usecases.rollbacks.rollback import rollbacks_of_services
 from lakewarden.daemon.usecases.runs.convert import ConvertRequest, convert_table
 from lakewarden.daemon.usecases.runs.revocation import PLANNED, take_back_runs
-from lakewarden.daemon.usecases.statements.looks import (
+from lakewarden.daemon.usecases.statements.policy import change_policy
+from lakewarden.daemon.usecases.statements.show import (
     describe,
     show_lineage,
     show_rollbacks,
     show_runs,
     show_tables,
 )
-from lakewarden.daemon.usecases.statements.policy import change_policy
 from lakewarden.daemon.usecases.statements.vacuums import switch_vacuum, vacuum_due, vacuum_table
 from lakewarden.jobs.rollback.journal.stored_plan import refuse_blocked
 from lakewarden.jobs.sql.statements import (

@@ -6,7 +6,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lakewarden.jobs.engines.spark.names import quoted
-from lakewarden.jobs.session.served import Field, fields_of
+from lakewarden.jobs.session.served_sessions import Field, fields_of
 from lakewarden.jobs.sql.compile.values import KEYS_PROPERTY, keys_in
 
 __all__ = ["TableEntry", "columns", "keys", "schemas", "tables"]

@@ -11,14 +11,17 @@ from sqlglot.errors import SqlglotError
 from lakewarden.catalog.errors import NotAllowedError, UsageError
 from lakewarden.catalog.policy.effective import Value, parse_value
 from lakewarden.catalog.system.port import SystemTableName
+from lakewarden.jobs.sql.compile.ambiguities import read_otherwise
 from lakewarden.jobs.sql.compile.merges.reading import merge_draft
-from lakewarden.jobs.sql.compile.otherwise import read_otherwise
 from lakewarden.jobs.sql.compile.reading import draft_of, is_change
 from lakewarden.jobs.sql.compile.time_travel import in_sparks_words
 from lakewarden.jobs.sql.compile.upserts.reading import is_upsert, upsert_draft
 from lakewarden.jobs.sql.compile.values import Dialect
 from lakewarden.jobs.sql.convert import CONVERT_SYNTAX, parse_convert
-from lakewarden.jobs.sql.looks import (
+from lakewarden.jobs.sql.mark import MARK_SYNTAX, UNMARK_SYNTAX, parse_mark, parse_unmark
+from lakewarden.jobs.sql.policy import POLICY_SYNTAX, is_policy, parse_policy
+from lakewarden.jobs.sql.rollback import ROLLBACK_SYNTAX, parse_rollback
+from lakewarden.jobs.sql.show import (
     DESCRIBE_SYNTAX,
     LINEAGE_SYNTAX,
     ROLLBACKS_SYNTAX,
@@ -30,9 +33,6 @@ from lakewarden.jobs.sql.looks import (
     parse_runs,
     parse_tables,
 )
-from lakewarden.jobs.sql.mark import MARK_SYNTAX, UNMARK_SYNTAX, parse_mark, parse_unmark
-from lakewarden.jobs.sql.policy import POLICY_SYNTAX, is_policy, parse_policy
-from lakewarden.jobs.sql.rollback import ROLLBACK_SYNTAX, parse_rollback
 from lakewarden.jobs.sql.statements import ChangeRows, Explain, Query, SetRows, Statement, Unmanaged
 from lakewarden.jobs.sql.token_reader import Words, tokens_of
 from lakewarden.jobs.sql.vacuum import VACUUM_FORMS, parse_vacuum

@@ -20,7 +20,7 @@ from lakewarden.jobs.actions.compact import Compact
 from lakewarden.jobs.actions.registry import encode
 from lakewarden.jobs.actions.vacuum import Vacuum
 from lakewarden.jobs.executors.convert_types import refuse_partition_types
-from lakewarden.jobs.planning.past import remember
+from lakewarden.jobs.planning.run_history import remember
 from support.builders.worlds import run
 from support.processes.commands import Cli, caller
 from support.processes.daemon_process import FakeWorkerServices

@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 from lakewarden.catalog.storage.file_store import FileStore, open_store
 from lakewarden.catalog.system.handles import commit_path
 from lakewarden.catalog.system.port import SystemTable
-from lakewarden.catalog.system.recovery.aside import went_back_since
 from lakewarden.catalog.system.recovery.backup import BackupSource
 from lakewarden.catalog.system.recovery.damage import Damage, Problem
+from lakewarden.catalog.system.recovery.set_aside import went_back_since
 
 __all__ = ["damaged_since", "is_other_history", "log_problems"]
 

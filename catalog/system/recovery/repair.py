@@ -22,9 +22,8 @@ from lakewarden.catalog.system.commits import Note, commit, properties, removal
 from lakewarden.catalog.system.handles import answering, open_at
 from lakewarden.catalog.system.own_rows import system_rows
 from lakewarden.catalog.system.port import ROLLBACKS, TABLES, SystemStore, SystemTable
-from lakewarden.catalog.system.recovery.aside import entry_version, move_aside, note_going_back
 from lakewarden.catalog.system.recovery.backup import BackupSource, log_version
-from lakewarden.catalog.system.recovery.cut import cut_log, said_of_cut
+from lakewarden.catalog.system.recovery.log_cut import cut_log, said_of_cut
 from lakewarden.catalog.system.recovery.repair_plan import (
     CreateAgain,
     CutHistory,
@@ -39,6 +38,7 @@ from lakewarden.catalog.system.recovery.repair_plan import (
     Step,
 )
 from lakewarden.catalog.system.recovery.restore import pause_everything, put_back, put_files
+from lakewarden.catalog.system.recovery.set_aside import entry_version, move_aside, note_going_back
 from lakewarden.catalog.system.recovery.settlement import everything_paused
 from lakewarden.catalog.system.recovery.verify import FaultyRows, data_files, faulty_rows
 from lakewarden.catalog.system.schema import bucket_of, kept_properties

@@ -23,8 +23,8 @@ from lakewarden.catalog.system.commits import Note, leader_token
 from lakewarden.catalog.system.handles import open_at
 from lakewarden.catalog.system.migrate import upgrade
 from lakewarden.catalog.system.port import ROLLBACKS, TABLES, Fence, SystemStore, SystemTable
-from lakewarden.catalog.system.recovery.aside import keep_aside, move_aside, note_going_back
 from lakewarden.catalog.system.recovery.backup import BackupSource, Copied, log_version
+from lakewarden.catalog.system.recovery.set_aside import keep_aside, move_aside, note_going_back
 from lakewarden.catalog.system.recovery.settlement import everything_paused, settled_rollbacks, settled_tables
 from lakewarden.catalog.system.schema import LEADER
 from lakewarden.catalog.system.store import DeltaSystemStore

@@ -10,7 +10,7 @@ from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.catalog.system.recovery.backup import plan_backup, run_backup
 from lakewarden.catalog.system.recovery.verify import verify as verify_tables
 from lakewarden.catalog.units import count_of
-from lakewarden.daemon.cli.commands.left import foreseen_as_row, tell_left
+from lakewarden.daemon.cli.commands.leaving import foreseen_as_row, tell_left
 from lakewarden.daemon.cli.common import DryRun, Home, Yes, calling, confirm, opened, opened_anyhow
 from lakewarden.daemon.cli.lazy import commands
 from lakewarden.daemon.cli.output import Format, Output, note, plain, show, show_one

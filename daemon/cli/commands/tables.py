@@ -22,7 +22,7 @@ from lakewarden.catalog.registry.removal import rename as rename_table
 from lakewarden.catalog.registry.removal import undrop as undrop_table
 from lakewarden.catalog.registry.service import Registered
 from lakewarden.daemon.cli.commands import governance, table_queries
-from lakewarden.daemon.cli.commands.left import show_drop, tell_left
+from lakewarden.daemon.cli.commands.leaving import show_drop, tell_left
 from lakewarden.daemon.cli.common import DryRun, Home, Table, Yes, calling, confirm, opened
 from lakewarden.daemon.cli.format import view
 from lakewarden.daemon.cli.lazy import commands

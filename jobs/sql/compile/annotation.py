@@ -12,7 +12,7 @@ from sqlglot.dialects.dialect import Dialect as SqlDialect
 from sqlglot.optimizer.annotate_types import TypeAnnotator
 from sqlglot.schema import MappingSchema
 
-from lakewarden.jobs.sql.compile.families import (
+from lakewarden.jobs.sql.compile.type_families import (
     MOST_DIGITS,
     NUMBERS,
     Family,

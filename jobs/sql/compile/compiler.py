@@ -7,14 +7,14 @@ from dataclasses import replace
 from sqlglot import exp
 
 from lakewarden.catalog.errors import UsageError
+from lakewarden.jobs.sql.compile.ambiguities import read_otherwise
 from lakewarden.jobs.sql.compile.emission import step_of
-from lakewarden.jobs.sql.compile.meaning.chance import chances, with_distinct_on
 from lakewarden.jobs.sql.compile.meaning.conditions import with_conditions
 from lakewarden.jobs.sql.compile.meaning.expressions import translated
 from lakewarden.jobs.sql.compile.meaning.functions import numbers_by_chance
+from lakewarden.jobs.sql.compile.meaning.nondeterminism import chances, with_distinct_on
 from lakewarden.jobs.sql.compile.meaning.storing import assigned
 from lakewarden.jobs.sql.compile.merges.compiling import merge_compiled
-from lakewarden.jobs.sql.compile.otherwise import read_otherwise
 from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.reading import Draft, ambiguous
 from lakewarden.jobs.sql.compile.resolving import Resolved, resolved

@@ -13,11 +13,11 @@ from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 
 from lakewarden.jobs.sql.compile.change import Change
-from lakewarden.jobs.sql.compile.families import NUMBERS, Family, family_of
 from lakewarden.jobs.sql.compile.grouping import group_joins
 from lakewarden.jobs.sql.compile.meaning.rows import as_struct
 from lakewarden.jobs.sql.compile.precedence import in_parentheses
 from lakewarden.jobs.sql.compile.resolving import Resolved, Target
+from lakewarden.jobs.sql.compile.type_families import NUMBERS, Family, family_of
 from lakewarden.jobs.sql.compile.values import MatchPolicy, MatchRule, Step, StepKind, TableName, quoted
 
 __all__ = ["distinct_rows", "key_of", "named", "sql_of", "step_of"]

@@ -23,10 +23,10 @@ from lakewarden.jobs.sql.compile.annotation import NumberAnnotator
 from lakewarden.jobs.sql.compile.change import EXACT, Change, Relation, is_cte, name_of
 from lakewarden.jobs.sql.compile.databases import captured
 from lakewarden.jobs.sql.compile.dialects import PARSERS
-from lakewarden.jobs.sql.compile.families import typed
 from lakewarden.jobs.sql.compile.grouping import say_using
 from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.reading import Draft
+from lakewarden.jobs.sql.compile.type_families import typed
 from lakewarden.jobs.sql.compile.values import Dialect, MatchPolicy, TableName, TableSchema
 
 __all__ = ["Resolved", "Target", "columns_set", "looked_up", "resolved"]

@@ -3,7 +3,7 @@
 import pytest
 
 from lakewarden.catalog.units import sentence
-from lakewarden.daemon.cli.commands.left import tell_left
+from lakewarden.daemon.cli.commands.leaving import tell_left
 from lakewarden.daemon.usecases.runs.leaving import Left
 from support.builders.system_samples import table_row
 

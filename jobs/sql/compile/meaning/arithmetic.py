@@ -2,12 +2,12 @@
 
 from sqlglot import exp
 
-from lakewarden.jobs.sql.compile.families import NUMBERS, Family, family_of
+from lakewarden.jobs.sql.compile.meaning.averages import mean_in_spark, refuse_own_digits
+from lakewarden.jobs.sql.compile.meaning.comparisons import is_real, refuse_real_beside_others
 from lakewarden.jobs.sql.compile.meaning.functions import Notes
-from lakewarden.jobs.sql.compile.meaning.means import mean_in_spark, refuse_own_digits
-from lakewarden.jobs.sql.compile.meaning.meetings import is_real, refuse_real_beside_others
 from lakewarden.jobs.sql.compile.meaning.storing import SPARKS_WORDS
 from lakewarden.jobs.sql.compile.places import wrong_in
+from lakewarden.jobs.sql.compile.type_families import NUMBERS, Family, family_of
 from lakewarden.jobs.sql.compile.values import Dialect
 
 __all__ = ["arithmetic", "division", "mean", "summed"]

@@ -4,7 +4,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from lakewarden.jobs.sql.compile.families import Family, family_of
+from lakewarden.jobs.sql.compile.type_families import Family, family_of
 
 __all__ = ["as_counts", "with_conditions"]
 

@@ -12,17 +12,16 @@ from sqlglot import exp
 from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.sql.compile.annotation import loses_digits
 from lakewarden.jobs.sql.compile.change import EXACT
-from lakewarden.jobs.sql.compile.families import NUMBERS, Family, family_of, family_of_type
 from lakewarden.jobs.sql.compile.grouping import group_joins
 from lakewarden.jobs.sql.compile.meaning.arithmetic import arithmetic, division, mean, summed
-from lakewarden.jobs.sql.compile.meaning.first_type import fits_first
-from lakewarden.jobs.sql.compile.meaning.functions import FUNCTIONS, Notes, cast_to_text, function_in_spark
-from lakewarden.jobs.sql.compile.meaning.means import has_own_digits, refuse_own_digits
-from lakewarden.jobs.sql.compile.meaning.meetings import (
+from lakewarden.jobs.sql.compile.meaning.averages import has_own_digits, refuse_own_digits
+from lakewarden.jobs.sql.compile.meaning.comparisons import (
     FEWER_DIGITS,
     is_real,
     refuse_mixed,
 )
+from lakewarden.jobs.sql.compile.meaning.first_type import fits_first
+from lakewarden.jobs.sql.compile.meaning.functions import FUNCTIONS, Notes, cast_to_text, function_in_spark
 from lakewarden.jobs.sql.compile.meaning.rows import with_columns
 from lakewarden.jobs.sql.compile.meaning.storing import SPARKS_WORDS, rounded
 from lakewarden.jobs.sql.compile.meaning.texts import (
@@ -34,6 +33,7 @@ from lakewarden.jobs.sql.compile.meaning.texts import (
     was_padded,
 )
 from lakewarden.jobs.sql.compile.places import wrong_in
+from lakewarden.jobs.sql.compile.type_families import NUMBERS, Family, family_of, family_of_type
 from lakewarden.jobs.sql.compile.values import Dialect
 
 __all__ = ["translated"]

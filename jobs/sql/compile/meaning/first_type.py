@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from lakewarden.jobs.sql.compile.families import (
+from lakewarden.jobs.sql.compile.meaning.texts import is_padded
+from lakewarden.jobs.sql.compile.type_families import (
     Family,
     family_of,
     scale_of,
     scale_of_type,
     whole_digits_of_type,
 )
-from lakewarden.jobs.sql.compile.meaning.texts import is_padded
 
 __all__ = ["fits_first"]
 

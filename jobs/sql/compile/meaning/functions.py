@@ -9,7 +9,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from lakewarden.jobs.sql.compile.families import NUMBERS, Family, family_of
+from lakewarden.jobs.sql.compile.type_families import NUMBERS, Family, family_of
 from lakewarden.jobs.sql.compile.values import Dialect
 
 __all__ = ["FUNCTIONS", "Notes", "cast_to_text", "function_in_spark", "numbers_by_chance"]

@@ -6,7 +6,10 @@ from typing import Final
 from sqlglot import exp
 
 from lakewarden.jobs.sql.compile.annotation import is_as_shown
-from lakewarden.jobs.sql.compile.families import (
+from lakewarden.jobs.sql.compile.meaning.averages import FEW, refuse_own_digits
+from lakewarden.jobs.sql.compile.meaning.texts import require_readable
+from lakewarden.jobs.sql.compile.places import wrong_in
+from lakewarden.jobs.sql.compile.type_families import (
     NUMBERS,
     Family,
     family_of,
@@ -14,9 +17,6 @@ from lakewarden.jobs.sql.compile.families import (
     scale_of,
     scale_of_type,
 )
-from lakewarden.jobs.sql.compile.meaning.means import FEW, refuse_own_digits
-from lakewarden.jobs.sql.compile.meaning.texts import require_readable
-from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.values import DIALECT_KEY, Dialect
 
 __all__ = ["SPARKS_WORDS", "assigned", "rounded"]

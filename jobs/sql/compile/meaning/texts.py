@@ -10,9 +10,9 @@ from typing import Final
 
 from sqlglot import exp
 
-from lakewarden.jobs.sql.compile.families import Family, family_of, family_of_type, scale_of_type
 from lakewarden.jobs.sql.compile.meaning.functions import Notes
 from lakewarden.jobs.sql.compile.places import wrong_in
+from lakewarden.jobs.sql.compile.type_families import Family, family_of, family_of_type, scale_of_type
 from lakewarden.jobs.sql.compile.values import Dialect
 
 __all__ = [

@@ -16,14 +16,14 @@ from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.sql.compile.change import Change
 from lakewarden.jobs.sql.compile.clauses import Clause, Clauses, Seen
 from lakewarden.jobs.sql.compile.emission import distinct_rows, key_of, named, sql_of
-from lakewarden.jobs.sql.compile.families import Family, family_of
-from lakewarden.jobs.sql.compile.meaning.chance import chances, with_distinct_on
 from lakewarden.jobs.sql.compile.meaning.conditions import as_counts, with_conditions
 from lakewarden.jobs.sql.compile.meaning.expressions import translated
+from lakewarden.jobs.sql.compile.meaning.nondeterminism import chances, with_distinct_on
 from lakewarden.jobs.sql.compile.meaning.storing import assigned
 from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.reading import Draft
 from lakewarden.jobs.sql.compile.resolving import columns_set, looked_up
+from lakewarden.jobs.sql.compile.type_families import Family, family_of
 from lakewarden.jobs.sql.compile.values import (
     Compiled,
     Dialect,

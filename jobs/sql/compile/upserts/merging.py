@@ -13,7 +13,15 @@ from sqlglot import exp
 from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.sql.compile.change import Assignment, Change, Relation
 from lakewarden.jobs.sql.compile.emission import named, sql_of
-from lakewarden.jobs.sql.compile.families import (
+from lakewarden.jobs.sql.compile.meaning.conditions import with_conditions
+from lakewarden.jobs.sql.compile.meaning.expressions import translated
+from lakewarden.jobs.sql.compile.meaning.nondeterminism import chances, with_distinct_on
+from lakewarden.jobs.sql.compile.meaning.storing import assigned
+from lakewarden.jobs.sql.compile.placement import Placement
+from lakewarden.jobs.sql.compile.places import wrong_in
+from lakewarden.jobs.sql.compile.reading import Draft
+from lakewarden.jobs.sql.compile.resolving import Resolved, Target, resolved
+from lakewarden.jobs.sql.compile.type_families import (
     NUMBERS,
     Family,
     family_of,
@@ -21,14 +29,6 @@ from lakewarden.jobs.sql.compile.families import (
     scale_of,
     scale_of_type,
 )
-from lakewarden.jobs.sql.compile.meaning.chance import chances, with_distinct_on
-from lakewarden.jobs.sql.compile.meaning.conditions import with_conditions
-from lakewarden.jobs.sql.compile.meaning.expressions import translated
-from lakewarden.jobs.sql.compile.meaning.storing import assigned
-from lakewarden.jobs.sql.compile.placement import Placement
-from lakewarden.jobs.sql.compile.places import wrong_in
-from lakewarden.jobs.sql.compile.reading import Draft
-from lakewarden.jobs.sql.compile.resolving import Resolved, Target, resolved
 from lakewarden.jobs.sql.compile.values import (
     TWICE,
     Compiled,

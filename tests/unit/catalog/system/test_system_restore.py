@@ -20,7 +20,6 @@ from lakewarden.catalog.storage.file_store import StorageOptions, canonical, ope
 from lakewarden.catalog.system.commits import Note
 from lakewarden.catalog.system.own_rows import system_rows
 from lakewarden.catalog.system.port import ROLLBACKS, RUNS, SYSTEM_TABLES, TABLES
-from lakewarden.catalog.system.recovery.aside import move_aside
 from lakewarden.catalog.system.recovery.backup import Backup, open_backup, plan_backup, run_backup
 from lakewarden.catalog.system.recovery.damage import Damage
 from lakewarden.catalog.system.recovery.repair import repair
@@ -34,6 +33,7 @@ from lakewarden.catalog.system.recovery.repair_plan import (
     SetAside,
     plan_repair,
 )
+from lakewarden.catalog.system.recovery.set_aside import move_aside
 from lakewarden.catalog.system.recovery.verify import other_histories, verify
 from lakewarden.catalog.system.store import DeltaSystemStore
 from support.builders.system_samples import NOW, sample, table_row
@@ -487,7 +487,7 @@ def test_a_log_that_is_moved_aside_cannot_be_opened_as_an_older_version(
     def look(point: str) -> None:
         seen.add(DeltaTable(str(home / "tables")).version() if commit(home, 0).exists() else None)
 
-    monkeypatch.setattr("lakewarden.catalog.system.recovery.aside.reach", look)
+    monkeypatch.setattr("lakewarden.catalog.system.recovery.set_aside.reach", look)
     files = open_store(store.location(TABLES))
     move_aside(files, [entry.path for entry in files.list("_delta_log")], NOW)
     assert seen <= {None, head} and os.listdir(home / "tables" / "_delta_log") == []

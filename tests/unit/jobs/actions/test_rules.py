@@ -30,8 +30,8 @@ from lakewarden.jobs.actions.statistics import RefreshStatistics
 from lakewarden.jobs.actions.vacuum import Vacuum
 from lakewarden.jobs.actions.world import TableView, World
 from lakewarden.jobs.planning.gates import quiet_hours_end
-from lakewarden.jobs.planning.past import remember
 from lakewarden.jobs.planning.planner import judge
+from lakewarden.jobs.planning.run_history import remember
 from support.builders.worlds import DAY, NOW, finding, queued, row, run, view
 
 GARBAGE: dict[str, Any] = {"tombstones": 412, "tombstone_bytes": 2**30, "oldest_tombstone_at": NOW - 9 * DAY}

@@ -14,8 +14,8 @@ from lakewarden.jobs.actions.registry import SPECS
 from lakewarden.jobs.actions.world import TableView, World
 from lakewarden.jobs.planning.explain import explain, summary
 from lakewarden.jobs.planning.gates import forbidden
-from lakewarden.jobs.planning.past import remember
 from lakewarden.jobs.planning.planner import Plan, PlannedRun, plan, request_for
+from lakewarden.jobs.planning.run_history import remember
 from support.builders.worlds import DAY, NOW, finding, queued, run, view
 
 

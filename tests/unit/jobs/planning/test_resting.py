@@ -8,9 +8,9 @@ import pytest
 
 from lakewarden.catalog.model.rows import Action, Outcome, PolicySettings, TableState
 from lakewarden.jobs.actions.world import TableView, World
-from lakewarden.jobs.planning.past import remember
 from lakewarden.jobs.planning.planner import plan
 from lakewarden.jobs.planning.resting import Resting
+from lakewarden.jobs.planning.run_history import remember
 from support.builders.worlds import DAY, NOW, finding, queued, run, view
 
 FOR_EVER = timedelta(days=36_500)

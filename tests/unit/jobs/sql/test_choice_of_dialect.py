@@ -2,8 +2,8 @@
 
 import pytest
 
+from lakewarden.jobs.sql.compile.ambiguities import read_otherwise
 from lakewarden.jobs.sql.compile.compiler import compiled
-from lakewarden.jobs.sql.compile.otherwise import read_otherwise
 from lakewarden.jobs.sql.compile.reading import draft_of
 from lakewarden.jobs.sql.compile.values import ColumnType, Compiled, Dialect, MatchRule, policy_of
 from lakewarden.jobs.sql.parser import parse

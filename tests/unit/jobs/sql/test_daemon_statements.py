@@ -5,9 +5,9 @@ import pytest
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.model.rows import Mode
 from lakewarden.catalog.units import DAY, HOUR
-from lakewarden.jobs.sql.looks import RUNS_SYNTAX
 from lakewarden.jobs.sql.parser import parse
 from lakewarden.jobs.sql.policy import POLICY_SYNTAX
+from lakewarden.jobs.sql.show import RUNS_SYNTAX
 from lakewarden.jobs.sql.statements import (
     AutoVacuum,
     DescribeTable,

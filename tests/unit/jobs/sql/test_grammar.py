@@ -6,20 +6,20 @@ import pytest
 
 from lakewarden.catalog.errors import NotAllowedError, UsageError
 from lakewarden.catalog.model.rows import MarkVerdict, Mode
-from lakewarden.jobs.sql.compile.otherwise import read_otherwise
+from lakewarden.jobs.sql.compile.ambiguities import read_otherwise
 from lakewarden.jobs.sql.compile.values import Dialect
 from lakewarden.jobs.sql.convert import CONVERT_SYNTAX
-from lakewarden.jobs.sql.looks import (
+from lakewarden.jobs.sql.mark import MARK_SYNTAX, UNMARK_SYNTAX
+from lakewarden.jobs.sql.parser import parse
+from lakewarden.jobs.sql.policy import POLICY_SYNTAX
+from lakewarden.jobs.sql.rollback import ROLLBACK_SYNTAX
+from lakewarden.jobs.sql.show import (
     DESCRIBE_SYNTAX,
     LINEAGE_SYNTAX,
     ROLLBACKS_SYNTAX,
     RUNS_SYNTAX,
     TABLES_SYNTAX,
 )
-from lakewarden.jobs.sql.mark import MARK_SYNTAX, UNMARK_SYNTAX
-from lakewarden.jobs.sql.parser import parse
-from lakewarden.jobs.sql.policy import POLICY_SYNTAX
-from lakewarden.jobs.sql.rollback import ROLLBACK_SYNTAX
 from lakewarden.jobs.sql.statements import (
     ChangeRows,
     ConvertToDelta,

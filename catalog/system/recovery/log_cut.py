@@ -14,9 +14,9 @@ from lakewarden.catalog.storage.file_store import FileStore, open_store
 from lakewarden.catalog.system.commits import Note
 from lakewarden.catalog.system.handles import commit_path
 from lakewarden.catalog.system.port import ROLLBACKS, TABLES, SystemStore, SystemTable
-from lakewarden.catalog.system.recovery.aside import entry_version, move_aside, note_going_back
 from lakewarden.catalog.system.recovery.backup import Copied, log_version
 from lakewarden.catalog.system.recovery.restore import staged, take_place
+from lakewarden.catalog.system.recovery.set_aside import entry_version, move_aside, note_going_back
 from lakewarden.catalog.system.schema import BUCKET
 
 __all__ = ["cut_log", "said_of_cut"]

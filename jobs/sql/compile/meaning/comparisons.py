@@ -10,8 +10,7 @@ from typing import Final
 from sqlglot import exp
 
 from lakewarden.jobs.sql.compile.annotation import have_room
-from lakewarden.jobs.sql.compile.families import NUMBERS, Family, family_of, scale_of
-from lakewarden.jobs.sql.compile.meaning.means import FEW, has_own_digits, refuse_own_digits
+from lakewarden.jobs.sql.compile.meaning.averages import FEW, has_own_digits, refuse_own_digits
 from lakewarden.jobs.sql.compile.meaning.storing import SPARKS_WORDS
 from lakewarden.jobs.sql.compile.meaning.texts import (
     STRIPPING,
@@ -20,6 +19,7 @@ from lakewarden.jobs.sql.compile.meaning.texts import (
     require_readable,
 )
 from lakewarden.jobs.sql.compile.places import wrong_in
+from lakewarden.jobs.sql.compile.type_families import NUMBERS, Family, family_of, scale_of
 from lakewarden.jobs.sql.compile.values import Dialect
 
 __all__ = ["FEWER_DIGITS", "is_real", "refuse_mixed", "refuse_real_beside_others"]

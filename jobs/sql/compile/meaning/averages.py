@@ -12,14 +12,14 @@ from typing import Final
 from sqlglot import exp
 
 from lakewarden.jobs.sql.compile.annotation import MEAN_DIGITS, is_mean
-from lakewarden.jobs.sql.compile.families import (
+from lakewarden.jobs.sql.compile.places import wrong_in
+from lakewarden.jobs.sql.compile.type_families import (
     Family,
     family_of,
     family_of_type,
     scale_of_type,
     whole_digits_of_type,
 )
-from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.values import Dialect
 
 __all__ = ["FEW", "has_own_digits", "mean_in_spark", "refuse_own_digits"]
