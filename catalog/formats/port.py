@@ -271,8 +271,9 @@ class TableReader(Protocol):
         """Commits with `after` < version <= `upto`, in order, whether head goes back to them or not; those whose
         log entry is gone are left out."""
 
-    def newest(self, location: str, *, count: int) -> tuple[Commit, ...]:
-        """The last commits that the log has, in order, by one listing; their numbers may have gaps."""
+    def newest(self, location: str, *, count: int, after: int = -1) -> tuple[Commit, ...]:
+        """The last commits that the log has, of those with `after` < version, in order, by one listing; their numbers
+        may have gaps."""
 
     def additions(self, location: str, *, since: int) -> Iterator[tuple[Commit, tuple[DataFile, ...]]]:
         """By one listing: the commit of version `since`, if the log still has it, with no files; then those

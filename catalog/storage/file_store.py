@@ -6,7 +6,7 @@ everything else delta-rs' object stores (hdfs://, s3://, abfs://, gs://).
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -161,6 +161,9 @@ class FileStore(Protocol):
     def list(self, path: str, *, recursive: bool = False) -> Iterator[FileEntry]:
         """Entries below a folder, by name; nothing when it is absent."""
 
+    def named(self, path: str, wanted: Callable[[str], bool]) -> Iterator[FileEntry]:
+        """The entries of a folder whose own names are `wanted`, by name; nothing is asked of the others."""
+
     def folders(self, path: str) -> Iterator[str]:
         """The paths of the folders in a folder, by name; nothing when it is absent. For a search: links that lead
         nowhere, or round in a circle, are passed over, for which `list` raises."""
@@ -218,6 +221,17 @@ class _LocalStore:
             yield _local_entry(relative, status, is_dir=is_dir)
             if recursive and is_dir:
                 yield from self.list(relative, recursive=True)
+
+    def named(self, path: str, wanted: Callable[[str], bool]) -> Iterator[FileEntry]:
+        try:
+            names = sorted(name for name in os.listdir(self._at(path)) if wanted(name))
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        for name in names:
+            try:
+                yield self.stat(f"{path}/{name}" if path else name)
+            except FileNotFoundError:
+                continue  # gone between listing and stat: as if it had never been listed
 
     def folders(self, path: str) -> Iterator[str]:
         try:
@@ -333,6 +347,9 @@ class _RemoteStore:
         with _answering(self._root):
             infos = self._fs.get_file_info(selector)
         yield from sorted(map(_remote_entry, infos), key=lambda entry: entry.path)
+
+    def named(self, path: str, wanted: Callable[[str], bool]) -> Iterator[FileEntry]:
+        return (entry for entry in self.list(path) if wanted(entry.path.rpartition("/")[2]))
 
     def folders(self, path: str) -> Iterator[str]:
         return (entry.path for entry in self.list(path) if entry.is_dir)

@@ -20,7 +20,7 @@ def row_counts(services: Services, written: Written) -> RowCounts | None:
         return None
     try:
         reader = services.desk.reader_at(written.location)
-        commit = _commit_of(reader, written.location, written.run_id)
+        commit = _commit_of(reader, written.location, written)
         if commit is None:
             return NOTHING
         counts = counts_of(commit)
@@ -32,10 +32,10 @@ def row_counts(services: Services, written: Written) -> RowCounts | None:
     return counts
 
 
-def _commit_of(reader: TableReader, location: str, run_id: str) -> Commit | None:
+def _commit_of(reader: TableReader, location: str, written: Written) -> Commit | None:
     for count in _LOOKED_BACK:
-        for commit in reversed(reader.newest(location, count=count)):
-            if commit.lineage is not None and commit.lineage.run_id == run_id:
+        for commit in reversed(reader.newest(location, count=count, after=written.after)):
+            if commit.lineage is not None and commit.lineage.run_id == written.run_id:
                 return commit
     return None
 

@@ -103,5 +103,6 @@ class Recorder:
         location = locate() if observed.unrecorded or target is None else target
         notes = () if chosen is None else chosen.notes
         return frame, Written(
-            run_id=record.run_id, record=record, location=location, observed=observed, notes=notes
-        )
+            run_id=record.run_id, record=record, location=location, observed=observed, notes=notes,
+            after=known if location == target else -1,
+        )  # fmt: skip

@@ -153,7 +153,7 @@ class Observed:
 class Written:
     """A governed write that has ended. `location` is the table's, canonical; None where it could not be asked for.
     `operation` is the id that its session gave it; `done_before`: nothing was done, because that had been done already.
-    `notes` say where the choice of a dialect or a policy mattered.
+    `notes` say where the choice of a dialect or a policy mattered. `after`: the commit has a later version than this.
 
     A statement that changes nothing (a DELETE without a match) makes no commit: then no commit carries `run_id`.
     """
@@ -165,6 +165,7 @@ class Written:
     operation: str | None = None
     done_before: bool = False
     notes: tuple[str, ...] = ()
+    after: int = -1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

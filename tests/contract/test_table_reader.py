@@ -183,6 +183,8 @@ def test_the_newest_commits_are_the_last_ones_whatever_their_numbers(table: Make
     newest = table.reader.newest(table.location, count=3)
     assert [one.version for one in newest] == made[-3:]
     assert [one.version for one in table.reader.newest(table.location, count=100)] == made
+    after = table.reader.newest(table.location, count=100, after=made[1])
+    assert [one.version for one in after] == made[2:]
 
 
 def test_a_vanished_table_is_noticed(table: Maker) -> None:

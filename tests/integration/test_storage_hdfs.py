@@ -20,6 +20,8 @@ def test_a_file_is_written_listed_read_and_deleted(files: FileStore) -> None:
     assert [entry.path for entry in files.list("", recursive=True) if not entry.is_dir] == ["hints/a.json"]
     files.write("hints/a.json", b"{}")
     assert files.read("hints/a.json") == b"{}"
+    assert [entry.path for entry in files.named("hints", "a.json".__eq__)] == ["hints/a.json"]
+    assert list(files.named("hints", "b.json".__eq__)) == []
     files.delete("hints/a.json")
     files.delete("hints/a.json")
     assert not files.exists("hints/a.json") and list(files.list("elsewhere")) == []

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from lakewarden.catalog.errors import UnavailableError
 from lakewarden.catalog.formats.delta.errors import LOG_READABLE, BrokenLogError, VanishedError
-from lakewarden.catalog.formats.delta.log_names import FOLDER
+from lakewarden.catalog.formats.delta.log_names import FOLDER, is_after
 from lakewarden.catalog.formats.delta.segment import Listing, listing_of
 from lakewarden.catalog.storage.file_store import FileEntry, FileStore, local_path
 from lakewarden.catalog.storage.hadoop_crc import agrees_with_companion, companion_of
@@ -38,6 +38,11 @@ class DeltaLog:
         """Everything in the log folder, by what it is."""
         with self._answering():
             return listing_of(self._store.list(FOLDER))
+
+    def listing_after(self, version: int) -> Listing:
+        """What is in the log folder of later versions: all that reading their commits takes."""
+        with self._answering():
+            return listing_of(self._store.named(FOLDER, lambda name: is_after(name, version)))
 
     def exists(self, path: str) -> bool:
         """Whether there is a file at `path`, relative to the table."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-__all__ = ["FOLDER", "HINT", "SIDECARS", "Kind", "LogName", "commit_path", "parse_name"]
+__all__ = ["FOLDER", "HINT", "SIDECARS", "Kind", "LogName", "commit_path", "is_after", "parse_name"]
 
 FOLDER: Final = "_delta_log"
 HINT: Final = f"{FOLDER}/_last_checkpoint"
@@ -43,6 +43,12 @@ class LogName:
 def commit_path(version: int) -> str:
     """Where the commit of a version lies, relative to the table."""
     return f"{FOLDER}/{version:020d}.json"
+
+
+def is_after(name: str, version: int) -> bool:
+    """Whether a file name in the log folder, or that of the checksums Hadoop keeps for it, is of a later version. What
+    belongs to no version is, too."""
+    return name.removeprefix(".") > f"{version:020d}~"
 
 
 def parse_name(name: str) -> LogName | None:

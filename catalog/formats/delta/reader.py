@@ -103,13 +103,13 @@ class DeltaReader:
 
     def commits(self, location: str, *, after: int, upto: int | None = None) -> Iterator[Commit]:
         log = self._log(location)
-        listing = log.listing()
-        wanted = (one for one in listing.commits if after < one and (upto is None or one <= upto))
+        listing = log.listing_after(after)
+        wanted = (one for one in listing.commits if upto is None or one <= upto)
         yield from _readable(log, listing, sorted(wanted))
 
-    def newest(self, location: str, *, count: int) -> tuple[Commit, ...]:
+    def newest(self, location: str, *, count: int, after: int = -1) -> tuple[Commit, ...]:
         log = self._log(location)
-        listing = log.listing()
+        listing = log.listing_after(after)
         return tuple(_readable(log, listing, sorted(listing.commits)[-count:]))
 
     def additions(self, location: str, *, since: int) -> Iterator[tuple[Commit, tuple[DataFile, ...]]]:

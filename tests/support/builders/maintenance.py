@@ -117,8 +117,8 @@ class ValueReader:
         last = self.history[-1].version if upto is None else upto
         yield from (one for one in self.history if after < one.version <= last)
 
-    def newest(self, location: str, *, count: int) -> tuple[Commit, ...]:
-        return tuple(self.commits(location, after=-1))[-count:]
+    def newest(self, location: str, *, count: int, after: int = -1) -> tuple[Commit, ...]:
+        return tuple(self.commits(location, after=after))[-count:]
 
     def additions(self, location: str, *, since: int) -> Iterator[tuple[Commit, tuple[DataFile, ...]]]:
         for one in self.commits(location, after=since - 1):

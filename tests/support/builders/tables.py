@@ -90,8 +90,8 @@ class FakeReader:
             if commit.version > after and (upto is None or commit.version <= upto):
                 yield commit
 
-    def newest(self, location: str, *, count: int) -> tuple[Commit, ...]:
-        return tuple(self.commits(location, after=-1))[-count:]
+    def newest(self, location: str, *, count: int, after: int = -1) -> tuple[Commit, ...]:
+        return tuple(self.commits(location, after=after))[-count:]
 
     def files(self, location: str, *, version: int | None = None) -> Iterator[DataFile]:
         head = self._readable(location, version)

@@ -97,8 +97,8 @@ class FakeReader:
             if commit.version > after and (upto is None or commit.version <= upto):
                 yield commit
 
-    def newest(self, location: str, *, count: int) -> tuple[Commit, ...]:
-        return tuple(self.commits(location, after=-1))[-count:]
+    def newest(self, location: str, *, count: int, after: int = -1) -> tuple[Commit, ...]:
+        return tuple(self.commits(location, after=after))[-count:]
 
     def additions(self, location: str, *, since: int) -> Iterator[tuple[Commit, tuple[DataFile, ...]]]:
         versions = self.tables[location].versions

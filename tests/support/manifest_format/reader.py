@@ -86,8 +86,8 @@ class ManifestReader:
             if after < number and (upto is None or number <= upto):
                 yield _commit(manifest, manifest.versions[number])
 
-    def newest(self, location: str, *, count: int) -> tuple[Commit, ...]:
-        return tuple(self.commits(location, after=-1))[-count:]
+    def newest(self, location: str, *, count: int, after: int = -1) -> tuple[Commit, ...]:
+        return tuple(self.commits(location, after=after))[-count:]
 
     def additions(self, location: str, *, since: int) -> Iterator[tuple[Commit, tuple[DataFile, ...]]]:
         manifest = self._manifest(location)
