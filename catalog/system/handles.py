@@ -94,11 +94,14 @@ class Handles:
             handle = waiting.pop() if waiting else None
         if handle is None:
             return open_at(self.location(table), self._options, name=table.name)
-        if not self.store(table).exists(commit_path(handle.version())):
+        store = self.store(table)
+        if not store.exists(commit_path(handle.version())):
             # Removed, or put back from a backup, under our feet: what the handle knows is of no use.
             return open_at(self.location(table), self._options, name=table.name)
-        with answering(table.name):
-            handle.update_incremental()
+        if store.exists(commit_path(handle.version() + 1)):
+            # Only then: delta-rs would list the whole log to see that it is at head.
+            with answering(table.name):
+                handle.update_incremental()
         return handle
 
     def _snapshot(self, table: SystemTable[Any], handle: DeltaTable) -> Snapshot:
