@@ -36,6 +36,7 @@ __all__ = ["query"]
 _DATABASE = "lakewarden"
 _TABLES = {str(table.name): table for table in SYSTEM_TABLES}
 _EXAMPLE = "Try: SELECT name, state, policy.mode FROM lakewarden.tables ORDER BY row"
+_SHOWS_COLUMNS = "SELECT * FROM ... LIMIT 1 shows the columns."
 
 
 def query(store: SystemStore, sql: str) -> pa.Table:
@@ -188,7 +189,12 @@ def _explained(message: str) -> UsageError:
     """A sentence of our own for what DataFusion refused."""
     if missing := re.search(r"No field named ([^\s]+?)\.?\s", message + " "):
         name = missing[1].replace('"', "").rpartition(".")[2]
-        return UsageError(f"There is no column {name}.", hint="SELECT * FROM ... LIMIT 1 shows the columns.")
+        valid = message.partition("Valid fields are ")[2].rstrip(". \n").split(", ")
+        columns = {one.rpartition(".")[2] for one in valid} - {BUCKET}
+        hint = did_you_mean(name, columns, otherwise=_SHOWS_COLUMNS)
+        return UsageError(f"There is no column {name}.", hint=hint)
+    if inside := re.search(r"Field (\S+) not found in struct", message):
+        return UsageError(f"There is no field {inside[1]}.", hint=_SHOWS_COLUMNS)
     if function := re.search(r"Invalid function '([^']+)'", message):
         return UsageError(f"There is no function {function[1]} here.", hint=_EXAMPLE)
     if "coerce" in message or "type" in message.lower():

@@ -8,7 +8,6 @@ home = "/var/lib/lakewarden"
 home = "~/lakewarden-test"
 """
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Final
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.units import did_you_mean
+from lakewarden.daemon.settings.toml_file import toml_of
 
 __all__ = ["VARIABLE", "Profile", "chosen_profile", "profile_names"]
 
@@ -95,11 +95,9 @@ def _file(environment: Mapping[str, str]) -> Path:
 def _read(file: Path) -> tuple[str | None, Mapping[str, Path]]:
     """The default, and the home of each. Raises `UsageError`."""
     try:
-        tree = tomllib.loads(file.read_text(encoding="utf-8"))
+        tree = toml_of(file)
     except FileNotFoundError:
         return None, {}
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file} is not valid TOML.", hint=f"{error}".capitalize() + ".") from error
     except OSError as error:
         raise UsageError(
             f"{file} cannot be read: {error.strerror}.", hint="Check its permissions."

@@ -7,7 +7,6 @@ The file is `lakewarden.toml` in the home folder (or the one `LAKEWARDEN_CONFIG`
 """
 
 import os
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
@@ -21,6 +20,7 @@ from lakewarden.catalog.units import did_you_mean, format_bytes, format_seconds
 from lakewarden.daemon.settings.keys import KNOB_BY_KEY, KNOBS, Knob, KnobKind, KnobValue, parse_knob
 from lakewarden.daemon.settings.profiles import Profile, chosen_profile
 from lakewarden.daemon.settings.storage_entries import content_of, storage_entry
+from lakewarden.daemon.settings.toml_file import toml_of
 from lakewarden.jobs.runs.spark_settings import is_secret_conf
 
 __all__ = ["Setting", "Settings", "load_settings"]
@@ -275,7 +275,7 @@ def _config_path(
 def _read_file(path: tuple[Path, bool], env: Mapping[str, str]) -> tuple[Mapping[str, str], StorageMap]:
     file, named = path
     try:
-        tree = tomllib.loads(file.read_text(encoding="utf-8"))
+        tree = toml_of(file)
     except FileNotFoundError:
         if named:
             raise UsageError(f"There is no settings file {file}.", hint="Check LAKEWARDEN_CONFIG.") from None
@@ -289,8 +289,6 @@ def _read_file(path: tuple[Path, bool], env: Mapping[str, str]) -> tuple[Mapping
             f"The settings file {file} cannot be read: {error.strerror}.",
             hint="Check it, and its permissions.",
         ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file} is not valid TOML.", hint=f"{error}".capitalize() + ".") from error
     prefixes = tree.pop("storage", [])
     if not isinstance(prefixes, list):
         raise UsageError("Storage options are a list in the settings file.", hint="Write [[storage]].")

@@ -304,6 +304,23 @@ def test_doctor_goes_on_where_something_cannot_be_looked_at(cli: Cli, events: Pa
     assert {"java", "admins", "writers"} <= verdicts.keys()
 
 
+@pytest.mark.parametrize("target", [None, "local", "k8s", "yarn"])
+def test_doctor_goes_on_where_the_settings_are_no_toml(cli: Cli, target: str | None) -> None:
+    file = Path(os.environ["LAKEWARDEN_HOME"]) / "lakewarden.toml"
+    file.parent.mkdir()
+    file.write_text("[sweep]\ninterval = often\n")
+    said = cli("doctor", *(() if target is None else ("--target", target)), "-o", "json")
+    first, *others = said.json
+    assert (said.code, said.err, first["check"], first["verdict"]) == (3, "", "settings", "fail")
+    assert f"{file} is not valid TOML at line 2, column 12: " in first["message"] and first["fix"]
+    verdicts = {one["check"]: one["verdict"] for one in others}
+    assert verdicts["spark"] == "ok" and verdicts["database"] == verdicts["admins"] == "not checked"
+    file.unlink()
+    assert [one["verdict"] for one in cli("doctor", "-o", "json").json if one["check"] == "settings"] == [
+        "ok"
+    ]
+
+
 def jars_according_to_doctor(cli: Cli) -> str:
     [found] = [one for one in cli("doctor", "-o", "json").json if one["check"] == "jars"]
     return str(found["verdict"])

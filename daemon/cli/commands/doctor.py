@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
-from lakewarden.catalog.errors import ExitCode, UsageError
+from lakewarden.catalog.errors import ExitCode, LakewardenError, UsageError
 from lakewarden.daemon.cli.common import Home, services_of
 from lakewarden.daemon.cli.lazy import commands
 from lakewarden.daemon.cli.listing import Listing
 from lakewarden.daemon.cli.output import Format, Output, show
 from lakewarden.daemon.installation.services import Services
-from lakewarden.daemon.usecases.doctor.checks import examine
+from lakewarden.daemon.usecases.doctor.checks import examine, examine_without_settings
 from lakewarden.daemon.usecases.doctor.diagnosis import Diagnosis, Verdict
 from lakewarden.daemon.usecases.doctor.kubernetes import examine_kubernetes
 from lakewarden.daemon.usecases.doctor.object_stores import examine_location, try_stores_in_use
@@ -51,13 +51,17 @@ def doctor(
     output: Output = Format.TABLE,
 ) -> None:
     """Check the set-up and say how to fix what is wrong. Exit 3 if something has to be fixed."""
-    services = services_of(home)
     if location is not None and target is not Target.S3:
         raise UsageError(
             "--location is for --target s3.",
             hint="Write --target s3 --location s3://bucket/folder.",
         )
-    found = list(_examined(services, target, location))
+    try:
+        services = services_of(home)
+    except (LakewardenError, OSError) as error:
+        found = list(examine_without_settings(error))
+    else:
+        found = list(_examined(services, target, location))
     show(found, columns=["check", "verdict", "message", "fix"], format=output)
     if any(one.verdict is Verdict.FAIL for one in found):
         raise typer.Exit(ExitCode.PARTLY)

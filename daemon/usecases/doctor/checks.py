@@ -20,12 +20,21 @@ from lakewarden.catalog.units import count_of, sentence
 from lakewarden.daemon.installation.admins import distrust, recorded_admins
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.telemetry.failed_cycles import Troubles
-from lakewarden.daemon.usecases.doctor.diagnosis import Diagnosis, answered, fail, ok, unanswered, warn
+from lakewarden.daemon.usecases.doctor.diagnosis import (
+    Diagnosis,
+    Verdict,
+    answered,
+    fail,
+    not_checked,
+    ok,
+    unanswered,
+    warn,
+)
 from lakewarden.daemon.usecases.doctor.object_stores import stores_in_use
 from lakewarden.jobs.engines.spark.jars import are_cached, default_cache
 from lakewarden.jobs.engines.spark.yarn import require_cluster
 
-__all__ = ["examine", "examine_only"]
+__all__ = ["examine", "examine_only", "examine_without_settings"]
 
 _JAVA: Final = re.compile(r'version "(\d+)(?:\.(\d+))?')
 _OLDEST_JAVA: Final = 17
@@ -53,7 +62,27 @@ def examine_only(services: Services, checks: Iterable[str]) -> Iterator[Diagnosi
         yield answered(name, partial(_CHECKS[name], services))
 
 
+def examine_without_settings(error: LakewardenError | OSError) -> Iterator[Diagnosis]:
+    """Why the settings cannot be read, what can be said all the same, and what cannot."""
+    hint = error.hint if isinstance(error, LakewardenError) else ""
+    yield fail("settings", str(error), hint or "Check the settings file, and its permissions.")
+    yield answered("java", _java_at_hand)
+    yield answered("spark", _pyspark)
+    for name in _CHECKS:
+        if name not in ("settings", "java", "spark"):
+            yield not_checked(name, "It depends on the settings.", "Mend these first, then ask again.")
+
+
+def _settings(services: Services) -> Diagnosis:
+    file = services.settings.file
+    return ok("settings", "There is no settings file." if file is None else f"{file} can be read.")
+
+
 def _java(services: Services) -> Diagnosis:
+    return _java_at_hand()
+
+
+def _java_at_hand() -> Diagnosis:
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     if java is None:
@@ -71,9 +100,16 @@ def _java(services: Services) -> Diagnosis:
     return ok("java", f"Java {found[1]}.")
 
 
-def _spark(services: Services) -> Diagnosis:
+def _pyspark() -> Diagnosis:
     if find_spec("pyspark") is None:
         return fail("spark", "PySpark is not installed.", "pip install 'lakewarden[spark]'")
+    return ok("spark", "PySpark is installed.")
+
+
+def _spark(services: Services) -> Diagnosis:
+    installed = _pyspark()
+    if installed.verdict is not Verdict.OK:
+        return installed
     try:
         require_cluster(services.settings.spark_master)
     except PreconditionError as error:
@@ -251,6 +287,7 @@ def _writers(services: Services) -> Diagnosis:
 
 
 _CHECKS: Mapping[str, Callable[[Services], Diagnosis]] = {
+    "settings": _settings,
     "java": _java,
     "spark": _spark,
     "jars": _jars,

@@ -22,7 +22,7 @@ _PATIENCE: Final = 5.0
 
 def examine_machine(services: Services) -> Iterator[Diagnosis]:
     """Daemon, workers and home on the machine where this runs."""
-    yield from examine_only(services, ("java", "spark", "jars", "http port", "metastore"))
+    yield from examine_only(services, ("settings", "java", "spark", "jars", "http port", "metastore"))
     for name, look in (("home", _home), ("disk", _disk), ("memory", _memory), ("database", database_server)):
         yield answered(name, partial(look, services))
 

@@ -149,6 +149,7 @@ def test_travelling_to_a_time(store: DeltaSystemStore) -> None:
             "SELECT * FROM generate_series(1, 9)", NotAllowedError, "not a system table", id="series"
         ),
         pytest.param("SELECT colour FROM lakewarden.tables", UsageError, "no column colour", id="column"),
+        pytest.param("SELECT policy.mod FROM lakewarden.tables", UsageError, "no field mod", id="field"),
         pytest.param(
             "SELECT frobnicate(row) FROM lakewarden.tables", UsageError, "no function frob", id="no-such"
         ),
@@ -178,3 +179,17 @@ def test_a_misspelt_table_is_told_with_the_nearest(store: DeltaSystemStore) -> N
     with pytest.raises(NotAllowedError, match="lakewarden.helth is not a system table") as raised:
         query(store, "SELECT t.name FROM lakewarden.tables t JOIN lakewarden.helth h USING (table_id)")
     assert raised.value.hint == "Did you mean health?"
+
+
+def test_a_misspelt_column_is_told_with_the_nearest_that_stands_there(store: DeltaSystemStore) -> None:
+    misspelt = {
+        "SELECT nam FROM lakewarden.tables": "name",
+        "SELECT h.fils FROM lakewarden.health h": "files",
+    }
+    for statement, nearest in misspelt.items():
+        with pytest.raises(UsageError, match="There is no column") as raised:
+            query(store, statement)
+        assert raised.value.hint == f"Did you mean {nearest}?"
+    with pytest.raises(UsageError, match="no column buckt") as raised:
+        query(store, "SELECT buckt FROM lakewarden.tables")
+    assert "mean" not in raised.value.hint, "where rows are stored is nobody's to ask"

@@ -146,7 +146,7 @@ def test_what_cannot_be_meant_is_refused(
         ("[profiles.a]\nhome = ''", "is not a profiles file."),
         ("[a]\nhome = '/x'", "is not a profiles file."),
         ("default = 3", "is not a profiles file."),
-        ("[profiles", "is not valid TOML."),
+        ("[profiles", "valid TOML at line 1, column 10: expected ']' at the end of a table declaration."),
     ],
 )
 def test_a_file_that_makes_no_sense_is_refused_where_it_is_read(

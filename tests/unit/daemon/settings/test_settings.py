@@ -82,8 +82,32 @@ def test_an_unknown_key_is_refused_with_the_nearest_one(tmp_path: Path) -> None:
 def test_a_named_file_that_is_missing_or_broken_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no settings file"):
         load(tmp_path, env={"LAKEWARDEN_CONFIG": str(tmp_path / "none.toml")})
-    with pytest.raises(UsageError, match="not valid TOML"):
-        load(tmp_path, "[sweep\n")
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"[log]\nlevel = debug\n", "is not valid TOML at line 2, column 9: invalid value."),
+        (b"\n[m]\nuri = x://ana:hunter2@host\n", "is not valid TOML at line 3, column 7: invalid value."),
+        (
+            b"[log\n\n",
+            "is not valid TOML at line 1, column 5: expected ']' at the end of a table declaration.",
+        ),
+        (b"[log]\n[log]\n", "is not valid TOML at line 2, column 5: cannot declare ('log',) twice."),
+        (b"# caf\xc3\xa9\nname = 'caf\xe9'\n", "is not UTF-8 at line 2, column 12."),
+        (b"a = " + b"[" * 5_000, "is not valid TOML: maximum recursion depth exceeded."),
+    ],
+    ids=["value", "secret", "end", "twice", "latin", "deep"],
+)
+def test_what_is_no_toml_is_told_with_its_place_and_not_with_what_stands_there(
+    tmp_path: Path, content: bytes, sentence: str
+) -> None:
+    file = tmp_path / "lakewarden.toml"
+    file.write_bytes(content)
+    with pytest.raises(UsageError) as refused:
+        load_settings(home=tmp_path, environment={})
+    assert str(refused.value) == f"{file} {sentence}"
+    assert refused.value.hint.endswith(".") and "hunter2" not in refused.value.hint
 
 
 def test_a_heartbeat_must_fit_into_its_lease(tmp_path: Path) -> None:
