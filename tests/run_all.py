@@ -64,7 +64,7 @@ SHARING = (
     ),
     ("test_vacuum", "test_log_care", "test_compaction", "test_statistics"),
     ("test_restore_exactly", "test_row_diff", "test_rollback_spark"),
-    ("test_s3", "test_s3_log_store", "test_s3_spark"),
+    ("test_s3", "test_s3_log_store", "test_s3_spark", "test_s3_web_identity"),
     (
         "test_golden",
         "test_listener",
