@@ -9,6 +9,7 @@ __all__ = [
     "HIVE3",
     "hdfs_jars",
     "hive_jars",
+    "kerby_jars",
     "mariadb_jar",
     "notification_jars",
     "postgres_jar",
@@ -23,6 +24,9 @@ _POSTGRES = JarSet(
     name="PostgreSQL driver",
     pom=_HERE / "postgres_jar" / "pom.xml",
     manifest=_HERE / "postgres_jar" / "jars.sha256",
+)
+_KERBY = JarSet(
+    name="Kerby", pom=_HERE / "kerby_jars" / "pom.xml", manifest=_HERE / "kerby_jars" / "jars.sha256"
 )
 HIVE3 = JarSet(
     name="Hive 3 metastore",
@@ -62,8 +66,13 @@ def postgres_jar() -> Path:
     return jar
 
 
+def kerby_jars() -> tuple[Path, ...]:
+    """A key distribution centre."""
+    return resolve_jars(default_cache(), jars=_KERBY)
+
+
 if __name__ == "__main__":
-    for jars in (_TESTS, _MARIADB, _POSTGRES, HIVE3):
+    for jars in (_TESTS, _MARIADB, _POSTGRES, _KERBY, HIVE3):
         if "--lock" in sys.argv:
             lock_jars(default_cache(), jars)
         found = resolve_jars(default_cache(), jars=jars, announce=lambda line: print(line, flush=True))
