@@ -7,10 +7,10 @@ PY := .venv/bin/python
 READY := .venv/.ready
 FAST := not (spark or metastore or postgres or mariadb or hdfs or s3 or crash or heavy or kubernetes)
 
-.PHONY: help setup jars check test test-fast test-k8s test-azure test-all demo bench bench-all docs site pictures clean lock
+.PHONY: help setup jars check test test-fast test-k8s test-azure test-kerberos test-all demo bench bench-all docs site pictures clean lock
 
 help: ## list the targets
-	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name what; do printf '  make %-10s %s\n' "$$name" "$$what"; done
+	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name what; do printf '  make %-13s %s\n' "$$name" "$$what"; done
 
 setup: $(READY) ## make the virtual environment .venv from the lock files
 
@@ -43,7 +43,10 @@ test-k8s: $(READY) ## the chart on a real Kubernetes node (root, Go, Debian; min
 test-azure: $(READY) ## tables on the emulator of Azure's blob storage (Node.js; 365 MB from npm the first time)
 	$(PY) -m pytest tests/azure $(ARGS)
 
-test-all: test test-k8s test-azure ## all three of these
+test-kerberos: $(READY) jars ## an HDFS that requires Kerberos, and who works on it by keytab
+	$(PY) -m pytest tests/kerberos $(ARGS)
+
+test-all: test test-k8s test-azure test-kerberos ## all four of these
 
 demo: $(READY) jars ## a real metastore, local Spark, real flights: watch lakewarden take over
 	@$(PY) -m examples.demo

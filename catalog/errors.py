@@ -15,6 +15,7 @@ LakewardenError
 ├── UnfinishedError         exit 3  it goes on; only waiting for it was given up
 ├── CancelledError          exit 1  who asked for it has cancelled it, and it was taken back or never done
 ├── UnavailableError        exit 1  a component does not answer; retrying later may help
+│   ├── AccessDeniedError   exit 1  that component is a storage, which answers that the key may not
 │   └── MetastoreAwayError  exit 1  that component is the Hive metastore
 ├── UnreadableError         exit 1  bytes that should describe a table do not
 └── ExecutionError          exit 1  an action failed on the engine
@@ -24,6 +25,7 @@ from enum import IntEnum
 from typing import ClassVar
 
 __all__ = [
+    "AccessDeniedError",
     "CancelledError",
     "ConflictError",
     "ConsentError",
@@ -150,6 +152,13 @@ class UnavailableError(LakewardenError):
     """A component does not answer."""
 
     retry = True
+
+
+class AccessDeniedError(UnavailableError):
+    """A storage denies access: the key or the ticket is unknown, expired, or not allowed to. It says nothing of what is
+    there."""
+
+    hint = "Check the key or the Kerberos ticket, and what it allows. Keys in files are read again."
 
 
 class MetastoreAwayError(UnavailableError):

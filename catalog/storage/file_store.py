@@ -22,7 +22,7 @@ from deltalake.exceptions import DeltaError
 from deltalake.fs import DeltaStorageHandler
 
 from lakewarden.catalog.bounds import as_moment
-from lakewarden.catalog.errors import UnavailableError, UsageError
+from lakewarden.catalog.errors import AccessDeniedError, UnavailableError, UsageError
 from lakewarden.catalog.storage.credentials import NO_OPTIONS, StorageOptions
 from lakewarden.catalog.storage.secret_files import current
 from lakewarden.catalog.units import storable
@@ -33,6 +33,7 @@ __all__ = [
     "StorageOptions",
     "below",
     "canonical",
+    "denied",
     "from_hadoop",
     "is_inside",
     "is_spelled_once",
@@ -40,11 +41,17 @@ __all__ = [
     "open_store",
     "root_and_path",
     "silent",
+    "trouble_at",
 ]
 
 _ALIASES = {"s3a": "s3", "s3n": "s3", "abfss": "abfs", "wasbs": "abfs", "gcs": "gs"}
 _UNENCODED: Final = "/=:@!$&'()*+,;-._~"
 _READ_IN_TWO_WAYS: Final = re.compile(r"[#?%\x00-\x1f\x7f]")
+_DENIED: Final = re.compile(
+    r"\b40[13] (?:Forbidden|Unauthorized)|lacked (?:the necessary privileges|valid authentication)"
+    r"|ExpiredToken|InvalidToken|GSSAPI error|SASL|AccessControlException"
+)
+"""What object stores and HDFS say, in delta-rs' words, of who is unknown, out of date, or not allowed to."""
 
 
 def canonical(location: str) -> str:
@@ -175,9 +182,19 @@ class FileStore(Protocol):
         """Delete one file; quietly when it is absent."""
 
 
-def silent(location: str) -> UnavailableError:
-    """What is said of a canonical location whose storage does not answer."""
-    return UnavailableError(f"The storage of {location} does not answer.", hint="Check it, then retry.")
+def silent(place: str) -> UnavailableError:
+    """What is said of a place (a canonical location, a system table) whose storage does not answer."""
+    return UnavailableError(f"The storage of {place} does not answer.", hint="Check it, then retry.")
+
+
+def denied(place: str) -> AccessDeniedError:
+    """What is said of a place whose storage denies access."""
+    return AccessDeniedError(f"The storage of {place} denies access.")
+
+
+def trouble_at(place: str, error: Exception) -> UnavailableError:
+    """Which of the two it is, by what the library raised."""
+    return denied(place) if _DENIED.search(str(error)) else silent(place)
 
 
 def open_store(location: str, options: StorageOptions = NO_OPTIONS) -> FileStore:
@@ -387,4 +404,4 @@ def _answering(root: str) -> Iterator[None]:
     try:
         yield
     except (OSError, DeltaError) as error:
-        raise silent(root) from error
+        raise trouble_at(root, error) from error

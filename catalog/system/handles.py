@@ -19,7 +19,7 @@ from lakewarden.catalog.errors import (
     UnavailableError,
     UnreadableError,
 )
-from lakewarden.catalog.storage.file_store import FileStore, StorageOptions, open_store
+from lakewarden.catalog.storage.file_store import FileStore, StorageOptions, open_store, trouble_at
 from lakewarden.catalog.storage.secret_files import current
 from lakewarden.catalog.system.port import SystemTable, SystemTableName
 from lakewarden.catalog.system.snapshot import Snapshot, take_snapshot
@@ -154,7 +154,9 @@ def answering(name: str) -> Iterator[None]:
             "`lakewarden system repair` offers what to do.",
         ) from error
     except OSError as error:
-        why = f": {error.strerror}" if error.strerror else ""
-        raise UnavailableError(
-            f"The storage of lakewarden.{name} does not answer{why}.", hint="Check it, then retry."
-        ) from error
+        if error.strerror:
+            raise UnavailableError(
+                f"The storage of lakewarden.{name} does not answer: {error.strerror}.",
+                hint="Check it, then retry.",
+            ) from error
+        raise trouble_at(f"lakewarden.{name}", error) from error

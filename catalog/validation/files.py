@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from lakewarden.catalog.errors import UnavailableError
 from lakewarden.catalog.formats.port import DataFile, TableReader
 from lakewarden.catalog.model.rows import Finding
 from lakewarden.catalog.storage.file_store import (
@@ -13,6 +12,7 @@ from lakewarden.catalog.storage.file_store import (
     local_path,
     open_store,
     root_and_path,
+    trouble_at,
 )
 from lakewarden.catalog.validation.context import Subject
 from lakewarden.catalog.validation.parquet_contents import Content, ends_of, whole_of
@@ -45,9 +45,7 @@ def look_at_files(reader: TableReader, location: str, options: StorageOptions, *
         for file in reader.files(location):
             tally.look_at(file)
     except OSError as error:
-        raise UnavailableError(
-            f"The storage of {location} does not answer.", hint="Check it, then retry."
-        ) from error
+        raise trouble_at(location, error) from error
     return tally.report()
 
 

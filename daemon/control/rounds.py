@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from lakewarden.catalog.errors import UnavailableError
+from lakewarden.catalog.errors import AccessDeniedError, UnavailableError
 from lakewarden.catalog.policy.scopes import Governed
-from lakewarden.catalog.storage.file_store import silent
+from lakewarden.catalog.storage.file_store import denied, silent
 from lakewarden.catalog.threads import in_threads, in_turns
 from lakewarden.catalog.units import count_of
 from lakewarden.daemon.fleet.stores import Stores
@@ -31,6 +31,8 @@ class Rounds:
     threads: int
     passed_over: Callable[[str, str], None]
     _outages: dict[str, Outage] = field(default_factory=dict)
+    _denying: set[str] = field(default_factory=set)
+    """The stores that denied access when they were asked last."""
 
     def look(self, tables: Sequence[Governed], look: Callable[[Governed], T]) -> list[T]:
         """What looking at each comes to, but for those whose store has said enough. `look` has to ask by `asked`."""
@@ -49,7 +51,8 @@ class Rounds:
             look, lanes, width=lambda number: self.stores.width(names[number]), threads=self.threads
         )
         for one in left:
-            self.passed_over(one.row.name, str(silent(one.row.location or "")))
+            why = denied if self._store(one) in self._denying else silent
+            self.passed_over(one.row.name, str(why(one.row.location or "")))
         self._tell({name: len(far[name]) for name in names})
         return seen + more
 
@@ -60,10 +63,13 @@ class Rounds:
         if store is None:
             return look()
         answered, was_away = True, self.stores.is_away(store)
+        self._denying.discard(store)
         try:
             return look()
         except UnavailableError as error:
             answered = False
+            if isinstance(error, AccessDeniedError):
+                self._denying.add(store)
             if not was_away:
                 raise
             self.passed_over(governed.row.name, str(error))
@@ -88,8 +94,8 @@ class Rounds:
         for name, count in counts.items():
             if self.stores.is_away(name):
                 problem = (
-                    f"{name} does not answer: its tables keep their last state, "
-                    "and one of them is asked now and then."
+                    f"{name} {'denies access' if name in self._denying else 'does not answer'}: "
+                    "its tables keep their last state, and one of them is asked now and then."
                 )
                 self._outages[name].met(problem, store=name, tables=count_of(count, "table"))
             else:

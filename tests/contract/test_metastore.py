@@ -1,4 +1,4 @@
-"""The Metastore port, on real Hive metastores 2.3.10 and 3.1 and on the fake."""
+"""The Metastore port, on real Hive metastores (2.3.10 on Derby and on PostgreSQL, 3.1 on Derby) and on the fake."""
 
 import threading
 from collections.abc import Iterator
@@ -15,15 +15,17 @@ from lakewarden.catalog.errors import ConflictError, NotFoundError, UsageError
 from lakewarden.catalog.metastore.hive import HiveMetastore
 from lakewarden.catalog.metastore.port import DDL_TIME, Entry, EntryColumn, Metastore
 from support.fakes.metastore import FakeMetastore
-from support.servers.jars import HIVE3
-from support.servers.metastores import running_metastore
+from support.servers.metastores import running_hive2_on_postgres, running_hive3
 
 _NAMES = count()
 _SERDE = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
 
 
-_OTHERS = {"hive 3.1": HIVE3}
-_REAL = tuple(pytest.param(name, marks=pytest.mark.metastore) for name in ("hive 2.3", *_OTHERS))
+_REAL = (
+    pytest.param("hive 2.3", marks=pytest.mark.metastore),
+    pytest.param("hive 2.3 on postgresql", marks=[pytest.mark.metastore, pytest.mark.postgres]),
+    pytest.param("hive 3.1", marks=pytest.mark.metastore),
+)
 
 
 class Address(Protocol):
@@ -39,10 +41,13 @@ def address(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
         @cache
         def uri(version: str) -> str:
-            if version not in _OTHERS:
+            if version == "hive 2.3":
                 return str(request.getfixturevalue("metastore").uri)
             folder = tmp_path_factory.mktemp("metastore")
-            return running.enter_context(running_metastore(folder, _OTHERS[version]))
+            if version == "hive 3.1":
+                return running.enter_context(running_hive3(folder))
+            server = request.getfixturevalue("postgres")
+            return running.enter_context(running_hive2_on_postgres(folder, server))
 
         yield uri
 
@@ -233,7 +238,7 @@ def test_a_drop_may_be_repeated(store: Metastore, entry: Entry) -> None:
     assert store.tables(entry.database) == ()
 
 
-@pytest.mark.parametrize("version", ["fake", _REAL[0]], indirect=True)
+@pytest.mark.parametrize("version", ["fake", *_REAL[:2]], indirect=True)
 def test_what_changed_is_notified_in_order(store: Metastore, entry: Entry) -> None:
     store.replace(with_parameter(entry, "a", "b"), expected=entry)
     store.drop(entry.database, "flights")

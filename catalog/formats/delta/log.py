@@ -8,11 +8,10 @@ from typing import Final, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lakewarden.catalog.errors import UnavailableError
 from lakewarden.catalog.formats.delta.errors import LOG_READABLE, BrokenLogError, VanishedError
 from lakewarden.catalog.formats.delta.log_names import FOLDER, is_after
 from lakewarden.catalog.formats.delta.segment import Listing, listing_of
-from lakewarden.catalog.storage.file_store import FileEntry, FileStore, local_path
+from lakewarden.catalog.storage.file_store import FileEntry, FileStore, local_path, trouble_at
 from lakewarden.catalog.storage.hadoop_crc import agrees_with_companion, companion_of
 
 __all__ = ["DeltaLog"]
@@ -125,9 +124,7 @@ class DeltaLog:
                 f"A file of the log of {self.location} vanished while it was read."
             ) from error
         except OSError as error:
-            raise UnavailableError(
-                f"The storage of {self.location} does not answer.", hint="Check it, then retry."
-            ) from error
+            raise trouble_at(self.location, error) from error
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """What workers need of a Hadoop cluster with YARN, asked from the edge node where they will run. Only asks."""
 
+import ctypes
 import json
 import os
 import socket
@@ -24,6 +25,9 @@ __all__ = ["examine_yarn"]
 _FILES: Final = ("core-site.xml", "hdfs-site.xml", "yarn-site.xml")
 _SAID: Final = "yarn.resourcemanager"
 _PATIENCE: Final = 10
+_GSSAPI: Final = "libgssapi_krb5.so.2"
+"""By which delta-rs speaks Kerberos."""
+_CLIENT_KEYTAB: Final = "KRB5_CLIENT_KTNAME"
 _AFTERWARDS: Final = "The first run that needs Spark tells."
 
 
@@ -83,7 +87,7 @@ def examine_yarn(services: Services) -> Iterator[Diagnosis]:
     yield answered("hdfs", partial(_hdfs, services, cluster))
     yield answered("spark's jars", partial(_archive, services, cluster))
     yield _driver(cluster)
-    yield _kerberos(cluster)
+    yield from _kerberos(cluster)
     yield not_checked(
         "nodes' java", "Which Java containers find is seen on nodes: Spark needs 17 or 21.", _AFTERWARDS
     )
@@ -205,9 +209,15 @@ def _driver(cluster: _Cluster) -> Diagnosis:
     return ok("driver", f"Executors will be told to connect to {host} ({address}).")
 
 
-def _kerberos(cluster: _Cluster) -> Diagnosis:
+def _kerberos(cluster: _Cluster) -> Iterator[Diagnosis]:
     if cluster.site.get("hadoop.security.authentication", "simple") != "kerberos":
-        return ok("kerberos", "The cluster asks for none.")
+        yield ok("kerberos", "The cluster asks for none.")
+        return
+    yield _sparks_keytab(cluster)
+    yield _tickets()
+
+
+def _sparks_keytab(cluster: _Cluster) -> Diagnosis:
     keytab = cluster.conf.get("spark.kerberos.keytab")
     if keytab is None or "spark.kerberos.principal" not in cluster.conf:
         return fail(
@@ -218,6 +228,29 @@ def _kerberos(cluster: _Cluster) -> Diagnosis:
         return fail("kerberos", f"{keytab} cannot be read.", "Let this user, and nobody else, read it.")
     return not_checked(
         "kerberos", "Whether the key distribution centre takes the keytab.", f"kinit -kt {keytab} PRINCIPAL"
+    )
+
+
+def _tickets() -> Diagnosis:
+    """Of what reads HDFS without Spark."""
+    try:
+        ctypes.CDLL(_GSSAPI)
+    except OSError:
+        return fail(
+            "tickets", f"There is no {_GSSAPI}: daemon and commands cannot prove who they are.",
+            "Install libgssapi-krb5-2 (Debian) or krb5-libs (Red Hat).",
+        )  # fmt: skip
+    keytab = os.environ.get(_CLIENT_KEYTAB)
+    if keytab is None:
+        return warn(
+            "tickets", f"{_CLIENT_KEYTAB} is not set: without Spark a ticket cache counts, until it expires.",
+            f"Set {_CLIENT_KEYTAB} to the keytab, for daemon and workers.",
+        )  # fmt: skip
+    file = keytab.removeprefix("FILE:")
+    if not os.access(file, os.R_OK):
+        return fail("tickets", f"{file} cannot be read.", "Let this user, and nobody else, read it.")
+    return ok(
+        "tickets", f"Without Spark tickets are got with {file}; what `hdfs` says shows whether that works."
     )
 
 

@@ -9,6 +9,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
 from lakewarden.catalog.errors import (
+    AccessDeniedError,
     ConflictError,
     ExecutionError,
     LakewardenError,
@@ -159,10 +160,7 @@ def _ours(deed: str, causes: tuple[tuple[str, str], ...], message: str) -> Lakew
             hint="Retry: the next attempt gets new ones.",
         )
     if _SHUT_OUT in classes:
-        return UnavailableError(
-            f"Spark could not {deed}: the storage refused access.",
-            hint="Check credentials and permissions; keys in files are read again by the next attempt.",
-        )
+        return AccessDeniedError(f"Spark could not {deed}: the storage denied access.")
     root = conditions[-1] if conditions else classes[-1].rpartition(".")[2] if classes else ""
     return ExecutionError(f"Spark could not {deed}{f' ({root})' if root else ''}.", hint=_hint(root))
 

@@ -12,6 +12,7 @@ from urllib.request import urlopen
 
 from lakewarden.daemon.process.child import Tethered
 from support.servers.hadoop import hadoop_java, write_site
+from support.servers.kerberos import SERVER, Kerberos
 from support.servers.ports import free_ports
 
 __all__ = ["Hdfs", "running_hdfs"]
@@ -32,8 +33,9 @@ class Hdfs:
 
 
 @contextmanager
-def running_hdfs(folder: Path, jars: tuple[Path, ...]) -> Iterator[Hdfs]:
-    """Format and start HDFS in `folder`; it ends with the block."""
+def running_hdfs(folder: Path, jars: tuple[Path, ...], kerberos: Kerberos | None = None) -> Iterator[Hdfs]:
+    """Format and start HDFS in `folder`, which lets in only whom `kerberos` knows, if it is given; it ends with the
+    block."""
     ports = free_ports(5)
     uri = f"hdfs://127.0.0.1:{ports[0]}"
     conf = folder / "conf"
@@ -41,9 +43,13 @@ def running_hdfs(folder: Path, jars: tuple[Path, ...]) -> Iterator[Hdfs]:
     name_home, data_home = folder / "namenode", folder / "datanode"
     name_home.mkdir()
     data_home.mkdir()
-    write_site(conf / "core-site.xml", {"fs.defaultFS": uri, "hadoop.tmp.dir": str(folder / "tmp")})
-    write_site(conf / "hdfs-site.xml", _hdfs_site(folder, ports))
-    java = hadoop_java(conf, jars)
+    core = {"fs.defaultFS": uri, "hadoop.tmp.dir": str(folder / "tmp")}
+    guarded = {} if kerberos is None else _guarded(kerberos)
+    if kerberos is not None:
+        core["hadoop.security.authentication"] = "kerberos"
+    write_site(conf / "core-site.xml", core)
+    write_site(conf / "hdfs-site.xml", {**_hdfs_site(folder, ports), **guarded})
+    java = (*hadoop_java(conf, jars), *(() if kerberos is None else kerberos.java))
     with (folder / "format.log").open("w") as log:
         subprocess.run([*java, _NAME_NODE, "-format", "-nonInteractive"], check=True, stdout=log, stderr=log)
     name_node = Tethered((*java, _NAME_NODE), folder=name_home, log=folder / "namenode.log")
@@ -70,6 +76,23 @@ def _hdfs_site(folder: Path, ports: list[int]) -> Mapping[str, str]:
         "dfs.datanode.ipc.address": f"127.0.0.1:{ports[4]}",
         "dfs.namenode.safemode.threshold-pct": "0",
         "dfs.datanode.du.reserved": "0",
+    }
+
+
+def _guarded(kerberos: Kerberos) -> Mapping[str, str]:
+    """Calls need a ticket, and blocks a token; what is read and written is encrypted on its way."""
+    known = {
+        f"dfs.{node}.{key}": value
+        for node in ("namenode", "datanode")
+        for key, value in {
+            "kerberos.principal": kerberos.principal(SERVER),
+            "keytab.file": str(kerberos.keytab(SERVER)),
+        }.items()
+    }
+    return known | {
+        "dfs.block.access.token.enable": "true",
+        "dfs.data.transfer.protection": "privacy",
+        "ignore.secure.ports.for.testing": "true",  # else pages have to be by TLS, or ports privileged
     }
 
 

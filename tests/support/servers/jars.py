@@ -5,12 +5,28 @@ from pathlib import Path
 
 from lakewarden.jobs.engines.spark.jars import JarSet, default_cache, lock_jars, resolve_jars
 
-__all__ = ["HIVE3", "hdfs_jars", "hive_jars", "mariadb_jar", "notification_jars"]
+__all__ = [
+    "HIVE3",
+    "hdfs_jars",
+    "hive_jars",
+    "kerby_jars",
+    "mariadb_jar",
+    "notification_jars",
+    "postgres_jar",
+]
 
 _HERE = Path(__file__).parent
 _TESTS = JarSet(name="test", pom=_HERE / "pom.xml", manifest=_HERE / "jars.sha256")
 _MARIADB = JarSet(
     name="MariaDB", pom=_HERE / "mariadb_jar" / "pom.xml", manifest=_HERE / "mariadb_jar" / "jars.sha256"
+)
+_POSTGRES = JarSet(
+    name="PostgreSQL driver",
+    pom=_HERE / "postgres_jar" / "pom.xml",
+    manifest=_HERE / "postgres_jar" / "jars.sha256",
+)
+_KERBY = JarSet(
+    name="Kerby", pom=_HERE / "kerby_jars" / "pom.xml", manifest=_HERE / "kerby_jars" / "jars.sha256"
 )
 HIVE3 = JarSet(
     name="Hive 3 metastore",
@@ -44,8 +60,19 @@ def mariadb_jar() -> Path:
     return jar
 
 
+def postgres_jar() -> Path:
+    """The driver by which Java reaches PostgreSQL."""
+    (jar,) = resolve_jars(default_cache(), jars=_POSTGRES)
+    return jar
+
+
+def kerby_jars() -> tuple[Path, ...]:
+    """A key distribution centre."""
+    return resolve_jars(default_cache(), jars=_KERBY)
+
+
 if __name__ == "__main__":
-    for jars in (_TESTS, _MARIADB, HIVE3):
+    for jars in (_TESTS, _MARIADB, _POSTGRES, _KERBY, HIVE3):
         if "--lock" in sys.argv:
             lock_jars(default_cache(), jars)
         found = resolve_jars(default_cache(), jars=jars, announce=lambda line: print(line, flush=True))

@@ -1,11 +1,12 @@
-"""A Hive metastore of another version than Spark's own jars have, by itself, on Derby."""
+"""Hive metastores beside the embedded one: of another version on Derby, and of the same one on PostgreSQL."""
 
 import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 from pymetastore.hive_metastore import ThriftHiveMetastore
 from thrift.protocol.TBinaryProtocol import TBinaryProtocol
@@ -14,37 +15,48 @@ from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport
 
 from lakewarden.daemon.process.child import Tethered
-from lakewarden.jobs.engines.spark.jars import JarSet, default_cache, resolve_jars
-from lakewarden.jobs.engines.spark.java import MODULE_OPENS, java_command
+from lakewarden.jobs.engines.spark.jars import default_cache, resolve_jars
+from lakewarden.jobs.engines.spark.java import MODULE_OPENS, java_command, spark_jars
 from support.servers.hadoop import write_site
+from support.servers.jars import HIVE3, notification_jars, postgres_jar
 from support.servers.ports import free_ports
+from support.servers.postgres import PostgresServer
 
-__all__ = ["running_metastore"]
+__all__ = ["running_hive2_on_postgres", "running_hive3"]
 
 _MAIN_CLASS: Final = "org.apache.hadoop.hive.metastore.HiveMetaStore"
+_LISTENER: Final = "org.apache.hive.hcatalog.listener.DbNotificationListener"
 _FLAGS: Final = ("-Xmx400m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _TIMEOUT_SECONDS: Final = 120
 
 
 @contextmanager
-def running_metastore(folder: Path, jars: JarSet) -> Iterator[str]:
-    """Start one in `folder`; its URI. It ends with the block."""
-    conf, port = folder / "conf", free_ports(1)[0]
+def running_hive3(folder: Path) -> Iterator[str]:
+    """Start one of Hive 3.1 in `folder`, on Derby; its URI. It ends with the block."""
+    conf = folder / "conf"
     conf.mkdir(parents=True)
-    write_site(conf / "metastore-site.xml", _settings(folder))
-    found = resolve_jars(default_cache(), jars=jars)
-    class_path = ":".join(map(str, (conf, *found)))
+    write_site(conf / "metastore-site.xml", _of_hive3(folder))
+    with _running(folder, (conf, *resolve_jars(default_cache(), jars=HIVE3))) as uri:
+        yield uri
+
+
+@contextmanager
+def running_hive2_on_postgres(folder: Path, server: PostgresServer) -> Iterator[str]:
+    """The same of Hive 2.3, which is in Spark's own jars, in a database of its own on `server`."""
+    conf = folder / "conf"
+    conf.mkdir(parents=True)
+    write_site(conf / "hive-site.xml", _of_hive2(folder, server.fresh_url()))
+    with _running(folder, (conf, postgres_jar(), *notification_jars(), spark_jars() / "*")) as uri:
+        yield uri
+
+
+@contextmanager
+def _running(folder: Path, class_path: Iterable[Path]) -> Iterator[str]:
+    port = free_ports(1)[0]
     derby = f"-Dderby.stream.error.file={folder / 'derby.log'}"
     command = (
-        str(java_command()),
-        *_FLAGS,
-        *MODULE_OPENS,
-        derby,
-        "-cp",
-        class_path,
-        _MAIN_CLASS,
-        "-p",
-        str(port),
+        *(str(java_command()), *_FLAGS, *MODULE_OPENS, derby),
+        *("-cp", ":".join(map(str, class_path)), _MAIN_CLASS, "-p", str(port)),
     )
     server = Tethered(command, folder=folder, log=folder / "metastore.log")
     try:
@@ -54,7 +66,22 @@ def running_metastore(folder: Path, jars: JarSet) -> Iterator[str]:
         server.stop()
 
 
-def _settings(folder: Path) -> Mapping[str, str]:
+def _of_hive2(folder: Path, url: str) -> Mapping[str, str]:
+    place = urlsplit(url)
+    return {
+        "javax.jdo.option.ConnectionURL": f"jdbc:postgresql://{place.hostname}:{place.port}{place.path}",
+        "javax.jdo.option.ConnectionDriverName": "org.postgresql.Driver",
+        "javax.jdo.option.ConnectionUserName": str(place.username),
+        "datanucleus.schema.autoCreateAll": "true",
+        "datanucleus.connectionPoolingType": "DBCP",
+        "hive.metastore.schema.verification": "false",
+        "hive.metastore.warehouse.dir": (folder / "warehouse").as_uri(),
+        "hive.metastore.transactional.event.listeners": _LISTENER,
+        "hive.async.log.enabled": "false",  # its class is not among Spark's jars
+    }
+
+
+def _of_hive3(folder: Path) -> Mapping[str, str]:
     return {
         "javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={folder / 'derby'};create=true",
         "javax.jdo.option.ConnectionDriverName": "org.apache.derby.jdbc.EmbeddedDriver",

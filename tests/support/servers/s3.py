@@ -4,6 +4,7 @@ python -m support.servers.s3
 """
 
 import fcntl
+import json
 import os
 import shutil
 import subprocess
@@ -34,10 +35,12 @@ SECRET: Final = "testsecret123"
 
 @dataclass(frozen=True, kw_only=True)
 class S3Server:
-    """A server with one bucket. `folder` is where its objects lie as files."""
+    """A server with one bucket. `folder` is where its objects lie as files, `accounts` who may do everything there,
+    beside KEY."""
 
     endpoint: str
     folder: Path
+    accounts: Path
 
     def at(self, path: str) -> str:
         """The canonical location of a path in the bucket."""
@@ -47,6 +50,21 @@ class S3Server:
     def storage(self) -> StorageOptions:
         """What reaches it."""
         return StorageOptions.of(options_of(self.endpoint))
+
+    def let_in(self, key: str, secret: str) -> None:
+        """Take `key` from the next request on."""
+        self._change({key: {"access": key, "secret": secret, "role": "admin"}})
+
+    def shut_out(self, key: str) -> None:
+        """Take it no longer."""
+        self._change({}, without=key)
+
+    def _change(self, more: Mapping[str, object], without: str = "") -> None:
+        known = json.loads(self.accounts.read_text())["accessAccounts"]
+        wanted = {key: value for key, value in {**known, **more}.items() if key != without}
+        fresh = self.accounts.with_suffix(".new")
+        fresh.write_text(json.dumps({"accessAccounts": wanted}))
+        fresh.replace(self.accounts)
 
 
 def options_of(endpoint: str) -> Mapping[str, str]:
@@ -66,18 +84,24 @@ def options_of(endpoint: str) -> Mapping[str, str]:
 def running_s3(folder: Path) -> Iterator[S3Server]:
     """Start it in `folder`; it ends with the block."""
     program, data, home = versitygw(), folder / "objects", folder / "server"
+    accounts = folder / "accounts"
     (data / BUCKET).mkdir(parents=True)
     home.mkdir()
+    accounts.mkdir()
     endpoint = f"http://127.0.0.1:{free_ports(1)[0]}"
     server = Tethered(
-        (program, "--quiet", "--port", endpoint.removeprefix("http://"), "posix", data),
+        (
+            *(program, "--quiet", "--port", endpoint.removeprefix("http://")),
+            *("--iam-dir", accounts, "--iam-cache-disable"),
+            *("posix", data),
+        ),
         folder=home,
         log=folder / "versitygw.log",
         environment={"ROOT_ACCESS_KEY": KEY, "ROOT_SECRET_KEY": SECRET},
     )
     try:
         _await(endpoint, server)
-        yield S3Server(endpoint=endpoint, folder=data / BUCKET)
+        yield S3Server(endpoint=endpoint, folder=data / BUCKET, accounts=accounts / "users.json")
     finally:
         server.stop()
 

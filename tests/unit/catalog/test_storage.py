@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakewarden.catalog.errors import UsageError
+from lakewarden.catalog.errors import AccessDeniedError, UsageError
 from lakewarden.catalog.storage.file_store import (
     StorageOptions,
     below,
@@ -16,6 +16,7 @@ from lakewarden.catalog.storage.file_store import (
     is_spelled_once,
     local_path,
     open_store,
+    trouble_at,
 )
 
 
@@ -154,3 +155,27 @@ def test_what_is_not_wanted_by_name_is_not_even_looked_at(tmp_path: Path) -> Non
     found = store.named("", lambda name: name.startswith("a"))
     assert [(one.path, one.size_bytes) for one in found] == [("a1", 2), ("a2", 2)]
     assert list(store.named("absent", lambda name: True)) == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Error performing GET http://s3/lake - Server returned non-2xx status code: 403 Forbidden",
+        "The operation lacked the necessary privileges to complete for path lake/t",
+        "400 Bad Request: <Error><Code>ExpiredToken</Code>",
+        "Generic HdfsObjectStore error: GSSAPI error: No credentials were supplied",
+        "RPC error: org.apache.hadoop.security.AccessControlException: Permission denied: user=ana",
+    ],
+    ids=["wrong key", "not allowed", "expired token", "no ticket", "not allowed on hdfs"],
+)
+def test_a_storage_that_denies_access_is_no_storage_that_does_not_answer(said: str) -> None:
+    error = trouble_at("s3://lake/t", OSError(said))
+    assert isinstance(error, AccessDeniedError) and error.retry
+    assert str(error) == "The storage of s3://lake/t denies access."
+
+
+@pytest.mark.parametrize("said", ["503 Service Unavailable", "Connection reset", "port 4030 Forbidding"])
+def test_every_other_trouble_of_a_storage_is_silence(said: str) -> None:
+    error = trouble_at("s3://lake/t", OSError(said))
+    assert not isinstance(error, AccessDeniedError)
+    assert str(error) == "The storage of s3://lake/t does not answer."

@@ -13,6 +13,7 @@ import pytest
 
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.settings.settings import load_settings
+from lakewarden.daemon.usecases.doctor import yarn
 from lakewarden.daemon.usecases.doctor.diagnosis import Diagnosis, Verdict
 from lakewarden.daemon.usecases.doctor.kubernetes import DRIVER_RIGHTS, INSTALLED, examine_kubernetes
 from lakewarden.daemon.usecases.doctor.one_machine import database_server, examine_machine
@@ -277,6 +278,23 @@ def test_a_cluster_with_kerberos_wants_a_keytab_that_can_be_read(edge: Path, tmp
     assert on_yarn(tmp_path, **told)["kerberos"].verdict is Verdict.FAIL
     keytab.touch()
     assert on_yarn(tmp_path, **told)["kerberos"].verdict is Verdict.NOT_CHECKED
+
+
+def test_what_reads_a_cluster_with_kerberos_without_spark_needs_a_library_and_a_keytab(
+    edge: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "tickets" not in on_yarn(tmp_path), "where nobody asks for them"
+    site(edge / "core-site.xml", {"hadoop.security.authentication": "kerberos"})
+    monkeypatch.delenv("KRB5_CLIENT_KTNAME", raising=False)
+    monkeypatch.setattr(yarn, "_GSSAPI", "libc.so.6")
+    assert on_yarn(tmp_path)["tickets"].verdict is Verdict.WARN
+    monkeypatch.setenv("KRB5_CLIENT_KTNAME", f"FILE:{tmp_path / 'keytab'}")
+    assert on_yarn(tmp_path)["tickets"].verdict is Verdict.FAIL
+    (tmp_path / "keytab").touch()
+    assert on_yarn(tmp_path)["tickets"].verdict is Verdict.OK
+    monkeypatch.setattr(yarn, "_GSSAPI", "libnothing.so.1")
+    found = on_yarn(tmp_path)["tickets"]
+    assert found.verdict is Verdict.FAIL and "libgssapi-krb5-2" in found.fix
 
 
 def test_files_that_are_missing_or_damaged_end_no_examination(edge: Path, tmp_path: Path) -> None:
