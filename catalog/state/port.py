@@ -243,8 +243,9 @@ class Queue(Protocol):
         twice, and a run queued for its table meanwhile is finished as skipped; False if that one was begun."""
 
     def finish(self, run: Run, worker: str, result: Result) -> bool:
-        """claimed or running -> finished; a run the database does not know is stored as finished. False if it is no
-        longer ours: closed, given away, or recorded and forgotten long ago."""
+        """claimed or running -> finished; a run the database does not know (it was deleted and made anew) is stored as
+        finished, at the moment that the run names, else now. False if it is no longer ours: closed, given away, or
+        finished already."""
 
     def expired(self) -> tuple[Run, ...]:
         """Claimed or running runs whose lease ran out by the database's clock: their worker is gone."""

@@ -100,7 +100,8 @@ class DatabaseQueue:
                 return True
             if _known(connection, run.request.run_id):
                 return False
-            connection.execute(insert(RUN).values(**(anew(run, worker, RunState.FINISHED) | ended(result))))
+            columns = anew(run, worker, RunState.FINISHED) | ended(result, run.finished_at)
+            connection.execute(insert(RUN).values(**columns))
         return True
 
     def expired(self) -> tuple[Run, ...]:

@@ -34,13 +34,13 @@ def anew(run: Run, worker: str, state: RunState) -> dict[str, Any]:
     }
 
 
-def ended(result: Result) -> dict[str, Any]:
-    """The columns that change when a run is finished, by the database's clock."""
+def ended(result: Result, at: datetime | None = None) -> dict[str, Any]:
+    """The columns that change when a run is finished: by the database's clock now, if not at a moment long gone."""
     columns = {name: getattr(result, name) for name in _RESULT}
     return columns | {
         "outcome": result.outcome.value,
         "state": RunState.FINISHED.value,
-        "finished_at": now_ms(),
+        "finished_at": now_ms() if at is None else to_millis(at),
         "lease_until": None,
     }
 

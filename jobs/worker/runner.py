@@ -1,9 +1,10 @@
 """One run from claim to finish: recovered or executed, classified, recorded in the queue."""
 
 import time
+from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Final, assert_never
 
@@ -70,12 +71,15 @@ class Runner:
     require_current: Callable[[], None] = lambda: None
     kept: Callable[[Run], AbstractContextManager[object]] = nullcontext
     monotonic: Callable[[], float] = seconds_since_boot
+    _reported: deque[Finished] = field(default_factory=deque, init=False)
+    """What was reported and is, for all we know, on no record yet; what the queue has had longest comes first."""
 
     def run_next(self) -> Finished | None:
         """Take the best due run and finish it; None if there is none. Raises `UnavailableError` while the queue does
         not answer, `OutdatedError` once a newer lakewarden has taken over, `PreconditionError` while an upgrade is
         waited for: what was claimed is given back; a run that was begun by then is settled by its lease and its
         table's log."""
+        self._report_again()
         run = self.queue.claim(self.worker, self.lease, runtimes=self.tools.runtimes)
         if run is None:
             return None
@@ -91,7 +95,20 @@ class Runner:
         with self.kept(run):
             return self._run(run)
 
+    def _report_again(self) -> None:
+        """Report once more what was lost with its database before a leader could record it. What the queue still has
+        waits for its leader, and so does what it was told later; what it neither has nor takes is on record."""
+        while self._reported:
+            first = self._reported[0]
+            if self.queue.get(first.run.request.run_id) is not None:
+                return
+            if self.queue.finish(first.run, self.worker, first.result):
+                get_log("worker").warning("run reported again", run_id=first.run.request.run_id)
+                self._reported.append(first)
+            self._reported.popleft()
+
     def _run(self, run: Run) -> Finished:
+        run = replace(run, started_at=self.clock.now())
         log = get_log("worker").bind(
             run_id=run.request.run_id, action=run.request.action, table=run.request.name
         )
@@ -117,7 +134,10 @@ class Runner:
             message=result.message,
             recorded=recorded,
         )
-        return Finished(run=run, result=result, recorded=recorded)
+        finished = Finished(run=replace(run, finished_at=self.clock.now()), result=result, recorded=recorded)
+        if recorded:
+            self._reported.append(finished)
+        return finished
 
     def _pulse(self, run: Run) -> Heartbeat:
         return Heartbeat(

@@ -421,3 +421,11 @@ class TestLostDatabase:
         assert [one.result for one in anew.finished(10)] == [OK]
         assert not anew.finish(run, "w1", OK)
         assert len(anew.unfinished()) == 1
+
+    def test_a_run_that_is_reported_again_keeps_its_moments(self, fresh: Fresh) -> None:
+        first = fresh().queue
+        assert first.finish(running(first), "w1", OK)
+        (run,) = first.finished(10)
+        anew = fresh().queue
+        assert anew.finish(run, "w1", OK)
+        assert anew.finished(10) == (run,)

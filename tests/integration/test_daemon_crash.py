@@ -108,3 +108,24 @@ def test_the_database_is_deleted_while_a_run_is_in_flight_and_an_old_leader_is_f
     assert house.run_until_idle() == 0, house.log()
     check_each_run_happened_once(house, tables)
     assert house.operations(tables[0])["OPTIMIZE"] == 1
+
+
+def test_a_run_that_had_ended_when_the_database_was_deleted_is_on_record_all_the_same(house: House) -> None:
+    tables, hold = [house.table("t")], house.folder / "hold"
+    hold.touch()
+    house.environment.update({"WORKER_PROGRAM": slow_worker.__file__, "HOLD": str(hold)})
+    with house.daemon() as daemon:
+        house.wait_until(lambda: hold.with_suffix(".begun").exists(), 240)
+        house.freeze(daemon)
+        hold.unlink()
+        house.wait_until(lambda: len(house.services.queue.finished(9)) == 1)
+        (ended,) = house.services.queue.finished(9)
+        assert ended.request.run_id not in {row.run_id for row in house.runs()}, "nobody could record it yet"
+        for path in house.home.glob("state.db*"):
+            path.unlink()
+        daemon.send_signal(signal.SIGCONT)
+        house.wait_until(lambda: ended.request.run_id in {row.run_id for row in house.runs()})
+    (row,) = [row for row in house.runs() if row.run_id == ended.request.run_id]
+    assert (row.action, row.outcome) == (Action.COMPACT, Outcome.SUCCEEDED)
+    assert house.run_until_idle() == 0, house.log()
+    check_each_run_happened_once(house, tables)

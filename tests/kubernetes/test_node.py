@@ -158,7 +158,6 @@ def test_postgresql_that_is_killed_is_waited_for(installation: Installation, fau
 def test_postgresql_whose_pod_is_deleted_with_all_its_data_costs_no_fact(
     installation: Installation, faults: Faults
 ) -> None:
-    """A run that had ended just before might be on no record: the worker told the queue that is gone."""
     one = installation
     name = frozen_in_a_compaction(one)
     before = one.command("tables", "list", "-o", "json"), one.database.incarnation()

@@ -178,7 +178,7 @@ class FakeQueue:
             self._end(held, result)
             return True
         started = run.started_at or self._clock.now()
-        self._end(replace(run, worker=worker, started_at=started), result)
+        self._end(replace(run, worker=worker, started_at=started), result, run.finished_at)
         return True
 
     def expired(self) -> tuple[Run, ...]:
@@ -241,9 +241,9 @@ class FakeQueue:
         self._runs[run.request.run_id] = run
         return run
 
-    def _end(self, run: Run, result: Result) -> None:
-        now = self._clock.now()
-        self._keep(replace(run, state=RunState.FINISHED, result=result, finished_at=now, lease_until=None))
+    def _end(self, run: Run, result: Result, at: datetime | None = None) -> None:
+        at = at or self._clock.now()
+        self._keep(replace(run, state=RunState.FINISHED, result=result, finished_at=at, lease_until=None))
 
     def _known(self, run_id: str) -> bool:
         return run_id in self._runs or run_id in self._forgotten
