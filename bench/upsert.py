@@ -1,18 +1,23 @@
 """What leaving files out gives an upsert, and how fast a stream is upserted beside a plain append.
 
-`upsert_pruning_ratio`: 1 % of the keys, all in one of 100 partitions, brought in by `lw.upsert` and by the same MERGE
-written by hand, by turns in one session; the median of neighbouring pairs. The table is `--rows` large, with four
-narrow columns. Beside it: the same MERGE with the partition written by hand (`upsert_by_hand_pruned_ms`), and the
-floor, the partition read and written again as it is (`upsert_floor_ms`). The same for other shapes with a fifth of the
-rows: `wide` has sixteen columns, as TPC-H's lineitem; in `four` the keys are in four partitions. `stream_ratio`: rows
-per second of a stream that is upserted (half of them updates), by rows per second of the same stream appended by
-Delta's own sink. Parts of `bench.sql`.
+`upsert_pruning_ratio`: 1 % of the keys, brought in by `lw.upsert` and by the same MERGE written by hand, by turns in
+one session; the median of neighbouring pairs. The table, of `--rows` rows, has events by day: 400 days are its
+partitions, its keys are the day and an id, a text like a UUID. The keys are those of four days, as when the last days
+are loaded again. Beside it: the same MERGE with the partitions written by hand (`upsert_by_hand_pruned_ms`), and the
+floor, the partitions read and written again as they are (`upsert_floor_ms`). The same for other shapes: `narrow` has
+numbers for ids, and four columns, in 100 partitions of which one has all the keys; `wide`, with a fifth of the rows,
+has sixteen columns besides, as TPC-H's lineitem; in `scattered`, a twentieth, the keys are everywhere, and nothing can
+be left out.
+
+`stream_ratio`: rows per second of a stream that is upserted (half of them updates), by rows per second of the same
+stream appended by Delta's own sink. Parts of `bench.sql`.
 """
 
 import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial, reduce
 from pathlib import Path
 from typing import Any, Final
@@ -25,11 +30,11 @@ from lakewarden.jobs.session.attached import Attached
 __all__ = ["ROWS", "pruning_figures", "stream_figures"]
 
 ROWS: Final = 20_000_000
-PARTITIONS: Final = 100
 BATCHES: Final = 10
 BATCH_ROWS: Final = 100_000
-NARROW: Final = ("id AS v", "hex(hash(id)) AS text")
+NARROW: Final = ("id", "id AS v", "hex(hash(id)) AS text")
 WIDE: Final = (
+    *NARROW[:1],
     *(f"hash(id, {number}) AS n{number}" for number in range(5)),
     *(f"CAST(hash(id, {number}) / 100 AS DECIMAL(15, 2)) AS d{number}" for number in range(4)),
     "DATE'1992-01-01' + CAST(id % 2500 AS INT) AS shipped",
@@ -38,43 +43,77 @@ WIDE: Final = (
     "concat('mode ', id % 7) AS mode",
     "concat_ws(' ', hex(hash(id, 1)), hex(hash(id, 2)), hex(hash(id, 3))) AS comment",
 )
+EVENTS: Final = (
+    "md5(CAST(id AS STRING)) AS id",
+    "CAST(hash(id) / 100 AS DECIMAL(15, 2)) AS amount",
+    "concat('kind ', id % 7) AS kind",
+    "id AS v",
+)
 BY_HAND: Final = (
     "MERGE INTO delta.`{path}` AS t USING changes AS s ON t.part = s.part AND t.id = s.id{chosen} "
     "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
 )
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shape:
+    """A table of so many rows with these columns besides its partition, and where 1 % of its keys are: all those of so
+    many partitions (`touched`), or every hundredth."""
+
+    rows: int
+    columns: Sequence[str]
+    partitions: int
+    touched: int | None
+
+    @property
+    def selected(self) -> Sequence[str]:
+        """The columns, made of a number."""
+        return (f"CAST(id DIV {self.rows // self.partitions} AS INT) AS part", *self.columns)
+
+    def parts(self, number: int) -> Sequence[int]:
+        """Where the keys of a round are."""
+        if self.touched is None:
+            return range(self.partitions)
+        return [(number * self.touched + place) % self.partitions for place in range(self.touched)]
+
+    def changes(self, spark: SparkSession, number: int) -> DataFrame:
+        """What a round brings in."""
+        if self.touched is None:
+            return spark.range(number, self.rows, 100, 4).selectExpr(*self.selected)
+        each = self.rows // self.partitions
+        ranges = [spark.range(one * each, (one + 1) * each, 1, 1) for one in self.parts(number)]
+        return reduce(DataFrame.union, ranges).selectExpr(*self.selected)
+
+
 def pruning_figures(spark: SparkSession, lw: Attached, folder: Path, rows: int, options: Options) -> Figures:
     """Ratio, milliseconds, and files that were looked into, of each shape."""
-    figures = _of_shape(spark, lw, folder / "narrow", rows, NARROW, 1, options)
-    for name, columns, partitions in (("four", NARROW, 4), ("wide", WIDE, 1)):
-        found = _of_shape(spark, lw, folder / name, rows // 5, columns, partitions, options)
+    figures = _of_shape(
+        spark,
+        lw,
+        folder / "events",
+        Shape(rows=rows, columns=EVENTS, partitions=400, touched=4),
+        options,
+    )
+    others = {
+        "narrow": Shape(rows=rows, columns=NARROW, partitions=100, touched=1),
+        "wide": Shape(rows=rows // 5, columns=WIDE, partitions=100, touched=1),
+        "scattered": Shape(rows=rows // 20, columns=NARROW, partitions=100, touched=None),
+    }
+    for name, shape in others.items():
+        found = _of_shape(spark, lw, folder / name, shape, options)
         figures |= {f"{key}_{name}": value for key, value in found.items()}
     return figures
 
 
-def _of_shape(
-    spark: SparkSession,
-    lw: Attached,
-    folder: Path,
-    rows: int,
-    columns: Sequence[str],
-    touched: int,
-    options: Options,
-) -> Figures:
-    """A table of so many rows, of which 1 % is brought in: an equal share of each of the `touched` partitions."""
-    path, part_rows = str(folder), rows // PARTITIONS
-    columns = ("id", f"CAST(id DIV {part_rows} AS INT) AS part", *columns)
-    spark.range(0, rows, 1, PARTITIONS).selectExpr(*columns).write.format("delta").partitionBy("part").save(
-        path
-    )
+def _of_shape(spark: SparkSession, lw: Attached, folder: Path, shape: Shape, options: Options) -> Figures:
+    path = str(folder)
+    whole = spark.range(0, shape.rows, 1, shape.partitions).selectExpr(*shape.selected)
+    whole.write.format("delta").partitionBy("part").save(path)
     took: dict[str, list[float]] = {"by_hand": [], "by_hand_pruned": [], "floor": [], "ours": []}
     read = before = 0
-    for number in range(1 + options.repeat(10)):
-        parts = [(number + place) % PARTITIONS for place in range(touched)]
-        chosen = f"part IN ({', '.join(map(str, parts))})"
-        ranges = [spark.range(one * part_rows, (one + 1) * part_rows, touched) for one in parts]
-        changes = reduce(DataFrame.union, ranges).selectExpr(*columns)
+    for number in range(1 + options.repeat(5)):  # the first one warms up
+        chosen = f"part IN ({', '.join(map(str, shape.parts(number)))})"
+        changes = shape.changes(spark, number)
         changes.createOrReplaceTempView("changes")
 
         def upserted(changes: DataFrame = changes) -> None:

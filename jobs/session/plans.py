@@ -10,6 +10,8 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
+from lakewarden.catalog.units import MIB
+
 __all__ = ["JavaPlan", "Plans", "kind"]
 
 JavaPlan = Any
@@ -18,6 +20,8 @@ JavaPlan = Any
 _VARIABLES: Final = "spark.sql.variable.substitute"
 _LONG: Final = 8
 """Bytes that a row of a range takes."""
+_ONE_TASK: Final = 8 * MIB
+"""Kept rows that take no more bytes than this are read by one task."""
 _FILES: Final = "org.apache.spark.sql.execution.datasources.HadoopFsRelation"
 
 
@@ -49,6 +53,7 @@ class Plans:
         self._at_this_moment: Any = sql.catalyst.optimizer.ComputeCurrentTime.apply
         self._some: Any = jvm.scala.Some
         self._none: Any = jvm.scala.Option.empty()
+        self._single: Any = getattr(getattr(sql.catalyst.plans.physical, "SinglePartition$"), "MODULE$")
         self._skip: Any = sql.execution.CommandExecutionMode.SKIP()
 
     def parsed(self, session: Any, text: str) -> JavaPlan:
@@ -88,12 +93,18 @@ class Plans:
         return sum(int(one.memSize()) + int(one.diskSize()) for one in told if one.id() == rdd.id())
 
     def sized(self, session: Any, rows: Any, size: int) -> JavaPlan:
-        """A `LogicalRDD` that says how large it is: joins are chosen by that, and a local one claims to be huge."""
+        """A `LogicalRDD` that says how large it is: joins are chosen by that, and a local one claims to be huge. What
+        is small is read by one task, and says so: what belongs together is together there, without an exchange."""
+        rdd, partitioning, ordering = rows.rdd(), rows.outputPartitioning(), rows.outputOrdering()
+        if size <= _ONE_TASK and rdd.getNumPartitions() > 1:
+            rdd, ordering = rdd.coalesce(1, False, self._none, None), ordering.take(0)
+        if rdd.getNumPartitions() == 1:
+            partitioning = self._single
         # Of a range that takes as much: py4j makes Python's numbers of the big ones that statistics are made of.
         told = session.range(0, max(size // _LONG, 1)).queryExecution().logical().stats()
         return rows.copy(
-            rows.output(), rows.rdd(), rows.outputPartitioning(), rows.outputOrdering(), rows.isStreaming(),
-            rows.stream(), session, self._some(told), self._none,
+            rows.output(), rdd, partitioning, ordering, rows.isStreaming(), rows.stream(), session,
+            self._some(told), self._none,
         )  # fmt: skip
 
     def leaves(self, plan: JavaPlan) -> list[Any]:

@@ -2,7 +2,7 @@
 
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -39,6 +39,9 @@ __all__ = ["Upserts"]
 
 _MATERIALIZE: Final = "spark.databricks.delta.merge.materializeSource"
 _OPTIMIZE: Final = "spark.databricks.delta.optimizeWrite.enabled"
+_LEAST: Final = "spark.sql.adaptive.coalescePartitions.minPartitionSize"
+_LEAST_BYTES: Final = "16m"
+"""What little is joined, one task joins. Spark's own 1 MB makes a task for each core of it."""
 _PAUSES: Final = (0.2, 0.5, 1.0, 2.0)
 """Seconds, while somebody else makes the table that is missing."""
 _NOT_EMPTY: Final = "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
@@ -182,6 +185,8 @@ class Upserts:
         session.conf().set(_MATERIALIZE, "none")  # it is kept here, and looked at
         if not session.sessionState().conf().contains(_OPTIMIZE):
             session.conf().set(_OPTIMIZE, "true")  # few files, whatever the number of tasks
+        if not session.sessionState().conf().contains(_LEAST):
+            session.conf().set(_LEAST, _LEAST_BYTES)  # one task writes without moving its rows once more
         plans: list[UpsertPlan] = []
 
         def execute() -> DataFrame:
@@ -248,16 +253,16 @@ class Upserts:
         if not rows:  # Delta skips what somebody else has done under the same name meanwhile
             return Upserted(written=None)
         (counts,) = rows
-        metrics = self._metrics(frame)
+        counted = self._metrics(frame)
         return Upserted(
             written=written,
             rows_inserted=counts["num_inserted_rows"],
             rows_updated=counts["num_updated_rows"],
             rows_deleted=counts["num_deleted_rows"],
-            files_before=metrics["numTargetFilesBeforeSkipping"],
-            files_read=metrics["numTargetFilesAfterSkipping"],
-            files_added=metrics["numTargetFilesAdded"],
-            files_removed=metrics["numTargetFilesRemoved"],
+            files_before=counted("numTargetFilesBeforeSkipping"),
+            files_read=counted("numTargetFilesAfterSkipping"),
+            files_added=counted("numTargetFilesAdded"),
+            files_removed=counted("numTargetFilesRemoved"),
             statement=plan.statement,
             pruning=plan.pruning,
         )
@@ -277,9 +282,7 @@ class Upserts:
             pruning=plan.pruning,
         )
 
-    def _metrics(self, frame: DataFrame) -> Mapping[str, int]:
-        """What the command itself counted."""
+    def _metrics(self, frame: DataFrame) -> Callable[[str], int]:
+        """What the command itself counted, by its name."""
         told = frame._jdf.queryExecution().commandExecuted().commandPhysicalPlan().metrics()
-        pairs = told.toSeq()
-        found = (pairs.apply(number) for number in range(pairs.length()))
-        return {str(pair._1()): int(pair._2().value()) for pair in found}
+        return lambda name: int(told.apply(name).value())

@@ -16,7 +16,7 @@ from lakewarden.jobs.session.plans import Plans
 from lakewarden.jobs.session.writes import Upsert
 from lakewarden.jobs.sql.compile.values import ColumnType, TableSchema, quoted
 from lakewarden.jobs.upsert.changes import CODES, UNKNOWN_CODE, change_rows
-from lakewarden.jobs.upsert.options import NullKeys, UpsertOptions
+from lakewarden.jobs.upsert.options import DuplicatesRule, NullKeys, UpsertOptions
 from lakewarden.jobs.upsert.pruning import FEW, Ends, KeyFacts, bucket_of, fact_of, lies_close
 from lakewarden.jobs.upsert.statement import prepared
 
@@ -129,18 +129,21 @@ def _overview(options: UpsertOptions, types: Mapping[str, str]) -> str:
         f"sum(IF({_LACKING}, {_COUNT}, 0)) AS missing",
         f"max(IF({_LACKING}, 0, {_COUNT})) AS most",
     ]
+    distinct = "count" if len(keys) == 1 else "approx_count_distinct"
     for number, (key, name) in enumerate(zip(keys, options.keys, strict=True)):
         counted = f"IF({_LACKING}, NULL, {key})"
         low, high = (_as_text(f"{side}({counted})", types[name]) for side in ("min", "max"))
         asked += [
-            f"approx_count_distinct({counted}) AS distinct{number}",
+            f"{distinct}({counted}) AS distinct{number}",
             f"{low} AS low{number}",
             f"{high} AS high{number}",
             f"count_if({key} IS NULL) AS nulls{number}",
         ]
+    # What is chosen among several is there once: only otherwise rows are counted, which moves all of them.
+    is_once = options.duplicates.rule is DuplicatesRule.ANY
     groups = (
-        f"SELECT {', '.join(keys)}, {_lacking(options)} AS {_LACKING}, count(*) AS {_COUNT} "
-        f"FROM {VIEW} GROUP BY ALL"
+        f"SELECT {', '.join(keys)}, {_lacking(options)} AS {_LACKING}, "
+        f"{'1' if is_once else 'count(*)'} AS {_COUNT} FROM {VIEW}{'' if is_once else ' GROUP BY ALL'}"
     )
     return f"SELECT {', '.join(asked)} FROM ({groups})"
 
