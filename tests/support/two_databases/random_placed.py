@@ -77,7 +77,8 @@ class Postgres(Maker):
         found = [*self.numbers(kind, one, other), two("greatest({}, {})", one, other)]
         if kind == "int":
             found += [
-                two("length({})", self.pick(self.known["text"])), two(f"({{}} % {self.pick((-3, 2))})", number),
+                two("length({})", self.pick(self.known["text"])),
+                two(f"({{}} % {self.pick((-3, 2))})", number),
                 two("CAST({} AS INT)", decimal), two("CAST({} AS INT)", self.pick(self.known["double"])),
             ]  # fmt: skip
         if kind == "decimal":
@@ -226,9 +227,13 @@ def _added(maker: Maker, table: str, keys: Sequence[str], columns: Sequence[str]
             ]
             for _ in range(pick((1, 1, 2, 3)))
         ]  # fmt: skip
+        cast = CASTS if maker.dialect is Dialect.MYSQL else TYPES
         named = [
             "SELECT "
-            + ", ".join(f"{one} AS {maker.quoted(to)}" for one, to in zip(row, columns, strict=True))
+            + ", ".join(
+                f"CAST({one} AS {cast[types[to]]}) AS {maker.quoted(to)}"
+                for one, to in zip(row, columns, strict=True)
+            )
             for row in rows
         ]
         source = "VALUES " + ", ".join(f"({', '.join(row)})" for row in rows)
@@ -274,10 +279,9 @@ def _smallest(added: _Added, table: str, keys: Sequence[str], maker: Maker) -> s
     order = ", ".join(one if mysql else f"{one} NULLS FIRST" for one in names)
     among = ", ".join(maker.quoted(key) for key in keys)
     lacking = " OR ".join(f"{maker.quoted(key)} IS NULL" for key in keys)
-    ranked = f"SELECT *, row_number() OVER (PARTITION BY {among} ORDER BY {order}) AS turn FROM (SELECT {stored} FROM ("
-    return (
-        f"SELECT {', '.join(names)} FROM ({ranked}{added.query}) AS q) AS w) AS z WHERE turn = 1 OR {lacking}"
-    )
+    rows = f"(SELECT {stored} FROM ({added.query}) AS q) AS w"
+    ranked = f"SELECT *, row_number() OVER (PARTITION BY {among} ORDER BY {order}) AS turn FROM {rows}"
+    return f"SELECT {', '.join(names)} FROM ({ranked}) AS z WHERE turn = 1 OR {lacking}"
 
 
 def random_on_conflict(seed: int) -> PlacedChange:

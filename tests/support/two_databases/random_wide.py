@@ -44,7 +44,8 @@ class WideChange:
             return f"{before}DELETE FROM {target}{f' USING {self.sources}' if self.sources else ''}{where}"
         listed = ", ".join(f"{name(column)} = {value}" for column, value in self.values.items())
         if self.asked_of:
-            listed = f"({', '.join(map(name, self.sets))}) = (SELECT {', '.join(self.sets.values())} {self.asked_of})"
+            row = f"SELECT {', '.join(self.sets.values())} {self.asked_of}"
+            listed = f"({', '.join(map(name, self.sets))}) = ({row})"
         elif self.pairs and len(self.sets) > 1:
             listed = f"({', '.join(map(name, self.sets))}) = ({', '.join(self.sets.values())})"
         return f"{before}UPDATE {target} SET {listed}{f' FROM {self.sources}' if self.sources else ''}{where}"
@@ -205,6 +206,8 @@ class _Maker:
             )
         if kind in ("decimal", "double") and self._chance.random() < 0.2:
             kind = "int"
+        if kind in ("date", "time", "instant") and self._chance.random() < 0.3:
+            kind = self._chance.choice(("date", "time", "instant"))
         if kind == "int" and self._chance.random() < 0.15:
             kind = self._chance.choice(("decimal", "double"))
         return self._expression(kind, depth)
@@ -277,7 +280,7 @@ class _Maker:
                     f"strpos({pick(self._known['text'])}, 'x')",
                     f"extract({pick(('year', 'quarter', 'month', 'day'))} from {pick(self._known['date'])})",
                     f"extract({pick(('year', 'day', 'hour', 'minute'))} from {pick(self._known['time'])})",
-                    f"extract({pick(('month', 'day', 'hour', 'minute'))} from {pick(self._known['instant'])})",
+                    f"extract({pick(('month', 'day', 'hour'))} from {pick(self._known['instant'])})",
                     f"length(trim({pick(self._known['text'])}))", f"length({pick(self._chars)})",
                     (f"(SELECT sum(y.{pick('kb')}) / {pick((-2, 3))} FROM s "
                     f"AS y{pick(('', ' WHERE y.k > 1'))})"),
@@ -415,7 +418,8 @@ class _Maker:
                 table, column = pick((("t", "d"), ("s", "n"), ("s", "m")))
                 alias, where = self._inside(table, depth)
                 words = pick(("IN", "NOT IN", "= ANY", "<> ALL", "< ANY", ">= ALL"))
-                return f"{pick(self._known['double'])} {words} (SELECT {alias}.{column} FROM {table} AS {alias}{where})"
+                asked = f"(SELECT {alias}.{column} FROM {table} AS {alias}{where})"
+                return f"{pick(self._known['double'])} {words} {asked}"
             case 13:
                 return (
                     f"{pick(self._chars)} {pick(('=', '<>', '<', 'IS DISTINCT FROM'))} "

@@ -140,7 +140,8 @@ class MySql(Maker):
             ]  # fmt: skip
         if kind == "decimal":
             found += [
-                two(f"ROUND({{}}, {self.pick('01')})", decimal), two("FLOOR({})", decimal), two("CEIL({})", decimal),
+                two(f"ROUND({{}}, {self.pick('01')})", decimal),
+                two("FLOOR({})", decimal), two("CEIL({})", decimal),
                 two("({} - {})", one, other), two("-({})", decimal),
             ]  # fmt: skip
         if kind == "double":

@@ -43,7 +43,8 @@ _COLUMNS: Final = {
     "s": {"k": "int", "b": "int", "c": "string", "n": "double", "m": "decimal(9,2)", "Day": "date",
         "from": "int", "ch": "char(4)", "r": "float"},
     "u": {"k": "int", "e": "int", "Flag": "boolean", "s": "string", "z": "timestamp"},
-    "p": {"k": "int", "j": "int", "a": "int", "s": "string", "d": "double", "m": "decimal(9,2)", "Day": "date"},
+    "p": {"k": "int", "j": "int", "a": "int", "s": "string", "d": "double", "m": "decimal(9,2)",
+        "Day": "date"},
 }  # fmt: skip
 SCHEMAS: Final[Mapping[str, TableSchema]] = {
     table: tuple(ColumnType(name=name, type=kind) for name, kind in columns.items())
@@ -121,12 +122,12 @@ def _value(chance: random.Random, kind: str, *, odd: bool) -> object:
         case "date":
             return date(2024, 2, 28) + timedelta(days=chance.randint(0, 3))
         case "time":
-            begin = chance.choice(("2024-02-28 23:59:58", "2024-02-28 23:59:58", "2024-03-10 02:30:00"))
+            begin = chance.choice(("2024-02-28 23:59:58", "2024-03-10 02:30:00", "2024-11-03 01:30:00"))
             return datetime.fromisoformat(begin) + timedelta(
                 seconds=chance.randint(0, 3), microseconds=chance.choice((0, 1))
             )
         case "instant":
-            begin = chance.choice(("2024-02-29 04:59:58", "2024-03-10 06:59:58", "2024-03-10 07:30:00"))
+            begin = chance.choice(("2024-02-29 04:59:58", "2024-03-10 07:30:00", "2024-11-03 06:30:00"))
             return datetime.fromisoformat(begin).replace(tzinfo=UTC) + timedelta(seconds=chance.randint(0, 3))
         case _:
             return chance.random() < 0.5
