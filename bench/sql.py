@@ -1,11 +1,12 @@
 """Governed SQL, upserts and the gateway: what they cost beside the same by hand, and whether they say what others say.
 
 `--parts` chooses among: `overhead` (bench.sql_overhead), `upsert` and `stream` (bench.upsert), `gateway`
-(bench.gateway), `tpch` (bench.tpch), `random`, `wide`, `paired`. The last three compare `--statements N` random changes
-with other databases: `random` runs those of PostgreSQL's dialect and as many of MySQL's of one table, and of several,
-here and there; `wide` compiles changes of PostgreSQL's dialect over many types and odd names, and asks Spark what the
-steps would do; `paired` does so with changes of Teradata's and SQL Server's, which PostgreSQL gets in its own words.
-`--seed S` begins elsewhere; what differs or is refused is printed with its seed.
+(bench.gateway), `tpch` (bench.tpch), `random`, `wide`, `mysql`, `paired`, `placed`. The last five compare random
+statements with other databases, `--statements N` of each kind. `random` runs changes of PostgreSQL's dialect, of
+MySQL's, and MySQL's of several tables, here and there. The others compile statements over many types and odd names,
+and ask Spark what the steps would do: `wide` changes of PostgreSQL's dialect, `mysql` those of MySQL's and its upserts,
+`paired` those of Teradata's and SQL Server's, which PostgreSQL gets in its own words, `placed` MERGEs and upserts of
+every dialect. `--seed S` begins elsewhere; what differs or is refused is printed with its seed.
 """
 
 import argparse
@@ -31,14 +32,19 @@ from lakewarden.daemon.usecases.init import initialise
 from lakewarden.jobs.engines.spark.session import start_session
 from lakewarden.jobs.runs.spark_settings import SparkSettings
 from lakewarden.jobs.session.attached import Attached
-from lakewarden.jobs.sql.compile.values import Dialect
 from support.servers.mariadb import running_mariadb
 from support.servers.postgres import running_postgres
 from support.two_databases.game import Outcome, Played, play, play_several
-from support.two_databases.random_paired import random_paired_change
-from support.two_databases.random_wide import WideChange, random_wide_change
+from support.two_databases.games import (
+    CHANGES_OF_POSTGRES,
+    MARIADB_GAMES,
+    PAIRED_CHANGES,
+    PLACED,
+    POSTGRES_GAMES,
+    Game,
+)
 from support.two_databases.sides import Server, two_sides
-from support.two_databases.wide_game import FAST, create_wide, play_wide
+from support.two_databases.wide_game import FAST, create_wide
 
 __all__ = ["main"]
 
@@ -100,44 +106,36 @@ def _random(folder: Path, asked: argparse.Namespace, options: Options) -> Figure
             return figures | _several(spark, mariadb, folder / "several", seeds)
 
 
-def _wide(folder: Path, asked: argparse.Namespace, options: Options) -> Figures:
-    return _rehearsed(folder, asked, options, {"wide": random_wide_change})
-
-
-def _paired(folder: Path, asked: argparse.Namespace, options: Options) -> Figures:
-    games = {one.value: partial(random_paired_change, one) for one in (Dialect.TERADATA, Dialect.TSQL)}
-    return _rehearsed(folder, asked, options, games)
-
-
 def _rehearsed(
-    folder: Path,
-    asked: argparse.Namespace,
-    options: Options,
-    games: Mapping[str, Callable[[int], WideChange]],
+    games: Mapping[str, Game], folder: Path, asked: argparse.Namespace, options: Options
 ) -> Figures:
-    """What came of random changes of each kind whose steps Spark was only asked about."""
+    """What came of random statements of each kind whose steps Spark was only asked about."""
     count = asked.statements // 10 if options.quick else asked.statements
     seeds = range(asked.seed, asked.seed + count)
     figures: Figures = {}
-    with (
-        _session(folder, shuffles=1) as spark,
-        running_postgres() as server,
-        server.connected() as connection,
-    ):
+    with _session(folder, shuffles=1) as spark:
         for key, value in FAST.items():
             spark.conf.set(key, value)
-        create_wide(connection)
-        for name, made in games.items():
-            found = _outcomes(play_wide(spark, server, connection, seed, made) for seed in seeds)
-            figures |= {
-                f"{name}_statements": count,
-                f"{name}_same": found[Outcome.SAME],
-                f"{name}_chosen": found[Outcome.CHOSEN],
-                f"{name}_both_refuse": found[Outcome.BOTH_REFUSED],
-                f"{name}_refused": found[Outcome.REFUSED],
-                f"{name}_differ": found[Outcome.DIFFERENT],
-            }
+        for running, there in ((running_postgres, POSTGRES_GAMES), (running_mariadb, MARIADB_GAMES)):
+            wanted = [name for name in games if name in there]
+            if wanted:
+                with running() as server, server.connected() as connection:
+                    create_wide(server, connection)
+                    for name in wanted:
+                        played = (games[name](spark, server, connection, seed) for seed in seeds)
+                        figures |= _figures(name, count, _outcomes(played))
     return figures
+
+
+def _figures(name: str, count: int, found: Mapping[Outcome, int]) -> Figures:
+    return {
+        f"{name}_statements": count,
+        f"{name}_same": found[Outcome.SAME],
+        f"{name}_chosen": found[Outcome.CHOSEN],
+        f"{name}_both_refuse": found[Outcome.BOTH_REFUSED],
+        f"{name}_refused": found[Outcome.REFUSED],
+        f"{name}_differ": found[Outcome.DIFFERENT],
+    }
 
 
 PARTS: Final[Mapping[str, Callable[[Path, argparse.Namespace, Options], Figures]]] = {
@@ -147,8 +145,10 @@ PARTS: Final[Mapping[str, Callable[[Path, argparse.Namespace, Options], Figures]
     "gateway": _gateway,
     "tpch": _tpch,
     "random": _random,
-    "wide": _wide,
-    "paired": _paired,
+    "wide": partial(_rehearsed, CHANGES_OF_POSTGRES),
+    "mysql": partial(_rehearsed, MARIADB_GAMES),
+    "paired": partial(_rehearsed, PAIRED_CHANGES),
+    "placed": partial(_rehearsed, PLACED),
 }
 
 

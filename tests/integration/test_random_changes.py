@@ -4,21 +4,18 @@
 """
 
 from collections import Counter
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from lakewarden.jobs.sql.compile.values import Dialect
 from support.servers.mariadb import MariadbServer
 from support.servers.postgres import PostgresServer
 from support.two_databases.game import Outcome, Played, play, play_several
-from support.two_databases.random_paired import random_paired_change
-from support.two_databases.random_wide import WideChange, random_wide_change
+from support.two_databases.games import MARIADB_GAMES, POSTGRES_GAMES, Game
 from support.two_databases.sides import Both, Server, two_sides
-from support.two_databases.wide_game import FAST, create_wide, play_wide
+from support.two_databases.wide_game import FAST, create_wide
 
 pytestmark = pytest.mark.spark
 
@@ -36,40 +33,40 @@ def test_random_changes_do_what_postgresql_does(
     assert outcomes[Outcome.CHOSEN] >= 1, "the policy about several matches is among them"
 
 
-@pytest.mark.postgres
-def test_steps_over_many_types_and_odd_names_would_do_what_postgresql_does(
-    spark: SparkSession, postgres: PostgresServer
-) -> None:
-    played = rehearsed_on(spark, postgres, random_wide_change, range(33, 63))
-    outcomes = Counter(one.outcome for one in played)
-    assert [str(one) for one in played if one.outcome in (Outcome.DIFFERENT, Outcome.REFUSED)] == []
-    assert outcomes[Outcome.SAME] >= 20 and outcomes[Outcome.CHOSEN] >= 3
+REHEARSED = {"wide": range(33, 63), "teradata": range(15), "tsql": range(15)}
+"""How many of each kind: a few more of PostgreSQL's changes, all others are so many."""
+FEW = range(10)
 
 
 @pytest.mark.postgres
-@pytest.mark.parametrize("dialect", [Dialect.TERADATA, Dialect.TSQL])
-def test_steps_of_dialects_without_a_server_would_do_what_postgresql_does_in_its_words(
-    spark: SparkSession, postgres: PostgresServer, dialect: Dialect
-) -> None:
-    played = rehearsed_on(spark, postgres, partial(random_paired_change, dialect), range(15))
-    outcomes = Counter(one.outcome for one in played)
-    assert [str(one) for one in played if one.outcome in (Outcome.DIFFERENT, Outcome.REFUSED)] == []
-    assert outcomes[Outcome.SAME] + outcomes[Outcome.CHOSEN] >= 12
+def test_steps_would_do_what_postgresql_does(spark: SparkSession, postgres: PostgresServer) -> None:
+    rehearsed_alike(spark, postgres, POSTGRES_GAMES)
 
 
-def rehearsed_on(
-    spark: SparkSession, postgres: PostgresServer, made: Callable[[int], WideChange], seeds: range
-) -> list[Played]:
+@pytest.mark.mariadb
+def test_steps_would_do_what_mariadb_does(spark: SparkSession, mariadb: MariadbServer) -> None:
+    rehearsed_alike(spark, mariadb, MARIADB_GAMES)
+
+
+def rehearsed_alike(spark: SparkSession, server: Server, games: Mapping[str, Game]) -> None:
     before = {key: spark.conf.get(key, None) for key in FAST}
+    outcomes: dict[str, Counter[Outcome]] = {}
+    different: list[str] = []
     try:
         for key, value in FAST.items():
             spark.conf.set(key, value)
-        with postgres.connected() as connection:
-            create_wide(connection)
-            return [play_wide(spark, postgres, connection, seed, made) for seed in seeds]
+        with server.connected() as connection:
+            create_wide(server, connection)
+            for name, game in games.items():
+                played = [game(spark, server, connection, seed) for seed in REHEARSED.get(name, FEW)]
+                different += [f"{name}: {one}" for one in played if one.outcome is Outcome.DIFFERENT]
+                outcomes[name] = Counter(one.outcome for one in played)
     finally:
         for key, old in before.items():
             spark.conf.unset(key) if old is None else spark.conf.set(key, old)
+    assert different == []
+    for name, found in outcomes.items():
+        assert found[Outcome.SAME] + found[Outcome.CHOSEN] >= len(REHEARSED.get(name, FEW)) // 2, name
 
 
 @pytest.mark.mariadb

@@ -1,17 +1,30 @@
 """One random change on both sides: what came of it."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Protocol
 
 from lakewarden.catalog.errors import PreconditionError, UsageError
-from support.two_databases.random_changes import RandomChange, random_change
+from support.two_databases.random_changes import random_change
 from support.two_databases.random_mysql import random_mysql_change
-from support.two_databases.random_several import SeveralChange, random_several_change
-from support.two_databases.random_wide import WideChange
-from support.two_databases.sides import Both
+from support.two_databases.random_several import random_several_change
+from support.two_databases.sides import Both, Rows
 
-__all__ = ["Outcome", "Played", "play", "play_several"]
+__all__ = ["Change", "Outcome", "Played", "play", "play_several"]
+
+
+class Change(Protocol):
+    """What was asked, and of which tables."""
+
+    @property
+    def text(self) -> str:
+        """The statement."""
+
+    @property
+    def rows(self) -> Mapping[str, Rows]:
+        """What the tables held."""
 
 
 class Outcome(StrEnum):
@@ -29,7 +42,7 @@ class Played:
     """One change and what came of it; `why` has what differs or was refused."""
 
     seed: int
-    change: RandomChange | SeveralChange | WideChange
+    change: Change
     outcome: Outcome
     why: str = ""
 

@@ -14,10 +14,10 @@ from lakewarden.jobs.sql.compile.values import Dialect
 from support.two_databases.random_wide import WideChange
 from support.two_databases.wide_tables import KINDS, SCHEMAS, name, wide_rows
 
-__all__ = ["Maker", "PairedChange", "Sources", "Two", "two"]
+__all__ = ["TARGETS", "Maker", "PairedChange", "Sources", "Two", "joined", "two"]
 
 _KINDS: Final = ("int", "int", "int", "text", "text", "decimal", "double", "date")
-_TARGETS: Final = {
+TARGETS: Final = {
     "int": "int",
     "bigint": "int",
     "string": "text",
@@ -81,6 +81,7 @@ class Maker(ABC):
         self.target = self.pick(("t", "x"))
         self.has(self.target, "t")
         self.depth = 0
+        self.asks = True
 
     @abstractmethod
     def quoted(self, column: str) -> str:
@@ -106,9 +107,21 @@ class Maker(ABC):
             where = sources.link if where is None else two("{} AND ({})", sources.link, where)
         sets: dict[str, Two] = {}
         if self.chance.random() < 0.7:
-            columns = [one for one in SCHEMAS["t"] if one.type in _TARGETS]
+            columns = [one for one in SCHEMAS["t"] if one.type in TARGETS]
             for column in self.chance.sample(columns, k=self.pick((1, 1, 2, 3))):
-                sets[column.name] = self.value(_TARGETS[column.type], 2)
+                sets[column.name] = self.value(TARGETS[column.type], 2)
+                self.has_set(column.name)
+        return self.made(sources, sets, where)
+
+    def has_set(self, column: str) -> None:
+        """A column has its new value, which MySQL would see from now on."""
+        if self.dialect is Dialect.MYSQL:
+            for kind, known in self.known.items():
+                left = [one for one in known if one != self.column(self.target, column)]
+                known[:] = left or (known and [self.literal(kind)])
+
+    def made(self, sources: Sources, sets: Mapping[str, Two], where: Two | None) -> PairedChange:
+        """The statement of these parts."""
         theirs = (
             where
             if sources.kept is None
@@ -162,7 +175,7 @@ class Maker(ABC):
                 return two("CASE WHEN {} THEN {} ELSE {} END", self.condition(depth - 1), one, other)
             case 2:
                 return two("NULLIF({}, {})", one, other)
-            case 3:
+            case 3 if self.asks:
                 return self.scalar(kind, depth - 1)
             case _:
                 return self.special(kind, one, other)
@@ -179,7 +192,7 @@ class Maker(ABC):
         """A comparison, or a question to a query."""
         kind = self.pick(_KINDS)
         one, other = self.expression(kind, depth - 1), self.expression(kind, depth - 2)
-        match self.chance.randrange(9):
+        match self.chance.randrange(12 if self.asks else 8):
             case 0 | 1 | 2:
                 return two(f"{{}} {self.pick(('=', '<>', '<', '<=', '>', '>='))} {{}}", one, other)
             case 3:
@@ -194,18 +207,49 @@ class Maker(ABC):
                     f"{{}} {self.pick(('', 'NOT '))}IN ({{}}, {{}}{more})", one, self.literal(kind), other
                 )
             case 6:
+                pattern = self.pick(("'x%'", "'_'", "'%ts%'", "'%'", "'%X'", "''"))
+                return two(f"{{}} {self.pick(('', 'NOT '))}LIKE {pattern}", self.pick(self.known["text"]))
+            case 7:
+                left, right = (
+                    self.pick(self.known[self.pick(("int", "decimal", "double"))]) for _ in range(2)
+                )
+                return self.rows() or two(f"{{}} {self.pick(('=', '<', '>='))} {{}}", left, right)
+            case 8 | 9:
                 table, column = self.pick((("u", "k"), ("u", "e"), ("s", "b"), ("t", "a")))
                 alias, where = self.inside(table)
                 words = self.pick(("IN", "NOT IN", "= ANY", "<> ALL", "< ANY", ">= ALL"))
                 asked = two(f"(SELECT {alias}.{column} FROM {table} AS {alias}{{}})", where)
                 return two(f"{{}} {words} {{}}", self.pick(self.known["int"]), asked)
-            case 7:
+            case 10:
                 table = self.pick(("u", "s", "t"))
                 alias, where = self.inside(table)
                 return two(f"{self.pick(('', 'NOT '))}EXISTS (SELECT 1 FROM {table} AS {alias}{{}})", where)
             case _:
-                pattern = self.pick(("'x%'", "'_'", "'%ts%'"))
-                return two(f"{{}} {self.pick(('', 'NOT '))}LIKE {pattern}", self.pick(self.known["text"]))
+                return self.rows_of_queries() or two("{} = {}", one, other)
+
+    def rows(self) -> Two | None:
+        """A row compared with others; None where the dialect has none."""
+        return None
+
+    def rows_of_queries(self) -> Two | None:
+        """A row sought in a query; None where the dialect has no such thing."""
+        alias, where = self.inside("u")
+        row = two("({}, {})", *(self.pick(self.known["int"]) for _ in range(2)))
+        asked = two(f"(SELECT {alias}.k, {alias}.e FROM u AS {alias}{{}})", where)
+        return two(f"{{}} {self.pick(('IN', 'NOT IN'))} {{}}", row, asked)
+
+    def compared_rows(self) -> Two:
+        """A row compared with others, where the dialect has an order of rows."""
+        kinds = [self.pick(("int", "int", "text", "decimal", "date")) for _ in range(self.pick((2, 2, 3)))]
+
+        def row() -> Two:
+            return two("({})", joined(", ", [self.expression(kind, 0) for kind in kinds]))
+
+        match self.chance.randrange(3):
+            case 0:
+                return two(f"{{}} {self.pick(('', 'NOT '))}IN ({{}}, {{}})", row(), row(), row())
+            case _:
+                return two(f"{{}} {self.pick(('=', '<>', '<', '<=', '>', '>='))} {{}}", row(), row())
 
     def scalar(self, kind: str, depth: int) -> Two:
         """A query for one value: an aggregate, correlated or not."""
@@ -217,10 +261,27 @@ class Maker(ABC):
         ]
         table, column = self.pick(owners)
         alias, where = self.inside(table)
+        if self.chance.random() < 0.15:
+            return self.first(self.column(alias, column), f"{table} AS {alias}", where)
         aggregate = self.pick(("MAX", "MIN", "SUM", "COUNT") if kind == "int" else ("MAX", "MIN"))
         return two(
             f"(SELECT {aggregate}({{}}) FROM {table} AS {alias}{{}})", self.column(alias, column), where
         )
+
+    def first(self, one: Two, table: str, where: Two) -> Two:
+        """A query for the least or the greatest value, NULL before all others."""
+        down = self.pick(("", " DESC"))
+        nulls = " DESC NULLS LAST" if down else " NULLS FIRST"
+        said = self.words_of_first
+        theirs = f"(SELECT {{}} FROM {table}{{}} ORDER BY {{}}{nulls} LIMIT 1)"
+        return two(
+            said.format(one="{}", table=table + "{}", order="{}" + down), one, where, one, theirs=theirs
+        )
+
+    @property
+    def words_of_first(self) -> str:
+        """A query for the first row by an order, in the dialect."""
+        return "(SELECT TOP 1 {one} FROM {table} ORDER BY {order})"
 
     def inside(self, table: str) -> tuple[str, Two]:
         """What a table is called in a query, and the query's WHERE."""
@@ -243,7 +304,7 @@ class Maker(ABC):
                 number = self.pick(("0.5", "-2.25"))
                 return two(f"CAST({number} AS {self.double})", theirs=f"CAST({number} AS DOUBLE PRECISION)")
             case "text":
-                return two(self.pick(("'x'", "'it''s'", "''", "'a\\b'", "'--'", "'\"`'")))
+                return two(self.pick(("'x'", "'X'", "'it''s'", "''", "'a\\b'", "'--'", "'\"`'", "'x '")))
             case _:
                 return two(self.pick(("CAST('2024-02-29' AS DATE)", "CAST('2024-03-01' AS DATE)")))
 
@@ -260,13 +321,13 @@ class Maker(ABC):
             return [
                 two(f"({{}} {self.pick('+-*')} {{}})", one, other), two(f"({{}} / {by})", number),
                 two("ABS({})", one),
-                two("-{}", number), two("CASE {} WHEN {} THEN 1 WHEN 2 THEN 3 END", one, other),
+                two("-({})", number), two("CASE {} WHEN {} THEN 1 WHEN 2 THEN 3 END", one, other),
             ]  # fmt: skip
         if kind == "decimal":
             return [
                 two("({} + {})", one, number),
                 two("({} - {})", one, other),
-                two("-{}", self.pick(self.known[kind])),
+                two("-({})", self.pick(self.known[kind])),
             ]
         return [
             two("({} + {})", one, number),

@@ -24,6 +24,9 @@ class TransactSql(Maker):
     def quoted(self, column: str) -> str:
         return column if column.islower() and len(column) == 1 else f"[{column.replace(']', ']]')}]"
 
+    def rows_of_queries(self) -> Two | None:
+        return None
+
     def special(self, kind: str, one: Two, other: Two) -> Two:
         text, decimal = self.pick(self.known["text"]), self.pick(self.known["decimal"])
         if kind == "text":

@@ -20,7 +20,10 @@ _ALIASES: Final = ("t", "t", "t", "x", "s", "Odd", 'a"b`c', "source", "target", 
 
 @dataclass(frozen=True, kw_only=True)
 class WideChange:
-    """A statement in its parts; `alias` is what the target is called, `by` a column of its sources, if it has any."""
+    """A statement in its parts; `alias` is what the target is called, `by` a column of its sources, if it has any.
+
+    With `pairs` what is set is written as one row; with `asked_of`, which follows its values, as a row of a query.
+    """
 
     rows: Mapping[str, Rows]
     ctes: str
@@ -30,6 +33,7 @@ class WideChange:
     where: str
     by: str
     pairs: bool = field(default=False)
+    asked_of: str = field(default="")
 
     @property
     def text(self) -> str:
@@ -38,10 +42,20 @@ class WideChange:
         target = "t" if self.alias == "t" else f"t AS {name(self.alias)}"
         if not self.sets:
             return f"{before}DELETE FROM {target}{f' USING {self.sources}' if self.sources else ''}{where}"
-        listed = ", ".join(f"{name(column)} = {value}" for column, value in self.sets.items())
-        if self.pairs and len(self.sets) > 1:
+        listed = ", ".join(f"{name(column)} = {value}" for column, value in self.values.items())
+        if self.asked_of:
+            row = f"SELECT {', '.join(self.sets.values())} {self.asked_of}"
+            listed = f"({', '.join(map(name, self.sets))}) = ({row})"
+        elif self.pairs and len(self.sets) > 1:
             listed = f"({', '.join(map(name, self.sets))}) = ({', '.join(self.sets.values())})"
         return f"{before}UPDATE {target} SET {listed}{f' FROM {self.sources}' if self.sources else ''}{where}"
+
+    @property
+    def values(self) -> Mapping[str, str]:
+        """What each column is set to, alone."""
+        if not self.asked_of:
+            return self.sets
+        return {column: f"(SELECT {value} {self.asked_of})" for column, value in self.sets.items()}
 
     @property
     def asked(self) -> tuple[str, Dialect]:
@@ -49,11 +63,16 @@ class WideChange:
         return self.text, Dialect.POSTGRES
 
     @property
+    def changed(self) -> tuple[str, ...]:
+        """The tables that it changes."""
+        return ("t",)
+
+    @property
     def matches(self) -> str:
         """The query for all matches: where the row of the target is, its new values, and what `by` says."""
         types = {one.name: TYPES[one.type] for one in SCHEMAS["t"]}
         alias = name(self.alias)
-        values = [f"CAST({value} AS {types[column]})" for column, value in self.sets.items()]
+        values = [f"CAST({value} AS {types[column]})" for column, value in self.values.items()]
         sources = f", {self.sources}" if self.sources else ""
         where = f" WHERE {self.where}" if self.where else ""
         return (
@@ -71,11 +90,14 @@ def random_wide_change(seed: int) -> WideChange:
     if sources and chance.random() < 0.85:
         where = f"{maker.link()} AND ({where})" if where else maker.link()
     sets: dict[str, str] = {}
-    if chance.random() < 0.7:
+    asked_of = ""
+    if chance.random() < 0.1:
+        sets, asked_of = maker.row()
+    elif chance.random() < 0.7:
         for column in chance.sample(SCHEMAS["t"], k=chance.choice((1, 1, 2, 3))):
             sets[column.name] = maker.value(KINDS[column.type], 2)
     return WideChange(
-        rows=wide_rows(chance),
+        rows=wide_rows(chance, odd=True),
         ctes=ctes,
         alias=maker.target,
         sources=sources,
@@ -83,6 +105,7 @@ def random_wide_change(seed: int) -> WideChange:
         where=where,
         by=chance.choice(maker.orders) if maker.orders else "",
         pairs=chance.random() < 0.15,
+        asked_of=asked_of,
     )
 
 
@@ -114,6 +137,12 @@ class _Maker:
                 self._source("l", "s")
                 self._has("r", "u")
                 kind = pick(("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"))
+                if self._chance.random() < 0.3:
+                    return "", f"s AS l {kind} u AS r USING (k)"
+                if self._chance.random() < 0.15:
+                    return "", pick(
+                        ("s AS l CROSS JOIN u AS r", "(SELECT * FROM s) AS l, (SELECT * FROM u) AS r")
+                    )
                 return "", f"s AS l {kind} u AS r ON l.k = r.k{pick(('', ' AND r.e > 3', ' AND l.b < r.e'))}"
             case 7:
                 self._source(other, "t")
@@ -177,9 +206,27 @@ class _Maker:
             )
         if kind in ("decimal", "double") and self._chance.random() < 0.2:
             kind = "int"
+        if kind in ("date", "time", "instant") and self._chance.random() < 0.3:
+            kind = self._chance.choice(("date", "time", "instant"))
         if kind == "int" and self._chance.random() < 0.15:
             kind = self._chance.choice(("decimal", "double"))
         return self._expression(kind, depth)
+
+    def row(self) -> tuple[dict[str, str], str]:
+        """Values of one row of a query, by the columns that are set to them, and the rest of that query."""
+        table = self._chance.choice(("s", "u", "t"))
+        alias, where = self._inside(table, 1)
+        other = {"s": "b", "u": "e", "t": "a"}[table]
+        asked = [
+            f"max({alias}.k)",
+            f"count(*) + {self._chance.choice(self._known['int'])}",
+            f"min({alias}.{other})",
+        ]
+        columns = self._chance.sample(("k", "a", "id", "Big"), k=self._chance.choice((2, 3)))
+        found = dict(zip(columns, asked, strict=False))
+        if self._chance.random() < 0.3:  # several rows are an error
+            found = dict(zip(columns, (f"{alias}.k", f"{alias}.{other}"), strict=False))
+        return found, f"FROM {table} AS {alias}{where}"
 
     def condition(self, depth: int) -> str:
         """A condition; not all of it has a value for every row."""
@@ -233,6 +280,7 @@ class _Maker:
                     f"strpos({pick(self._known['text'])}, 'x')",
                     f"extract({pick(('year', 'quarter', 'month', 'day'))} from {pick(self._known['date'])})",
                     f"extract({pick(('year', 'day', 'hour', 'minute'))} from {pick(self._known['time'])})",
+                    f"extract({pick(('month', 'day', 'hour'))} from {pick(self._known['instant'])})",
                     f"length(trim({pick(self._known['text'])}))", f"length({pick(self._chars)})",
                     (f"(SELECT sum(y.{pick('kb')}) / {pick((-2, 3))} FROM s "
                     f"AS y{pick(('', ' WHERE y.k > 1'))})"),
@@ -283,6 +331,9 @@ class _Maker:
                 return pick(("'x'", "'it''s'", "''", "'a\\b'", "'--'", "'\"`'"))
             case "date":
                 return pick(("DATE '2024-02-29'", "CAST('2024-03-01' AS DATE)"))
+            case "instant":
+                moment = pick(("2024-02-29 00:00:00", "2024-03-10 01:59:59", "2024-03-10 03:30:00"))
+                return f"TIMESTAMP WITH TIME ZONE '{moment}'"
             case "time":
                 return pick(("TIMESTAMP '2024-02-28 23:59:59'", "TIMESTAMP '2024-02-29 00:00:00.000001'"))
             case _:
@@ -301,6 +352,12 @@ class _Maker:
             return self._literal(kind)
         table, column = pick(owners)
         alias, where = self._inside(table, depth)
+        if self._chance.random() < 0.15:
+            down = pick(("", " DESC", " NULLS FIRST", " DESC NULLS LAST"))
+            one = f"{alias}.{name(column)}"
+            return f"(SELECT {one} FROM {table} AS {alias}{where} ORDER BY {one}{down} LIMIT 1)"
+        if kind == "int" and self._chance.random() < 0.1:
+            return f"(SELECT count(DISTINCT {alias}.{name(column)}) FROM {table} AS {alias}{where})"
         aggregates = ("max", "min", "sum", "count") if kind == "int" else ("max", "min")
         return f"(SELECT {pick(aggregates)}({alias}.{name(column)}) FROM {table} AS {alias}{where})"
 
@@ -349,9 +406,20 @@ class _Maker:
 
     def _atom(self, depth: int) -> str:
         pick = self._chance.choice
-        kind = pick(("int", "int", "int", "text", "decimal", "double", "date", "time"))
+        kind = pick(("int", "int", "int", "text", "decimal", "double", "double", "date", "time", "instant"))
         one, other = self._expression(kind, depth - 1), self._expression(kind, depth - 2)
-        match self._chance.randrange(15):
+        match self._chance.randrange(19):
+            case 15 | 16:
+                return self._rows()
+            case 17:
+                left, right = (pick(self._known[pick(("date", "time", "instant"))]) for _ in range(2))
+                return f"{left} {pick(('=', '<', '>=', 'IS DISTINCT FROM'))} {right}"
+            case 18:
+                table, column = pick((("t", "d"), ("s", "n"), ("s", "m")))
+                alias, where = self._inside(table, depth)
+                words = pick(("IN", "NOT IN", "= ANY", "<> ALL", "< ANY", ">= ALL"))
+                asked = f"(SELECT {alias}.{column} FROM {table} AS {alias}{where})"
+                return f"{pick(self._known['double'])} {words} {asked}"
             case 13:
                 return (
                     f"{pick(self._chars)} {pick(('=', '<>', '<', 'IS DISTINCT FROM'))} "
@@ -399,6 +467,23 @@ class _Maker:
                     f"{pick(self._known['text'])} {pick(('', 'NOT '))}LIKE "
                     f"{pick(('$x%$', '$_$', '$%ts$')).replace('$', chr(39))}"
                 )
+
+    def _rows(self) -> str:
+        """A row compared with others."""
+        pick = self._chance.choice
+        kinds = [pick(("int", "int", "text", "decimal", "date")) for _ in range(pick((2, 2, 3)))]
+
+        def row() -> str:
+            return f"({', '.join(self._expression(kind, 0) for kind in kinds)})"
+
+        match self._chance.randrange(4):
+            case 0:
+                return f"{row()} {pick(('', 'NOT '))}IN ({row()}, {row()})"
+            case 1:
+                return f"{row()} {pick(('', 'NOT '))}BETWEEN {row()} AND {row()}"
+            case _:
+                words = pick(("=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM", "IS NOT DISTINCT FROM"))
+                return f"{row()} {words} {row()}"
 
     @property
     def _chars(self) -> list[str]:

@@ -1,10 +1,10 @@
 """What a compiled step would make of its table, asked of Spark by queries: nothing is written.
 
-A MERGE is judged as Delta does it: a row with several matches is an error, unless all that can become of it is that it
-is deleted; what several rows of the source match is asked in the same query that finds the new values.
+A MERGE is judged as Delta does it: of its clauses the first counts whose condition holds, and a row with several
+matches that any clause is for is an error, unless all that can become of it is that it is deleted.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from support.two_databases.sides import Rows
 __all__ = ["Rehearsed", "SeveralMatchesError", "World", "rehearsed"]
 
 _ROW = "lakewarden_row"
+_VERBS = ("UPDATE", "DELETE", "INSERT")
 
 
 class SeveralMatchesError(Exception):
@@ -43,45 +44,49 @@ def rehearsed(spark: SparkSession, step: Step, world: World) -> Rehearsed:
     """What the step would do. Raises `SeveralMatchesError`, or Spark's own error."""
     name = step.target.parts[-1].lower()
     parts = _parts(step.sql)
-    columns = [one.name for one in world.schemas[name]]
-    known = [column.lower() for column in columns]
+    known = [one.name.lower() for one in world.schemas[name]]
     rows: dict[int, tuple[Any, ...]] = dict(enumerate(tuple(row) for row in world.rows[name]))
     gone, changed, added = set[int](), dict[int, tuple[Any, ...]](), list[tuple[Any, ...]]()
-    targets = [known.index(column.lower()) for column in parts.set_columns]
-    if parts.sets is not None:
-        for row, *values in _asked(
-            spark, world, name, parts, [world.schemas[name][one].type for one in targets]
-        ):
-            if row in changed or row in gone:
-                if parts.set_columns or parts.limited:
-                    raise SeveralMatchesError(str(rows[row]))
-                continue
-            if not parts.set_columns:
-                gone.add(row)
-                continue
-            new = list(rows[row])
-            for place, value in zip(targets, values, strict=True):
-                new[place] = value
-            changed[row] = tuple(new)
-    for values in _new_rows(spark, world, name, parts):
-        given = dict(zip((column.lower() for column in parts.insert_columns), values, strict=True))
-        added.append(tuple(given.get(column) for column in known))
+    seen = set[int]()
+    for row, clause, values in _answers(spark, world, name, parts):
+        if row is None:
+            given = dict(zip((column for column, _ in clause.sets), values, strict=True))
+            added.append(tuple(given.get(column) for column in known))
+            continue
+        if row in seen and not parts.deletes_alone:
+            raise SeveralMatchesError(str(rows[row]))
+        seen.add(row)
+        if clause.verb == "DELETE":
+            gone.add(row)
+            continue
+        new = list(rows[row])
+        for (column, _), value in zip(clause.sets, values, strict=True):
+            new[known.index(column)] = value
+        changed[row] = tuple(new)
     kept = [changed.get(number, row) for number, row in rows.items() if number not in gone]
     return Rehearsed(rows=[*kept, *added], affected=len(gone) + len(changed) + len(added))
 
 
 @dataclass(frozen=True, kw_only=True)
+class _When:
+    """A clause of a MERGE, for rows that satisfy `condition`, if there is one. `sets` are columns and their values."""
+
+    verb: str
+    condition: str = ""
+    sets: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class _Parts:
-    """A step's text taken apart. `sets` is None where nothing becomes of rows that match, and they match for nothing if
-    `limited` does not hold; rows of the source are added if `inserted` holds."""
+    """A step's text taken apart: clauses for rows that match, for rows of the source that match nothing, and for rows
+    of the target that nothing matches."""
 
     target: str
     source: str
     on: str
-    limited: str
-    sets: tuple[tuple[str, str], ...] | None
-    inserts: tuple[tuple[str, str], ...]
-    inserted: str = ""
+    both: tuple[_When, ...] = ()
+    added: tuple[_When, ...] = ()
+    alone: tuple[_When, ...] = ()
 
     @property
     def alias(self) -> str:
@@ -90,14 +95,9 @@ class _Parts:
         return alias or name
 
     @property
-    def set_columns(self) -> list[str]:
-        """The columns that are set, none where rows are deleted."""
-        return [column for column, _ in self.sets or ()]
-
-    @property
-    def insert_columns(self) -> list[str]:
-        """The columns of added rows."""
-        return [column for column, _ in self.inserts]
+    def deletes_alone(self) -> bool:
+        """Whether all that can become of a row that matches is that it is deleted: then it may match several times."""
+        return self.both == (_When(verb="DELETE"),)
 
 
 def _parts(sql: str) -> _Parts:
@@ -108,40 +108,37 @@ def _parts(sql: str) -> _Parts:
         """The text between two words."""
         return sql[outer[begin].end + 1 : None if end is None else outer[end].start].strip()
 
-    if words[0] == "MERGE":
-        using, on = words.index("USING"), words.index("ON", words.index("USING"))
-        whens = [n for n, word in enumerate(words) if _begins_clause(words[n:])]
-        sets, limited, inserted = None, "", ""
-        inserts: tuple[tuple[str, str], ...] = ()
-        for place, end in zip(whens, [*whens[1:], None], strict=True):
-            then = words.index("THEN", place)
-            if words[place + 1] == "NOT":
-                values = words.index("VALUES", then)
-                names, given = _listed(cut(then + 1, values)), _listed(cut(values, end))
-                inserts = tuple(zip((_name(one) for one in names), given, strict=True))
-                inserted = cut(place + 3, then) if words[place + 3] == "AND" else ""
-                continue
-            limited = cut(place + 2, then) if words[place + 2] == "AND" else ""
-            deletes = words[then + 1] == "DELETE"
-            sets = () if deletes else _assignments(cut(words.index("SET", then), end))
+    if words[0] != "MERGE":
+        where = words.index("WHERE") if "WHERE" in words else None
+        set_ = words.index("SET") if words[0] == "UPDATE" else None
         return _Parts(
-            target=sql[outer[1].end + 1 : outer[using].start].strip(),
-            source=cut(using, on),
-            on=cut(on, whens[0]),
-            limited=limited,
-            sets=sets,
-            inserts=inserts,
-            inserted=inserted,
+            target=cut(0 if set_ is not None else 1, set_ if set_ is not None else where),
+            source="(SELECT 1) AS `lakewarden_one`",
+            on="TRUE" if where is None else cut(where, None),
+            both=(_When(verb=words[0], sets=() if set_ is None else _assignments(cut(set_, where))),),
         )
-    where = words.index("WHERE") if "WHERE" in words else None
-    set_ = words.index("SET") if words[0] == "UPDATE" else None
+    using, on = words.index("USING"), words.index("ON", words.index("USING"))
+    whens = [n for n in range(len(words)) if _begins_clause(words[n:])]
+    found: dict[int, list[_When]] = {1: [], 2: [], 4: []}  # by the words after WHEN
+    for place, end in zip(whens, [*whens[1:], None], strict=True):
+        size = 1 if words[place + 1] == "MATCHED" else 4 if words[place + 3] == "BY" else 2
+        then = next(n for n in range(place, len(words)) if words[n] == "THEN" and words[n + 1] in _VERBS)
+        sets: tuple[tuple[str, str], ...] = ()
+        if words[then + 1] == "UPDATE":
+            sets = _assignments(cut(words.index("SET", then), end))
+        elif words[then + 1] == "INSERT":
+            values = words.index("VALUES", then)
+            names = [_name(one) for one in _listed(cut(then + 1, values))]
+            sets = tuple(zip(names, _listed(cut(values, end)), strict=True))
+        condition = cut(place + size + 1, then) if words[place + size + 1] == "AND" else ""
+        found[size].append(_When(verb=words[then + 1], condition=condition, sets=sets))
     return _Parts(
-        target=cut(0 if set_ is not None else 1, set_ if set_ is not None else where),
-        source="(SELECT 1) AS `lakewarden_one`",
-        on="TRUE" if where is None else cut(where, None),
-        limited="",
-        sets=() if set_ is None else _assignments(cut(set_, where)),
-        inserts=(),
+        target=sql[outer[1].end + 1 : outer[using].start].strip(),
+        source=cut(using, on),
+        on=cut(on, whens[0]),
+        both=tuple(found[1]),
+        added=tuple(found[2]),
+        alone=tuple(found[4]),
     )
 
 
@@ -172,34 +169,39 @@ def _assignments(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def _name(text: str) -> str:
-    """The last part of a name without its backticks."""
-    return outer_tokens(text)[-1].text.replace("``", "`")
+    """The last part of a name without its backticks, in lower case."""
+    return outer_tokens(text)[-1].text.replace("``", "`").lower()
 
 
-def _asked(spark: SparkSession, world: World, name: str, parts: _Parts, types: Sequence[str]) -> list[Any]:
-    """A row for each match: which row of the target it is, and the values that it gets."""
-    values = [f"CAST({value} AS {kind})" for (_, value), kind in zip(parts.sets or (), types, strict=True)]
-    query = (
-        f"SELECT {parts.alias}.`{_ROW}`{''.join(f', {value} AS `v{n}`' for n, value in enumerate(values))}"
-        f" FROM `{_ROW}s` AS {parts.alias} JOIN {parts.source} ON {parts.on}"
-        f"{f' WHERE {parts.limited}' if parts.limited else ''}"
-    )
-    return list(spark.sql(f"{_tables(world, name)} {query}").collect())
-
-
-def _new_rows(spark: SparkSession, world: World, name: str, parts: _Parts) -> list[Any]:
-    if not parts.inserts:
-        return []
+def _answers(
+    spark: SparkSession, world: World, name: str, parts: _Parts
+) -> Iterator[tuple[int | None, _When, tuple[Any, ...]]]:
+    """A row for each match, or each row without one: which row of the target it is, the clause that it is for, and the
+    clause's values."""
     types = {one.name.lower(): one.type for one in world.schemas[name]}
-    values = ", ".join(
-        f"CAST({value} AS {types[column.lower()]}) AS `v{n}`"
-        for n, (column, value) in enumerate(parts.inserts)
-    )
-    where = f" WHERE {parts.inserted}" if parts.inserted else ""
-    query = (
-        f"SELECT {values} FROM {parts.source} LEFT ANTI JOIN `{_ROW}s` AS {parts.alias} ON {parts.on}{where}"
-    )
-    return list(spark.sql(f"{_tables(world, name)} {query}").collect())
+    target = f"`{_ROW}s` AS {parts.alias}"
+    row = f"{parts.alias}.`{_ROW}`"
+    for clauses, first, tables in (
+        (parts.both, row, f"{target} JOIN {parts.source} ON {parts.on}"),
+        (parts.added, "CAST(NULL AS INT)", f"{parts.source} LEFT ANTI JOIN {target} ON {parts.on}"),
+        (parts.alone, row, f"{target} LEFT ANTI JOIN {parts.source} ON {parts.on}"),
+    ):
+        if not clauses:
+            continue
+        turns = [f"WHEN ({clause.condition or 'TRUE'}) THEN" for clause in clauses]
+        which = " ".join(f"{turn} {number}" for number, turn in enumerate(turns))
+        values = [
+            f"CASE {' '.join(f'{turn} NULL' for turn in turns[:number])} {turns[number]} "
+            f"CAST({value} AS {types[column]}) END AS `v{number}_{n}`"
+            for number, clause in enumerate(clauses)
+            for n, (column, value) in enumerate(clause.sets)
+        ]
+        query = f"SELECT {', '.join([first, f'CASE {which} END', *values])} FROM {tables}"
+        for place, number, *given in spark.sql(f"{_tables(world, name)} {query}").collect():
+            if number is not None:
+                start = sum(len(one.sets) for one in clauses[:number])
+                clause = clauses[number]
+                yield place, clause, tuple(given[start : start + len(clause.sets)])
 
 
 def _tables(world: World, target: str) -> str:

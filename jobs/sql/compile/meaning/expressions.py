@@ -43,9 +43,7 @@ _FRAME: Final = (
     exp.Having, exp.Order, exp.With, exp.CTE, exp.Values, exp.Version, exp.Tuple, exp.Paren, exp.Star,
     exp.Null, exp.Boolean, exp.DataType, exp.DataTypeParam, exp.Var, exp.Qualify,
 )  # fmt: skip
-_ALIKE: Final = (
-    exp.Is, exp.Exists, exp.Count, exp.CurrentDate,
-)  # fmt: skip
+_ALIKE: Final = (exp.Exists, exp.Count, exp.CurrentDate)
 _COMPARISONS: Final = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
 _ARITHMETIC: Final = (exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Abs)
 _PART_OF_REAL: Final = 24
@@ -141,6 +139,13 @@ def _require_condition(node: exp.Expr, text: str) -> None:
             f"Spark takes no {family_of(node)} for a condition.",
             hint="Compare it: <> 0, or <> ''.",
         )
+
+
+def _is(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
+    """IS NULL asks of anything, IS TRUE of a condition."""
+    if isinstance(node.expression, exp.Boolean):
+        _require_condition(node.this, text)
+    return node
 
 
 def _quantified(
@@ -358,6 +363,7 @@ _JUDGES: Final[Mapping[tuple[type[exp.Expr], ...], Callable[[exp.Expr, Dialect, 
     (exp.Column,): _column,
     _COMPARISONS: _comparison,
     (exp.And, exp.Or, exp.Not, exp.Where): _connected,
+    (exp.Is,): _is,
     (exp.Select,): _selected,
     (exp.Any, exp.All): lambda node, *_: node,  # judged with its comparison
     (exp.Between,): _range,

@@ -6,7 +6,7 @@ What sqlglot does not read is put into words that it does, at the same places: e
 from collections.abc import Sequence
 from typing import Final
 
-from sqlglot import Token, exp
+from sqlglot import Token, TokenType, exp
 from sqlglot.errors import ParseError, SqlglotError
 
 from lakewarden.catalog.errors import UsageError
@@ -21,6 +21,7 @@ from lakewarden.jobs.sql.compile.reading import (
     refuse_system,
     refuse_unclear_order,
     tables_read,
+    tokens_of_any,
 )
 from lakewarden.jobs.sql.compile.refusals import returning
 from lakewarden.jobs.sql.compile.shapes import ForeignError, shapes_of
@@ -30,6 +31,8 @@ __all__ = ["is_upsert", "upsert_draft"]
 
 _SYNTAX: Final = "UPSERT INTO table [(columns)] [ON (keys)] SELECT or VALUES"
 _EXCLUDED: Final = "excluded"
+_NEW_VALUE: Final = "_VALUE"
+"""What VALUES(column) is read as: a name as long as that."""
 
 
 def is_upsert(text: str) -> bool:
@@ -58,8 +61,9 @@ def upsert_draft(text: str, dialect: Dialect | None = None) -> Draft:
     place = _follow(words, "ELSE", ("INSERT", "INS"))
     if words[0] in ("UPDATE", "UPD") and place is not None:
         return _update_else(text, tokens[place], tokens[place + 1], _own(Dialect.TERADATA, dialect, text))
-    form = Dialect.POSTGRES if _conflict(words) == "CONFLICT" else Dialect.MYSQL
-    return _insert(text, text, _own(form, dialect, text))
+    if _conflict(words) == "CONFLICT":
+        return _insert(text, text, _own(Dialect.POSTGRES, dialect, text))
+    return _insert(text, _with_new_values(text), _own(Dialect.MYSQL, dialect, text))
 
 
 def _upsert(text: str, tokens: Sequence[Token], dialect: Dialect) -> Draft:
@@ -146,13 +150,25 @@ def _source(tree: exp.Insert, text: str) -> tuple[exp.Expr, str, tuple[str, ...]
     return source, alias.name.lower(), tuple(one.name for one in alias.columns)
 
 
+def _with_new_values(text: str) -> str:
+    """MySQL's VALUES(column) by a name of its own: behind a parenthesis sqlglot takes it for rows."""
+    tokens = tokens_of_any(text)
+    words = [token.text.upper() for token in tokens]
+    update = next(n for n in range(len(words)) if words[n : n + 3] == ["DUPLICATE", "KEY", "UPDATE"])
+    for place in range(update, len(words) - 1):
+        if words[place] == "VALUES" and tokens[place + 1].token_type is TokenType.L_PAREN:
+            text = _replaced(text, tokens[place], _NEW_VALUE)
+    return text
+
+
 def _excluded_for_values(
     conflict: exp.Expr, alias: str, columns: tuple[str, ...], names: tuple[str, ...]
 ) -> None:
     """MySQL's VALUES(column), and its own names for columns of the new row."""
     for node in list(conflict.find_all(exp.Anonymous)):
-        if node.name.upper() == "VALUES" and len(node.expressions) == 1:
-            node.replace(exp.column(node.expressions[0].copy(), table=alias))
+        named = node.expressions[0] if len(node.expressions) == 1 else None
+        if node.name.upper() == _NEW_VALUE and isinstance(named, exp.Column):
+            node.replace(exp.column(named.this.copy(), table=alias))
     renamed = dict(zip((name.lower() for name in names), columns, strict=False))
     for column in conflict.find_all(exp.Column):
         if column.table.lower() == alias and column.name.lower() in renamed:

@@ -53,6 +53,19 @@ def test_a_new_value_has_the_type_of_its_column() -> None:
     assert "SET `a` = `excluded`.`a` DIV 2" in statement(text)
 
 
+@pytest.mark.parametrize(
+    ("value", "wanted"),
+    [
+        ("(VALUES(a) + p.a) * 2", "(`excluded`.`a` + `p`.`a`) * 2"),
+        ("(values (`a`))", "(`excluded`.`a`)"),
+        ("CASE WHEN (VALUES(a), p.a) IN ((1, 2)) THEN 1 END", "`excluded`.`a` = 1 AND `p`.`a` = 2"),
+    ],
+)
+def test_mysqls_new_value_may_stand_behind_a_parenthesis(value: str, wanted: str) -> None:
+    text = f"INSERT INTO p (k, a) VALUES (1, 2) ON DUPLICATE KEY UPDATE a = {value}"
+    assert wanted in statement(text).partition("THEN UPDATE")[2]
+
+
 def test_rows_with_one_key_are_looked_for_in_the_source_unless_it_has_one_row() -> None:
     text = "UPSERT INTO p (k, a) SELECT k, b FROM s"
     assert "raise_error('lakewarden: several rows with one key')" in statement(text)

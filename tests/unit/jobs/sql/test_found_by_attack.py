@@ -70,6 +70,7 @@ def test_a_value_that_would_become_another_one_is_refused(dialects: str, change:
         ("tsql", "f + 0.1 = d", "tsql makes a REAL of the number"),
         ("teradata", "at > day", "the days alone of a date and a time"),
         ("mysql", "ok = 'true'", "'true' may be another truth"),
+        ("mysql", "a IS TRUE", "Spark takes no integer for a condition"),
     ],
 )
 def test_a_comparison_by_other_rules_is_refused(dialects: str, condition: str, said: str) -> None:
