@@ -18,12 +18,9 @@ from support.servers.spark import start_spark
 
 __all__ = ["INTERPRETED", "QUICK_JVM", "class_archive"]
 
-QUICK_JVM: Final = (
-    "-XX:+UseSerialGC -XX:Tier4InvocationThreshold=20000 -XX:Tier4MinInvocationThreshold=3000"
-    " -XX:Tier4CompileThreshold=40000 -Xlog:cds=off -Xlog:cds+dynamic=off"
-)
-"""For sessions that live minutes: only what is called very often is compiled well, and one core collects garbage as
-well as two. An archive is good for JVMs with the same collector only."""
+QUICK_JVM: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xlog:cds=off -Xlog:cds+dynamic=off"
+"""For sessions that live minutes: what the better compiler would gain them it costs them first, and one core collects
+garbage as well as two. An archive is good for JVMs with the same collector only."""
 INTERPRETED: Final = (
     "--conf spark.sql.codegen.wholeStage=false --conf spark.sql.codegen.factoryMode=NO_CODEGEN pyspark-shell"
 )
