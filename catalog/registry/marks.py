@@ -3,16 +3,16 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
-from lakewarden.catalog.errors import NotFoundError
+from lakewarden.catalog.errors import NotFoundError, RefusedError
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.lineage.marks import standing_marks
 from lakewarden.catalog.lineage.versions import Version, history_of
-from lakewarden.catalog.model.rows import Mark, MarkVerdict, TableRow
+from lakewarden.catalog.model.rows import Mark, MarkVerdict, Source, TableRow
 from lakewarden.catalog.policy.access import Actor, Deed
 from lakewarden.catalog.registry.service import Desk
 from lakewarden.catalog.system.port import LINEAGE
 
-__all__ = ["log_of", "mark_versions", "marks_of", "unmark_versions"]
+__all__ = ["log_of", "mark_versions", "marks_of", "require_rewindable", "unmark_versions"]
 
 
 def mark_versions(
@@ -26,9 +26,10 @@ def mark_versions(
 ) -> TableRow:
     """Say of versions that they are bad or clean; a mark that a version has already is replaced.
 
-    Raises `NotFoundError` for a version that the table does not have.
+    Raises `NotFoundError` for a version that the table does not have, `RefusedError` for a system table.
     """
     row, now = desk.resolve(where), desk.clock.now()
+    require_rewindable(row)
     history, head = log_of(desk, row)
     head_id = None if head is None else head.format_id
     said = {
@@ -69,6 +70,16 @@ def marks_of(desk: Desk, row: TableRow) -> tuple[tuple[Mark, bool], ...]:
     head_id = None if head is None else head.format_id
     standing = standing_marks(row.marks, history, head_id)
     return tuple((mark, mark in standing) for mark in row.marks)
+
+
+def require_rewindable(row: TableRow) -> None:
+    """Raise `RefusedError` for a system table: what it says of the past is not taken back."""
+    if row.source is Source.SELF:
+        raise RefusedError(
+            f"{row.name} is a system table: it is never rolled back.",
+            hint="It holds the registrations, the holds and the audit trail of all tables. Change back what was "
+            "changed; `lakewarden system verify` finds damage, `lakewarden system repair` mends it.",
+        )
 
 
 def log_of(desk: Desk, row: TableRow) -> tuple[Sequence[Version], Observation | None]:

@@ -35,6 +35,7 @@ from lakewarden.catalog.model.rows import (
     LineageRow,
     MarkVerdict,
     RowKind,
+    Source,
     TableFormat,
     TableRow,
 )
@@ -296,6 +297,7 @@ def _facts(
         name=row.name,
         location=row.location or "",
         dependencies=row.dependencies,
+        system=row.source is Source.SELF,
         hold=governed.hold,
         paused=governed.paused,
         gone=row.state in GONE,

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import dropwhile
 from typing import Final
 
 import sqlglot
@@ -44,6 +45,12 @@ _BLANK: Final = r"(?:\s|--[^\n]*\n|/\*(?:(?!\*/).)*\*/)"
 """Between two words: blanks and comments."""
 _EXPLAIN: Final = re.compile(rf"{_BLANK}*EXPLAIN{_BLANK}+GOVERNED\b", re.IGNORECASE | re.DOTALL)
 _SYSTEM_TARGET = re.compile(r"\s*UPDATE\s+`?lakewarden`?\s*\.", re.IGNORECASE)
+_CHANGING: Final = frozenset(
+    {"alter", "create", "drop", "optimize", "reorg", "replace", "restore", "truncate"}
+)
+_BEFORE_A_NAME: Final = frozenset(
+    {"table", "database", "schema", "namespace", "view", "or", "replace", "if", "not", "exists"}
+)
 _OURS: Final[Sequence[tuple[tuple[str, ...], str, Callable[[Words], Statement]]]] = (
     (("CONVERT", "TO", "DELTA"), CONVERT_SYNTAX, parse_convert),
     (("ROLLBACK", "TABLE"), ROLLBACK_SYNTAX, parse_rollback),
@@ -88,6 +95,8 @@ def parse(text: str, dialect: Dialect | None = None) -> Statement:
     if ours is not None:
         return ours
     if tokens[0].text.upper() not in ("SELECT", "WITH", "UPDATE", "DELETE", "INSERT", "MERGE", "("):
+        if _commands_system(tokens):
+            raise _not_like_this()
         return Unmanaged(sql=text)
     tree = _tree(text)
     if tree is None or not _touches_system(tree):
@@ -96,7 +105,11 @@ def parse(text: str, dialect: Dialect | None = None) -> Statement:
         return Query(sql=text.strip().rstrip(";"))
     if isinstance(tree, exp.Update):
         return _update(tree)
-    raise NotAllowedError(
+    raise _not_like_this()
+
+
+def _not_like_this() -> NotAllowedError:
+    return NotAllowedError(
         "System tables are changed with UPDATE lakewarden.tables or the CLI, not like this.",
         hint="Rows come and go with CONVERT TO DELTA, register and drop.",
     )
@@ -118,6 +131,19 @@ def _changes_system(text: str) -> bool:
         return _touches_system(sqlglot.parse_one(text, dialect="spark"))
     except SqlglotError:
         return _SYSTEM_TARGET.match(text) is not None
+
+
+def _commands_system(tokens: Sequence[Token]) -> bool:
+    """Whether a command of Spark's that changes what it names is about a system table, or drops all of them."""
+    words = [token.text.lower() for token in tokens]
+    if words[0] not in _CHANGING:
+        return False
+    name = list(dropwhile(lambda word: word in _BEFORE_A_NAME, words[1:]))
+    if name[:1] != [_DATABASE]:
+        return False
+    if name[1:2] != ["."]:
+        return words[0] == "drop"
+    return any(word in set(SystemTableName) for word in name[2:3])
 
 
 def _ours(tokens: Sequence[Token]) -> Statement | None:

@@ -183,6 +183,22 @@ def test_versions_are_marked_listed_planned_by_and_unmarked(desk: Desk) -> None:
     assert len(what) == 4, "refused calls are on record, too"
 
 
+@pytest.mark.parametrize("table", ["lakewarden.tables", "lakewarden.audit", "lakewarden.rollbacks"])
+def test_a_system_table_is_never_rolled_back(desk: Desk, table: str) -> None:
+    before = desk.services().store.rows(TABLES).version
+    for words in (
+        ("rollback", "plan", table, "--to-version", "0"),
+        ("rollback", "plan", table, "--bad", "1", "--cascade"),
+        ("sql", f"ROLLBACK TABLE {table} TO VERSION 0"),
+        ("lineage", "mark", table, "0", "--bad"),
+        ("sql", f"MARK TABLE {table} VERSION 0 BAD"),
+    ):
+        refused = desk.call(*words)
+        assert refused.code == 5, refused
+        assert f"{table} is a system table: it is never rolled back." in refused.err
+    assert desk.services().store.rows(TABLES).version == before
+
+
 def test_by_sql_versions_are_marked_mended_and_unmarked(desk: Desk) -> None:
     write(desk.source, 5)
     marked = desk.call("sql", "MARK TABLE db.source VERSION 2 BAD BECAUSE 'half a file'", "-o", "json")

@@ -9,7 +9,7 @@ from lakewarden.catalog.errors import NotFoundError, PreconditionError, UsageErr
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.lineage.marks import marked
 from lakewarden.catalog.model.rows import GONE, MarkVerdict, TableRow
-from lakewarden.catalog.registry.marks import log_of
+from lakewarden.catalog.registry.marks import log_of, require_rewindable
 from lakewarden.catalog.registry.service import Desk
 from lakewarden.catalog.system.port import TABLES
 from lakewarden.jobs.rollback.plan.consents import Agreement, Consents, parse_consent
@@ -47,7 +47,7 @@ class Wanted:
 
 def request_of(desk: Desk, wanted: Wanted) -> RollbackRequest:
     """The request. Raises `UsageError` unless exactly one thing says what to undo,
-    `NotFoundError` for what is not there."""
+    `NotFoundError` for what is not there, `RefusedError` for a system table."""
     return RollbackRequest(
         seeds=_seeds(desk, wanted),
         cascade=wanted.cascade,
@@ -104,6 +104,7 @@ def _seeds(desk: Desk, wanted: Wanted) -> tuple[Seed, ...]:
 
 
 def _seed(desk: Desk, row: TableRow, wanted: Wanted) -> Seed:
+    require_rewindable(row)
     if wanted.run is not None:
         return CommitsOf(run_id=wanted.run)
     if wanted.bad:

@@ -137,6 +137,9 @@ def blockers_of(case: Case, step: Step) -> tuple[Blocker, ...]:
 
 def _forbidden(case: Case) -> Iterator[Blocker]:
     facts = case.facts
+    if facts is not None and facts.system:
+        message = f"{case.name} is a system table: it is never rolled back."
+        yield Blocker(why=Blocked.SYSTEM, message=message)
     if facts is not None and facts.hold is not None:
         message = f"{case.name} is on hold ({facts.hold}): a legal hold forbids rewinding it."
         yield Blocker(why=Blocked.HOLD, message=message)

@@ -44,11 +44,11 @@ class PropertyChange:
 class TableFacts:
     """One managed table. `hold` and `paused` carry the reason, None means neither; `gone`: dropped, there is no log.
 
-    `aside`: a rollback quarantined it, nobody works on it. `unreadable` says why its log cannot be used, None
-    if it can; `may_read` are then the tables that commits which nobody can read may have read. `unreachable`
-    by version. `stays_out` says why nothing can be committed to it from here. `intact` are commits that added files,
-    all of which head still has; `fitting` those of them whose files fit the columns of the version that the table goes
-    back to. `consumers` are readers outside management.
+    `system`: it is one of lakewarden's own. `aside`: a rollback quarantined it, nobody works on it. `unreadable` says
+    why its log cannot be used, None if it can; `may_read` are then the tables that commits which nobody can read may
+    have read. `unreachable` by version. `stays_out` says why nothing can be committed to it from here. `intact` are
+    commits that added files, all of which head still has; `fitting` those of them whose files fit the columns of the
+    version that the table goes back to. `consumers` are readers outside management.
     """
 
     table_id: str
@@ -56,6 +56,7 @@ class TableFacts:
     location: str
     dependencies: tuple[Dependency, ...] = ()
     append_only: bool = False
+    system: bool = False
     hold: str | None = None
     paused: str | None = None
     gone: bool = False

@@ -36,6 +36,7 @@ class Blocked(StrEnum):
     HOLD = "hold"
     PAUSED = "paused"
     NOT_UNDOABLE = "not_undoable"
+    SYSTEM = "system"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

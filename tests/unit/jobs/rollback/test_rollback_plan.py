@@ -235,9 +235,10 @@ DERIVED = facts("b", dependencies=(Dependency(upstream="a", on_rollback=OnRollba
         ),
         (facts("b", hold="case 12"), Blocked.HOLD, None),
         (facts("b", paused="migration"), Blocked.PAUSED, None),
+        (facts("b", system=True), Blocked.SYSTEM, None),
         (DERIVED, Blocked.OWNER, None),
     ],
-    ids=["append-only", "files gone", "hold", "pause", "owner"],
+    ids=["append-only", "files gone", "hold", "pause", "system table", "owner"],
 )
 def test_a_table_blocks_until_its_consent_is_given(
     known: TableFacts, why: Blocked, consent: Consent | None

@@ -9,7 +9,7 @@ from shutil import rmtree
 import pytest
 
 from lakewarden.catalog.errors import ConflictError
-from lakewarden.catalog.model.rows import Outcome, TableRow, TableState
+from lakewarden.catalog.model.rows import Outcome, Source, TableRow, TableState
 from lakewarden.catalog.model.rows import RollbackState as State
 from lakewarden.catalog.policy.scopes import govern
 from lakewarden.catalog.state.port import Result
@@ -118,6 +118,12 @@ def test_a_rollback_goes_on_with_the_others_once_its_leading_table_is_done_and_d
     lake.journal.save(again, expects=State.CONFLICT, because="test")
     assert run(lake).outcome is Outcome.SUCCEEDED
     assert lake.contents("source", "derived") == {"source": [1, 2], "derived": [1]}
+
+
+def test_a_system_table_is_not_rewound_whatever_a_plan_of_old_says(lake: Lake) -> None:
+    changed(lake, "derived", source=Source.SELF)
+    assert "db.derived is a system table" in (run(lake).message or "")
+    assert lake.rows("derived") == [1, 2, 3]
 
 
 def test_a_rollback_that_nobody_began_with_waits_while_its_leading_table_is_paused(lake: Lake) -> None:

@@ -115,10 +115,32 @@ def test_mistakes_get_a_sentence_and_a_hint(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
+        "CREATE TABLE mine AS SELECT * FROM lakewarden.tables",
+        "CREATE DATABASE lakewarden",
+        "DROP TABLE lakewarden.mine",
+        "DROP TABLE lakewarden.",
+        "ALTER TABLE db.tables ADD COLUMN lakewarden STRING",
+    ],
+)
+def test_a_command_that_changes_no_system_table_is_sparks(text: str) -> None:
+    assert parse(text) == Unmanaged(sql=text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         "DELETE FROM lakewarden.tables WHERE name = 'db.t'",
         "INSERT INTO lakewarden.runs SELECT * FROM x",
         "UPDATE lakewarden.runs SET outcome = 'succeeded' WHERE run_id = 'x'",
         "UPDATE lakewarden.tables SET location = '/tmp' WHERE name = 'db.t'",
+        "RESTORE TABLE lakewarden.tables TO VERSION AS OF 0",
+        "restore lakewarden . `audit` to version as of 0",
+        "TRUNCATE TABLE lakewarden.audit",
+        "DROP TABLE IF EXISTS lakewarden.audit",
+        "DROP SCHEMA lakewarden CASCADE",
+        "ALTER TABLE /* mine */ lakewarden.audit SET TBLPROPERTIES ('delta.appendOnly' = 'false')",
+        "CREATE OR REPLACE TABLE lakewarden.audit (a INT) USING delta",
+        "OPTIMIZE lakewarden.health",
     ],
 )
 def test_the_record_cannot_be_rewritten_by_sql(text: str) -> None:
