@@ -1,5 +1,6 @@
 """Fixtures every suite shares: the real servers and the one Spark session. Each starts when first asked for."""
 
+import gc
 import logging
 import os
 import platform
@@ -25,6 +26,9 @@ from support.servers.spark import start_spark
 
 # Cheap tests first, so that a mistake shows early; the greedy ones last.
 _ORDER: Final = ("postgres", "mariadb", "metastore", "hdfs", "s3", "spark", "crash", "heavy")
+
+# A suite holds much and makes few cycles: at Python's own pace an eighth of the time goes into looking for them.
+gc.set_threshold(50_000, 20, 100)
 
 # The machine is shared: time says nothing about an example. In CI the same examples each time.
 settings.register_profile("suite", deadline=None, derandomize="CI" in os.environ)

@@ -67,8 +67,8 @@ SHARING = (
     ("test_restore_exactly", "test_row_diff", "test_rollback_spark"),
     ("test_engine", "test_engine_of_any_format"),
     ("test_deletion_hdfs", "test_rollback_histories_spark", "test_servers"),
-    ("test_attach_sql", "test_notebook_magic", "test_spark_session", "test_streams"),
     ("test_s3", "test_s3_log_store", "test_s3_spark", "test_s3_web_identity"),
+    ("test_attach_sql", "test_notebook_magic", "test_reading_rules", "test_spark_session", "test_streams"),
     (
         "test_golden",
         "test_listener",

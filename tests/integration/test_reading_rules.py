@@ -9,26 +9,35 @@ from pyspark.sql import SparkSession
 
 from lakewarden.catalog.errors import NotAllowedError
 from lakewarden.jobs.session.reading_rules import Reading, Source
-from support.servers.spark import start_spark
 
 pytestmark = pytest.mark.spark
 
 
 @pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    session = start_spark(tmp_path_factory.mktemp("warehouse"))
+def root(spark: SparkSession) -> Iterator[SparkSession]:
+    """A session in a database of its own."""
+    session = spark.newSession()
+    session.sql("CREATE DATABASE reading")
+    session.sql("USE reading")
     session.sql("CREATE TABLE t (k INT, a INT) USING delta")
     session.sql("INSERT INTO t VALUES (1, 10)")
     session.sql("INSERT INTO t VALUES (2, 20)")
     session.sql("CREATE TABLE p USING parquet AS SELECT 7 AS x")
     session.sql("CREATE VIEW v AS SELECT max(a) AS m FROM t")
     yield session
-    session.stop()
+    session.sql("DROP DATABASE reading CASCADE")
+
+
+def another(root: SparkSession) -> SparkSession:
+    """A session beside it, in the same database."""
+    session = root.newSession()
+    session.sql("USE reading")
+    return session
 
 
 @pytest.fixture(scope="module")
 def reading(root: SparkSession) -> Reading:
-    return Reading(root.newSession(), lambda _: None)
+    return Reading(another(root), lambda _: None)
 
 
 READS = {
@@ -42,8 +51,8 @@ READS = {
     "SELECT * FROM VALUES (1), (2) AS w(n) UNION ALL SELECT id FROM range(1)": [(1,), (2,), (0,)],
     "SELECT e FROM t LATERAL VIEW explode(array(a)) AS e WHERE k = 1": [(10,)],
     "FROM t |> WHERE k = 2 |> SELECT a": [(20,)],
-    "SHOW TABLES LIKE 't'": [("default", "t", False)],
-    "USE default": [],
+    "SHOW TABLES LIKE 't'": [("reading", "t", False)],
+    "USE reading": [],
     "SET spark.sql.session.timeZone = UTC": [("spark.sql.session.timeZone", "UTC")],
 }
 
@@ -108,7 +117,7 @@ def test_a_reader_does_nothing_else(root: SparkSession, reading: Reading, tmp_pa
 
 def told_of(root: SparkSession, text: str) -> list[tuple[str, str | None]]:
     seen: list[Source] = []
-    Reading(root.newSession(), seen.extend).run(text).collect()
+    Reading(another(root), seen.extend).run(text).collect()
     return [(one.name, one.location and one.location.rpartition("/")[2]) for one in seen]
 
 
@@ -129,15 +138,15 @@ def told_of(root: SparkSession, text: str) -> list[tuple[str, str | None]]:
 def test_what_a_query_reads_is_told_before_any_row_is_read(
     root: SparkSession, text: str, tables: list[str]
 ) -> None:
-    assert sorted(set(told_of(root, text))) == [(f"default.{name}", name) for name in tables]
+    assert sorted(set(told_of(root, text))) == [(f"reading.{name}", name) for name in tables]
 
 
 def test_a_closed_table_is_not_read(root: SparkSession) -> None:
     def require_open(sources: Sequence[Source]) -> None:
-        if any(one.name == "default.p" for one in sources):
+        if any(one.name == "reading.p" for one in sources):
             raise NotAllowedError("Closed.")
 
-    reading = Reading(root.newSession(), require_open)
+    reading = Reading(another(root), require_open)
     assert reading.run("SELECT count(*) FROM t").collect()[0][0] == 2
     for text in (
         "SELECT * FROM p",
