@@ -1,4 +1,5 @@
-"""Spark's workers on a real S3: compaction, vacuum, conversion, and a rollback with what was derived from it."""
+"""Spark's workers on a real S3: compaction, vacuum, conversion, a rollback with what was derived from it; and keys that
+are rotated, or wrong, under a daemon that sweeps and a worker that compacts."""
 
 import json
 import os
@@ -6,13 +7,17 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 from lakewarden.catalog.storage.file_store import open_store
 from lakewarden.daemon.installation.services import Services
@@ -20,21 +25,42 @@ from lakewarden.daemon.settings.settings import load_settings
 from lakewarden.jobs.runs.log_stores import S3_LOG_STORE
 from support.builders.derived import ids, write
 from support.processes.commands import command
+from support.reference.faults import Faults
+from support.servers.faults import FaultyProxy, running_proxy
 from support.servers.s3 import S3Server, options_of
-from support.servers.s3_home import make_home, settings_of
+from support.servers.s3_home import MountedKeys, make_home, settings_of
 
 pytestmark = [pytest.mark.s3, pytest.mark.spark]
 
 LONG_AGO = 60 * 86_400
-QUIET = {"LAKEWARDEN_SWEEP_INTERVAL": "1 hour"}
-"""The daemon does what it is asked, and nothing by itself."""
+QUICK = {"LAKEWARDEN_SWEEP_INTERVAL": "1 s", "LAKEWARDEN_SWEEP_LONGEST_PAUSE": "2 s"}
+FIRST, SECOND, WRONG = (
+    (f"{name}-key", f"{name}-secret-0123456789") for name in ("first", "second", "unknown")
+)
+"""Keys with their secrets."""
+PARTS, APPENDS = 12, 4
 
 
+@dataclass(kw_only=True)
 class Lake:
-    """An installation on S3 with a daemon whose worker runs Spark."""
+    """An installation on S3 with a daemon whose worker runs Spark. It reaches the server through `proxy`, with what
+    `keys` says."""
 
-    def __init__(self, s3: S3Server, home: Path) -> None:
-        self.s3, self.home = s3, home
+    s3: S3Server
+    home: Path
+    proxy: FaultyProxy
+    keys: MountedKeys
+    daemon: list[psutil.Process] = field(default_factory=list)
+
+    @classmethod
+    def made(
+        cls, s3: S3Server, proxy: FaultyProxy, folder: Path, spark: Mapping[str, str] | None = None
+    ) -> "Lake":
+        """One without system tables; nobody works there yet."""
+        keys = MountedKeys(folder / "keys")
+        keys.put(*FIRST)
+        home = make_home(folder / "home", proxy.endpoint, prefix=folder.name, spark=spark, keys=keys)
+        return cls(s3=s3, home=home, proxy=proxy, keys=keys)
 
     def said(self, *arguments: str, code: int = 0) -> str:
         """What a command says."""
@@ -54,6 +80,21 @@ class Lake:
         """The end of what the worker said."""
         return "\n".join(one.read_text()[-4000:] for one in (self.home / "logs").glob("worker-*.log"))
 
+    def heard(self) -> list[str]:
+        """What the daemon's log says."""
+        return (self.home / "daemon.log").read_text().splitlines()
+
+    def until(self, check: Callable[[], object], seconds: float = 240) -> None:
+        """Wait for something, or fail with the logs."""
+        deadline = time.monotonic() + seconds
+        while not check():
+            assert time.monotonic() < deadline, "\n".join((*self.heard()[-40:], self.log()))
+            time.sleep(0.05)
+
+    def worker(self) -> list[int]:
+        """The processes that the daemon has started, by id: a worker and its JVM."""
+        return [one.pid for each in self.daemon for one in each.children(recursive=True)]
+
 
 @pytest.fixture(scope="module")
 def environment(s3: S3Server) -> Iterator[Mapping[str, str]]:
@@ -68,17 +109,27 @@ def environment(s3: S3Server) -> Iterator[Mapping[str, str]]:
 
 
 @pytest.fixture(scope="module")
+def proxy(s3: S3Server) -> Iterator[FaultyProxy]:
+    """What the installations reach the server through."""
+    with running_proxy(s3.endpoint) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
 def lake(
-    s3: S3Server, environment: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory
+    s3: S3Server,
+    proxy: FaultyProxy,
+    environment: Mapping[str, str],
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Lake]:
-    folder = tmp_path_factory.mktemp("lake")
-    home = make_home(folder / "home", s3.endpoint, prefix=folder.name)
-    one = Lake(s3, home)
+    s3.let_in(*FIRST)
+    one = Lake.made(s3, proxy, tmp_path_factory.mktemp("lake"))
+    home = one.home
     one.said("init")
     clean = {name: value for name, value in os.environ.items() if name not in environment}
     daemon = subprocess.Popen(
         [sys.executable, "-m", "lakewarden.daemon", "daemon"],
-        env={**clean, **settings_of(), **QUIET, "LAKEWARDEN_HOME": str(home),
+        env={**clean, **settings_of(), **QUICK, "LAKEWARDEN_HOME": str(home),
              "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         stdout=subprocess.DEVNULL, stderr=(home / "daemon.log").open("wb"),
     )  # fmt: skip
@@ -88,6 +139,7 @@ def lake(
         while services.leases.current(services.settings.lease_name) is None:
             assert daemon.poll() is None and time.monotonic() < until
             time.sleep(0.1)
+        one.daemon.append(psutil.Process(daemon.pid))
         yield one
     finally:
         daemon.terminate()
@@ -119,8 +171,9 @@ def test_small_files_are_compacted_and_what_nobody_needs_is_vacuumed(lake: Lake)
     for number in range(6):
         write(location, number)
     lake.said("tables", "register", location, "--name", "lake.orders")
-    lake.said("tables", "policy", "set", "lake.orders", "mode=manage", "compaction.min_small_files=2",
-              "compaction.quiet=1 s")  # fmt: skip
+    lake.said(
+        "tables", "policy", "set", "lake.orders", "compaction.min_small_files=2", "compaction.quiet=1 s"
+    )
     time.sleep(1.5)
     done = lake.json("jobs", "run", "lake.orders", "compact")
     assert done["outcome"] == "succeeded" and done["actual_files"] == 6, done
@@ -153,11 +206,112 @@ def test_a_parquet_folder_becomes_a_table(lake: Lake) -> None:
     assert lake.json("tables", "show", "lake.raw")["state"] == "active"
 
 
+@contextmanager
+def begun(lake: Lake, name: str) -> Iterator[None]:
+    """The block begins when a worker has taken a run on this table in hand."""
+
+    def is_begun() -> bool:
+        lines = lake.log().splitlines()
+        return any("run started" in line and f'"{name}"' in line for line in lines)
+
+    lake.until(is_begun)
+    yield
+
+
+def test_keys_rotated_in_the_middle_of_a_compaction_are_taken_up_by_all_without_a_restart(
+    lake: Lake, proxy: FaultyProxy, s3: S3Server, faults: Faults
+) -> None:
+    location, folder = lake.at("rotated"), s3.folder / lake.home.parent.name / "rotated"
+    for number in range(APPENDS):
+        rows = pa.table({"id": range(number * PARTS, (number + 1) * PARTS), "part": range(PARTS)})
+        write_deltalake(location, rows, mode="append", partition_by=["part"])
+    lake.said("tables", "register", location, "--name", "lake.rotated")
+    lake.said(
+        "tables", "policy", "set", "lake.rotated", "compaction.min_small_files=2", "compaction.quiet=1 s"
+    )
+    time.sleep(1.5)
+    asked = ("-m", "lakewarden.daemon", "jobs", "run", "lake.rotated", "compact", "-o", "json")
+    with (
+        faults.played(
+            "s3",
+            "the key in a mounted Secret rotated, and the old one revoked, in the middle of a compaction",
+            "daemon and Spark go on with the new one, without a restart: on record once, first attempt",
+        ),
+        subprocess.Popen(
+            [sys.executable, *asked],
+            env={
+                **os.environ,
+                "LAKEWARDEN_HOME": str(lake.home),
+                "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+            },
+            stdout=subprocess.PIPE,
+        ) as order,
+        begun(lake, "lake.rotated"),
+        proxy.slow(0.25),
+    ):
+        lake.until(lambda: len(list(folder.rglob("*.parquet"))) > PARTS * APPENDS)
+        before = lake.worker()
+        assert {"first-key object_store", "first-key Hadoop"} <= proxy.signed().keys()
+        s3.let_in(*SECOND)
+        lake.keys.put(*SECOND)
+        seen = set[str]()
+
+        def all_have_it() -> bool:
+            seen.update(proxy.signed())
+            return {"second-key object_store", "second-key Hadoop"} <= seen
+
+        lake.until(all_have_it)
+        assert not (folder / "_delta_log" / f"{APPENDS:020}.json").exists(), "it has not committed yet"
+        time.sleep(1)  # what was signed with the old key is answered
+        s3.shut_out(FIRST[0])
+        proxy.signed()
+        said = order.communicate(timeout=240)[0]
+        assert {one.split()[0] for one in proxy.signed()} == {"second-key"}
+    done = json.loads(said)
+    assert (done["outcome"], done["attempt"]) == ("succeeded", 1), done
+    table = DeltaTable(location)
+    assert [one["operation"] for one in table.history()].count("OPTIMIZE") == 1
+    assert sorted(table.to_pyarrow_table()["id"].to_pylist()) == list(range(PARTS * APPENDS))
+    assert lake.worker() == before, "nothing was restarted"
+
+
+def test_a_key_that_nobody_knows_is_a_sentence_and_no_table_is_gone_for_it(lake: Lake, s3: S3Server) -> None:
+    location = lake.at("locked")
+    write(location, 1)
+    lake.said("tables", "register", location, "--name", "lake.locked")
+    before, heard = lake.worker(), len(lake.heard())
+    lake.keys.put(*WRONG)
+    lake.until(lambda: any("denies access" in line for line in lake.heard()[heard:]))
+    told = lake.said("tables", "list", code=1)
+    assert told.splitlines()[0].endswith("denies access."), told
+    s3.let_in(*SECOND)
+    lake.keys.put(*SECOND)
+    write(location, 2)
+    lake.until(lambda: lake.json("tables", "show", "lake.locked")["version"] == 1)
+    shown = lake.json("tables", "show", "lake.locked")
+    assert (shown["state"], shown["findings"]) == ("active", [])
+    assert lake.daemon[0].is_running() and lake.worker() == before
+
+
+def test_no_log_and_no_command_line_ever_held_a_secret(lake: Lake) -> None:
+    secrets = [pair[1] for pair in (FIRST, SECOND, WRONG)]
+    kept = [file for file in lake.home.rglob("*") if file.is_file() and not file.is_symlink()]
+    assert any("worker" in file.name for file in kept)
+    for file in kept:
+        assert not [one for one in secrets if one.encode() in file.read_bytes()], file
+    started = [psutil.Process(pid) for pid in lake.worker()]
+    assert any("java" in one.name() for one in started), "Spark is there"
+    for one in (*lake.daemon, *started):
+        assert not [secret for secret in secrets if secret in " ".join(one.cmdline())]
+
+
 def test_a_conversion_by_a_spark_whose_commits_would_be_unsafe_is_refused_before_it_changes_anything(
-    s3: S3Server, lake: Lake, tmp_path: Path
+    s3: S3Server, proxy: FaultyProxy, lake: Lake, tmp_path: Path
 ) -> None:
     spark = {S3_LOG_STORE: "io.delta.storage.S3SingleDriverLogStore"}
-    unsafe = Lake(s3, make_home(tmp_path / "home", s3.endpoint, prefix=tmp_path.name, spark=spark))
+    unsafe = Lake.made(s3, proxy, tmp_path, spark)
+    s3.let_in(*SECOND)
+    unsafe.keys.put(*SECOND)
     location = parquet(unsafe.at("raw"), s3)
     unsafe.said("init")
     said = unsafe.said("tables", "convert", location, "--name", "lake.raw", code=5)

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from lakewarden.jobs.engines.spark.s3.jars import s3_jars
 from lakewarden.jobs.runs.log_stores import CONDITIONAL
 from support.processes.log_writers import commits_of, s3a_settings, write_together
 from support.servers.s3 import BUCKET, S3Server, options_of
-from support.servers.sts import ROLE, Sts, running_sts
+from support.servers.sts import LIFE_SECONDS, ROLE, Sts, running_sts
 
 pytestmark = pytest.mark.s3
 
@@ -74,6 +75,7 @@ def test_delta_rs_asks_for_another_key_before_one_expires_and_shows_the_token_of
         assert set(sts.tokens()) == {"first-token"}
         write_deltalake(location, pa.table({"id": [2]}), mode="append", storage_options=options)
         token.write_text("second-token")
+        time.sleep(LIFE_SECONDS)
         print(file=process.stdin, flush=True)
         assert process.stdout.readline() == "1\n", process.communicate()[1]
     assert set(sts.tokens()) == {"first-token", "second-token"}

@@ -8,6 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType
@@ -81,3 +83,12 @@ def test_a_stamped_session_sees_temporary_views(spark: SparkSession) -> None:
     with stamped(spark, "run-1", "compact") as ours:
         assert ours.table("three").count() == 3
     spark.catalog.dropTempView("three")
+
+
+def test_no_python_function_runs_where_there_is_none_at_the_path_that_executors_are_told(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What other tests say of executors without Python is worth as much as this."""
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", "/nowhere/python3")
+    with pytest.raises((Py4JJavaError, PySparkException), match='Cannot run program "/nowhere/python3"'):
+        spark.range(3).rdd.map(lambda row: row.id).collect()

@@ -32,6 +32,7 @@ _ERROR: Final = (
     '<?xml version="1.0" encoding="UTF-8"?><Error><Code>{}</Code><Message>Injected.</Message></Error>'
 )
 _CONTROL: Final = "/-control"
+_KEY: Final = re.compile(r"Credential=([^/]+)/")
 _TIMEOUT_SECONDS: Final = 30
 
 
@@ -78,6 +79,12 @@ class FaultyProxy:
         counts: Mapping[str, int] = self._tell({})
         return counts
 
+    def signed(self) -> Mapping[str, int]:
+        """Requests by the key that signed them and the library that sent them (`KEY Hadoop`), since this was last
+        asked."""
+        counts: Mapping[str, int] = self._tell({"signed": True})
+        return counts
+
     def _tell(self, orders: Mapping[str, object]) -> Any:
         asked = Request(f"{self.endpoint}{_CONTROL}", data=json.dumps(orders).encode(), method="POST")
         with urlopen(asked, timeout=_TIMEOUT_SECONDS) as answer:
@@ -120,6 +127,7 @@ class _Orders:
         self._fault: Fault | None = None
         self._requests, self._times = "", 0
         self._counts: Counter[str] = Counter()
+        self._signed: Counter[str] = Counter()
         self.seconds = 0.0
 
     def take(self, told: Mapping[str, Any]) -> Mapping[str, int]:
@@ -128,14 +136,16 @@ class _Orders:
                 self._fault = None if told["fault"] is None else Fault(told["fault"])
                 self._requests, self._times = told["requests"], told["times"]
             self.seconds = told.get("seconds", self.seconds)
-            counted = dict(self._counts)
-            if not told:
-                self._counts.clear()
+            counts = self._signed if "signed" in told else self._counts
+            counted = dict(counts)
+            if not told or "signed" in told:
+                counts.clear()
             return counted
 
-    def fault_of(self, method: str, path: str) -> Fault | None:
+    def fault_of(self, method: str, path: str, signed: str) -> Fault | None:
         with self._lock:
             self._counts[method] += 1
+            self._signed[signed] += 1
             if self._fault is None or self._times < 1 or not re.search(self._requests, f"{method} {path}"):
                 return None
             self._times -= 1
@@ -160,7 +170,7 @@ def _handler(place: str, orders: _Orders) -> type[BaseHTTPRequestHandler]:
                 self._answer(200, {}, json.dumps(orders.take(json.loads(body))).encode())
                 return
             time.sleep(orders.seconds)
-            fault = orders.fault_of(self.command, self.path)
+            fault = orders.fault_of(self.command, self.path, self._signed())
             if fault in _REFUSALS:
                 status, code = fault.split()
                 self._answer(int(status), {}, _ERROR.format(code).encode())
@@ -174,6 +184,11 @@ def _handler(place: str, orders: _Orders) -> type[BaseHTTPRequestHandler]:
             self._answer(*passed)
 
         do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = answer_any
+
+        def _signed(self) -> str:
+            key = _KEY.search(self.headers.get("Authorization") or "")
+            library = (self.headers.get("User-Agent") or "").partition("/")[0].split()
+            return f"{key[1] if key else ''} {library[0] if library else ''}"
 
         def _passed(self, body: bytes) -> tuple[int, Mapping[str, str], bytes]:
             upstream = http.client.HTTPConnection(place, timeout=60)

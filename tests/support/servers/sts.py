@@ -1,7 +1,8 @@
 """A stand-in for Amazon's STS, of which no server is to be had: it takes a token, and gives a key that soon expires.
 
 A process of its own: delta-rs waits for answers without letting other Python threads run. The S3 server is
-told of the last few alone, so that whoever keeps an old one is refused.
+told of the last few alone, so that whoever keeps an old one is refused. The session token is empty: versitygw takes
+none.
 """
 
 import os
@@ -20,7 +21,7 @@ from urllib.parse import parse_qs, urlsplit
 from support.servers.ports import free_ports
 from support.servers.s3 import S3Server
 
-__all__ = ["ROLE", "Sts", "running_sts"]
+__all__ = ["LIFE_SECONDS", "ROLE", "Sts", "running_sts"]
 
 ROLE: Final = "arn:aws:iam::123456789012:role/lakewarden"
 _ANSWER: Final = """\
@@ -31,7 +32,8 @@ _ANSWER: Final = """\
 <SessionToken></SessionToken><Expiration>{expiration}</Expiration></Credentials>
 </AssumeRoleWithWebIdentityResult><ResponseMetadata><RequestId>1</RequestId></ResponseMetadata>
 </AssumeRoleWithWebIdentityResponse>"""
-_LIFE: Final = timedelta(seconds=2)
+LIFE_SECONDS: Final = 2
+"""Of a key."""
 _AT_ONCE: Final = 3
 """So many of its keys are valid: who has just asked may not be refused because somebody else did."""
 
@@ -96,7 +98,7 @@ def _serve(port: int, asked: Path, accounts: Path, certificate: Path, key: Path)
             if count >= _AT_ONCE:
                 s3.shut_out(f"issued-{count - _AT_ONCE}")
             count += 1
-            expiration = (datetime.now(UTC) + _LIFE).strftime("%Y-%m-%dT%H:%M:%SZ")
+            expiration = (datetime.now(UTC) + timedelta(seconds=LIFE_SECONDS)).strftime("%Y-%m-%dT%H:%M:%SZ")
             answer = _ANSWER.format(role=ROLE, key=name, secret=secret, expiration=expiration).encode()
             self.send_response(200)
             self.send_header("Content-Type", "text/xml")
