@@ -1,6 +1,7 @@
 """The gateway with real clients (PyHive, beeline, SQLAlchemy) and a Spark of its own."""
 
 import os
+import shlex
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -25,6 +26,7 @@ from lakewarden.daemon.installation.services import open_services
 from lakewarden.daemon.usecases.init import initialise
 from lakewarden.jobs.engines.spark.java import MODULE_OPENS, java_command, spark_jars
 from support.builders.callers import actor
+from support.reference.page_blocks import code
 from support.servers.gateway import RunningGateway, running_gateway
 
 pytestmark = pytest.mark.spark
@@ -70,7 +72,7 @@ def test_system_tables_are_answered_without_spark(gateway: RunningGateway) -> No
     assert "Spark has started" not in gateway.log()
 
 
-def test_an_update_as_teradata_writes_it_changes_a_delta_table_and_records_who_did_it(
+def test_the_pages_lines_for_pyhive_change_a_delta_table_and_it_is_recorded_who_did_it(
     gateway: RunningGateway, cursor: Any
 ) -> None:
     for statement in (
@@ -78,11 +80,13 @@ def test_an_update_as_teradata_writes_it_changes_a_delta_table_and_records_who_d
         "CREATE TABLE s (k INT, b INT) USING delta",
         "INSERT INTO t VALUES (1, 10), (2, 20)",
         "INSERT INTO s VALUES (2, 99)",
-        "UPDATE t FROM s SET a = s.b WHERE t.k = s.k",
     ):
         cursor.execute(statement)
-    (changed,) = cursor.fetchall()
-    assert changed[names(cursor).index("num_affected_rows")] == 1
+    lines: dict[str, Any] = {"token": "of nobody: this gateway asks for none"}
+    exec(code("gateway", "python")[0].replace("10001", str(gateway.port)), lines)  # noqa: S102  # the page's
+    (changed,) = lines["cursor"].fetchall()
+    assert changed[names(lines["cursor"]).index("num_affected_rows")] == 1
+    lines["connection"].close()
     assert sorted(gateway.rows("SELECT k, a FROM t", username="mallory")) == [(1, 10), (2, 99)]
     reader = DeltaReader(open_services(home=gateway.home).storage)
     *_, last = reader.commits((gateway.home / "warehouse" / "t").as_uri(), after=-1)
@@ -307,10 +311,11 @@ BEELINE = (
 
 
 def test_beeline_connects_reads_and_writes(gateway: RunningGateway) -> None:
-    url = f"jdbc:hive2://127.0.0.1:{gateway.port}/default;transportMode=http;httpPath=cliservice"
+    (line,) = (block for block in code("gateway", "console") if block.startswith("$ beeline "))
     command = (
         str(java_command()), *MODULE_OPENS, "-cp", f"{spark_jars()}/*", "org.apache.hive.beeline.BeeLine",
-        "--outputformat=csv2", "--showHeader=false", "-u", url, "-n", "x", "-p", "y",
+        "--outputformat=csv2", "--showHeader=false",
+        *shlex.split(line.removeprefix("$ beeline ").replace("10001", str(gateway.port))),
     )  # fmt: skip
     script = ";\n".join(BEELINE).replace("!tables;", "!tables").replace("!columns t;", "!columns t") + ";\n"
     done = subprocess.run(command, input=script, capture_output=True, text=True, timeout=120, check=False)

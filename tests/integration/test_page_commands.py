@@ -1,7 +1,7 @@
 """A newcomer types what pages say: the commands on them that need no JVM and no server, in order, from a fresh home.
 
-What is not typed here stands below with the reason, or with the test that types it. The pages for who owns tables, runs
-the platform or is woken at night are run, shell and all, by test_pages_for_people.py.
+What is not typed here stands in support/reference/left_out.py with the reason, or with the test that types it. The
+pages for who owns tables, runs the platform or is woken at night are run, shell and all, by test_pages_for_people.py.
 """
 
 import re
@@ -15,51 +15,9 @@ from lakewarden.daemon.settings.settings import load_settings
 from support.builders.derived import write
 from support.processes.commands import Cli, Said, caller
 from support.processes.daemon_process import FakeWorkerServices
+from support.reference.left_out import NOT_TYPED, TYPED_ELSEWHERE
 from support.reference.page_commands import PAGES, commands_of
 
-SPARK: Final = "Spark does it"
-SERVES: Final = "it serves until it is stopped"
-CLUSTER: Final = "it is about an installation on a cluster"
-LATER: Final = "it stands for another moment than the commands around it"
-
-NOT_TYPED: Final = {
-    "README": {
-        "tables convert": f"{SPARK}: test_convert.py",
-        "daemon": f"{SERVES}: test_daemon_run.py",
-    },
-    "gateway": {
-        "gateway --port": f"{SERVES}: test_gateway.py",
-        "sql --url": "it asks a gateway: test_gateway_clients.py",
-    },
-    "incident": {
-        "rollback plan db.flights --to-version 12 --cascade --diff": f"{SPARK}: test_row_diff.py",
-        "rollback apply HASH": f"{LATER}: test_restore_exactly.py",
-        "rollback resume ID": f"{LATER}: test_rollback_cli.py",
-        "rollback show ID": f"{LATER}: test_rollback_cli.py",
-        "rollback undo ID": f"{LATER}: test_rollback_cli.py",
-    },
-    "kubernetes": {"doctor --target k8s": CLUSTER + ": test_cli.py"},
-    "object-stores": {
-        "tables register s3://": "it needs an object store: test_s3.py",
-        "doctor --target s3": "it needs an object store: test_s3.py",
-    },
-    "onboarding": {
-        "tables register s3://": "it needs an object store and a metastore: test_onboarding_metastore.py"
-    },
-    "rollback": {"rollback plan db.flights --to-version 2 --cascade --diff": f"{SPARK}: test_row_diff.py"},
-    "streams": {"lineage stream": "it needs a checkpoint of Spark's: test_streams.py"},
-    "workers": {"worker": f"{SERVES}: test_worker_hosts.py"},
-    "yarn": {"init": CLUSTER + ": test_yarn.py", "doctor": CLUSTER + ": test_yarn.py"},
-}
-TYPED_ELSEWHERE: Final = {
-    "quickstart": "test_quickstart.py",
-    "owners": "test_pages_for_people.py",
-    "platform": "test_pages_for_people.py",
-    "woken": "test_pages_for_people.py",
-    "laptop": "test_pages_for_people.py",
-    "systemd": "test_pages_for_people.py",
-}
-"""Of the quickstart its consoles; what its other blocks show needs Spark, or stands in incident.md as well."""
 PAGE: Final = {page.stem: page for page in PAGES}
 GOOD = 12
 """The last version of db.flights before its bad load."""
@@ -159,13 +117,3 @@ def test_the_pages_with_commands_to_type_are_found() -> None:
     assert {"README", "gateway", "incident", "onboarding", "openlineage", "operations", "rollback"} <= {
         *TYPED
     }
-
-
-def test_what_is_not_typed_is_still_on_its_page_and_its_test_is_there() -> None:
-    for page, left in NOT_TYPED.items():
-        typed = [" ".join(command.words) for command in commands_of(PAGE[page]) if command.typed]
-        for beginning in left:
-            assert any(words.startswith(beginning) for words in typed), (page, beginning)
-    named = [why.rpartition(": ")[2] for left in NOT_TYPED.values() for why in left.values()]
-    for test in (*named, *TYPED_ELSEWHERE.values()):
-        assert (Path(__file__).parent / test).is_file(), test

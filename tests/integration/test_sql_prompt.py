@@ -16,6 +16,7 @@ import pytest
 from lakewarden.daemon.callers import real_user
 from lakewarden.daemon.installation.services import open_services
 from lakewarden.daemon.usecases.init import initialise
+from support.reference.page_blocks import code
 from support.servers.gateway import RunningGateway, running_gateway
 
 PROMPT = "lakewarden>"
@@ -92,11 +93,15 @@ def terminal(gateway: RunningGateway, tmp_path: Path) -> Iterator[Terminal]:
 
 
 def test_a_statement_goes_over_lines_until_its_semicolon(terminal: Terminal) -> None:
-    terminal.types("SELECT name, state FROM lakewarden.tables\r")
+    """As the page shows it."""
+    (shown,) = (block for block in code("gateway", "console") if PROMPT in block)
+    _, *lines = shown.splitlines()
+    first, second = (line.partition("> " if PROMPT in line else "... ")[2] for line in lines)
+    terminal.types(f"{first}\r")
     terminal.sees("...")
-    terminal.types("WHERE row = 0;\r")
+    terminal.types(f"{second}\r")
     terminal.sees("active")
-    terminal.sees("1 rows")
+    terminal.sees("2 rows")
     terminal.sees(PROMPT)
 
 

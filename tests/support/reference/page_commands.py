@@ -1,4 +1,5 @@
-"""The lakewarden commands that stand on the pages of the documentation: to be typed, or named in a sentence."""
+"""The commands that stand on the pages of the documentation: lakewarden's, to be typed or named in a sentence, and what
+else is typed in a shell."""
 
 import re
 import shlex
@@ -9,7 +10,7 @@ from typing import Final
 
 from lakewarden.daemon.cli.app import COMMANDS
 
-__all__ = ["PAGES", "ROOT", "PageCommand", "commands_of"]
+__all__ = ["PAGES", "ROOT", "PageCommand", "commands_of", "shell_lines"]
 
 ROOT: Final = Path(__file__).parents[3]
 _GENERATED: Final = ROOT / "docs" / "reference"
@@ -18,12 +19,17 @@ PAGES: Final = (
     *(page for page in sorted((ROOT / "docs").rglob("*.md")) if page.parent != _GENERATED),
 )
 
-_BLOCK: Final = re.compile(r"^ *```[^\n]*\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+_BLOCK: Final = re.compile(r"^( *)```([^\n]*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 _TYPED: Final = re.compile(
     r"^ *(?:\$ )?(?:sudo (?:-\S+ )*(?:lakewarden )?)?(?:[A-Z_]+=\S+ )*(?:source "
     r"<\()?(?:\S*/)?lakewarden (?=[a-z-])(.+)$",
     re.MULTILINE,
 )
+_PROGRAM: Final = re.compile(
+    r"(?:sudo |[A-Z_]+=\S+ )*(?:\S*/)?(?:beeline|cd|cp|export|hdfs|helm|install|kubectl|make|pip|podman"
+    r"|python3?[.\d]*|rm|set|source|systemctl|touch|useradd) \S|[A-Z_]+=\S+$"
+)
+"""How lines begin, in a block without a language, that are typed in a shell."""
 _NAMED: Final = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 _ENDS: Final = frozenset({"||", "|", "&&", ">", ">>", "<", ";", ")", "&"})
 _LEFT_OUT: Final = frozenset({"...", "\u2026"})
@@ -52,6 +58,25 @@ def commands_of(page: Path) -> Iterator[PageCommand]:
         named = words.partition(" ")[0].strip() in COMMANDS
         if words != found[1] or (named and " " in words):
             yield _command(page, sentences, found.start(), words, typed=False)
+
+
+def shell_lines(page: Path) -> Iterator[str]:
+    """What else a page types in a shell: the lines of blocks, and indented ones, that are not a lakewarden command."""
+    text = page.read_text(encoding="utf-8")
+    for indent, language, block in _BLOCK.findall(text):
+        if language not in ("bash", "console", ""):
+            continue
+        for line in block.replace("\\\n", " ").splitlines():
+            said = line.removeprefix(indent)
+            if language == "console":
+                typed = said.startswith("$ ")
+            else:
+                typed = bool(_PROGRAM.match(said)) if not language else bool(said.partition("#")[0].strip())
+            if typed and not _TYPED.fullmatch(said):
+                yield " ".join(said.removeprefix("$ ").split())
+    for line in _BLOCK.sub("", text).splitlines():
+        if line.startswith("    ") and _PROGRAM.match(line.strip()) and not _TYPED.fullmatch(line):
+            yield " ".join(line.split())
 
 
 def _in_a_block(text: str, at: int) -> bool:

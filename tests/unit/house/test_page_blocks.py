@@ -5,8 +5,7 @@ import json
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,26 +14,11 @@ import yaml
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.daemon.settings.settings import load_settings
-from support.reference.page_commands import PAGES, ROOT
+from support.reference.page_blocks import DOCS, Block, blocks
+from support.reference.page_commands import PAGES
 
-BLOCK = re.compile(r"^( *)```(\w+)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 OTHER_FILES = ("[project.entry-points", "[profiles")
 """A block of TOML with one of these is no lakewarden.toml."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Block:
-    where: str
-    language: str
-    text: str
-
-
-def blocks(page: Path) -> Iterator[Block]:
-    text = page.read_text(encoding="utf-8")
-    for found in BLOCK.finditer(text):
-        lines = (line.removeprefix(found[1]) for line in found[3].splitlines())
-        line = text.count("\n", 0, found.start()) + 1
-        yield Block(where=f"{page.name}:{line}", language=found[2], text="\n".join(lines))
 
 
 def of_python(text: str) -> None:
@@ -51,7 +35,7 @@ TAKES: dict[str, Callable[[str], Any]] = {
     "json": json.loads,
     "yaml": of_yaml,
 }
-PAGE_BLOCKS = [block for page in {*PAGES, *(ROOT / "docs").rglob("*.md")} for block in blocks(page)]
+PAGE_BLOCKS = [block for page in {*PAGES, *DOCS.rglob("*.md")} for block in blocks(page)]
 PARSED = sorted((block for block in PAGE_BLOCKS if block.language in TAKES), key=lambda block: block.where)
 SETTINGS = [
     block
