@@ -1,8 +1,5 @@
 """Governed SQL in a user's own Spark session: the same statements, the same effects."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -128,49 +125,6 @@ def test_tables_are_read_as_they_were(
         (row,) = lw.sql("SELECT count(*) AS n FROM lakewarden.tables AT VERSION 0").collect()
         assert row["n"] == 0
     spark.sql("DROP DATABASE earlier CASCADE")
-
-
-PLAIN = """
-import lakewarden
-from pyspark.sql import SparkSession
-
-spark = SparkSession.builder.config(map=lakewarden.spark_config()).getOrCreate()
-lw = lakewarden.attach(spark)
-
-lw.sql("CREATE TABLE plain.source USING delta AS SELECT id FROM range(9)")
-(row,) = lw.sql("CREATE TABLE plain.made USING delta AS SELECT id * 2 AS id FROM plain.source").collect()
-(count,) = lw.sql("SELECT count(*) AS n FROM lakewarden.tables").collect()
-print("said", row["num_inserted_rows"], row["version"], count["n"])
-lw.detach()
-"""
-
-
-def test_a_plain_session_started_as_we_say_is_attached_in_three_lines(
-    spark: SparkSession, metastore: EmbeddedMetastore, tmp_path: Path
-) -> None:
-    settings = {"metastore.uri": metastore.uri}
-    services = open_services(home=tmp_path, flags=settings)
-    initialise(services, real_user())
-    spark.sql(f"CREATE DATABASE plain LOCATION '{tmp_path / 'plain'}'")
-    environment = {
-        **os.environ,
-        "LAKEWARDEN_HOME": str(tmp_path),
-        "LAKEWARDEN_METASTORE_URI": metastore.uri,
-        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-        "PYSPARK_SUBMIT_ARGS": "--master local[1] pyspark-shell",
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", PLAIN],
-        env=environment,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert "said 9 0 7" in done.stdout.splitlines(), done.stderr
-    (made,) = services.readers[0].commits(str(tmp_path / "plain" / "made"), after=-1)
-    assert made.lineage is not None and [one.version for one in made.lineage.inputs] == [0]
-    spark.sql("DROP DATABASE plain CASCADE")
 
 
 COUNTED = [

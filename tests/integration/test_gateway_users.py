@@ -1,6 +1,7 @@
 """Users with tokens, over TLS: who is let in, whose name goes on record, what they may not."""
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -8,7 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas
 import pytest
+import sqlalchemy
+from IPython.core.interactiveshell import InteractiveShell
 from pyhive import hive
 from pyhive.exc import OperationalError
 from TCLIService import ttypes
@@ -29,6 +33,8 @@ from lakewarden.daemon.usecases.init import initialise
 from lakewarden.daemon.usecases.onboarding.registrations import register_one
 from lakewarden.daemon.usecases.tokens import create_token, revoke_token
 from support.builders.callers import actor
+from support.processes.scripts import typed
+from support.reference.page_blocks import code
 from support.servers.gateway import RunningGateway, running_gateway
 
 ADMIN = actor("root", admin=True)
@@ -67,6 +73,7 @@ def gateway(services: Services, certificate: Path) -> Iterator[RunningGateway]:
     settings = {
         "gateway.authentication": "token",
         "gateway.readers": "rita,paul",
+        "gateway.writers": "ana",
         "spark.master": "local[1]",
         "spark.conf.spark.sql.warehouse.dir": (services.settings.home / "warehouse").as_uri(),
         "gateway.tls_certificate": str(certificate),
@@ -316,3 +323,47 @@ def test_an_operation_id_outlives_a_change_of_rights(
         cursor.execute("INSERT INTO rights VALUES (1)")
         assert ("operation" in [column[0] for column in cursor.description]) is told
     make_admins(services)
+
+
+@pytest.mark.spark
+def test_what_the_page_types_from_another_machine_does_what_it_says(
+    services: Services,
+    gateway: RunningGateway,
+    certificate: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _, text = token(services, "ana")
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(certificate, "ca.pem")
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))  # the machine knows it, where no authority is named
+    monkeypatch.setenv("LAKEWARDEN_TOKEN", text)
+    connected(gateway, certificate, "ana", text).cursor().execute("CREATE DATABASE shop")
+
+    def here(block: str) -> str:
+        return block.replace("lake.example.org:10001", f"127.0.0.1:{gateway.port}")
+
+    _, engine, magic = (here(block) for block in code("gateway", "python"))
+    frame = pandas.DataFrame({"id": [1, 2, 30], "price": [1.5, 2.5, 3.5]})
+    names: dict[str, Any] = {"sqlalchemy": sqlalchemy, "pandas": pandas, "frame": frame}
+    exec(engine.replace("ana:TOKEN@", f"ana:{text}@"), names)  # noqa: S102  # the page's
+    assert len(pandas.read_sql("SELECT * FROM orders", names["engine"])) == 3
+
+    (lines,) = (block for block in code("gateway", "console") if "LAKEWARDEN_TOKEN" in block)
+    known = {"LAKEWARDEN_TOKEN": text}
+    _, one, several = (here(line.removeprefix("$ ")) for line in lines.splitlines())
+    assert sorted(typed(one, tmp_path, known).split()) == ["1,1.5", "2,2.5", "30,3.5", "id,price"]
+    Path("night.sql").write_text(
+        "CREATE TABLE fixes USING delta AS SELECT 1L AS id, 9.5D AS price;\nSELECT * FROM fixes"
+    )
+    assert "9.5" in typed(several, tmp_path, known)
+
+    make: Any = InteractiveShell
+    shell = make(ipython_dir=str(tmp_path))
+    try:
+        (cell,) = code("gateway", "sql")
+        assert shell.run_cell(magic).success
+        done = shell.run_cell(cell)
+        assert sorted(done.result.to_dict("list")["price"]) == [2.5, 9.5]
+    finally:
+        shell._atexit_once()

@@ -1,6 +1,7 @@
 """Streams on real Spark: what their batches read, and how they go on after a rollback without losing or
 doubling a row."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from lakewarden.catalog.model.lineage_record import LineageInput
 from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.jobs.engines.delta.engine import DeltaEngine
 from support.builders.live_streams import Sea
+from support.processes.scripts import typed
+from support.reference.page_blocks import DOCS, code
 
 pytestmark = pytest.mark.spark
 
@@ -140,7 +143,8 @@ def test_undone_batches_are_written_again_once_by_a_checkpoint_that_goes_back(
         sea.location("sink"), restored=4, to=1, apps=(query_id,), run_id=last.run_id or ""
     )
     assert (nothing_more, sea.head("sink")) == (5 if features else None, last.version)
-    sea.rewind(1)
+    (lines,) = code("streams", "bash")
+    typed(lines.replace("CHECKPOINT", sea.checkpoint("checkpoint")).replace("{4,5}", "{1,2}"), sea.folder)
     sea.insert("source", 4)
     sea.flow("source", "sink")
     sea.insert("source", 5)
@@ -282,11 +286,9 @@ def test_clean_rows_that_an_undone_batch_had_read_are_taken_over_by_hand(sea: Se
         f"Before that, take to db.sink what version {good} of db.source has and version {good - 1} has not."
     )
     assert (sea.rows("source"), sea.rows("sink")) == ([1, 2], [1])
-    source = sea.sql("source")
-    sea.spark.sql(
-        f"INSERT INTO {sea.sql('sink')} SELECT * FROM {source} VERSION AS OF {good} "
-        f"EXCEPT ALL SELECT * FROM {source} VERSION AS OF {good - 1}"
-    )
+    (query,) = re.findall("`(SELECT .* EXCEPT ALL .*)`", (DOCS / "streams.md").read_text(encoding="utf-8"))
+    assert (good, query.count("VERSION AS OF 2"), query.count("VERSION AS OF 1")) == (2, 1, 1)
+    sea.spark.sql(f"INSERT INTO {sea.sql('sink')} {query.replace('db.source', sea.sql('source'))}")
     sea.insert("source", 3)
     sea.flow("source", "sink", "new", startingVersion=bad + 1, skipChangeCommits="true")
     assert sea.rows("sink") == sea.rows("source") == [1, 2, 3]
