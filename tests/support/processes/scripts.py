@@ -34,7 +34,7 @@ def typed(script: str, folder: Path, settings: Mapping[str, str] = MappingProxyT
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=900,
     )
     assert done.returncode == 0, (script, done.stdout, done.stderr)
     return done.stdout
