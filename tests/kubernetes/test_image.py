@@ -2,7 +2,6 @@
 
 import re
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -15,21 +14,19 @@ TOOLS = re.compile(r"(javac|jshell|mvn|gcc|g\+\+|cc|c\+\+|cpp|ld|as|make|go|rust
 
 
 @pytest.fixture(scope="module")
-def twice(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Image, Image]]:
+def twice(tmp_path_factory: pytest.TempPathFactory) -> tuple[Image, Image]:
     home, folder = node_home(), tmp_path_factory.mktemp("images")
     subprocess.run([SCRIPTS / "up.sh", "fetch"], check=True, capture_output=True)
-    names = [f"{IMAGE}:twice-{number}" for number in (1, 2)]
     found = []
-    for name in names:
+    for name in (f"{IMAGE}:test", f"{IMAGE}:again"):  # the first one is the node's, which needs no third
         build_image(home, name, fresh=True)
         archive = folder / "image.tar"
         save_image(home, name, archive)
         found.append(read_image(archive))
         archive.unlink()
+    drop_image(home, f"{IMAGE}:again")
     one, other = found
-    yield one, other
-    for name in names:
-        drop_image(home, name)
+    return one, other
 
 
 def test_the_same_sources_make_the_same_image(twice: tuple[Image, Image]) -> None:

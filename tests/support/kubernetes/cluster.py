@@ -55,7 +55,7 @@ class Cluster:
         )
 
         def ending() -> str:
-            out, err = begun.communicate(timeout=400)
+            out, err = begun.communicate(timeout=900)
             assert begun.returncode == 0, f"{out}\n{err}"
             return out
 

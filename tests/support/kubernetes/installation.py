@@ -202,7 +202,7 @@ class Installation:
 
     def compacted_once(self, name: str) -> None:
         """Waits until a table's compaction is on record: done once, no row lost or doubled."""
-        self.until(f"{name}: its compaction is on record", lambda: self._succeeded(name, Action.COMPACT), 400)
+        self.until(f"{name}: its compaction is on record", lambda: self._succeeded(name, Action.COMPACT), 600)
         here = self.read(name)
         assert sorted(here.to_pyarrow_table()["id"].to_pylist()) == list(range(FILES * 10))
         assert Counter(commit["operation"] for commit in here.history())["OPTIMIZE"] == 1

@@ -32,7 +32,7 @@ if T iptables-save -t filter 2>/dev/null | grep -q KUBE-; then T iptables-save -
 for s in $(T ipset list -n 2>/dev/null | grep -i kube); do T ipset destroy "$s"; done
 for f in ip ip6; do LD_LIBRARY_PATH=$R/usr/lib/x86_64-linux-gnu nft delete table $f kube-proxy 2>/dev/null; done
 for c in /sys/fs/cgroup/*/kubepods; do find "$c" -depth -type d -exec rmdir {} \; 2>/dev/null; done
-for f in "$RUN"/sysctl-*; do k=${f##*/sysctl-}; cat "$f" > /proc/sys/${k//./\/} 2>/dev/null; done
+for f in "$RUN"/sysctl-*; do [ -e "$f" ] || continue; k=${f##*/sysctl-}; cat "$f" > /proc/sys/${k//./\/} 2>/dev/null; done
 rm -rf "$RUN"
 # what the kubelet, libcni and the shims write outside $K8S_HOME whatever they are told
 rm -rf /var/lib/cni/results /run/containerd/fifo /run/containerd/s /run/containerd/runc

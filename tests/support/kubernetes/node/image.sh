@@ -20,6 +20,8 @@ bud() { over buildah bud --isolation chroot --signature-policy "$I/conf/policy.j
 t0=$(date +%s%N); took() { local d=$((($(date +%s%N) - t0) / 100000000)); printf '%4d.%ds  %s\n' $((d / 10)) $((d % 10)) "$*"; }
 
 base() {
+  local tag=docker.io/library/debian:bookworm-slim
+  if [ "$I/base/built" -nt "$I/base/rootfs.tar" ] && over buildah inspect --type image "$tag" >/dev/null 2>&1; then return; fi
   if [ ! -s "$I/base/rootfs.tar" ]; then
     # the machine's own package sources, whatever they are: no address is written here
     local src=/etc/apt/sources.list.d/debian.sources; [ -e $src ] || src=/etc/apt/sources.list
@@ -29,7 +31,8 @@ base() {
     took "root file system: $(stat -c %s "$I/base/rootfs.tar") bytes"
   fi
   printf 'FROM scratch\nADD rootfs.tar /\nCMD ["bash"]\n' > "$I/base/Dockerfile"
-  bud -t docker.io/library/debian:bookworm-slim "$I/base" >/dev/null 2>&1
+  bud -t "$tag" "$I/base" >/dev/null 2>&1
+  touch "$I/base/built"
   took "base image"
 }
 build() { # tag, folder, further buildah arguments
