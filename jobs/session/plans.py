@@ -96,10 +96,10 @@ class Plans:
         """A `LogicalRDD` that says how large it is: joins are chosen by that, and a local one claims to be huge. What
         is small is read by one task, and says so: what belongs together is together there, without an exchange."""
         rdd, partitioning, ordering = rows.rdd(), rows.outputPartitioning(), rows.outputOrdering()
-        if size <= _ONE_TASK and rdd.getNumPartitions() > 1:
-            rdd, ordering = rdd.coalesce(1, False, self._none, None), ordering.take(0)
-        if rdd.getNumPartitions() == 1:
-            partitioning = self._single
+        tasks = rdd.getNumPartitions()
+        if tasks and size <= _ONE_TASK:  # without a task, none would say that there are no rows
+            rdd = rdd if tasks == 1 else rdd.coalesce(1, False, self._none, None)
+            partitioning, ordering = self._single, ordering.take(0)
         # Of a range that takes as much: py4j makes Python's numbers of the big ones that statistics are made of.
         told = session.range(0, max(size // _LONG, 1)).queryExecution().logical().stats()
         return rows.copy(

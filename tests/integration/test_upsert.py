@@ -214,6 +214,18 @@ def test_files_and_partitions_without_the_keys_are_not_read(lake: Lake) -> None:
     assert added.files_read == 0 and added.files_added == 1
 
 
+def test_a_source_without_rows_or_of_many_tasks_is_merged_by_one(lake: Lake) -> None:
+    table, rows = lake.table((1, "a", 1)), ("id", "'b' AS v", "2 AS ts")
+    for nothing in (lake.spark.range(0), lake.spark.range(0, 9, 1, 9).where("id > hash(id, 0) + 1e10")):
+        done = lake.lw.upsert(nothing.selectExpr(*rows), table, keys="id")
+        assert (done.rows_inserted, done.rows_updated, done.files_added) == (0, 0, 0)
+    many = lake.spark.range(0, 100, 1, 50).selectExpr(*rows)
+    for rule in ("any", "error"):
+        done = lake.lw.upsert(many.union(many) if rule == "any" else many, table, keys="id", duplicates=rule)
+        assert done.rows_inserted + done.rows_updated == 100 and done.files_added == 1
+    assert lake.held(table) == sorted(((number, "b", 2) for number in range(100)), key=repr)
+
+
 def test_keys_that_look_like_variables_of_sparks_are_matched_as_they_are(lake: Lake) -> None:
     schema, told = "k string, v string", ("${env:HOME}", "${spark.app.name}", "x")
     table = lake.table(*((key, "old") for key in told), schema=schema)

@@ -40,7 +40,7 @@ __all__ = ["Upserts"]
 _MATERIALIZE: Final = "spark.databricks.delta.merge.materializeSource"
 _OPTIMIZE: Final = "spark.databricks.delta.optimizeWrite.enabled"
 _LEAST: Final = "spark.sql.adaptive.coalescePartitions.minPartitionSize"
-_LEAST_BYTES: Final = "16m"
+_LEAST_BYTES: Final = "4m"
 """What little is joined, one task joins. Spark's own 1 MB makes a task for each core of it."""
 _PAUSES: Final = (0.2, 0.5, 1.0, 2.0)
 """Seconds, while somebody else makes the table that is missing."""
