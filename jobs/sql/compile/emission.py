@@ -15,6 +15,7 @@ from sqlglot.dialects.spark import Spark
 from lakewarden.jobs.sql.compile.change import Change
 from lakewarden.jobs.sql.compile.families import NUMBERS, Family, family_of
 from lakewarden.jobs.sql.compile.grouping import group_joins
+from lakewarden.jobs.sql.compile.inline import as_queries
 from lakewarden.jobs.sql.compile.meaning.rows import as_struct
 from lakewarden.jobs.sql.compile.precedence import in_parentheses
 from lakewarden.jobs.sql.compile.resolving import Resolved, Target
@@ -373,7 +374,8 @@ def _sql(node: exp.Expr, parts: _Parts) -> str:
 
 def sql_of(node: exp.Expr, tables: Mapping[str, TableName]) -> str:
     """A resolved part as Spark reads it; `tables` are the stand-ins' own names."""
-    return in_parentheses(with_names(node.copy(), tables)).sql(dialect=_SPARK, identify=True, comments=False)
+    found = in_parentheses(as_queries(with_names(node.copy(), tables)))
+    return found.sql(dialect=_SPARK, identify=True, comments=False)
 
 
 def with_names(node: exp.Expr, tables: Mapping[str, TableName]) -> exp.Expr:
