@@ -14,7 +14,7 @@ from sqlglot.dialects.spark import Spark
 
 from lakewarden.jobs.sql.compile.change import Change
 from lakewarden.jobs.sql.compile.families import NUMBERS, Family, family_of
-from lakewarden.jobs.sql.compile.grouping import group_joins
+from lakewarden.jobs.sql.compile.grouping import ask_in_where, group_joins
 from lakewarden.jobs.sql.compile.inline import as_queries
 from lakewarden.jobs.sql.compile.meaning.rows import as_struct
 from lakewarden.jobs.sql.compile.precedence import in_parentheses
@@ -202,6 +202,7 @@ def _asked(parts: _Parts, *, chooses: bool) -> str:
     query.set("with_", None)
     query.set("expressions", selected or [_one()])
     _items(query)[parts.change.place].replace(distinct_rows(parts.item.this, found.alias, keys, exact))
+    ask_in_where(query)
     group_joins(query)
     matches = _sql(query, parts)
     if listed:

@@ -152,6 +152,14 @@ def test_values_of_more_than_constants_are_queries(change: str, wanted: str) -> 
     assert f"FROM {wanted}" in sql(f"UPDATE t SET {change}", "postgres")
 
 
+def test_a_join_asks_its_queries_in_where() -> None:
+    change = "a = 1 FROM t JOIN u ON t.k = u.k AND t.a IN (SELECT e FROM u AS y WHERE y.k = u.e)"
+    found = sql(f"UPDATE t SET {change} WHERE u.k > 1 OR u.e > 1", "tsql")
+    assert "AS t CROSS JOIN u AS u WHERE (u.k > 1 OR u.e > 1) AND (t.k = u.k AND t.a IN (SELECT" in found
+    outer = sql(f"UPDATE t SET {change.replace('JOIN', 'LEFT JOIN')}", "tsql")
+    assert "AS t LEFT JOIN u AS u ON t.k = u.k AND t.a IN (SELECT" in outer
+
+
 def test_a_local_time_that_is_there_twice_is_told() -> None:
     (note,) = done("DELETE FROM t WHERE at > local", "postgres").notes
     assert "Spark takes the first, postgres perhaps the second" in note
