@@ -15,7 +15,7 @@ from sqlglot.dialects.spark import Spark
 from lakewarden.jobs.sql.compile.change import Change
 from lakewarden.jobs.sql.compile.families import NUMBERS, Family, family_of
 from lakewarden.jobs.sql.compile.grouping import ask_in_where, group_joins
-from lakewarden.jobs.sql.compile.inline import as_queries
+from lakewarden.jobs.sql.compile.meaning.inline import as_queries
 from lakewarden.jobs.sql.compile.meaning.rows import as_struct
 from lakewarden.jobs.sql.compile.precedence import in_parentheses
 from lakewarden.jobs.sql.compile.resolving import Resolved, Target

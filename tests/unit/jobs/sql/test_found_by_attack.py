@@ -140,7 +140,7 @@ def test_letters_beyond_ascii_are_told() -> None:
         # Spark evaluates no NULLIF, and asks no query, in an inline table.
         (
             "a = v.y FROM (VALUES (1, nullif(1, 2)), (2, (SELECT max(e) FROM u))) AS v(x, y) WHERE t.k = v.x",
-            "(SELECT 1 AS x, NULLIF(1, 2) AS y UNION ALL SELECT 2 AS x, (SELECT MAX(u.e) AS _col_0 FROM u AS u)",
+            "(SELECT 1 AS x, NULLIF(1, 2) AS y UNION ALL SELECT 2 AS x, (SELECT MAX(u.e) AS _col_0 FROM u",
         ),
         (
             "a = v.y FROM (VALUES (1, -2), (2, 3.5)) AS v(x, y) WHERE t.k = v.x",
