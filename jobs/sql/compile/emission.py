@@ -13,7 +13,8 @@ from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 
 from lakewarden.jobs.sql.compile.change import Change
-from lakewarden.jobs.sql.compile.grouping import group_joins
+from lakewarden.jobs.sql.compile.grouping import ask_in_where, group_joins
+from lakewarden.jobs.sql.compile.meaning.inline import as_queries
 from lakewarden.jobs.sql.compile.meaning.rows import as_struct
 from lakewarden.jobs.sql.compile.precedence import in_parentheses
 from lakewarden.jobs.sql.compile.resolving import Resolved, Target
@@ -201,6 +202,7 @@ def _asked(parts: _Parts, *, chooses: bool) -> str:
     query.set("with_", None)
     query.set("expressions", selected or [_one()])
     _items(query)[parts.change.place].replace(distinct_rows(parts.item.this, found.alias, keys, exact))
+    ask_in_where(query)
     group_joins(query)
     matches = _sql(query, parts)
     if listed:
@@ -373,7 +375,8 @@ def _sql(node: exp.Expr, parts: _Parts) -> str:
 
 def sql_of(node: exp.Expr, tables: Mapping[str, TableName]) -> str:
     """A resolved part as Spark reads it; `tables` are the stand-ins' own names."""
-    return in_parentheses(with_names(node.copy(), tables)).sql(dialect=_SPARK, identify=True, comments=False)
+    found = in_parentheses(as_queries(with_names(node.copy(), tables)))
+    return found.sql(dialect=_SPARK, identify=True, comments=False)
 
 
 def with_names(node: exp.Expr, tables: Mapping[str, TableName]) -> exp.Expr:

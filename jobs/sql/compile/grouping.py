@@ -7,7 +7,7 @@ from sqlglot import exp
 from lakewarden.jobs.sql.compile.change import is_cte
 from lakewarden.jobs.sql.compile.places import wrong_in
 
-__all__ = ["group_joins", "say_using"]
+__all__ = ["ask_in_where", "group_joins", "say_using"]
 
 
 def group_joins(query: exp.Select) -> None:
@@ -25,6 +25,20 @@ def group_joins(query: exp.Select) -> None:
         else:
             grouped.append(join)
     query.set("joins", [*grouped, *_in_parentheses(group)])
+
+
+def ask_in_where(query: exp.Select) -> None:
+    """Put what asks queries from ON of inner joins to WHERE, where it means the same: Spark runs no query there that
+    depends on both sides."""
+    joins = query.args.get("joins") or []
+    for place, join in enumerate(joins):
+        on = join.args.get("on")
+        if on is None or on.find(exp.Query) is None or join.side or join.kind not in ("", "INNER"):
+            continue
+        if all(later.side not in ("RIGHT", "FULL") for later in joins[place + 1 :]):
+            join.set("on", None)
+            join.set("kind", "CROSS")
+            query.where(on.copy(), copy=False)
 
 
 def say_using(query: exp.Select, known: Mapping[str, Collection[str]], text: str) -> None:

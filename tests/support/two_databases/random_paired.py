@@ -6,9 +6,11 @@ from typing import Final
 
 from lakewarden.jobs.sql.compile.values import Dialect
 from support.two_databases.paired_pieces import Maker, PairedChange, Sources, Two, two
-from support.two_databases.wide_tables import name
+from support.two_databases.wide_tables import KINDS, SCHEMAS, name
 
-__all__ = ["random_paired_change"]
+__all__ = ["Teradata", "TransactSql", "random_paired_change"]
+
+_COMPOUND: Final = ("+= ", "-= ", "*= ")
 
 
 def random_paired_change(dialect: Dialect, seed: int) -> PairedChange:
@@ -122,13 +124,35 @@ class TransactSql(Maker):
 
     def statement(self, sources: Sources, sets: Mapping[str, Two], where: Two | None) -> str:
         tables = "t AS x" if self.target == "x" else "t"
+        nested = any(" JOIN " in one.ours for one in sources.listed)
+        joined = where is not None and sources.link is not None and not nested and self.chance.random() < 0.5
         for one in sources.listed:
-            tables += f" {one.ours}" if one.ours.startswith("LEFT JOIN") else f", {one.ours}"
+            tables += (
+                f" JOIN {one.ours} ON {where.ours}"
+                if joined and where is not None
+                else f" {one.ours}"
+                if one.ours.startswith("LEFT JOIN")
+                else f", {one.ours}"
+            )
+        where = None if joined else where
         tail = f" FROM {tables}{'' if where is None else f' WHERE {where.ours}'}"
         if not sets:
             return f"{sources.before}DELETE {self.target}{tail}"
-        listed = ", ".join(f"{self.quoted(column)} = {value.ours}" for column, value in sets.items())
+        listed = ", ".join(
+            f"{self.quoted(column)} {value.ours if value.ours.startswith(_COMPOUND) else f'= {value.ours}'}"
+            for column, value in sets.items()
+        )
         return f"{sources.before}UPDATE {self.target} SET {listed}{tail}"
+
+    def made(self, sources: Sources, sets: Mapping[str, Two], where: Two | None) -> PairedChange:
+        numbers = {one.name for one in SCHEMAS["t"] if KINDS[one.type] in ("int", "decimal", "double")}
+        said = {}
+        for column, value in sets.items():
+            said[column] = value
+            if column in numbers and self.chance.random() < 0.15:
+                sign, own = self.pick("+-*"), self.column(self.target, column).theirs
+                said[column] = Two(f"{sign}= {value.ours}", f"{own} {sign} ({value.theirs})")
+        return super().made(sources, said, where)
 
 
 class Teradata(Maker):

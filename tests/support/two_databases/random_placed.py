@@ -219,9 +219,10 @@ def _added(maker: Maker, table: str, keys: Sequence[str], columns: Sequence[str]
     pick, chance = maker.pick, maker.chance
     if chance.random() < 0.4:
         _sees(maker, {kind: [] for kind in set(KINDS.values())})
+        whole = [key for key in keys if types[key] == "int"]
         rows = [
             [
-                str(chance.randint(0, 7)) if column in keys and chance.random() < 0.9
+                str(chance.randint(0, 7)) if column in whole and chance.random() < 0.9
                 else maker.literal(TARGETS[types[column]]).ours if chance.random() < 0.85 else "NULL"
                 for column in columns
             ]

@@ -217,15 +217,12 @@ class _Maker:
         table = self._chance.choice(("s", "u", "t"))
         alias, where = self._inside(table, 1)
         other = {"s": "b", "u": "e", "t": "a"}[table]
-        asked = [
-            f"max({alias}.k)",
-            f"count(*) + {self._chance.choice(self._known['int'])}",
-            f"min({alias}.{other})",
-        ]
+        # Spark takes no column of the outer statement beside an aggregate
+        asked = [f"max({alias}.k)", "count(*)", f"min({alias}.{other})"]
         columns = self._chance.sample(("k", "a", "id", "Big"), k=self._chance.choice((2, 3)))
         found = dict(zip(columns, asked, strict=False))
-        if self._chance.random() < 0.3:  # several rows are an error
-            found = dict(zip(columns, (f"{alias}.k", f"{alias}.{other}"), strict=False))
+        if self._chance.random() < 0.3:
+            found = dict(zip(columns, (f"min({alias}.k)", f"max({alias}.{other})"), strict=False))
         return found, f"FROM {table} AS {alias}{where}"
 
     def condition(self, depth: int) -> str:

@@ -112,7 +112,8 @@ class MySql(Maker):
                 two(f"{self.pick(('UPPER', 'LOWER', 'LTRIM', 'RTRIM', 'TRIM'))}({{}})", one),
                 two(f"{self.pick(('SUBSTRING', 'SUBSTR'))}({{}}, {start}, {length})", one),
                 two(f"{self.pick(('LEFT', 'RIGHT'))}({{}}, {length})", one),
-                two("REPLACE({}, 'x', {})", one, other),
+                # MariaDB does not look at a replacement that is not needed: NULL gives no NULL then
+                two("REPLACE({}, 'x', COALESCE({}, ''))", one, other),
                 two(f"{self.pick('LR')}PAD({{}}, {self.pick('025')}, 'ab')", one),
                 two("IFNULL({}, {})", one, other),
                 two("IF({}, {}, {})", self.condition(0), one, other),
@@ -134,7 +135,8 @@ class MySql(Maker):
                 two(f"({{}} {self.pick(('DIV', '%', 'MOD'))} {by})", number), two("-({})", number),
                 two(f"{self.pick(('LENGTH', 'CHAR_LENGTH'))}({{}})", text),
                 two("ABS({})", one),
-                two("CASE {} WHEN {} THEN 1 WHEN 2 THEN 3 END", one, other),
+                # MariaDB 11.4 finds nothing behind a WHEN that is NULL, against SQL and MySQL's documentation
+                two("CASE {} WHEN 2 THEN 3 WHEN {} THEN 1 END", one, other),
                 two(f"{part}({{}})", self.pick(self.known["date"])),
                 two(f"EXTRACT({part} FROM {{}})", self.pick(self.known["date"])),
             ]  # fmt: skip
@@ -190,9 +192,8 @@ class MySql(Maker):
                 found.kept = two(f"{me}, {{}}", found.listed[0])
                 return found
         assert found.link is not None
-        first, *more = found.listed
-        found.kept = two(f"{me} {word} {{}} ON {{}}", first, found.link)
-        for one in more:
+        found.kept = two(f"{me} {word} {{}} ON {{}}", found.listed[0], found.link)
+        for one in found.listed[1:]:
             found.kept = two("{} {}", found.kept, one)
         found.link = None
         return found

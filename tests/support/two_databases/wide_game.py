@@ -11,6 +11,7 @@ from datetime import UTC, tzinfo
 from decimal import Decimal
 from typing import Any, Final
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -219,7 +220,11 @@ def asked(spark: SparkSession, steps: Compiled, rows: Mapping[str, Rows]) -> Don
             name = step.target.parts[-1]
             found[name] = _plain(name, done.rows, None)
             affected += done.affected
-    except (SeveralMatchesError, PySparkException) as error:
+    except (
+        SeveralMatchesError,
+        PySparkException,
+        Py4JJavaError,
+    ) as error:  # the last where a broadcast fails
         return Done(tables={}, error=f"{type(error).__name__}: {str(error)[:400]}")
     return Done(tables=found, affected=affected)
 

@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from lakewarden.jobs.sql.compile.annotation import have_room
 from lakewarden.jobs.sql.compile.meaning.averages import FEW, has_own_digits, refuse_own_digits
+from lakewarden.jobs.sql.compile.meaning.functions import Notes
 from lakewarden.jobs.sql.compile.meaning.storing import SPARKS_WORDS
 from lakewarden.jobs.sql.compile.meaning.texts import (
     STRIPPING,
@@ -22,8 +23,9 @@ from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.type_families import NUMBERS, Family, family_of, scale_of
 from lakewarden.jobs.sql.compile.values import Dialect
 
-__all__ = ["FEWER_DIGITS", "is_real", "refuse_mixed", "refuse_real_beside_others"]
+__all__ = ["FEWER_DIGITS", "is_real", "note_zones", "refuse_mixed", "refuse_real_beside_others"]
 
+_ZONED: Final = (exp.DType.TIMESTAMP, exp.DType.TIMESTAMPLTZ, exp.DType.TIMESTAMPTZ)
 FEWER_DIGITS: Final = f"Cast one side to a DECIMAL with fewer digits. {SPARKS_WORDS}"
 
 
@@ -64,6 +66,18 @@ def refuse_mixed(
     if not compared and len(lengths) > 1 and dialect not in STRIPPING:
         raise wrong_in(text, node, f"{dialect} pads the shorter text.", hint="Write RTRIM(column).")
     require_padding_alike(parts, node, dialect, text)
+
+
+def note_zones(parts: Sequence[exp.Expr], dialect: Dialect, notes: Notes) -> None:
+    """Say what a time without a zone is taken for where it meets a moment."""
+    zoned = {
+        part.type.this in _ZONED for part in parts if _has_time(part) and isinstance(part.type, exp.DataType)
+    }
+    if len(zoned) > 1:
+        notes[
+            "Of a local time that is there twice, when clocks go back, Spark takes the first, "
+            f"{dialect} perhaps the second."
+        ] = None
 
 
 def _require_readable(

@@ -18,6 +18,7 @@ from lakewarden.jobs.sql.compile.meaning.averages import has_own_digits, refuse_
 from lakewarden.jobs.sql.compile.meaning.comparisons import (
     FEWER_DIGITS,
     is_real,
+    note_zones,
     refuse_mixed,
 )
 from lakewarden.jobs.sql.compile.meaning.first_type import fits_first
@@ -119,6 +120,7 @@ def _comparison(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> ex
     if isinstance(right, exp.Any | exp.All):
         return _quantified(node, right, dialect, text, notes)
     refuse_mixed([node.this, right], node, dialect, text)
+    note_zones([node.this, right], dialect, notes)
     ordered = not isinstance(node, exp.EQ | exp.NEQ | exp.NullSafeEQ | exp.NullSafeNEQ)
     note_texts([node.this, right], dialect, notes, ordered=ordered)
     unpadded(node, dialect)

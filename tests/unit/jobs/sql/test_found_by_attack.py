@@ -14,7 +14,7 @@ SCHEMAS = {
     for table, columns in {
         "t": {
             "k": "int", "a": "int", "s": "string", "d": "double", "f": "float", "m": "decimal(9,2)",
-            "ok": "boolean", "day": "date", "at": "timestamp", "bytes": "binary",
+            "ok": "boolean", "day": "date", "at": "timestamp", "bytes": "binary", "local": "timestamp_ntz",
         },
         "u": {"k": "int", "e": "int"},
     }.items()
@@ -132,6 +132,38 @@ def test_letters_beyond_ascii_are_told() -> None:
     for change in ("s = upper(s)", "s = lower('ß')"):
         assert [note for note in done(f"UPDATE t SET {change}", "postgres").notes if "Unicode" in note]
     assert done("UPDATE t SET s = upper('x')", "postgres").notes == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "wanted"),
+    [
+        # Spark evaluates no NULLIF, and asks no query, in an inline table.
+        (
+            "a = v.y FROM (VALUES (1, nullif(1, 2)), (2, (SELECT max(e) FROM u))) AS v(x, y) WHERE t.k = v.x",
+            "(SELECT 1 AS x, NULLIF(1, 2) AS y UNION ALL SELECT 2 AS x, (SELECT MAX(u.e) AS _col_0 FROM u",
+        ),
+        (
+            "a = v.y FROM (VALUES (1, -2), (2, 3.5)) AS v(x, y) WHERE t.k = v.x",
+            "VALUES (1, -2), (2, 3.5) AS v(x, y)",
+        ),
+    ],
+)
+def test_values_of_more_than_constants_are_queries(change: str, wanted: str) -> None:
+    assert f"FROM {wanted}" in sql(f"UPDATE t SET {change}", "postgres")
+
+
+def test_a_join_asks_its_queries_in_where() -> None:
+    change = "a = 1 FROM t JOIN u ON t.k = u.k AND t.a IN (SELECT e FROM u AS y WHERE y.k = u.e)"
+    found = sql(f"UPDATE t SET {change} WHERE u.k > 1 OR u.e > 1", "tsql")
+    assert "AS t CROSS JOIN u AS u WHERE (u.k > 1 OR u.e > 1) AND (t.k = u.k AND t.a IN (SELECT" in found
+    outer = sql(f"UPDATE t SET {change.replace('JOIN', 'LEFT JOIN')}", "tsql")
+    assert "AS t LEFT JOIN u AS u ON t.k = u.k AND t.a IN (SELECT" in outer
+
+
+def test_a_local_time_that_is_there_twice_is_told() -> None:
+    (note,) = done("DELETE FROM t WHERE at > local", "postgres").notes
+    assert "Spark takes the first, postgres perhaps the second" in note
+    assert done("DELETE FROM t WHERE at > at OR local > day", "postgres").notes == ()
 
 
 def test_two_written_texts_are_compared_by_the_rules_of_texts() -> None:
