@@ -262,7 +262,7 @@ def python(folder: Path) -> Iterator[Callable[[str], None]]:
     """Somebody at a Python that knows only its home: what is typed there is done when the call returns."""
     more = {
         "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-        "PYSPARK_SUBMIT_ARGS": "--master local[1] pyspark-shell",
+        "PYSPARK_SUBMIT_ARGS": f"--master local[1] {os.environ.get('PYSPARK_SUBMIT_ARGS', 'pyspark-shell')}",
     }
     log = folder / "python.log"
     with (
