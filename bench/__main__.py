@@ -31,7 +31,7 @@ SPEED: Final = (
     "s3_sweep --quick",
 )
 CHECKS: Final = (
-    "sql --parts tpch,random,wide,paired",
+    "sql --parts tpch,random,wide,mysql,paired,placed",
     "histories",
     "histories --oracle",
     "histories --spark 60",

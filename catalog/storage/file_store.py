@@ -13,16 +13,16 @@ from datetime import UTC, datetime
 from errno import ELOOP
 from pathlib import Path
 from stat import S_ISDIR
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 from deltalake.exceptions import DeltaError
-from deltalake.fs import DeltaStorageHandler
 
 from lakewarden.catalog.bounds import as_moment
 from lakewarden.catalog.errors import AccessDeniedError, UnavailableError, UsageError
+from lakewarden.catalog.storage.arrow_handler import ArrowHandler
 from lakewarden.catalog.storage.credentials import NO_OPTIONS, StorageOptions
 from lakewarden.catalog.storage.secret_files import current
 from lakewarden.catalog.units import storable
@@ -294,27 +294,6 @@ _PATIENCE = {"retry_timeout": "10s"}
 lets no other thread run while it waits for a listing: not even the one that renews the lease."""
 
 
-class _BytesOnly:
-    """Arrow writes buffers since version 22, the store behind takes bytes."""
-
-    def __init__(self, sink: Any) -> None:
-        self._sink = sink
-        self.close = sink.close
-        self.flush = sink.flush
-
-    @property
-    def closed(self) -> bool:
-        return bool(self._sink.closed)
-
-    def write(self, data: pa.Buffer | bytes) -> int:
-        return int(self._sink.write(bytes(data)))
-
-
-class _Handler(DeltaStorageHandler):
-    def open_output_stream(self, path: str, metadata: dict[str, str] | None = None) -> pa.PythonFile:
-        return pa.PythonFile(_BytesOnly(self._handler.open_output_stream(path, metadata)), mode="w")
-
-
 class _RemoteStore:
     def __init__(self, root: str, options: StorageOptions) -> None:
         self._root, self._options = root, options
@@ -332,7 +311,7 @@ class _RemoteStore:
     def _open(self, options: dict[str, str]) -> tuple[dict[str, str], pafs.FileSystem]:
         told = options if self._root.startswith("hdfs://") else {**_PATIENCE, **options}
         with _answering(self._root):
-            return options, pafs.PyFileSystem(_Handler(self._root, told or None))
+            return options, pafs.PyFileSystem(ArrowHandler(self._root, told or None))
 
     @property
     def root(self) -> str:
