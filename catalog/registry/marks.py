@@ -77,8 +77,8 @@ def require_rewindable(row: TableRow) -> None:
     if row.source is Source.SELF:
         raise RefusedError(
             f"{row.name} is a system table: it is never rolled back.",
-            hint="It has every table's registration, holds and audit trail. What was changed can be changed back; "
-            "`lakewarden system verify` finds damage.",
+            hint="It has every table's registration, holds and audit trail. What was changed in it can be "
+            "changed back; `lakewarden system verify` finds damage.",
         )
 
 

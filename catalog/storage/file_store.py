@@ -21,10 +21,11 @@ import pyarrow.fs as pafs
 from deltalake.exceptions import DeltaError
 
 from lakewarden.catalog.bounds import as_moment
-from lakewarden.catalog.errors import AccessDeniedError, UnavailableError, UsageError
+from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.storage.arrow_handler import ArrowHandler
 from lakewarden.catalog.storage.credentials import NO_OPTIONS, StorageOptions
 from lakewarden.catalog.storage.secret_files import current
+from lakewarden.catalog.storage.troubles import trouble_at
 from lakewarden.catalog.units import storable
 
 __all__ = [
@@ -33,25 +34,17 @@ __all__ = [
     "StorageOptions",
     "below",
     "canonical",
-    "denied",
     "from_hadoop",
     "is_inside",
     "is_spelled_once",
     "local_path",
     "open_store",
     "root_and_path",
-    "silent",
-    "trouble_at",
 ]
 
 _ALIASES = {"s3a": "s3", "s3n": "s3", "abfss": "abfs", "wasbs": "abfs", "gcs": "gs"}
 _UNENCODED: Final = "/=:@!$&'()*+,;-._~"
 _READ_IN_TWO_WAYS: Final = re.compile(r"[#?%\x00-\x1f\x7f]")
-_DENIED: Final = re.compile(
-    r"\b40[13] (?:Forbidden|Unauthorized)|lacked (?:the necessary privileges|valid authentication)"
-    r"|ExpiredToken|InvalidToken|GSSAPI error|SASL|AccessControlException"
-)
-"""What object stores and HDFS say, in delta-rs' words, of who is unknown, out of date, or not allowed to."""
 
 
 def canonical(location: str) -> str:
@@ -180,21 +173,6 @@ class FileStore(Protocol):
 
     def delete(self, path: str) -> None:
         """Delete one file; quietly when it is absent."""
-
-
-def silent(place: str) -> UnavailableError:
-    """What is said of a place (a canonical location, a system table) whose storage does not answer."""
-    return UnavailableError(f"The storage of {place} does not answer.", hint="Check it, then retry.")
-
-
-def denied(place: str) -> AccessDeniedError:
-    """What is said of a place whose storage denies access."""
-    return AccessDeniedError(f"The storage of {place} denies access.")
-
-
-def trouble_at(place: str, error: Exception) -> UnavailableError:
-    """Which of the two it is, by what the library raised."""
-    return denied(place) if _DENIED.search(str(error)) else silent(place)
 
 
 def open_store(location: str, options: StorageOptions = NO_OPTIONS) -> FileStore:

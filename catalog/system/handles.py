@@ -19,8 +19,9 @@ from lakewarden.catalog.errors import (
     UnavailableError,
     UnreadableError,
 )
-from lakewarden.catalog.storage.file_store import FileStore, StorageOptions, open_store, trouble_at
+from lakewarden.catalog.storage.file_store import FileStore, StorageOptions, open_store
 from lakewarden.catalog.storage.secret_files import current
+from lakewarden.catalog.storage.troubles import trouble_at
 from lakewarden.catalog.system.port import SystemTable, SystemTableName
 from lakewarden.catalog.system.snapshot import Snapshot, take_snapshot
 

@@ -12,8 +12,8 @@ from lakewarden.catalog.storage.file_store import (
     local_path,
     open_store,
     root_and_path,
-    trouble_at,
 )
+from lakewarden.catalog.storage.troubles import trouble_at
 from lakewarden.catalog.validation.context import Subject
 from lakewarden.catalog.validation.parquet_contents import Content, ends_of, whole_of
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from lakewarden.catalog.errors import AccessDeniedError, UnavailableError
 from lakewarden.catalog.policy.scopes import Governed
-from lakewarden.catalog.storage.file_store import denied, silent
+from lakewarden.catalog.storage.troubles import denied, silent
 from lakewarden.catalog.threads import in_threads, in_turns
 from lakewarden.catalog.units import count_of
 from lakewarden.daemon.fleet.stores import Stores

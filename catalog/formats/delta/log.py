@@ -11,8 +11,9 @@ import pyarrow.parquet as pq
 from lakewarden.catalog.formats.delta.errors import LOG_READABLE, BrokenLogError, VanishedError
 from lakewarden.catalog.formats.delta.log_names import FOLDER, is_after
 from lakewarden.catalog.formats.delta.segment import Listing, listing_of
-from lakewarden.catalog.storage.file_store import FileEntry, FileStore, local_path, trouble_at
+from lakewarden.catalog.storage.file_store import FileEntry, FileStore, local_path
 from lakewarden.catalog.storage.hadoop_crc import agrees_with_companion, companion_of
+from lakewarden.catalog.storage.troubles import trouble_at
 
 __all__ = ["DeltaLog"]
 

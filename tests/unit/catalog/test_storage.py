@@ -16,8 +16,8 @@ from lakewarden.catalog.storage.file_store import (
     is_spelled_once,
     local_path,
     open_store,
-    trouble_at,
 )
+from lakewarden.catalog.storage.troubles import trouble_at
 
 
 def test_spellings_of_one_place_become_one(tmp_path: Path) -> None:
