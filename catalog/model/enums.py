@@ -135,7 +135,7 @@ class RollbackState(StrEnum):
 
     planned -> intent -> done -> (undo) undoing -> compensated. `conflict`: somebody else wrote to a table, nothing of
     theirs was touched, and a person decides. A rollback that is `compensated` left every table as it was before; steps
-    of it that were never done are `planned` still.
+    of it that were never done are `planned` again.
     """
 
     PLANNED = "planned"

@@ -25,8 +25,8 @@ __all__ = ["take_back"]
 def take_back(
     journal: Journal, hands: Hands, rollback: Rollback, *, still_ours: Callable[[], None]
 ) -> Rollback:
-    """Take back every step that was done, whatever the journal thinks became of it; one that never was is planned
-    again, as before the rollback. Ends compensated, or in conflict over the tables that stay as they are. Raises
+    """Take back every step that was done, whatever the journal thinks became of it; one of a rollback that never was
+    is planned again. Ends compensated, or in conflict over the tables that stay as they are. Raises
     `UnavailableError` for a table that does not answer: of a group, whose tables do not depend on one another, the
     others are taken back first."""
     never_begun = {row.step for row in rollback.steps if row.state is RollbackState.PLANNED}
@@ -74,17 +74,17 @@ def _undone(
     every = (row, *following)
     try:
         if row.kind in (RollbackStep.DROP, RollbackStep.QUARANTINE):
-            version, never_done = None, not begun
+            version, was_done = None, begun
             _taken_in(journal, row, begun=begun)
         else:
             version = hands.take_back(row, [mark_of(one) for one in every], step_of(row), begun=begun)
-            never_done = version is None
+            was_done = version is not None or row.kind is RollbackStep.CHANGE
     except LakewardenError as error:
         if error.retry and not isinstance(error, ConflictError):
             raise
         Permit(journal, still_ours).require(row)
         return [replace(one, state=RollbackState.CONFLICT, message=_about(one, error)) for one in every]
-    state = RollbackState.PLANNED if never_done else RollbackState.COMPENSATED
+    state = RollbackState.COMPENSATED if was_done else RollbackState.PLANNED
     taken = replace(row, state=state, new_version=version or row.new_version)
     return [taken, *(replace(one, state=state) for one in following)]
 
