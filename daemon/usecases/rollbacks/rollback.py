@@ -327,8 +327,9 @@ def _went_through(rollback: Rollback) -> Rollback:
     """The rollback that somebody asked for. Raises `PreconditionError` if it was taken back: then nothing is done."""
     if rollback.head.state is not RollbackState.COMPENSATED:
         return rollback
+    why = rollback.head.message or "somebody undid it meanwhile"
     raise PreconditionError(
-        f"Rollback {rollback.rollback_id} was not done: {rollback.head.message or 'somebody undid it meanwhile'}",
+        f"Rollback {rollback.rollback_id} was not done: {why}",
         hint=f"Every table is as before; `lakewarden rollback show {rollback.rollback_id}` has the steps. "
         "Plan again from what is there now.",
     )
