@@ -134,7 +134,8 @@ class RollbackState(StrEnum):
     """How far a rollback as a whole (step 0), or one of its steps, has come.
 
     planned -> intent -> done -> (undo) undoing -> compensated. `conflict`: somebody else wrote to a table, nothing of
-    theirs was touched, and a person decides. A rollback that is `compensated` left every table as it was before.
+    theirs was touched, and a person decides. A rollback that is `compensated` left every table as it was before; steps
+    of it that were never done are `planned` again.
     """
 
     PLANNED = "planned"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lakewarden.catalog.errors import RefusedError
+from lakewarden.catalog.errors import RefusedError, UsageError
 from lakewarden.catalog.model.rows import RowKind, TableRow, TableState
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "ancestors",
     "check_nesting",
     "identify",
+    "require_beginning",
 ]
 
 INDEX_COLUMNS = ("table_id", "kind", "name", "location", "state", "format_ids")
@@ -215,3 +216,12 @@ def check_nesting(places: Places, location: str, *, but: str | None = None) -> N
                 f"The managed table {one.name} ({one.location}) lies inside {location}.",
                 hint="Move one of them: a vacuum of the outer table would delete the inner one's files.",
             )
+
+
+def require_beginning(text: str, what: str) -> None:
+    """Raise `UsageError` for a name of nothing: every id begins with it, so it would mean whichever is the only one."""
+    if not text.strip():
+        raise UsageError(
+            f"The {what} is not named.",
+            hint="Give its id, or the first characters of it; a variable of the shell may be unset.",
+        )

@@ -9,15 +9,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 
-from lakewarden.catalog.errors import LakewardenError, RefusedError, UnavailableError
+from lakewarden.catalog.errors import LakewardenError, UnavailableError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.port import LogProblem, Observation
-from lakewarden.catalog.metastore.lookup import parse_name, place_to_manage
+from lakewarden.catalog.metastore.lookup import place_to_manage
 from lakewarden.catalog.model.identity import Known, Moved, Places
 from lakewarden.catalog.model.rows import GONE, Finding, HealthRow, Source, TableRow
 from lakewarden.catalog.policy.access import Actor
-from lakewarden.catalog.policy.effective import EffectivePolicy, format_value
-from lakewarden.catalog.policy.keys import policy_key
+from lakewarden.catalog.policy.effective import EffectivePolicy
 from lakewarden.catalog.registry.checked_rows import Decide, Settled, Unchecked, foresee, nobody, settle
 from lakewarden.catalog.registry.registration import (
     Decided,
@@ -25,6 +24,7 @@ from lakewarden.catalog.registry.registration import (
     Round,
     WantedTable,
     names_of,
+    refuse_other_values,
     sight,
 )
 from lakewarden.catalog.registry.service import (
@@ -198,7 +198,7 @@ class _Batch:
                     if not isinstance(one.verdict, Known | Moved):
                         round_.take(one.row)
                     else:
-                        _refuse_other_values(one.row, asked.wanted)
+                        refuse_other_values(one.row, asked.wanted)
                 except LakewardenError as error:
                     self.refused[number] = error
                     continue
@@ -272,24 +272,6 @@ class _Batch:
     def _judge(self, row: TableRow, seen: Observation | LogProblem) -> tuple[Finding, ...]:
         """What validation says of a table that was known."""
         return self.desk.inspect(row, governed_in(self.desk.store.rows(TABLES), row).policy, seen)
-
-
-def _refuse_other_values(row: TableRow, wanted: WantedTable) -> None:
-    """Raise `RefusedError` where a managed table has another name, owner or policy than is wanted."""
-    said = []
-    if wanted.name is not None and parse_name(wanted.name) != row.name:
-        said.append(f"its name is {row.name}")
-    if wanted.owner is not None and wanted.owner != row.owner:
-        said.append(f"its owner is {row.owner or 'nobody'}")
-    for key, value in wanted.policy.items():
-        now = getattr(row.policy, policy_key(key).field)
-        if now != value:
-            said.append(f"its {key} is {format_value(key, now) or 'not set'}")
-    if said:
-        raise RefusedError(
-            f"{row.location} is managed already, and {', '.join(said)}.",
-            hint="`tables rename`, `tables owner` and `tables policy set` change what is managed.",
-        )
 
 
 def _answering(inspect: Inspect) -> Inspect:

@@ -11,7 +11,13 @@ from lakewarden.catalog.model.identity import Known, Moved
 from lakewarden.catalog.model.rows import Source, TableRow
 from lakewarden.catalog.policy.access import Actor
 from lakewarden.catalog.registry.checked_rows import Decide, Unchecked, settle
-from lakewarden.catalog.registry.registration import Registration, Round, WantedTable, sight
+from lakewarden.catalog.registry.registration import (
+    Registration,
+    Round,
+    WantedTable,
+    refuse_other_values,
+    sight,
+)
 from lakewarden.catalog.registry.service import Answered, Desk, Registered, answered
 from lakewarden.catalog.system.port import HEALTH, Rows
 
@@ -37,7 +43,7 @@ def register(
     a move is followed only if `moved` says so. Once the row is written the table is managed: where its health cannot be
     recorded, that is said (`unrecorded`), not raised; `guarded` gives the errors.
     Raises `RefusedError` for what cannot be a row: nothing there, no table, nested in or around a managed table, a
-    second live location with a known UUID unless `copy`.
+    second live location with a known UUID unless `copy`; a managed one whose name or owner is not the one given.
     """
     place = place_to_manage(where, desk.metastore)
     before = desk.store.rows(HEALTH)
@@ -75,8 +81,9 @@ def _preparing(asked: Registration) -> Callable[[Rows[TableRow]], Decide]:
             decided = asked.decide(Round(rows, sightings))
             match decided.verdict:
                 case Known():
-                    return
+                    refuse_other_values(decided.row, asked.wanted)
                 case Moved():
+                    refuse_other_values(decided.row, asked.wanted)
                     yield decided.row
                 case _ if asked.seen is not None:
                     yield Unchecked(row=decided.row, seen=asked.seen)

@@ -14,7 +14,8 @@ from lakewarden.catalog.metastore.lookup import Place, parse_name
 from lakewarden.catalog.model.identity import Copy, Known, Moved, New, Places, check_nesting, identify
 from lakewarden.catalog.model.rows import RowKind, Source, TableFormat, TableRow, TableState
 from lakewarden.catalog.policy.access import Actor, Deed, require
-from lakewarden.catalog.policy.effective import Value
+from lakewarden.catalog.policy.effective import Value, format_value
+from lakewarden.catalog.policy.keys import policy_key
 from lakewarden.catalog.policy.scopes import scopes_by_name
 from lakewarden.catalog.registry.checked_rows import LookAgain
 from lakewarden.catalog.registry.governance import with_policy
@@ -31,7 +32,16 @@ from lakewarden.catalog.storage.absence import is_surely_gone
 from lakewarden.catalog.system.port import Rows
 from lakewarden.catalog.units import sentence
 
-__all__ = ["Decided", "Registration", "Round", "Sightings", "WantedTable", "names_of", "sight"]
+__all__ = [
+    "Decided",
+    "Registration",
+    "Round",
+    "Sightings",
+    "WantedTable",
+    "names_of",
+    "refuse_other_values",
+    "sight",
+]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -193,6 +203,24 @@ def names_of(wanted: Iterable[WantedTable]) -> frozenset[str]:
     """The names that are asked for: given ones, and those by which the metastore knows the table."""
     said = (one.name if one.name is not None else one.where for one in wanted)
     return frozenset(name for name in map(parse_name, said) if name is not None)
+
+
+def refuse_other_values(row: TableRow, wanted: WantedTable) -> None:
+    """Raise `RefusedError` where a managed table has another name, owner or policy than is wanted."""
+    said = []
+    if wanted.name is not None and parse_name(wanted.name) != row.name:
+        said.append(f"its name is {row.name}")
+    if wanted.owner is not None and wanted.owner != row.owner:
+        said.append(f"its owner is {row.owner or 'nobody'}")
+    for key, value in wanted.policy.items():
+        now = getattr(row.policy, policy_key(key).field)
+        if now != value:
+            said.append(f"its {key} is {format_value(key, now) or 'not set'}")
+    if said:
+        raise RefusedError(
+            f"{row.location} is managed already, and {', '.join(said)}.",
+            hint="`tables rename`, `tables owner` and `tables policy set` change what is managed.",
+        )
 
 
 def sight(

@@ -34,6 +34,7 @@ __all__ = [
     "StorageOptions",
     "below",
     "canonical",
+    "dangling_links",
     "from_hadoop",
     "is_inside",
     "is_spelled_once",
@@ -43,6 +44,9 @@ __all__ = [
 ]
 
 _ALIASES = {"s3a": "s3", "s3n": "s3", "abfss": "abfs", "wasbs": "abfs", "gcs": "gs"}
+_KNOWN_SCHEMES: Final = "Give a path, or a URI that begins with file, hdfs, s3 (s3a), gs, abfs (abfss) or az."
+_NO_SUCH_SCHEME: Final = "Unknown scheme: "
+"""How delta-rs begins what it says of a scheme that it has no storage for."""
 _UNENCODED: Final = "/=:@!$&'()*+,;-._~"
 _READ_IN_TWO_WAYS: Final = re.compile(r"[#?%\x00-\x1f\x7f]")
 
@@ -267,6 +271,20 @@ def _local_entry(path: str, status: os.stat_result, *, is_dir: bool) -> FileEntr
     )
 
 
+def dangling_links(location: str) -> Iterator[FileEntry]:
+    """The symbolic links below a canonical location that lead nowhere, which no listing has: they are no files to
+    whoever reads a table, but lie in its folder. None on remote storages; links are not followed."""
+    root = local_path(location)
+    if root is None:
+        return
+    for folder, _, names in os.walk(root):
+        for name in names:
+            link = Path(folder, name)
+            if link.is_symlink() and not link.exists():
+                status = link.lstat()
+                yield _local_entry(link.relative_to(root).as_posix(), status, is_dir=False)
+
+
 _PATIENCE = {"retry_timeout": "10s"}
 """For object stores whose options say nothing else. delta-rs itself repeats a request that fails for three minutes, and
 lets no other thread run while it waits for a listing: not even the one that renews the lease."""
@@ -361,4 +379,9 @@ def _answering(root: str) -> Iterator[None]:
     try:
         yield
     except (OSError, DeltaError) as error:
+        if str(error).startswith(_NO_SUCH_SCHEME):
+            scheme = root.partition("://")[0]
+            raise UsageError(
+                f"{scheme}:// is no storage that lakewarden knows: {root}.", hint=_KNOWN_SCHEMES
+            ) from error
         raise trouble_at(root, error) from error

@@ -27,6 +27,7 @@ from lakewarden.catalog.errors import (
 )
 from lakewarden.catalog.system.codec import aligned
 from lakewarden.catalog.system.handles import answering, open_at
+from lakewarden.catalog.system.nested import nested_within_reason
 from lakewarden.catalog.system.port import SYSTEM_TABLES, SystemStore
 from lakewarden.catalog.system.schema import BUCKET, row_schema
 from lakewarden.catalog.units import did_you_mean
@@ -39,6 +40,7 @@ _EXAMPLE = "Try: SELECT name, state, policy.mode FROM lakewarden.tables ORDER BY
 _SHOWS_COLUMNS = "SELECT * FROM ... LIMIT 1 shows the columns."
 
 
+@nested_within_reason()
 def query(store: SystemStore, sql: str) -> pa.Table:
     """The result of one SELECT (or WITH ... SELECT). Raises `UsageError` or `NotAllowedError` for anything else."""
     tree = _parsed(sql)

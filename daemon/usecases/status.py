@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
+from pathlib import Path
 from typing import TypeVar
 
 import pyarrow as pa
@@ -22,7 +23,7 @@ from lakewarden.daemon.telemetry.failed_cycles import Troubles
 from lakewarden.daemon.usecases.runs.unsettled import unsettled_runs
 from lakewarden.daemon.usecases.tables import STOPPED, Work, fleet, with_finding
 
-__all__ = ["FoundBy", "Status", "findings_by_check", "status_of"]
+__all__ = ["FoundBy", "OwnStatus", "Status", "findings_by_check", "own_status", "status_of"]
 
 _T = TypeVar("_T")
 _RANKS = {one.value: number for number, one in enumerate((Severity.ERROR, Severity.WARNING, Severity.INFO))}
@@ -68,6 +69,17 @@ class Status:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class OwnStatus:
+    """What the home alone knows, where the database or the system tables do not answer; as in `Status`."""
+
+    home: str
+    failed_cycles: int
+    failing_since: datetime | None
+    failing_because: str | None
+    left_out: str | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class FoundBy:
     """What one check found: on how many `tables`, the gravest severity, and on one of them (`example`) in words."""
 
@@ -101,12 +113,24 @@ def findings_by_check(found: pa.Table) -> tuple[FoundBy, ...]:
     return tuple(sorted(sums, key=lambda one: (_RANKS[one.severity], -one.tables, one.check)))
 
 
+def own_status(home: Path) -> OwnStatus:
+    """Read what the daemon of this machine has noted in its home; nothing else has to answer."""
+    noted = Troubles(home).read()
+    failing = noted if noted is not None and noted.wholly else None
+    return OwnStatus(
+        home=str(home),
+        failed_cycles=0 if failing is None else failing.count,
+        failing_since=None if failing is None else failing.since,
+        failing_because=None if failing is None else failing.because,
+        left_out=None if noted is None or noted.wholly else noted.because,
+    )
+
+
 def status_of(services: Services, found: pa.Table | None = None) -> Status:
     """Read it all; nothing is changed. `found` is the fleet, where it was looked at a moment ago."""
     found = fleet(services.store) if found is None else found
     states = Counter(found.column("state").to_pylist())
-    noted = Troubles(services.settings.home).read()
-    failing = noted if noted is not None and noted.wholly else None
+    own = own_status(services.settings.home)
     lease = services.leases.current(services.settings.lease_name)
     runs = Counter(run.state for run in services.queue.unfinished())
     ended = services.queue.finished(1000)
@@ -114,7 +138,7 @@ def status_of(services: Services, found: pa.Table | None = None) -> Status:
     unsettled = _unless_damaged(lambda: unsettled_runs(services, found, ended), unreadable)
     stopped = _unless_damaged(lambda: _stopped_rollbacks(services), unreadable)
     status = Status(
-        home=str(services.settings.home),
+        home=own.home,
         leader=None if lease is None else lease.holder,
         leader_token=None if lease is None else lease.token,
         paused=next((row.paused for row in services.store.rows(TABLES).find(name=GLOBAL)), None),
@@ -130,10 +154,10 @@ def status_of(services: Services, found: pa.Table | None = None) -> Status:
         running=runs[RunState.CLAIMED] + runs[RunState.RUNNING],
         unrecorded=len(ended),
         last_look_at=pc.max(found.column("observed_at")).as_py(),
-        failed_cycles=0 if failing is None else failing.count,
-        failing_since=None if failing is None else failing.since,
-        failing_because=None if failing is None else failing.because,
-        left_out=None if noted is None or noted.wholly else noted.because,
+        failed_cycles=own.failed_cycles,
+        failing_since=own.failing_since,
+        failing_because=own.failing_because,
+        left_out=own.left_out,
         runs_failed=0 if unsettled is None else unsettled.failed,
         runs_waiting=0 if unsettled is None else unsettled.waiting,
         rollbacks_waiting=stopped or (),

@@ -3,10 +3,13 @@ they may be damaged or gone, and so may their audit."""
 
 import shlex
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
-from lakewarden.catalog.errors import ConflictError, PreconditionError
+from lakewarden.catalog.errors import ConflictError, PreconditionError, RefusedError
+from lakewarden.catalog.model.rows import GONE
 from lakewarden.catalog.policy.access import Actor, Caller
+from lakewarden.catalog.registry.service import places_of
 from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.catalog.system.commits import Note
 from lakewarden.catalog.system.port import ROLLBACKS, SYSTEM_TABLES, TABLES
@@ -27,7 +30,7 @@ from lakewarden.daemon.usecases import declared
 from lakewarden.daemon.usecases.audit import run
 from lakewarden.daemon.usecases.sole_repair import sole_repair
 
-__all__ = ["backup_at", "left_over", "mend", "next_step", "planned", "step_tables"]
+__all__ = ["backup_at", "left_over", "mend", "next_step", "planned", "refuse_managed", "step_tables"]
 
 
 def backup_at(services: Services, folder: str | None) -> BackupSource | None:
@@ -36,6 +39,19 @@ def backup_at(services: Services, folder: str | None) -> BackupSource | None:
         return None
     place = canonical(folder)
     return open_backup(place, services.storage(place))
+
+
+def refuse_managed(services: Services, place: str) -> None:
+    """Raise `RefusedError` for a backup at, in or around a managed table: a vacuum would take it for files that nobody
+    needs, a purge would ask for a consent to it."""
+    places = places_of(services.store.rows(TABLES))
+    held = (one for one in places.at(place) if one.state not in GONE)
+    taken = next(chain(held, places.around(place), places.inside(place)), None)
+    if taken is not None:
+        raise RefusedError(
+            f"{place} is, lies in or holds the folder of the managed table {taken.name} ({taken.location}).",
+            hint="Choose a folder that is no table's.",
+        )
 
 
 def planned(services: Services, source: BackupSource | None) -> RepairPlan:

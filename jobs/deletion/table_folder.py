@@ -6,6 +6,7 @@ Unknown files may be anybody's: a purge deletes them only with a consent that na
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Final
 
 from lakewarden.catalog.clock import to_millis
@@ -15,7 +16,7 @@ from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.formats.registry import spec_of
 from lakewarden.catalog.model.pending_purge import MARKER
 from lakewarden.catalog.model.rows import TableFormat
-from lakewarden.catalog.storage.file_store import FileEntry, FileStore
+from lakewarden.catalog.storage.file_store import FileEntry, FileStore, dangling_links
 from lakewarden.catalog.storage.hadoop_crc import companion_of
 from lakewarden.jobs.deletion.file_places import Places
 from lakewarden.jobs.deletion.unneeded import named_paths
@@ -28,9 +29,8 @@ _MARKS_OF_WRITERS: Final = ("_SUCCESS", "_committed_", "_started_", "_metadata",
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TableFolder:
     """Files of one folder (paths relative to it): data that is the table's, its log, unknown ones; tables of their own
-    inside it, and all folders, inner ones first. A symbolic link is an unknown file itself,
-    and nothing behind it counts:
-    that lies elsewhere, whatever it is."""
+    inside it, and all folders, inner ones first. A symbolic link, also one that leads nowhere, is an unknown file
+    itself, and nothing behind it counts: that lies elsewhere, whatever it is."""
 
     data: tuple[FileEntry, ...]
     log: tuple[FileEntry, ...]
@@ -45,7 +45,8 @@ def look_into(store: FileStore, format_: TableFormat | None, reader: TableReader
     Without a `reader` (the log is gone in parts) every file outside the log is unknown.
     """
     places = Places(store.root)
-    entries = tuple(_without_links(store.list("", recursive=True), places))
+    listed = chain(store.list("", recursive=True), dangling_links(store.root))
+    entries = tuple(_without_links(listed, places))
     files = tuple(entry for entry in entries if not entry.is_dir and entry.path != MARKER)
     spec = spec_of(format_)
     own = f"{spec.sign.folder}/"

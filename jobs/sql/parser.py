@@ -11,6 +11,7 @@ from sqlglot.errors import SqlglotError
 
 from lakewarden.catalog.errors import NotAllowedError, UsageError
 from lakewarden.catalog.policy.effective import Value, parse_value
+from lakewarden.catalog.system.nested import nested_within_reason
 from lakewarden.catalog.system.port import SystemTableName
 from lakewarden.jobs.sql.compile.ambiguities import read_otherwise
 from lakewarden.jobs.sql.compile.merges.reading import merge_draft
@@ -68,10 +69,12 @@ _OURS: Final[Sequence[tuple[tuple[str, ...], str, Callable[[Words], Statement]]]
 BEGINNINGS: Final = (*(beginning for beginning, _, _ in _OURS), ("EXPLAIN", "GOVERNED"))
 
 
+@nested_within_reason()
 def parse(text: str, dialect: Dialect | None = None) -> Statement:
     """Read one statement; `dialect` says whose UPDATE and DELETE it may be, None where it tells by itself.
 
-    Raises `UsageError` with the place of the mistake for a governed one that is wrong.
+    Raises `UsageError` with the place of the mistake for a governed one that is wrong, and for one that is nested too
+    deeply.
     """
     text = in_sparks_words(text)
     explained = _EXPLAIN.match(text)
@@ -157,12 +160,27 @@ def _ours(tokens: Sequence[Token]) -> Statement | None:
 
 
 def _tree(text: str) -> exp.Expr | None:
+    """The statement as sqlglot reads it; None where Spark's own parser is the judge: of what is not ours."""
     try:
-        return sqlglot.parse_one(text, dialect="spark")
+        found = [one for one in sqlglot.parse(text, dialect="spark") if one is not None]
+    except RecursionError:
+        if _names_ours(text):
+            raise
+        return None
     except SqlglotError as error:
-        if f"{_DATABASE}." not in text.lower():
-            return None  # Spark's own parser is the judge of what is not ours
+        if not _names_ours(text):
+            return None
         raise UsageError("The statement is not valid SQL.", hint=str(error).splitlines()[0][:200]) from error
+    if len(found) > 1 and any(map(_touches_system, found)):
+        raise UsageError(
+            f"These are {len(found)} statements, and one is run at a time.",
+            hint="Give each its own command; through a gateway (--url) semicolons separate several.",
+        )
+    return found[0] if len(found) == 1 else None
+
+
+def _names_ours(text: str) -> bool:
+    return f"{_DATABASE}." in text.lower()
 
 
 def _touches_system(tree: exp.Expr) -> bool:

@@ -366,8 +366,15 @@ def test_what_somebody_writes_meanwhile_is_taken_into_the_plan_and_kept(beside: 
 
 
 def test_what_somebody_writes_meanwhile_takes_everything_back_if_that_was_asked_for(beside: Desk) -> None:
-    done = beside.done("--on-moved", "compensate")
-    assert done["state"] == "compensated" and wait_for(finished(beside.derived))
+    options = ("--bad", "2", "--cascade", "--on-moved", "compensate", "-o", "json")
+    planned = beside.call("rollback", "plan", "db.source", *options)
+    said = beside.call("rollback", "apply", planned.json["hash"])
+    assert said.code == 4, "what was asked for was not done"
+    assert SAYS["taken back"] in said.err and "db.derived" in said.err and wait_for(finished(beside.derived))
+    shown = beside.call("rollback", "show", planned.json["hash"], "-o", "json").json
+    states = {step["name"]: step["state"] for step in shown["steps"] if step["kind"] == "restore"}
+    assert shown["state"] == "compensated" and SAYS["taken back"] in shown["message"]
+    assert states == {"db.source": "compensated", "db.derived": "planned"}, "that one was never done"
     assert [ids(one) for one in (beside.source, beside.derived)] == [[1, 2, 99], [1, 2, 99, *WRITTEN]]
 
 

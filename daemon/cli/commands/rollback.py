@@ -146,7 +146,7 @@ def apply_(
     output: Output = Format.TABLE,
 ) -> None:
     """Apply a plan, if it would still be the same today, and wait until it is done. Exit code 3: not done
-    within --timeout."""
+    within --timeout; 4: it was taken back."""
     seconds = time_to_wait(timeout)
     services = opened(home)
     rollbacks = rollbacks_of_services(services, timeout=seconds)

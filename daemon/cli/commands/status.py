@@ -6,11 +6,11 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from lakewarden.catalog.errors import ExitCode, UsageError
+from lakewarden.catalog.errors import ExitCode, LakewardenError, UsageError
 from lakewarden.catalog.system.port import HEALTH
 from lakewarden.catalog.validation.installations import ANOTHER_INSTALLATION
 from lakewarden.catalog.validation.reverted_reads import READS_UNDONE
-from lakewarden.daemon.cli.common import Home, Table, opened
+from lakewarden.daemon.cli.common import Home, Table, opened, opened_anyhow
 from lakewarden.daemon.cli.layout import Panel
 from lakewarden.daemon.cli.lazy import commands
 from lakewarden.daemon.cli.listing import LiveListing
@@ -29,7 +29,7 @@ from lakewarden.daemon.cli.runs import RUN_COLUMNS, as_row, newest_line
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases.outlook import outlook_of
 from lakewarden.daemon.usecases.runs.listing import newest_on_record, runs_now
-from lakewarden.daemon.usecases.status import findings_by_check, status_of
+from lakewarden.daemon.usecases.status import findings_by_check, own_status, status_of
 from lakewarden.daemon.usecases.tables import fleet
 from lakewarden.jobs.planning.explain import explain
 
@@ -47,8 +47,17 @@ def status(
     home: Home = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Show who leads, what is managed, and what needs attention."""
-    found = status_of(opened(home))
+    """Show who leads, what is managed, and what needs attention. If the database or the system tables do not answer,
+    show what the home knows (cycles that fail, and why), then say so, with that error's exit code."""
+    services = opened_anyhow(home)
+    try:
+        services.require_initialised()
+        found = status_of(services)
+    except LakewardenError:
+        own = own_status(services.settings.home)
+        if own.failed_cycles or own.left_out:
+            show_one(own, format=output)
+        raise
     show_one(found, format=output)
     if check and found.attention:
         raise typer.Exit(ExitCode.PARTLY)

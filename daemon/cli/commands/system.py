@@ -23,6 +23,7 @@ from lakewarden.daemon.usecases.system_recovery import (
     mend,
     next_step,
     planned,
+    refuse_managed,
     step_tables,
 )
 
@@ -32,7 +33,9 @@ FromBackup = Annotated[
     str | None,
     typer.Option("--backup", help="A folder that `system backup` wrote, to compare with and restore from."),
 ]
-Destination = Annotated[str, typer.Argument(help="A folder outside the system location.")]
+Destination = Annotated[
+    str, typer.Argument(help="A folder outside the system location and every managed table.")
+]
 
 
 @app.command()
@@ -43,6 +46,7 @@ def backup(
     services = opened(home)
     place = canonical(destination)
     plan = plan_backup(services.store, place, services.storage(place))
+    refuse_managed(services, place)
     summary = {
         "destination": place,
         "files": len(plan.files),

@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Final
 
 from lakewarden.catalog.errors import LakewardenError, PreconditionError
 from lakewarden.catalog.storage.file_store import local_path
 from lakewarden.catalog.system.port import SYSTEM_TABLES, TABLES
 from lakewarden.catalog.system.query import query
-from lakewarden.catalog.units import count_of, sentence
+from lakewarden.catalog.units import about_bytes, count_of, sentence
 from lakewarden.daemon.installation.admins import distrust, recorded_admins
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.telemetry.failed_cycles import Troubles
@@ -42,6 +43,8 @@ _MEND_SYSTEM: Final = (
     "`lakewarden system verify` says what is wrong, `lakewarden system repair` mends it, "
     "from a --backup if need be."
 )
+_PROBE_BYTES: Final = 64 * 1024
+"""As much as a small commit takes: where that does not fit, nothing goes on."""
 _SKEW_SECONDS: Final = 2.0
 _OWN_ENTRY: Final = ("lakewarden", "tables")
 """A metastore entry that nobody but lakewarden alters: `init` makes it."""
@@ -139,9 +142,27 @@ def _home(services: Services) -> Diagnosis:
     home = services.settings.home
     if not home.exists():
         return fail("home", f"{home} does not exist.", "Run `lakewarden init`.")
-    if not os.access(home, os.W_OK):
-        return fail("home", f"{home} cannot be written.", "Give this user the right to write there.")
-    return ok("home", f"{home} can be written.")
+    try:
+        _write_in(home)
+    except OSError as error:
+        return fail(
+            "home",
+            f"{home} cannot be written: {error.strerror or error}. {_free_in(home)}",
+            "Make room, mount it for writing, or give this user the right to write there.",
+        )
+    return ok("home", f"{home} can be written. {_free_in(home)}")
+
+
+def _write_in(home: Path) -> None:
+    """Write a small file, and remove it: a full disk still takes an empty one. Raises `OSError`."""
+    with TemporaryFile(dir=home, prefix=".doctor-") as probe:
+        probe.write(os.urandom(_PROBE_BYTES))
+        probe.flush()
+        os.fsync(probe.fileno())
+
+
+def _free_in(home: Path) -> str:
+    return f"{about_bytes(shutil.disk_usage(home).free)} are free there."
 
 
 def _system(services: Services) -> Diagnosis:
@@ -183,8 +204,17 @@ def _daemon(services: Services) -> Diagnosis:
 
 
 def _cycles(services: Services) -> Diagnosis:
-    failing = Troubles(services.settings.home).read()
+    home = services.settings.home
+    failing = Troubles(home).read()
     if failing is None:
+        try:
+            _write_in(home)
+        except OSError as error:
+            return not_checked(
+                "cycles",
+                f"A daemon here could not note that its cycles fail: {error.strerror or error} ({home}).",
+                "Mend the home first, then ask again; the daemon's log says what its cycles come to.",
+            )
         return ok("cycles", "The last cycle of a daemon here went through, or none has run.")
     if not failing.wholly:
         return warn(

@@ -94,10 +94,10 @@ class Rollbacks:
         return found
 
     def apply(self, text: str, *, actor: Actor, tell: Callable[[str], None]) -> Rollback:
-        """Execute a stored plan whose hash begins with `text`, and wait for it. Raises what `begin` does, and what
-        stopped it."""
+        """Execute a stored plan whose hash begins with `text`, and wait for it. Raises what `begin` does, what
+        stopped it, and `PreconditionError` if it was taken back."""
         run_id = self._next_run(self.journal.find(text))
-        return self._run(self.begin(text, actor=actor), run_id, actor, tell)
+        return _went_through(self._run(self.begin(text, actor=actor), run_id, actor, tell))
 
     def begin(self, text: str, *, actor: Actor) -> Rollback:
         """Journal that a stored plan is to be executed. From then on it is: by whoever runs it, at last by the daemon.
@@ -131,7 +131,8 @@ class Rollbacks:
         return begun
 
     def resume(self, text: str, consents: Consents, *, actor: Actor, tell: Callable[[str], None]) -> Rollback:
-        """Go on with a rollback that was interrupted or stopped. What others wrote meanwhile is planned anew."""
+        """Go on with a rollback that was interrupted or stopped. What others wrote meanwhile is planned anew. Raises
+        `PreconditionError` if it was taken back instead."""
         rollback = self._changeable(text, actor)
         state = rollback.head.state
         if state is RollbackState.CONFLICT and rollback.head.undo:
@@ -154,7 +155,9 @@ class Rollbacks:
                 f"Rollback {rollback.rollback_id} is {state}: there is nothing to resume.",
                 hint="`lakewarden rollback list` shows them.",
             )
-        return self._run(rollback, run_id, actor, tell)
+        back = rollback.head.undo or rollback.is_group
+        done = self._run(rollback, run_id, actor, tell)
+        return done if back else _went_through(done)
 
     def undo(self, text: str, *, leave: bool = False, actor: Actor, tell: Callable[[str], None]) -> Rollback:
         """Make the old heads head again. `leave`: end an undo that stopped,
@@ -318,3 +321,15 @@ class Rollbacks:
                 f"{about_seconds(patience.total_seconds())}.",
                 hint=goes_on(wait.rollback_id),
             )
+
+
+def _went_through(rollback: Rollback) -> Rollback:
+    """The rollback that somebody asked for. Raises `PreconditionError` if it was taken back: then nothing is done."""
+    if rollback.head.state is not RollbackState.COMPENSATED:
+        return rollback
+    why = rollback.head.message or "somebody undid it meanwhile"
+    raise PreconditionError(
+        f"Rollback {rollback.rollback_id} was not done: {why}",
+        hint=f"Every table is as before; `lakewarden rollback show {rollback.rollback_id}` has the steps. "
+        "Plan again from what is there now.",
+    )

@@ -6,6 +6,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from lakewarden.catalog.errors import NotFoundError
+from lakewarden.catalog.model.identity import require_beginning
 from lakewarden.catalog.model.rows import RunRow
 from lakewarden.catalog.state.port import Run
 from lakewarden.catalog.state.run_record import run_row
@@ -46,8 +47,9 @@ def newest_on_record(services: Services, count: int) -> list[dict[str, Any]]:
 
 
 def run_of(services: Services, beginning: str) -> Run | RunRow:
-    """The run whose id begins so: as the queue has it, else as it is on record. Raises `NotFoundError` for none and for
-    several."""
+    """The run whose id begins so: as the queue has it, else as it is on record. Raises `UsageError` if that is empty,
+    `NotFoundError` for none and for several."""
+    require_beginning(beginning, "run")
     found: dict[str, Run | RunRow] = {
         row.run_id: row for row in services.store.rows(RUNS).all() if row.run_id.startswith(beginning)
     }

@@ -75,7 +75,8 @@ class Saga:
             rollback = self._forwards(rollback)
             stopped = rollback.head.state is RollbackState.CONFLICT
             if stopped and self.compensates:
-                undoing = rollback.with_head(RollbackState.UNDOING, undo=True)
+                why = f"taken back, as the plan says for moved heads: {rollback.head.message}"
+                undoing = rollback.with_head(RollbackState.UNDOING, undo=True, message=why)
                 because = "a head had moved"
                 return self._back(self.journal.save(undoing, expects=RollbackState.CONFLICT, because=because))
             if stopped and (self.extend is None or _needs_a_person(rollback)):
@@ -95,7 +96,7 @@ class Saga:
             return self._save(waiting, f"statement {rollback.rollback_id} was cut off")
         if rollback.is_whole:
             return self._save(whole(rollback, self.journal.clock.now()), "all of its tables are changed")
-        undoing = rollback.with_head(RollbackState.UNDOING, undo=True)
+        undoing = rollback.with_head(RollbackState.UNDOING, undo=True, message=None)
         return self._back(self._save(undoing, f"statement {rollback.rollback_id} was cut off"))
 
     def _back(self, rollback: Rollback) -> Rollback:

@@ -25,9 +25,10 @@ __all__ = ["take_back"]
 def take_back(
     journal: Journal, hands: Hands, rollback: Rollback, *, still_ours: Callable[[], None]
 ) -> Rollback:
-    """Take back every step that was done, whatever the journal thinks became of it. Ends compensated, or in
-    conflict over the tables that stay as they are. Raises `UnavailableError` for a table that does not answer: of a
-    group, whose tables do not depend on one another, the others are taken back first."""
+    """Take back every step that was done, whatever the journal thinks became of it; one of a rollback that never was
+    is planned again. Ends compensated, or in conflict over the tables that stay as they are. Raises
+    `UnavailableError` for a table that does not answer: of a group, whose tables do not depend on one another, the
+    others are taken back first."""
     never_begun = {row.step for row in rollback.steps if row.state is RollbackState.PLANNED}
     rows = [row for row in rollback.steps if _to_take_back(hands, row)]
     for wave in sorted({row.wave for row in rows}, reverse=True):
@@ -73,17 +74,19 @@ def _undone(
     every = (row, *following)
     try:
         if row.kind in (RollbackStep.DROP, RollbackStep.QUARANTINE):
-            version = None
+            version, was_done = None, begun
             _taken_in(journal, row, begun=begun)
         else:
             version = hands.take_back(row, [mark_of(one) for one in every], step_of(row), begun=begun)
+            was_done = version is not None or row.kind is RollbackStep.CHANGE
     except LakewardenError as error:
         if error.retry and not isinstance(error, ConflictError):
             raise
         Permit(journal, still_ours).require(row)
         return [replace(one, state=RollbackState.CONFLICT, message=_about(one, error)) for one in every]
-    taken = replace(row, state=RollbackState.COMPENSATED, new_version=version or row.new_version)
-    return [taken, *(replace(one, state=RollbackState.COMPENSATED) for one in following)]
+    state = RollbackState.COMPENSATED if was_done else RollbackState.PLANNED
+    taken = replace(row, state=state, new_version=version or row.new_version)
+    return [taken, *(replace(one, state=state) for one in following)]
 
 
 def _taken_in(journal: Journal, row: RollbackRow, *, begun: bool) -> None:
@@ -117,7 +120,7 @@ def _finish(journal: Journal, rollback: Rollback) -> Rollback:
         others = "" if len(stuck) == 1 else f" (and {count_of(len(stuck) - 1, 'other table')})"
         ended = rollback.with_head(RollbackState.CONFLICT, message=f"{stuck[0].message}{others}")
     else:
-        ended = rollback.with_head(RollbackState.COMPENSATED, message=None)
+        ended = rollback.with_head(RollbackState.COMPENSATED)
     ended = _save(journal, ended, f"rollback {rollback.rollback_id} was taken back")
     reach("rollback.undone")
     return ended

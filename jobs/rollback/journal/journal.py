@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import ConflictError, NotFoundError
+from lakewarden.catalog.model.identity import require_beginning
 from lakewarden.catalog.model.rollbacks import Rollback, rollback_locks, rollbacks_of
 from lakewarden.catalog.model.rows import RollbackRow, RollbackState
 from lakewarden.catalog.system.port import ROLLBACKS, Rows, SystemStore
@@ -33,7 +34,9 @@ class Journal:
         return _get(self.store.rows(ROLLBACKS), rollback_id)
 
     def find(self, text: str) -> Rollback:
-        """The rollback whose id or plan hash begins with `text`. Raises `NotFoundError` unless exactly one does."""
+        """The rollback whose id or plan hash begins with `text`. Raises `UsageError` if that is empty, `NotFoundError`
+        unless exactly one does."""
+        require_beginning(text, "rollback")
         every = self.all()
         found = [
             one for one in every if one.rollback_id.startswith(text) or one.head.plan_hash.startswith(text)
@@ -43,7 +46,7 @@ class Journal:
             return (exact or found)[0]
         count = len(found) or "No"
         raise NotFoundError(
-            f"{count} rollback{'s begin' if found else ' or plan begins'} with {text or 'nothing'}.",
+            f"{count} rollback{'s begin' if found else ' or plan begins'} with {text}.",
             hint="`lakewarden rollback list` shows them; `lakewarden rollback plan` makes one.",
         )
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from lakewarden.catalog.errors import UsageError
+from lakewarden.catalog.system.nested import nested_within_reason
 from lakewarden.jobs.sql.compile.ambiguities import read_otherwise
 from lakewarden.jobs.sql.compile.emission import step_of
 from lakewarden.jobs.sql.compile.meaning.conditions import with_conditions
@@ -57,6 +58,7 @@ _CHANCE_NAMES = frozenset(
 )
 
 
+@nested_within_reason()
 def compiled(
     draft: Draft,
     schemas: Mapping[TableName, TableSchema],

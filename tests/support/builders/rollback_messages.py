@@ -4,6 +4,7 @@ the CLI tests look for these sentences, docs/incident.md quotes them."""
 __all__ = ["SAYS"]
 
 SAYS = {
+    "taken back": "taken back, as the plan says for moved heads: ",
     "stale plan": "The plan is stale: db.derived is at version 2, the plan speaks of 1.",
     "expired version": "Version 1 of db.source has expired: its log goes back to version 3.",
     "vacuumed file": "Version 0 of db.derived cannot be restored: 1 file is gone, the first is ",

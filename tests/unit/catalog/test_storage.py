@@ -11,6 +11,7 @@ from lakewarden.catalog.storage.file_store import (
     StorageOptions,
     below,
     canonical,
+    dangling_links,
     from_hadoop,
     is_inside,
     is_spelled_once,
@@ -179,3 +180,20 @@ def test_every_other_trouble_of_a_storage_is_silence(said: str) -> None:
     error = trouble_at("s3://lake/t", OSError(said))
     assert not isinstance(error, AccessDeniedError)
     assert str(error) == "The storage of s3://lake/t does not answer."
+
+
+def test_links_that_lead_nowhere_are_found_and_nothing_behind_links(tmp_path: Path) -> None:
+    root, elsewhere = tmp_path / "root a", tmp_path / "elsewhere"
+    for folder in (root / "p=1", elsewhere):
+        folder.mkdir(parents=True)
+    (root / "file").touch()
+    (root / "p=1" / "file").symlink_to("../file")
+    (root / "p=1" / "dangling").symlink_to("../gone")
+    (root / "folder").symlink_to(elsewhere)
+    (elsewhere / "dangling").symlink_to("gone")
+    found = list(dangling_links(canonical(str(root))))
+    assert [(one.path, one.is_dir) for one in found] == [("p=1/dangling", False)]
+    assert found[0].path not in {
+        one.path for one in open_store(canonical(str(root))).list("", recursive=True)
+    }
+    assert list(dangling_links("s3://bucket/t")) == []

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from resource import RLIMIT_FSIZE, getrlimit, setrlimit
 
 import pytest
 
@@ -19,11 +20,12 @@ from lakewarden.catalog.system.port import ROLLBACKS, RUNS, TABLES
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.settings.settings import load_settings
 from lakewarden.daemon.telemetry.failed_cycles import Troubles
-from lakewarden.daemon.usecases.doctor.checks import examine
+from lakewarden.daemon.usecases.doctor.checks import examine, examine_only
 from lakewarden.daemon.usecases.doctor.diagnosis import Verdict
 from lakewarden.daemon.usecases.init import initialise
 from lakewarden.daemon.usecases.status import status_of
 from support.builders.callers import actor
+from support.processes.commands import caller
 
 ROOT = actor("root", admin=True)
 
@@ -70,6 +72,41 @@ def test_failed_cycles_are_counted_apart_from_those_that_left_something_out(serv
     status = status_of(services)
     assert (status.failed_cycles, status.left_out) == (2, None)
     assert status.attention == ("2 cycles failed in a row: The system tables are away.",)
+
+
+def test_cycles_that_fail_are_told_where_the_database_does_not_answer(
+    services: Services, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    home = services.settings.home
+    cli = caller(home, monkeypatch, capfdbinary)
+    for file in home.glob("state.db*"):
+        file.unlink()
+    (home / "state.db").mkdir()
+    silent = cli("status", "-o", "json")
+    assert (silent.code, silent.out) == (1, ""), "nothing is noted, and nobody can tell"
+    Troubles(home).failed("The operational database does not answer.", services.clock.now())
+    for more in ((), ("--check",)):
+        said = cli("status", "-o", "json", *more)
+        assert said.code == 1 and "database" in said.err, said
+        assert said.json["failed_cycles"] == 1
+        assert said.json["failing_because"] == "The operational database does not answer."
+
+
+def test_a_home_that_takes_no_bytes_is_found_and_nothing_is_said_of_its_cycles(services: Services) -> None:
+    def told() -> dict[str, tuple[Verdict, str]]:
+        return {one.check: (one.verdict, one.message) for one in examine_only(services, ("home", "cycles"))}
+
+    assert [verdict for verdict, _ in told().values()] == [Verdict.OK, Verdict.OK]
+    assert "are free there." in told()["home"][1]
+    before, limits = sorted(services.settings.home.iterdir()), getrlimit(RLIMIT_FSIZE)
+    setrlimit(RLIMIT_FSIZE, (0, limits[1]))  # files can be made and stay empty, as on a full disk
+    try:
+        found = told()
+    finally:
+        setrlimit(RLIMIT_FSIZE, limits)
+    assert found["home"][0] is Verdict.FAIL and "cannot be written" in found["home"][1]
+    assert found["cycles"][0] is Verdict.NOT_CHECKED and "could not note" in found["cycles"][1]
+    assert sorted(services.settings.home.iterdir()) == before
 
 
 def ended(

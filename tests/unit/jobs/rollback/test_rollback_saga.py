@@ -98,6 +98,27 @@ def test_a_late_commit_is_taken_in_and_the_undo_takes_back_all_of_it(lake: Lake)
     assert lake.contents("source", "derived") == {"source": [1, 2, 3], "derived": [1, 2, 3]}
 
 
+def test_a_head_that_moved_takes_all_back_where_that_was_asked_for_and_says_what_was_never_done(
+    lake: Lake,
+) -> None:
+    lake.begin(lake.step("source", 1), lake.step("derived", 0, wave=1))
+    calls = iter(range(100))
+
+    def write_between_the_waves() -> None:
+        if next(calls) == 3:  # two verifications, then the source's restore
+            lake.append("derived", 4)
+
+    ended = lake.go_on(still_ours=write_between_the_waves, compensates=True)
+    assert (ended.head.state, ended.head.undo) == (State.COMPENSATED, True)
+    assert (ended.head.message or "").startswith("taken back, as the plan says for moved heads: ")
+    assert lake.states() == {
+        "*": [State.COMPENSATED],
+        "source": [State.COMPENSATED],
+        "derived": [State.PLANNED],
+    }
+    assert lake.contents("source", "derived") == {"source": [1, 2, 3], "derived": [1, 2, 3, 4]}
+
+
 def test_an_undo_leaves_a_table_alone_that_was_written_to_since(lake: Lake) -> None:
     lake.begin(lake.step("source", 1), lake.step("derived", 0, wave=1))
     lake.go_on()
