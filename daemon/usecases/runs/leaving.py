@@ -32,7 +32,7 @@ from lakewarden.catalog.system.port import RUNS, TABLES
 from lakewarden.catalog.units import about_seconds
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases.runs.revocation import EVERYTHING, take_back_runs
-from lakewarden.daemon.usecases.runs.waiting import reap_lost
+from lakewarden.daemon.usecases.runs.waiting import by_whom, reap_lost
 from lakewarden.jobs.actions.properties import SetProperties
 from lakewarden.jobs.actions.registry import encode
 from lakewarden.jobs.rollback.execute.interference import held_by
@@ -199,7 +199,7 @@ def _run(
     """Queue one run per table and wait; by table, how those ended that did. Another run of a table goes first."""
     led = services.leases.current(services.settings.lease_name) is not None
     count = f"{len(requests)} tables get" if len(requests) > 1 else f"{requests[0].name} gets"
-    tell(f"{count} properties back: {'queued for the daemon' if led else 'starting a worker'}...")
+    tell(f"{count} properties back: {by_whom(services, led=led)}...")
     most = min(len(requests), max(1, services.settings.workers_count))
     workers: AbstractContextManager[object] = nullcontext() if led else services.own_workers(most)
     with workers:

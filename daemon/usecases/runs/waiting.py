@@ -21,7 +21,16 @@ from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.telemetry.log import get_log
 from lakewarden.daemon.workers.lost_runs import Reaper
 
-__all__ = ["has_ended", "raise_for", "reap_lost", "run_and_wait", "run_is_over", "wait_for", "working"]
+__all__ = [
+    "by_whom",
+    "has_ended",
+    "raise_for",
+    "reap_lost",
+    "run_and_wait",
+    "run_is_over",
+    "wait_for",
+    "working",
+]
 
 _POLL_SECONDS: Final = 0.1
 _REAP_SECONDS: Final = 1.0
@@ -49,7 +58,7 @@ def run_and_wait(
     queued = services.queue.enqueue([request])
     followed = request if queued or _is_known(services, request.run_id) else _twin(services, request)
     led = _is_led(services)
-    tell(f"{request.action} of {request.name}: {'queued for the daemon' if led else 'starting a worker'}...")
+    tell(f"{request.action} of {request.name}: {by_whom(services, led=led)}...")
     with nullcontext() if has_worker else working(services):
         try:
             return _awaited(services, followed, look, tell)
@@ -58,6 +67,13 @@ def run_and_wait(
             told = not led and services.queue.cancel(followed.run_id)
             tell(f"Run {followed.run_id} was told to end." if told else _goes_on(followed))
             raise
+
+
+def by_whom(services: Services, *, led: bool) -> str:
+    """Who does what was ordered, as it is told."""
+    if led:
+        return "queued for the daemon"
+    return "queued for a worker elsewhere" if services.settings.workers_external else "starting a worker"
 
 
 def wait_for(

@@ -8,7 +8,7 @@ import pytest
 
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.settings.settings import load_settings
-from lakewarden.daemon.usecases.runs.waiting import working
+from lakewarden.daemon.usecases.runs.waiting import by_whom, working
 
 
 class Counting(Services):
@@ -34,6 +34,9 @@ def test_a_worker_of_ones_own_is_said_and_can_be_forbidden(
 ) -> None:
     caplog.set_level("INFO", "lakewarden")
     services = Counting(load_settings(home=tmp_path, environment={}, flags=flags))
+    assert by_whom(services, led=True) == "queued for the daemon"
+    told = "starting a worker" if started else "queued for a worker elsewhere"
+    assert by_whom(services, led=False) == told
     with working(services):
         assert services.started == started
     said = [one.getMessage() for one in caplog.records if "a Spark of its own" in one.getMessage()]
