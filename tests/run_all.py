@@ -22,12 +22,12 @@ import threading
 import time
 import tomllib
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
 
-from support.servers.class_archive import INTERPRETED, LASTING_JVM, QUICK_JVM, class_archive
+from support.servers.class_archive import INTERPRETED, QUICK_JVM, class_archive
 
 TESTS = Path(__file__).parent
 COUNTED = re.compile(r"(\d+) (passed|failed|skipped|error)")
@@ -80,8 +80,6 @@ SHARING = (
 )
 """Files that have one Spark session and one set of servers together: a session's first minute is its slowest, and the
 server for S3 is compiled by who first asks for it, while the others of its kind would wait."""
-LASTING = 6
-"""A session that so many files share lives long enough for the better compiler."""
 FLAKY = TESTS / "flaky.toml"
 PRINTING = threading.Lock()
 SECONDS: dict[str, float] = {}
@@ -194,13 +192,11 @@ def judgement(test: str) -> str:
     return f"passed the second time: mend it, or name it in {FLAKY.name} with a reason"
 
 
-def sparks(arguments: Collection[str], archive: Future[Path | None] | None) -> Mapping[str, str]:
+def sparks(arguments: Iterable[str], archive: Future[Path | None] | None) -> Mapping[str, str]:
     """What the Sparks of a process start with, unless the caller's own environment says so: the archive of their
-    classes, where there is one; the better compiler where many files share a session; and no compiled queries, but for
-    the contract suite."""
+    classes, where there is one; and no compiled queries, but for the contract suite."""
     written = archive.result() if archive else None
-    options = LASTING_JVM if len(arguments) >= LASTING else QUICK_JVM
-    options = f"{options} -XX:SharedArchiveFile={written}" if written else options
+    options = f"{QUICK_JVM} -XX:SharedArchiveFile={written}" if written else QUICK_JVM
     compiled = any(Path(one).parent.name == "contract" for one in arguments)
     return {"SPARK_SUBMIT_OPTS": options} | ({} if compiled else {"PYSPARK_SUBMIT_ARGS": INTERPRETED})
 
