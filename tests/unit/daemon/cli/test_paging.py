@@ -11,14 +11,7 @@ from lakewarden.catalog.model.rows import Action
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.settings.settings import load_settings
 from support.builders.states import request
-from support.processes.commands import Cli, caller
-
-
-@pytest.fixture
-def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Cli:
-    call = caller(tmp_path / "home", monkeypatch, capfdbinary)
-    assert call("init").code == 0
-    return call
+from support.processes.commands import Cli
 
 
 @pytest.fixture

@@ -6,14 +6,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from support.processes.commands import Cli, caller
-
-
-@pytest.fixture
-def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Cli:
-    call = caller(tmp_path / "home", monkeypatch, capfdbinary)
-    assert call("init").code == 0
-    return call
+from support.processes.commands import Cli
 
 
 @pytest.fixture

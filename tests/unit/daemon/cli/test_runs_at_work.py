@@ -11,17 +11,10 @@ from lakewarden.catalog.state.port import RunLine
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.settings.settings import load_settings
 from support.builders.states import request
-from support.processes.commands import Cli, caller
+from support.processes.commands import Cli
 
 RUN_ID = "3f2a" + "0" * 28
 AT = datetime(2026, 11, 23, 12, 0, 1, tzinfo=UTC)
-
-
-@pytest.fixture
-def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Cli:
-    call = caller(tmp_path / "home", monkeypatch, capfdbinary)
-    assert call("init").code == 0
-    return call
 
 
 @pytest.fixture
