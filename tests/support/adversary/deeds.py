@@ -26,7 +26,8 @@ def register(world: World, x: int, y: int, fault: int) -> object:
     def then(said: Said) -> None:
         world.book.registered(table, said.json["table_id"], said.json["name"])
 
-    named = ("--name", f"db.{table.folder.name.replace('-', '_')}{table.key}") if table.facts is None else ()
+    asks = table.facts is None and y % 4 < 3
+    named = ("--name", f"db.{table.folder.name.replace('-', '_')}{table.key}") if asks else ()
     return world.command(
         "tables", "register", str(table.folder), *named, "-o", "json", fault=fault, then=then
     )

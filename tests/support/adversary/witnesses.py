@@ -35,7 +35,7 @@ WITNESSES: Final = {
     "1.6": f"{_MANAGED} append plan apply!11 append wake",
     "1.7 replaced": "make:1 register:1 overwrite append make:1 overwrite@1 append@1 "
     "wait:2 order:0 swap:0 work",
-    "1.7 away": "make_there:1 register:1 copy_folder unplug register:1",
+    "1.7 away": "make_there:1 register:1 copy_folder unplug register:7",
     "2.1": f"{_MANAGED} nest wait:2 order:1 work",
     "2.2": f"{_MANAGED} keep_long:0 order:6 work",
     "2.3": f"{_MANAGED} clone register:1@1 overwrite@0 wait:2 order:0 work",
