@@ -4,7 +4,7 @@ of a YARN queue, on nodes that have Java and no Python of ours. What is killed t
 import json
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
@@ -33,7 +33,7 @@ from support.reference.faults import Faults
 from support.servers.hdfs import Hdfs
 from support.servers.jars import hdfs_jars
 from support.servers.postgres import PostgresServer
-from support.servers.yarn import QUEUE, Application, Yarn, running_yarn
+from support.servers.yarn import NODE_MEMORY, QUEUE, Application, Yarn, running_yarn
 
 pytestmark = [
     pytest.mark.postgres,
@@ -111,6 +111,16 @@ class Lake(Hosts):
             executor.suspend()
         assert found and self.compactions(name) == 0
         return found
+
+    def taken_back(self, yarn: Yarn, megabytes: int, containers: Collection[str]) -> None:
+        """An application in another queue wants so much that the scheduler takes these containers, and ends once they
+        are gone."""
+        before = yarn.preempted()
+        with yarn.occupied(megabytes) as other:
+            theirs = other.removeprefix("application")
+            self.until(lambda: any(theirs in one for one in yarn.containers()), 60)
+            assert not yarn.containers() & set(containers)
+            self.until(lambda: yarn.preempted() - before >= len(containers), 20)
 
     def data_files(self, name: str) -> int:
         return sum(
@@ -250,6 +260,34 @@ def test_an_executor_killed_in_a_compaction_is_replaced_also_by_a_resourcemanage
         done = lake.compacted_once("faults")
     assert len(done) == 1
     assert running(yarn) == before and not yarn.containers() & executors.keys()
+
+
+def test_an_executor_that_the_scheduler_takes_for_another_queue_is_replaced_when_there_is_room(
+    lake: Lake, yarn: Yarn, faults: Faults
+) -> None:
+    executors, before = lake.begun_compaction("preempted", yarn), running(yarn)
+    with faults.played(
+        "yarn",
+        "every executor preempted in the middle of a compaction, for an application of another queue",
+        "the same application gets executors anew once that one has ended: on record once, first attempt",
+    ):
+        lake.taken_back(yarn, 3 * NODE_MEMORY // 4, executors)
+        done = lake.compacted_once("preempted")
+    assert len(done) == 1 and running(yarn) == before
+
+
+def test_a_worker_whose_whole_application_the_scheduler_takes_for_another_queue_begins_again(
+    lake: Lake, yarn: Yarn, faults: Faults
+) -> None:
+    lake.begun_compaction("displaced", yarn)
+    with faults.played(
+        "yarn",
+        "the whole application preempted in the middle of a compaction, for one of another queue",
+        "begun again when there is room: on record once",
+    ):
+        lake.taken_back(yarn, 7 * NODE_MEMORY // 8, yarn.containers())
+        done = lake.compacted_once("displaced")
+    assert done and running(yarn).queue == QUEUE
 
 
 def test_an_application_killed_in_a_compaction_is_followed_by_another_that_does_it(

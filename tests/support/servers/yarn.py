@@ -1,4 +1,5 @@
-"""A real YARN on loopback: one ResourceManager, which survives its restarts, and one NodeManager."""
+"""A real YARN on loopback: one ResourceManager, which survives its restarts, and one NodeManager. Two queues, of which
+`default` may take back, from what runs in QUEUE, all that is beyond a tenth of the node."""
 
 import json
 import os
@@ -23,7 +24,9 @@ from support.servers.ports import free_ports
 __all__ = ["QUEUE", "Application", "Yarn", "running_yarn"]
 
 QUEUE = "maintenance"
-"""The queue beside `default`."""
+"""The queue beside `default`: it may fill the whole node, and has little that is its own."""
+NODE_MEMORY = 4096
+"""Megabytes. A container of Spark's smallest takes a quarter."""
 
 _RESOURCE_MANAGER = "org.apache.hadoop.yarn.server.resourcemanager.ResourceManager"
 _NODE_MANAGER = "org.apache.hadoop.yarn.server.nodemanager.NodeManager"
@@ -32,6 +35,17 @@ _TIMEOUT = timedelta(seconds=120)
 _HERE = "127.0.0.1"
 _APPLICATION = re.compile(r"container_(?:e\d+_)?(\d+)_(\d+)_")
 _EXECUTOR = "CoarseGrainedExecutorBackend"
+_OTHERS = "default"
+_QUEUE_BEAN = f"Hadoop:service=ResourceManager,name=QueueMetrics,q0=root,q1={QUEUE}"
+_PREEMPTION: Mapping[str, str] = {
+    "yarn.resourcemanager.scheduler.monitor.enable": "true",
+    "yarn.resourcemanager.monitor.capacity.preemption.monitoring_interval": "500",
+    "yarn.resourcemanager.monitor.capacity.preemption.max_wait_before_kill": "500",
+    "yarn.resourcemanager.monitor.capacity.preemption.total_preemption_per_round": "1.0",
+    "yarn.resourcemanager.monitor.capacity.preemption.natural_termination_factor": "1.0",
+    "yarn.resourcemanager.monitor.capacity.preemption.max_ignored_over_capacity": "0",
+}
+"""All that is due is taken back at once, half a second after it was asked for."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,13 +77,39 @@ class Yarn:
         """The youngest application that has containers, if it has not ended."""
         # Not by the ResourceManager's list: out of this jar it is not whole, and has of an application hardly its name.
         found = {tuple(map(int, _APPLICATION.findall(name)[0])) for name in self.containers()}
-        if not found:
-            return None
-        started, number = max(found)
-        name = f"application_{started}_{number:04}"
-        queue = self._asked(self.manager_port, f"/ws/v1/cluster/apps/{name}/queue")["queue"]
-        state = self.state(name)
-        return Application(id=name, queue=queue.removeprefix("root.")) if state == "RUNNING" else None
+        for started, number in sorted(found, reverse=True):
+            name = f"application_{started}_{number:04}"
+            queue = self._asked(self.manager_port, f"/ws/v1/cluster/apps/{name}/queue")["queue"]
+            one = Application(id=name, queue=queue.removeprefix("root."))
+            if one.queue != _OTHERS:
+                return one if self.state(name) == "RUNNING" else None
+        return None
+
+    def preempted(self) -> int:
+        """How many containers the scheduler has ever taken back from QUEUE."""
+        beans = self._asked(self.manager_port, f"/jmx?qry={_QUEUE_BEAN}")["beans"]
+        return int(beans[0]["AggregateContainersPreempted"])
+
+    @contextmanager
+    def occupied(self, megabytes: int) -> Iterator[str]:
+        """An application of somebody else that wants so much memory, in the queue that it is guaranteed to; killed
+        at the end of the block. Its id."""
+        # In the words of Java's classes: this jar does not know those of YARN's documentation.
+        name: str = self._sent("/ws/v1/cluster/apps/new-application", {})["applicationId"]
+        wanted = {
+            "applicationId": name,
+            "applicationName": "somebody else's",
+            "applicationType": "YARN",
+            "queue": _OTHERS,
+            "containerLaunchContextInfo": {"commands": ["exec sleep 600"]},
+            "resource": {"memory": megabytes, "vCores": 1},
+            "maxAppAttempts": 1,
+        }
+        self._sent("/ws/v1/cluster/apps", wanted)
+        try:
+            yield name
+        finally:
+            self.kill(name)
 
     def containers(self) -> frozenset[str]:
         """The containers that run on the node, by id."""
@@ -89,10 +129,7 @@ class Yarn:
 
     def kill(self, application: str) -> None:
         """What `yarn application -kill` does."""
-        body = json.dumps({"state": "KILLED"}).encode()
-        place = f"http://{_HERE}:{self.manager_port}/ws/v1/cluster/apps/{application}/state?user.name=admin"
-        wanted = Request(place, data=body, method="PUT", headers={"Content-Type": "application/json"})
-        urlopen(wanted, timeout=10).close()
+        self._sent(f"/ws/v1/cluster/apps/{application}/state", {"state": "KILLED"}, method="PUT")
 
     def restart_manager(self) -> None:
         """Kill the ResourceManager with -9 and start another in its place, which goes by what is on HDFS."""
@@ -121,6 +158,14 @@ class Yarn:
             return False
         return bool(found.get("nodes"))
 
+    def _sent(self, path: str, what: Mapping[str, object], *, method: str = "POST") -> Any:
+        place = f"http://{_HERE}:{self.manager_port}{path}?user.name=admin"
+        headers = {"Content-Type": "application/json"}
+        with urlopen(
+            Request(place, data=json.dumps(what).encode(), method=method, headers=headers), timeout=10
+        ) as answer:
+            return json.loads(answer.read() or b"{}")
+
     def _asked(self, port: int, path: str) -> Any:
         with urlopen(f"http://{_HERE}:{port}{path}", timeout=10) as answer:
             return json.load(answer)
@@ -133,6 +178,7 @@ def running_yarn(folder: Path, hdfs: Hdfs, jars: tuple[Path, ...]) -> Iterator[Y
     shutil.copytree(hdfs.conf, conf)
     write_site(conf / "yarn-site.xml", _yarn_site(folder, hdfs, ports))
     write_site(conf / "capacity-scheduler.xml", _queues())
+    (conf / "hadoop-metrics2.properties").write_text("*.period=1\n")  # counts are at most so many seconds old
     java = hadoop_java(conf, jars)
     manager = _server(folder, java, _RESOURCE_MANAGER)
     node = _server(folder, java, _NODE_MANAGER)
@@ -177,39 +223,43 @@ def _yarn_site(folder: Path, hdfs: Hdfs, ports: list[int]) -> Mapping[str, str]:
     addresses = {
         f"yarn.{place}.address": f"{_HERE}:{port}" for place, port in zip(places, ports, strict=True)
     }
-    return addresses | {
-        "yarn.resourcemanager.hostname": _HERE,
-        "yarn.resourcemanager.recovery.enabled": "true",
-        "yarn.resourcemanager.store.class": _STATES,
-        "yarn.resourcemanager.fs.state-store.uri": f"{hdfs.uri}/yarn",
-        "yarn.resourcemanager.work-preserving-recovery.scheduling-wait-ms": "0",
-        "yarn.resourcemanager.connect.retry-interval.ms": "500",
-        "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms": "200",
-        "yarn.nodemanager.local-dirs": str(folder / "local"),
-        "yarn.nodemanager.log-dirs": str(folder / "logs"),
-        "yarn.nodemanager.resource.memory-mb": "4096",
-        "yarn.nodemanager.resource.cpu-vcores": "4",
-        "yarn.nodemanager.vmem-check-enabled": "false",
-        "yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage": "100",
-        "yarn.scheduler.minimum-allocation-mb": "256",
-    }
+    return (
+        addresses
+        | _PREEMPTION
+        | {
+            "yarn.resourcemanager.hostname": _HERE,
+            "yarn.resourcemanager.recovery.enabled": "true",
+            "yarn.resourcemanager.store.class": _STATES,
+            "yarn.resourcemanager.fs.state-store.uri": f"{hdfs.uri}/yarn",
+            "yarn.resourcemanager.work-preserving-recovery.scheduling-wait-ms": "0",
+            "yarn.resourcemanager.connect.retry-interval.ms": "500",
+            "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms": "200",
+            "yarn.nodemanager.local-dirs": str(folder / "local"),
+            "yarn.nodemanager.log-dirs": str(folder / "logs"),
+            "yarn.nodemanager.resource.memory-mb": str(NODE_MEMORY),
+            "yarn.nodemanager.resource.cpu-vcores": "4",
+            "yarn.nodemanager.vmem-check-enabled": "false",
+            "yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage": "100",
+            "yarn.scheduler.minimum-allocation-mb": "256",
+        }
+    )
 
 
 def _queues() -> Mapping[str, str]:
     scheduler = "yarn.scheduler.capacity"
     sized = {
         f"{scheduler}.root.{queue}.{key}": value
-        for queue in ("default", QUEUE)
+        for queue, capacity in {_OTHERS: "90", QUEUE: "10"}.items()
         for key, value in {
-            "capacity": "50",
+            "capacity": capacity,
             "maximum-capacity": "100",
-            "user-limit-factor": "2",
-            "maximum-am-resource-percent": "0.5",
+            "user-limit-factor": "10",
+            "maximum-am-resource-percent": "1",
         }.items()
     }
     calculator = "org.apache.hadoop.yarn.util.resource.DefaultResourceCalculator"
     return sized | {
-        f"{scheduler}.root.queues": f"default,{QUEUE}",
+        f"{scheduler}.root.queues": f"{_OTHERS},{QUEUE}",
         f"{scheduler}.resource-calculator": calculator,
     }
 
