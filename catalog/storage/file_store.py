@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from errno import ELOOP
 from pathlib import Path
-from stat import S_ISDIR
+from stat import S_ISDIR, S_ISLNK
 from typing import Final, Protocol
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
@@ -34,7 +34,6 @@ __all__ = [
     "StorageOptions",
     "below",
     "canonical",
-    "dangling_links",
     "from_hadoop",
     "is_inside",
     "is_spelled_once",
@@ -165,6 +164,10 @@ class FileStore(Protocol):
     def list(self, path: str, *, recursive: bool = False) -> Iterator[FileEntry]:
         """Entries below a folder, by name; nothing when it is absent."""
 
+    def tree(self) -> Iterator[FileEntry]:
+        """All that lies below the root, a folder before what is in it. No link is followed, wherever it leads: it is a
+        file without a size."""
+
     def named(self, path: str, wanted: Callable[[str], bool]) -> Iterator[FileEntry]:
         """The entries of a folder whose own names are `wanted`, by name; nothing is asked of the others."""
 
@@ -221,6 +224,24 @@ class _LocalStore:
             if recursive and is_dir:
                 yield from self.list(relative, recursive=True)
 
+    def tree(self) -> Iterator[FileEntry]:
+        return self._below("")
+
+    def _below(self, path: str) -> Iterator[FileEntry]:
+        try:
+            entries = sorted(os.scandir(self._at(path)), key=lambda entry: entry.name)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        for entry in entries:
+            relative = f"{path}/{entry.name}" if path else entry.name
+            try:
+                is_dir, status = entry.is_dir(follow_symlinks=False), entry.stat(follow_symlinks=False)
+            except FileNotFoundError:
+                continue  # gone between listing and stat: as if it had never been listed
+            yield _local_entry(relative, status, is_dir=is_dir)
+            if is_dir:
+                yield from self._below(relative)
+
     def named(self, path: str, wanted: Callable[[str], bool]) -> Iterator[FileEntry]:
         try:
             names = sorted(name for name in os.listdir(self._at(path)) if wanted(name))
@@ -265,24 +286,8 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _local_entry(path: str, status: os.stat_result, *, is_dir: bool) -> FileEntry:
-    modified = as_moment(status.st_mtime)
-    return FileEntry(
-        path=path, size_bytes=0 if is_dir else status.st_size, modified_at=modified, is_dir=is_dir
-    )
-
-
-def dangling_links(location: str) -> Iterator[FileEntry]:
-    """The symbolic links below a canonical location that lead nowhere, which no listing has: they are no files to
-    whoever reads a table, but lie in its folder. None on remote storages; links are not followed."""
-    root = local_path(location)
-    if root is None:
-        return
-    for folder, _, names in os.walk(root):
-        for name in names:
-            link = Path(folder, name)
-            if link.is_symlink() and not link.exists():
-                status = link.lstat()
-                yield _local_entry(link.relative_to(root).as_posix(), status, is_dir=False)
+    size = 0 if is_dir or S_ISLNK(status.st_mode) else status.st_size
+    return FileEntry(path=path, size_bytes=size, modified_at=as_moment(status.st_mtime), is_dir=is_dir)
 
 
 _PATIENCE = {"retry_timeout": "10s"}
@@ -339,6 +344,9 @@ class _RemoteStore:
         with _answering(self._root):
             infos = self._fs.get_file_info(selector)
         yield from sorted(map(_remote_entry, infos), key=lambda entry: entry.path)
+
+    def tree(self) -> Iterator[FileEntry]:
+        return self.list("", recursive=True)
 
     def named(self, path: str, wanted: Callable[[str], bool]) -> Iterator[FileEntry]:
         return (entry for entry in self.list(path) if wanted(entry.path.rpartition("/")[2]))

@@ -4,9 +4,8 @@ Unknown files may be anybody's: a purge deletes them only with a consent that na
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from itertools import chain
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final
 
 from lakewarden.catalog.clock import to_millis
@@ -16,7 +15,7 @@ from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.formats.registry import spec_of
 from lakewarden.catalog.model.pending_purge import MARKER
 from lakewarden.catalog.model.rows import TableFormat
-from lakewarden.catalog.storage.file_store import FileEntry, FileStore, dangling_links
+from lakewarden.catalog.storage.file_store import FileEntry, FileStore
 from lakewarden.catalog.storage.hadoop_crc import companion_of
 from lakewarden.jobs.deletion.file_places import Places
 from lakewarden.jobs.deletion.unneeded import named_paths
@@ -45,8 +44,7 @@ def look_into(store: FileStore, format_: TableFormat | None, reader: TableReader
     Without a `reader` (the log is gone in parts) every file outside the log is unknown.
     """
     places = Places(store.root)
-    listed = chain(store.list("", recursive=True), dangling_links(store.root))
-    entries = tuple(_without_links(listed, places))
+    entries = tuple(store.tree())
     files = tuple(entry for entry in entries if not entry.is_dir and entry.path != MARKER)
     spec = spec_of(format_)
     own = f"{spec.sign.folder}/"
@@ -82,15 +80,6 @@ def unknown_token(files: Iterable[FileEntry]) -> str | None:
 def signature(entry: FileEntry) -> str:
     """What tells a file from another one that takes its place."""
     return f"{entry.path}\t{entry.size_bytes}\t{to_millis(entry.modified_at)}"
-
-
-def _without_links(entries: Iterable[FileEntry], places: Places) -> Iterator[FileEntry]:
-    """The entries, of a link only the link itself, as a file. Folders come before what is in them."""
-    for entry in entries:
-        if places.is_own(entry.path):
-            yield entry
-        elif "/" not in entry.path or places.is_own(entry.path.rpartition("/")[0]):
-            yield replace(entry, is_dir=False, size_bytes=0)
 
 
 def _named(store: FileStore, reader: TableReader) -> set[str]:

@@ -9,7 +9,7 @@ from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.model.pending_purge import MARKER, how_to_stop
 from lakewarden.catalog.registry.purge_mark import Begun
 from lakewarden.catalog.storage.absence import is_surely_gone
-from lakewarden.catalog.storage.file_store import FileEntry, FileStore, dangling_links, open_store
+from lakewarden.catalog.storage.file_store import FileEntry, FileStore, open_store
 from lakewarden.catalog.units import about_bytes, count_of
 from lakewarden.jobs.actions.purge import Purge
 from lakewarden.jobs.deletion.batches import Deleted, delete_files
@@ -215,7 +215,6 @@ def _refuse_inner(ctx: JobContext, inner: Sequence[str]) -> None:
 
 def _unmark(ctx: JobContext, store: FileStore, folder: TableFolder) -> None:
     """A deletion that was stopped before its first file has not begun."""
-    dangling = {entry.path for entry in dangling_links(store.root)}
-    files = (*folder.data, *folder.unknown, *folder.log)
-    if all(store.exists(entry.path) or entry.path in dangling for entry in files):
+    there = {entry.path for entry in store.tree()}
+    if there.issuperset(entry.path for entry in (*folder.data, *folder.unknown, *folder.log)):
         store.delete(MARKER)

@@ -53,15 +53,20 @@ def test_live_files_of_another_table_behind_a_link_stay(estate: Estate, tmp_path
     assert rows(other) == list(range(10)) and live.exists()
 
 
-def test_a_link_that_leads_nowhere_is_an_unknown_file_and_goes_along(estate: Estate, tmp_path: Path) -> None:
+def test_a_link_that_leads_nowhere_or_in_a_circle_is_an_unknown_file_and_goes_along(
+    estate: Estate, tmp_path: Path
+) -> None:
     folder = table(estate, tmp_path / "lake" / "t", "db.t")
     (folder / "year=2026").mkdir()
     (folder / "dangling").symlink_to(tmp_path / "nowhere")
     (folder / "year=2026" / "older.parquet").symlink_to("../gone")
+    (folder / "year=2026" / "up").symlink_to("..")
+    (folder / "year=2026" / "round").symlink_to("round")
     drop = ("tables", "drop", "db.t", "--purge", "--at-version", str(DeltaTable(str(folder)).version()))
     assert estate.says(*drop, "--yes").code == 4, "nobody agreed to delete the links"
     dry = estate.must("tables", "drop", "db.t", "--purge", "--dry-run", "-o", "json").json
-    assert sorted(dry["unknown_shown"]) == ["dangling", "year=2026/older.parquet"]
+    links = ["dangling", "year=2026/older.parquet", "year=2026/round", "year=2026/up"]
+    assert sorted(dry["unknown_shown"]) == links
     estate.must(*drop, "--yes", "--unknown-files", dry["unknown_token"])
     estate.queue("db.t", estate.purge("db.t"))
     done = estate.work()

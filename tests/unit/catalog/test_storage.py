@@ -11,7 +11,6 @@ from lakewarden.catalog.storage.file_store import (
     StorageOptions,
     below,
     canonical,
-    dangling_links,
     from_hadoop,
     is_inside,
     is_spelled_once,
@@ -182,18 +181,22 @@ def test_every_other_trouble_of_a_storage_is_silence(said: str) -> None:
     assert str(error) == "The storage of s3://lake/t does not answer."
 
 
-def test_links_that_lead_nowhere_are_found_and_nothing_behind_links(tmp_path: Path) -> None:
+def test_a_tree_has_links_as_files_without_a_size_wherever_they_lead(tmp_path: Path) -> None:
     root, elsewhere = tmp_path / "root a", tmp_path / "elsewhere"
     for folder in (root / "p=1", elsewhere):
         folder.mkdir(parents=True)
-    (root / "file").touch()
-    (root / "p=1" / "file").symlink_to("../file")
-    (root / "p=1" / "dangling").symlink_to("../gone")
-    (root / "folder").symlink_to(elsewhere)
-    (elsewhere / "dangling").symlink_to("gone")
-    found = list(dangling_links(canonical(str(root))))
-    assert [(one.path, one.is_dir) for one in found] == [("p=1/dangling", False)]
-    assert found[0].path not in {
-        one.path for one in open_store(canonical(str(root))).list("", recursive=True)
+    (root / "file").write_bytes(b"four")
+    (elsewhere / "theirs").write_bytes(b"theirs")
+    links = {
+        "p=1/to_file": "../file",
+        "p=1/dangling": "../gone",
+        "p=1/up": "..",
+        "round": "round",
+        "folder": elsewhere,
     }
-    assert list(dangling_links("s3://bucket/t")) == []
+    for path, target in links.items():
+        (root / path).symlink_to(target)
+    found = {one.path: (one.size_bytes, one.is_dir) for one in open_store(canonical(str(root))).tree()}
+    assert found == {"file": (4, False), "p=1": (0, True)} | dict.fromkeys(links, (0, False))
+    assert list(found).index("p=1") < list(found).index("p=1/up"), "a folder comes before what is in it"
+    assert list(open_store(canonical(str(tmp_path / "absent"))).tree()) == []
