@@ -114,8 +114,8 @@ class DeltaReader:
 
     def additions(self, location: str, *, since: int) -> Iterator[tuple[Commit, tuple[DataFile, ...]]]:
         log = self._log(location)
-        listing = log.listing()
-        for version in sorted(one for one in listing.commits if one >= since):
+        listing = log.listing_after(since - 1)
+        for version in sorted(listing.commits):
             entry = listing.commits[version]
             if version == since:
                 yield read_commit(version, version_actions(log, listing, entry), entry.modified_at).commit, ()

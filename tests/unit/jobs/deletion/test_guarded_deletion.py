@@ -412,15 +412,20 @@ def test_the_log_is_listed_once_before_each_batch(tmp_path: Path, monkeypatch: p
     ctx = replace(context(str(tmp_path / "t"), ValueReader(observation=head), AskedEngine()), reader=reader)
     batch = [store.stat("_delta_log/00000000000000000000.json")]
     unneeded = Unneeded.among(ctx, store, head, batch, oldest=0)
-    listing = DeltaLog.listing
+    whole, later = DeltaLog.listing, DeltaLog.listing_after
 
     def listed(log: DeltaLog) -> Listing:
-        listings.append(log.location)
-        return listing(log)
+        listings.append("whole")
+        return whole(log)
+
+    def listed_after(log: DeltaLog, version: int) -> Listing:
+        listings.append(f"after {version}")
+        return later(log, version)
 
     monkeypatch.setattr(DeltaLog, "listing", listed)
+    monkeypatch.setattr(DeltaLog, "listing_after", listed_after)
     assert unneeded.still(batch) == tuple(batch)
-    assert listings == [location]
+    assert listings == ["after 1"]
     delta_table(tmp_path / "t", commits=2)
     assert unneeded.still(batch) == tuple(batch)
-    assert (len(listings), unneeded.verified) == (2, 4)
+    assert (listings, unneeded.verified) == (["after 1", "after 1"], 4)
