@@ -243,7 +243,7 @@ def test_doctor_finds_nothing_wrong_from_outside_and_from_a_pod(
     installation: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster = installation.cluster
-    cluster.helm("test", installation.release)
+    cluster.helm("test", installation.release, "--logs")
     for name, value in cluster.as_environment().items():
         monkeypatch.setenv(name, value)
     found = {one.check: one for one in examine_kubernetes()}
