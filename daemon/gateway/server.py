@@ -16,7 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 
 from thrift.protocol.TBinaryProtocol import TBinaryProtocol
-from thrift.Thrift import TException
+from thrift.Thrift import TApplicationException, TException, TMessageType
 from thrift.transport.TTransport import TMemoryBuffer
 
 from lakewarden.catalog.errors import LakewardenError, UnavailableError
@@ -187,7 +187,10 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             user = self.authentication.user(self.headers)
         except LakewardenError as error:
-            self._refuse(401, error.in_full, ("WWW-Authenticate", 'Basic realm="lakewarden"'))
+            self._take_the_rest()
+            self._send(
+                401, _THRIFT, _exception(error.in_full), ("WWW-Authenticate", 'Basic realm="lakewarden"')
+            )
             return
         body = self.rfile.read(self._unread)
         answered = TMemoryBuffer()
@@ -213,14 +216,18 @@ class _Handler(BaseHTTPRequestHandler):
             return 413, f"A call has at most {_BODY_BYTES} bytes."
         return None
 
-    def _refuse(self, status: int, sentence: str, *headers: tuple[str, str]) -> None:
-        """Say no, and read nothing more from this client. What it has sent is taken off the line first: a connection
-        that is closed before is reset, and the client never sees the answer."""
+    def _refuse(self, status: int, sentence: str) -> None:
+        """Say no, and read nothing more from this client."""
+        self._take_the_rest()
+        self._send(status, "text/plain; charset=utf-8", f"{sentence}\n".encode())
+
+    def _take_the_rest(self) -> None:
+        """The connection will be closed. What was sent is taken off the line first: a connection that is closed before
+        is reset, and the client never sees the answer."""
         self.close_connection = True
         self._reading.allow(_DRAIN_SECONDS)
         with suppress(TimeoutError):
             self.rfile.read(min(self._unread, _DRAINED_BYTES))
-        self._send(status, "text/plain; charset=utf-8", f"{sentence}\n".encode(), *headers)
 
     def _send(self, status: int, kind: str, body: bytes, *headers: tuple[str, str]) -> None:
         self.connection.settimeout(_ANSWER_SECONDS)
@@ -236,6 +243,16 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:
         """Every fetch is a request: they are not worth a line each."""
+
+
+def _exception(sentence: str) -> bytes:
+    """An answer for clients that look at no status and read every answer as Thrift, such as PyHive."""
+    answered = TMemoryBuffer()
+    protocol = _protocol(answered)
+    protocol.writeMessageBegin("", TMessageType.EXCEPTION, 0)
+    TApplicationException(TApplicationException.UNKNOWN, sentence).write(protocol)
+    protocol.writeMessageEnd()
+    return bytes(answered.getvalue())
 
 
 def _protocol(buffer: TMemoryBuffer) -> TBinaryProtocol:

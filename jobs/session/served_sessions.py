@@ -159,11 +159,16 @@ def collected(frame: DataFrame) -> Iterator[pa.RecordBatch | Sequence[int]]:
     rendered: Any = _rendered(frame)._jdf
     batches: Any = ArrowCollectSerializer
     port, secret, server = rendered.collectAsArrowToPython()
+    is_read = True
     try:
         yield from _load_from_socket((port, secret), batches())
+    except GeneratorExit:
+        is_read = False  # whoever reads has had enough, so Spark's end of the line breaks
+        raise
     finally:
-        with unwrap_spark_exception():
-            server.getResult()
+        if is_read:
+            with unwrap_spark_exception():
+                server.getResult()
 
 
 def _rendered(frame: DataFrame) -> DataFrame:

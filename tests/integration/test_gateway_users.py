@@ -16,6 +16,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from pyhive import hive
 from pyhive.exc import OperationalError
 from TCLIService import ttypes
+from thrift.Thrift import TApplicationException
 
 from lakewarden.catalog.errors import LakewardenError, NotAllowedError
 from lakewarden.catalog.model.rows import TableRow
@@ -118,6 +119,11 @@ def test_whoever_shows_no_token_of_their_own_is_not(
     _, anas = token(services, "ana")
     with pytest.raises(NotAllowedError, match="not accepted"):
         connected(gateway, certificate, user, text and text.format(anas))
+
+
+def test_clients_that_look_at_no_status_are_told_why(gateway: RunningGateway, certificate: Path) -> None:
+    with pytest.raises(TApplicationException, match="not accepted"):
+        hive.connect(host="127.0.0.1", port=gateway.port, scheme="https", username="ana", password="wrong")
 
 
 def test_a_client_that_trusts_nobody_unknown_does_not_connect(
