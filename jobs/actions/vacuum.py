@@ -154,6 +154,7 @@ VACUUM: Final = Spec(
     rule=_due,
     estimate=_estimate,
     requires=lambda action: action.requires,
+    on_any_head=True,  # it decides on the head that it finds, and looks at what comes before each batch
     recover=_recover,
     order=_ordered,
     deletes=Deletes.ALWAYS,

@@ -23,7 +23,7 @@ from lakewarden.catalog.units import about_bytes, about_seconds, count_of
 from lakewarden.jobs.actions.vacuum import Vacuum
 from lakewarden.jobs.deletion.batches import delete_files
 from lakewarden.jobs.deletion.unneeded import Unneeded, named_paths
-from lakewarden.jobs.runs.head import deleted_file_retention, observe_at, protection_of
+from lakewarden.jobs.runs.head import deleted_file_retention, observe_at, observe_since, protection_of
 from lakewarden.jobs.runs.port import JobContext, Report
 from lakewarden.jobs.runs.protection import Kept, sort_tombstones
 from lakewarden.jobs.runs.table_files import existing, relative_to
@@ -48,10 +48,13 @@ class _Verdict:
 def vacuum(ctx: JobContext, action: Vacuum) -> Report:
     """Delete what can go, or say what would go (`dry_run`), or that there is nothing: then Spark is not asked.
 
-    Raises `ConflictError` if the table moved, `PreconditionError` if a listing would enter another table or the
+    It decides on the head that it finds; what is committed while it runs is looked at before each batch. Raises
+    `ConflictError` if the table was made anew, replaced or, where somebody agreed to the loss of many files, moved;
+    `PreconditionError` if a listing would enter another table or the
     table's own retention is shorter than `retention_seconds`, `ConsentError` beyond the size breaker.
     """
-    seen = observe_at(ctx, action.requires, action.decided_on)
+    observed = observe_at if action.consented else observe_since
+    seen = observed(ctx, action.requires, action.decided_on)
     retention = timedelta(seconds=action.retention_seconds)
     store = open_store(ctx.target.location, ctx.storage)
     if action.full:
@@ -125,7 +128,7 @@ def _paths(tombstone: Tombstone) -> Iterator[str]:
 
 def _list_folder(ctx: JobContext, action: Vacuum, retention: timedelta) -> tuple[FileEntry, ...]:
     """What Spark's listing finds unreferenced and nobody touched within the retention."""
-    listed = ctx.engine.unreferenced(ctx.target.location, requires=action.requires)
+    listed = ctx.engine.unreferenced(ctx.target.location)
     entries = existing(open_store(ctx.target.location, ctx.storage), listed)
     oldest = ctx.clock.now() - retention
     return tuple(entry for entry in entries if entry.modified_at <= oldest)
@@ -149,13 +152,13 @@ def _delete(
     ctx.require_allowed()
     reach("vacuum.decided")
     location = ctx.target.location
-    agreed = ctx.engine.agreed(location, requires=action.requires, candidates=entries)
+    agreed = ctx.engine.agreed(location, candidates=entries)
     files = [entry for entry in agreed if not entry.is_dir]
     folders = [entry.path for entry in agreed if entry.is_dir]
     ctx.require_allowed()
     size = sum(entry.size_bytes for entry in files)
     begun = ctx.engine.begin_vacuum(
-        location, requires=action.requires, files=len(files), size_bytes=size, run_id=ctx.run_id
+        location, requires=seen.version, files=len(files), size_bytes=size, run_id=ctx.run_id
     )
     reach("vacuum.begun")
     deleted = delete_files(ctx, unneeded.store, files, unneeded.still, on_batch=lambda: reach("vacuum.batch"))

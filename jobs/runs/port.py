@@ -108,13 +108,13 @@ class Engine(Protocol):
     ) -> int:
         """Parquet to this format in place; repeats of an interrupted conversion finish it. Returns the version."""
 
-    def unreferenced(self, location: str, *, requires: int) -> Sequence[str]:
+    def unreferenced(self, location: str) -> Sequence[str]:
         """List the whole folder: paths, relative to it, of the files that neither head nor a removal younger than the
-        table's own retention names. Changes nothing."""
+        table's own retention names. Changes nothing. Whoever deletes one looks himself at what was committed since."""
 
-    def agreed(self, location: str, *, requires: int, candidates: Sequence[FileEntry]) -> Sequence[FileEntry]:
-        """Those of `candidates` (paths relative to the table, as on disk; head is version `requires`) that
-        the engine, too, finds unreferenced: a second opinion. Changes nothing."""
+    def agreed(self, location: str, *, candidates: Sequence[FileEntry]) -> Sequence[FileEntry]:
+        """Those of `candidates` (paths relative to the table, as on disk) that the engine, too, finds unreferenced by
+        its head: a second opinion. Changes nothing."""
 
     def begin_vacuum(
         self, location: str, *, requires: int, files: int, size_bytes: int, run_id: str

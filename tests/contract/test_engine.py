@@ -302,10 +302,10 @@ def test_an_engine_agrees_on_candidates_that_are_unreferenced_and_on_nothing_els
     location = delta(folder)
     for number in (1, 2):
         age(folder / f"orphan-{number}.parquet")
-    assert sorted(engine.unreferenced(location, requires=0)) == ["orphan-1.parquet", "orphan-2.parquet"]
+    assert sorted(engine.unreferenced(location)) == ["orphan-1.parquet", "orphan-2.parquet"]
     entries = [entry for entry in open_store(location).list("") if entry.path.endswith("1.parquet")]
     live = next(entry for entry in open_store(location).list("") if entry.path.startswith("part-"))
-    found = engine.agreed(location, requires=0, candidates=[*entries, live])
+    found = engine.agreed(location, candidates=[*entries, live])
     assert [entry.path for entry in found] == ["orphan-1.parquet"]
     assert {path.name for path in folder.glob("orphan*")} == {"orphan-1.parquet", "orphan-2.parquet"}
     assert observed(location).version == 0

@@ -139,19 +139,41 @@ def test_a_second_run_has_nothing_to_do_and_asks_no_spark(table: DeltaTableOnDis
     assert [one.run_id is not None for one in DeltaReader().commits(table.location, after=10)] == [True, True]
 
 
-def test_a_writer_that_commits_in_between_wins(table: DeltaTableOnDisk) -> None:
+@pytest.mark.parametrize("full", [False, True], ids=["log", "full"])
+def test_writers_that_commit_meanwhile_neither_stop_it_nor_lose_anything(
+    table: DeltaTableOnDisk, *, full: bool
+) -> None:
     rewritten_in_turns(table)
     time.sleep(1.1)
+    decided = vacuum(table, full=full)
+    before = {version: table.live_paths(version) for version in range(1, 11)}
+    append = pa.table({"id": [1]})
+    write_deltalake(str(table.folder), append, mode="append", post_commithook_properties=NO_HOOKS)
+    versions = [3, 2]
 
-    def append() -> None:
-        write_deltalake(
-            str(table.folder), pa.table({"id": [1]}), mode="append", post_commithook_properties=NO_HOOKS
-        )
+    def restore() -> None:
+        if versions:  # before Spark is asked, and after
+            DeltaTable(str(table.folder)).restore(versions.pop())
 
-    before = sorted(table.folder.glob("*.parquet"))
-    with pytest.raises(ConflictError, match="moved past version 10"):
-        table.run(vacuum(table), now=just_inside(table, 6), still_ours=append)
-    assert set(before) < set(table.folder.glob("*.parquet"))
+    report = table.run(decided, now=just_inside(table, 6), still_ours=restore)
+    assert versions == [] and report.files == 2
+    assert not any(path.exists() for version in (1, 4) for path in before[version])
+    assert {version: ids(table, version) for version in (2, 3, *range(5, 11))} == {
+        version: [version, version + 100] for version in (2, 3, *range(5, 11))
+    }
+    assert ids(table) == [3, 103]
+
+
+def test_a_vacuum_that_somebody_agreed_to_is_of_the_version_that_was_shown(table: DeltaTableOnDisk) -> None:
+    rewritten_in_turns(table)
+    decided = vacuum(table, consented=True)
+    before = set(table.folder.glob("*.parquet"))
+    write_deltalake(
+        str(table.folder), pa.table({"id": [1]}), mode="append", post_commithook_properties=NO_HOOKS
+    )
+    with pytest.raises(ConflictError, match="at version 11; this was decided on 10"):
+        table.run(decided, now=just_inside(table, 6))
+    assert before < set(table.folder.glob("*.parquet"))
 
 
 def test_a_listing_finds_orphans_and_empty_folders_but_nothing_young_or_hidden(

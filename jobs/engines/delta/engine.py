@@ -89,13 +89,11 @@ class DeltaEngine:
                 statistics=statistics,
             )
 
-    def unreferenced(self, location: str, *, requires: int) -> Sequence[str]:
-        return maintenance.unreferenced(self._spark(location), self._store(location), requires=requires)
+    def unreferenced(self, location: str) -> Sequence[str]:
+        return maintenance.unreferenced(self._spark(location), self._store(location))
 
-    def agreed(self, location: str, *, requires: int, candidates: Sequence[FileEntry]) -> Sequence[FileEntry]:
-        return maintenance.agreed(
-            self._spark(location), self._store(location), requires=requires, candidates=candidates
-        )
+    def agreed(self, location: str, *, candidates: Sequence[FileEntry]) -> Sequence[FileEntry]:
+        return maintenance.agreed(self._spark(location), self._store(location), candidates=candidates)
 
     def begin_vacuum(
         self, location: str, *, requires: int, files: int, size_bytes: int, run_id: str

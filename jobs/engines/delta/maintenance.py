@@ -1,9 +1,9 @@
 """Vacuum, compaction, purging, properties and checkpoints of Delta tables on Spark.
 
 Every function takes a session that is already stamped with the run (`session.stamped`), so that its settings reach
-nobody else, and the table's folder as a `FileStore`. Spark's statements read head themselves: each function checks
-just before that head is the version the decision was made on (unless it may commit beside writers), and finds its own
-commit in the log afterwards.
+nobody else, and the table's folder as a `FileStore`. Spark's statements read head themselves: each function that
+commits checks just before that head is the version the decision was made on (unless it may commit beside writers), and
+finds its own commit in the log afterwards.
 """
 
 import json
@@ -36,20 +36,18 @@ _INVENTORY_SCHEMA: Final = pa.schema(
 )
 
 
-def unreferenced(spark: SparkSession, store: FileStore, *, requires: int) -> tuple[str, ...]:
+def unreferenced(spark: SparkSession, store: FileStore) -> tuple[str, ...]:
     """Paths, relative to the table and as on disk, of files and empty folders that Spark's full vacuum would delete:
     older than the table's own retention and named neither by head nor by a younger removal. Lists every folder."""
-    require_head(store, requires)
     base = _qualified(spark, store.root)
     rows = _run(spark, f"VACUUM {table_at(store.root)} FULL DRY RUN", f"list {store.root}")
     return tuple(row[0].removeprefix(f"{base}/") for row in rows if row[0].startswith(f"{base}/"))
 
 
 def agreed(
-    spark: SparkSession, store: FileStore, *, requires: int, candidates: Sequence[FileEntry]
+    spark: SparkSession, store: FileStore, *, candidates: Sequence[FileEntry]
 ) -> tuple[FileEntry, ...]:
     """Those candidates that Spark's own vacuum, too, finds unreferenced; folders among them if they are empty."""
-    require_head(store, requires)
     base = _qualified(spark, store.root)
     spark.createDataFrame(_inventory(base, candidates)).createOrReplaceTempView(_INVENTORY)
     try:

@@ -19,10 +19,10 @@ class PlainEngine(FakeEngine):
     def __init__(self, clock: Clock) -> None:
         super().__init__(clock)
 
-    def agreed(self, location: str, *, requires: int, candidates: Sequence[FileEntry]) -> Sequence[FileEntry]:
+    def agreed(self, location: str, *, candidates: Sequence[FileEntry]) -> Sequence[FileEntry]:
         return candidates
 
-    def unreferenced(self, location: str, *, requires: int) -> Sequence[str]:
+    def unreferenced(self, location: str) -> Sequence[str]:
         folder = local_path(location) or Path()
         head = rebuilt(folder, versions_of(folder)[-1])
         named = frozenset() if head is None else head.files

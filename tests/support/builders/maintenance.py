@@ -206,12 +206,12 @@ class AskedEngine:
         return 0
 
     @_done_by
-    def unreferenced(self, location: str, *, requires: int) -> Sequence[str]:
+    def unreferenced(self, location: str) -> Sequence[str]:
         self.asked.append("unreferenced")
         return self.listed
 
     @_done_by
-    def agreed(self, location: str, *, requires: int, candidates: Sequence[FileEntry]) -> Sequence[FileEntry]:
+    def agreed(self, location: str, *, candidates: Sequence[FileEntry]) -> Sequence[FileEntry]:
         self.asked.append("agreed")
         return [entry for entry in candidates if entry.path not in self.disagrees]
 

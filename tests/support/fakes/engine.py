@@ -74,12 +74,11 @@ class FakeEngine:
                 self._metastore.replace(replace(entry, provider="delta"), expected=entry)
         return DeltaTable(location).version()
 
-    def unreferenced(self, location: str, *, requires: int) -> Sequence[str]:
-        require_head(_store(location), requires)
+    def unreferenced(self, location: str) -> Sequence[str]:
         return DeltaTable(location).vacuum(dry_run=True, full=True)
 
-    def agreed(self, location: str, *, requires: int, candidates: Sequence[FileEntry]) -> Sequence[FileEntry]:
-        found = set(self.unreferenced(location, requires=requires))
+    def agreed(self, location: str, *, candidates: Sequence[FileEntry]) -> Sequence[FileEntry]:
+        found = set(self.unreferenced(location))
         return [entry for entry in candidates if entry.path in found]
 
     def begin_vacuum(

@@ -54,15 +54,15 @@ class ManifestEngine:
             raise RefusedError("Only plain folders without partitions become manifest tables.")
         return founded(_folder(location), run_id).main
 
-    def unreferenced(self, location: str, *, requires: int) -> Sequence[str]:
-        manifest = _at(location, requires)
+    def unreferenced(self, location: str) -> Sequence[str]:
+        manifest = load(_folder(location))
         named = {file.path for one in manifest.versions.values() for file in one.files}
         folder = _folder(location)
         on_disk = (str(path.relative_to(folder)) for path in folder.glob("*.parquet"))
         return [path for path in on_disk if path not in named]
 
-    def agreed(self, location: str, *, requires: int, candidates: Sequence[FileEntry]) -> Sequence[FileEntry]:
-        manifest = _at(location, requires)
+    def agreed(self, location: str, *, candidates: Sequence[FileEntry]) -> Sequence[FileEntry]:
+        manifest = load(_folder(location))
         live = manifest.files_of_refs()
         return [one for one in candidates if one.path not in live]
 

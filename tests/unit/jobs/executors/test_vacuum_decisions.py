@@ -143,10 +143,20 @@ def test_beyond_the_size_breaker_somebody_has_to_agree(tmp_path: Path, head: dic
     assert on_disk(tmp_path) == {"live"}
 
 
-def test_a_moved_or_broken_table_is_left_alone(tmp_path: Path) -> None:
+def test_a_table_that_moved_on_is_vacuumed_as_it_is_now(tmp_path: Path) -> None:
+    made(tmp_path, "f")
+    report = vacuum(
+        context(str(tmp_path), reader(tmp_path, [tombstone("f", 1, 20)]), AskedEngine()), lite(requires=2)
+    )
+    assert report.files == 1 and on_disk(tmp_path) == set()
+
+
+def test_a_table_that_went_back_or_is_broken_is_left_alone(tmp_path: Path) -> None:
     engine = AskedEngine()
+    with pytest.raises(ConflictError, match="at version 3, below 4"):
+        vacuum(context(str(tmp_path), reader(tmp_path, []), engine), lite(requires=4))
     with pytest.raises(ConflictError, match="at version 3; this was decided on 2"):
-        vacuum(context(str(tmp_path), reader(tmp_path, []), engine), lite(requires=2))
+        vacuum(context(str(tmp_path), reader(tmp_path, []), engine), lite(requires=2, consented=True))
     broken = ValueReader(observation=LogProblem(check="log_readable", message="Version 2 is not JSON."))
     with pytest.raises(UnreadableError, match="not JSON"):
         vacuum(context(str(tmp_path), broken, engine), lite())
