@@ -223,26 +223,24 @@ def _yarn_site(folder: Path, hdfs: Hdfs, ports: list[int]) -> Mapping[str, str]:
     addresses = {
         f"yarn.{place}.address": f"{_HERE}:{port}" for place, port in zip(places, ports, strict=True)
     }
-    return (
-        addresses
-        | _PREEMPTION
-        | {
-            "yarn.resourcemanager.hostname": _HERE,
-            "yarn.resourcemanager.recovery.enabled": "true",
-            "yarn.resourcemanager.store.class": _STATES,
-            "yarn.resourcemanager.fs.state-store.uri": f"{hdfs.uri}/yarn",
-            "yarn.resourcemanager.work-preserving-recovery.scheduling-wait-ms": "0",
-            "yarn.resourcemanager.connect.retry-interval.ms": "500",
-            "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms": "200",
-            "yarn.nodemanager.local-dirs": str(folder / "local"),
-            "yarn.nodemanager.log-dirs": str(folder / "logs"),
-            "yarn.nodemanager.resource.memory-mb": str(NODE_MEMORY),
-            "yarn.nodemanager.resource.cpu-vcores": "4",
-            "yarn.nodemanager.vmem-check-enabled": "false",
-            "yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage": "100",
-            "yarn.scheduler.minimum-allocation-mb": "256",
-        }
-    )
+    return {
+        **addresses,
+        **_PREEMPTION,
+        "yarn.resourcemanager.hostname": _HERE,
+        "yarn.resourcemanager.recovery.enabled": "true",
+        "yarn.resourcemanager.store.class": _STATES,
+        "yarn.resourcemanager.fs.state-store.uri": f"{hdfs.uri}/yarn",
+        "yarn.resourcemanager.work-preserving-recovery.scheduling-wait-ms": "0",
+        "yarn.resourcemanager.connect.retry-interval.ms": "500",
+        "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms": "200",
+        "yarn.nodemanager.local-dirs": str(folder / "local"),
+        "yarn.nodemanager.log-dirs": str(folder / "logs"),
+        "yarn.nodemanager.resource.memory-mb": str(NODE_MEMORY),
+        "yarn.nodemanager.resource.cpu-vcores": "4",
+        "yarn.nodemanager.vmem-check-enabled": "false",
+        "yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage": "100",
+        "yarn.scheduler.minimum-allocation-mb": "256",
+    }
 
 
 def _queues() -> Mapping[str, str]:

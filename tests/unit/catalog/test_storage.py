@@ -187,7 +187,7 @@ def test_a_tree_has_links_as_files_without_a_size_wherever_they_lead(tmp_path: P
         folder.mkdir(parents=True)
     (root / "file").write_bytes(b"four")
     (elsewhere / "theirs").write_bytes(b"theirs")
-    links = {
+    links: dict[str, str | Path] = {
         "p=1/to_file": "../file",
         "p=1/dangling": "../gone",
         "p=1/up": "..",
