@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import TemporaryFile
+from tempfile import NamedTemporaryFile, TemporaryFile
 from typing import Final
 
 from lakewarden.catalog.errors import LakewardenError, PreconditionError
@@ -285,11 +285,11 @@ def _clock(services: Services) -> Diagnosis:
         return ok(
             "clock", "The system location is not on this machine; its clock is compared with every commit."
         )
-    probe = place / f".clock-{os.getpid()}"
     try:
-        probe.touch()
-        skew = abs(probe.stat().st_mtime - time.time())
-        probe.unlink()
+        with NamedTemporaryFile(
+            dir=place, prefix=".clock-"
+        ) as probe:  # in containers all processes have the same number
+            skew = abs(os.stat(probe.name).st_mtime - time.time())
     except OSError as error:
         return fail(
             "clock", f"{place} cannot be written: {error.strerror}.", "Check its permissions and the disk."
