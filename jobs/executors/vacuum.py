@@ -49,9 +49,9 @@ def vacuum(ctx: JobContext, action: Vacuum) -> Report:
     """Delete what can go, or say what would go (`dry_run`), or that there is nothing: then Spark is not asked.
 
     It decides on the head that it finds; what is committed while it runs is looked at before each batch. Raises
-    `ConflictError` if the table was made anew, replaced or, where somebody agreed to the loss of many files, moved;
-    `PreconditionError` if a listing would enter another table or the
-    table's own retention is shorter than `retention_seconds`, `ConsentError` beyond the size breaker.
+    `ConflictError` if the table was made anew, replaced or, where somebody agreed to lose many files, moved,
+    `PreconditionError` if a listing would enter another table or the table's own retention is shorter than
+    `retention_seconds`, `ConsentError` beyond the size breaker.
     """
     observed = observe_at if action.consented else observe_since
     seen = observed(ctx, action.requires, action.decided_on)

@@ -286,9 +286,8 @@ def _clock(services: Services) -> Diagnosis:
             "clock", "The system location is not on this machine; its clock is compared with every commit."
         )
     try:
-        with NamedTemporaryFile(
-            dir=place, prefix=".clock-"
-        ) as probe:  # in containers all processes have the same number
+        # A name of its own: in containers two processes have the same number.
+        with NamedTemporaryFile(dir=place, prefix=".clock-") as probe:
             skew = abs(os.stat(probe.name).st_mtime - time.time())
     except OSError as error:
         return fail(
