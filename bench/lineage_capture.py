@@ -105,7 +105,3 @@ def _milliseconds(run: Callable[[str], object], statement: str) -> float:
     begin = time.perf_counter()
     run(statement)
     return (time.perf_counter() - begin) * 1000
-
-
-if __name__ == "__main__":
-    main()

@@ -90,7 +90,7 @@ def applied(chosen: Options) -> Figures:
 def _append_overheads(chosen: Options) -> Mapping[str, float]:
     """What governed appends cost (bench/lineage_capture.py):
     apart, because importing PySpark here would count as ours."""
-    command = [sys.executable, "-m", "bench.lineage_capture"]
+    command = [sys.executable, "-c", "from bench.lineage_capture import main; main()"]
     done = subprocess.run(
         [*command, *(["--quick"] if chosen.quick else [])], check=True, stdout=subprocess.PIPE
     )
