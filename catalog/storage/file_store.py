@@ -210,37 +210,29 @@ class _LocalStore:
         return _local_entry(path, status, is_dir=S_ISDIR(status.st_mode))
 
     def list(self, path: str, *, recursive: bool = False) -> Iterator[FileEntry]:
-        try:
-            entries = sorted(os.scandir(self._at(path)), key=lambda entry: entry.name)
-        except (FileNotFoundError, NotADirectoryError):
-            return
-        for entry in entries:
-            relative = f"{path}/{entry.name}" if path else entry.name
+        return self._listed(path, recursive=recursive, follows=True)
+
+    def tree(self) -> Iterator[FileEntry]:
+        return self._listed("", recursive=True, follows=False)
+
+    def _listed(self, path: str, *, recursive: bool, follows: bool) -> Iterator[FileEntry]:
+        for relative, entry in self._scanned(path):
             try:
-                is_dir, status = entry.is_dir(), entry.stat()
+                is_dir, status = entry.is_dir(follow_symlinks=follows), entry.stat(follow_symlinks=follows)
             except FileNotFoundError:
                 continue  # gone between listing and stat: as if it had never been listed
             yield _local_entry(relative, status, is_dir=is_dir)
             if recursive and is_dir:
-                yield from self.list(relative, recursive=True)
+                yield from self._listed(relative, recursive=True, follows=follows)
 
-    def tree(self) -> Iterator[FileEntry]:
-        return self._below("")
-
-    def _below(self, path: str) -> Iterator[FileEntry]:
+    def _scanned(self, path: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
+        """What is in a folder, by name, each with its path; nothing when it is absent."""
         try:
             entries = sorted(os.scandir(self._at(path)), key=lambda entry: entry.name)
         except (FileNotFoundError, NotADirectoryError):
             return
         for entry in entries:
-            relative = f"{path}/{entry.name}" if path else entry.name
-            try:
-                is_dir, status = entry.is_dir(follow_symlinks=False), entry.stat(follow_symlinks=False)
-            except FileNotFoundError:
-                continue  # gone between listing and stat: as if it had never been listed
-            yield _local_entry(relative, status, is_dir=is_dir)
-            if is_dir:
-                yield from self._below(relative)
+            yield f"{path}/{entry.name}" if path else entry.name, entry
 
     def named(self, path: str, wanted: Callable[[str], bool]) -> Iterator[FileEntry]:
         try:
@@ -254,13 +246,7 @@ class _LocalStore:
                 continue  # gone between listing and stat: as if it had never been listed
 
     def folders(self, path: str) -> Iterator[str]:
-        try:
-            entries = sorted(os.scandir(self._at(path)), key=lambda entry: entry.name)
-        except (FileNotFoundError, NotADirectoryError):
-            return
-        for entry in entries:
-            if _is_folder(entry):
-                yield f"{path}/{entry.name}" if path else entry.name
+        return (relative for relative, entry in self._scanned(path) if _is_folder(entry))
 
     def write(self, path: str, data: bytes) -> None:
         target = self._at(path)

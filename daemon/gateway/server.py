@@ -187,10 +187,8 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             user = self.authentication.user(self.headers)
         except LakewardenError as error:
-            self._take_the_rest()
-            self._send(
-                401, _THRIFT, _exception(error.in_full), ("WWW-Authenticate", 'Basic realm="lakewarden"')
-            )
+            who = ("WWW-Authenticate", 'Basic realm="lakewarden"')
+            self._turn_away(401, _THRIFT, _exception(error.in_full), who)
             return
         body = self.rfile.read(self._unread)
         answered = TMemoryBuffer()
@@ -217,17 +215,17 @@ class _Handler(BaseHTTPRequestHandler):
         return None
 
     def _refuse(self, status: int, sentence: str) -> None:
-        """Say no, and read nothing more from this client."""
-        self._take_the_rest()
-        self._send(status, "text/plain; charset=utf-8", f"{sentence}\n".encode())
+        """Say no, in words."""
+        self._turn_away(status, "text/plain; charset=utf-8", f"{sentence}\n".encode())
 
-    def _take_the_rest(self) -> None:
-        """The connection will be closed. What was sent is taken off the line first: a connection that is closed before
-        is reset, and the client never sees the answer."""
+    def _turn_away(self, status: int, kind: str, body: bytes, *headers: tuple[str, str]) -> None:
+        """Answer, and read nothing more from this client. What it has sent is taken off the line first: a connection
+        that is closed before is reset, and the client never sees the answer."""
         self.close_connection = True
         self._reading.allow(_DRAIN_SECONDS)
         with suppress(TimeoutError):
             self.rfile.read(min(self._unread, _DRAINED_BYTES))
+        self._send(status, kind, body, *headers)
 
     def _send(self, status: int, kind: str, body: bytes, *headers: tuple[str, str]) -> None:
         self.connection.settimeout(_ANSWER_SECONDS)

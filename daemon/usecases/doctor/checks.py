@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import NamedTemporaryFile, TemporaryFile
+from tempfile import TemporaryFile
 from typing import Final
 
 from lakewarden.catalog.errors import LakewardenError, PreconditionError
@@ -286,9 +286,8 @@ def _clock(services: Services) -> Diagnosis:
             "clock", "The system location is not on this machine; its clock is compared with every commit."
         )
     try:
-        # A name of its own: in containers two processes have the same number.
-        with NamedTemporaryFile(dir=place, prefix=".clock-") as probe:
-            skew = abs(os.stat(probe.name).st_mtime - time.time())
+        with TemporaryFile(dir=place, prefix=".clock-") as probe:
+            skew = abs(os.fstat(probe.fileno()).st_mtime - time.time())
     except OSError as error:
         return fail(
             "clock", f"{place} cannot be written: {error.strerror}.", "Check its permissions and the disk."

@@ -161,9 +161,8 @@ class Yarn:
     def _sent(self, path: str, what: Mapping[str, object], *, method: str = "POST") -> Any:
         place = f"http://{_HERE}:{self.manager_port}{path}?user.name=admin"
         headers = {"Content-Type": "application/json"}
-        with urlopen(
-            Request(place, data=json.dumps(what).encode(), method=method, headers=headers), timeout=10
-        ) as answer:
+        wanted = Request(place, data=json.dumps(what).encode(), method=method, headers=headers)
+        with urlopen(wanted, timeout=10) as answer:
             return json.loads(answer.read() or b"{}")
 
     def _asked(self, port: int, path: str) -> Any:
