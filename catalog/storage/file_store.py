@@ -6,6 +6,7 @@ everything else delta-rs' object stores (hdfs://, s3://, abfs://, gs://).
 
 import os
 import re
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -251,7 +252,7 @@ class _LocalStore:
     def write(self, path: str, data: bytes) -> None:
         target = self._at(path)
         target.parent.mkdir(parents=True, exist_ok=True)
-        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+        temporary = target.with_name(_temporary(f".{target.name}"))
         temporary.write_bytes(data)
         os.replace(temporary, target)
 
@@ -269,6 +270,11 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         if error.errno == ELOOP:
             return False
         raise
+
+
+def _temporary(name: str) -> str:
+    """What a file is called until it is whole. Not by the process: in containers two of them have the same number."""
+    return f"{name}.{uuid.uuid4().hex}.tmp"
 
 
 def _local_entry(path: str, status: os.stat_result, *, is_dir: bool) -> FileEntry:
@@ -343,7 +349,7 @@ class _RemoteStore:
     def write(self, path: str, data: bytes) -> None:
         # HDFS shows a growing file, hence the move. Object stores show a file when it is closed, and move by copying.
         grows = self._root.startswith("hdfs://")
-        first = f"{path}.{os.getpid()}.tmp" if grows else path
+        first = _temporary(path) if grows else path
         with _answering(self._root):
             with self._fs.open_output_stream(first) as stream:
                 stream.write(data)

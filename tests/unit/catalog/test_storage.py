@@ -1,5 +1,7 @@
 """Locations have one spelling; file stores behave the same."""
 
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -200,3 +202,12 @@ def test_a_tree_has_links_as_files_without_a_size_wherever_they_lead(tmp_path: P
     assert found == {"file": (4, False), "p=1": (0, True)} | dict.fromkeys(links, (0, False))
     assert list(found).index("p=1") < list(found).index("p=1/up"), "a folder comes before what is in it"
     assert list(open_store(canonical(str(tmp_path / "absent"))).tree()) == []
+
+
+def test_writers_of_one_file_do_not_meet_though_their_processes_have_the_same_number(tmp_path: Path) -> None:
+    store = open_store(canonical(str(tmp_path)))
+    written = [bytes([number]) * 100_000 for number in range(200)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(partial(store.write, "file"), written))
+    assert store.read("file") in written
+    assert [entry.path for entry in store.list("")] == ["file"]
