@@ -163,6 +163,15 @@ CASES: Final = {
     "postgres: no row at all": ("UPDATE t SET a = 1 FROM s WHERE s.k = t.k AND s.b > 1000", SAME),
     "postgres: USING": ("DELETE FROM t USING s WHERE t.k = s.k", SAME),
     "postgres: USING twice": ("DELETE FROM t AS x USING s, u WHERE x.k = u.k AND s.k = u.k", SAME),
+    "postgres: IN VALUES": ("DELETE FROM t WHERE k IN (VALUES (1), (CAST(NULL AS int)), (3))", SAME),
+    "postgres: NOT IN VALUES": (
+        "UPDATE t SET a = 0 WHERE (id, k) NOT IN (VALUES (1, 1), (2, NULL), (4, 1))",
+        SAME,
+    ),
+    "postgres: a scalar of VALUES": (
+        "DELETE FROM t WHERE id > (SELECT max(n) FROM (VALUES (2), (3)) AS v(n))",
+        SAME,
+    ),
     "postgres: DELETE NOT IN": ("DELETE FROM t WHERE k NOT IN (SELECT k FROM u WHERE k = 1)", SAME),
     "postgres: DELETE by itself": (
         "DELETE FROM t WHERE EXISTS (SELECT 1 FROM t o WHERE o.k = t.k AND o.id < t.id)",

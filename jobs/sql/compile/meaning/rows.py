@@ -31,6 +31,8 @@ def with_columns(query: exp.Select, dialect: Dialect, text: str) -> exp.Select:
         if isinstance(node, exp.Anonymous) and dialect in _WITH_ROW and node.name.upper() == "ROW":
             row = node.replace(exp.Tuple(expressions=[one.copy() for one in node.expressions]))
             row.meta.update(node.meta)
+    for listed in query.find_all(exp.In):
+        _list_values(listed)
     for node in list(query.walk(bfs=False))[::-1]:
         found = _by_columns(node, dialect, text)
         if found is not None:
@@ -57,6 +59,19 @@ def as_struct(query: exp.Expr) -> exp.Subquery:
     struct = exp.Anonymous(this="NAMED_STRUCT", expressions=fields)
     found = exp.Subquery(this=query.unnest().copy(), alias=alias)
     return exp.Subquery(this=exp.Select(expressions=[struct], from_=exp.From(this=found)))
+
+
+def _list_values(node: exp.In) -> None:
+    """`a IN (VALUES (1), (2))` as the list that it is."""
+    if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Values):
+        rows = node.expressions[0].expressions
+        node.set(
+            "expressions",
+            [
+                row.expressions[0] if isinstance(row, exp.Tuple) and len(row.expressions) == 1 else row
+                for row in rows
+            ],
+        )
 
 
 def _by_columns(node: exp.Expr, dialect: Dialect, text: str) -> exp.Expr | None:
