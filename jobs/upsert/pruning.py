@@ -102,11 +102,12 @@ def _lies_apart(kind: str, ends: Ends) -> bool:
 
 
 def lies_close(kind: str, ends: Ends, distinct: int) -> bool:
-    """Whether about so many distinct values fill what lies between their ends, so that nobody has to look for gaps."""
+    """Whether about so many distinct values fill what lies between their ends, so that nobody has to look for gaps. Few
+    have to fill it all: what lies in a gap may be a partition."""
     if not _lies_apart(kind, ends):
         return False
     first, last = (_number(str(end), kind) for end in ends)
-    return distinct >= _CLOSE * (last - first + 1)
+    return distinct >= (1 if distinct <= FEW else _CLOSE) * (last - first + 1)
 
 
 def _number(text: str, kind: str) -> int:

@@ -214,6 +214,24 @@ def test_files_and_partitions_without_the_keys_are_not_read(lake: Lake) -> None:
     assert added.files_read == 0 and added.files_added == 1
 
 
+def test_a_small_table_of_many_partitions_is_written_by_few_tasks(lake: Lake) -> None:
+    path, parts = str(lake.folder / "many"), 100
+    rows = lake.spark.range(0, 5 * parts, 1, 2).selectExpr("id", f"id % {parts} AS part", "'old' AS v")
+    rows.write.format("delta").partitionBy("part").save(path)
+    tracker = lake.spark.sparkContext.statusTracker()
+    lake.spark.sparkContext.setJobGroup("many partitions", "")
+    news = lake.spark.range(parts).selectExpr("id", f"id % {parts} AS part", "'new' AS v")
+    lake.spark.conf.set("spark.sql.adaptive.enabled", "false")  # what is as small as this would be one task's
+    done = lake.lw.upsert(news, path, keys=["part", "id"])
+    lake.spark.conf.unset("spark.sql.adaptive.enabled")
+    assert done.pruning == "target.`part` BETWEEN 0L AND 99L AND target.`id` BETWEEN 0L AND 99L"
+    assert (done.rows_updated, done.files_added) == (parts, parts)
+    jobs = [tracker.getJobInfo(number) for number in tracker.getJobIdsForGroup("many partitions")]
+    lake.spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]  # as py4j takes it
+    stages = [tracker.getStageInfo(number) for job in jobs if job is not None for number in job.stageIds]
+    assert 1 < max(one.numTasks for one in stages if one is not None) < parts / 2
+
+
 def test_a_source_without_rows_or_of_many_tasks_is_merged_by_one(lake: Lake) -> None:
     table, rows = lake.table((1, "a", 1)), ("id", "'b' AS v", "2 AS ts")
     for nothing in (lake.spark.range(0), lake.spark.range(0, 9, 1, 9).where("id > hash(id, 0) + 1e10")):

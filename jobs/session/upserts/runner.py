@@ -16,6 +16,7 @@ from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.model.lineage_record import RENUMBERED, Operation
 from lakewarden.catalog.storage.file_store import canonical
+from lakewarden.catalog.units import MIB
 from lakewarden.jobs.engines.delta.stream_offsets import lower_number, number_at
 from lakewarden.jobs.engines.spark.errors import is_lost_race
 from lakewarden.jobs.engines.spark.session import stamped
@@ -42,6 +43,11 @@ _OPTIMIZE: Final = "spark.databricks.delta.optimizeWrite.enabled"
 _LEAST: Final = "spark.sql.adaptive.coalescePartitions.minPartitionSize"
 _LEAST_BYTES: Final = "4m"
 """What little is joined, one task joins. Spark's own 1 MB makes a task for each core of it."""
+_TASKS: Final = "spark.databricks.delta.optimizeWrite.maxShufflePartitions"
+_TASKS_EACH: Final = 4
+"""For each processor; they are not equally large."""
+_SMALL: Final = 512 * MIB
+"""A table that fits into one bin of Delta's optimized writes with all that comes."""
 _PAUSES: Final = (0.2, 0.5, 1.0, 2.0)
 """Seconds, while somebody else makes the table that is missing."""
 _NOT_EMPTY: Final = "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
@@ -52,10 +58,11 @@ _ESCAPED: Final = "spark.sql.parser.escapedStringLiterals"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Prepared:
-    """A source that is kept and looked at already: what its keys are, and what was read for it; None where Spark did
-    not tell."""
+    """A source that is kept and looked at already: what its keys are, the bytes that it takes, and what was read for
+    it; None where Spark did not tell."""
 
     facts: tuple[KeyFacts, ...]
+    size: int
     seen: tuple[Read, ...] | None
 
 
@@ -96,14 +103,14 @@ class Upserts:
         emptied = emptied_of(as_made, request.partitioned, request.options.keys)
         with ExitStack() as stack:
             with self._recorder.witness.watching(session, f"lakewarden-{uuid.uuid4().hex}") as seen:
-                stack.enter_context(kept(self._plans, session, source, request.options, emptied))
+                size = stack.enter_context(kept(self._plans, session, source, request.options, emptied))
                 facts = facts_of(self._plans, session, source, request.options)
             target = self._made(session, request, as_made)
             made.append(target.location)
             reach("upsert.made")
             if target.emptied(request.options.keys) == emptied:
                 return self._tried_on(
-                    session, request, source, target, Prepared(facts=facts, seen=seen.reads)
+                    session, request, source, target, Prepared(facts=facts, size=size, seen=seen.reads)
                 )
         return self._tried_on(
             session, request, source, target, None
@@ -193,10 +200,11 @@ class Upserts:
             with ExitStack() as stack:
                 if prepared is None:
                     emptied = target.emptied(request.options.keys)
-                    stack.enter_context(kept(self._plans, session, source, request.options, emptied))
+                    size = stack.enter_context(kept(self._plans, session, source, request.options, emptied))
                     facts = facts_of(self._plans, session, source, request.options)
                 else:
-                    facts = prepared.facts
+                    size, facts = prepared.size, prepared.facts
+                self._write_in_one_go(session, target, size)
                 self._require_unmoved(session, request, source, target)
                 plan = self._plan(session, request, source, target, facts)
                 plans.append(plan)
@@ -219,6 +227,14 @@ class Upserts:
         if frame is None:
             return self._told_by_commit(target, written, plans[0])
         return self._told(frame, written, plans[0])
+
+    def _write_in_one_go(self, session: Any, target: Target, size: int) -> None:
+        """What is small is written by as many tasks as there are processors, several partitions by one of them, and not
+        by a task for each partition."""
+        whole = target.size
+        if whole is None or whole + size > _SMALL or session.sessionState().conf().contains(_TASKS):
+            return
+        session.conf().set(_TASKS, str(_TASKS_EACH * self._plans.spark.sparkContext.defaultParallelism))
 
     def _require_unmoved(self, session: Any, request: Upsert, source: Source, target: Target) -> None:
         """Raise `LostRaceError` if the source was computed from what the target held, and it has moved on meanwhile:

@@ -55,9 +55,9 @@ def schema_of(frame: DataFrame) -> TableSchema:
 @contextmanager
 def kept(
     plans: Plans, session: Any, source: Source, options: UpsertOptions, emptied: frozenset[str]
-) -> Iterator[DataFrame]:
-    """The prepared source as the view `VIEW`. It is computed here, once: what is looked at is what is merged, whatever
-    files or functions it comes from. An empty text in a key that is `emptied` is NULL."""
+) -> Iterator[int]:
+    """The prepared source as the view `VIEW`; the bytes that it takes. It is computed here, once: what is looked at is
+    what is merged, whatever files or functions it comes from. An empty text in a key that is `emptied` is NULL."""
     if options.delete_when is not None:
         session.sessionState().sqlParser().parseExpression(
             options.delete_when
@@ -68,9 +68,9 @@ def kept(
         # At once: what a first query computed would be computed again for the rest if an executor was lost meanwhile.
         held = ready._jdf.localCheckpoint(True).queryExecution().logical()
     try:
-        frame = plans.frame(session, plans.sized(session, held, plans.stored_bytes(held.rdd())))
-        frame._jdf.createOrReplaceTempView(VIEW)
-        yield frame
+        size = plans.stored_bytes(held.rdd())
+        plans.frame(session, plans.sized(session, held, size))._jdf.createOrReplaceTempView(VIEW)
+        yield size
     finally:
         held.rdd().unpersist(False)
 
@@ -175,9 +175,9 @@ def _spread(
         if lowest == highest:
             found[number] = [] if lowest is None else [ends[number]]
             continue
-        is_few = distinct[number] <= FEW
-        if not is_few and lies_close(kind, ends[number], distinct[number]):
+        if lies_close(kind, ends[number], distinct[number]):
             continue
+        is_few = distinct[number] <= FEW
         counts = f"{column} IS NOT NULL" if options.null_keys is NullKeys.MATCH else whole
         low, high = (_as_text(f"{side}({column})", kind) for side in ("min", "max"))
         among = column if is_few else bucket_of(column, kind, ends[number])

@@ -30,6 +30,12 @@ class Target:
     partitions: tuple[str, ...]
     snapshot: Any
 
+    @property
+    def size(self) -> int | None:
+        """The bytes of its files; None where the log does not tell without being read through."""
+        found = self.snapshot.sizeInBytesIfKnown()
+        return int(found.get()) if found.isDefined() else None
+
     def emptied(self, keys: Sequence[str]) -> frozenset[str]:
         """See `emptied_of`."""
         return emptied_of(self.schema, self.partitions, keys)

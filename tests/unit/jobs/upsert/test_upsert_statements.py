@@ -138,7 +138,9 @@ def test_a_list_of_partitions_needs_no_gaps() -> None:
     ("kind", "ends", "distinct", "close"),
     [
         ("bigint", ("1", "100"), 100, True),
-        ("bigint", ("1", "100"), 79, False),
+        ("bigint", ("1", "100"), 99, False),
+        ("bigint", ("1", "1000"), 801, True),
+        ("bigint", ("1", "1000"), 799, False),
         ("date", ("2026-01-01", "2026-01-31"), 31, True),
         ("string", ("a", "b"), 2, False),
         ("bigint", (None, None), 0, False),
