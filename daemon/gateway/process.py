@@ -98,7 +98,7 @@ class GatewayProcess:
 
     def _authentication(self) -> Authentication:
         if self._services.settings.gateway_authentication == "token":
-            return TokenUsers(Tokens(self._services.settings.home), self._services.clock.now)
+            return TokenUsers(Tokens(self._services.settings.tokens_file), self._services.clock.now)
         return LocalUser(callers.real_user())
 
     def _spark_side(self) -> Any:

@@ -1,6 +1,6 @@
-"""Tokens that users of the gateway show: in a file of the home folder, hashed, readable by its owner alone.
+"""Tokens that users of the gateway show: in a file, hashed, readable by its owner alone.
 
-In the home folder and not among the system tables: who may read those reads no hash of a token, and each gateway has
+In a file and not among the system tables: who may read those reads no hash of a token, and each gateway has
 its own users. A token has 256 random bits, so one round of SHA-256 keeps it: there is no dictionary to try.
 """
 
@@ -39,10 +39,10 @@ class Token:
 
 
 class Tokens:
-    """The tokens of one installation. Safe with many threads and processes."""
+    """The tokens in a file. Safe with many threads and processes."""
 
-    def __init__(self, home: Path) -> None:
-        self._file = home / "tokens.json"
+    def __init__(self, file: Path) -> None:
+        self._file = file
         self._seen: tuple[int, int] | None = None
         self._held: dict[str, Token] = {}
 

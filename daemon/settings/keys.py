@@ -171,6 +171,8 @@ KNOBS: Final = (
         "whoever connects is the gateway's own user.",
         choices=("none", "token"),
     ),
+    _knob("gateway.tokens", KnobKind.PATH, "",
+        "File of the tokens, read again when it changes. Unset: `tokens.json` in home."),
     _knob("gateway.tls_certificate", KnobKind.PATH, "",
         "Its certificate and chain (PEM). Unset: plain HTTP."),
     _knob("gateway.tls_key", KnobKind.PATH, "",

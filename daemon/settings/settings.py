@@ -84,6 +84,7 @@ class Settings:
     gateway_host: str
     gateway_port: int
     gateway_authentication: str
+    gateway_tokens: Path | None
     gateway_tls_certificate: Path | None
     gateway_tls_key: Path | None
     gateway_tls_elsewhere: bool
@@ -113,6 +114,11 @@ class Settings:
     file: Path | None = None
     profile: Profile | None = None
     origins: Mapping[str, str]
+
+    @property
+    def tokens_file(self) -> Path:
+        """Where the tokens of the gateway's users are."""
+        return self.gateway_tokens or self.home / "tokens.json"
 
     def storage_for(self, location: str) -> StorageOptions:
         """The options of the longest configured prefix that a location lies at or below; none otherwise."""

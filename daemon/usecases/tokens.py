@@ -37,4 +37,4 @@ def tokens_of(services: Services) -> Sequence[Token]:
 
 
 def _tokens(services: Services) -> Tokens:
-    return Tokens(services.settings.home)
+    return Tokens(services.settings.tokens_file)

@@ -32,7 +32,7 @@ def test_a_name_that_a_client_claims_is_no_identity() -> None:
 
 
 def test_a_token_is_a_password_and_a_bearer_token(tmp_path: Path) -> None:
-    tokens = Tokens(tmp_path)
+    tokens = Tokens(tmp_path / "tokens.json")
     _, text = tokens.create("ana", by="root", now=NOW, expires_at=None)
     users = TokenUsers(tokens, lambda: NOW)
     assert users.user(shown(basic("ana", text))) == "ana"
