@@ -29,6 +29,7 @@ __all__ = [
 STRIPPING: Final = frozenset({Dialect.POSTGRES, Dialect.MYSQL})
 """What reads a CHAR without the blanks at its end."""
 _PADDED: Final = "padded"
+_PADDED_TYPES: Final = (exp.DataType.Type.CHAR, exp.DataType.Type.NCHAR)
 _DAY: Final = r"(?!0000)\d{4}-\d{1,2}-\d{1,2}"
 _DATE: Final = re.compile(_DAY)
 _TIME: Final = re.compile(rf"{_DAY}([ T]\d{{1,2}}:\d{{2}}(:\d{{2}}(\.\d{{1,6}})?)?)?")
@@ -100,9 +101,7 @@ def _compares_exactly(said: str, kind: exp.DataType, dialect: Dialect) -> bool:
 def is_padded(node: exp.Expr | None) -> bool:
     """Whether its value has blanks at its end, up to the length of its type."""
     return (
-        isinstance(node, exp.Expr)
-        and isinstance(node.type, exp.DataType)
-        and node.type.is_type("char", "nchar")
+        isinstance(node, exp.Expr) and isinstance(node.type, exp.DataType) and node.type.this in _PADDED_TYPES
     )
 
 
