@@ -214,7 +214,7 @@ def _cast(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr
             if target is Family.FLOAT:
                 node.set("to", _floating(node, dialect, text))
             require_readable(node.this, node.args["to"], dialect, text)
-            return node
+            return node if target is not Family.TIME else _without_zone(node, dialect, text)
         case (Family.INTEGER | Family.TEXT | Family.NULL, Family.TEXT):
             cut = cast_to_text(node, source, dialect)
             if cut is not None:
@@ -222,6 +222,20 @@ def _cast(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr
         case _:
             pass
     raise wrong_in(text, node, "This cast may give something else in Spark.", hint=SPARKS_WORDS)
+
+
+def _without_zone(node: exp.Expr, dialect: Dialect, text: str) -> exp.Expr:
+    """A time that has no zone in the dialect. Spark's TIMESTAMP has one: beside a column without, it would take that
+    through the session's zone, where an hour of spring is not there."""
+    kind: exp.DataType = node.args["to"]
+    fraction = node.this.name.partition(".")[2].rstrip()
+    if kind.expressions and len(fraction) > int(kind.expressions[0].name):
+        raise wrong_in(text, node, f"{dialect} rounds its fraction of a second.", hint="Write it rounded.")
+    # Its parser takes MySQL's TIMESTAMP '...' for the type of that name, which has one; a literal is a DATETIME.
+    if kind.this is exp.DType.TIMESTAMP or (dialect is Dialect.MYSQL and kind.this is exp.DType.TIMESTAMPTZ):
+        node.set("to", exp.DataType.build("TIMESTAMP_NTZ", dialect="spark"))
+        node.type = node.args["to"].copy()
+    return node
 
 
 def _is_unsigned(kind: exp.DataType) -> bool:
