@@ -123,7 +123,9 @@ def _rehearsed(
                     create_wide(server, connection)
                     for name in wanted:
                         played = (games[name](spark, server, connection, seed) for seed in seeds)
-                        figures |= _figures(name, count, _outcomes(played))
+                        found = _figures(name, count, _outcomes(played))
+                        sys.stderr.write(f"{found}\n")
+                        figures |= found
     return figures
 
 
