@@ -51,6 +51,7 @@ SHARING = (
         "test_changes_of_several_tables",
         "test_changes_of_tables",
         "test_changes_by_type",
+        "test_limits_by_row",
         "test_tpch_refresh",
     ),
     (

@@ -23,6 +23,7 @@ from lakewarden.jobs.sql.compile.meaning.comparisons import (
 )
 from lakewarden.jobs.sql.compile.meaning.first_type import fits_first
 from lakewarden.jobs.sql.compile.meaning.functions import FUNCTIONS, Notes, cast_to_text, function_in_spark
+from lakewarden.jobs.sql.compile.meaning.limits import require_plain_limits
 from lakewarden.jobs.sql.compile.meaning.rows import with_columns
 from lakewarden.jobs.sql.compile.meaning.storing import SPARKS_WORDS, rounded
 from lakewarden.jobs.sql.compile.meaning.texts import (
@@ -54,6 +55,7 @@ _PART_OF_REAL: Final = 24
 def translated(query: exp.Select, dialect: Dialect, text: str) -> tuple[exp.Select, tuple[str, ...]]:
     """The query in Spark's words, and what somebody should know about it. Raises `UsageError` for what may mean
     something else."""
+    require_plain_limits(query, text)
     if dialect is Dialect.SPARK:
         return query, ()
     notes: Notes = {}
