@@ -3,7 +3,6 @@
 Only what is known to mean the same passes; it is better to ask for other words than to compute something else.
 """
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -11,10 +10,10 @@ from sqlglot import exp
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.sql.compile.annotation import loses_digits
-from lakewarden.jobs.sql.compile.change import EXACT
 from lakewarden.jobs.sql.compile.grouping import group_joins
 from lakewarden.jobs.sql.compile.meaning.arithmetic import arithmetic, division, mean, summed
-from lakewarden.jobs.sql.compile.meaning.averages import has_own_digits, refuse_own_digits
+from lakewarden.jobs.sql.compile.meaning.averages import refuse_own_digits
+from lakewarden.jobs.sql.compile.meaning.casts import cast_as_there
 from lakewarden.jobs.sql.compile.meaning.comparisons import (
     FEWER_DIGITS,
     is_real,
@@ -22,20 +21,19 @@ from lakewarden.jobs.sql.compile.meaning.comparisons import (
     refuse_mixed,
 )
 from lakewarden.jobs.sql.compile.meaning.first_type import fits_first
-from lakewarden.jobs.sql.compile.meaning.functions import FUNCTIONS, Notes, cast_to_text, function_in_spark
+from lakewarden.jobs.sql.compile.meaning.functions import FUNCTIONS, Notes, function_in_spark
 from lakewarden.jobs.sql.compile.meaning.limits import require_plain_limits
 from lakewarden.jobs.sql.compile.meaning.rows import with_columns
-from lakewarden.jobs.sql.compile.meaning.storing import SPARKS_WORDS, rounded
+from lakewarden.jobs.sql.compile.meaning.storing import SPARKS_WORDS
 from lakewarden.jobs.sql.compile.meaning.texts import (
     is_padded,
     note_texts,
-    require_readable,
     stripped,
     unpadded,
     was_padded,
 )
 from lakewarden.jobs.sql.compile.places import wrong_in
-from lakewarden.jobs.sql.compile.type_families import NUMBERS, Family, family_of, family_of_type
+from lakewarden.jobs.sql.compile.type_families import NUMBERS, Family, family_of
 from lakewarden.jobs.sql.compile.values import Dialect
 
 __all__ = ["translated"]
@@ -48,8 +46,6 @@ _FRAME: Final = (
 _ALIKE: Final = (exp.Exists, exp.Count, exp.CurrentDate)
 _COMPARISONS: Final = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
 _ARITHMETIC: Final = (exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Abs)
-_PART_OF_REAL: Final = 24
-"""So many bits a FLOAT has at most that is a REAL."""
 
 
 def translated(query: exp.Select, dialect: Dialect, text: str) -> tuple[exp.Select, tuple[str, ...]]:
@@ -192,73 +188,6 @@ def _in(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
     return node
 
 
-def _cast(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
-    source, target = family_of(node.this), family_of_type(node.args["to"])
-    is_text = isinstance(node.this, exp.Literal) and node.this.is_string
-    if isinstance(node.this, exp.Literal) and EXACT in node.meta:
-        return node.this
-    match source, target:
-        case _ if type(node) is not exp.Cast or node.args.get("format") or _is_unsigned(node.args["to"]):
-            pass
-        case (Family.DECIMAL | Family.FLOAT, Family.INTEGER):
-            node.set("this", rounded(node.this, source, dialect, text))
-            return node
-        case (Family.INTEGER | Family.NULL, Family.INTEGER | Family.DECIMAL):
-            return node
-        case (Family.INTEGER | Family.NULL | Family.DECIMAL | Family.FLOAT, Family.FLOAT) if (
-            not has_own_digits(node.this)
-        ):
-            node.set("to", _floating(node, dialect, text))
-            return node
-        case (Family.DECIMAL, Family.DECIMAL) if dialect in (Dialect.POSTGRES, Dialect.TSQL):
-            return node
-        case (Family.TEXT, Family.INTEGER | Family.TIME | Family.DECIMAL | Family.FLOAT) if is_text:
-            if target is Family.FLOAT:
-                node.set("to", _floating(node, dialect, text))
-            require_readable(node.this, node.args["to"], dialect, text)
-            return node if target is not Family.TIME else _without_zone(node, dialect, text)
-        case (Family.INTEGER | Family.TEXT | Family.NULL, Family.TEXT):
-            cut = cast_to_text(node, source, dialect)
-            if cut is not None:
-                return cut
-        case _:
-            pass
-    raise wrong_in(text, node, "This cast may give something else in Spark.", hint=SPARKS_WORDS)
-
-
-def _without_zone(node: exp.Expr, dialect: Dialect, text: str) -> exp.Expr:
-    """A time that has no zone in the dialect. Spark's TIMESTAMP has one: beside a column without, it would take that
-    through the session's zone, where an hour of spring is not there."""
-    kind: exp.DataType = node.args["to"]
-    fraction = node.this.name.partition(".")[2].rstrip()
-    if kind.expressions and len(fraction) > int(kind.expressions[0].name):
-        raise wrong_in(text, node, f"{dialect} rounds its fraction of a second.", hint="Write it rounded.")
-    # Its parser takes MySQL's TIMESTAMP '...' for the type of that name, which has one; a literal is a DATETIME.
-    if kind.this is exp.DType.TIMESTAMP or (dialect is Dialect.MYSQL and kind.this is exp.DType.TIMESTAMPTZ):
-        node.set("to", exp.DataType.build("TIMESTAMP_NTZ", dialect="spark"))
-        node.type = node.args["to"].copy()
-    return node
-
-
-def _is_unsigned(kind: exp.DataType) -> bool:
-    return kind.this in exp.DataType.UNSIGNED_INTEGER_TYPES
-
-
-def _floating(node: exp.Expr, dialect: Dialect, text: str) -> exp.DataType:
-    """How many bits a floating-point type has: FLOAT is another one in Spark than in most dialects."""
-    kind: exp.DataType = node.args["to"]
-    double = exp.DataType.build("DOUBLE", dialect="spark")
-    if kind.this is not exp.DType.FLOAT or dialect is Dialect.TERADATA:
-        return double
-    bits = int(kind.expressions[0].name) if kind.expressions else None
-    unclear = dialect is not Dialect.POSTGRES and bits is None and re.search(r"\breal\b", text, re.IGNORECASE)
-    if unclear:  # the parser takes it for FLOAT
-        raise wrong_in(text, node, "REAL is not told from FLOAT here.", hint="Cast it to DOUBLE PRECISION.")
-    if dialect is Dialect.TSQL and (bits is None or bits > _PART_OF_REAL):
-        return double
-    return exp.DataType.build("FLOAT", dialect="spark")
-
-
 def _joined_texts(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
     kinds = {family_of(node.this), family_of(node.expression)}
     if dialect not in (Dialect.POSTGRES, Dialect.TERADATA) or not kinds <= {Family.TEXT, Family.NULL}:
@@ -390,7 +319,7 @@ _JUDGES: Final[Mapping[tuple[type[exp.Expr], ...], Callable[[exp.Expr, Dialect, 
     (exp.Avg,): mean,
     _ARITHMETIC: arithmetic,
     (exp.Div, exp.IntDiv, exp.Mod): division,
-    (exp.Cast,): _cast,
+    (exp.Cast,): cast_as_there,
     (exp.DPipe,): _joined_texts,
     (exp.Greatest, exp.Least): _extreme_of,
     (exp.Like,): _like,
