@@ -14,13 +14,9 @@ from lakewarden.daemon.installation.tokens import Token
 from lakewarden.daemon.usecases.init import initialise
 from lakewarden.daemon.usecases.tokens import create_token, revoke_token
 from support.builders.callers import actor
-from support.kubernetes.installation import FILES, Installation, Node, values, volume
+from support.kubernetes.installation import FILES, LAKE_MOUNTED, Installation, Node, values, volume
 
 ADMIN = actor("root", admin=True)
-LAKE = {
-    "extraVolumes": [{"name": "lake", "persistentVolumeClaim": {"claimName": "lake"}}],
-    "extraVolumeMounts": [{"name": "lake", "mountPath": "/lake"}],
-}
 
 
 @dataclass
@@ -82,7 +78,7 @@ def gated(node: Node) -> Iterator[Gated]:
             "enabled": True,
             "tokensSecret": "tokens",
             "resources": {"requests": {"cpu": "100m", "memory": "1Gi"}},
-            **LAKE,
+            **LAKE_MOUNTED,
         },
     )
     found = Gated(Installation(node.cluster, "gw", str(node.lake), file, node.seconds), home, token, text)

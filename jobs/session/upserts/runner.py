@@ -190,10 +190,8 @@ class Upserts:
         self, session: Any, request: Upsert, source: Source, target: Target, prepared: Prepared | None
     ) -> Upserted:
         session.conf().set(_MATERIALIZE, "none")  # it is kept here, and looked at
-        if not session.sessionState().conf().contains(_OPTIMIZE):
-            session.conf().set(_OPTIMIZE, "true")  # few files, whatever the number of tasks
-        if not session.sessionState().conf().contains(_LEAST):
-            session.conf().set(_LEAST, _LEAST_BYTES)  # one task writes without moving its rows once more
+        _set_unless_chosen(session, _OPTIMIZE, "true")  # few files, whatever the number of tasks
+        _set_unless_chosen(session, _LEAST, _LEAST_BYTES)  # one task writes without moving its rows once more
         plans: list[UpsertPlan] = []
 
         def execute() -> DataFrame:
@@ -229,12 +227,12 @@ class Upserts:
         return self._told(frame, written, plans[0])
 
     def _write_in_one_go(self, session: Any, target: Target, size: int) -> None:
-        """What is small is written by as many tasks as there are processors, several partitions by one of them, and not
-        by a task for each partition."""
+        """What is small is written by a few tasks for each processor, several partitions by one of them, and not by a
+        task for each partition. `size` is that of the source, in bytes."""
         whole = target.size
-        if whole is None or whole + size > _SMALL or session.sessionState().conf().contains(_TASKS):
-            return
-        session.conf().set(_TASKS, str(_TASKS_EACH * self._plans.spark.sparkContext.defaultParallelism))
+        if whole is not None and whole + size <= _SMALL:
+            tasks = _TASKS_EACH * self._plans.spark.sparkContext.defaultParallelism
+            _set_unless_chosen(session, _TASKS, str(tasks))
 
     def _require_unmoved(self, session: Any, request: Upsert, source: Source, target: Target) -> None:
         """Raise `LostRaceError` if the source was computed from what the target held, and it has moved on meanwhile:
@@ -302,3 +300,9 @@ class Upserts:
         """What the command itself counted, by its name."""
         told = frame._jdf.queryExecution().commandExecuted().commandPhysicalPlan().metrics()
         return lambda name: int(told.apply(name).value())
+
+
+def _set_unless_chosen(session: Any, key: str, value: str) -> None:
+    """Set what the user has not set."""
+    if not session.sessionState().conf().contains(key):
+        session.conf().set(key, value)

@@ -25,6 +25,7 @@ from support.kubernetes.cluster import IMAGE, NAMESPACE, POSTGRES, Cluster
 __all__ = [
     "COMPACTED",
     "FILES",
+    "LAKE_MOUNTED",
     "LEASE_TTL",
     "PASSWORD",
     "Installation",
@@ -37,6 +38,11 @@ __all__ = [
 FILES: Final = 60
 LEASE_TTL: Final = 5
 PASSWORD: Final = "hunter2"
+LAKE_MOUNTED: Final[Mapping[str, Any]] = {
+    "extraVolumes": [{"name": "lake", "persistentVolumeClaim": {"claimName": "lake"}}],
+    "extraVolumeMounts": [{"name": "lake", "mountPath": "/lake"}],
+}
+"""Values of a component whose pods have the lake."""
 COMPACTED: Final = ("mode=manage", "compaction.min_small_files=4", "compaction.quiet=1 s")
 
 
@@ -256,14 +262,7 @@ def values(
 ) -> Path:
     """A file of values: short leases, small pods, the lake mounted in all of them where that is said. `more` is laid
     over it, at every depth."""
-    lake: dict[str, Any] = (
-        {}
-        if not mounted
-        else {
-            "extraVolumes": [{"name": "lake", "persistentVolumeClaim": {"claimName": "lake"}}],
-            "extraVolumeMounts": [{"name": "lake", "mountPath": "/lake"}],
-        }
-    )
+    lake: Mapping[str, Any] = LAKE_MOUNTED if mounted else {}
     tree = {
         "image": {"repository": IMAGE, "tag": "test", "pullPolicy": "Never"},
         **(

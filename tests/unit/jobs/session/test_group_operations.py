@@ -222,10 +222,10 @@ def test_a_session_that_only_slept_makes_no_change_any_more_however_often_it_was
 
         return replace(part(name), commit=commit)
 
-    desk.part = sleeping  # type: ignore[method-assign]
+    desk.part = sleeping  # type: ignore[method-assign]  # one commit of it dies
     desk.monkeypatch.setattr(Groups, "_give_up", lambda *_: None)
     desk.dies_at("never", desk.run)
-    desk.part = part  # type: ignore[method-assign]
+    desk.part = part  # type: ignore[method-assign]  # as it was
     desk.dies_at("rollback.undone")
     assert [desk.part(name).commit(replace(marks[0])) for name in NAMES] == [None, None]
     assert desk.rows() == BEFORE
