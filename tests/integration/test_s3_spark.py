@@ -7,8 +7,8 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -172,17 +172,23 @@ def parquet(location: str, s3: S3Server) -> str:
     return location
 
 
-def test_small_files_are_compacted_and_what_nobody_needs_is_vacuumed(lake: Lake) -> None:
-    location = lake.at("orders")
-    for number in range(6):
+def compacted(lake: Lake, name: str, files: int) -> str:
+    """A new table of that many files, after Spark has compacted them."""
+    location = lake.at(name)
+    for number in range(files):
         write(location, number)
-    lake.said("tables", "register", location, "--name", "lake.orders")
+    lake.said("tables", "register", location, "--name", f"lake.{name}")
     lake.said(
-        "tables", "policy", "set", "lake.orders", "compaction.min_small_files=2", "compaction.quiet=1 s"
+        "tables", "policy", "set", f"lake.{name}", "compaction.min_small_files=2", "compaction.quiet=1 s"
     )
     time.sleep(1.5)
-    done = lake.json("jobs", "run", "lake.orders", "compact")
-    assert done["outcome"] == "succeeded" and done["actual_files"] == 6, done
+    done = lake.json("jobs", "run", f"lake.{name}", "compact")
+    assert done["outcome"] == "succeeded" and done["actual_files"] == files, done
+    return location
+
+
+def test_small_files_are_compacted_and_what_nobody_needs_is_vacuumed(lake: Lake) -> None:
+    location = compacted(lake, "orders", 6)
     assert ids(location) == list(range(6))
     folder = lake.s3.folder / lake.home.parent.name / "orders"
     age(folder)
@@ -296,16 +302,27 @@ def test_a_key_that_nobody_knows_is_a_sentence_and_no_table_is_gone_for_it(lake:
     assert lake.daemon[0].is_running() and lake.worker() == before
 
 
+def command_lines(processes: Iterable[int]) -> list[str]:
+    """How they were started; without those that have ended since they were listed."""
+    found = []
+    for one in processes:
+        with suppress(psutil.NoSuchProcess):
+            found.append(" ".join(psutil.Process(one).cmdline()))
+    return found
+
+
 def test_no_log_and_no_command_line_ever_held_a_secret(lake: Lake) -> None:
+    compacted(lake, "quiet", 6)
     secrets = [pair[1] for pair in (FIRST, SECOND, WRONG)]
     kept = [file for file in lake.home.rglob("*") if file.is_file() and not file.is_symlink()]
     assert any("worker" in file.name for file in kept)
     for file in kept:
         assert not [one for one in secrets if one.encode() in file.read_bytes()], file
-    started = [psutil.Process(pid) for pid in lake.worker()]
-    assert any("java" in one.name() for one in started), "Spark is there"
-    for one in (*lake.daemon, *started):
-        assert not [secret for secret in secrets if secret in " ".join(one.cmdline())]
+    started = command_lines([*(one.pid for one in lake.daemon), *lake.worker()])
+    assert any("lakewarden.daemon daemon" in one for one in started)
+    assert any("org.apache.spark.deploy.SparkSubmit" in one for one in started), "Spark is there"
+    for line in started:
+        assert not [secret for secret in secrets if secret in line]
 
 
 def test_a_conversion_by_a_spark_whose_commits_would_be_unsafe_is_refused_before_it_changes_anything(
