@@ -26,7 +26,7 @@ from bench.gateway import gateway_figures
 from bench.measure import Figures, Options, parser_of, report
 from bench.sql_overhead import compile_figures, overhead_figures
 from bench.tpch import SCALE, refresh_figures
-from bench.upsert import ROWS, pruning_figures, stream_figures
+from bench.upsert import ROWS, SHAPES, pruning_figures, stream_figures
 from lakewarden.daemon.installation.services import open_services
 from lakewarden.daemon.usecases.init import initialise
 from lakewarden.jobs.engines.spark.session import start_session
@@ -56,6 +56,7 @@ def main() -> None:
     parser = parser_of(__doc__ or "")
     parser.add_argument("--parts", default=",".join(PARTS), help="what to measure, with commas between")
     parser.add_argument("--rows", type=int, default=ROWS, help="of the table that is upserted into")
+    parser.add_argument("--shapes", default=",".join(SHAPES), help="of that table, with commas between")
     parser.add_argument("--scale", type=float, default=SCALE, help="of TPC-H")
     parser.add_argument("--statements", type=int, default=STATEMENTS, help="random changes to compare")
     parser.add_argument("--seed", type=int, default=0, help="the first of their seeds")
@@ -63,6 +64,8 @@ def main() -> None:
     parts = asked.parts.split(",")
     if unknown := set(parts) - PARTS.keys():
         parser.error(f"there is no part {min(unknown)}; there are {', '.join(PARTS)}")
+    if unknown := set(asked.shapes.split(",")) - SHAPES.keys():
+        parser.error(f"there is no shape {min(unknown)}; there are {', '.join(SHAPES)}")
     figures: Figures = {}
     for name in parts:
         with tempfile.TemporaryDirectory(prefix="lakewarden-bench-") as folder:
@@ -78,7 +81,7 @@ def _overhead(folder: Path, _: argparse.Namespace, options: Options) -> Figures:
 
 def _upsert(folder: Path, asked: argparse.Namespace, options: Options) -> Figures:
     with _attached(folder, shuffles=8) as (spark, lw):
-        return pruning_figures(spark, lw, folder / "pruned", asked.rows, options)
+        return pruning_figures(spark, lw, folder / "pruned", asked.rows, asked.shapes.split(","), options)
 
 
 def _stream(folder: Path, _: argparse.Namespace, options: Options) -> Figures:

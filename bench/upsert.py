@@ -4,10 +4,10 @@
 one session; the median of neighbouring pairs. The table, of `--rows` rows, has events by day: 400 days are its
 partitions, its keys are the day and an id, a text like a UUID. The keys are those of four days, as when the last days
 are loaded again. Beside it: the same MERGE with the partitions written by hand (`upsert_by_hand_pruned_ms`), and the
-floor, the partitions read and written again as they are (`upsert_floor_ms`). The same for other shapes: `narrow` has
-numbers for ids, and four columns, in 100 partitions of which one has all the keys; `wide`, with a fifth of the rows,
-has sixteen columns besides, as TPC-H's lineitem; in `scattered`, a twentieth, the keys are everywhere, and nothing can
-be left out.
+floor, the partitions read and written again as they are (`upsert_floor_ms`).
+The same for other shapes (`--shapes`; this one is `events`): `narrow` has numbers for ids, and four columns, in 100
+partitions of which one has all the keys; `wide`, with a fifth of the rows, has sixteen columns besides, as TPC-H's
+lineitem; in `scattered`, a twentieth, the keys are everywhere, and nothing can be left out.
 
 `stream_ratio`: rows per second of a stream that is upserted (half of them updates), by rows per second of the same
 stream appended by Delta's own sink. Parts of `bench.sql`.
@@ -16,7 +16,7 @@ stream appended by Delta's own sink. Parts of `bench.sql`.
 import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from pathlib import Path
@@ -27,9 +27,10 @@ from pyspark.sql import DataFrame, SparkSession
 from bench.measure import Figures, Options
 from lakewarden.jobs.session.attached import Attached
 
-__all__ = ["ROWS", "pruning_figures", "stream_figures"]
+__all__ = ["ROWS", "SHAPES", "pruning_figures", "stream_figures"]
 
 ROWS: Final = 20_000_000
+EVENTS_SHAPE: Final = "events"
 BATCHES: Final = 10
 BATCH_ROWS: Final = 100_000
 NARROW: Final = ("id", "id AS v", "hex(hash(id)) AS text")
@@ -85,23 +86,24 @@ class Shape:
         return reduce(DataFrame.union, ranges).selectExpr(*self.selected)
 
 
-def pruning_figures(spark: SparkSession, lw: Attached, folder: Path, rows: int, options: Options) -> Figures:
+SHAPES: Final[Mapping[str, Callable[[int], Shape]]] = {
+    EVENTS_SHAPE: lambda rows: Shape(rows=rows, columns=EVENTS, partitions=400, touched=4),
+    "narrow": lambda rows: Shape(rows=rows, columns=NARROW, partitions=100, touched=1),
+    "wide": lambda rows: Shape(rows=rows // 5, columns=WIDE, partitions=100, touched=1),
+    "scattered": lambda rows: Shape(rows=rows // 20, columns=NARROW, partitions=100, touched=None),
+}
+"""Of tables with so many rows (of some, a part of them)."""
+
+
+def pruning_figures(
+    spark: SparkSession, lw: Attached, folder: Path, rows: int, shapes: Iterable[str], options: Options
+) -> Figures:
     """Ratio, milliseconds, and files that were looked into, of each shape."""
-    figures = _of_shape(
-        spark,
-        lw,
-        folder / "events",
-        Shape(rows=rows, columns=EVENTS, partitions=400, touched=4),
-        options,
-    )
-    others = {
-        "narrow": Shape(rows=rows, columns=NARROW, partitions=100, touched=1),
-        "wide": Shape(rows=rows // 5, columns=WIDE, partitions=100, touched=1),
-        "scattered": Shape(rows=rows // 20, columns=NARROW, partitions=100, touched=None),
-    }
-    for name, shape in others.items():
-        found = _of_shape(spark, lw, folder / name, shape, options)
-        figures |= {f"{key}_{name}": value for key, value in found.items()}
+    figures: Figures = {}
+    for name in shapes:
+        found = _of_shape(spark, lw, folder / name, SHAPES[name](rows), options)
+        ending = "" if name == EVENTS_SHAPE else f"_{name}"
+        figures |= {f"{key}{ending}": value for key, value in found.items()}
     return figures
 
 
