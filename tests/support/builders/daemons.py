@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from lakewarden.catalog.formats.port import LogProblem, Observation
-from lakewarden.catalog.model.rows import DELTA, Finding, PolicySettings, RunRow, Source, TableRow
+from lakewarden.catalog.model.rows import DELTA, Finding, Outcome, PolicySettings, RunRow, Source, TableRow
 from lakewarden.catalog.policy.effective import EffectivePolicy
 from lakewarden.catalog.registry.discovery import Candidate
 from lakewarden.catalog.registry.service import Desk
@@ -173,6 +173,16 @@ class World:
         assert isinstance(before, Observation)
         new = {"version": before.version + 1, "committed_at": self.clock.now()}
         self.reader.tables[location] = changed(before, **{**new, **changes})
+
+    def settle(self) -> None:
+        """Sweep and work until there is nothing left to do."""
+        for _ in range(20):
+            report = self.sweep()
+            if report.idle:
+                return
+            while self.work(Result(outcome=Outcome.SKIPPED, message="nothing to do")) is not None:
+                pass
+        raise AssertionError(f"it never came to rest: {report.sentence()}")
 
     def sweep(self, *, may_plan: bool = True, discover: bool = False) -> CycleReport:
         """One cycle, half a minute after the last."""
