@@ -376,7 +376,7 @@ def _sql(node: exp.Expr, parts: _Parts) -> str:
 def sql_of(node: exp.Expr, tables: Mapping[str, TableName]) -> str:
     """A resolved part as Spark reads it; `tables` are the stand-ins' own names."""
     found = in_parentheses(as_queries(with_names(node.copy(), tables)))
-    return found.sql(dialect=_SPARK, identify=True, comments=False)
+    return found.sql(dialect=_SPARK, identify=True, comments=False, copy=False)  # it is a copy
 
 
 def with_names(node: exp.Expr, tables: Mapping[str, TableName]) -> exp.Expr:
