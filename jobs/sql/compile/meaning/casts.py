@@ -18,6 +18,8 @@ __all__ = ["cast_as_there"]
 
 _PART_OF_REAL: Final = 24
 """So many bits a FLOAT has at most that is a REAL."""
+_DIGITS: Final = {Dialect.MYSQL: 10, Dialect.TSQL: 18}
+"""So many digits a DECIMAL has that does not say it, none of them a fraction."""
 
 
 def cast_as_there(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
@@ -26,6 +28,9 @@ def cast_as_there(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> 
     is_text = isinstance(node.this, exp.Literal) and node.this.is_string
     if isinstance(node.this, exp.Literal) and EXACT in node.meta:
         return node.this
+    if target is Family.DECIMAL and not node.args["to"].expressions:
+        node.set("to", _with_digits(node, dialect, text))
+        node.type = node.args["to"].copy()
     match source, target:
         case _ if type(node) is not exp.Cast or node.args.get("format") or _is_unsigned(node.args["to"]):
             pass
@@ -67,6 +72,21 @@ def _without_zone(node: exp.Expr, dialect: Dialect, text: str) -> exp.Expr:
         node.set("to", exp.DataType.build("TIMESTAMP_NTZ", dialect="spark"))
         node.type = node.args["to"].copy()
     return node
+
+
+def _with_digits(node: exp.Expr, dialect: Dialect, text: str) -> exp.DataType:
+    """What a DECIMAL is that does not say its digits: Spark and MySQL have ten, SQL Server 18. PostgreSQL keeps all
+    that there are, and Teradata's are a setting of the server."""
+    digits = _DIGITS.get(dialect)
+    if digits is None:
+        raise wrong_in(
+            text,
+            node,
+            f"In {dialect} a number is not rounded to whole ones by this, in Spark it is.",
+            hint="Say how many digits it has: DECIMAL(20, 4).",
+        )
+    both = [exp.DataTypeParam(this=exp.Literal.number(one)) for one in (digits, 0)]
+    return exp.DataType(this=exp.DType.DECIMAL, expressions=both)
 
 
 def _is_unsigned(kind: exp.DataType) -> bool:

@@ -115,6 +115,9 @@ def where(condition: str, dialect: str) -> str:
         ("teradata mysql", "CAST(price AS DECIMAL(6, 1)) = 1", "This cast may give something else"),
         ("mysql", "CAST(d AS SIGNED) = 1", "rounds it, Spark cuts it off"),
         ("tsql", "TRY_CAST(k AS DECIMAL(9, 1)) = 1", "This cast may give something else"),
+        ("postgres teradata", "CAST(price AS DECIMAL) = 1", "is not rounded to whole ones"),
+        ("postgres", "price::numeric = 1", "is not rounded to whole ones"),
+        ("postgres", "CAST('1.245' AS NUMERIC) = 1", "is not rounded to whole ones"),
         ("postgres", "k = (SELECT e FROM u LIMIT 1)", "LIMIT without ORDER BY"),
         ("postgres", "at = now() - interval '1 day'", "may mean something else|Only numbers"),
     ],
@@ -489,3 +492,12 @@ def test_the_column_that_tells_the_last_match_is_looked_up_with_it() -> None:
 def test_each_dialect_of_several_has_to_allow_what_is_said() -> None:
     with pytest.raises(UsageError, match="may mean something else in Spark than in"):
         done("DELETE t FROM t JOIN s ON t.k = s.k WHERE md5(t.s) = s.c")
+
+
+@pytest.mark.parametrize(
+    ("dialect", "made"),
+    [("tsql", "CAST(`t`.`price` AS DECIMAL(18, 0))"), ("mysql", "CAST('1.5' AS DECIMAL(10, 0))")],
+)
+def test_a_decimal_that_does_not_say_its_digits_has_those_of_its_dialect(dialect: str, made: str) -> None:
+    condition = "CAST(price AS DECIMAL) = 1" if dialect == "tsql" else "CAST('1.5' AS DECIMAL) = price"
+    assert made in where(condition, dialect)
