@@ -13,13 +13,16 @@ __all__ = ["Sighted", "require_open"]
 
 
 class Sighted(Protocol):
-    """A table that a query reads: `db.t` and its canonical location, as far as the catalog tells it."""
+    """A table that a query reads: `db.t`, its canonical location and its format, as far as the catalog tells them."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def location(self) -> str | None: ...
+
+    @property
+    def format(self) -> str | None: ...
 
 
 def require_open(store: SystemStore, caller: Caller, sources: Iterable[Sighted]) -> None:

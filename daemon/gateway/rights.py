@@ -7,9 +7,10 @@ from lakewarden.catalog.errors import NotAllowedError
 from lakewarden.catalog.policy.access import Caller
 from lakewarden.daemon.settings.settings import Settings
 
-__all__ = ["Reach", "reach_of", "require_reach"]
+__all__ = ["Reach", "reach_of", "require_conversion", "require_reach"]
 
 _EVERYBODY: Final = "*"
+_WRITERS: Final = "The gateway's gateway.writers says who may, besides admins."
 
 
 class Reach(IntEnum):
@@ -39,7 +40,11 @@ def require_reach(caller: Caller, reach: Reach, *, vacuums: bool) -> None:
             "System tables are for everybody.",
         )
     if vacuums and reach is Reach.TABLES:
-        raise NotAllowedError(
-            f"{caller.name} may not vacuum tables through Spark.",
-            hint="The gateway's gateway.writers says who may, besides admins.",
-        )
+        raise NotAllowedError(f"{caller.name} may not vacuum tables through Spark.", hint=_WRITERS)
+
+
+def require_conversion(caller: Caller, reach: Reach) -> None:
+    """Raise `NotAllowedError` for who may not have a folder converted: whoever has the files may do it on a command
+    line, where the file system asks; here they are the gateway's own user's, and the caller would own the table."""
+    if reach is not Reach.EVERYTHING:
+        raise NotAllowedError(f"{caller.name} may not convert tables through the gateway.", hint=_WRITERS)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from lakewarden.catalog.errors import UsageError
 from lakewarden.daemon.gateway.operations import Lane, Operation
 from lakewarden.daemon.gateway.results import Result, Store, empty_result, result_of
-from lakewarden.daemon.gateway.rights import reach_of, require_reach
+from lakewarden.daemon.gateway.rights import Reach, reach_of, require_conversion, require_reach
 from lakewarden.daemon.gateway.sessions import Session
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases.sql import execute
@@ -92,6 +92,8 @@ class Statements:
             return self._in_spark(session, operation, statement)
         if isinstance(statement, VacuumTable) and _is_sparks_to_say(session, statement):
             return self._in_spark(session, operation, statement)
+        if isinstance(statement, ConvertToDelta):
+            require_conversion(session.caller, self._reach(session))
         result = execute(self._services, statement, caller=session.caller, tell=operation.tell)
         if result is None:
             assert isinstance(statement, VacuumTable)  # of a table that is not managed
@@ -100,14 +102,16 @@ class Statements:
             self._spark().refresh(session, statement.where)
         return result_of(result, self._store())
 
+    def _reach(self, session: Session) -> Reach:
+        return reach_of(session.caller, self._services.settings, self._services.user)
+
     def _in_spark(
         self,
         session: Session,
         operation: Operation,
         statement: InSession,
     ) -> Result:
-        reach = reach_of(session.caller, self._services.settings, self._services.user)
-        require_reach(session.caller, reach, vacuums=isinstance(statement, VacuumTable))
+        require_reach(session.caller, self._reach(session), vacuums=isinstance(statement, VacuumTable))
         try:
             return self._spark().run(session, operation, statement, self._store())
         except UsageError as error:

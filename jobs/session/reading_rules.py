@@ -27,8 +27,8 @@ _KEYS: Final = (
 """Beginnings of what a reader may SET."""
 _COMMANDS: Final = frozenset(
     {
-        "ShowNamespaces", "ShowTables", "ShowViews", "ShowColumns", "DescribeRelation", "DescribeColumn",
-        "SetCatalogAndNamespace", "SetNamespaceCommand",
+        "ShowNamespaces", "ShowNamespacesCommand", "ShowTables", "ShowViews", "ShowColumns",
+        "DescribeRelation", "DescribeColumn", "SetCatalogAndNamespace", "SetNamespaceCommand",
     }
 )  # fmt: skip
 _NAMED: Final = frozenset(
@@ -47,16 +47,20 @@ _CHANGES: Final = {
     "MergeIntoTable": "targetTable",
 }  # fmt: skip
 """Statements that change the rows of one table, and what tells which."""
+_EVOLVING: Final = ("MergeIntoTable",)
+"""Those of them that may say that columns are to be added."""
 _FUNCTIONS: Final = ("reflect", "java_method", "try_reflect")
 _COMMAND_CLASSES: Final = ("Command", "ParsedStatement", "CompoundPlanStatement")
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A table that a query reads: `db.t` and its canonical location, None where the catalog does not tell it."""
+    """A table that a query reads: `db.t`, its canonical location and its format (`delta`), None where the catalog does
+    not tell it."""
 
     name: str
     location: str | None
+    format: str | None
 
 
 class Reading:
@@ -114,6 +118,8 @@ class Reading:
             raise _refused(kind(plan))
         if self._plans.sequence(plan.subqueries()):
             raise _refused("queries in the conditions of this statement")
+        if kind(plan) in _EVOLVING and plan.withSchemaEvolution():
+            raise _refused("WITH SCHEMA EVOLUTION, which changes columns")
         target = _named(getattr(plan, _CHANGES[kind(plan)])())
         if kind(target) != "UnresolvedRelation":
             raise _refused(f"{kind(target)} as what is changed")
@@ -172,19 +178,22 @@ class Reading:
         name = kind(leaf)
         if name == "DataSourceV2Relation":
             identifier, table = leaf.identifier().get(), leaf.table()
-            location = table.properties().get("location")
+            location, provider = (table.properties().get(key) for key in ("location", "provider"))
             return Source(
                 name=".".join((*identifier.namespace(), identifier.name())).lower(),
                 location=None if location is None else location_of(self._path(location)),
+                format=None if provider is None else provider.lower(),
             )
         if name not in ("LogicalRelation", "HiveTableRelation"):
             return None
         entry = leaf.tableMeta() if name == "HiveTableRelation" else leaf.catalogTable().get()
         found = entry.identifier()
         named = (self._plans.option(found.database()), found.table())
+        provider = self._plans.option(entry.provider())
         return Source(
             name=".".join(part for part in named if part is not None).lower(),
             location=location_of(self._path(entry.location())),
+            format=None if provider is None else provider.lower(),
         )
 
     def _is_command(self, plan: JavaPlan) -> bool:

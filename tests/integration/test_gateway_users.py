@@ -291,6 +291,7 @@ def test_an_owner_changes_own_tables_and_no_others(
         "DROP TABLE ours",
         "CREATE TABLE new USING delta AS SELECT 1 AS x",
         "INSERT OVERWRITE DIRECTORY '/tmp/x' USING parquet SELECT 1",
+        "MERGE WITH SCHEMA EVOLUTION INTO ours USING behind ON FALSE WHEN NOT MATCHED THEN INSERT *",
     ):
         with pytest.raises(
             OperationalError, match="may not|NOT_FOUND|by those alone|EXPECT_TABLE|not a Delta table"
@@ -300,6 +301,37 @@ def test_an_owner_changes_own_tables_and_no_others(
     assert pauls.fetchall() == [(1, 10), (2, 20)]
     ritas.execute("SELECT k, a FROM ours ORDER BY k")
     assert ritas.fetchall() == [(1, 11), (3, 31)]
+
+
+@pytest.mark.spark
+def test_nobody_takes_a_folder_over_by_having_it_converted(
+    services: Services, gateway: RunningGateway, certificate: Path
+) -> None:
+    own, ritas, bos = (
+        connected(gateway, certificate, user, token(services, user)[1]).cursor()
+        for user in (real_user(), "rita", "bo")
+    )
+    own.execute("CREATE TABLE plain USING parquet AS SELECT 1 AS x")
+    place = services.settings.home / "warehouse" / "plain"
+    for cursor, user in ((ritas, "rita"), (bos, "bo")):
+        with pytest.raises(OperationalError, match=f"{user} may not convert tables through the gateway"):
+            cursor.execute(f"CONVERT TO DELTA '{place}' OWNER {user}")
+    assert not (place / "_delta_log").exists()
+    own.execute(f"CONVERT TO DELTA '{place}' OWNER rita")
+    with pytest.raises(OperationalError, match="rita may not change rows of .*plain"):
+        ritas.execute("INSERT OVERWRITE plain VALUES (9)")  # the entry still says Parquet
+    own.execute("SELECT x FROM plain")
+    assert own.fetchall() == [(1,)]
+
+
+@pytest.mark.spark
+def test_a_reader_is_shown_which_databases_there_are(
+    services: Services, gateway: RunningGateway, certificate: Path
+) -> None:
+    ritas = connected(gateway, certificate, "rita", token(services, "rita")[1]).cursor()
+    for statement in ("SHOW DATABASES", "SHOW SCHEMAS LIKE 'def*'"):
+        ritas.execute(statement)
+        assert ("default",) in ritas.fetchall()
 
 
 def make_admins(services: Services, *names: str) -> None:

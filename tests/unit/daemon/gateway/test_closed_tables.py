@@ -7,6 +7,7 @@ import pytest
 from lakewarden.catalog.errors import NotAllowedError
 from lakewarden.catalog.model.rows import PolicySettings, RowKind, Source, TableRow
 from lakewarden.daemon.gateway.closed_tables import require_open
+from lakewarden.daemon.gateway.owned_tables import require_own
 from support.builders.callers import actor
 from support.builders.system_samples import table_row
 from support.fakes.system_store import FakeSystemStore
@@ -16,6 +17,7 @@ from support.fakes.system_store import FakeSystemStore
 class Seen:
     name: str
     location: str | None
+    format: str | None = "delta"
 
 
 PAY = replace(table_row(0), name="hr.pay", location="file:///lake/pay", owner="ana", policy=PolicySettings())
@@ -77,3 +79,20 @@ def test_what_is_not_managed_goes_by_its_scopes() -> None:
     assert not is_open(scope("hr.*", CLOSED), name="hr.unknown")
     assert not is_open(scope("*", OPEN), scope("hr.*", CLOSED), name="hr.unknown")
     assert is_open(scope("*", OPEN), name="hr.unknown")
+
+
+@pytest.mark.parametrize(
+    ("caller", "format_", "may"),
+    [("ana", "delta", True), ("bo", "delta", False), ("ana", "parquet", False), ("ana", None, False)],
+)
+def test_rows_are_changed_by_the_owner_through_an_entry_of_the_tables_own_format(
+    caller: str, format_: str | None, may: bool
+) -> None:
+    store = FakeSystemStore()
+    store.create([PAY])
+    seen = Seen("hr.any_name", PAY.location, format_)
+    if may:
+        require_own(store, actor(caller), seen)
+    else:
+        with pytest.raises(NotAllowedError, match=f"{caller} may not change rows of hr.any_name"):
+            require_own(store, actor(caller), seen)

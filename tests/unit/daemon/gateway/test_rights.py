@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lakewarden.catalog.errors import NotAllowedError
-from lakewarden.daemon.gateway.rights import Reach, reach_of, require_reach
+from lakewarden.daemon.gateway.rights import Reach, reach_of, require_conversion, require_reach
 from lakewarden.daemon.settings.settings import load_settings
 from support.builders.callers import actor
 
@@ -35,3 +35,12 @@ def test_tables_are_vacuumed_by_those_who_may_do_everything(reach: Reach, vacuum
     else:
         with pytest.raises(NotAllowedError, match="bo may not"):
             require_reach(actor("bo"), reach, vacuums=vacuums)
+
+
+@pytest.mark.parametrize("reach", list(Reach))
+def test_folders_are_converted_by_those_who_may_do_everything(reach: Reach) -> None:
+    if reach is Reach.EVERYTHING:
+        require_conversion(actor("bo"), reach)
+    else:
+        with pytest.raises(NotAllowedError, match="bo may not convert"):
+            require_conversion(actor("bo"), reach)
