@@ -20,10 +20,10 @@ from lakewarden.catalog.lineage.graph.graph import VersionGraph
 from lakewarden.catalog.lineage.graph.incarnations import Histories
 from lakewarden.catalog.lineage.graph.reachability import tables_reached
 from lakewarden.catalog.lineage.marks import marked
-from lakewarden.catalog.lineage.recording import rows_from
 from lakewarden.catalog.lineage.stream_batches import StreamHarvest
 from lakewarden.catalog.lineage.streams.session_notes import StreamNote, StreamNotes, waiting
-from lakewarden.catalog.lineage.unrecorded import Recorded, recorded_upto, unrecorded
+from lakewarden.catalog.lineage.unrecorded import Recorded
+from lakewarden.catalog.lineage.unswept import newest_on_record, unswept_rows
 from lakewarden.catalog.lineage.versions import Effect, Version, history_of
 from lakewarden.catalog.model.arrow_columns import highest_of_pairs
 from lakewarden.catalog.model.pending_quarantine import Aside
@@ -183,26 +183,13 @@ class Gatherer:
     def _fresh(self, row: TableRow, recorded: Recorded, noted: Sequence[StreamNote]) -> Sequence[LineageRow]:
         """What a table's log tells that is not on record; nothing where it cannot be read."""
         try:
-            found = list(self._unrecorded(row, recorded))
+            at = self.clock.now()
+            found = list(unswept_rows(self._reader(row), row, recorded, self._harvest(), at=at))
             if noted:
-                found.extend(self._harvest().noted(noted, row, self._reader(row), at=self.clock.now())[0])
+                found.extend(self._harvest().noted(noted, row, self._reader(row), at=at)[0])
         except UnreadableError:
             return ()
         return found
-
-    def _unrecorded(self, row: TableRow, recorded: Recorded) -> Sequence[LineageRow]:
-        location = row.location or ""
-        # Of a UUID that nothing is on record of, the number of a version says nothing.
-        known = not row.format_ids or row.format_ids[-1] in recorded or None in recorded
-        reader = self._reader(row)
-        probe = reader.probe(location, seen=_newest(row, recorded) if known else None)
-        if not probe.exists or not probe.moved:
-            return ()
-        new = unrecorded(reader, row, recorded=recorded, head=probe.latest or 0)
-        streams = self._harvest().reads(row, new.commits)
-        return rows_from(
-            row.table_id, new.commits, format_id=new.format_id, at=self.clock.now(), streams=streams
-        )
 
     def _looked(
         self,
@@ -236,17 +223,12 @@ class Gatherer:
         try:
             return _Log(seen, history_of(reader.commits(location, after=-1), head_id=head_id))
         except UnreadableError as error:
-            latest, on_record = reader.probe(location, seen=None).latest, _newest(row, recorded)
+            latest, on_record = reader.probe(location, seen=None).latest, newest_on_record(row, recorded)
             hidden = latest is not None and (on_record is None or latest > on_record)
             parent = UNKNOWN_PARENT if on_record is None else on_record
             head = Version(version=latest or 0, parent=parent, operation="unknown", effect=Effect.CHANGE)
             problem = LogProblem(check="log_readable", message=str(error))
             return _Log(problem, (head,) if hidden else (), hidden=hidden)
-
-
-def _newest(row: TableRow, recorded: Recorded) -> int | None:
-    """The newest version on record of the table as it was last seen."""
-    return recorded_upto(recorded, row.format_ids[-1] if row.format_ids else None)
 
 
 def _read_by(table_id: str, rows: pa.Table, managed: Mapping[str, TableRow]) -> frozenset[str]:
@@ -308,4 +290,4 @@ def _facts(
     if isinstance(seen, LogProblem):
         return replace(facts, unreadable=seen.message)
     stays_out = no_spark(facts.location) if seen.capabilities.spark_alone else None
-    return replace(facts, append_only=seen.append_only, stays_out=stays_out)
+    return replace(facts, format_id=seen.format_id, append_only=seen.append_only, stays_out=stays_out)

@@ -17,7 +17,7 @@ from lakewarden.catalog.policy.access import Caller
 from lakewarden.catalog.policy.effective import parse_value
 from lakewarden.catalog.policy.original_properties import is_leaving
 from lakewarden.catalog.registry.registration import WantedTable
-from lakewarden.catalog.registry.removal import begin_purge, check_drop, stop_purge
+from lakewarden.catalog.registry.removal import check_drop, stop_purge
 from lakewarden.catalog.registry.removal import rename as rename_table
 from lakewarden.catalog.registry.removal import undrop as undrop_table
 from lakewarden.catalog.registry.service import Registered
@@ -58,7 +58,7 @@ from lakewarden.daemon.usecases.runs.convert import (
     foresee_conversion,
 )
 from lakewarden.daemon.usecases.runs.leaving import Leaving, finish, foresee, leave
-from lakewarden.daemon.usecases.runs.purge import require_consent
+from lakewarden.daemon.usecases.runs.purge import purge_table
 from lakewarden.daemon.usecases.runs.revocation import EVERYTHING, PLANNED, PURGES, take_back_runs
 
 app = commands("Register, convert, look at and govern tables.")
@@ -310,15 +310,7 @@ def drop(
     confirm(f"{'Purge' if purge else 'Drop'} {row.name} at {row.location}?", yes=yes)
     with run(services, calling(services), declared.DROP, row.table_id, on=row.name) as actor:
         if purge and at_version is not None:
-            require_consent(services, row, unknown_files, actor=actor)
-            row = begin_purge(
-                services.desk,
-                row.table_id,
-                actor=actor,
-                expected_version=at_version,
-                grace=services.settings.purge_grace,
-                unknown=unknown_files,
-            )
+            row = purge_table(services, row, at_version, unknown_files, actor=actor)
         else:
             leave(services, foreseen, actor=actor)
     if purge:

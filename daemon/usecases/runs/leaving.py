@@ -31,6 +31,7 @@ from lakewarden.catalog.state.port import Result, RunRequest, RunState
 from lakewarden.catalog.system.port import RUNS, TABLES
 from lakewarden.catalog.units import about_seconds
 from lakewarden.daemon.installation.services import Services
+from lakewarden.daemon.usecases.lineage.last_commits import record_lineage
 from lakewarden.daemon.usecases.runs.revocation import EVERYTHING, take_back_runs
 from lakewarden.daemon.usecases.runs.waiting import by_whom, reap_lost
 from lakewarden.jobs.actions.properties import SetProperties
@@ -98,6 +99,7 @@ def foresee(services: Services, row: TableRow) -> Leaving:
 
 def leave(services: Services, foreseen: Leaving, *, actor: Actor) -> TableRow:
     """Drop a table; its row says what it is owed. Nothing is given back yet."""
+    record_lineage(services, foreseen.row, actor=actor)
     row = drop(services.desk, foreseen.row.table_id, actor=actor, owed=foreseen.kept)
     take_back_runs(services, row, EVERYTHING, f"{row.name} was dropped")
     return row

@@ -1,17 +1,18 @@
-"""What a purge of a table would delete, and whether the files that its log does not name may go along."""
+"""What a purge would delete, whether the files that the log does not name may go along, and its beginning."""
 
 from typing import Any
 
 from lakewarden.catalog.errors import ConsentError
 from lakewarden.catalog.model.rows import TableRow
 from lakewarden.catalog.policy.access import Actor
-from lakewarden.catalog.registry.removal import check_drop
+from lakewarden.catalog.registry.removal import begin_purge, check_drop
 from lakewarden.catalog.storage.file_store import open_store
 from lakewarden.catalog.units import count_of
 from lakewarden.daemon.installation.services import Services
+from lakewarden.daemon.usecases.lineage.last_commits import record_lineage
 from lakewarden.jobs.deletion.table_folder import TableFolder, inner_table, look_into, unknown_token
 
-__all__ = ["foresee_purge", "require_consent"]
+__all__ = ["foresee_purge", "purge_table", "require_consent"]
 
 _SHOWN = 10
 
@@ -33,6 +34,23 @@ def foresee_purge(services: Services, row: TableRow) -> dict[str, Any]:
         "unknown_token": unknown_token(folder.unknown),
         "inner_tables": list(folder.inner),
     }
+
+
+def purge_table(
+    services: Services, row: TableRow, version: int, token: str | None, *, actor: Actor
+) -> TableRow:
+    """Drop a table whose files go after the grace period; `version` and `token` are what the dry run showed. Raises
+    like `require_consent` and `begin_purge`."""
+    require_consent(services, row, token, actor=actor)
+    record_lineage(services, row, actor=actor)
+    return begin_purge(
+        services.desk,
+        row.table_id,
+        actor=actor,
+        expected_version=version,
+        grace=services.settings.purge_grace,
+        unknown=token,
+    )
 
 
 def require_consent(services: Services, row: TableRow, token: str | None, *, actor: Actor) -> None:

@@ -1,12 +1,13 @@
 """The hash by which a plan is quoted: equal plans have equal hashes, whatever else changed meanwhile. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import Any
 
 import orjson
 
 from lakewarden.jobs.rollback.plan.consents import by_words
+from lakewarden.jobs.rollback.plan.facts import TableFacts
 from lakewarden.jobs.rollback.plan.model import TablePlan
 from lakewarden.jobs.rollback.plan.request import (
     BadVersions,
@@ -20,10 +21,11 @@ from lakewarden.jobs.rollback.plan.request import (
 __all__ = ["plan_hash"]
 
 
-def plan_hash(request: RollbackRequest, tables: Iterable[TablePlan]) -> str:
+def plan_hash(request: RollbackRequest, tables: Iterable[TablePlan], facts: Mapping[str, TableFacts]) -> str:
     """16 hexadecimal digits over what was asked, what was agreed to, and what happens to which table in which order.
 
-    Names, counts of rows and sentences are left out: a rename does not make a plan stale.
+    A table made anew at its place is another one, though its versions have the same numbers. Names, counts of rows and
+    sentences are left out: a rename does not make a plan stale.
     """
     value = {
         "seeds": sorted(_seed(one) for one in request.seeds),
@@ -33,7 +35,9 @@ def plan_hash(request: RollbackRequest, tables: Iterable[TablePlan]) -> str:
         "agreed": sorted(request.agreed),
         "undo": sorted(request.undo),
         "reapply": request.reapply,
-        "tables": sorted((_table(one) for one in tables), key=lambda one: str(one["table_id"])),
+        "tables": sorted(
+            (_table(one, facts.get(one.table_id)) for one in tables), key=lambda one: str(one["table_id"])
+        ),
     }
     return sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
 
@@ -50,9 +54,10 @@ def _seed(seed: Seed) -> str:
             return f"{table_id}>{version}..{head}@{sorted(bad)}"
 
 
-def _table(table: TablePlan) -> dict[str, Any]:
+def _table(table: TablePlan, facts: TableFacts | None) -> dict[str, Any]:
     return {
         "table_id": table.table_id,
+        "format_id": None if facts is None else facts.format_id,
         "location": table.location,
         "from": table.from_version,
         "to": table.to_version,

@@ -42,7 +42,8 @@ class PropertyChange:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TableFacts:
-    """One managed table. `hold` and `paused` carry the reason, None means neither; `gone`: dropped, there is no log.
+    """One managed table. `format_id`: the UUID that its head has. `hold` and `paused` carry the reason, None means
+    neither; `gone`: dropped, there is no log.
 
     `system`: it is one of lakewarden's own. `aside`: a rollback quarantined it, nobody works on it. `unreadable` says
     why its log cannot be used, None if it can; `may_read` are then the tables that commits which nobody can read may
@@ -54,6 +55,7 @@ class TableFacts:
     table_id: str
     name: str
     location: str
+    format_id: str | None = None
     dependencies: tuple[Dependency, ...] = ()
     append_only: bool = False
     system: bool = False

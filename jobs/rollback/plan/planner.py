@@ -68,7 +68,10 @@ def plan_rollback(
     tables.sort(key=lambda one: (one.wave, one.name, one.table_id))
     request = replace(request, consents=_settled(scene, cases, steps))
     return RollbackPlan(
-        request=request, tables=tuple(tables), hash=plan_hash(request, tables), spared=_spared(scene)
+        request=request,
+        tables=tuple(tables),
+        hash=plan_hash(request, tables, facts),
+        spared=_spared(scene),
     )
 
 

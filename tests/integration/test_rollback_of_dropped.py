@@ -1,0 +1,81 @@
+"""Rollbacks along lineage that leads through a table which was dropped, or made anew, on real Delta tables."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakewarden.daemon.settings.settings import load_settings
+from support.builders.derived import ids, write
+from support.processes.commands import Cli, Said, caller
+from support.processes.daemon_process import FakeWorkerServices
+
+
+@pytest.fixture
+def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Cli:
+    monkeypatch.setattr(
+        "lakewarden.daemon.cli.common.open_services",
+        lambda home, user, **_: FakeWorkerServices(load_settings(home=home), user=user),
+    )
+    made = caller(tmp_path / "home", monkeypatch, capfdbinary)
+    assert made("init").code == 0
+    return made
+
+
+def register(call: Cli, place: Path) -> str:
+    said = call("tables", "register", str(place), "--name", f"db.{place.name}", "-o", "json")
+    assert said.code == 0, said
+    return str(said.json["table_id"])
+
+
+def planned(call: Cli, to: int) -> Any:
+    said = call("rollback", "plan", "db.first", "--to-version", str(to), "--cascade", "-o", "json")
+    assert said.code == 0, said
+    return said.json
+
+
+def applied(call: Cli, plan: Any) -> Said:
+    return call("rollback", "apply", plan["hash"], "-o", "json")
+
+
+@pytest.mark.parametrize("purged", [False, True])
+def test_what_was_made_from_a_table_dropped_before_any_sweep_goes_back_too(
+    tmp_path: Path, call: Cli, purged: bool
+) -> None:
+    first, middle, last = (tmp_path / "lake" / name for name in ("first", "middle", "last"))
+    write(first, 1)
+    reads_first = {register(call, first): first}
+    write(middle, 1, reads=reads_first)
+    reads_middle = {register(call, middle): middle}
+    write(last, 1, reads=reads_middle)
+    register(call, last)
+    write(first, 99)
+    write(middle, 99, reads=reads_first)
+    write(last, 99, reads=reads_middle)
+    how = ("--purge", "--at-version", "1") if purged else ()
+    dropped = call("tables", "drop", "db.middle", "-y", *how)
+    assert dropped.code == 0, dropped
+    if purged:
+        shutil.rmtree(middle)  # as after the grace period: no log tells any more
+    done = applied(call, planned(call, to=0))
+    assert done.code == 0, done
+    assert (ids(first), ids(last)) == ([1], [1])
+
+
+def test_a_plan_for_a_table_made_anew_is_another_plan(tmp_path: Path, call: Cli) -> None:
+    first = tmp_path / "lake" / "first"
+    for number in (1, 2, 3):
+        write(first, number)
+    register(call, first)
+    before = planned(call, to=1)
+    assert applied(call, before).code == 0
+    assert ids(first) == [1, 2]
+    shutil.rmtree(first)
+    for number in (7, 8, 9):
+        write(first, number)
+    anew = planned(call, to=1)
+    assert anew["hash"] != before["hash"]
+    done = applied(call, anew)
+    assert done.code == 0, done
+    assert ids(first) == [7, 8]
