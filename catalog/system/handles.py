@@ -123,16 +123,28 @@ class Handles:
 
 def open_at(location: str, options: StorageOptions, *, name: str, version: int | None = None) -> DeltaTable:
     """Open a Delta table, at its head or at a version. Raises what `answering` raises."""
+    storage = current(options) or None
     try:
         with answering(name):
-            return DeltaTable(location, version=version, storage_options=current(options) or None)
+            # delta-rs takes longer for a version that is not there the higher it is, and no number that is too long
+            if version is not None and version > _newest(location, storage):
+                raise _no_version(name, version)
+            return DeltaTable(location, version=version, storage_options=storage)
     except UnreadableError as error:
         if version is None:
             raise
-        raise NotFoundError(
-            f"lakewarden.{name} has no version {version} any more, or not yet.",
-            hint="Versions are kept for the audit window; `lakewarden tables history` shows them.",
-        ) from error
+        raise _no_version(name, version) from error
+
+
+def _newest(location: str, storage: dict[str, str] | None) -> int:
+    return DeltaTable(location, storage_options=storage, without_files=True).version()
+
+
+def _no_version(name: str, version: int) -> NotFoundError:
+    return NotFoundError(
+        f"lakewarden.{name} has no version {version} any more, or not yet.",
+        hint="Versions are kept for the audit window; `lakewarden tables history` shows them.",
+    )
 
 
 @contextmanager

@@ -23,6 +23,9 @@ __all__ = [
     "word_of",
 ]
 
+_MOST_NAMED: Final = 100_000
+"""So many versions one range may name: each is kept for itself, and a slip of a digit is no consent."""
+
 
 class Consent(StrEnum):
     """What a plan refuses by default and somebody may agree to, each for itself.
@@ -154,9 +157,15 @@ def ranges_of(versions: Iterable[int]) -> str:
 
 
 def _versions(text: str) -> Iterator[int]:
-    """Nothing for what is no list of versions."""
+    """Nothing for what is no list of versions. Raises `UsageError` for more than anybody has looked at."""
     for part in text.split(","):
         first, dash, last = part.partition("-")
         if not first.isdecimal() or (dash and not last.isdecimal()):
             return
-        yield from range(int(first), int(last if dash else first) + 1)
+        named = range(int(first), int(last if dash else first) + 1)
+        if named and named[-1] - named[0] >= _MOST_NAMED:
+            raise UsageError(
+                f"{part} names more than {_MOST_NAMED:,} versions.",
+                hint="The plan lists those that it asks about; a consent without a table covers all of them.",
+            )
+        yield from named

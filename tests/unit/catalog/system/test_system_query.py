@@ -157,6 +157,18 @@ def test_travelling_to_a_time(store: DeltaSystemStore) -> None:
         pytest.param("SELECT FROM WHERE", UsageError, "not valid SQL", id="syntax"),
         pytest.param("", UsageError, "exactly one", id="empty"),
         pytest.param(
+            f"SELECT * FROM lakewarden.tables VERSION AS OF {2**63 - 1}",
+            NotFoundError,
+            "no version 922",
+            id="far",
+        ),
+        pytest.param(
+            f"SELECT * FROM lakewarden.tables VERSION AS OF {10**20}",
+            NotFoundError,
+            "no version 1000",
+            id="beyond",
+        ),
+        pytest.param(
             "SELECT * FROM lakewarden.tables VERSION AS OF 99", NotFoundError, "no version 99", id="future"
         ),
         pytest.param(

@@ -144,6 +144,12 @@ def test_what_is_no_consent_is_refused(text: str) -> None:
         parse_consent(text)
 
 
+@pytest.mark.parametrize("versions", ["0-99999999999", "3,1-20261125"])
+def test_a_range_that_nobody_can_have_looked_at_is_refused_at_once(versions: str) -> None:
+    with pytest.raises(UsageError, match="names more than 100,000 versions"):
+        parse_consent(f"collateral=db.t@{versions}")
+
+
 def test_what_is_shown_can_be_pasted() -> None:
     flag = flags_of(Consent.COLLATERAL, "db.t", (9, 7, 8, 3))
     assert flag == "--consent collateral=db.t@3,7-9"
