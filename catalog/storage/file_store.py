@@ -22,7 +22,7 @@ import pyarrow.fs as pafs
 from deltalake.exceptions import DeltaError
 
 from lakewarden.catalog.bounds import as_moment
-from lakewarden.catalog.errors import UsageError
+from lakewarden.catalog.errors import RefusedError, UsageError
 from lakewarden.catalog.storage.arrow_handler import ArrowHandler
 from lakewarden.catalog.storage.credentials import NO_OPTIONS, StorageOptions
 from lakewarden.catalog.storage.secret_files import current
@@ -163,7 +163,7 @@ class FileStore(Protocol):
         """Size and time of one file."""
 
     def list(self, path: str, *, recursive: bool = False) -> Iterator[FileEntry]:
-        """Entries below a folder, by name; nothing when it is absent."""
+        """Entries below a folder, by name; nothing when it is absent. `recursive` refuses links that go in a circle."""
 
     def tree(self) -> Iterator[FileEntry]:
         """All that lies below the root, a folder before what is in it. No link is followed, wherever it leads: it is a
@@ -222,9 +222,18 @@ class _LocalStore:
                 is_dir, status = entry.is_dir(follow_symlinks=follows), entry.stat(follow_symlinks=follows)
             except FileNotFoundError:
                 continue  # gone between listing and stat: as if it had never been listed
+            except OSError as error:
+                if error.errno != ELOOP or not recursive:
+                    raise
+                raise self._circular(relative) from error
             yield _local_entry(relative, status, is_dir=is_dir)
             if recursive and is_dir:
+                if follows and entry.is_symlink() and _is_above(self._at(relative), self._at(path)):
+                    raise self._circular(relative)
                 yield from self._listed(relative, recursive=True, follows=follows)
+
+    def _circular(self, link: str) -> RefusedError:
+        return RefusedError(f"{link} in {self._root} is a link that goes in a circle.", hint="Remove it.")
 
     def _scanned(self, path: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
         """What is in a folder, by name, each with its path; nothing when it is absent."""
@@ -261,6 +270,10 @@ class _LocalStore:
 
     def _at(self, path: str) -> Path:
         return self._path / path
+
+
+def _is_above(link: Path, folder: Path) -> bool:
+    return folder.resolve().is_relative_to(link.resolve())
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

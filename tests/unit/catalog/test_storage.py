@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakewarden.catalog.errors import AccessDeniedError, UsageError
+from lakewarden.catalog.errors import AccessDeniedError, RefusedError, UsageError
 from lakewarden.catalog.storage.file_store import (
     StorageOptions,
     below,
@@ -107,10 +107,15 @@ def test_a_search_passes_over_links_in_a_circle_and_a_listing_does_not(tmp_path:
     assert list(store.folders("nowhere")) == list(store.folders("a/file")) == []
     with pytest.raises(OSError, match="symbolic links"):
         list(store.list(""))
+    with pytest.raises(RefusedError, match="round in file:.* is a link that goes in a circle"):
+        list(store.list("", recursive=True))
     (tmp_path / "round").unlink()
-    (tmp_path / "a" / "up").symlink_to(tmp_path / "a")
-    with pytest.raises(OSError, match="symbolic links"):
-        list(store.list("", recursive=True))  # else a deletion would meet the same files again and again
+    assert [one.path for one in store.list("", recursive=True) if not one.is_dir] == ["a/file", "linked/file"]
+    for to in ("a", ""):  # else a deletion would meet the same files again and again
+        (tmp_path / "a" / "inner" / "up").symlink_to(tmp_path / to)
+        with pytest.raises(RefusedError, match="a/inner/up in file:.* is a link that goes in a circle"):
+            list(store.list("", recursive=True))
+        (tmp_path / "a" / "inner" / "up").unlink()
 
 
 def test_special_characters_survive_the_round_trip(tmp_path: Path) -> None:
