@@ -232,14 +232,16 @@ def sight(
 ) -> Sightings:
     """Look at the places of tables whose UUIDs those that are asked for carry as well.
 
-    `failed` is told for which of them that was not possible; without that, the error is raised.
+    `failed` is told for which of them that was not possible; without that, the error is raised. For what is said to be
+    a copy it does not matter: it becomes a table of its own, whatever lies there.
     """
     places, readers = places_of(rows), {one.format: one for one in desk.readers}
     alive, gone = set[str](), set[str]()
     for one in asked:
         reader = readers[one.seen.format] if isinstance(one.seen, Observation) else None
         try:
-            for twin in (held.location or "" for held in places.twins(one.format_id)):
+            twins = () if one.wanted.copy else places.twins(one.format_id)
+            for twin in (held.location or "" for held in twins):
                 if twin in alive or twin in gone:
                     continue
                 if reader is not None and reader.is_table(twin):

@@ -12,6 +12,7 @@ from lakewarden.catalog.errors import (
     NotFoundError,
     PreconditionError,
     RefusedError,
+    UnavailableError,
     UsageError,
 )
 from lakewarden.catalog.formats.files_elsewhere import READS_ELSEWHERE
@@ -112,6 +113,17 @@ def test_a_copy_may_live_its_own_life_when_told(desk: Desk, reader: FakeReader, 
     second = register(desk, folder(reader, tmp_path / "b" / "t", uuid="u"), actor=ANA, copy=True)
     assert second.row.table_id != first.row.table_id
     assert second.row.name == "default.t_2"
+
+
+def test_what_is_said_to_be_a_copy_is_taken_whatever_became_of_the_other(
+    desk: Desk, reader: FakeReader, tmp_path: Path
+) -> None:
+    first = register(desk, folder(reader, tmp_path / "a" / "t", uuid="u"), actor=ANA)
+    reader.down.add(first.row.location or "")
+    place = folder(reader, tmp_path / "b" / "t", uuid="u")
+    with pytest.raises(UnavailableError):
+        register(desk, place, actor=ANA)
+    assert register(desk, place, actor=ANA, copy=True).row.table_id != first.row.table_id
 
 
 def test_a_moved_table_keeps_its_row_and_remembers_where_it_was(
