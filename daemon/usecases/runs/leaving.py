@@ -26,7 +26,7 @@ from lakewarden.catalog.policy.original_properties import (
 )
 from lakewarden.catalog.policy.scopes import govern, scopes_by_name
 from lakewarden.catalog.registry.owed_properties import given_back, said_of
-from lakewarden.catalog.registry.removal import drop
+from lakewarden.catalog.registry.removal import check_drop, drop
 from lakewarden.catalog.state.port import Result, RunRequest, RunState
 from lakewarden.catalog.system.port import RUNS, TABLES
 from lakewarden.catalog.units import about_seconds
@@ -99,6 +99,7 @@ def foresee(services: Services, row: TableRow) -> Leaving:
 
 def leave(services: Services, foreseen: Leaving, *, actor: Actor) -> TableRow:
     """Drop a table; its row says what it is owed. Nothing is given back yet."""
+    check_drop(services.desk, foreseen.row, actor=actor, purge=False)
     record_lineage(services, foreseen.row, actor=actor)
     row = drop(services.desk, foreseen.row.table_id, actor=actor, owed=foreseen.kept)
     take_back_runs(services, row, EVERYTHING, f"{row.name} was dropped")
