@@ -273,7 +273,7 @@ class _LocalStore:
 
 
 def _is_above(link: Path, folder: Path) -> bool:
-    return folder.resolve().is_relative_to(link.resolve())
+    return any(one.resolve().is_relative_to(link.resolve()) for one in (folder, *folder.parents))
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

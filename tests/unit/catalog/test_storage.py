@@ -116,6 +116,12 @@ def test_a_search_passes_over_links_in_a_circle_and_a_listing_does_not(tmp_path:
         with pytest.raises(RefusedError, match="a/inner/up in file:.* is a link that goes in a circle"):
             list(store.list("", recursive=True))
         (tmp_path / "a" / "inner" / "up").unlink()
+    (tmp_path / "a" / "inner" / "across").symlink_to(tmp_path / "b")
+    (tmp_path / "b" / "back").symlink_to(
+        tmp_path / "a"
+    )  # neither of the two is above the folder that it lies in
+    with pytest.raises(RefusedError, match="^a/inner/across/back in file:.* is a link that goes in a circle"):
+        list(store.list("", recursive=True))
 
 
 def test_special_characters_survive_the_round_trip(tmp_path: Path) -> None:
