@@ -16,6 +16,7 @@ __all__ = [
     "LONGEST",
     "LONGEST_SECONDS",
     "MOST",
+    "MOST_DIGITS",
     "as_duration",
     "as_moment",
     "as_whole",
@@ -39,6 +40,8 @@ _FIRST: Final = EARLIEST.timestamp()
 _LAST: Final = LATEST.timestamp()
 _DIGITS: Final = 18
 """So many decimal digits always fit a column of 64 bits."""
+MOST_DIGITS: Final = 100
+"""No number that somebody writes has more: of thousands of digits Python makes no number at all."""
 
 
 def as_duration(seconds: float) -> timedelta:
@@ -51,9 +54,10 @@ def as_moment(seconds: float) -> datetime:
     return datetime.fromtimestamp(min(max(seconds, _FIRST), _LAST), UTC)
 
 
-def as_whole(text: str) -> int | None:
-    """The whole number that a text of plain digits writes; None for anything else, and for more digits than fit."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= _DIGITS else None
+def as_whole(text: str, *, digits: int = _DIGITS) -> int | None:
+    """The whole number that a text of plain digits writes; None for anything else, and for more digits than those that
+    fit, or may be given."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= digits else None
 
 
 def fits(number: int) -> bool:

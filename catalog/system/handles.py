@@ -137,7 +137,7 @@ def open_at(location: str, options: StorageOptions, *, name: str, version: int |
 
 
 def _newest(location: str, storage: dict[str, str] | None) -> int:
-    return DeltaTable(location, storage_options=storage, without_files=True).version()
+    return DeltaTable(location, storage_options=storage).version()
 
 
 def _no_version(name: str, version: int) -> NotFoundError:

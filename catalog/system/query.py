@@ -17,6 +17,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.normalize_identifiers import normalize_identifiers
 
+from lakewarden.catalog.bounds import MOST_DIGITS, as_whole
 from lakewarden.catalog.clock import from_millis
 from lakewarden.catalog.errors import (
     LakewardenError,
@@ -103,9 +104,10 @@ def _handle(store: SystemStore, table: exp.Table) -> DeltaTable:
     if not isinstance(value, exp.Literal) or asked.args.get("kind") != "AS OF":
         raise UsageError("Time travel is VERSION AS OF n or TIMESTAMP AS OF 'time'.")
     if asked.this == "VERSION":
-        if not value.this.isdigit():
+        version = as_whole(value.this, digits=MOST_DIGITS)
+        if version is None:
             raise UsageError(f"{value.this} is not a version.", hint="VERSION AS OF takes a whole number.")
-        return open_at(store.location(known), store.storage(), name=known.name, version=int(value.this))
+        return open_at(store.location(known), store.storage(), name=known.name, version=version)
     moment = _moment(value.this)
     handle = open_at(store.location(known), store.storage(), name=known.name)
     with answering(known.name):

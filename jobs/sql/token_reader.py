@@ -8,7 +8,7 @@ from sqlglot import Token, TokenType
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 
-from lakewarden.catalog.bounds import LONGEST_SECONDS
+from lakewarden.catalog.bounds import LONGEST_SECONDS, MOST_DIGITS, as_whole
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.units import DAY, HOUR
 
@@ -95,10 +95,10 @@ class Words:
 
     def number(self) -> int:
         """A whole number from 0 on."""
-        text = self.next()
-        if not (text.isascii() and text.isdigit()):
+        number = as_whole(self.next(), digits=MOST_DIGITS)
+        if number is None:
             raise self.wrong()
-        return int(text)
+        return number
 
     def versions(self) -> tuple[int, ...]:
         """VERSION n, or VERSIONS n, m, ..."""

@@ -4,11 +4,12 @@ A consent covers what was listed when it was given and nothing else. One that wa
 kept as the list of what that plan showed, so that whatever comes later is asked about anew.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
+from lakewarden.catalog.bounds import MOST_DIGITS, as_whole
 from lakewarden.catalog.errors import UsageError
 
 __all__ = [
@@ -126,7 +127,7 @@ def parse_consent(text: str) -> tuple[Consent, str | None, tuple[int, ...]]:
             raise UsageError(f"{text!r} names no table.", hint=f"Write {consent}=db.t.")
         return consent, rest, ()
     table, at, versions = rest.rpartition("@")
-    found = tuple(_versions(versions)) if at and table else ()
+    found = _versions(versions) if at and table else ()
     if not found:
         raise UsageError(
             f"{text!r} does not say which versions.", hint=f"Write {consent}=db.t@7 or {consent}=db.t@7-9,12."
@@ -156,16 +157,18 @@ def ranges_of(versions: Iterable[int]) -> str:
     return ",".join("-".join(str(end) for end in run) for run in runs)
 
 
-def _versions(text: str) -> Iterator[int]:
-    """Nothing for what is no list of versions. Raises `UsageError` for more than anybody has looked at."""
+def _versions(text: str) -> tuple[int, ...]:
+    """None where any part of it is no version and no range. Raises `UsageError` for more than anybody has looked at."""
+    found = list[int]()
     for part in text.split(","):
-        first, dash, last = part.partition("-")
-        if not first.isdecimal() or (dash and not last.isdecimal()):
-            return
-        named = range(int(first), int(last if dash else first) + 1)
-        if named and named[-1] - named[0] >= _MOST_NAMED:
+        begin, dash, end = part.partition("-")
+        first, last = (as_whole(text, digits=MOST_DIGITS) for text in (begin, end if dash else begin))
+        if first is None or last is None or last < first:
+            return ()
+        if last - first >= _MOST_NAMED:
             raise UsageError(
                 f"{part} names more than {_MOST_NAMED:,} versions.",
                 hint="The plan lists those that it asks about; a consent without a table covers all of them.",
             )
-        yield from named
+        found += range(first, last + 1)
+    return tuple(found)

@@ -28,6 +28,7 @@ from lakewarden.catalog.validation.on_change import log_findings
 from lakewarden.daemon.settings.keys import KNOB_BY_KEY, parse_knob
 from lakewarden.jobs.actions.world import World
 from lakewarden.jobs.planning.planner import plan
+from lakewarden.jobs.rollback.plan.consents import parse_consent
 from lakewarden.jobs.runs.head import log_retention
 from lakewarden.jobs.sql.parser import parse
 from support.builders.tables import observation
@@ -76,6 +77,28 @@ def test_retain_of_a_statement_has_the_same_bounds(number: str) -> None:
     with pytest.raises(UsageError):
         wanted = parse(f"CONVERT TO DELTA db.t VACUUM RETAIN {number} DAYS")
         with_values(PolicySettings(), {"vacuum.retention": wanted.retain_seconds}, admin=True)  # type: ignore[union-attr]  # it is a ConvertToDelta, or parse raises
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "MARK TABLE db.t VERSION {} BAD",
+        "UNMARK TABLE db.t VERSION {}",
+        "ROLLBACK TABLE db.t TO VERSION {}",
+        "ROLLBACK TABLE db.t BAD VERSIONS 1, {}",
+        "SHOW RUNS LIMIT {}",
+    ],
+)
+def test_a_number_of_thousands_of_digits_is_none(statement: str) -> None:
+    with pytest.raises(UsageError, match="'9+' is not expected here"):
+        parse(statement.format("9" * 5_000))
+    parse(statement.format("9" * 20))  # whether the table has such a version is asked of the table
+
+
+@pytest.mark.parametrize("versions", ["{0}", "3,{0}", "{0}-{0}", "1-{0}"])
+def test_a_consent_to_a_version_of_thousands_of_digits_is_none(versions: str) -> None:
+    with pytest.raises(UsageError, match="does not say which versions"):
+        parse_consent(f"collateral=db.t@{versions.format('9' * 5_000)}")
 
 
 ABSURD_ROW = PolicySettings(

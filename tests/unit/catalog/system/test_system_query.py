@@ -169,6 +169,15 @@ def test_travelling_to_a_time(store: DeltaSystemStore) -> None:
             id="beyond",
         ),
         pytest.param(
+            f"SELECT * FROM lakewarden.tables VERSION AS OF {'9' * 5_000}",
+            UsageError,
+            "not a version",
+            id="long",
+        ),
+        pytest.param(
+            "SELECT * FROM lakewarden.tables VERSION AS OF '²'", UsageError, "not a version", id="no-digit"
+        ),
+        pytest.param(
             "SELECT * FROM lakewarden.tables VERSION AS OF 99", NotFoundError, "no version 99", id="future"
         ),
         pytest.param(

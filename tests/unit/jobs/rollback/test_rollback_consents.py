@@ -144,6 +144,12 @@ def test_what_is_no_consent_is_refused(text: str) -> None:
         parse_consent(text)
 
 
+@pytest.mark.parametrize("versions", ["7,x", "7,", "7,9-", "7,-9", "7,12-9"])
+def test_a_list_with_a_slip_in_it_is_no_consent_to_the_versions_before(versions: str) -> None:
+    with pytest.raises(UsageError, match="does not say which versions"):
+        parse_consent(f"collateral=db.t@{versions}")
+
+
 @pytest.mark.parametrize("versions", ["0-99999999999", "3,1-20261125"])
 def test_a_range_that_nobody_can_have_looked_at_is_refused_at_once(versions: str) -> None:
     with pytest.raises(UsageError, match="names more than 100,000 versions"):
