@@ -5,14 +5,26 @@ CREATE OR REPLACE goes on counting under another UUID. A RESTORE that does not s
 into here, once: what its files tell goes on record with the rest.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakewarden.catalog.formats.port import Commit, TableReader
 from lakewarden.catalog.lineage.versions import is_blind_restore
-from lakewarden.catalog.model.rows import TableRow
+from lakewarden.catalog.model.arrow_columns import highest_of_pairs
+from lakewarden.catalog.model.rows import Confidence, LineageRow, TableRow
 
-__all__ = ["Recorded", "Unrecorded", "recorded_upto", "unrecorded"]
+__all__ = [
+    "Recorded",
+    "Unrecorded",
+    "newest_on_record",
+    "recorded_by_table",
+    "recorded_of",
+    "recorded_upto",
+    "unrecorded",
+]
 
 Recorded = Mapping[str | None, int]
 """By UUID (None: not known), the newest version of a table that `lakewarden.lineage` has rows for."""
@@ -32,6 +44,30 @@ class Unrecorded:
 def recorded_upto(recorded: Recorded, format_id: str | None) -> int | None:
     """The newest version on record of a table with this UUID; of whatever UUID where there is none with it."""
     return recorded.get(format_id, max(recorded.values(), default=None))
+
+
+def newest_on_record(row: TableRow, recorded: Recorded) -> int | None:
+    """The newest version on record of a table as it was last seen."""
+    return recorded_upto(recorded, row.format_ids[-1] if row.format_ids else None)
+
+
+def recorded_of(rows: Iterable[LineageRow]) -> Recorded:
+    """What is on record of one table, from its rows. What a session saw its plan read is written down at once, its
+    commit perhaps not seen yet: that does not count."""
+    found: dict[str | None, int] = {}
+    for row in rows:
+        if row.confidence is not Confidence.PLAN:
+            known = found.get(row.output_format_id, row.output_version)
+            found[row.output_format_id] = max(known, row.output_version)
+    return found
+
+
+def recorded_by_table(rows: pa.Table) -> dict[str, dict[str | None, int]]:
+    """The same for every table, from the columns of all rows."""
+    harvested = rows.filter(pc.not_equal(rows["confidence"], Confidence.PLAN.value))
+    return highest_of_pairs(
+        harvested["output_id"], harvested["output_format_id"], harvested["output_version"]
+    )
 
 
 def unrecorded(

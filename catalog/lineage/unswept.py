@@ -1,16 +1,15 @@
 """The rows of commits that no sweep has written down yet: for a plan, which does not wait for a sweep, and for a table
 that leaves management, which no sweep looks at again."""
 
-from collections.abc import Iterable
 from datetime import datetime
 
 from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.lineage.recording import rows_from
 from lakewarden.catalog.lineage.stream_batches import StreamHarvest
-from lakewarden.catalog.lineage.unrecorded import Recorded, recorded_upto, unrecorded
-from lakewarden.catalog.model.rows import Confidence, LineageRow, TableRow
+from lakewarden.catalog.lineage.unrecorded import Recorded, newest_on_record, unrecorded
+from lakewarden.catalog.model.rows import LineageRow, TableRow
 
-__all__ = ["newest_on_record", "recorded_of", "unswept_rows"]
+__all__ = ["unswept_rows"]
 
 
 def unswept_rows(
@@ -26,19 +25,3 @@ def unswept_rows(
     new = unrecorded(reader, row, recorded=recorded, head=probe.latest or 0)
     streams = harvest.reads(row, new.commits)
     return rows_from(row.table_id, new.commits, format_id=new.format_id, at=at, streams=streams)
-
-
-def recorded_of(rows: Iterable[LineageRow]) -> Recorded:
-    """What is on record of one table, from its rows. What a session saw its plan read is on record at once, its commit
-    perhaps not yet: that does not count."""
-    found: dict[str | None, int] = {}
-    for row in rows:
-        if row.confidence is not Confidence.PLAN:
-            known = found.get(row.output_format_id, row.output_version)
-            found[row.output_format_id] = max(known, row.output_version)
-    return found
-
-
-def newest_on_record(row: TableRow, recorded: Recorded) -> int | None:
-    """The newest version on record of the table as it was last seen."""
-    return recorded_upto(recorded, row.format_ids[-1] if row.format_ids else None)

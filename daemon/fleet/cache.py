@@ -20,14 +20,13 @@ from lakewarden.catalog.formats.files_elsewhere import is_reach_known
 from lakewarden.catalog.lineage.edges import NOT_KNOWN, NOTHING
 from lakewarden.catalog.lineage.inherited_retention import LongerPromise, ids_by_place, longer_promises
 from lakewarden.catalog.lineage.restores import RESTORE_OPERATIONS, restores_of
-from lakewarden.catalog.lineage.unrecorded import Recorded, recorded_upto
-from lakewarden.catalog.model.arrow_columns import distinct_pairs, highest_of_pairs, in_order
+from lakewarden.catalog.lineage.unrecorded import Recorded, recorded_by_table, recorded_upto
+from lakewarden.catalog.model.arrow_columns import distinct_pairs, in_order
 from lakewarden.catalog.model.rollbacks import RollbackLock, rollback_locks, rollbacks_of
 from lakewarden.catalog.model.rows import (
     DELTA,
     GONE,
     Action,
-    Confidence,
     HealthRow,
     LineageRow,
     PolicySettings,
@@ -266,11 +265,7 @@ class Memory:
 
     def _take_lineage(self, lineage: Rows[LineageRow]) -> None:
         rows = lineage.arrow(_LINEAGE_COLUMNS)
-        # What a session saw its plan read it writes down at once; the commit itself may not have been seen yet.
-        harvested = rows.filter(pc.not_equal(rows["confidence"], Confidence.PLAN.value))
-        self._recorded = highest_of_pairs(
-            harvested["output_id"], harvested["output_format_id"], harvested["output_version"]
-        )
+        self._recorded = recorded_by_table(rows)
         kinds = set(pc.unique(rows["operation"]).to_pylist())
         restores = (lineage.find(operation=one) for one in RESTORE_OPERATIONS if one in kinds)
         self.undoings.take_restores(restores_of(chain.from_iterable(restores)))

@@ -22,16 +22,14 @@ from lakewarden.catalog.lineage.graph.reachability import tables_reached
 from lakewarden.catalog.lineage.marks import marked
 from lakewarden.catalog.lineage.stream_batches import StreamHarvest
 from lakewarden.catalog.lineage.streams.session_notes import StreamNote, StreamNotes, waiting
-from lakewarden.catalog.lineage.unrecorded import Recorded
-from lakewarden.catalog.lineage.unswept import newest_on_record, unswept_rows
+from lakewarden.catalog.lineage.unrecorded import Recorded, newest_on_record, recorded_by_table
+from lakewarden.catalog.lineage.unswept import unswept_rows
 from lakewarden.catalog.lineage.versions import Effect, Version, history_of
-from lakewarden.catalog.model.arrow_columns import highest_of_pairs
 from lakewarden.catalog.model.pending_quarantine import Aside
 from lakewarden.catalog.model.rows import (
     DELTA,
     GONE,
     UNKNOWN_PARENT,
-    Confidence,
     LineageRow,
     MarkVerdict,
     RowKind,
@@ -168,11 +166,7 @@ class Gatherer:
         """Rows on record, those of commits that no sweep has seen yet, and what sessions noted of their streams; and by
         table what is on record."""
         known = self.store.rows(LINEAGE).arrow(ROW_COLUMNS)
-        # What a session saw its plan read is on record at once, its commit perhaps not yet.
-        harvested = known.filter(pc.not_equal(known["confidence"], Confidence.PLAN.value))
-        recorded = highest_of_pairs(
-            harvested["output_id"], harvested["output_format_id"], harvested["output_version"]
-        )
+        recorded = recorded_by_table(known)
         fresh: list[LineageRow] = []
         for row in managed.values():
             if row.state not in GONE:

@@ -3,7 +3,8 @@
 from lakewarden.catalog.errors import UnavailableError, UnreadableError
 from lakewarden.catalog.formats.registry import reader_of
 from lakewarden.catalog.lineage.stream_batches import StreamHarvest
-from lakewarden.catalog.lineage.unswept import recorded_of, unswept_rows
+from lakewarden.catalog.lineage.unrecorded import recorded_of
+from lakewarden.catalog.lineage.unswept import unswept_rows
 from lakewarden.catalog.model.rows import TableRow
 from lakewarden.catalog.policy.access import Actor
 from lakewarden.catalog.system.port import LINEAGE
