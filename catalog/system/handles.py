@@ -25,7 +25,7 @@ from lakewarden.catalog.storage.troubles import trouble_at
 from lakewarden.catalog.system.port import SystemTable, SystemTableName
 from lakewarden.catalog.system.snapshot import Snapshot, take_snapshot
 
-__all__ = ["Handles", "answering", "commit_path", "open_at"]
+__all__ = ["Handles", "answering", "commit_path", "no_version", "open_at"]
 
 
 def commit_path(version: int) -> str:
@@ -123,24 +123,17 @@ class Handles:
 
 def open_at(location: str, options: StorageOptions, *, name: str, version: int | None = None) -> DeltaTable:
     """Open a Delta table, at its head or at a version. Raises what `answering` raises."""
-    storage = current(options) or None
     try:
         with answering(name):
-            # delta-rs takes longer for a version that is not there the higher it is, and no number that is too long
-            if version is not None and version > _newest(location, storage):
-                raise _no_version(name, version)
-            return DeltaTable(location, version=version, storage_options=storage)
+            return DeltaTable(location, version=version, storage_options=current(options) or None)
     except UnreadableError as error:
         if version is None:
             raise
-        raise _no_version(name, version) from error
+        raise no_version(name, version) from error
 
 
-def _newest(location: str, storage: dict[str, str] | None) -> int:
-    return DeltaTable(location, storage_options=storage).version()
-
-
-def _no_version(name: str, version: int) -> NotFoundError:
+def no_version(name: str, version: int) -> NotFoundError:
+    """The error for a version that a system table does not have."""
     return NotFoundError(
         f"lakewarden.{name} has no version {version} any more, or not yet.",
         hint="Versions are kept for the audit window; `lakewarden tables history` shows them.",

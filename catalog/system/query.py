@@ -27,7 +27,7 @@ from lakewarden.catalog.errors import (
     UsageError,
 )
 from lakewarden.catalog.system.codec import aligned
-from lakewarden.catalog.system.handles import answering, open_at
+from lakewarden.catalog.system.handles import answering, no_version, open_at
 from lakewarden.catalog.system.nested import nested_within_reason
 from lakewarden.catalog.system.port import SYSTEM_TABLES, SystemStore
 from lakewarden.catalog.system.schema import BUCKET, row_schema
@@ -107,6 +107,9 @@ def _handle(store: SystemStore, table: exp.Table) -> DeltaTable:
         version = as_whole(value.this, digits=MOST_DIGITS)
         if version is None:
             raise UsageError(f"{value.this} is not a version.", hint="VERSION AS OF takes a whole number.")
+        # delta-rs looks the longer for a version that is not there the higher it is, and takes no number of 20 digits.
+        if version > open_at(store.location(known), store.storage(), name=known.name).version():
+            raise no_version(known.name, version)
         return open_at(store.location(known), store.storage(), name=known.name, version=version)
     moment = _moment(value.this)
     handle = open_at(store.location(known), store.storage(), name=known.name)
