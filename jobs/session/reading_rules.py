@@ -47,8 +47,6 @@ _CHANGES: Final = {
     "MergeIntoTable": "targetTable",
 }  # fmt: skip
 """Statements that change the rows of one table, and what tells which."""
-_EVOLVING: Final = ("MergeIntoTable",)
-"""Those of them that may say that columns are to be added."""
 _FUNCTIONS: Final = ("reflect", "java_method", "try_reflect")
 _COMMAND_CLASSES: Final = ("Command", "ParsedStatement", "CompoundPlanStatement")
 
@@ -118,7 +116,7 @@ class Reading:
             raise _refused(kind(plan))
         if self._plans.sequence(plan.subqueries()):
             raise _refused("queries in the conditions of this statement")
-        if kind(plan) in _EVOLVING and plan.withSchemaEvolution():
+        if kind(plan) == "MergeIntoTable" and plan.withSchemaEvolution():
             raise _refused("WITH SCHEMA EVOLUTION, which changes columns")
         target = _named(getattr(plan, _CHANGES[kind(plan)])())
         if kind(target) != "UnresolvedRelation":
@@ -182,18 +180,17 @@ class Reading:
             return Source(
                 name=".".join((*identifier.namespace(), identifier.name())).lower(),
                 location=None if location is None else location_of(self._path(location)),
-                format=None if provider is None else provider.lower(),
+                format=_format(provider),
             )
         if name not in ("LogicalRelation", "HiveTableRelation"):
             return None
         entry = leaf.tableMeta() if name == "HiveTableRelation" else leaf.catalogTable().get()
         found = entry.identifier()
         named = (self._plans.option(found.database()), found.table())
-        provider = self._plans.option(entry.provider())
         return Source(
             name=".".join(part for part in named if part is not None).lower(),
             location=location_of(self._path(entry.location())),
-            format=None if provider is None else provider.lower(),
+            format=_format(self._plans.option(entry.provider())),
         )
 
     def _is_command(self, plan: JavaPlan) -> bool:
@@ -214,6 +211,11 @@ def _named(relation: JavaPlan) -> JavaPlan:
     while kind(relation) == "SubqueryAlias":
         relation = relation.child()
     return relation
+
+
+def _format(provider: str | None) -> str | None:
+    """What a catalog calls a provider, as lakewarden names formats."""
+    return None if provider is None else provider.lower()
 
 
 def _is_table(name: str, leaf: JavaPlan) -> bool:

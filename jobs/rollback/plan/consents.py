@@ -158,11 +158,12 @@ def ranges_of(versions: Iterable[int]) -> str:
 
 
 def _versions(text: str) -> tuple[int, ...]:
-    """None where any part of it is no version and no range. Raises `UsageError` for more than anybody has looked at."""
+    """No versions where any part is neither a version nor a range. Raises `UsageError` for more than anybody has
+    looked at."""
     found = list[int]()
     for part in text.split(","):
         begin, dash, end = part.partition("-")
-        first, last = (as_whole(text, digits=MOST_DIGITS) for text in (begin, end if dash else begin))
+        first, last = (as_whole(one, digits=MOST_DIGITS) for one in (begin, end if dash else begin))
         if first is None or last is None or last < first:
             return ()
         if last - first >= _MOST_NAMED:
