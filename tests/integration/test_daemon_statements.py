@@ -15,19 +15,16 @@ from lakewarden.catalog.model.rows import Mode
 from lakewarden.catalog.policy.access import Caller
 from lakewarden.daemon.settings.settings import load_settings
 from lakewarden.daemon.usecases.statements.vacuums import vacuum_due
-from support.processes.commands import Cli, caller
+from support.processes.commands import Cli
 from support.processes.daemon_process import FakeWorkerServices
+from support.processes.sparkless import sparkless
 
 
 @pytest.fixture
 def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Cli:
     """A home with two tables, registered: `db.t` has 2 removed files that are 20 days old and 4 others, `db.fresh` has
     none that was removed."""
-    monkeypatch.setattr(
-        "lakewarden.daemon.cli.common.open_services",
-        lambda home, user, **_: FakeWorkerServices(load_settings(home=home), user=user),
-    )
-    call = caller(tmp_path / "home", monkeypatch, capfdbinary)
+    call = sparkless(tmp_path / "home", monkeypatch, capfdbinary)
     assert call("init").code == 0
     lake = tmp_path / "lake"
     for number in range(3):

@@ -15,25 +15,20 @@ from deltalake import DeltaTable, write_deltalake
 
 from lakewarden.catalog.errors import RefusedError
 from lakewarden.catalog.model.rows import Action, Outcome
-from lakewarden.daemon.settings.settings import load_settings
 from lakewarden.jobs.actions.compact import Compact
 from lakewarden.jobs.actions.registry import encode
 from lakewarden.jobs.actions.vacuum import Vacuum
 from lakewarden.jobs.executors.convert_types import refuse_partition_types
 from lakewarden.jobs.planning.run_history import remember
 from support.builders.worlds import run
-from support.processes.commands import Cli, caller
-from support.processes.daemon_process import FakeWorkerServices
+from support.processes.commands import Cli
+from support.processes.sparkless import sparkless
 
 
 @pytest.fixture
 def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Cli:
     """A home with a managed table `db.t`, on workers that need no Spark."""
-    monkeypatch.setattr(
-        "lakewarden.daemon.cli.common.open_services",
-        lambda home, user, **_: FakeWorkerServices(load_settings(home=home), user=user),
-    )
-    call = caller(tmp_path / "home", monkeypatch, capfdbinary)
+    call = sparkless(tmp_path / "home", monkeypatch, capfdbinary)
     for number in range(6):
         write_deltalake(tmp_path / "lake" / "t", pa.table({"id": pa.array([number])}), mode="append")
     (tmp_path / "found").mkdir()

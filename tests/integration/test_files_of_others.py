@@ -8,11 +8,10 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from lakewarden.catalog.model.rows import Outcome
-from lakewarden.daemon.settings.settings import load_settings
 from support.builders.estate import Estate, made_estate, numbers, rows
 from support.builders.runs import parquet_file
-from support.processes.commands import Cli, caller
-from support.processes.daemon_process import FakeWorkerServices
+from support.processes.commands import Cli
+from support.processes.sparkless import sparkless
 
 
 @pytest.fixture
@@ -84,11 +83,7 @@ def test_a_full_vacuum_keeps_a_live_file_that_the_log_names_through_a_link(
 @pytest.fixture
 def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Cli:
     """A home whose workers need no Spark."""
-    monkeypatch.setattr(
-        "lakewarden.daemon.cli.common.open_services",
-        lambda home, user, **_: FakeWorkerServices(load_settings(home=home), user=user),
-    )
-    made = caller(tmp_path / "home", monkeypatch, capfdbinary)
+    made = sparkless(tmp_path / "home", monkeypatch, capfdbinary)
     assert made("init").code == 0
     return made
 

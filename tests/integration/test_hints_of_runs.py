@@ -8,10 +8,9 @@ import pytest
 from deltalake import write_deltalake
 
 from lakewarden.catalog.model.rows import Outcome
-from lakewarden.daemon.settings.settings import load_settings
 from support.builders.estate import Estate, made_estate, overwritten
-from support.processes.commands import Cli, caller
-from support.processes.daemon_process import FakeWorkerServices
+from support.processes.commands import Cli
+from support.processes.sparkless import sparkless
 
 ADVICE = "Set metastore.uri."
 
@@ -19,11 +18,7 @@ ADVICE = "Set metastore.uri."
 @pytest.fixture
 def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Cli:
     """A home with a managed table `db.t`, no metastore, and workers that need no Spark."""
-    monkeypatch.setattr(
-        "lakewarden.daemon.cli.common.open_services",
-        lambda home, user, **_: FakeWorkerServices(load_settings(home=home), user=user),
-    )
-    call = caller(tmp_path / "home", monkeypatch, capfdbinary)
+    call = sparkless(tmp_path / "home", monkeypatch, capfdbinary)
     write_deltalake(tmp_path / "lake" / "t", pa.table({"id": [1]}))
     assert call("init").code == 0
     assert call("tables", "register", str(tmp_path / "lake" / "t"), "--name", "db.t").code == 0

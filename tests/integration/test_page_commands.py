@@ -11,10 +11,9 @@ from typing import Final
 
 import pytest
 
-from lakewarden.daemon.settings.settings import load_settings
 from support.builders.derived import write
-from support.processes.commands import Cli, Said, caller
-from support.processes.daemon_process import FakeWorkerServices
+from support.processes.commands import Cli, Said
+from support.processes.sparkless import sparkless
 from support.reference.left_out import NOT_TYPED, TYPED_ELSEWHERE
 from support.reference.page_commands import PAGES, commands_of
 
@@ -89,13 +88,8 @@ ID_SAID: Final = {
 def newcomer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> Newcomer:
-    # Rollbacks are done by workers that need no Spark; everything else is what the script runs.
-    monkeypatch.setattr(
-        "lakewarden.daemon.cli.common.open_services",
-        lambda home, user, **_: FakeWorkerServices(load_settings(home=home), user=user),
-    )
     monkeypatch.chdir(tmp_path)
-    return Newcomer(tmp_path, caller(tmp_path / "home", monkeypatch, capfdbinary))
+    return Newcomer(tmp_path, sparkless(tmp_path / "home", monkeypatch, capfdbinary))
 
 
 @pytest.mark.parametrize("page", TYPED)

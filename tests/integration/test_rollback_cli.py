@@ -18,8 +18,9 @@ from lakewarden.daemon.settings.settings import load_settings
 from support.builders.derived import ids, overwrite, write
 from support.builders.rollback_messages import SAYS
 from support.processes import beside_worker
-from support.processes.commands import Cli, Said, caller
+from support.processes.commands import Cli, Said
 from support.processes.daemon_process import FakeWorkerServices
+from support.processes.sparkless import sparkless
 from support.processes.writer_beside import finished
 
 
@@ -82,13 +83,7 @@ class Desk:
 
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Desk:
-    # The composition root with workers that need no Spark; everything else is what the script runs.
-    monkeypatch.setattr(
-        "lakewarden.daemon.cli.common.open_services",
-        lambda home, user, **_: FakeWorkerServices(load_settings(home=home), user=user),
-    )
-
-    return Desk(tmp_path, caller(tmp_path / "home", monkeypatch, capfdbinary))
+    return Desk(tmp_path, sparkless(tmp_path / "home", monkeypatch, capfdbinary))
 
 
 def by_name(said: Said) -> dict[str, Any]:

@@ -9,11 +9,10 @@ import pytest
 from deltalake import write_deltalake
 
 from lakewarden.catalog.errors import ExitCode
-from lakewarden.daemon.settings.settings import load_settings
 from support.builders.derived import ids, write
 from support.processes import slow_worker
-from support.processes.commands import Cli, Said, caller
-from support.processes.daemon_process import FakeWorkerServices
+from support.processes.commands import Cli, Said
+from support.processes.sparkless import sparkless
 
 DATA = pa.table({"id": pa.array([7], pa.int64())})
 
@@ -49,11 +48,7 @@ class Lake:
 
 @pytest.fixture
 def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Lake:
-    monkeypatch.setattr(
-        "lakewarden.daemon.cli.common.open_services",
-        lambda home, user, **_: FakeWorkerServices(load_settings(home=home), user=user),
-    )
-    return Lake(tmp_path, caller(tmp_path / "home", monkeypatch, capfdbinary))
+    return Lake(tmp_path, sparkless(tmp_path / "home", monkeypatch, capfdbinary))
 
 
 def test_each_commit_is_told_with_its_writer_and_the_version_it_read(lake: Lake) -> None:

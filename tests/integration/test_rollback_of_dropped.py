@@ -6,19 +6,14 @@ from typing import Any
 
 import pytest
 
-from lakewarden.daemon.settings.settings import load_settings
 from support.builders.derived import ids, write
-from support.processes.commands import Cli, Said, caller
-from support.processes.daemon_process import FakeWorkerServices
+from support.processes.commands import Cli, Said
+from support.processes.sparkless import sparkless
 
 
 @pytest.fixture
 def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Cli:
-    monkeypatch.setattr(
-        "lakewarden.daemon.cli.common.open_services",
-        lambda home, user, **_: FakeWorkerServices(load_settings(home=home), user=user),
-    )
-    made = caller(tmp_path / "home", monkeypatch, capfdbinary)
+    made = sparkless(tmp_path / "home", monkeypatch, capfdbinary)
     assert made("init").code == 0
     return made
 

@@ -14,19 +14,16 @@ from lakewarden.jobs.actions.registry import encode
 from lakewarden.jobs.actions.rollback import RollBack
 from support.builders.callers import actor
 from support.builders.derived import ids, write
-from support.processes.commands import Cli, caller
+from support.processes.commands import Cli
 from support.processes.daemon_process import FakeWorkerServices
+from support.processes.sparkless import sparkless
 
 SHORT = timedelta(milliseconds=300)
 
 
 @pytest.fixture
 def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Cli:
-    monkeypatch.setattr(
-        "lakewarden.daemon.cli.common.open_services",
-        lambda home, user, **_: FakeWorkerServices(load_settings(home=home), user=user),
-    )
-    return caller(tmp_path / "home", monkeypatch, capfdbinary)
+    return sparkless(tmp_path / "home", monkeypatch, capfdbinary)
 
 
 def begun(folder: Path, call: Cli) -> tuple[Rollbacks, str]:

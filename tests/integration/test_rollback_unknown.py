@@ -8,10 +8,9 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from lakewarden.daemon.settings.settings import load_settings
 from support.builders.derived import ids, write
-from support.processes.commands import Cli, Said, caller
-from support.processes.daemon_process import FakeWorkerServices
+from support.processes.commands import Cli, Said
+from support.processes.sparkless import sparkless
 
 RETENTION = "delta.logRetentionDuration"
 
@@ -52,11 +51,7 @@ class Desk:
 
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Desk:
-    monkeypatch.setattr(
-        "lakewarden.daemon.cli.common.open_services",
-        lambda home, user, **_: FakeWorkerServices(load_settings(home=home), user=user),
-    )
-    return Desk(tmp_path, caller(tmp_path / "home", monkeypatch, capfdbinary))
+    return Desk(tmp_path, sparkless(tmp_path / "home", monkeypatch, capfdbinary))
 
 
 def derived_in(said: Said) -> Any:

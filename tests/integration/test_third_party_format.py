@@ -23,8 +23,9 @@ from support.builders.derived import ids, write
 from support.manifest_format.spec import forget, install
 from support.manifest_format.writer import ManifestWriter
 from support.processes import daemon_process, house
-from support.processes.commands import Cli, Said, caller
+from support.processes.commands import Cli, Said
 from support.processes.daemon_process import FakeWorkerServices
+from support.processes.sparkless import sparkless
 
 QUICK = [f"{key}={value}" for key, value in house.QUICK.items()]
 MANAGED = (
@@ -129,11 +130,7 @@ def site(
 ) -> Iterator[Site]:
     install(tmp_path / "site", monkeypatch)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
-    monkeypatch.setattr(
-        "lakewarden.daemon.cli.common.open_services",
-        lambda home, user, **_: FakeWorkerServices(load_settings(home=home), user=user),
-    )
-    yield Site(tmp_path, caller(tmp_path / "home", monkeypatch, capfdbinary))
+    yield Site(tmp_path, sparkless(tmp_path / "home", monkeypatch, capfdbinary))
     forget()
 
 

@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from lakewarden.daemon.settings.settings import load_settings
 from support.builders.estate import numbers
-from support.processes.commands import Cli, caller
-from support.processes.daemon_process import FakeWorkerServices
+from support.processes.commands import Cli
+from support.processes.sparkless import sparkless
 
 FILES, LOG = "delta.deletedFileRetentionDuration", "delta.logRetentionDuration"
 CLEANUP = "delta.enableExpiredLogCleanup"
@@ -19,11 +18,7 @@ YEAR = "interval 365 days"
 @pytest.fixture
 def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Cli:
     """A home whose workers need no Spark."""
-    monkeypatch.setattr(
-        "lakewarden.daemon.cli.common.open_services",
-        lambda home, user, **_: FakeWorkerServices(load_settings(home=home), user=user),
-    )
-    made = caller(tmp_path / "home", monkeypatch, capfdbinary)
+    made = sparkless(tmp_path / "home", monkeypatch, capfdbinary)
     assert made("init").code == 0
     return made
 
