@@ -6,12 +6,15 @@ import os
 import platform
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 import structlog
 from hypothesis import settings
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
@@ -67,6 +70,19 @@ def logs_as_they_were() -> Iterator[None]:
     root.handlers[:] = handlers
     root.setLevel(levels[0])
     thrift.setLevel(levels[1])
+
+
+@pytest.fixture(autouse=True, scope="module")
+def spark_lets_go() -> Iterator[None]:
+    """Spark keeps each table's log for an hour, and Python what it held of Spark until it looks for cycles: after some
+    files a shared session would do little but collect garbage."""
+    yield
+    context = SparkContext._active_spark_context
+    if context is not None:
+        gc.collect()
+        jvm: Any = context._jvm
+        with suppress(Py4JError, OSError):  # a test may have killed it
+            jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
 
 
 @pytest.fixture(scope="session")

@@ -38,6 +38,7 @@ AT_ONCE = 2
 """So many files at once: much of their time goes into starting servers, which one core does alone."""
 LONGEST = (
     "test_yarn",
+    "test_tpch_refresh",
     "test_worker_crash",
     "test_sync_crash",
     "test_engine",
@@ -52,7 +53,6 @@ SHARING = (
         "test_changes_of_tables",
         "test_changes_by_type",
         "test_limits_by_row",
-        "test_tpch_refresh",
     ),
     (
         "test_operation_ids",
@@ -81,6 +81,9 @@ SHARING = (
 )
 """Files that have one Spark session and one set of servers together: a session's first minute is its slowest, and the
 server for S3 is compiled by who first asks for it, while the others of its kind would wait."""
+COMPILING = ("test_tpch_refresh",)
+"""Files with so many rows that Spark had better compile its queries: interpreted, this one takes three times as
+long."""
 FLAKY = TESTS / "flaky.toml"
 PROCESSORS = Path("/proc/stat")
 PRINTING = threading.Lock()
@@ -206,10 +209,10 @@ def judgement(test: str) -> str:
 
 def sparks(arguments: Iterable[str], archive: Future[Path | None] | None) -> Mapping[str, str]:
     """What the Sparks of a process start with, unless the caller's own environment says so: the archive of their
-    classes, where there is one; and no compiled queries, but for the contract suite."""
+    classes, where there is one; and no compiled queries, but for the contract suite and what has many rows."""
     written = archive.result() if archive else None
     options = f"{QUICK_JVM} -XX:SharedArchiveFile={written}" if written else QUICK_JVM
-    compiled = any(Path(one).parent.name == "contract" for one in arguments)
+    compiled = any(Path(one).parent.name == "contract" or Path(one).stem in COMPILING for one in arguments)
     return {"SPARK_SUBMIT_OPTS": options} | ({} if compiled else {"PYSPARK_SUBMIT_ARGS": INTERPRETED})
 
 

@@ -14,8 +14,9 @@ def start_spark(warehouse: Path, metastore_uri: str | None = None) -> SparkSessi
     """A new session whose managed tables live under `warehouse`."""
     own = (
         ("spark.app.name", "lakewarden-tests"),
+        ("spark.driver.memory", "2g"),  # with 1g, a long session collects garbage half of its time
         ("spark.sql.warehouse.dir", warehouse.as_uri()),
         ("spark.sql.shuffle.partitions", "2"),
-        ("spark.databricks.delta.snapshotPartitions", "2"),
+        ("spark.databricks.delta.snapshotPartitions", "1"),
     )
     return start_session(SparkSettings(master="local[2]", metastore_uri=metastore_uri, conf=own))
