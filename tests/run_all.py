@@ -58,6 +58,7 @@ SHARING = (
         "test_operation_ids",
         "test_operation_ids_of_several",
         "test_upsert",
+        "test_change_data",
         "test_warehouse_upserts",
         "test_governed_writes",
         "test_page_examples",

@@ -1,6 +1,7 @@
 """Change data as rows to upsert: what each kind of envelope says, and in which order. Pure."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -8,7 +9,18 @@ from typing import Final
 from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.sql.compile.values import TableSchema, quoted
 
-__all__ = ["CODES", "GONE", "ORDER", "UNKNOWN_CODE", "Cdc", "ChangeRows", "change_rows", "is_ours"]
+__all__ = [
+    "CODES",
+    "GONE",
+    "NO_ROW",
+    "ORDER",
+    "ORDERED",
+    "UNKNOWN_CODE",
+    "Cdc",
+    "ChangeRows",
+    "change_rows",
+    "is_ours",
+]
 
 _OURS: Final = "__lakewarden_"
 GONE: Final = f"{_OURS}gone"
@@ -16,6 +28,7 @@ GONE: Final = f"{_OURS}gone"
 ORDER: Final = f"{_OURS}order"
 """The column by which the last of several changes of a row is known."""
 _ROW: Final = f"{_OURS}row"
+_CHANGE: Final = f"{_OURS}change"
 _DELETES: Final = ("d", "delete", "deleted")
 _PUTS: Final = ("c", "create", "i", "insert", "r", "read", "u", "update", "upsert")
 
@@ -24,6 +37,8 @@ CODES: Final = (*_DELETES, *_PUTS)
 """All codes of operations that are known."""
 UNKNOWN_CODE: Final = re.compile(r"lakewarden: the change (\S+) is not known")
 """What a source says in Spark where it has another one."""
+NO_ROW: Final = re.compile(r"lakewarden: the change (\S+) has no (before|after)")
+"""What a source says in Spark where an envelope lacks the row that its code speaks of."""
 
 
 class Cdc(StrEnum):
@@ -32,6 +47,10 @@ class Cdc(StrEnum):
     OP = "op"
     DEBEZIUM = "debezium"
     DELTA = "delta"
+
+
+ORDERED: Final = frozenset({Cdc.DEBEZIUM, Cdc.DELTA})
+"""Change data that says in which order it happened, and of a deletion what the row was."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,16 +62,20 @@ class ChangeRows:
     unfolded: tuple[str, ...]
 
 
-def change_rows(cdc: Cdc, schema: TableSchema, op: str) -> ChangeRows:
-    """How the rows are made. `op` is the column of codes. Raises `UsageError` for a source that is not of this kind."""
+def change_rows(
+    cdc: Cdc, schema: TableSchema, op: str, *, keys: Sequence[str] = (), settles_order: bool = True
+) -> ChangeRows:
+    """How the rows are made. `op` is the column of codes; `keys` are those of a row, where an envelope has them before
+    and after a change; `settles_order`: of several changes of a row the last one counts. Raises `UsageError` for a
+    source that is not of this kind."""
     names = {one.name.lower(): one.name for one in schema}
     match cdc:
         case Cdc.OP:
             return _by_code(names, op)
         case Cdc.DEBEZIUM:
-            return _debezium(names)
+            return _debezium(names, keys)
         case Cdc.DELTA:
-            return _delta(names)
+            return _delta(names, settles_order=settles_order)
 
 
 def is_ours(column: str) -> bool:
@@ -67,29 +90,42 @@ def _by_code(names: dict[str, str], op: str) -> ChangeRows:
     return ChangeRows(columns=(*rest, f"{_deletes(code)} AS {GONE}"), where="TRUE", unfolded=("*",))
 
 
-def _debezium(names: dict[str, str]) -> ChangeRows:
-    """`before`, `after` and `op` as structs and a code. A tombstone has nothing of them; a message (`m`) is no row."""
+def _debezium(names: dict[str, str], keys: Sequence[str]) -> ChangeRows:
+    """`before`, `after` and `op` as structs and a code. A tombstone has nothing of them; a message (`m`) is no row. A
+    change of the key is a deletion of the old one, too."""
     _require(names, Cdc.DEBEZIUM, "before", "after", "op", "ts_ms")
+    same = " AND ".join(f"before.{quoted(key)} <=> after.{quoted(key)}" for key in keys) or "TRUE"
+    goes, stays = _change(_there("before"), is_gone=True), _change(_there("after"), is_gone=False)
+    changes = (
+        f"CASE WHEN {_deletes('op')} THEN array({goes}) "
+        f"WHEN before IS NULL OR ({same}) THEN array({stays}) ELSE array({goes}, {stays}) END"
+    )
     return ChangeRows(
-        columns=(
-            f"coalesce(after, before) AS {_ROW}",
-            f"{_deletes('op')} AS {GONE}",
-            f"ts_ms AS {ORDER}",
-        ),
+        columns=(f"explode({changes}) AS {_CHANGE}", f"ts_ms AS {ORDER}"),
         where="op IS NOT NULL AND op <> 'm'",
-        unfolded=(f"{_ROW}.*", GONE, ORDER),
+        unfolded=(f"{_CHANGE}.{_ROW}.*", f"{_CHANGE}.{GONE}", ORDER),
     )
 
 
-def _delta(names: dict[str, str]) -> ChangeRows:
-    """In one version a row may go and come back: then it is there."""
+def _change(row: str, *, is_gone: bool) -> str:
+    return f"named_struct('{_ROW}', {row}, '{GONE}', {is_gone})"
+
+
+def _there(side: str) -> str:
+    """A side of an envelope; that it is not there is an error."""
+    return f"coalesce({side}, raise_error(concat('lakewarden: the change ', op, ' has no {side}')))"
+
+
+def _delta(names: dict[str, str], *, settles_order: bool) -> ChangeRows:
+    """In one version a row may go and come back: then it is there. What a row was before an update is a deletion of
+    its key: where the update has left the key as it is, the row is there again."""
     told = ("_change_type", "_commit_version", "_commit_timestamp")
     _require(names, Cdc.DELTA, *told)
     rest = tuple(quoted(name) for key, name in names.items() if key not in told)
-    gone = "_change_type = 'delete'"
+    gone = "_change_type IN ('delete', 'update_preimage')"
     return ChangeRows(
         columns=(*rest, f"{gone} AS {GONE}", f"_commit_version * 2 + IF({gone}, 0, 1) AS {ORDER}"),
-        where="_change_type <> 'update_preimage'",
+        where="TRUE" if settles_order else "_change_type <> 'update_preimage'",
         unfolded=("*",),
     )
 

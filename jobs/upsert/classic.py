@@ -10,14 +10,13 @@ from typing import Any, Final, Unpack, cast
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.model.lineage_record import OPERATION
-from lakewarden.jobs.upsert.changes import Cdc
+from lakewarden.jobs.upsert.changes import ORDERED
 from lakewarden.jobs.upsert.options import DuplicatesRule, UpsertOptions, UpsertWords, options_of
 
 __all__ = ["Asked", "UpsertOrSinkWords", "asked_of"]
 
 _DEEDS: Final = ("upsert", "delete")
 _YES: Final = {"true": True, "false": False}
-_ORDERED: Final = (Cdc.DEBEZIUM, Cdc.DELTA)
 _NOT_IN_STREAMS: Final = (
     "Each batch of a stream has its own number, under which it is done once. Leave it out."
 )
@@ -125,7 +124,7 @@ def _settle_duplicates(told: dict[str, Any], *, drops: bool) -> None:
             f"dropDuplicate={str(drops).lower()} and duplicates={said!r} contradict one another.",
             hint="Give one of them.",
         )
-    if said is None and drops and told.get("cdc") not in _ORDERED:
+    if said is None and drops and told.get("cdc") not in ORDERED:
         told["duplicates"] = DuplicatesRule.ANY.value
 
 

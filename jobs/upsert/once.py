@@ -34,18 +34,21 @@ _OLD: Final = 2**32
 
 
 class Verdict(Enum):
-    """What a log says of an operation. FURTHER: its answer lies before the commits that were looked at. UNTOLD: it lies
-    before all that is left of the log, where some have been undone."""
+    """What a log says of an operation. OVERTAKEN: it was undone, and a later number of the same application is there.
+    FURTHER: its answer lies before the commits that were looked at. UNTOLD: it lies before all that is left of the log,
+    where some have been undone."""
 
     DONE = auto()
     NOT_DONE = auto()
+    OVERTAKEN = auto()
     FURTHER = auto()
     UNTOLD = auto()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """A verdict, and the commit that did it, None where nothing is left of that in the log."""
+    """A verdict, and the commit that did it, None where nothing is left of that in the log; the first of the later ones
+    where it was OVERTAKEN."""
 
     verdict: Verdict
     commit: Commit | None = None
@@ -53,7 +56,8 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asked:
-    """Whether a table holds what `app` wrote under `number` or a later one. `last` is the number that head knows.
+    """Whether a table holds what `app` wrote under `number`. `last` is the number that head knows.
+
     `known` tells that of an earlier version, `restored` what a RESTORE went back to; None where nothing does.
     `by_parity`: `app` is a statement's, whatever its number."""
 
@@ -88,45 +92,54 @@ def find(commits: Sequence[Commit], asked: Asked, *, whole: bool) -> Finding:
     version = commits[-1].version if commits else None
     told: int | None = None  # what the number was where the RESTORE just before this commit went to
     before: Commit | None = None
+    later: Commit | None = None  # the first that is there of those with a larger number
     gone, undone = list[_Span](), False
     while version is not None:
         one = line.get(version)
         if one is None:
             if not whole:
                 return Finding(verdict=Verdict.FURTHER)
-            return _left(asked, before, gone, told, first=commits[0].version, undone=undone)
+            left = _left(asked, before, gone, told, first=commits[0].version, undone=undone)
+            return _unless_later(left, later, undone=undone)
         number = asked.number_in(one)
         if one.kind is CommitKind.RESTORE:
             told, undone = told if number is None else number, True
             target = asked.restored(one)
             if target is None:
-                return Finding(verdict=Verdict.UNTOLD) if told is None else asked.by(told)
+                left = Finding(verdict=Verdict.UNTOLD) if told is None else asked.by(told)
+                return _unless_later(left, later, undone=undone)
             before, version = one, target
             continue
         is_ours = is_mark(one.run_id)
         told = number if is_ours and one.lineage is None else None
         if number is not None and not is_ours:
-            verdict = _judged(asked, number, is_gone=any(version in span for span in gone))
-            if verdict is not None:
-                return Finding(verdict=verdict, commit=one if verdict is Verdict.DONE else None)
+            is_gone = any(version in span for span in gone)
+            if number > asked.number and not asked.by_parity:
+                later = later if is_gone else one
+            else:
+                is_done = asked.is_meant(number) and not is_gone
+                verdict = Verdict.DONE if is_done else Verdict.NOT_DONE
+                return _unless_later(
+                    Finding(verdict=verdict, commit=one if is_done else None), later, undone=undone
+                )
         if one.kind is CommitKind.CREATE:  # anew, without a row: nothing from before is in it
-            return Finding(verdict=Verdict.NOT_DONE)
+            is_anew = one.parent is not None
+            return _unless_later(Finding(verdict=Verdict.NOT_DONE), later, undone=undone or is_anew)
         removed = _removed(one)
         if removed is None:
             return Finding(verdict=Verdict.UNTOLD)
         gone += removed
         undone = undone or bool(removed)
         before, version = one, one.parent
-    return Finding(verdict=Verdict.NOT_DONE)
+    return _unless_later(Finding(verdict=Verdict.NOT_DONE), later, undone=undone)
 
 
-def _judged(asked: Asked, number: int, *, is_gone: bool) -> Verdict | None:
-    """What a commit of the operation's own says; None if it has to be looked for further back."""
-    if is_gone and number > asked.number and not asked.by_parity:
-        return None
-    # A lower number: what is asked for came later, or had been undone. The very number, and any of a statement, is
-    # written only where head does not hold it.
-    return Verdict.DONE if asked.is_meant(number) and not is_gone else Verdict.NOT_DONE
+def _unless_later(found: Finding, later: Commit | None, *, undone: bool) -> Finding:
+    """What is found, where later ones may be there: what they came after is there as well, unless something was undone
+    between; then it is too late for it. What found nothing to change may have left no commit."""
+    if found.verdict is not Verdict.NOT_DONE or later is None:
+        return found
+    return Finding(verdict=Verdict.OVERTAKEN, commit=later) if undone else Finding(verdict=Verdict.DONE)
 
 
 def _left(

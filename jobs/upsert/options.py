@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Final, TypedDict, TypeVar, Unpack
 
 from lakewarden.catalog.errors import UsageError
-from lakewarden.jobs.upsert.changes import GONE, ORDER, Cdc
+from lakewarden.jobs.upsert.changes import GONE, ORDER, ORDERED, Cdc
 
 __all__ = ["Drift", "Duplicates", "DuplicatesRule", "NullKeys", "UpsertOptions", "UpsertWords", "options_of"]
 
@@ -126,8 +126,7 @@ def _deleting(condition: str | None, cdc: Cdc | None) -> str | None:
 def _duplicates(text: str | None, cdc: Cdc | None) -> Duplicates:
     """What is said; of changes that have an order the last one counts."""
     if text is None:
-        ordered = cdc in (Cdc.DEBEZIUM, Cdc.DELTA)
-        return Duplicates(rule=DuplicatesRule.LAST, by=ORDER) if ordered else Duplicates()
+        return Duplicates(rule=DuplicatesRule.LAST, by=ORDER) if cdc in ORDERED else Duplicates()
     last = _LAST.fullmatch(text)
     if last is not None:
         return Duplicates(rule=DuplicatesRule.LAST, by=_bare(last[1]))

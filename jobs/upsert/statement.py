@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lakewarden.jobs.sql.compile.values import TableSchema, quoted
+from lakewarden.jobs.upsert.changes import ORDER, ORDERED
 from lakewarden.jobs.upsert.options import DuplicatesRule, NullKeys, UpsertOptions
 from lakewarden.jobs.upsert.pruning import KeyFacts, pruning_of
 from lakewarden.jobs.upsert.schema import Columns, Rules, columns_of
@@ -51,8 +52,9 @@ def prepared(
             chosen = f"{_RANK} = 1"
         case DuplicatesRule.LAST:
             by = quoted(str(options.duplicates.by))
+            ties = f", {ORDER} DESC NULLS LAST" if options.cdc in ORDERED else ""
             ranks = (
-                f"RANK() OVER ({among} ORDER BY {by} DESC NULLS LAST) AS {_RANK}, "
+                f"RANK() OVER ({among} ORDER BY {by} DESC NULLS LAST{ties}) AS {_RANK}, "
                 f"ROW_NUMBER() OVER (PARTITION BY {', '.join([*keys, *everything])} ORDER BY {by}) AS {_COPY}"
             )
             chosen = f"{_RANK} = 1 AND {_COPY} = 1"
@@ -96,7 +98,7 @@ def _clauses(options: UpsertOptions, columns: Columns) -> list[str]:
     deletes = options.delete_when is not None
     gone = f"source.{quoted(DELETED)}"
     newer = "" if options.newer_by is None else f" AND {_newer(options.newer_by)}"
-    clauses = [f"WHEN MATCHED AND {gone}{newer} THEN DELETE"] if deletes else []
+    clauses = [f"WHEN MATCHED AND {gone}{_newer_or_last(options)} THEN DELETE"] if deletes else []
     if columns.updated:
         sets = ", ".join(f"{quoted(name)} = {_source(columns, name)}" for name in columns.updated)
         clauses.append(f"WHEN MATCHED{newer} THEN UPDATE SET {sets}")
@@ -111,6 +113,14 @@ def _newer(by: str) -> str:
     """A row of the source is newer by a larger value, or by any value where the target has none. NULL never is."""
     ours, theirs = f"source.{quoted(by)}", f"target.{quoted(by)}"
     return f"({ours} > {theirs} OR ({theirs} IS NULL AND {ours} IS NOT NULL))"
+
+
+def _newer_or_last(options: UpsertOptions) -> str:
+    """What a deletion has to be. Change data has in it the row as it was: an equal value is that very row."""
+    if options.newer_by is None:
+        return ""
+    newer, by = _newer(options.newer_by), quoted(options.newer_by)
+    return f" AND ({newer} OR source.{by} = target.{by})" if options.cdc in ORDERED else f" AND {newer}"
 
 
 def _target(name: str) -> str:

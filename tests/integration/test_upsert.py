@@ -7,24 +7,19 @@ import sys
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import udf
 
-import lakewarden
 from lakewarden.catalog.errors import ConflictError, PreconditionError, UsageError
-from lakewarden.catalog.formats.port import Commit
 from lakewarden.catalog.lineage.versions import Effect, history_of
 from lakewarden.catalog.model.lineage_record import Operation
-from lakewarden.daemon.installation.services import Services, open_services
-from lakewarden.daemon.usecases.init import initialise
-from lakewarden.jobs.session.attached import Attached
+from support.builders.lakes import Lake, running_lake
 from support.crashes.crashes import points_of
 from support.processes import upsert_process
 
@@ -33,47 +28,10 @@ pytestmark = pytest.mark.spark
 VARIABLES = "spark.sql.variable.substitute"
 
 
-@dataclass
-class Lake:
-    """A database of the module's own; each test has a folder in it."""
-
-    spark: SparkSession
-    lw: Attached
-    services: Services
-    database: str
-    folder: Path
-
-    def rows(self, *rows: tuple[Any, ...], schema: str = "id bigint, v string, ts int") -> DataFrame:
-        return self.spark.createDataFrame(list(rows), schema)
-
-    def table(
-        self, *rows: tuple[Any, ...], schema: str = "id bigint, v string, ts int", **creation: Any
-    ) -> str:
-        """A path with these rows in it."""
-        path = str(self.folder / uuid.uuid4().hex[:8])
-        writer = self.rows(*rows, schema=schema).coalesce(1).write.format("delta")
-        for key, value in creation.items():
-            writer = writer.partitionBy(value) if key == "partitioned" else writer.option(key, value)
-        writer.save(path)
-        return path
-
-    def held(self, table: str) -> list[tuple[Any, ...]]:
-        rows = DeltaTable(table).to_pyarrow_table().to_pylist()
-        return sorted((tuple(row.values()) for row in rows), key=repr)
-
-    def commits(self, table: str) -> list[Commit]:
-        return list(self.services.readers[0].commits(Path(table).as_uri(), after=-1))
-
-
 @pytest.fixture(scope="module")
 def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
-    folder, database = tmp_path_factory.mktemp("upserts"), f"u_{uuid.uuid4().hex[:10]}"
-    services = open_services(home=folder / "home", flags={})
-    initialise(services, services.user)
-    spark.sql(f"CREATE DATABASE {database}")
-    with lakewarden.attach(spark, home=services.settings.home) as lw:
-        yield Lake(spark, lw, services, database, folder)
-    spark.sql(f"DROP DATABASE {database} CASCADE")
+    with running_lake(spark, tmp_path_factory.mktemp("upserts")) as lake:
+        yield lake
 
 
 def test_rows_are_updated_and_inserted_by_their_keys_in_one_governed_commit(lake: Lake) -> None:
@@ -459,62 +417,6 @@ def test_a_batch_by_its_number_in_foreach_batch_is_done_once(lake: Lake) -> None
     query.awaitTermination()
     assert done == [False, True] and lake.held(table) == [(1, "a", 1)]
     assert lake.commits(table)[-1].transactions == ((str(query.id), 0),)
-
-
-def test_changes_with_a_code_put_and_take_rows(lake: Lake) -> None:
-    table = lake.table((1, "a", 1), (2, "b", 1))
-    schema = "id bigint, v string, ts int, action string"
-    changes = lake.rows(
-        (1, None, None, "D"), (2, "B", 2, "update"), (3, "c", 2, "I"), (4, None, None, "d"), schema=schema
-    )
-    done = lake.lw.upsert(changes, table, keys="id", cdc="op", op="action")
-    assert (done.rows_inserted, done.rows_updated, done.rows_deleted) == (1, 1, 1)
-    assert lake.held(table) == [(2, "B", 2), (3, "c", 2)]
-    with pytest.raises(PreconditionError, match="code truncate"):
-        lake.lw.upsert(
-            lake.rows((1, "a", 1, "truncate"), schema=schema), table, keys="id", cdc="op", op="action"
-        )
-
-
-def test_debeziums_envelopes_are_applied_in_their_order(lake: Lake) -> None:
-    row = "struct<id: bigint, v: string>"
-    envelope = f"before {row}, after {row}, op string, ts_ms bigint"
-    changes = lake.rows(
-        (None, (1, "a"), "c", 10),
-        ((1, "a"), (1, "A"), "u", 20),
-        (None, (2, "b"), "r", 10),
-        ((2, "b"), None, "d", 30),
-        (None, None, None, None),  # the tombstone that follows a deletion
-        (None, (3, "c"), "c", 10),
-        schema=envelope,
-    )
-    table = str(lake.folder / "mirror")
-    assert lake.lw.upsert(changes, table, keys="id", cdc="debezium").rows_inserted == 2
-    assert lake.held(table) == [(1, "A"), (3, "c")]
-    gone = lake.rows(((3, None), None, "d", 40), schema=envelope)
-    assert lake.lw.upsert(gone, table, keys="id", cdc="debezium").rows_deleted == 1
-
-
-def test_a_change_feed_makes_a_mirror(lake: Lake) -> None:
-    source, mirror = lake.table((1, "a", 1), (2, "b", 1)), str(lake.folder / "fed")
-    lake.spark.sql(f"ALTER TABLE delta.`{source}` SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')")
-    for statement in (
-        "UPDATE {t} SET v = 'A' WHERE id = 1",
-        "DELETE FROM {t} WHERE id = 2",
-        "INSERT INTO {t} VALUES (3, 'c', 1)",
-    ):
-        lake.spark.sql(statement.format(t=f"delta.`{source}`"))
-    feed = (
-        lake.spark.read.option("readChangeFeed", "true")
-        .option("startingVersion", 1)
-        .format("delta")
-        .load(source)
-    )
-    lake.lw.upsert(lake.lw.table(source, version=0), mirror, keys="id")
-    lake.lw.upsert(feed, mirror, keys="id", cdc="delta")
-    assert lake.held(mirror) == lake.held(source) == [(1, "A", 1), (3, "c", 1)]
-    record = lake.commits(mirror)[-1].lineage
-    assert record is not None and [(one.from_version, one.version) for one in record.inputs] == [(0, 4)]
 
 
 def test_a_late_row_replaces_nothing_where_only_some_columns_are_updated(lake: Lake) -> None:

@@ -31,6 +31,7 @@ __all__ = [
     "Source",
     "StreamReads",
     "batch_key",
+    "inside_version",
     "parse_offsets",
     "reads_of",
     "uuid_in",
@@ -158,6 +159,13 @@ def uuid_in(offset: str | None) -> str | None:
     """The UUID of the Delta table that an offset speaks of, None if it speaks of none."""
     told = _offset(offset)
     return None if told is None else told.format_id
+
+
+def inside_version(offset: str | None) -> int | None:
+    """The version of a Delta table in the middle of whose changes an offset stands; None at the edges of versions, and
+    within the content that a query begins with, which has nothing but insertions."""
+    told = _offset(offset)
+    return told.next if told is not None and told.version == told.next and not told.snapshot else None
 
 
 def _delta_reads(

@@ -5,15 +5,23 @@ knows: the offsets of the batch say what came from its streams, the plan of its 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from lakewarden.catalog.errors import LakewardenError
-from lakewarden.catalog.lineage.streams.offsets import NOT_SAID, Batch, Source, StreamReads, reads_of, uuid_in
+from lakewarden.catalog.errors import LakewardenError, PreconditionError
+from lakewarden.catalog.lineage.streams.offsets import (
+    NOT_SAID,
+    Batch,
+    Source,
+    StreamReads,
+    inside_version,
+    reads_of,
+    uuid_in,
+)
 from lakewarden.jobs.engines.spark.errors import translated
 from lakewarden.jobs.session.plans import Plans, kind
 from lakewarden.jobs.session.reads import location_of, reads_of_leaf
 from lakewarden.jobs.session.stream_listener import began_of
 from lakewarden.jobs.session.writes import Read
 
-__all__ = ["UNKNOWN", "reads_of_batch"]
+__all__ = ["UNKNOWN", "reads_of_batch", "require_whole_versions"]
 
 UNKNOWN: Final = Read(location="", format="rdd")
 """Rows of which nobody can tell where they come from."""
@@ -27,13 +35,36 @@ def reads_of_batch(plans: Plans, query: str | None, number: int) -> tuple[Read, 
         return (UNKNOWN,)
     try:
         with translated("tell what a batch reads"):
-            session: Any = plans.spark._jsparkSession
-            key = plans.java.UUID.fromString(query)
-            # Of the whole application: each query runs in a session of its own.
-            running = session.sharedState().activeStreamingQueries().get(key)
+            running = _running(plans, query)
             return (UNKNOWN,) if running is None else _reads_of_running(plans, running, query, number)
     except LakewardenError:
         return (UNKNOWN,)  # a Spark of tomorrow keeps it elsewhere
+
+
+def require_whole_versions(plans: Plans, query: str | None, number: int) -> None:
+    """Return unless a batch of Delta's change feed begins or ends in the middle of a version: what is deleted and what
+    is inserted in its place may then be in two batches, in any order. Raises `PreconditionError`."""
+    running = None if query is None else _running(plans, query)
+    if running is None:
+        return
+    offsets = running.offsetLog()
+    for known, then in (
+        (_told(plans, offsets, number - 1), "start it with a new checkpoint"),
+        (_told(plans, offsets, number), f"remove offsets/{number} from the checkpoint, and start it again"),
+    ):
+        for version in filter(None, map(inside_version, known)):
+            raise PreconditionError(
+                f"Batch {number} has a part of version {version} of its change feed: a rate limit splits it.",
+                hint="Raise maxFilesPerTrigger (1,000 unless set) and maxBytesPerTrigger of the source above "
+                f"what one commit has, and {then}.",
+            )
+
+
+def _running(plans: Plans, query: str) -> Any:
+    """The query of an id, None if it does not run here."""
+    session: Any = plans.spark._jsparkSession
+    # Of the whole application: each query runs in a session of its own.
+    return session.sharedState().activeStreamingQueries().get(plans.java.UUID.fromString(query))
 
 
 def _reads_of_running(plans: Plans, running: Any, query: str, number: int) -> tuple[Read, ...]:

@@ -1,10 +1,11 @@
 """Was an operation done before? Asked of the table's log, by windows from its end."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from lakewarden.catalog.errors import PreconditionError
 from lakewarden.catalog.formats.port import Commit, TableReader
+from lakewarden.jobs.session.writes import Read
 from lakewarden.jobs.upsert.once import Asked, Finding, Verdict, find
 
 __all__ = ["found", "was_done"]
@@ -17,13 +18,33 @@ Known = Callable[[int], int | None]
 
 
 def was_done(
-    reader: TableReader, location: str, *, head: int, app: str, number: int, last: int, known: Known
+    reader: TableReader,
+    location: str,
+    *,
+    head: int,
+    app: str,
+    number: int,
+    last: int,
+    known: Known,
+    reads: Sequence[Read] | None = None,
 ) -> bool:
-    """Whether version `head` holds an upsert's or a stream's batch: see `found`.
+    """Whether version `head` holds an upsert's or a stream's batch: see `found`. `reads` are those of the batch now,
+    None where nobody asked.
 
-    Raises `PreconditionError` if the log has been cleaned up so far that nobody can tell.
+    Raises `PreconditionError` if the log has been cleaned up so far that nobody can tell, if the batch was undone and a
+    later one was not, and if it was done with other changes than it has now.
     """
-    verdict = found(reader, location, head=head, app=app, number=number, last=last, known=known).verdict
+    finding = found(reader, location, head=head, app=app, number=number, last=last, known=known)
+    verdict, commit = finding.verdict, finding.commit
+    if verdict is Verdict.OVERTAKEN and commit is not None:
+        raise PreconditionError(
+            f"Batch {number} was undone, and a later one of its query is in the table, in version "
+            f"{commit.version}: written now, older rows would replace newer ones.",
+            hint=f"Undo that as well ({_undo(commit)}), and all of them are written again; "
+            "or start the query with a new checkpoint.",
+        )
+    if verdict is Verdict.DONE and commit is not None and reads is not None:
+        _require_same_changes(commit, number, reads)
     if verdict is Verdict.UNTOLD:
         raise PreconditionError(
             f"Whether {app} was done before number {number} was undone, its log does not tell any more.",
@@ -43,9 +64,9 @@ def found(
     known: Known,
     by_parity: bool = False,
 ) -> Finding:
-    """Whether version `head` holds what `app` wrote under `number` or a later one. `last` is the number that head
-    knows, which a RESTORE leaves as it is; `known` is asked of the log's first version only; `by_parity` as in `Asked`.
-    DONE, NOT_DONE, or UNTOLD: the log has been cleaned up too far."""
+    """Whether version `head` holds what `app` wrote under `number`. `last` is the number that head knows, which a
+    RESTORE leaves as it is; `known` is asked of the log's first version only; `by_parity` as in `Asked`. Never FURTHER;
+    UNTOLD: the log has been cleaned up too far."""
 
     def restored(commit: Commit) -> int | None:
         if commit.restored is not None:
@@ -64,3 +85,31 @@ def found(
         finding = find(commits, asked, whole=whole)
         if whole or finding.verdict is not Verdict.FURTHER:
             return finding
+
+
+def _require_same_changes(commit: Commit, number: int, reads: Sequence[Read]) -> None:
+    """Return unless the batch of this number, which a commit has done, reads other changes of a table now than then:
+    what is new among them would be in no batch."""
+    record = commit.lineage
+    if record is None or not record.complete:
+        return
+    for now in reads:
+        if now.format_id is None or now.from_version is None:
+            continue  # no changes, but what a table held
+        then = {
+            one.version
+            for one in record.inputs
+            if one.format_id == now.format_id and one.from_version is not None
+        }
+        if then and now.version not in then:
+            told = " or ".join(map(str, then))
+            raise PreconditionError(
+                f"Batch {number} was done with the changes of {now.location} up to version {told}; "
+                f"now it has those up to {now.version}.",
+                hint="Its checkpoint was taken back, and rows have come since. Undo what the query has "
+                f"written from there on ({_undo(commit)}), or start it with a new checkpoint.",
+            )
+
+
+def _undo(commit: Commit) -> str:
+    return f"`lakewarden rollback plan --run {commit.run_id}`" if commit.run_id else "a rollback"

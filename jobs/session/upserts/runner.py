@@ -123,7 +123,7 @@ class Upserts:
         self._recorder.directory.require_writable(target.location)
         columns_of(request.options, source.schema, target.schema, target.rules)  # it has to make sense
         if request.operation is not None:
-            if self._is_done(target, request.operation, request.number):
+            if self._is_done(target, request, request.operation):
                 return Upserted(written=None)
             session.conf().set(APP, request.operation)
             session.conf().set(NUMBER, str(request.number))
@@ -140,12 +140,12 @@ class Upserts:
         target = existing(self._plans, session, request.table)
         if target is None or request.operation is None:
             return False
-        return self._is_done(target, request.operation, request.number)
+        return self._is_done(target, request, request.operation)
 
-    def _is_done(self, target: Target, app: str, number: int) -> bool:
+    def _is_done(self, target: Target, request: Upsert, app: str) -> bool:
         """Whether it was done, and not undone since. What was undone by a RESTORE that left its number has no number
         afterwards: Delta would skip it."""
-        last = target.last_number(app)
+        number, last = request.number, target.last_number(app)
         if last is None or _UNDONE < last < number:
             return False
         is_done = was_done(
@@ -156,6 +156,7 @@ class Upserts:
             number=number,
             last=last,
             known=lambda version: number_at(self._plans.spark, target.location, version=version, app=app),
+            reads=request.reads,
         )
         if is_done:
             return True

@@ -15,7 +15,7 @@ from lakewarden.jobs.session.pins import Pinned
 from lakewarden.jobs.session.plans import Plans
 from lakewarden.jobs.session.writes import Upsert
 from lakewarden.jobs.sql.compile.values import ColumnType, TableSchema, quoted
-from lakewarden.jobs.upsert.changes import CODES, UNKNOWN_CODE, change_rows
+from lakewarden.jobs.upsert.changes import CODES, NO_ROW, UNKNOWN_CODE, change_rows
 from lakewarden.jobs.upsert.options import DuplicatesRule, NullKeys, UpsertOptions
 from lakewarden.jobs.upsert.pruning import FEW, Ends, KeyFacts, bucket_of, fact_of, lies_close
 from lakewarden.jobs.upsert.statement import prepared
@@ -40,10 +40,27 @@ class Source:
 def rows_of(request: Upsert) -> DataFrame:
     """The frame; of changes the rows that they say."""
     frame: DataFrame = request.frame
-    if request.options.cdc is None:
+    options = request.options
+    if options.cdc is None:
         return frame
-    said = change_rows(request.options.cdc, schema_of(frame), request.options.op)
+    said = change_rows(
+        options.cdc,
+        schema_of(frame),
+        options.op,
+        keys=_keys_of_both_sides(frame.schema, options.keys),
+        settles_order=options.duplicates.rule is DuplicatesRule.LAST,
+    )
     return frame.where(said.where).selectExpr(*said.columns).selectExpr(*said.unfolded)
+
+
+def _keys_of_both_sides(schema: StructType, keys: Sequence[str]) -> Sequence[str]:
+    """The keys, where an envelope has all of them before and after a change."""
+    sides = {one.name.lower(): one.dataType for one in schema}
+    for side in ("before", "after"):
+        row = sides.get(side)
+        if not isinstance(row, StructType) or not {*keys} <= {name.lower() for name in row.names}:
+            return ()
+    return keys
 
 
 def schema_of(frame: DataFrame) -> TableSchema:
@@ -64,7 +81,7 @@ def kept(
         )  # one expression, nothing behind it
     plans.frame(session, source.pinned.plan)._jdf.createOrReplaceTempView(_GIVEN)
     ready = plans.frame(session, plans.composed(session, prepared(options, source.schema, _GIVEN, emptied)))
-    with _unknown_changes_explained():
+    with _bad_changes_explained():
         # At once: what a first query computed would be computed again for the rest if an executor was lost meanwhile.
         held = ready._jdf.localCheckpoint(True).queryExecution().logical()
     try:
@@ -76,11 +93,18 @@ def kept(
 
 
 @contextmanager
-def _unknown_changes_explained() -> Iterator[None]:
+def _bad_changes_explained() -> Iterator[None]:
     try:
         yield
     except PySparkException as error:
-        code = UNKNOWN_CODE.search(str(error))
+        lacks, code = NO_ROW.search(str(error)), UNKNOWN_CODE.search(str(error))
+        if lacks is not None:
+            raise PreconditionError(
+                f"The source has a change with the code {lacks[1]} whose {lacks[2]} is NULL, "
+                "where its row would be.",
+                hint="Let the connector send it (in PostgreSQL: REPLICA IDENTITY), "
+                "or leave such changes out.",
+            ) from error
         if code is None:
             raise
         raise PreconditionError(

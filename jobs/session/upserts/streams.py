@@ -12,8 +12,9 @@ from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.jobs.session.conflicts.retries import RETRIES_OF_BATCHES
 from lakewarden.jobs.session.plans import Plans
-from lakewarden.jobs.session.upserts.batches import reads_of_batch
+from lakewarden.jobs.session.upserts.batches import reads_of_batch, require_whole_versions
 from lakewarden.jobs.session.writes import Upsert, Upserted, UpsertStream
+from lakewarden.jobs.upsert.changes import Cdc
 
 __all__ = ["query_of", "start"]
 
@@ -36,6 +37,8 @@ def start(stream: UpsertStream, run: Callable[[Upsert], Upserted]) -> StreamingQ
 
     def upsert(frame: DataFrame, number: int) -> None:
         query = query_of(frame)
+        if request.options.cdc is Cdc.DELTA:
+            require_whole_versions(plans, query, number)
         batch = replace(request, frame=frame, operation=query, number=number, retries=RETRIES_OF_BATCHES)
         done = run(replace(batch, reads=reads_of_batch(plans, query, number)))
         reach("upsert.batch")

@@ -1,5 +1,6 @@
 """What a batch of a stream read, as offsets, checkpoints and commits tell it; and what that leaves on record."""
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from lakewarden.catalog.lineage.streams.offsets import (
     Source,
     StreamReads,
     batch_key,
+    inside_version,
     parse_offsets,
     reads_of,
 )
@@ -182,6 +184,13 @@ def test_a_checkpoint_with_state_tells_where_its_query_began(tmp_path: Path) -> 
     (folder / "state" / "0").mkdir(parents=True)
     (source,) = batches(folder, 2)[2].sources
     assert (source.first, source.start, source.end) == (offset(2), offset(4), offset(5))
+
+
+def test_an_offset_stands_in_the_middle_of_a_version_or_between_two() -> None:
+    inside = json.dumps(json.loads(offset(5)) | {"index": 3})
+    assert inside_version(inside) == 5 and inside_version(offset(5)) is None
+    assert inside_version(json.dumps(json.loads(inside) | {"isStartingVersion": True})) is None
+    assert inside_version(None) is inside_version("{}") is None
 
 
 @pytest.mark.parametrize("text", ["", "v1", "v9\n{}\n0", "no words of ours", "v1\n{}"])

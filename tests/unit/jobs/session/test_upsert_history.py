@@ -1,6 +1,7 @@
 """Whether an operation was done before: told by the versions that head was made from."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, cast
@@ -15,6 +16,7 @@ from lakewarden.catalog.model.rollbacks import MARK
 from lakewarden.jobs.rollback.execute.commit_records import removal_record
 from lakewarden.jobs.rollback.journal.steps import NO_VERSION, TableStep
 from lakewarden.jobs.session.upserts.history import found, was_done
+from lakewarden.jobs.session.writes import Read
 from lakewarden.jobs.upsert.once import Asked, Finding, Verdict, fence_of, find, is_statement, next_number
 from support.builders.commits import counted
 
@@ -110,6 +112,36 @@ def test_what_a_restore_has_undone_was_not_done() -> None:
     assert done(0, commit(0), batch(1, 0), batch(2, 1), restore(3, 1))
     assert done(1, commit(0), batch(1, 0), batch(2, 1), restore(3, 1), batch(4, 1))
     assert done(1, commit(0), batch(1, 1), restore(2, 0), restore(3, 1))
+
+
+def test_what_was_undone_comes_too_late_where_a_later_batch_is_there() -> None:
+    log = (commit(0), batch(1, 0), batch(2, 1), batch(3, 2), restore(4, 1), batch(5, 3), batch(6, 4))
+    for number in (1, 2):
+        with pytest.raises(PreconditionError, match=f"Batch {number} was undone, .* in version 5: "):
+            done(number, *log)
+    assert all(done(number, *log) for number in (0, 3, 4))
+    assert not done(1, *log, restore(7, 4)), "the later ones were undone as well"
+    with pytest.raises(PreconditionError, match="later one"):
+        done(1, commit(0), batch(1, 1), batch(2, 2), removal(3, 1))
+    assert done(2, commit(0), batch(1, 1), batch(2, 3)), "it changed nothing, and left no commit"
+
+
+@pytest.mark.parametrize(("upto", "is_same"), [(2, True), (3, False)])
+def test_a_batch_is_the_same_only_with_the_same_changes(upto: int, is_same: bool) -> None:
+    def told(version: int) -> LineageInput:
+        return LineageInput(
+            location="file:///s", format="delta", version=version, from_version=1, format_id="s"
+        )
+
+    record = LineageRecord(run_id="r", operation=Operation.MERGE, user="ana", inputs=(told(2),))
+    made = commit(1, transactions=((APP, 1),), lineage=record, run_id="r")
+    now = Read(location="file:///s", format="delta", version=upto, from_version=1, format_id="s")
+    outcome: AbstractContextManager[object] = (
+        nullcontext() if is_same else pytest.raises(PreconditionError, match="now it has those up to 3")
+    )
+    with outcome:
+        log = cast("TableReader", Log((commit(0), made)))
+        was_done(log, "file:///t", head=1, app=APP, number=1, last=1, known=lambda version: 1, reads=(now,))
 
 
 def test_what_was_done_before_a_table_was_made_anew_was_not_done() -> None:

@@ -21,14 +21,21 @@ def test_a_code_says_what_became_of_its_row() -> None:
 
 
 def test_an_envelope_has_the_row_after_or_before() -> None:
-    rows = change_rows(Cdc.DEBEZIUM, schema("before", "after", "op", "ts_ms", "source"), "op")
-    assert rows.columns[0].startswith("coalesce(after, before)") and rows.columns[2] == f"ts_ms AS {ORDER}"
+    rows = change_rows(Cdc.DEBEZIUM, schema("before", "after", "op", "ts_ms", "source"), "op", keys=("k",))
+    assert "before.`k` <=> after.`k`" in rows.columns[0] and rows.columns[1] == f"ts_ms AS {ORDER}"
     assert "op IS NOT NULL" in rows.where
 
 
-def test_a_change_feed_has_no_rows_of_before() -> None:
-    rows = change_rows(Cdc.DELTA, schema("id", "_change_type", "_commit_version", "_commit_timestamp"), "op")
-    assert rows.where == "_change_type <> 'update_preimage'" and rows.columns[0] == "`id`"
+@pytest.mark.parametrize(
+    ("settles_order", "where"), [(True, "TRUE"), (False, "_change_type <> 'update_preimage'")]
+)
+def test_what_a_row_was_before_is_a_deletion_where_the_last_change_counts(
+    settles_order: bool, where: str
+) -> None:
+    feed = schema("id", "_change_type", "_commit_version", "_commit_timestamp")
+    rows = change_rows(Cdc.DELTA, feed, "op", settles_order=settles_order)
+    assert rows.where == where and rows.columns[0] == "`id`"
+    assert rows.columns[1] == f"_change_type IN ('delete', 'update_preimage') AS {GONE}"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,211 @@
+"""Change data, and streams of it, on a real Spark session: nothing deleted stays, nothing that came is lost."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+
+from lakewarden.catalog.errors import PreconditionError
+from support.builders.lakes import Lake, running_lake
+
+pytestmark = pytest.mark.spark
+
+ROW = "struct<id: bigint, v: string>"
+ENVELOPE = f"before {ROW}, after {ROW}, op string, ts_ms bigint"
+FED = {"delta.enableChangeDataFeed": "true"}
+
+
+@pytest.fixture(scope="module")
+def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
+    with running_lake(spark, tmp_path_factory.mktemp("changes")) as lake:
+        yield lake
+
+
+def test_changes_with_a_code_put_and_take_rows(lake: Lake) -> None:
+    table = lake.table((1, "a", 1), (2, "b", 1))
+    schema = "id bigint, v string, ts int, action string"
+    changes = lake.rows(
+        (1, None, None, "D"), (2, "B", 2, "update"), (3, "c", 2, "I"), (4, None, None, "d"), schema=schema
+    )
+    done = lake.lw.upsert(changes, table, keys="id", cdc="op", op="action")
+    assert (done.rows_inserted, done.rows_updated, done.rows_deleted) == (1, 1, 1)
+    assert lake.held(table) == [(2, "B", 2), (3, "c", 2)]
+    with pytest.raises(PreconditionError, match="code truncate"):
+        lake.lw.upsert(
+            lake.rows((1, "a", 1, "truncate"), schema=schema), table, keys="id", cdc="op", op="action"
+        )
+
+
+def test_debeziums_envelopes_are_applied_in_their_order(lake: Lake) -> None:
+    row = "struct<id: bigint, v: string>"
+    envelope = f"before {row}, after {row}, op string, ts_ms bigint"
+    changes = lake.rows(
+        (None, (1, "a"), "c", 10),
+        ((1, "a"), (1, "A"), "u", 20),
+        (None, (2, "b"), "r", 10),
+        ((2, "b"), None, "d", 30),
+        (None, None, None, None),  # the tombstone that follows a deletion
+        (None, (3, "c"), "c", 10),
+        schema=envelope,
+    )
+    table = str(lake.folder / "mirror")
+    assert lake.lw.upsert(changes, table, keys="id", cdc="debezium").rows_inserted == 2
+    assert lake.held(table) == [(1, "A"), (3, "c")]
+    gone = lake.rows(((3, None), None, "d", 40), schema=envelope)
+    assert lake.lw.upsert(gone, table, keys="id", cdc="debezium").rows_deleted == 1
+
+
+def test_a_change_feed_makes_a_mirror(lake: Lake) -> None:
+    source, mirror = lake.table((1, "a", 1), (2, "b", 1)), str(lake.folder / "fed")
+    lake.spark.sql(f"ALTER TABLE delta.`{source}` SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')")
+    for statement in (
+        "UPDATE {t} SET v = 'A' WHERE id = 1",
+        "DELETE FROM {t} WHERE id = 2",
+        "INSERT INTO {t} VALUES (3, 'c', 1)",
+    ):
+        lake.spark.sql(statement.format(t=f"delta.`{source}`"))
+    feed = (
+        lake.spark.read.option("readChangeFeed", "true")
+        .option("startingVersion", 1)
+        .format("delta")
+        .load(source)
+    )
+    lake.lw.upsert(lake.lw.table(source, version=0), mirror, keys="id")
+    lake.lw.upsert(feed, mirror, keys="id", cdc="delta")
+    assert lake.held(mirror) == lake.held(source) == [(1, "A", 1), (3, "c", 1)]
+    record = lake.commits(mirror)[-1].lineage
+    assert record is not None and [(one.from_version, one.version) for one in record.inputs] == [(0, 4)]
+
+
+def test_an_envelope_that_changes_its_key_takes_the_old_row_away(lake: Lake) -> None:
+    table = lake.table((1, "a"), (2, "b"), schema="id bigint, v string")
+    changes = (((1, "a"), (9, "a"), "u", 10), ((2, "b"), (2, "B"), "u", 10), (None, (3, "c"), "u", 10))
+    done = lake.lw.upsert(lake.rows(*changes, schema=ENVELOPE), table, keys="id", cdc="debezium")
+    assert lake.held(table) == [(2, "B"), (3, "c"), (9, "a")]
+    assert (done.rows_inserted, done.rows_updated, done.rows_deleted) == (2, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "lacks"),
+    [
+        ((None, None, "d", 1), "code d whose before is NULL"),
+        ((None, None, "c", 1), "code c whose after is NULL"),
+        (((1, "old"), None, "u", 1), "code u whose after is NULL"),
+    ],
+)
+def test_an_envelope_without_its_row_is_refused(lake: Lake, change: tuple[Any, ...], lacks: str) -> None:
+    table = lake.table((1, "a"), schema="id bigint, v string")
+    with pytest.raises(PreconditionError, match=lacks):
+        lake.lw.upsert(lake.rows(change, schema=ENVELOPE), table, keys="id", cdc="debezium")
+    assert lake.held(table) == [(1, "a")]
+
+
+@pytest.mark.parametrize("words", [{}, {"duplicates": "last by ts"}, {"when": "newer by ts"}])
+def test_a_mirror_follows_a_change_of_a_key(lake: Lake, words: dict[str, Any]) -> None:
+    source = lake.table((1, "a", 1), (2, "b", 1), **FED)
+    mirror = lake.table((1, "a", 1), (2, "b", 1))
+    lake.spark.sql(f"UPDATE delta.`{source}` SET id = 9 WHERE id = 1")
+    lake.spark.sql(f"UPDATE delta.`{source}` SET v = 'B' WHERE id = 2")
+    lake.spark.sql(f"UPDATE delta.`{source}` SET v = 'A', ts = 2 WHERE id = 9")
+    feed = lake.spark.read.format("delta").options(readChangeFeed="true", startingVersion="1").load(source)
+    lake.lw.upsert(feed, mirror, keys="id", cdc="delta", **words)
+    stays = "b" if "when" in words else "B"  # its ts is a tie
+    assert lake.held(mirror) == [(2, stays, 1), (9, "A", 2)]
+
+
+class Flow:
+    """A stream of upserts from a table to a folder, as often as it is asked to go on."""
+
+    def __init__(self, lake: Lake, source: str, **reader: str) -> None:
+        self.lake, self.source, self.reader = lake, source, reader
+        self.checkpoint, self.sink = Path(f"{source}-checkpoint"), f"{source}-sink"
+
+    def goes_on(self, **options: Any) -> None:
+        stream = self.lake.spark.readStream.format("delta").options(**self.reader).load(self.source)
+        query = self.lake.lw.upsert_stream(
+            stream,
+            self.sink,
+            keys="id",
+            checkpoint=str(self.checkpoint),
+            trigger={"availableNow": True},
+            **options,
+        )
+        query.awaitTermination()
+
+    def goes_back_before(self, batch: int) -> None:
+        """Take the checkpoint back, as the docs say."""
+        for folder in ("offsets", "commits"):
+            for file in (self.checkpoint / folder).iterdir():
+                number = file.name.removeprefix(".").removesuffix(".crc")
+                if number.isdecimal() and int(number) >= batch:
+                    file.unlink()
+
+    def comes(self, *rows: tuple[Any, ...]) -> None:
+        self.lake.rows(*rows).coalesce(1).write.format("delta").mode("append").save(self.source)
+
+    def held(self) -> list[tuple[Any, ...]]:
+        return self.lake.held(self.sink)
+
+
+def test_what_was_undone_is_not_written_over_what_came_later(lake: Lake) -> None:
+    flow = Flow(lake, lake.table((0, "a", 0)), maxFilesPerTrigger="1")
+    for number in (1, 2, 3):
+        flow.comes((number, "a", number))
+    flow.goes_on()
+    commits = lake.commits(flow.sink)
+    assert [number for one in commits for _, number in one.transactions] == [0, 1, 2, 3]
+    lake.spark.sql(f"RESTORE TABLE delta.`{flow.sink}` TO VERSION AS OF {commits[-3].version}")
+    flow.comes((4, "a", 4))
+    flow.goes_on()
+    before = flow.held()
+    assert [row[0] for row in before] == [0, 1, 4]
+    flow.goes_back_before(2)
+    with pytest.raises(StreamingQueryException, match="Batch 2 was undone, and a later one of its query"):
+        flow.goes_on()
+    assert flow.held() == before
+    later = lake.commits(flow.sink)[-1].version  # as the hint says: undo that as well
+    lake.spark.sql(f"RESTORE TABLE delta.`{flow.sink}` TO VERSION AS OF {later - 1}")
+    flow.goes_on()
+    assert [row[0] for row in flow.held()] == [0, 1, 2, 3, 4]
+
+
+def test_a_batch_that_comes_again_with_more_than_it_had_is_refused(lake: Lake) -> None:
+    flow = Flow(lake, lake.table((0, "a", 0)))
+    for number in (1, 2):
+        flow.goes_on()
+        flow.comes((number, "a", number))
+    flow.goes_on()
+    before, (made, *_) = flow.held(), lake.commits(flow.sink)[-2:]
+    flow.goes_back_before(1)
+    with pytest.raises(
+        StreamingQueryException, match=r"Batch 1 was done with the changes of .* up to version 1; now"
+    ):
+        flow.goes_on()
+    assert flow.held() == before
+    lake.spark.sql(f"RESTORE TABLE delta.`{flow.sink}` TO VERSION AS OF {made.version - 1}")
+    flow.goes_on()
+    assert flow.held() == lake.held(flow.source)
+
+
+def test_a_version_of_the_feed_that_a_rate_limit_splits_is_refused(lake: Lake) -> None:
+    source = lake.table((1, "a", 1), (2, "b", 1), **FED)
+    flow = Flow(lake, source, readChangeFeed="true", startingVersion="0", maxFilesPerTrigger="1")
+    flow.goes_on(cdc="delta")
+    flow.comes((3, "c", 1))
+    flow.goes_on(cdc="delta")
+    assert flow.held() == lake.held(source)
+    lake.spark.sql(
+        f"INSERT OVERWRITE delta.`{source}` SELECT /*+ COALESCE(1) */ id, upper(v), ts FROM delta.`{source}`"
+    )
+    whole = flow.held()
+    with pytest.raises(StreamingQueryException, match="has a part of version 2 of its change feed"):
+        flow.goes_on(cdc="delta")
+    assert flow.held() == whole
+    newest = max(int(one.name) for one in (flow.checkpoint / "offsets").iterdir() if one.name.isdecimal())
+    flow.goes_back_before(newest)
+    flow.reader["maxFilesPerTrigger"] = "1000"
+    flow.goes_on(cdc="delta")
+    assert flow.held() == lake.held(source)

@@ -1,0 +1,63 @@
+"""Tables by path and a session that upserts into them."""
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from deltalake import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+
+import lakewarden
+from lakewarden.catalog.formats.port import Commit
+from lakewarden.daemon.installation.services import Services, open_services
+from lakewarden.daemon.usecases.init import initialise
+from lakewarden.jobs.session.attached import Attached
+
+__all__ = ["Lake", "running_lake"]
+
+
+@dataclass
+class Lake:
+    """A database of the module's own; each test has a folder in it."""
+
+    spark: SparkSession
+    lw: Attached
+    services: Services
+    database: str
+    folder: Path
+
+    def rows(self, *rows: tuple[Any, ...], schema: str = "id bigint, v string, ts int") -> DataFrame:
+        return self.spark.createDataFrame(list(rows), schema)
+
+    def table(
+        self, *rows: tuple[Any, ...], schema: str = "id bigint, v string, ts int", **creation: Any
+    ) -> str:
+        """A path with these rows in it."""
+        path = str(self.folder / uuid.uuid4().hex[:8])
+        writer = self.rows(*rows, schema=schema).coalesce(1).write.format("delta")
+        for key, value in creation.items():
+            writer = writer.partitionBy(value) if key == "partitioned" else writer.option(key, value)
+        writer.save(path)
+        return path
+
+    def held(self, table: str) -> list[tuple[Any, ...]]:
+        rows = DeltaTable(table).to_pyarrow_table().to_pylist()
+        return sorted((tuple(row.values()) for row in rows), key=repr)
+
+    def commits(self, table: str) -> list[Commit]:
+        return list(self.services.readers[0].commits(Path(table).as_uri(), after=-1))
+
+
+@contextmanager
+def running_lake(spark: SparkSession, folder: Path) -> Iterator[Lake]:
+    """A home and a database of its own."""
+    database = f"u_{uuid.uuid4().hex[:10]}"
+    services = open_services(home=folder / "home", flags={})
+    initialise(services, services.user)
+    spark.sql(f"CREATE DATABASE {database}")
+    with lakewarden.attach(spark, home=services.settings.home) as lw:
+        yield Lake(spark, lw, services, database, folder)
+    spark.sql(f"DROP DATABASE {database} CASCADE")
