@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from lakewarden.catalog.errors import PreconditionError
 from support.builders.lakes import Lake, running_lake
@@ -204,6 +204,14 @@ def test_a_version_of_the_feed_that_a_rate_limit_splits_is_refused(lake: Lake) -
     with pytest.raises(StreamingQueryException, match="has a part of version 2 of its change feed"):
         flow.goes_on(cdc="delta")
     assert flow.held() == whole
+
+    def by_hand(frame: DataFrame, number: int) -> None:
+        lake.lw.upsert(frame, f"{source}-other", keys="id", cdc="delta")
+
+    stream = lake.spark.readStream.format("delta").options(**flow.reader).load(source)
+    writer = stream.writeStream.foreachBatch(by_hand).option("checkpointLocation", f"{source}-others")
+    with pytest.raises(StreamingQueryException, match="has a part of version 2 of its change feed"):
+        writer.trigger(availableNow=True).start().awaitTermination()
     newest = max(int(one.name) for one in (flow.checkpoint / "offsets").iterdir() if one.name.isdecimal())
     flow.goes_back_before(newest)
     flow.reader["maxFilesPerTrigger"] = "1000"

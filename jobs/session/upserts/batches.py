@@ -5,6 +5,8 @@ knows: the offsets of the batch say what came from its streams, the plan of its 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from pyspark.sql import DataFrame
+
 from lakewarden.catalog.errors import LakewardenError, PreconditionError
 from lakewarden.catalog.lineage.streams.offsets import (
     NOT_SAID,
@@ -21,12 +23,20 @@ from lakewarden.jobs.session.reads import location_of, reads_of_leaf
 from lakewarden.jobs.session.stream_listener import began_of
 from lakewarden.jobs.session.writes import Read
 
-__all__ = ["UNKNOWN", "reads_of_batch", "require_whole_versions"]
+__all__ = ["UNKNOWN", "query_of", "reads_of_batch", "require_whole_versions"]
 
 UNKNOWN: Final = Read(location="", format="rdd")
 """Rows of which nobody can tell where they come from."""
+_QUERY: Final = "sql.streaming.queryId"
+_NUMBER: Final = "streaming.sql.batchId"
 _STATEFUL: Final = "org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter"
 _DELTA: Final = "DeltaSource"
+
+
+def query_of(frame: DataFrame) -> str | None:
+    """The id of the streaming query whose batch this thread runs, None outside of one."""
+    told: str | None = frame.sparkSession.sparkContext.getLocalProperty(_QUERY)
+    return told
 
 
 def reads_of_batch(plans: Plans, query: str | None, number: int) -> tuple[Read, ...]:
@@ -41,12 +51,15 @@ def reads_of_batch(plans: Plans, query: str | None, number: int) -> tuple[Read, 
         return (UNKNOWN,)  # a Spark of tomorrow keeps it elsewhere
 
 
-def require_whole_versions(plans: Plans, query: str | None, number: int) -> None:
-    """Return unless a batch of Delta's change feed begins or ends in the middle of a version: what is deleted and what
-    is inserted in its place may then be in two batches, in any order. Raises `PreconditionError`."""
+def require_whole_versions(plans: Plans, frame: DataFrame) -> None:
+    """Return unless the frame is a batch of Delta's change feed that begins or ends in the middle of a version: what is
+    deleted and what is inserted in its place may then be in two batches, in any order. Raises `PreconditionError`."""
+    query = query_of(frame)
     running = None if query is None else _running(plans, query)
-    if running is None:
+    told = frame.sparkSession.sparkContext.getLocalProperty(_NUMBER)
+    if running is None or told is None:
         return
+    number = int(told)
     offsets = running.offsetLog()
     for known, then in (
         (_told(plans, offsets, number - 1), "start it with a new checkpoint"),

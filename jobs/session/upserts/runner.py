@@ -25,13 +25,14 @@ from lakewarden.jobs.session.conflicts.retries import RETRIES_KEY, retried, retr
 from lakewarden.jobs.session.frames import is_path, plan_of, sql_name
 from lakewarden.jobs.session.pins import pin
 from lakewarden.jobs.session.recording import Recorder
+from lakewarden.jobs.session.upserts.batches import require_whole_versions
 from lakewarden.jobs.session.upserts.history import was_done
 from lakewarden.jobs.session.upserts.operations import APP, NUMBER
 from lakewarden.jobs.session.upserts.source import VIEW, Source, facts_of, kept, rows_of, schema_of
 from lakewarden.jobs.session.upserts.target import Target, emptied_of, existing, making
 from lakewarden.jobs.session.writes import Read, Upsert, Upserted, Written
 from lakewarden.jobs.sql.compile.values import TableSchema
-from lakewarden.jobs.upsert.changes import is_ours
+from lakewarden.jobs.upsert.changes import Cdc, is_ours
 from lakewarden.jobs.upsert.pruning import KeyFacts
 from lakewarden.jobs.upsert.schema import Rules, columns_of
 from lakewarden.jobs.upsert.statement import UpsertPlan, upsert_plan
@@ -75,6 +76,8 @@ class Upserts:
 
     def run(self, request: Upsert) -> Upserted:
         """See `Writer.upsert`."""
+        if request.options.cdc is Cdc.DELTA:
+            require_whole_versions(self._plans, request.frame)
         # Every try begins with what the session says now: its settings, and its views.
         session: Any = self._plans.spark._jsparkSession.cloneSession()
         made: list[str] = []

@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
@@ -12,19 +11,10 @@ from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.jobs.session.conflicts.retries import RETRIES_OF_BATCHES
 from lakewarden.jobs.session.plans import Plans
-from lakewarden.jobs.session.upserts.batches import reads_of_batch, require_whole_versions
+from lakewarden.jobs.session.upserts.batches import query_of, reads_of_batch
 from lakewarden.jobs.session.writes import Upsert, Upserted, UpsertStream
-from lakewarden.jobs.upsert.changes import Cdc
 
-__all__ = ["query_of", "start"]
-
-_QUERY: Final = "sql.streaming.queryId"
-
-
-def query_of(frame: DataFrame) -> str | None:
-    """The id of the streaming query whose batch this thread runs, None outside of one."""
-    told: str | None = frame.sparkSession.sparkContext.getLocalProperty(_QUERY)
-    return told
+__all__ = ["start"]
 
 
 def start(stream: UpsertStream, run: Callable[[Upsert], Upserted]) -> StreamingQuery:
@@ -37,8 +27,6 @@ def start(stream: UpsertStream, run: Callable[[Upsert], Upserted]) -> StreamingQ
 
     def upsert(frame: DataFrame, number: int) -> None:
         query = query_of(frame)
-        if request.options.cdc is Cdc.DELTA:
-            require_whole_versions(plans, query, number)
         batch = replace(request, frame=frame, operation=query, number=number, retries=RETRIES_OF_BATCHES)
         done = run(replace(batch, reads=reads_of_batch(plans, query, number)))
         reach("upsert.batch")
