@@ -1,7 +1,10 @@
 """Rollbacks of tables that delta-rs must not write:
 by a transaction of Delta's own, on exactly the expected version."""
 
+import gc
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -22,6 +25,8 @@ FEATURES = {
     "in-commit timestamps": "TBLPROPERTIES ('delta.enableInCommitTimestamps' = 'true')",
     "clustering": "CLUSTER BY (id)",
 }
+OF_ONE_TABLE = 2
+"""At most so many states of a table does Spark keep after a restore."""
 BOTH = "TBLPROPERTIES ('delta.enableRowTracking' = 'true', 'delta.enableInCommitTimestamps' = 'true')"
 
 
@@ -65,6 +70,22 @@ def test_spark_restores_what_delta_rs_must_not_and_the_undo_brings_it_again(
     assert (rows(spark, sql), lake.rows("plain")) == ([1], [1])
     assert lake.undo().head.state is State.COMPENSATED
     assert (rows(spark, sql), lake.rows("plain")) == ([1, 2, 3], [1, 2])
+
+
+def test_what_spark_keeps_of_a_table_is_let_go_with_the_next(spark: SparkSession, lake: Lake) -> None:
+    places = [lake.location(name) for name in ("a", "b", "c")]
+    for place in places:
+        table(spark, lake, Path(place).name)
+    for place in places:
+        head = lake.seen(Path(place).name).version
+        lake.engine.restore(place, requires=head, to=head - 1, apps=(), run_id="r")
+    jvm: Any = spark.sparkContext._jvm
+    context, until = spark.sparkContext._jsc.sc(), time.monotonic() + 20
+    while (kept := int(context.getPersistentRDDs().size())) > OF_ONE_TABLE and time.monotonic() < until:
+        gc.collect()
+        jvm.java.lang.System.gc()  # Spark's own cleaner waits for that
+        time.sleep(0.2)
+    assert 0 < kept <= OF_ONE_TABLE
 
 
 def test_a_fence_by_spark_keeps_out_whoever_comes_with_its_transaction_on_any_version(

@@ -31,7 +31,7 @@ from lakewarden.jobs.engines.delta.statistics import table_statistics
 from lakewarden.jobs.engines.delta.vacuum_log import log_begin, log_end
 from lakewarden.jobs.engines.delta.version_diff import row_diff
 from lakewarden.jobs.engines.empty_folders import delete_empty_folders
-from lakewarden.jobs.engines.spark.session import require_safe_commits, stamped, start_session
+from lakewarden.jobs.engines.spark.session import forget_tables, require_safe_commits, stamped, start_session
 from lakewarden.jobs.engines.spec import EngineSpec
 from lakewarden.jobs.runs.installation import installation_of
 from lakewarden.jobs.runs.port import FileChange, Partition, TableStatistics
@@ -56,6 +56,7 @@ class DeltaEngine:
     ) -> None:
         self._start, self._storage, self._clock, self._installation = start, storage, clock, installation
         self._session: SparkSession | None = None
+        self._last: str | None = None
 
     @property
     def format(self) -> TableFormat:
@@ -267,7 +268,7 @@ class DeltaEngine:
         )
 
     def row_diff(self, request: DiffRequest) -> RowDiff:
-        return row_diff(self._started(), request)
+        return row_diff(self._started(request.location), request)
 
     def fill_file_statistics(self, location: str, *, requires: int, run_id: str) -> FileChange:
         return fill_file_statistics(
@@ -290,13 +291,17 @@ class DeltaEngine:
 
     def _spark(self, location: str) -> SparkSession:
         """The session, for a table at a location. Raises `RefusedError` where its commits would not be safe."""
-        session = self._started()
+        session = self._started(location)
         require_safe_commits(session, location)
         return session
 
-    def _started(self) -> SparkSession:
+    def _started(self, location: str) -> SparkSession:
+        """The session. What it keeps of the table before is let go: a worker goes through thousands."""
         if self._session is None:
             self._session = self._start()
+        elif location != self._last:
+            forget_tables(self._session)
+        self._last = location
         return self._session
 
     @contextmanager

@@ -1,5 +1,6 @@
 """The Spark session of a worker: how it is started, and how commits of ours are stamped."""
 
+import gc
 import json
 import os
 import sys
@@ -21,7 +22,15 @@ from lakewarden.jobs.engines.spark.yarn import require_cluster
 from lakewarden.jobs.runs.log_stores import WHAT_TO_DO, why_not
 from lakewarden.jobs.runs.spark_settings import SparkSettings, is_secret_conf, session_conf
 
-__all__ = ["COMMIT_ATTEMPTS", "abandon_session", "require_safe_commits", "stamp", "stamped", "start_session"]
+__all__ = [
+    "COMMIT_ATTEMPTS",
+    "abandon_session",
+    "forget_tables",
+    "require_safe_commits",
+    "stamp",
+    "stamped",
+    "start_session",
+]
 
 COMMIT_ATTEMPTS: Final = "spark.databricks.delta.maxCommitAttempts"
 """How often Delta tries again on a later version, as its own conflict check allows."""
@@ -55,6 +64,15 @@ def require_safe_commits(spark: SparkSession, location: str) -> None:
     because = why_not(location, dict(spark.sparkContext.getConf().getAll()))
     if because is not None:
         raise RefusedError(f"{because}.", hint=WHAT_TO_DO)
+
+
+def forget_tables(spark: SparkSession) -> None:
+    """Let go of what Delta keeps, for an hour, of each table that this application has worked on, its cached state
+    among it, and of what Python holds of it in cycles."""
+    jvm: Any = spark.sparkContext._jvm
+    gc.collect()
+    with translated("forget tables"):
+        jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
 
 
 def abandon_session(spark: SparkSession) -> None:
