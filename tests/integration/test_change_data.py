@@ -103,6 +103,17 @@ def test_an_envelope_without_its_row_is_refused(lake: Lake, change: tuple[Any, .
     assert lake.held(table) == [(1, "a")]
 
 
+def test_a_feed_whose_files_are_gone_is_a_sentence_and_makes_no_table(lake: Lake) -> None:
+    source, mirror = lake.table((1, "a", 1), **FED), lake.folder / "late"
+    lake.spark.sql(f"UPDATE delta.`{source}` SET v = 'A'")
+    for kept in Path(source).glob("_change_data/*.parquet"):
+        kept.unlink()
+    feed = lake.spark.read.format("delta").options(readChangeFeed="true", startingVersion="1").load(source)
+    with pytest.raises(PreconditionError, match=r"The source cannot be read: .*\.parquet"):
+        lake.lw.upsert(feed, str(mirror), keys="id", cdc="delta")
+    assert not mirror.exists()
+
+
 @pytest.mark.parametrize("words", [{}, {"duplicates": "last by ts"}, {"when": "newer by ts"}])
 def test_a_mirror_follows_a_change_of_a_key(lake: Lake, words: dict[str, Any]) -> None:
     source = lake.table((1, "a", 1), (2, "b", 1), **FED)

@@ -17,7 +17,7 @@ from lakewarden.catalog.errors import (
     UnavailableError,
 )
 
-__all__ = ["is_lost_race", "refusal_of_delta", "translated", "violation"]
+__all__ = ["is_lost_race", "refusal_of_delta", "translated", "unreadable", "violation"]
 
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]+)(?:\.[A-Z0-9_.]+)?\]")
 _DEEPEST: Final = 20
@@ -115,6 +115,11 @@ def refusal_of_delta(error: Py4JJavaError) -> str | None:
     """What Delta says, in one sentence, where it does not do what it was asked: what Python sees of it is a stack of
     Java's. None for all else."""
     return None if is_lost_race(error) else _words(error, ("DELTA_",))
+
+
+def unreadable(error: Py4JJavaError) -> str | None:
+    """What Spark says, in one sentence, of a file that it cannot read; None for all else."""
+    return _words(error, ("FAILED_READ_FILE",))
 
 
 def _words(error: PySparkException | Py4JJavaError, conditions: tuple[str, ...]) -> str | None:

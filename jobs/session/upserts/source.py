@@ -6,11 +6,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row
 from pyspark.sql.types import StructType
 
 from lakewarden.catalog.errors import PreconditionError
+from lakewarden.jobs.engines.spark.errors import unreadable
 from lakewarden.jobs.session.pins import Pinned
 from lakewarden.jobs.session.plans import Plans
 from lakewarden.jobs.session.writes import Upsert
@@ -81,7 +83,7 @@ def kept(
         )  # one expression, nothing behind it
     plans.frame(session, source.pinned.plan)._jdf.createOrReplaceTempView(_GIVEN)
     ready = plans.frame(session, plans.composed(session, prepared(options, source.schema, _GIVEN, emptied)))
-    with _bad_changes_explained():
+    with _bad_source_explained():
         # At once: what a first query computed would be computed again for the rest if an executor was lost meanwhile.
         held = ready._jdf.localCheckpoint(True).queryExecution().logical()
     try:
@@ -93,9 +95,18 @@ def kept(
 
 
 @contextmanager
-def _bad_changes_explained() -> Iterator[None]:
+def _bad_source_explained() -> Iterator[None]:
     try:
         yield
+    except Py4JJavaError as error:
+        told = unreadable(error)
+        if told is None:
+            raise
+        raise PreconditionError(
+            f"The source cannot be read: {told}",
+            hint="A vacuum has taken old versions and their change feed with it, or somebody has deleted a "
+            "file. Read what is still there: a later version, or the whole table.",
+        ) from error
     except PySparkException as error:
         lacks, code = NO_ROW.search(str(error)), UNKNOWN_CODE.search(str(error))
         if lacks is not None:
