@@ -8,16 +8,17 @@ import signal
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 import structlog
 from hypothesis import settings
-from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from lakewarden.catalog.errors import UnavailableError
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
+from lakewarden.jobs.engines.spark.session import forget_tables
 from support.reference.faults import Faults
 from support.reference.rights import Rights
 from support.servers.hdfs import Hdfs, running_hdfs
@@ -79,10 +80,8 @@ def spark_lets_go() -> Iterator[None]:
     yield
     context = SparkContext._active_spark_context
     if context is not None:
-        gc.collect()
-        jvm: Any = context._jvm
-        with suppress(Py4JError, OSError):  # a test may have killed it
-            jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+        with suppress(UnavailableError):  # a test may have killed it
+            forget_tables(context)
 
 
 @pytest.fixture(scope="session")

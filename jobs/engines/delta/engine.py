@@ -300,7 +300,7 @@ class DeltaEngine:
         if self._session is None:
             self._session = self._start()
         elif location != self._last:
-            forget_tables(self._session)
+            forget_tables(self._session.sparkContext)
         self._last = location
         return self._session
 

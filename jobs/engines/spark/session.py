@@ -66,10 +66,10 @@ def require_safe_commits(spark: SparkSession, location: str) -> None:
         raise RefusedError(f"{because}.", hint=WHAT_TO_DO)
 
 
-def forget_tables(spark: SparkSession) -> None:
+def forget_tables(context: SparkContext) -> None:
     """Let go of what Delta keeps, for an hour, of each table that this application has worked on, its cached state
-    among it, and of what Python holds of it in cycles."""
-    jvm: Any = spark.sparkContext._jvm
+    among it, and of what Python holds of it in cycles. Raises `UnavailableError` if Spark has ended."""
+    jvm: Any = context._jvm
     gc.collect()
     with translated("forget tables"):
         jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()

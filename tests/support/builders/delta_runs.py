@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import Row, SparkSession
 
@@ -16,6 +15,7 @@ from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.jobs.actions.answers import AnyAction
 from lakewarden.jobs.engines.delta.engine import DeltaEngine
 from lakewarden.jobs.engines.spark.names import table_at
+from lakewarden.jobs.engines.spark.session import forget_tables
 from lakewarden.jobs.runs.port import JobContext, Report, Target
 from lakewarden.jobs.worker.dispatch import execute
 from support.fakes.clock import ManualClock
@@ -82,5 +82,4 @@ class DeltaTableOnDisk:
 
 def forget_delta_logs(spark: SparkSession) -> None:
     """Make Spark read every log anew, as another process would."""
-    jvm: Any = spark._jvm
-    jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    forget_tables(spark.sparkContext)

@@ -14,7 +14,7 @@ def start_spark(warehouse: Path, metastore_uri: str | None = None) -> SparkSessi
     """A new session whose managed tables live under `warehouse`."""
     own = (
         ("spark.app.name", "lakewarden-tests"),
-        ("spark.driver.memory", "2g"),  # with 1g, a long session collects garbage half of its time
+        ("spark.driver.memory", "2g"),  # with 1g, a quarter of a long session is collecting garbage
         ("spark.sql.warehouse.dir", warehouse.as_uri()),
         ("spark.sql.shuffle.partitions", "2"),
         ("spark.databricks.delta.snapshotPartitions", "1"),
