@@ -97,8 +97,10 @@ def upsert_plan(
 def _clauses(options: UpsertOptions, columns: Columns) -> list[str]:
     deletes = options.delete_when is not None
     gone = f"source.{quoted(DELETED)}"
-    newer = "" if options.newer_by is None else f" AND {_newer(options.newer_by)}"
-    clauses = [f"WHEN MATCHED AND {gone}{_newer_or_last(options)} THEN DELETE"] if deletes else []
+    newer = _newer(options.newer_by, ">")
+    # Change data has in a deletion the row as it was: an equal value is that very row.
+    newer_or_same = _newer(options.newer_by, ">=" if options.cdc in ORDERED else ">")
+    clauses = [f"WHEN MATCHED AND {gone}{newer_or_same} THEN DELETE"] if deletes else []
     if columns.updated:
         sets = ", ".join(f"{quoted(name)} = {_source(columns, name)}" for name in columns.updated)
         clauses.append(f"WHEN MATCHED{newer} THEN UPDATE SET {sets}")
@@ -109,18 +111,13 @@ def _clauses(options: UpsertOptions, columns: Columns) -> list[str]:
     return clauses
 
 
-def _newer(by: str) -> str:
-    """A row of the source is newer by a larger value, or by any value where the target has none. NULL never is."""
-    ours, theirs = f"source.{quoted(by)}", f"target.{quoted(by)}"
-    return f"({ours} > {theirs} OR ({theirs} IS NULL AND {ours} IS NOT NULL))"
-
-
-def _newer_or_last(options: UpsertOptions) -> str:
-    """What a deletion has to be. Change data has in it the row as it was: an equal value is that very row."""
-    if options.newer_by is None:
+def _newer(by: str | None, compared: str) -> str:
+    """A row of the source is newer by a larger value (`compared` with >), or by any value where the target has none.
+    NULL never is. Nothing where it does not matter."""
+    if by is None:
         return ""
-    newer, by = _newer(options.newer_by), quoted(options.newer_by)
-    return f" AND ({newer} OR source.{by} = target.{by})" if options.cdc in ORDERED else f" AND {newer}"
+    ours, theirs = f"source.{quoted(by)}", f"target.{quoted(by)}"
+    return f" AND ({ours} {compared} {theirs} OR ({theirs} IS NULL AND {ours} IS NOT NULL))"
 
 
 def _target(name: str) -> str:

@@ -65,9 +65,10 @@ def require_whole_versions(plans: Plans, frame: DataFrame) -> None:
         (_told(plans, offsets, number - 1), "start it with a new checkpoint"),
         (_told(plans, offsets, number), f"remove offsets/{number} from the checkpoint, and start it again"),
     ):
-        for version in filter(None, map(inside_version, known)):
+        split = next(filter(None, map(inside_version, known)), None)  # version 0 has only insertions
+        if split is not None:
             raise PreconditionError(
-                f"Batch {number} has a part of version {version} of its change feed: a rate limit splits it.",
+                f"Batch {number} has a part of version {split} of its change feed: a rate limit splits it.",
                 hint="Raise maxFilesPerTrigger (1,000 unless set) and maxBytesPerTrigger of the source above "
                 f"what one commit has, and {then}.",
             )

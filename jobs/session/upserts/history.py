@@ -17,40 +17,29 @@ Known = Callable[[int], int | None]
 """The last number of the application id that a version of the table knows, None for none."""
 
 
-def was_done(
-    reader: TableReader,
-    location: str,
-    *,
-    head: int,
-    app: str,
-    number: int,
-    last: int,
-    known: Known,
-    reads: Sequence[Read] | None = None,
-) -> bool:
-    """Whether version `head` holds an upsert's or a stream's batch: see `found`. `reads` are those of the batch now,
-    None where nobody asked.
+def was_done(finding: Finding, *, app: str, number: int, reads: Sequence[Read] = ()) -> bool:
+    """Whether a table holds an upsert's or a stream's batch, by what was `found` of it. `reads` are those of the batch
+    now, as far as they are known.
 
     Raises `PreconditionError` if the log has been cleaned up so far that nobody can tell, if the batch was undone and a
     later one was not, and if it was done with other changes than it has now.
     """
-    finding = found(reader, location, head=head, app=app, number=number, last=last, known=known)
-    verdict, commit = finding.verdict, finding.commit
-    if verdict is Verdict.OVERTAKEN and commit is not None:
-        raise PreconditionError(
-            f"Batch {number} was undone, and a later one of its query is in the table, in version "
-            f"{commit.version}: written now, older rows would replace newer ones.",
-            hint=f"Undo that as well ({_undo(commit)}), and all of them are written again; "
-            "or start the query with a new checkpoint.",
-        )
-    if verdict is Verdict.DONE and commit is not None and reads is not None:
-        _require_same_changes(commit, number, reads)
-    if verdict is Verdict.UNTOLD:
-        raise PreconditionError(
-            f"Whether {app} was done before number {number} was undone, its log does not tell any more.",
-            hint="Give the upsert another operation id, or the stream a new checkpoint.",
-        )
-    return verdict is Verdict.DONE
+    match finding:
+        case Finding(verdict=Verdict.OVERTAKEN, commit=Commit() as later):
+            raise PreconditionError(
+                f"Batch {number} was undone, and a later one of its query is in the table, in version "
+                f"{later.version}: written now, older rows would replace newer ones.",
+                hint=f"Undo that as well ({_undo(later)}), and all of them are written again; "
+                "or start the query with a new checkpoint.",
+            )
+        case Finding(verdict=Verdict.UNTOLD):
+            raise PreconditionError(
+                f"Whether {app} was done before number {number} was undone, its log does not tell any more.",
+                hint="Give the upsert another operation id, or the stream a new checkpoint.",
+            )
+        case Finding(verdict=Verdict.DONE, commit=Commit() as made):
+            _require_same_changes(made, number, reads)
+    return finding.verdict is Verdict.DONE
 
 
 def found(

@@ -26,7 +26,7 @@ from lakewarden.jobs.session.frames import is_path, plan_of, sql_name
 from lakewarden.jobs.session.pins import pin
 from lakewarden.jobs.session.recording import Recorder
 from lakewarden.jobs.session.upserts.batches import require_whole_versions
-from lakewarden.jobs.session.upserts.history import was_done
+from lakewarden.jobs.session.upserts.history import found, was_done
 from lakewarden.jobs.session.upserts.operations import APP, NUMBER
 from lakewarden.jobs.session.upserts.source import VIEW, Source, facts_of, kept, rows_of, schema_of
 from lakewarden.jobs.session.upserts.target import Target, emptied_of, existing, making
@@ -151,7 +151,7 @@ class Upserts:
         number, last = request.number, target.last_number(app)
         if last is None or _UNDONE < last < number:
             return False
-        is_done = was_done(
+        finding = found(
             self._reader,
             target.location,
             head=target.version,
@@ -159,9 +159,8 @@ class Upserts:
             number=number,
             last=last,
             known=lambda version: number_at(self._plans.spark, target.location, version=version, app=app),
-            reads=request.reads,
         )
-        if is_done:
+        if was_done(finding, app=app, number=number, reads=request.reads or ()):
             return True
         if last < number:
             return False

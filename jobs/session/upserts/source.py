@@ -45,11 +45,12 @@ def rows_of(request: Upsert) -> DataFrame:
     options = request.options
     if options.cdc is None:
         return frame
+    schema = _struct_of(frame)
     said = change_rows(
         options.cdc,
-        schema_of(frame),
+        _columns_of(schema),
         options.op,
-        keys=_keys_of_both_sides(frame.schema, options.keys),
+        keys=_keys_of_both_sides(schema, options.keys),
         settles_order=options.duplicates.rule is DuplicatesRule.LAST,
     )
     return frame.where(said.where).selectExpr(*said.columns).selectExpr(*said.unfolded)
@@ -67,7 +68,14 @@ def _keys_of_both_sides(schema: StructType, keys: Sequence[str]) -> Sequence[str
 
 def schema_of(frame: DataFrame) -> TableSchema:
     """The columns of a frame."""
-    schema = StructType.fromJson(json.loads(frame._jdf.schema().json()))
+    return _columns_of(_struct_of(frame))
+
+
+def _struct_of(frame: DataFrame) -> StructType:
+    return StructType.fromJson(json.loads(frame._jdf.schema().json()))
+
+
+def _columns_of(schema: StructType) -> TableSchema:
     return tuple(ColumnType(name=field.name, type=field.dataType.simpleString()) for field in schema)
 
 

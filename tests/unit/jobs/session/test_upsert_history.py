@@ -81,10 +81,10 @@ class Log:
         return self.found
 
 
-def done(number: int, *commits: Commit, first: int = 0, found: int | None = None) -> bool:
-    log = cast("TableReader", Log(commits, first, found))
+def done(number: int, *commits: Commit, first: int = 0, went_to: int | None = None) -> bool:
+    log = cast("TableReader", Log(commits, first, went_to))
     last = max(told for one in commits for _, told in one.transactions)
-    return was_done(
+    told = found(
         log,
         "file:///t",
         head=commits[-1].version,
@@ -93,6 +93,7 @@ def done(number: int, *commits: Commit, first: int = 0, found: int | None = None
         last=last,
         known=lambda version: known(commits, version),
     )
+    return was_done(told, app=APP, number=number)
 
 
 def known(commits: Sequence[Commit], version: int) -> int | None:
@@ -140,8 +141,7 @@ def test_a_batch_is_the_same_only_with_the_same_changes(upto: int, is_same: bool
         nullcontext() if is_same else pytest.raises(PreconditionError, match="now it has those up to 3")
     )
     with outcome:
-        log = cast("TableReader", Log((commit(0), made)))
-        was_done(log, "file:///t", head=1, app=APP, number=1, last=1, known=lambda version: 1, reads=(now,))
+        assert was_done(Finding(verdict=Verdict.DONE, commit=made), app=APP, number=1, reads=(now,))
 
 
 def test_what_was_done_before_a_table_was_made_anew_was_not_done() -> None:
@@ -154,8 +154,8 @@ def test_what_was_done_before_a_table_was_made_anew_was_not_done() -> None:
 
 
 def test_a_restore_that_does_not_say_where_it_went_is_looked_up() -> None:
-    assert not done(1, commit(0), batch(1, 1), restore(2, None), found=0)
-    assert done(1, commit(0), batch(1, 1), commit(2), restore(3, None), found=1)
+    assert not done(1, commit(0), batch(1, 1), restore(2, None), went_to=0)
+    assert done(1, commit(0), batch(1, 1), commit(2), restore(3, None), went_to=1)
 
 
 def test_a_number_whose_commit_was_cleaned_up_was_done_if_nothing_undid_it() -> None:
