@@ -81,7 +81,8 @@ def test_what_spark_keeps_of_a_table_is_let_go_with_the_next(spark: SparkSession
         lake.engine.restore(place, requires=head, to=head - 1, apps=(), run_id="r")
     jvm: Any = spark.sparkContext._jvm
     context, until = spark.sparkContext._jsc.sc(), time.monotonic() + 20
-    while (kept := int(context.getPersistentRDDs().size())) > OF_ONE_TABLE and time.monotonic() < until:
+    # `getPersistentRDDs` would itself hold what it counts, as long as Python holds its answer.
+    while (kept := len(context.getRDDStorageInfo())) > OF_ONE_TABLE and time.monotonic() < until:
         gc.collect()
         jvm.java.lang.System.gc()  # Spark's own cleaner waits for that
         time.sleep(0.2)
