@@ -6,7 +6,7 @@ every version after the last one on record, so that cleanup can take the commits
 is not in its commit: it is told beside it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from types import MappingProxyType
@@ -18,7 +18,7 @@ from lakewarden.catalog.lineage.streams.offsets import BatchKey, StreamReads, ba
 from lakewarden.catalog.lineage.versions import Effect, Version, history_of
 from lakewarden.catalog.model.rows import Confidence, LineageRow
 
-__all__ = ["NO_STREAMS", "rows_from"]
+__all__ = ["NO_STREAMS", "rows_from", "rows_of_upserts"]
 
 NO_STREAMS: Final[Mapping[BatchKey, StreamReads]] = MappingProxyType({})
 
@@ -49,6 +49,15 @@ def rows_from(
             informed = _informed(version, key, reads)
             rows.extend(rows_of(table_id, informed, at=at, confidence=Confidence.STREAM))
     return tuple(rows)
+
+
+def rows_of_upserts(table_id: str, history: Iterable[Version], *, at: datetime) -> Iterator[LineageRow]:
+    """What the upserted batches of streaming queries read, as rows of their queries. On record are those of the runs
+    that the same versions are, for that is what they are undone by."""
+    for version in history:
+        if version.query is not None:
+            of_query = replace(version, run_id=version.query)
+            yield from rows_of(table_id, of_query, at=at, confidence=Confidence.STREAM)
 
 
 def _informed(version: Version, key: BatchKey, reads: StreamReads) -> Version:

@@ -68,6 +68,7 @@ class Version:
     of them. `rows` and `files` are what the commit added, None where it did not say; `blind`: it added files
     and read nothing of the table. `format_id` is the table's UUID at this version, None where it is not
     known; `replaced` the one before it, where this version made the table anew in the same log.
+    `query` is the streaming query whose batch a record says this is.
     `once_managed` are the places of tables that nobody managed when it read them: once somebody does,
     everything is known (empty where more than that is missing). `idle`: it neither added nor removed a file,
     so there is nothing of it to lose. `recorded`: it carries a record of its own that was believed. `user` is
@@ -88,6 +89,7 @@ class Version:
     rows: int | None = None
     files: int | None = None
     run_id: str | None = None
+    query: str | None = None
     user: str | None = None
     format_id: str | None = None
     replaced: str | None = None
@@ -245,6 +247,7 @@ def _version(
         rows=_rows(commit),
         files=commit.added_files if commit.data_change else None,
         run_id=commit.run_id,
+        query=None if record is None else record.query,
         user=None if record is None else record.user,
         format_id=commit.format_id or format_id,
         transactions=commit.transactions,

@@ -7,12 +7,12 @@ Spark carries it in `commitInfo.userMetadata`, as JSON under the key `lakewarden
      "inputs": [{"table_id": "...", "location": "...", "format": "delta", "version": 7,
                  "from_version": 5, "format_id": "..."}],
      "reads_self": true, "missing_inputs": 3, "user_metadata": "...", "statement": "...",
-     "dialect": "postgres", "matches": "error"}
+     "dialect": "postgres", "matches": "error", "query": "..."}
 
 Keys whose value is null, false, 0 or empty are left out. `user_metadata` is the place where the user's own
 `userMetadata` stays readable, character by character; `statement` the digest of what was run under an operation id.
 `dialect` is whose SQL an UPDATE, DELETE or upsert was read as, `matches` its policy for rows with several matches;
-older records have neither.
+older records have neither. `query` is the id of the streaming query of which this is a batch.
 """
 
 from collections.abc import Mapping, Sequence
@@ -119,7 +119,8 @@ class LineageRecord:
     `reads_self`: its result depends on what the table held before, beyond what the operation itself keeps of it.
     `missing_inputs` counts inputs that the writer knew and that did not fit. `statement` is the SHA-256, in
     hexadecimal, of the text that its operation id stands for; None for what has no such id. `dialect` and `matches` say
-    how a statement was read; None for what is none.
+    how a statement was read; None for what is none. `query`: the id of the streaming query whose batch was written, and
+    whose id and number are the commit's transaction; None for what is no such batch.
     """
 
     run_id: str
@@ -132,6 +133,7 @@ class LineageRecord:
     statement: str | None = None
     dialect: str | None = None
     matches: str | None = None
+    query: str | None = None
 
     @property
     def complete(self) -> bool:
@@ -227,6 +229,7 @@ def _record(body: Json) -> LineageRecord:
         statement=_optional_text(body.get("statement")),
         dialect=_optional_text(body.get("dialect")),
         matches=_optional_text(body.get("matches")),
+        query=_optional_text(body.get("query")),
     )
 
 
@@ -268,6 +271,7 @@ def _as_json(record: LineageRecord) -> dict[str, Any]:
         "statement": record.statement,
         "dialect": record.dialect,
         "matches": record.matches,
+        "query": record.query,
     }
     return {key: value for key, value in body.items() if value or value == ""}
 

@@ -20,6 +20,7 @@ from lakewarden.catalog.lineage.graph.graph import VersionGraph
 from lakewarden.catalog.lineage.graph.incarnations import Histories
 from lakewarden.catalog.lineage.graph.reachability import tables_reached
 from lakewarden.catalog.lineage.marks import marked
+from lakewarden.catalog.lineage.recording import rows_of_upserts
 from lakewarden.catalog.lineage.stream_batches import StreamHarvest
 from lakewarden.catalog.lineage.streams.session_notes import StreamNote, StreamNotes, waiting
 from lakewarden.catalog.lineage.unrecorded import Recorded, newest_on_record, recorded_by_table
@@ -132,13 +133,14 @@ class Gatherer:
             for key, log in logs.items()
             if log.hidden
         }
+        places = {row.location or "": key for key, row in managed.items() if row.state not in GONE}
         graph = build_graph(
             rows,
             histories,
             trusting=frozenset(
                 key for key, one in governed.items() if one.policy.settings.rollback_trust_plans
             ),
-            places={row.location or "": key for key, row in managed.items() if row.state not in GONE},
+            places=places,
             newest={key: managed[key].format_ids[-1] for key in concerned if managed[key].format_ids},
             heads={key: one.version for key, one in seen.items() if isinstance(one, Observation)},
             runs=frozenset(one.run_id for one in request.seeds if isinstance(one, CommitsOf)),
@@ -151,7 +153,11 @@ class Gatherer:
         names = {key: row.name for key, row in managed.items()}
         facts |= looked
         return Gathered(
-            plan=with_streams(plan_rollback(request, graph, histories, facts), rows, names),
+            plan=with_streams(
+                plan_rollback(request, graph, histories, facts),
+                self._streams(rows, histories, places),
+                names,
+            ),
             rows=managed,
             format_ids=ids,
             graph=graph,
@@ -159,6 +165,18 @@ class Gatherer:
             facts=facts,
             lineage=rows,
         )
+
+    def _streams(
+        self, rows: pa.Table, histories: Mapping[str, Sequence[Version]], places: Mapping[str, str]
+    ) -> pa.Table:
+        """The rows, and those of streaming queries whose batches were upserted."""
+        now = self.clock.now()
+        upserted = [
+            replace(row, input_id=places.get(row.input_id, row.input_id))
+            for key, history in histories.items()
+            for row in rows_of_upserts(key, history, at=now)
+        ]
+        return pa.concat_tables([rows, codec(LINEAGE).encode(upserted).select(rows.column_names)])
 
     def _lineage(
         self, managed: Mapping[str, TableRow], notes: Sequence[StreamNote]

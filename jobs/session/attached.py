@@ -144,6 +144,7 @@ class Attached:
             partitioned=tuple(partitioned),
             operation=asked.operation,
             number=asked.number,
+            query=query,
         )
         return self._writer.upsert(request)
 

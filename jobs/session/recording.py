@@ -64,14 +64,15 @@ class Recorder:
         reads_fixed: bool = False,
         chosen: Chosen | None = None,
         seen: Sequence[Read] | None = (),
+        query: str | None = None,
     ) -> tuple[DataFrame | None, Written]:
         """Execute what commits in `session` (in the JVM, a clone for this alone). `own` is the user's own metadata,
         None for what the session has; `run_id` is a new one where none is given; `statement` the digest of the text
-        that an operation id stands for, `chosen` how it was read. `known` is a version that the target's head is not
-        before; `reads_fixed`: another try would read the target at the version that this one does; `seen` is what was
-        read for it before, None where Spark did not tell. No DataFrame: it is
-        done, and Spark was not told so. Raises `CancelledError` if it is not wanted any more, `RefusedError` where
-        other writers could overwrite what the session commits, `LostRaceError` where somebody else committed first."""
+        that an operation id stands for, `chosen` how it was read; `query` the streaming query whose batch it is.
+        `known` is a version that the target's head is not before; `reads_fixed`: another try would read the target at
+        the version that this one does; `seen` is what was read for it before, None where Spark did not tell. No
+        DataFrame: it is done, and Spark was not told so. Raises `CancelledError` if it is not wanted, `RefusedError` if
+        other writers could overwrite what the session commits, `LostRaceError` if somebody committed first."""
         require_wanted()
         if target is not None:
             require_safe_commits(self.plans.spark, target)
@@ -79,7 +80,7 @@ class Recorder:
         record = record_of(
             run_id=run_id or uuid.uuid4().hex, operation=operation, user=self.user, reads=reads,
             reads_self=reads_self, user_metadata=own, directory=self.directory, statement=statement,
-            chosen=chosen,
+            chosen=chosen, query=query,
         )  # fmt: skip
         session.conf().set(_USER_METADATA, user_metadata(record))
         with self.witness.watching(session, f"lakewarden-{record.run_id}") as evidence:

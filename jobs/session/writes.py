@@ -111,7 +111,7 @@ class Upsert:
     """Bring a frame into a table by keys. `operation` and `number` name it, so that it is done but once: under one name
     what has a larger number comes later. `partitioned` is for a table that is
     made. `retries`: so often it is tried again after a lost race, unless the session says otherwise. `reads`: where the
-    frame's rows come from, None where its plan says it."""
+    frame's rows come from, None where its plan says it. `query`: the streaming query whose batch this is."""
 
     frame: Any
     table: str
@@ -121,6 +121,7 @@ class Upsert:
     partitioned: tuple[str, ...] = ()
     retries: int = RETRIES
     reads: tuple[Read, ...] | None = None
+    query: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -279,6 +280,7 @@ def record_of(
     directory: Directory,
     statement: str | None = None,
     chosen: Chosen | None = None,
+    query: str | None = None,
 ) -> LineageRecord:
     """The record of a write. The same version read twice is one input; tables come before what has no version."""
     distinct = {read.key: read for read in reads}
@@ -307,6 +309,7 @@ def record_of(
         statement=statement,
         dialect=None if chosen is None else chosen.dialect.value,
         matches=None if chosen is None or chosen.matches is None else str(chosen.matches),
+        query=query,
     )
 
 

@@ -256,7 +256,8 @@ def test_a_reader_is_told_fails_and_goes_on_behind_the_rollback(sea: Sea) -> Non
         "db.sink": [
             (
                 f"{query_id} wrote batch 1 of what is undone. Stop it before `apply`. Its source goes back, "
-                "too: there it says how to start it again."
+                "too: there it says how to start it again. If it reads the change feed, take its checkpoint "
+                "back to before batch 1 instead."
             )
         ],
     }
@@ -270,6 +271,50 @@ def test_a_reader_is_told_fails_and_goes_on_behind_the_rollback(sea: Sea) -> Non
     assert sea.rows("sink") == sea.rows("source") == [1, 2, 3]
     sea.declare("sink", "new", began=Began(version=made + 1))
     assert not [one for one in sea.plan("source", bad).tables if one.name == "db.sink" and one.acts]
+
+
+def test_the_reader_of_an_upsert_stream_is_told_what_its_batches_had_read(sea: Sea) -> None:
+    sea.create("sink")
+    sea.insert("source", 1)
+    sea.upserts("source", "sink")
+    clean, bad = sea.insert("source", 2), sea.insert("source", 99)
+    query_id = sea.upserts("source", "sink")
+    plan = sea.roll_back("source", bad)
+    made = bad + 1
+    advice = {table.name: [one.what_to_do for one in table.streams] for table in plan.tables}
+    assert advice["db.source"] == [
+        (
+            f"{query_id} (writes db.sink) reads it and fails at version {made}. Stop it before `apply`, then "
+            f"start it with a new checkpoint, `startingVersion` {made} and `skipChangeCommits`. Before that, "
+            f"take to db.sink what version {clean} of db.source has and version {clean - 1} has not."
+        )
+    ]
+    assert sea.rows("sink") == [1]
+    sea.insert("sink", 2)
+    sea.insert("source", 3)
+    sea.upserts("source", "sink", "new", startingVersion=made, skipChangeCommits="true")
+    assert sea.rows("sink") == sea.rows("source") == [1, 2, 3]
+
+
+def test_a_mirror_of_the_change_feed_goes_on_from_before_what_is_undone(sea: Sea) -> None:
+    sea.create("fed", "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')")
+    sea.create("mirror")
+    sea.insert("fed", 1)
+    sea.upserts("fed", "mirror", readChangeFeed="true")
+    sea.insert("fed", 2)
+    bad = sea.insert("fed", 99)
+    query_id = sea.upserts("fed", "mirror", readChangeFeed="true")
+    assert sea.rows("mirror") == [1, 2, 99]
+    plan = sea.roll_back("fed", bad)
+    (advice,) = [
+        one.what_to_do for table in plan.tables if table.name == "db.mirror" for one in table.streams
+    ]
+    assert advice.startswith(f"{query_id} wrote batch 1 of what is undone.")
+    assert advice.endswith("take its checkpoint back to before batch 1 instead.")
+    sea.rewind(1)
+    sea.insert("fed", 3)
+    sea.upserts("fed", "mirror", readChangeFeed="true")
+    assert sea.rows("mirror") == sea.rows("fed") == [1, 2, 3]
 
 
 def test_clean_rows_that_an_undone_batch_had_read_are_taken_over_by_hand(sea: Sea) -> None:

@@ -58,6 +58,9 @@ def learn_streams(services: Services, row: TableRow) -> tuple[StreamQuery, ...]:
         key = batch_key(commit)
         if key is not None:
             batches[key[0]].add(commit.version)
+        elif commit.lineage is not None and commit.lineage.query is not None:  # an upsert says it itself
+            batches[commit.lineage.query].add(commit.version)
+            known.add(commit.version)
     declared = [
         StreamQuery(
             query_id=_query_at(services, one.location),

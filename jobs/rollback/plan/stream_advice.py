@@ -23,7 +23,8 @@ _BEFORE_ALL = -1
 
 def with_streams(plan: RollbackPlan, rows: pa.Table, names: Mapping[str, str]) -> RollbackPlan:
     """The plan with advice for the streams of each table that it changes. `rows` are those that the graph was built
-    from, `names` the tables' names by `table_id`. Its hash does not change. Linear in rows."""
+    from, and those of upserts (`rows_of_upserts`); `names` the tables' names by `table_id`. Its hash does not change.
+    Linear in rows."""
     told = rows.filter(
         pc.and_(pc.equal(rows["confidence"], Confidence.STREAM.value), pc.is_valid(rows["run_id"]))
     )
@@ -57,7 +58,10 @@ def _writers(table: TablePlan, told: pa.Table, planned: Mapping[str, TablePlan])
         first, last = min(numbers), max(numbers)
         which = f"batch {first}" if first == last else f"batches {first} to {last}"
         if app_id in anew:
-            then = "Its source goes back, too: there it says how to start it again."
+            then = (
+                "Its source goes back, too: there it says how to start it again. If it reads the change "
+                f"feed, take its checkpoint back to before batch {first} instead."
+            )
         else:
             then = (
                 f"If they are to be written again, take its checkpoint back to before batch {first}; "

@@ -224,6 +224,7 @@ class Upserts:
             known=target.version,
             seen=() if prepared is None else prepared.seen,
             reads_fixed=source.pinned.fixes(target.location),
+            query=request.query,
         )
         if frame is None:
             return self._told_by_commit(target, written, plans[0])

@@ -27,8 +27,9 @@ def start(stream: UpsertStream, run: Callable[[Upsert], Upserted]) -> StreamingQ
 
     def upsert(frame: DataFrame, number: int) -> None:
         query = query_of(frame)
-        batch = replace(request, frame=frame, operation=query, number=number, retries=RETRIES_OF_BATCHES)
-        done = run(replace(batch, reads=reads_of_batch(plans, query, number)))
+        reads = reads_of_batch(plans, query, number)
+        batch = replace(request, frame=frame, operation=query, number=number, reads=reads, query=query)
+        done = run(replace(batch, retries=RETRIES_OF_BATCHES))
         reach("upsert.batch")
         if done.done_before:
             logging.getLogger("lakewarden").info(

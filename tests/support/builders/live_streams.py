@@ -8,6 +8,7 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+import lakewarden
 from lakewarden.catalog.lineage.stream_batches import StreamHarvest
 from lakewarden.catalog.lineage.streams.checkpoints import Checkpoint, with_checkpoint
 from lakewarden.catalog.lineage.streams.offsets import NOT_SAID, Began, batch_key
@@ -85,6 +86,23 @@ class Sea(Lake):
         writer = reader.load(self.place(source)).writeStream.format("delta").trigger(availableNow=True)
         query = writer.option("checkpointLocation", self.checkpoint(checkpoint)).start(self.place(sink))
         query.awaitTermination()
+        return str(query.id)
+
+    def upserts(self, source: str, sink: str, checkpoint: str = "checkpoint", **options: object) -> str:
+        """A stream upserts what is new, then ends; that of the change feed as change data. Returns the query's id."""
+        reader = self.spark.readStream.format("delta").options(
+            **{key: str(value) for key, value in options.items()}
+        )
+        with lakewarden.attach(self.spark, home=self.folder) as lw:
+            query = lw.upsert_stream(
+                reader.load(self.place(source)),
+                self.place(sink),
+                keys="id",
+                checkpoint=self.checkpoint(checkpoint),
+                trigger={"availableNow": True},
+                **({"cdc": "delta"} if "readChangeFeed" in options else {}),
+            )
+            query.awaitTermination()
         return str(query.id)
 
     def running(self, frame: DataFrame, sink: str, checkpoint: str = "checkpoint") -> StreamingQuery:

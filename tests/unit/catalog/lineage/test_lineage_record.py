@@ -66,6 +66,7 @@ records = st.builds(
     user_metadata=st.none() | texts,
     dialect=st.none() | texts,
     matches=st.none() | texts,
+    query=st.none() | texts,
 )
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),

@@ -1,6 +1,7 @@
 """What a batch of a stream read, as offsets, checkpoints and commits tell it; and what that leaves on record."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.formats.port import Commit
 from lakewarden.catalog.lineage.edges import NOT_KNOWN, NOTHING
-from lakewarden.catalog.lineage.recording import rows_from
+from lakewarden.catalog.lineage.recording import rows_from, rows_of_upserts
 from lakewarden.catalog.lineage.streams.checkpoints import began_of, read_batches
 from lakewarden.catalog.lineage.streams.offsets import (
     NOT_SAID,
@@ -23,8 +24,9 @@ from lakewarden.catalog.lineage.streams.offsets import (
     parse_offsets,
     reads_of,
 )
-from lakewarden.catalog.lineage.versions import Effect, version_of
-from lakewarden.catalog.model.rows import LineageRow
+from lakewarden.catalog.lineage.versions import Effect, history_of, version_of
+from lakewarden.catalog.model.lineage_record import LineageInput, LineageRecord, Operation, RecordVerdict
+from lakewarden.catalog.model.rows import Confidence, LineageRow
 from lakewarden.catalog.storage.file_store import canonical, open_store
 from support.builders.commits import counted
 from support.builders.stream_files import checkpoint, offset
@@ -246,6 +248,18 @@ def _short(row: LineageRow) -> tuple[int, str, int | None, str]:
 )
 def test_a_sink_says_which_batch_a_commit_holds(one: Commit, key: tuple[str, int] | None) -> None:
     assert batch_key(one) == key
+
+
+def test_of_an_upserted_batch_the_record_says_what_it_read_and_whose_it_is() -> None:
+    read = LineageInput(table_id="a", location="file:///a", format="delta", version=4, from_version=2)
+    record = LineageRecord(run_id="r", operation=Operation.MERGE, user="ana", inputs=(read,), query="q")
+    told = {"lineage": record, "lineage_verdict": RecordVerdict.COMPLETE, "removed_files": 1, "run_id": "r"}
+    upserted = commit(1, operation="MERGE", **told)
+    (on_record,) = rows_from("t", [upserted], format_id="u-t", at=NOW)
+    assert (on_record.confidence, on_record.run_id) == (Confidence.COMMITTED, "r")
+    (of_query,) = rows_of_upserts("t", history_of([upserted, commit(2, 8)]), at=NOW)
+    assert replace(of_query, confidence=on_record.confidence, run_id="r", output_format_id="u-t") == on_record
+    assert (of_query.confidence, of_query.run_id) == (Confidence.STREAM, "q")
 
 
 def test_what_a_batch_read_is_on_record_as_told_by_its_stream() -> None:

@@ -119,7 +119,8 @@ def test_a_stream_whose_batches_are_undone_is_told_which() -> None:
         ),
         (
             "q wrote batch 7 of what is undone. Stop it before `apply`. Its source goes back, too: "
-            "there it says how to start it again."
+            "there it says how to start it again. If it reads the change feed, take its checkpoint back to "
+            "before batch 7 instead."
         ),
     ]
 
