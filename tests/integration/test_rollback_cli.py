@@ -258,6 +258,18 @@ def test_taking_out_the_bad_files_keeps_what_came_later_and_is_clean_to_the_next
     assert [ids(one) for one in (desk.source, desk.derived)] == [[1, 2, 5, 99], [1, 2, 5]]
 
 
+def test_what_was_taken_out_and_brought_back_can_be_taken_out_again(desk: Desk) -> None:
+    write(desk.source, 5)
+    for _ in range(2):
+        done = desk.done("--remove-files", "db.source")
+        assert {step["name"]: step["kind"] for step in done["steps"]}["db.source"] == "remove_files"
+        assert [ids(one) for one in (desk.source, desk.derived)] == [[1, 2, 5], [1, 2]]
+        later = desk.call("rollback", "plan", "db.source", "--bad", "2", "--cascade", "-o", "json")
+        assert {one["step"] for one in by_name(later).values()} == {"none"}
+        assert desk.call("rollback", "undo", done["rollback_id"]).code == 0
+        assert [ids(one) for one in (desk.source, desk.derived)] == [[1, 2, 5, 99], [1, 2, 99]]
+
+
 def test_files_are_only_taken_out_where_that_gives_what_would_be_there(desk: Desk) -> None:
     DeltaTable(str(desk.source)).optimize.compact()
     said = desk.call(

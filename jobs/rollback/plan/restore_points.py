@@ -88,7 +88,7 @@ def undoable(
     ]
     if not bad or not removable or set(line.lost) & set(line.unknown):
         return ()
-    if not all(one is not None and _row_wise(one) for one in others):
+    if not all(one is not None and _works_row_wise(one, history) for one in others):
         return ()
     return tuple(graph.versions[node] for node in bad)
 
@@ -98,8 +98,18 @@ def _removable(version: int, history: dict[int, Version], intact: frozenset[int]
     return one is not None and one.blind and version in intact
 
 
-def _row_wise(one: Version) -> bool:
-    return not one.reads_self and (one.effect is Effect.ALIAS or one.operation in _ROW_WISE)
+def _works_row_wise(one: Version, history: Mapping[int, Version]) -> bool:
+    rowless = one.effect is Effect.ALIAS or _leaves_no_rows_behind(one, history)
+    return not one.reads_self and (rowless or one.operation in _ROW_WISE)
+
+
+def _leaves_no_rows_behind(one: Version, history: Mapping[int, Version]) -> bool:
+    """Whether it is a RESTORE of what the line has anyway, as an undo is. What a removal keeps is told by ranges of
+    versions: rows that a RESTORE took away must not be among them."""
+    if one.effect is not Effect.RESTORE or one.target is None or one.operation == Operation.REMOVE_FILES:
+        return False
+    passed = [said for version, said in history.items() if one.target < version < one.version]
+    return all(said.effect in (Effect.ALIAS, Effect.RESTORE) for said in passed)
 
 
 def _only_maintenance(graph: VersionGraph, nodes: Sequence[int], history: dict[int, Version]) -> bool:

@@ -197,6 +197,13 @@ def test_else_it_cannot(versions: tuple[str, ...], intact: frozenset[int]) -> No
     assert one.undoable == () and Blocked.NOT_UNDOABLE in [blocker.why for blocker in one.blocked_by]
 
 
+def test_after_the_undo_of_a_removal_the_files_can_be_removed_again() -> None:
+    taken_out = ("create", "append", "append", "remove files <- a@0, a@1..2", "RESTORE 2")
+    assert undone(*taken_out, intact=frozenset({1, 2})).undoable == (1,)
+    left_rows_behind = undone("create", "append", "append", "RESTORE 1", intact=frozenset({1}))
+    assert left_rows_behind.undoable == () and left_rows_behind.step is not Step.REMOVE_FILES
+
+
 def test_files_are_removed_onto_the_version_that_theirs_was_made_from_whatever_its_number() -> None:
     gaps = tuple(
         replace(one, version=10 * one.version, parent=None if one.parent is None else 10 * one.parent)
