@@ -22,6 +22,9 @@ _LONG: Final = 8
 """Bytes that a row of a range takes."""
 _ONE_TASK: Final = 8 * MIB
 """Kept rows that take no more bytes than this are read by one task."""
+_MERGE: Final = "MergeIntoTable"
+_MERGE_OF_DELTA: Final = "MergeIntoCommand"
+_WITHOUT_READER: Final = "DataSourceV2Relation"
 _FILES: Final = "org.apache.spark.sql.execution.datasources.HadoopFsRelation"
 
 
@@ -75,8 +78,22 @@ class Plans:
                 self._active.clearActiveSession()
 
     def analysed(self, session: Any, plan: JavaPlan) -> JavaPlan:
-        """A plan with its tables and columns found; commands are not run. Raises Spark's AnalysisException."""
-        return session.sessionState().executePlan(plan, self._skip).analyzed()
+        """A plan with its tables and columns found; commands are not run. Raises Spark's AnalysisException.
+
+        Of a MERGE whose source asks about its target in a select list, Spark leaves that question without a reader, and
+        fails when it comes to it: a source that was analysed by itself has one.
+        """
+        found = session.sessionState().executePlan(plan, self._skip).analyzed()
+        if kind(plan) != _MERGE or kind(found) != _MERGE_OF_DELTA:
+            return found
+        if not any(kind(leaf) == _WITHOUT_READER for leaf in self.leaves(found.source())):
+            return found
+        source = session.sessionState().executePlan(plan.sourceTable(), self._skip).analyzed()
+        by_itself = self.logical.MergeIntoTable(
+            plan.targetTable(), source, plan.mergeCondition(), plan.matchedActions(),
+            plan.notMatchedActions(), plan.notMatchedBySourceActions(), plan.withSchemaEvolution(),
+        )  # fmt: skip
+        return session.sessionState().executePlan(by_itself, self._skip).analyzed()
 
     def run(self, session: Any, plan: JavaPlan) -> DataFrame:
         """Run an analysed plan as it is (commands at once, queries when they are asked for rows)."""

@@ -75,6 +75,13 @@ CASES: Final = {
     "postgres: NOT EXISTS": ("UPDATE t SET a = 0 WHERE NOT EXISTS (SELECT 1 FROM u WHERE u.k = t.k)", SAME),
     "postgres: IN or else": ("UPDATE t SET a = 1 WHERE id = 3 OR k IN (SELECT k FROM u WHERE e > 5)", SAME),
     "postgres: the target in its own query": ("UPDATE t SET a = 1 WHERE a < (SELECT max(a) FROM t)", SAME),
+    "postgres: the target in its own value": (
+        (
+            "UPDATE t SET a = (SELECT max(a) + 1 FROM t), d = CASE WHEN k IN (SELECT k FROM t WHERE id < 3) "
+            "THEN (SELECT min(o.d) FROM t AS o WHERE o.k = t.k) ELSE 0 END WHERE id > 1"
+        ),
+        SAME,
+    ),
     "postgres: CASE": ("UPDATE t SET a = CASE WHEN k NOT IN (SELECT k FROM u) THEN 1 ELSE 2 END", SAME),
     "postgres: rounding": ("UPDATE t SET a = s.n, d = t.a / 2 FROM s WHERE s.k = t.k", SAME),
     "postgres: casts": ("UPDATE t SET a = CAST(d AS INT) * 10 + 2.5 WHERE id IN (SELECT id FROM t)", SAME),
@@ -343,6 +350,7 @@ CASES: Final = {
     "spark: NOT IN with NULL": ("UPDATE t SET a = 0 WHERE k NOT IN (SELECT k FROM u)", SAME),
     "spark: NOT EXISTS": ("UPDATE t SET a = 0 WHERE NOT EXISTS (SELECT 1 FROM u WHERE u.k = t.k)", SAME),
     "spark: the target in its own query": ("UPDATE t SET a = 1 WHERE a < (SELECT max(a) FROM t)", SAME),
+    "spark: the target in its own value": ("UPDATE t SET a = (SELECT max(a) FROM t) WHERE id = 1", SAME),
 }
 SEVERAL: Final = {
     "mysql: a comma": ("UPDATE t, s SET t.a = s.b, s.n = 0 WHERE t.k = s.k", SAME),
