@@ -3,12 +3,14 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.builders.delta_logs import LogWriter, add
+from support.builders.derived import reading, write
 from support.builders.stream_files import QUERY, checkpoint, offset
 from support.processes.commands import Cli, caller
 
@@ -65,6 +67,15 @@ def test_a_table_tells_of_the_streams_in_its_log(shore: Shore) -> None:
         {"query_id": QUERY, "checkpoint": None, "starting_version": "", "batches": 3, "known": 0}
     ]
     assert "No stream is known to write it" in shore.call("lineage", "stream", "db.source").err
+
+
+def test_an_upserted_batch_is_known_by_its_own_record(shore: Shore) -> None:
+    write(shore.folder / "upserts", 1)
+    record = replace(reading({}), query="another query")
+    write(shore.folder / "upserts", 2, said=record)
+    assert shore.call("tables", "register", str(shore.folder / "upserts"), "--name", "db.upserts").code == 0
+    told = json.loads(shore.call("lineage", "stream", "db.upserts", "-o", "json").out)
+    assert [(one["query_id"], one["batches"], one["known"]) for one in told] == [("another query", 1, 1)]
 
 
 def test_a_declaration_makes_the_batches_known_and_removing_it_forgets_nothing(shore: Shore) -> None:
