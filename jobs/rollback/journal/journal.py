@@ -47,7 +47,7 @@ class Journal:
         count = len(found) or "No"
         raise NotFoundError(
             f"{count} rollback{'s begin' if found else ' or plan begins'} with {text}.",
-            hint="`lakewarden rollback list` shows them; `lakewarden rollback plan` makes one.",
+            hint="`lakewarden rollback list` shows them. A plan that has nothing to do is not kept.",
         )
 
     def put(self, rows: Iterable[RollbackRow], *, because: str) -> None:
