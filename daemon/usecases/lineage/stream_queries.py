@@ -13,6 +13,7 @@ from lakewarden.catalog.formats.port import Commit
 from lakewarden.catalog.lineage.stream_batches import StreamHarvest, rows_told_late
 from lakewarden.catalog.lineage.streams.checkpoints import checkpoints_of, query_of
 from lakewarden.catalog.lineage.streams.offsets import batch_key
+from lakewarden.catalog.lineage.versions import version_of
 from lakewarden.catalog.model.rows import Confidence, LineageRow, TableRow
 from lakewarden.catalog.storage.file_store import open_store
 from lakewarden.catalog.system.port import LINEAGE
@@ -55,12 +56,13 @@ def learn_streams(services: Services, row: TableRow) -> tuple[StreamQuery, ...]:
     known = {one.output_version for one in told if one.confidence is Confidence.STREAM}
     batches: defaultdict[str | None, set[int]] = defaultdict(set)
     for commit in commits:
-        key = batch_key(commit)
+        key, made = batch_key(commit), version_of(commit)
         if key is not None:
             batches[key[0]].add(commit.version)
-        elif commit.lineage is not None and commit.lineage.query is not None:  # an upsert says it itself
-            batches[commit.lineage.query].add(commit.version)
-            known.add(commit.version)
+        elif made.query is not None:  # an upsert says itself what it is, and mostly what it read
+            batches[made.query].add(commit.version)
+            if made.known:
+                known.add(commit.version)
     declared = [
         StreamQuery(
             query_id=_query_at(services, one.location),

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from lakewarden.catalog.model.lineage_record import LineageInput
 from support.builders.delta_logs import LogWriter, add
 from support.builders.derived import reading, write
 from support.builders.stream_files import QUERY, checkpoint, offset
@@ -76,6 +77,10 @@ def test_an_upserted_batch_is_known_by_its_own_record(shore: Shore) -> None:
     assert shore.call("tables", "register", str(shore.folder / "upserts"), "--name", "db.upserts").code == 0
     told = json.loads(shore.call("lineage", "stream", "db.upserts", "-o", "json").out)
     assert [(one["query_id"], one["batches"], one["known"]) for one in told] == [("another query", 1, 1)]
+    nobody_knows = LineageInput(location="", format="rdd")
+    write(shore.folder / "upserts", 3, said=replace(record, inputs=(nobody_knows,)))
+    (counted,) = json.loads(shore.call("lineage", "stream", "db.upserts", "-o", "json").out)
+    assert (counted["batches"], counted["known"]) == (2, 1)
 
 
 def test_a_declaration_makes_the_batches_known_and_removing_it_forgets_nothing(shore: Shore) -> None:
