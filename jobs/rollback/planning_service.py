@@ -176,7 +176,7 @@ class Gatherer:
             for key, history in histories.items()
             for row in rows_of_upserts(key, history, at=now)
         ]
-        return pa.concat_tables([rows, codec(LINEAGE).encode(upserted).select(rows.column_names)])
+        return pa.concat_tables([rows, _encoded(upserted)])
 
     def _lineage(
         self, managed: Mapping[str, TableRow], notes: Sequence[StreamNote]
@@ -190,7 +190,7 @@ class Gatherer:
             if row.state not in GONE:
                 noted = [note for note in notes if note.sink == row.location]
                 fresh.extend(self._fresh(row, recorded.get(row.table_id, {}), noted))
-        return pa.concat_tables([known, codec(LINEAGE).encode(fresh).select(list(ROW_COLUMNS))]), recorded
+        return pa.concat_tables([known, _encoded(fresh)]), recorded
 
     def _fresh(self, row: TableRow, recorded: Recorded, noted: Sequence[StreamNote]) -> Sequence[LineageRow]:
         """What a table's log tells that is not on record; nothing where it cannot be read."""
@@ -248,6 +248,10 @@ def _read_by(table_id: str, rows: pa.Table, managed: Mapping[str, TableRow]) -> 
     places = {row.location: key for key, row in managed.items()}
     inputs = pc.unique(rows["input_id"].filter(pc.equal(rows["output_id"], table_id))).to_pylist()
     return frozenset(places.get(one, one) for one in inputs) - {table_id}
+
+
+def _encoded(rows: Sequence[LineageRow]) -> pa.Table:
+    return codec(LINEAGE).encode(rows).select(list(ROW_COLUMNS))
 
 
 def _seeds(request: RollbackRequest, rows: pa.Table) -> set[str]:

@@ -83,17 +83,16 @@ class Plans:
         Of a MERGE whose source asks about its target in a select list, Spark leaves that question without a reader, and
         fails when it comes to it: a source that was analysed by itself has one.
         """
-        found = session.sessionState().executePlan(plan, self._skip).analyzed()
+        found = self._found(session, plan)
         if kind(plan) != _MERGE or kind(found) != _MERGE_OF_DELTA:
             return found
         if not any(kind(leaf) == _WITHOUT_READER for leaf in self.leaves(found.source())):
             return found
-        source = session.sessionState().executePlan(plan.sourceTable(), self._skip).analyzed()
-        by_itself = self.logical.MergeIntoTable(
-            plan.targetTable(), source, plan.mergeCondition(), plan.matchedActions(),
-            plan.notMatchedActions(), plan.notMatchedBySourceActions(), plan.withSchemaEvolution(),
-        )  # fmt: skip
-        return session.sessionState().executePlan(by_itself, self._skip).analyzed()
+        source = plan.sourceTable()
+        return self._found(session, self.replaced(plan, [(source, self._found(session, source))]))
+
+    def _found(self, session: Any, plan: JavaPlan) -> JavaPlan:
+        return session.sessionState().executePlan(plan, self._skip).analyzed()
 
     def run(self, session: Any, plan: JavaPlan) -> DataFrame:
         """Run an analysed plan as it is (commands at once, queries when they are asked for rows)."""
@@ -132,7 +131,7 @@ class Plans:
         return found
 
     def replaced(self, plan: JavaPlan, pairs: Sequence[tuple[Any, Any]]) -> JavaPlan:
-        """The plan with some leaves, those very objects, replaced."""
+        """The plan with some of its nodes, those very objects, replaced."""
         if not pairs:
             return plan
         chosen = self._identity_map()

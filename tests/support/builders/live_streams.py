@@ -1,6 +1,7 @@
 """Streams on real Spark between real Delta tables that an installation manages, and rollbacks of these tables."""
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -80,22 +81,17 @@ class Sea(Lake):
 
     def flow(self, source: str, sink: str, checkpoint: str = "checkpoint", **options: object) -> str:
         """A stream takes what is new, then ends. Returns the query's id; raises what made it fail."""
-        reader = self.spark.readStream.format("delta").options(
-            **{key: str(value) for key, value in options.items()}
-        )
-        writer = reader.load(self.place(source)).writeStream.format("delta").trigger(availableNow=True)
+        writer = self._coming(source, options).writeStream.format("delta").trigger(availableNow=True)
         query = writer.option("checkpointLocation", self.checkpoint(checkpoint)).start(self.place(sink))
         query.awaitTermination()
         return str(query.id)
 
     def upserts(self, source: str, sink: str, checkpoint: str = "checkpoint", **options: object) -> str:
-        """A stream upserts what is new, then ends; that of the change feed as change data. Returns the query's id."""
-        reader = self.spark.readStream.format("delta").options(
-            **{key: str(value) for key, value in options.items()}
-        )
+        """A stream upserts what is new, then ends; a change feed's as change data. Returns the query's id; raises what
+        made it fail."""
         with lakewarden.attach(self.spark, home=self.folder) as lw:
             query = lw.upsert_stream(
-                reader.load(self.place(source)),
+                self._coming(source, options),
                 self.place(sink),
                 keys="id",
                 checkpoint=self.checkpoint(checkpoint),
@@ -187,6 +183,10 @@ class Sea(Lake):
                 number = path.rpartition("/")[2].removeprefix(".").removesuffix(".crc")
                 if number.isdigit() and int(number) >= batch:
                     store.delete(path)
+
+    def _coming(self, source: str, options: Mapping[str, object]) -> DataFrame:
+        told = {key: str(value) for key, value in options.items()}
+        return self.spark.readStream.format("delta").options(**told).load(self.place(source))
 
     def _harvest(self) -> StreamHarvest:
         return StreamHarvest(store=self.store, storage=lambda _: StorageOptions())
