@@ -160,9 +160,11 @@ class Maker:
         pick = self._chance.choice
         if depth == 0:
             return pick((*self._numbers, *self._numbers, str(self._chance.randint(-5, 9)), "NULL"))
-        match self._chance.randrange(9):
+        match self._chance.randrange(11):
             case 0:
                 return f"({self.number(depth - 1)} {pick('+-*')} {self.number(0)})"
+            case 9 | 10:
+                return self.of_target()
             case 1:
                 return f"({pick(self._numbers)} {pick('/%')} {self._chance.choice((-3, -2, 2, 3))})"
             case 2:
@@ -179,6 +181,13 @@ class Maker:
                 return f"nullif({self.number(0)}, {self._chance.randint(0, 5)})"
             case _:
                 return self.number(0)
+
+    def of_target(self) -> str:
+        """A query for one number about the table that is changed: about all of it, or about the rows like this one."""
+        pick = self._chance.choice
+        asked = f"{pick(('max', 'min', 'sum', 'count'))}(y.{pick(('a', 'k', 'id'))})"
+        condition = pick(("", f" WHERE y.k = {pick(self._numbers)}", " WHERE y.a > t.a", " WHERE y.k <> 2"))
+        return f"(SELECT {asked} FROM t y{condition})"
 
     def text(self, depth: int) -> str:
         """An expression of texts."""
@@ -210,9 +219,14 @@ class Maker:
 
     def _atom(self) -> str:
         pick, number = self._chance.choice, self.number(1)
-        match self._chance.randrange(14):
+        match self._chance.randrange(16):
             case 0 | 1:
                 return f"{self.number(0)} {pick(('=', '<>', '<', '<=', '>', '>='))} {number}"
+            case 14:
+                return f"{pick(self._numbers)} {pick(('=', '<>', '<', '>='))} {self.of_target()}"
+            case 15:
+                asked = f"SELECT y.{pick('ak')} FROM t y{pick(('', ' WHERE y.id > 4', ' WHERE y.s = t.s'))}"
+                return f"{pick(self._numbers)} {pick(('IN', 'NOT IN'))} ({asked})"
             case 2:
                 return f"{pick(self._numbers)} {pick(('IN', 'NOT IN'))} (SELECT {pick('ke')} FROM u)"
             case 3:

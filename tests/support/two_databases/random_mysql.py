@@ -129,7 +129,9 @@ class MysqlMaker(Maker):
         pick = self._chance.choice
         if depth == 0:
             return pick((*self._numbers, *self._numbers, str(self._chance.randint(-5, 9)), "NULL"))
-        match self._chance.randrange(7):
+        match self._chance.randrange(9):
+            case 7 | 8:
+                return self.of_target()
             case 0:
                 return f"({self.number(depth - 1)} {pick('+-*')} {self.number(0)})"
             case 6:
@@ -179,9 +181,14 @@ class MysqlMaker(Maker):
 
     def _atom(self) -> str:
         pick, number = self._chance.choice, self.number(1)
-        match self._chance.randrange(10):
+        match self._chance.randrange(12):
             case 0 | 1:
                 return f"{self.number(0)} {pick(('=', '<>', '<', '<=', '>', '>=', '!='))} {number}"
+            case 10:
+                return f"{pick(self._numbers)} {pick(('=', '<>', '<', '<=>'))} {self.of_target()}"
+            case 11:
+                asked = f"SELECT y.{pick('ak')} FROM t y{pick(('', ' WHERE y.id > 4', ' WHERE y.a = t.a'))}"
+                return f"{pick(self._numbers)} {pick(('IN', 'NOT IN'))} ({asked})"
             case 2:
                 return f"{pick(self._numbers)} {pick(('IN', 'NOT IN'))} (SELECT {pick('ke')} FROM u)"
             case 3:
