@@ -6,8 +6,8 @@ partitions, its keys are the day and an id, a text like a UUID. The keys are tho
 are loaded again. Beside it: the same MERGE with the partitions written by hand (`upsert_by_hand_pruned_ms`), and the
 floor, the partitions read and written again as they are (`upsert_floor_ms`).
 The same for other shapes (`--shapes`; this one is `events`): `narrow` has numbers for ids, and four columns, in 100
-partitions of which one has all the keys; `wide`, with a fifth of the rows, has sixteen columns besides, as TPC-H's
-lineitem; in `scattered`, a twentieth, the keys are everywhere, and nothing can be left out.
+partitions of which one has all the keys, and a fifth of the rows; `wide`, with a twenty-fifth, has sixteen columns
+besides, as TPC-H's lineitem; in `scattered`, a hundredth, the keys are everywhere, and nothing can be left out.
 
 `stream_ratio`: rows per second of a stream that is upserted (half of them updates), by rows per second of the same
 stream appended by Delta's own sink. Parts of `bench.sql`.
@@ -29,7 +29,7 @@ from lakewarden.jobs.session.attached import Attached
 
 __all__ = ["ROWS", "SHAPES", "pruning_figures", "stream_figures"]
 
-ROWS: Final = 20_000_000
+ROWS: Final = 100_000_000
 EVENTS_SHAPE: Final = "events"
 BATCHES: Final = 10
 BATCH_ROWS: Final = 100_000
@@ -88,9 +88,9 @@ class Shape:
 
 SHAPES: Final[Mapping[str, Callable[[int], Shape]]] = {
     EVENTS_SHAPE: lambda rows: Shape(rows=rows, columns=EVENTS, partitions=400, touched=4),
-    "narrow": lambda rows: Shape(rows=rows, columns=NARROW, partitions=100, touched=1),
-    "wide": lambda rows: Shape(rows=rows // 5, columns=WIDE, partitions=100, touched=1),
-    "scattered": lambda rows: Shape(rows=rows // 20, columns=NARROW, partitions=100, touched=None),
+    "narrow": lambda rows: Shape(rows=rows // 5, columns=NARROW, partitions=100, touched=1),
+    "wide": lambda rows: Shape(rows=rows // 25, columns=WIDE, partitions=100, touched=1),
+    "scattered": lambda rows: Shape(rows=rows // 100, columns=NARROW, partitions=100, touched=None),
 }
 """Of tables with so many rows (of some, a part of them)."""
 
