@@ -55,13 +55,15 @@ class AddFile:
 
 @dataclass(frozen=True, slots=True)
 class RemoveFile:
-    """A file that left the table. `removed_ms` is None where the writer did not say."""
+    """A file that left the table. `removed_ms` and `partition` are None where the writer did not say; what comes from a
+    checkpoint's columns never has a partition."""
 
     path: str
     removed_ms: int | None
     size_bytes: int | None
     data_change: bool
     vector: DeletionVector | None
+    partition: tuple[tuple[str, str | None], ...] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,13 +170,14 @@ def _add(body: Json) -> AddFile:
 
 
 def _remove(body: Json) -> RemoveFile:
-    removed, size = body.get("deletionTimestamp"), body.get("size")
+    removed, size, partition = body.get("deletionTimestamp"), body.get("size"), body.get("partitionValues")
     return RemoveFile(
         decoded(_text(body["path"])),
         _number(removed) if removed else None,
         None if size is None else _number(size),
         bool(body.get("dataChange")),
         _vector(body.get("deletionVector")),
+        None if partition is None else _partition(partition),
     )
 
 

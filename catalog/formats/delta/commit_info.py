@@ -16,7 +16,14 @@ from lakewarden.catalog.formats.delta.actions import (
     RemoveFile,
     Transaction,
 )
-from lakewarden.catalog.formats.delta.commit_kind import kind_of, named_properties, restored_to
+from lakewarden.catalog.formats.delta.commit_kind import (
+    Partition,
+    kind_of,
+    maybe_dynamic,
+    named_properties,
+    restored_to,
+    says_what_it_overwrites,
+)
 from lakewarden.catalog.formats.port import Commit, Maintenance
 
 __all__ = ["History", "ReadCommit", "extended", "read_commit"]
@@ -59,14 +66,17 @@ def read_commit(version: int, actions: Iterable[LogAction], written_at: datetime
     """One commit from its actions; `written_at` is its file's time."""
     info, metadata, protocol = CommitInfo(), None, None
     added = removed = 0
+    gained, lost = set[Partition](), set[Partition | None]()
     data_change = False
     transactions: list[tuple[str, int]] = []
     for action in actions:
         if isinstance(action, AddFile):
             added += 1
+            gained.add(action.partition)
             data_change = data_change or action.data_change
         elif isinstance(action, RemoveFile):
             removed += 1
+            lost.add(action.partition)
             data_change = data_change or action.data_change
         elif isinstance(action, Metadata):
             metadata = action
@@ -89,6 +99,7 @@ def read_commit(version: int, actions: Iterable[LogAction], written_at: datetime
             redefines=metadata is not None,
             added=added,
             removed=removed,
+            whole=says_what_it_overwrites(info.engine) or not maybe_dynamic(gained, lost),
         ),
         operation=info.operation,
         parameters=info.parameters,

@@ -1,6 +1,8 @@
 """What Delta's operations are to lineage: the names that Spark, delta-rs and others write into commitInfo. Pure."""
 
+import re
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 import orjson
@@ -8,7 +10,17 @@ import orjson
 from lakewarden.catalog.bounds import as_whole
 from lakewarden.catalog.formats.port import CommitKind
 
-__all__ = ["kind_of", "named_properties", "restored_to"]
+__all__ = [
+    "Partition",
+    "kind_of",
+    "maybe_dynamic",
+    "named_properties",
+    "restored_to",
+    "says_what_it_overwrites",
+]
+
+Partition = tuple[tuple[str, str | None], ...]
+"""The values that a file's rows have in the columns by which the table is partitioned; () where it is not."""
 
 _RESTORE: Final = "RESTORE"
 _CREATE: Final = "CREATE TABLE"
@@ -77,6 +89,33 @@ _KEEP_ROWS: Final[Mapping[str, CommitKind]] = {
 """Operations after which the table holds the rows it held before, whatever they counted."""
 
 
+_OF_DELTA: Final = re.compile(r"Delta-Lake/(\d+)\.(\d+)")
+_SAYS_DYNAMIC: Final = (4, 1)
+"""Since this version Delta says of an overwrite that it was dynamic (run: 4.0.1 does not)."""
+_NARROWED: Final = ("predicate", "replaceOnCond", "replaceUsingCols", "isDynamicPartitionOverwrite")
+"""Parameters of an overwrite that leaves other rows alone: those of a condition, of the same keys, of partitions."""
+
+
+def says_what_it_overwrites(engine: str | None) -> bool:
+    """Whether an engine's overwrite is of the whole table unless its parameters say otherwise."""
+    told = _OF_DELTA.search(engine or "")
+    if told is None:
+        return (engine or "").startswith("delta-rs")
+    return (int(told[1]), int(told[2])) >= _SAYS_DYNAMIC
+
+
+def maybe_dynamic(gained: AbstractSet[Partition], lost: AbstractSet[Partition | None]) -> bool:
+    """Whether an overwrite can have been of some partitions alone, by where files came and went (None: not told).
+
+    Spark before Delta 4.1 writes the same for both. A dynamic one leaves no partition empty, and without rows does
+    nothing.
+    """
+    if not gained:
+        return not lost
+    told = lost - {None}
+    return gained | told != {()} and told <= gained
+
+
 def kind_of(
     operation: str,
     parameters: Mapping[str, str],
@@ -86,8 +125,10 @@ def kind_of(
     redefines: bool,
     added: int,
     removed: int,
+    whole: bool,
 ) -> CommitKind:
-    """What a commit did. `first`: it made version 0; `redefines`: it has metadata; `added` and `removed` count files.
+    """What a commit did. `first`: it made version 0; `redefines`: it has metadata; `added` and `removed` count files;
+    `whole`: it is of the whole table if it is an overwrite of which nothing else is said.
 
     Files that are said to bring no change (statistics filled in, a rearrangement) are believed.
     """
@@ -100,7 +141,7 @@ def kind_of(
         return _KEEP_ROWS[operation] if redefines else CommitKind.MAINTENANCE
     if keeps and added + removed > 0 and operation in _WRITES:
         return CommitKind.METADATA if redefines else CommitKind.MAINTENANCE
-    return _content(operation, parameters, removed)
+    return _content(operation, parameters, removed, whole=whole or first)
 
 
 def restored_to(operation: str, parameters: Mapping[str, str]) -> int | None:
@@ -118,7 +159,7 @@ def named_properties(operation: str, parameters: Mapping[str, str]) -> tuple[str
     return tuple(told) if told is not None and is_told else None
 
 
-def _content(operation: str, parameters: Mapping[str, str], removed: int) -> CommitKind:
+def _content(operation: str, parameters: Mapping[str, str], removed: int, *, whole: bool) -> CommitKind:
     """What became of the rows."""
     if operation == "STREAMING UPDATE" and parameters.get("outputMode") == "Complete":
         return CommitKind.OVERWRITE
@@ -130,6 +171,7 @@ def _content(operation: str, parameters: Mapping[str, str], removed: int) -> Com
     if mode in ("errorifexists", "ignore"):
         return CommitKind.REPLACE
     if mode == "overwrite":
-        predicate = parameters.get("predicate", "").strip('"[] ')
-        return CommitKind.PARTIAL_OVERWRITE if predicate else CommitKind.OVERWRITE
+        said = (parameters.get(name, "").strip('"[]() ').lower() for name in _NARROWED)
+        narrowed = any(one not in ("", "false") for one in said)
+        return CommitKind.PARTIAL_OVERWRITE if narrowed or not whole else CommitKind.OVERWRITE
     return CommitKind.UNKNOWN

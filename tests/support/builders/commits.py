@@ -23,6 +23,7 @@ def counted(*, version: int, **told: Any) -> Commit:
             redefines=told.get("format_id") is not None,
             added=told.get("added_files", 0),
             removed=told.get("removed_files", 0),
+            whole=True,
         ),
         "restored": restored_to(operation, parameters),
         "changed_properties": named_properties(operation, parameters),

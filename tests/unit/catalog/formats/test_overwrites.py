@@ -1,0 +1,54 @@
+"""Which overwrites are of the whole table: of the others, rows of before stay."""
+
+import pytest
+
+from lakewarden.catalog.formats.delta.commit_kind import kind_of, maybe_dynamic, says_what_it_overwrites
+from lakewarden.catalog.formats.port import CommitKind
+
+ONE, TWO = (("p", "1"),), (("p", "2"),)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"predicate": "(p = 2)"},
+        {"isDynamicPartitionOverwrite": "true"},
+        {"replaceUsingCols": "(p)"},
+        {"replaceOnCond": "(t.p = s.p)"},
+    ],
+)
+def test_an_overwrite_that_leaves_rows_alone_heals_nothing(told: dict[str, str]) -> None:
+    assert overwritten(told) is CommitKind.PARTIAL_OVERWRITE
+
+
+def test_any_other_is_of_the_whole_table() -> None:
+    assert overwritten({"isDynamicPartitionOverwrite": "false", "predicate": "[]"}) is CommitKind.OVERWRITE
+    assert overwritten({}, whole=False) is CommitKind.PARTIAL_OVERWRITE, "where the engine would not say it"
+
+
+def test_engines_that_say_it() -> None:
+    assert says_what_it_overwrites("Apache-Spark/4.1.0 Delta-Lake/4.1.0")
+    assert not says_what_it_overwrites("Apache-Spark/4.0.1 Delta-Lake/4.0.1")
+    assert not says_what_it_overwrites(None)
+
+
+def test_what_can_have_been_dynamic() -> None:
+    assert maybe_dynamic({ONE}, {ONE})
+    assert maybe_dynamic({ONE}, set()), "a new partition"
+    assert maybe_dynamic(set(), set()), "without rows"
+    assert not maybe_dynamic({ONE}, {ONE, TWO}), "nothing came where p is 2"
+    assert not maybe_dynamic({()}, {()}), "not partitioned"
+    assert not maybe_dynamic(set(), {ONE})
+
+
+def overwritten(told: dict[str, str], *, whole: bool = True) -> CommitKind:
+    return kind_of(
+        "WRITE",
+        {"mode": "Overwrite", "partitionBy": "[]", **told},
+        first=False,
+        data_change=True,
+        redefines=False,
+        added=1,
+        removed=1,
+        whole=whole,
+    )
