@@ -17,11 +17,15 @@ __all__ = [
     "LogProblem",
     "Maintenance",
     "Observation",
+    "Partition",
     "ProbeResult",
     "SizeHistogram",
     "TableReader",
     "Tombstone",
 ]
+
+Partition = tuple[tuple[str, str | None], ...]
+"""The values that a file's rows have in the columns by which the table is partitioned; () where it is not."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,7 +80,7 @@ class DataFile:
     path: str
     size_bytes: int
     modified_at: datetime
-    partition: tuple[tuple[str, str | None], ...] = ()
+    partition: Partition = ()
     rows: int | None = None
     deleted_rows: int = 0
     has_deletion_vector: bool = False

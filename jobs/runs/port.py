@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from lakewarden.catalog.clock import Clock
-from lakewarden.catalog.formats.port import TableReader
+from lakewarden.catalog.formats.port import Partition, TableReader
 from lakewarden.catalog.metastore.port import Metastore
 from lakewarden.catalog.model.lineage_record import LineageRecord
 from lakewarden.catalog.model.rollbacks import Rollback
@@ -28,8 +28,6 @@ __all__ = [
     "Target",
     "Tools",
 ]
-
-Partition = tuple[tuple[str, str | None], ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

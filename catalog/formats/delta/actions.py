@@ -9,6 +9,7 @@ import orjson
 from lakewarden.catalog.bounds import LARGEST_FILE, fits
 from lakewarden.catalog.formats.delta.errors import LOG_READABLE, BrokenLogError
 from lakewarden.catalog.formats.delta.file_paths import decoded, deletion_vector_path
+from lakewarden.catalog.formats.port import Partition
 from lakewarden.catalog.model.lineage_record import NO_RECORD, RECORD_KEY, RecordReading, read_record
 
 __all__ = [
@@ -44,7 +45,7 @@ class AddFile:
     """
 
     path: str
-    partition: tuple[tuple[str, str | None], ...]
+    partition: Partition
     size_bytes: int
     modified_ms: int
     data_change: bool
@@ -63,7 +64,7 @@ class RemoveFile:
     size_bytes: int | None
     data_change: bool
     vector: DeletionVector | None
-    partition: tuple[tuple[str, str | None], ...] | None = field(default=None, compare=False)
+    partition: Partition | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +302,7 @@ def vector_of(storage: str, where: str, offset: int | None, deleted_rows: int) -
     return DeletionVector(key, deletion_vector_path(storage, where), deleted_rows)
 
 
-def _partition(values: Mapping[str, Any]) -> tuple[tuple[str, str | None], ...]:
+def _partition(values: Mapping[str, Any]) -> Partition:
     """Partition values by column name, sorted. An empty string means NULL (protocol, Partition Value Serialization)."""
     return tuple(sorted((key, value or None) for key, value in values.items())) if values else ()
 

@@ -17,14 +17,12 @@ from lakewarden.catalog.formats.delta.actions import (
     Transaction,
 )
 from lakewarden.catalog.formats.delta.commit_kind import (
-    Partition,
     kind_of,
-    maybe_dynamic,
     named_properties,
+    overwrites_all,
     restored_to,
-    says_what_it_overwrites,
 )
-from lakewarden.catalog.formats.port import Commit, Maintenance
+from lakewarden.catalog.formats.port import Commit, Maintenance, Partition
 
 __all__ = ["History", "ReadCommit", "extended", "read_commit"]
 
@@ -99,7 +97,7 @@ def read_commit(version: int, actions: Iterable[LogAction], written_at: datetime
             redefines=metadata is not None,
             added=added,
             removed=removed,
-            whole=says_what_it_overwrites(info.engine) or not maybe_dynamic(gained, lost),
+            whole=overwrites_all(info.engine, gained, lost),
         ),
         operation=info.operation,
         parameters=info.parameters,

@@ -8,19 +8,9 @@ from typing import Final
 import orjson
 
 from lakewarden.catalog.bounds import as_whole
-from lakewarden.catalog.formats.port import CommitKind
+from lakewarden.catalog.formats.port import CommitKind, Partition
 
-__all__ = [
-    "Partition",
-    "kind_of",
-    "maybe_dynamic",
-    "named_properties",
-    "restored_to",
-    "says_what_it_overwrites",
-]
-
-Partition = tuple[tuple[str, str | None], ...]
-"""The values that a file's rows have in the columns by which the table is partitioned; () where it is not."""
+__all__ = ["kind_of", "named_properties", "overwrites_all", "restored_to"]
 
 _RESTORE: Final = "RESTORE"
 _CREATE: Final = "CREATE TABLE"
@@ -96,20 +86,26 @@ _NARROWED: Final = ("predicate", "replaceOnCond", "replaceUsingCols", "isDynamic
 """Parameters of an overwrite that leaves other rows alone: those of a condition, of the same keys, of partitions."""
 
 
-def says_what_it_overwrites(engine: str | None) -> bool:
-    """Whether an engine's overwrite is of the whole table unless its parameters say otherwise."""
+def overwrites_all(
+    engine: str | None, gained: AbstractSet[Partition], lost: AbstractSet[Partition | None]
+) -> bool:
+    """Whether a commit of this engine is of the whole table if it is an overwrite of which nothing else is said; with
+    the partitions where files came and went (None: not told).
+
+    Spark before Delta 4.1 writes the same for an overwrite of some partitions. Such a one leaves no partition empty,
+    and without rows does nothing.
+    """
+    return _says_it(engine) or not _maybe_dynamic(gained, lost)
+
+
+def _says_it(engine: str | None) -> bool:
     told = _OF_DELTA.search(engine or "")
     if told is None:
         return (engine or "").startswith("delta-rs")
     return (int(told[1]), int(told[2])) >= _SAYS_DYNAMIC
 
 
-def maybe_dynamic(gained: AbstractSet[Partition], lost: AbstractSet[Partition | None]) -> bool:
-    """Whether an overwrite can have been of some partitions alone, by where files came and went (None: not told).
-
-    Spark before Delta 4.1 writes the same for both. A dynamic one leaves no partition empty, and without rows does
-    nothing.
-    """
+def _maybe_dynamic(gained: AbstractSet[Partition], lost: AbstractSet[Partition | None]) -> bool:
     if not gained:
         return not lost
     told = lost - {None}
@@ -128,7 +124,7 @@ def kind_of(
     whole: bool,
 ) -> CommitKind:
     """What a commit did. `first`: it made version 0; `redefines`: it has metadata; `added` and `removed` count files;
-    `whole`: it is of the whole table if it is an overwrite of which nothing else is said.
+    `whole`: what `overwrites_all` says of it.
 
     Files that are said to bring no change (statistics filled in, a rearrangement) are believed.
     """

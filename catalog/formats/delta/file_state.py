@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from lakewarden.catalog.formats.delta.actions import AddFile, RemoveFile
 from lakewarden.catalog.formats.files_elsewhere import common_folders, folder_elsewhere
+from lakewarden.catalog.formats.port import Partition
 
 __all__ = ["DEAD", "LIVE", "NULL", "SEPARATOR", "Changes", "FileState", "apply", "key_of", "partition_key"]
 
@@ -48,12 +49,12 @@ def key_of(action: AddFile | RemoveFile) -> int:
     return file_key(action.path, action.vector.key if action.vector else None)
 
 
-def partition_text(values: tuple[tuple[str, str | None], ...]) -> str:
+def partition_text(values: Partition) -> str:
     """Partition values as one text: `name=value` joined by U+001F, NULL as U+0000. Sorted by name beforehand."""
     return SEPARATOR.join(f"{name}={value or NULL}" for name, value in values)
 
 
-def partition_key(values: tuple[tuple[str, str | None], ...]) -> int:
+def partition_key(values: Partition) -> int:
     """The hash of a file's partition values."""
     return hash(partition_text(values))
 

@@ -189,6 +189,12 @@ class Maker:
         condition = pick(("", f" WHERE y.k = {pick(self._numbers)}", " WHERE y.a > t.a", " WHERE y.k <> 2"))
         return f"(SELECT {asked} FROM t y{condition})"
 
+    def among_target(self, like: str) -> str:
+        """Whether a number is among those of the table that is changed, or of its rows that are like this one."""
+        pick = self._chance.choice
+        asked = f"SELECT y.{pick('ak')} FROM t y{pick(('', ' WHERE y.id > 4', f' WHERE {like}'))}"
+        return f"{pick(self._numbers)} {pick(('IN', 'NOT IN'))} ({asked})"
+
     def text(self, depth: int) -> str:
         """An expression of texts."""
         pick = self._chance.choice
@@ -225,8 +231,7 @@ class Maker:
             case 14:
                 return f"{pick(self._numbers)} {pick(('=', '<>', '<', '>='))} {self.of_target()}"
             case 15:
-                asked = f"SELECT y.{pick('ak')} FROM t y{pick(('', ' WHERE y.id > 4', ' WHERE y.s = t.s'))}"
-                return f"{pick(self._numbers)} {pick(('IN', 'NOT IN'))} ({asked})"
+                return self.among_target("y.s = t.s")
             case 2:
                 return f"{pick(self._numbers)} {pick(('IN', 'NOT IN'))} (SELECT {pick('ke')} FROM u)"
             case 3:

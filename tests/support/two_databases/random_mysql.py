@@ -187,8 +187,7 @@ class MysqlMaker(Maker):
             case 10:
                 return f"{pick(self._numbers)} {pick(('=', '<>', '<', '<=>'))} {self.of_target()}"
             case 11:
-                asked = f"SELECT y.{pick('ak')} FROM t y{pick(('', ' WHERE y.id > 4', ' WHERE y.a = t.a'))}"
-                return f"{pick(self._numbers)} {pick(('IN', 'NOT IN'))} ({asked})"
+                return self.among_target("y.a = t.a")
             case 2:
                 return f"{pick(self._numbers)} {pick(('IN', 'NOT IN'))} (SELECT {pick('ke')} FROM u)"
             case 3:

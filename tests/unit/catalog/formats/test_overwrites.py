@@ -2,7 +2,7 @@
 
 import pytest
 
-from lakewarden.catalog.formats.delta.commit_kind import kind_of, maybe_dynamic, says_what_it_overwrites
+from lakewarden.catalog.formats.delta.commit_kind import kind_of, overwrites_all
 from lakewarden.catalog.formats.port import CommitKind
 
 ONE, TWO = (("p", "1"),), (("p", "2"),)
@@ -27,18 +27,18 @@ def test_any_other_is_of_the_whole_table() -> None:
 
 
 def test_engines_that_say_it() -> None:
-    assert says_what_it_overwrites("Apache-Spark/4.1.0 Delta-Lake/4.1.0")
-    assert not says_what_it_overwrites("Apache-Spark/4.0.1 Delta-Lake/4.0.1")
-    assert not says_what_it_overwrites(None)
+    assert overwrites_all("Apache-Spark/4.1.0 Delta-Lake/4.1.0", {ONE}, {ONE})
+    assert not overwrites_all("Apache-Spark/4.0.1 Delta-Lake/4.0.1", {ONE}, {ONE})
+    assert not overwrites_all(None, {ONE}, {ONE})
 
 
 def test_what_can_have_been_dynamic() -> None:
-    assert maybe_dynamic({ONE}, {ONE})
-    assert maybe_dynamic({ONE}, set()), "a new partition"
-    assert maybe_dynamic(set(), set()), "without rows"
-    assert not maybe_dynamic({ONE}, {ONE, TWO}), "nothing came where p is 2"
-    assert not maybe_dynamic({()}, {()}), "not partitioned"
-    assert not maybe_dynamic(set(), {ONE})
+    assert not overwrites_all(None, {ONE}, {ONE})
+    assert not overwrites_all(None, {ONE}, set()), "a new partition"
+    assert not overwrites_all(None, set(), set()), "without rows"
+    assert overwrites_all(None, {ONE}, {ONE, TWO}), "nothing came where p is 2"
+    assert overwrites_all(None, {()}, {()}), "not partitioned"
+    assert overwrites_all(None, set(), {ONE})
 
 
 def overwritten(told: dict[str, str], *, whole: bool = True) -> CommitKind:
