@@ -17,12 +17,13 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrameWriter, SparkSession
 from pyspark.sql.functions import col, udf
 
 import lakewarden
 from lakewarden.catalog.errors import NotAllowedError, UsageError
 from lakewarden.catalog.formats.port import Commit
+from lakewarden.catalog.lineage.versions import version_of
 from lakewarden.catalog.model.lineage_record import LineageRecord, Operation
 from lakewarden.catalog.registry.register import register
 from lakewarden.catalog.state.port import HintKind
@@ -284,6 +285,22 @@ def test_the_deeds_of_a_frame_overwrite_and_merge(lake: Lake) -> None:
     assert lake.ids(table) == [0, 1]
     with pytest.raises(UsageError):
         lake.lw.write(frame).overwrite(table, where="v = 0", partitions=True)
+
+
+def test_an_overwrite_of_some_partitions_never_counts_as_one_of_all(lake: Lake) -> None:
+    source, table = lake.table("s"), lake.table("t", partition_by=["v"])
+    moved = lake.spark.table(source).where("id < 2").selectExpr("id + 100 AS id", "v")
+
+    def plain() -> DataFrameWriter:
+        return moved.write.format("delta").mode("overwrite")
+
+    lake.lw.write(moved, options={"partitionOverwriteMode": "dynamic"}).overwrite(table)
+    lake.foreign(table, 7)
+    plain().option("partitionOverwriteMode", "dynamic").save(str(lake.location(table)))
+    plain().option("replaceUsing", "v").saveAsTable(table)
+    plain().save(str(lake.location(table)))
+    made = [version_of(commit).operation for commit in lake.commits(table)[1:]]
+    assert made == ["partial overwrite", "append", *["partial overwrite"] * 2, "overwrite"]
 
 
 def test_a_table_may_be_given_by_its_path(lake: Lake) -> None:
