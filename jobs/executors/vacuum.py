@@ -37,12 +37,14 @@ _SHOWN: Final = 3
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Verdict:
     """What the log says: files that can go (paths relative to the table, as on disk) and files that must stay
-    (as the log names them), how many removals stay for which reason, and the oldest version the promise protects."""
+    (as the log names them), how many removals stay for which reason, and the oldest version the promise protects.
+    `is_proved`: no commit is missing from the log that could have removed what a protected version reads."""
 
     garbage: frozenset[str]
     needed: frozenset[str]
     kept: Counter[Kept]
     oldest_version: int
+    is_proved: bool
 
 
 def vacuum(ctx: JobContext, action: Vacuum) -> Report:
@@ -60,7 +62,8 @@ def vacuum(ctx: JobContext, action: Vacuum) -> Report:
     if action.full:
         _check_listing(ctx, action, seen, retention)
     verdict = _ask_log(ctx, action, seen, retention)
-    entries = _list_folder(ctx, action, retention) if action.full else existing(store, verdict.garbage)
+    lists = action.full and verdict.is_proved
+    entries = _list_folder(ctx, retention) if lists else existing(store, verdict.garbage)
     unneeded = Unneeded.among(ctx, store, seen, entries, verdict.oldest_version, strict=action.full)
     if unneeded.candidates:
         _keep_needed(ctx, action, unneeded, verdict)
@@ -117,6 +120,7 @@ def _ask_log(ctx: JobContext, action: Vacuum, seen: Observation, retention: time
         needed=frozenset(needed),
         kept=kept,
         oldest_version=protection.oldest_version,
+        is_proved=protection.is_logged,
     )
 
 
@@ -126,7 +130,7 @@ def _paths(tombstone: Tombstone) -> Iterator[str]:
         yield tombstone.deletion_vector
 
 
-def _list_folder(ctx: JobContext, action: Vacuum, retention: timedelta) -> tuple[FileEntry, ...]:
+def _list_folder(ctx: JobContext, retention: timedelta) -> tuple[FileEntry, ...]:
     """What Spark's listing finds unreferenced and nobody touched within the retention."""
     listed = ctx.engine.unreferenced(ctx.target.location)
     entries = existing(open_store(ctx.target.location, ctx.storage), listed)
@@ -204,6 +208,11 @@ def _check_share(ctx: JobContext, action: Vacuum, seen: Observation, files: int,
 
 
 def _nothing(action: Vacuum, verdict: _Verdict) -> str:
+    if not verdict.is_proved:
+        return (
+            f"nothing can go: commits since version {verdict.oldest_version}, the oldest that is protected, are missing "
+            "from the log, and with them what they removed"
+        )
     kept = verdict.kept.total()
     if not kept:
         return "nothing can go"

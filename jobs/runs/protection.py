@@ -75,13 +75,14 @@ def protect(
 
 
 def _reaches(parents: Mapping[int, int | None], head: int, oldest: int) -> bool:
-    """Whether head can be followed back to `oldest`, or to where the table began, with no commit missing."""
+    """Whether head can be followed back to `oldest`, or to where the table began, with no commit missing. That of
+    `oldest` itself may be missing where the log begins after it: in a hole, it may have been young."""
     version: int | None = head
     while version is not None and version > oldest:
         if version not in parents:
             return False
         version = parents[version]
-    return True
+    return version is None or version in parents or min(parents) > oldest
 
 
 def sort_tombstones(

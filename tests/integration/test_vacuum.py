@@ -124,6 +124,22 @@ def test_every_version_inside_the_promise_restores(table: DeltaTableOnDisk, full
     assert spark_ids(table) == [oldest_young, oldest_young + 100]
 
 
+@pytest.mark.parametrize("full", [False, True], ids=["from the log", "listing"])
+def test_with_a_hole_in_the_log_nothing_is_deleted(table: DeltaTableOnDisk, full: bool) -> None:
+    head = rewritten_in_turns(table)
+    time.sleep(1.1)
+    DeltaTable(str(table.folder)).create_checkpoint()  # its state no longer knows what version 8 removed
+    (table.folder / "_delta_log" / f"{8:020}.json").unlink()
+    forget_delta_logs(table.spark)
+    before = {path for path in table.folder.rglob("*.parquet") if "_delta_log" not in path.parts}
+
+    report = table.run(vacuum(table, full=full), now=just_inside(table, 7))
+
+    assert report.skipped and "missing from the log" in report.message, report
+    assert before == {path for path in table.folder.rglob("*.parquet") if "_delta_log" not in path.parts}
+    assert (ids(table, 7), ids(table)) == ([7, 107], [head, head + 100])
+
+
 def test_what_spark_alone_would_delete_is_what_the_promise_keeps(table: DeltaTableOnDisk) -> None:
     """The counter-proof: on the same history Spark's own vacuum breaks the promise."""
     rewritten_in_turns(table)

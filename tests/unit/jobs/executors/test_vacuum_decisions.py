@@ -174,6 +174,18 @@ def test_a_listing_deletes_what_nobody_needs_and_nobody_touched(tmp_path: Path) 
     assert engine.asked == ["unreferenced", "agreed", "begin 2"] and report.files == 2
 
 
+@pytest.mark.parametrize("full", [False, True], ids=["by the log", "by a listing"])
+def test_with_a_hole_in_the_log_nothing_goes(tmp_path: Path, full: bool) -> None:
+    """What commit 2 removed, and version 1 reads, is told by nothing any more."""
+    one = reader(made(tmp_path, "removed in 2", "removed in 1"), [tombstone("removed in 1", 1, 20)])
+    one.history = [commit(0, 30), commit(1, 20), commit(3, 1)]
+    engine = AskedEngine(listed=("removed in 2", "removed in 1"))
+    before = on_disk(tmp_path)
+    report = vacuum(context(str(tmp_path), one, engine), lite(full=full, consented=True))
+    assert (report.skipped, on_disk(tmp_path), engine.asked) == (True, before, [])
+    assert report.message.startswith("nothing can go: commits since version 2, the oldest that is")
+
+
 @pytest.mark.parametrize("value", [None, "interval 1 day"])
 def test_a_listing_needs_the_tables_own_retention_to_be_long_enough(
     tmp_path: Path, value: str | None

@@ -39,6 +39,10 @@ def test_a_log_that_begins_in_the_promise_still_proves_what_it_shows() -> None:
         pytest.param(
             [commit(0, 9), commit(1, 3), commit(3, 1)], id="a hole after the oldest protected version"
         ),
+        pytest.param(
+            [commit(0, 9), commit(2, 3), commit(3, 1)],
+            id="a hole at the oldest protected version: it may have been young",
+        ),
         pytest.param([commit(0, 9), commit(1, 8)], id="head's own commit is missing"),
         pytest.param([], id="no commits at all"),
     ],
