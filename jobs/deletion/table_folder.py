@@ -4,6 +4,7 @@ Unknown files may be anybody's: a purge deletes them only with a consent that na
 """
 
 import hashlib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -22,7 +23,8 @@ from lakewarden.jobs.deletion.unneeded import named_paths
 
 __all__ = ["TableFolder", "inner_table", "look_into", "signature", "unknown_token"]
 
-_MARKS_OF_WRITERS: Final = ("_SUCCESS", "_committed_", "_started_", "_metadata", "_common_metadata")
+_MARK_OF_A_WRITER: Final = re.compile(r"_SUCCESS|_metadata|_common_metadata|_(started|committed)_\d+")
+"""The whole name of a file that Spark, Hadoop or Databricks leaves beside data."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -94,4 +96,4 @@ def _is_kept(path: str, kept: tuple[str, ...]) -> bool:
     """Whether the format, or writers of it, keep a file of this name there for their own ends."""
     *folders, name = path.split("/")
     in_partition = all("=" in folder for folder in folders)
-    return path.startswith(kept) or (in_partition and name.startswith(_MARKS_OF_WRITERS))
+    return path.startswith(kept) or (in_partition and _MARK_OF_A_WRITER.fullmatch(name) is not None)
