@@ -10,7 +10,7 @@ from lakewarden.jobs.upsert.once import Asked, Finding, Verdict, find
 
 __all__ = ["found", "was_done"]
 
-_WINDOW: Final = 64
+_WINDOW: Final = 8
 """Commits looked at first; twice as many the next time."""
 
 Known = Callable[[int], int | None]

@@ -33,6 +33,7 @@ from lakewarden.jobs.session.upserts.target import Target, emptied_of, existing,
 from lakewarden.jobs.session.writes import Read, Upsert, Upserted, Written
 from lakewarden.jobs.sql.compile.values import TableSchema
 from lakewarden.jobs.upsert.changes import Cdc, is_ours
+from lakewarden.jobs.upsert.once import Verdict
 from lakewarden.jobs.upsert.pruning import KeyFacts
 from lakewarden.jobs.upsert.schema import Rules, columns_of
 from lakewarden.jobs.upsert.statement import UpsertPlan, upsert_plan
@@ -52,8 +53,6 @@ _SMALL: Final = 512 * MIB
 _PAUSES: Final = (0.2, 0.5, 1.0, 2.0)
 """Seconds, while somebody else makes the table that is missing."""
 _NOT_EMPTY: Final = "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
-_UNDONE: Final = -1
-"""The number of an operation that was undone, which a RESTORE to a later version may have brought back."""
 _ESCAPED: Final = "spark.sql.parser.escapedStringLiterals"
 
 
@@ -147,9 +146,10 @@ class Upserts:
 
     def _is_done(self, target: Target, request: Upsert, app: str) -> bool:
         """Whether it was done, and not undone since. What was undone by a RESTORE that left its number has no number
-        afterwards: Delta would skip it."""
+        afterwards: Delta would skip it. A number above the last may have been done as well: where numbers went back
+        with a rollback, and a RESTORE of somebody else's took that back."""
         number, last = request.number, target.last_number(app)
-        if last is None or _UNDONE < last < number:
+        if last is None:
             return False
         finding = found(
             self._reader,
@@ -160,6 +160,8 @@ class Upserts:
             last=last,
             known=lambda version: number_at(self._plans.spark, target.location, version=version, app=app),
         )
+        if last < number and finding.verdict is Verdict.UNTOLD:
+            return False  # nothing that is left of the log speaks for it
         if was_done(finding, app=app, number=number, reads=request.reads or ()):
             return True
         if last < number:
