@@ -27,7 +27,9 @@ class Case:
     """One table to decide on. `target` is None if no version is clean, `in_log` whether the log still has it,
     `from_start` whether the table's first version is known; `lost` are
     the versions that head would no longer have, as far as the log tells them. `unknown` are versions that may
-    be tainted and count as clean so far, `asks` those of them that do not depend on kept ones alone."""
+    be tainted and count as clean so far, `asks` those of them that do not depend on kept ones alone. `undoable` are
+    the versions whose files can be removed; `undoable_if_kept`: there would be some if all unknown ones were agreed to
+    be kept."""
 
     request: RollbackRequest
     table_id: str
@@ -38,6 +40,7 @@ class Case:
     in_log: bool
     from_start: bool
     undoable: tuple[int, ...]
+    undoable_if_kept: bool
     collateral: tuple[Lost, ...]
     lost: tuple[Version, ...]
     trigger: OnRollback | None
@@ -150,7 +153,11 @@ def _forbidden(case: Case) -> Iterator[Blocker]:
         yield Blocker(why=Blocked.OWNER, message=message)
     if case.removes and not case.undoable:
         append_only = facts is not None and facts.append_only
-        why = "it is append-only" if append_only else "more than whole appends would have to go"
+        why = "more than whole appends would have to go"
+        if append_only:
+            why = "it is append-only"
+        elif case.undoable_if_kept:
+            why = "commits of unknown origin would stay in it; agree to `keep_unknown`, or mark them clean"
         message = f"{case.name} cannot be mended by removing files: {why}."
         yield Blocker(why=Blocked.NOT_UNDOABLE, message=message)
 

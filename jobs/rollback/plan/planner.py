@@ -5,7 +5,7 @@ head is tainted goes back to the newest version on its way that is not. What cou
 each lifted by a consent of its own or by nothing.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -122,6 +122,10 @@ def _case(scene: _Scene, table_id: str) -> Case | None:
     intact, fitting = (frozenset[int](),) * 2 if facts is None else (facts.intact, facts.fitting)
     append_only = facts is not None and facts.append_only
     target = None if line.target == NO_NODE else graph.versions[line.target]
+
+    def removable(keeps_unknown: Callable[[int], bool]) -> tuple[int, ...]:
+        return () if append_only else undoable(graph, line, history, intact, keeps_unknown=keeps_unknown)
+
     return Case(
         request=scene.request,
         table_id=table_id,
@@ -131,7 +135,8 @@ def _case(scene: _Scene, table_id: str) -> Case | None:
         target=target,
         in_log=target in history,
         from_start=graph.begins(table_id),
-        undoable=() if append_only else undoable(graph, line, history, intact),
+        undoable=removable(_keeps_unknown(scene, table_id)),
+        undoable_if_kept=bool(line.unknown and removable(lambda version: True)),
         collateral=_losses(scene, line, history, fitting).listed(),
         lost=tuple(history[graph.versions[node]] for node in line.lost if graph.versions[node] in history),
         trigger=_trigger(scene, table_id),
@@ -149,10 +154,16 @@ def _losses(scene: _Scene, line: Line, history: Mapping[int, Version], fitting: 
         history=history,
         fitting=fitting,
         reapply=request.reapply,
-        keeps_unknown=lambda version: (
-            request.consents.covers(Consent.KEEP_UNKNOWN, table_id, version)
-            or not scene.taint.asks.own(scene.graph.node(table_id, version))
-        ),
+        keeps_unknown=_keeps_unknown(scene, table_id),
+    )
+
+
+def _keeps_unknown(scene: _Scene, table_id: str) -> Callable[[int], bool]:
+    """Whether a version of unknown origin counts as clean: somebody agreed to it, or it depends on such ones alone."""
+    consents, graph, asks = scene.request.consents, scene.graph, scene.taint.asks
+    return lambda version: (
+        consents.covers(Consent.KEEP_UNKNOWN, table_id, version)
+        or not asks.own(graph.node(table_id, version))
     )
 
 

@@ -1,6 +1,6 @@
 """Where a table's head comes from: its line of versions, what of it is tainted, where it goes back to. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -73,12 +73,17 @@ def _lost(graph: VersionGraph, head: int, target: int) -> tuple[int, ...]:
 
 
 def undoable(
-    graph: VersionGraph, line: Line, history: dict[int, Version], intact: frozenset[int]
+    graph: VersionGraph,
+    line: Line,
+    history: dict[int, Version],
+    intact: frozenset[int],
+    *,
+    keeps_unknown: Callable[[int], bool],
 ) -> tuple[int, ...]:
     """The versions whose files could be removed from head instead of rewinding it, losing nothing clean; () if not so.
 
     Every tainted commit that is lost has to be a blind append with all its files still in head, and every
-    clean one after them row by row.
+    clean one after them row by row. `keeps_unknown` says of a version that may be tainted whether it counts as clean.
     """
     bad = [node for node in line.lost if node in set(line.tainted)]
     first = bad[0] if bad else NO_NODE
@@ -86,7 +91,8 @@ def undoable(
     others = [
         history.get(graph.versions[node]) for node in line.lost if node > first and node not in set(bad)
     ]
-    if not bad or not removable or set(line.lost) & set(line.unknown):
+    doubtful = set(line.lost) & set(line.unknown)
+    if not bad or not removable or not all(keeps_unknown(graph.versions[node]) for node in doubtful):
         return ()
     if not all(one is not None and _works_row_wise(one, history) for one in others):
         return ()

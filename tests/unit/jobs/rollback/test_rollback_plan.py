@@ -197,6 +197,22 @@ def test_else_it_cannot(versions: tuple[str, ...], intact: frozenset[int]) -> No
     assert one.undoable == () and Blocked.NOT_UNDOABLE in [blocker.why for blocker in one.blocked_by]
 
 
+def test_what_may_have_read_a_bad_append_stays_if_somebody_agrees_to_keep_it() -> None:
+    seed = BadVersions(table_id="a", versions=(1,))
+    request = RollbackRequest(seeds=(seed,), undo=frozenset({"a"}))
+    known = facts("a", intact=frozenset({1, 2}))
+    tables = {"a": history("create", "append", "append ?")}
+    made = plan(request, tables, known)
+    assert reasons(made) == [Blocked.NOT_UNDOABLE, Blocked.UNKNOWN]
+    assert "agree to `keep_unknown`" in next(made.blockers())[1].message
+    kept = plan(agreed(request, Consent.KEEP_UNKNOWN), tables, known)
+    assert kept.applicable and (table(kept, "a").step, table(kept, "a").undoable) == (Step.REMOVE_FILES, (1,))
+    lost = plan(agreed(request, Consent.LOSE_UNKNOWN), tables, known)
+    assert Blocked.NOT_UNDOABLE in reasons(lost)
+    merged = plan(agreed(request, Consent.KEEP_UNKNOWN), {"a": history("create", "append", "merge ?")}, known)
+    assert "more than whole appends" in next(merged.blockers())[1].message
+
+
 def test_after_the_undo_of_a_removal_the_files_can_be_removed_again() -> None:
     taken_out = ("create", "append", "append", "remove files <- a@0, a@1..2", "RESTORE 2")
     assert undone(*taken_out, intact=frozenset({1, 2})).undoable == (1,)
