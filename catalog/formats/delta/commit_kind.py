@@ -79,9 +79,13 @@ _KEEP_ROWS: Final[Mapping[str, CommitKind]] = {
 """Operations after which the table holds the rows it held before, whatever they counted."""
 
 
-_OF_DELTA: Final = re.compile(r"Delta-Lake/(\d+)\.(\d+)")
-_SAYS_DYNAMIC: Final = (4, 1)
-"""Since this version Delta says of an overwrite that it was dynamic (run: 4.0.1 does not)."""
+_SAYS_SINCE: Final = (
+    (re.compile(r"Delta-Lake/(\d+)\.(\d+)"), (4, 1)),
+    (re.compile(r"delta-rs:py-(\d+)\.(\d+)"), (1, 0)),
+    (re.compile(r"delta-rs:(\d+)\.(\d+)"), (0, 26)),
+)
+"""Engines, each with the version since which it says of an overwrite that it was of some partitions: dynamic by Spark
+(run: Delta 4.0.1 does not), by the `partition_filters` that old delta-rs took."""
 _NARROWED: Final = ("predicate", "replaceOnCond", "replaceUsingCols", "isDynamicPartitionOverwrite")
 """Parameters of an overwrite that leaves other rows alone: those of a condition, of the same keys, of partitions."""
 
@@ -92,17 +96,15 @@ def overwrites_all(
     """Whether a commit of this engine is of the whole table if it is an overwrite of which nothing else is said; with
     the partitions where files came and went (None: not told).
 
-    Spark before Delta 4.1 writes the same for an overwrite of some partitions. Such a one leaves no partition empty,
-    and without rows does nothing.
+    Spark before Delta 4.1, and old delta-rs, write the same for an overwrite of some partitions. Such a one leaves no
+    partition empty, and without rows does nothing.
     """
     return _says_it(engine) or not _maybe_dynamic(gained, lost)
 
 
 def _says_it(engine: str | None) -> bool:
-    told = _OF_DELTA.search(engine or "")
-    if told is None:
-        return (engine or "").startswith("delta-rs")
-    return (int(told[1]), int(told[2])) >= _SAYS_DYNAMIC
+    versions = ((sign.search(engine or ""), since) for sign, since in _SAYS_SINCE)
+    return any(told is not None and (int(told[1]), int(told[2])) >= since for told, since in versions)
 
 
 def _maybe_dynamic(gained: AbstractSet[Partition], lost: AbstractSet[Partition | None]) -> bool:
@@ -137,7 +139,7 @@ def kind_of(
         return _KEEP_ROWS[operation] if redefines else CommitKind.MAINTENANCE
     if keeps and added + removed > 0 and operation in _WRITES:
         return CommitKind.METADATA if redefines else CommitKind.MAINTENANCE
-    return _content(operation, parameters, removed, whole=whole or first)
+    return _content(operation, parameters, removed, first=first, whole=whole or first)
 
 
 def restored_to(operation: str, parameters: Mapping[str, str]) -> int | None:
@@ -155,17 +157,19 @@ def named_properties(operation: str, parameters: Mapping[str, str]) -> tuple[str
     return tuple(told) if told is not None and is_told else None
 
 
-def _content(operation: str, parameters: Mapping[str, str], removed: int, *, whole: bool) -> CommitKind:
+def _content(
+    operation: str, parameters: Mapping[str, str], removed: int, *, first: bool, whole: bool
+) -> CommitKind:
     """What became of the rows."""
     if operation == "STREAMING UPDATE" and parameters.get("outputMode") == "Complete":
         return CommitKind.OVERWRITE
     if operation != _WRITE:
         return _CONTENT.get(operation, CommitKind.UNKNOWN)
     mode = parameters.get("mode", "").lower()
-    if mode == "append":
-        return CommitKind.APPEND if removed == 0 else CommitKind.UNKNOWN
-    if mode in ("errorifexists", "ignore"):
+    if first and mode in ("errorifexists", "ignore"):
         return CommitKind.REPLACE
+    if mode in ("append", "errorifexists", "ignore"):
+        return CommitKind.APPEND if removed == 0 else CommitKind.UNKNOWN
     if mode == "overwrite":
         said = (parameters.get(name, "").strip('"[]() ').lower() for name in _NARROWED)
         narrowed = any(one not in ("", "false") for one in said)

@@ -30,6 +30,19 @@ def test_engines_that_say_it() -> None:
     assert overwrites_all("Apache-Spark/4.1.0 Delta-Lake/4.1.0", {ONE}, {ONE})
     assert not overwrites_all("Apache-Spark/4.0.1 Delta-Lake/4.0.1", {ONE}, {ONE})
     assert not overwrites_all(None, {ONE}, {ONE})
+    assert overwrites_all("delta-rs:py-1.6.6", {ONE}, {ONE}) and overwrites_all(
+        "delta-rs:0.26.2", {ONE}, {ONE}
+    )
+    assert not overwrites_all("delta-rs:py-0.25.5", {ONE}, {ONE}), "by partition_filters, perhaps"
+    assert not overwrites_all("delta-rs:0.17.1", {ONE}, {ONE})
+
+
+@pytest.mark.parametrize("mode", ["ErrorIfExists", "Ignore"])
+def test_a_write_to_what_should_not_have_been_there_keeps_what_was(mode: str) -> None:
+    told = {"mode": mode}
+    assert overwritten(told, first=True) is CommitKind.REPLACE
+    assert overwritten(told, removed=0) is CommitKind.APPEND
+    assert overwritten(told) is CommitKind.UNKNOWN
 
 
 def test_what_can_have_been_dynamic() -> None:
@@ -41,14 +54,16 @@ def test_what_can_have_been_dynamic() -> None:
     assert overwrites_all(None, set(), {ONE})
 
 
-def overwritten(told: dict[str, str], *, whole: bool = True) -> CommitKind:
+def overwritten(
+    told: dict[str, str], *, whole: bool = True, first: bool = False, removed: int = 1
+) -> CommitKind:
     return kind_of(
         "WRITE",
         {"mode": "Overwrite", "partitionBy": "[]", **told},
-        first=False,
+        first=first,
         data_change=True,
         redefines=False,
         added=1,
-        removed=1,
+        removed=removed,
         whole=whole,
     )
