@@ -26,7 +26,8 @@ _EXIT: Final[Mapping[ExitCode, str]] = {
     ExitCode.PARTLY: "some of it failed or is not finished yet (`--timeout`), or a check found an error",
     ExitCode.PRECONDITION: "a precondition failed (for example: the table was dropped), a conflict, "
     "or a missing consent; nothing was changed, or the message says what was",
-    ExitCode.REFUSED: "refused, or not allowed; nothing was changed",
+    ExitCode.REFUSED: "refused: it cannot be done to this table, place or name (also if nothing is there), "
+    "or it is not allowed; nothing was changed",
 }
 
 
