@@ -210,8 +210,8 @@ def _check_share(ctx: JobContext, action: Vacuum, seen: Observation, files: int,
 def _nothing(action: Vacuum, verdict: _Verdict) -> str:
     if not verdict.is_proved:
         return (
-            f"nothing can go: commits since version {verdict.oldest_version}, the oldest that is protected, are missing "
-            "from the log, and with them what they removed"
+            f"nothing can go: commits since version {verdict.oldest_version}, the oldest that is protected, "
+            "are missing from the log, and with them what they removed"
         )
     kept = verdict.kept.total()
     if not kept:
