@@ -75,6 +75,8 @@ class DataFile:
     """One file of a version. `path` is as the log has it (decoded); sizes in bytes; `rows` before deletions.
 
     `deletion_vector` is the path of the file that holds its deletion vector, None if there is none or it is inline.
+    `spelling` is what tells it from other entries of the log, None for `path` itself: of two spellings of one path, who
+    removes one leaves the other.
     """
 
     path: str
@@ -86,6 +88,7 @@ class DataFile:
     has_deletion_vector: bool = False
     deletion_vector: str | None = None
     has_statistics: bool = False
+    spelling: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

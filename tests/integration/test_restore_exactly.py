@@ -6,11 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.errors import ConflictError, ExecutionError
-from lakewarden.catalog.storage.file_store import canonical, open_store
+from lakewarden.catalog.storage.file_store import StorageOptions, canonical, open_store
 from lakewarden.jobs.engines.delta import restore, transaction
+from lakewarden.jobs.engines.delta.engine import DeltaEngine
 from lakewarden.jobs.engines.delta.own_commits import OurCommit, commits_of
 from lakewarden.jobs.engines.spark.names import table_at
 from lakewarden.jobs.engines.spark.session import stamped
@@ -90,6 +93,29 @@ def test_it_commits_what_sparks_own_restore_commits(
     assert [row[0] for row in content(spark, sql)] == [1, 2, 3, 12, 13]
     spark.sql(f"INSERT INTO {sql} (id, day) VALUES (99, 'c')")
     assert content(spark, sql)[-1][0] == 99
+
+
+def test_a_table_whose_paths_delta_rs_would_spell_otherwise_goes_back_by_spark(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Its features are delta-rs' to write; what that removed would stay in the table. Numbers of streams go back."""
+    location, apps = canonical(str(tmp_path)), ("query",)
+    sql = table_at(location)
+    spark.sql(f"CREATE TABLE {sql} ({COLUMNS}) USING delta PARTITIONED BY (day)")
+    for number in (1, 2):
+        rows = spark.createDataFrame([(number, "a"), (number + 10, "München")], "id BIGINT, day STRING")
+        named = rows.write.format("delta").mode("append").option("txnAppId", "query")
+        named.option("txnVersion", number).save(str(tmp_path))
+    both = content(spark, sql)
+    engine = DeltaEngine(lambda: spark, storage=lambda _: StorageOptions(), clock=SystemClock())
+    assert engine.restore(location, requires=2, to=1, apps=apps, run_id="r") == 3
+    assert content(spark, sql) == [(1, "a"), (11, "München")]
+    assert sorted(DeltaTable(str(tmp_path)).to_pyarrow_table()["id"].to_pylist()) == [1, 11]
+    assert engine.begin_epoch(location, restored=3, to=1, apps=apps, run_id="r") == 4
+    assert DeltaTable(str(tmp_path)).transaction_version("query") == 1
+    assert engine.restore(location, requires=4, to=2, apps=apps, run_id="back") == 5
+    assert content(spark, sql) == both
+    assert sorted(DeltaTable(str(tmp_path)).to_pyarrow_table()["id"].to_pylist()) == [1, 2, 11, 12]
 
 
 def test_a_commit_that_slips_in_is_never_restored_over(

@@ -8,7 +8,7 @@ import orjson
 
 from lakewarden.catalog.bounds import LARGEST_FILE, fits
 from lakewarden.catalog.formats.delta.errors import LOG_READABLE, BrokenLogError
-from lakewarden.catalog.formats.delta.file_paths import decoded, deletion_vector_path
+from lakewarden.catalog.formats.delta.file_paths import decoded, deletion_vector_path, spelling_of
 from lakewarden.catalog.formats.port import Partition
 from lakewarden.catalog.model.lineage_record import NO_RECORD, RECORD_KEY, RecordReading, read_record
 
@@ -39,6 +39,7 @@ class DeletionVector:
 @dataclass(frozen=True, slots=True)
 class AddFile:
     """A live file. `path` decoded; times in epoch milliseconds; `rows` before deletions, None where not recorded.
+    `spelling` is what tells it from others in the log, None for `path` itself.
 
     `stats_key` is the hash of its statistics as a commit has them, None where there are none or where it comes from a
     checkpoint's columns.
@@ -52,12 +53,13 @@ class AddFile:
     rows: int | None
     vector: DeletionVector | None
     stats_key: int | None = field(default=None, compare=False)
+    spelling: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveFile:
     """A file that left the table. `removed_ms` and `partition` are None where the writer did not say; what comes from a
-    checkpoint's columns never has a partition."""
+    checkpoint's columns never has a partition. `spelling` as in `AddFile`."""
 
     path: str
     removed_ms: int | None
@@ -65,6 +67,7 @@ class RemoveFile:
     data_change: bool
     vector: DeletionVector | None
     partition: Partition | None = field(default=None, compare=False)
+    spelling: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,9 +160,9 @@ def parse_actions(lines: Iterable[bytes], name: str) -> Iterator[LogAction]:
 
 
 def _add(body: Json) -> AddFile:
-    stats = body.get("stats")
+    path, stats = _text(body["path"]), body.get("stats")
     return AddFile(
-        decoded(_text(body["path"])),
+        decoded(path),
         _partition(body.get("partitionValues") or {}),
         _number(body["size"]),
         _number(body.get("modificationTime") or 0),
@@ -167,18 +170,21 @@ def _add(body: Json) -> AddFile:
         rows_in(stats) if stats else None,
         _vector(body.get("deletionVector")),
         hash(stats) if stats else None,
+        spelling_of(path),
     )
 
 
 def _remove(body: Json) -> RemoveFile:
-    removed, size, partition = body.get("deletionTimestamp"), body.get("size"), body.get("partitionValues")
+    path, partition = _text(body["path"]), body.get("partitionValues")
+    removed, size = body.get("deletionTimestamp"), body.get("size")
     return RemoveFile(
-        decoded(_text(body["path"])),
+        decoded(path),
         _number(removed) if removed else None,
         None if size is None else _number(size),
         bool(body.get("dataChange")),
         _vector(body.get("deletionVector")),
         None if partition is None else _partition(partition),
+        spelling_of(path),
     )
 
 

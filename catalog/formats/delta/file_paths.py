@@ -3,11 +3,12 @@
 import re
 import uuid
 from typing import Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
-__all__ = ["decoded", "deletion_vector_path", "is_plain"]
+__all__ = ["decoded", "deletion_vector_path", "is_plain", "spelling_of"]
 
-_SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.\-]*:/")
+_SCHEME: Final = re.compile(r"^[A-Za-z][A-Za-z0-9+.\-]*:/")
+_ESCAPE: Final = re.compile(r"%[0-9a-f][0-9A-Fa-f]|%[0-9A-F][a-f]")
 _UUID_LENGTH: Final = 20
 _Z85: Final = {
     letter: value
@@ -24,15 +25,26 @@ def is_plain(raw: str) -> bool:
 
 def decoded(raw: str) -> str:
     """One spelling per file: decoded; `file:/a`, `file:///a` and `/a` become `/a`; relative paths stay relative."""
+    return raw if is_plain(raw) else unquote(_located(raw))
+
+
+def spelling_of(raw: str) -> str | None:
+    """What tells an entry of the log from others, where that is not `decoded(raw)` itself; else None.
+
+    Spark and delta-rs compare paths as they are written: what removes `p=M%C3%BCnchen/f` leaves `p=München/f` in the
+    table, though both are one file. Of an escape the case of its letters does not count (java.net.URI).
+    """
     if is_plain(raw):
-        return raw
+        return None
+    return _ESCAPE.sub(lambda found: found[0].upper(), _located(raw))
+
+
+def _located(raw: str) -> str:
+    """A path whose absolute forms have one spelling."""
     if not _SCHEME.match(raw):
-        return unquote(raw)
-    parts = urlsplit(raw)
-    if parts.scheme == "file":
-        return "/" + unquote(raw.split(":", 1)[1]).lstrip("/")
+        return raw
     scheme, rest = raw.split(":", 1)
-    return f"{scheme.lower()}:{unquote(rest)}"
+    return "/" + rest.lstrip("/") if scheme.lower() == "file" else f"{scheme.lower()}:{rest}"
 
 
 def deletion_vector_path(storage: str, where: str) -> str | None:

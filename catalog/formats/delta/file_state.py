@@ -39,14 +39,14 @@ NULL: Final = "\x00"
 _UNKNOWN: Final = -1
 
 
-def file_key(path: str, vector: str | None) -> int:
-    """The hash of a file as the log tells files apart: by path and deletion vector."""
-    return hash(path) if vector is None else hash((path, vector))
+def file_key(spelling: str, vector: str | None) -> int:
+    """The hash of a file as the log tells files apart: by the spelling of its path, and by its deletion vector."""
+    return hash(spelling) if vector is None else hash((spelling, vector))
 
 
 def key_of(action: AddFile | RemoveFile) -> int:
     """The same of an action."""
-    return file_key(action.path, action.vector.key if action.vector else None)
+    return file_key(action.spelling or action.path, action.vector.key if action.vector else None)
 
 
 def partition_text(values: Partition) -> str:

@@ -68,8 +68,9 @@ def require_live(
 ) -> None:
     """Raise `PreconditionError` unless a version has every one of these files, as they were added."""
     reader = DeltaReader(lambda _: storage)
-    live = {file.path for file in reader.files(store.root, version=version) if not file.has_deletion_vector}
-    gone = [one.file.path for one in files if one.file.path not in live]
+    whole = (file for file in reader.files(store.root, version=version) if not file.has_deletion_vector)
+    live = {(file.path, file.spelling) for file in whole}
+    gone = [one.file.path for one in files if (one.file.path, one.file.spelling) not in live]
     if gone:
         raise PreconditionError(
             f"Version {version} of {store.root} no longer has {gone[0]} as it was added.",

@@ -10,6 +10,8 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from lakewarden.catalog.clock import Clock, SystemClock
+from lakewarden.catalog.formats.delta.reader import DeltaReader
+from lakewarden.catalog.formats.heads import commit_at
 from lakewarden.catalog.logs import get_log
 from lakewarden.catalog.model.lineage_record import LineageRecord
 from lakewarden.catalog.model.rows import DELTA, Action, TableFormat
@@ -246,8 +248,8 @@ class DeltaEngine:
     def begin_epoch(
         self, location: str, *, restored: int, to: int, apps: Sequence[str], run_id: str
     ) -> int | None:
-        if rs_metadata.writes(location, restored, self._storage(location)):
-            return None  # the restore has taken them back
+        if self._took_back(location, restored, apps):
+            return None
         with self._stamped(location, run_id, Action.ROLLBACK) as spark:
             return stream_offsets.begin_epoch(
                 spark, self._store(location), restored=restored, to=to, apps=apps, run_id=run_id
@@ -288,6 +290,12 @@ class DeltaEngine:
         if self._session is not None:
             self._session.stop()
             self._session = None
+
+    def _took_back(self, location: str, restored: int, apps: Sequence[str]) -> bool:
+        """Whether a restore has set the numbers of all these in its own commit, as delta-rs can."""
+        commit = commit_at(DeltaReader(lambda _: self._storage(location)), location, restored)
+        told = () if commit is None else commit.transactions
+        return {app for app, _ in told}.issuperset(apps)
 
     def _spark(self, location: str) -> SparkSession:
         """The session, for a table at a location. Raises `RefusedError` where its commits would not be safe."""

@@ -29,7 +29,6 @@ __all__ = [
     "once",
     "open_version",
     "set_properties",
-    "writes",
 ]
 
 RUN_ID: Final = "lakewarden.run_id"
@@ -170,11 +169,6 @@ def open_version(location: str, version: int, storage: StorageOptions) -> DeltaT
             f"Version {version} of {location} cannot be opened.", hint="Check the storage, then retry."
         ) from error
     return table if _can_write(table) else None
-
-
-def writes(location: str, version: int, storage: StorageOptions) -> bool:
-    """Whether metadata commits on a version of this table are delta-rs' to make."""
-    return open_version(location, version, storage) is not None
 
 
 def _can_write(table: DeltaTable) -> bool:

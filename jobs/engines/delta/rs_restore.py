@@ -1,13 +1,16 @@
 """Taking a Delta table back to an older version by delta-rs: one compare-and-set commit, without Spark.
 
 Right on plain tables and on those with the features of `rs_metadata.FEATURES` (run, with deletion vectors and column
-mapping); others are left to Spark. A restore keeps `SetTransaction`, so that a replayed batch would be skipped without
-a word: the commit therefore also sets the named application ids to what they were at the target.
+mapping), if it spells their paths as the log does; others are left to Spark. A restore keeps `SetTransaction`, so that
+a replayed batch would be skipped without a word: the commit therefore also sets the named application ids to what they
+were at the target.
 """
 
 from collections.abc import Sequence
 from typing import Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import DeltaTable, Transaction
 
 from lakewarden.catalog.storage.file_store import StorageOptions
@@ -22,6 +25,10 @@ from lakewarden.jobs.engines.delta.rs_metadata import (
 
 __all__ = ["restore"]
 
+_CHARACTER: Final = r"[A-Za-z0-9_.!$&'()+,;=@~-]|%2[0235A]|%3[CEF]|%5[BCDE]|%60|%7[BCD]"
+_KEPT: Final = rf"^({_CHARACTER})({_CHARACTER}|/)*$"
+"""Paths that delta-rs 1.6 writes as it has read them (run, for every character). It removes `p=M%C3%BCnchen/f` where
+the log has `p=München/f`, and Spark and itself go on to read that. Absolute paths are left to Spark, too."""
 _NEVER: Final = -1
 """The number of an application id that had written nothing yet: batch 0 comes after it."""
 
@@ -38,29 +45,35 @@ def restore(
 ) -> int | None:
     """Make the contents, schema and properties of version `to` the new head, on exactly version `requires`.
 
-    Returns the new version, None if the table's features are not ours to write. Raises `ConflictError` if somebody
-    committed first, `ExecutionError` if files of `to` are gone or the commit was refused for another reason.
+    Returns the new version, None if the table's features or a path are not ours to write. Raises `ConflictError` if
+    somebody committed first, `ExecutionError` if files of `to` are gone or the commit was refused for another reason.
     """
     table = open_version(location, requires, storage)
     if table is None:
+        return None
+    target = DeltaTable(location, version=to, storage_options=current(storage) or None)
+    if not (_keeps_paths(table) and _keeps_paths(target)):
         return None
     failed = f"{location} could not be restored to version {to}."
     hint = "Validate the table; `lakewarden rollback show` says how far the rollback came."
     with committing(location, requires, storage, failed=failed, hint=hint):
         table.restore(
             to,
-            commit_properties=once(marks(run_id, installation), _rewound(location, to, apps, storage)),
+            commit_properties=once(marks(run_id, installation), _rewound(target, apps)),
             post_commithook_properties=NOTHING_AFTERWARDS,
         )
     version: int = table.version()
     return version
 
 
-def _rewound(
-    location: str, to: int, apps: Sequence[str], storage: StorageOptions
-) -> list[Transaction] | None:
+def _keeps_paths(table: DeltaTable) -> bool:
+    """Whether delta-rs would write the path of every live file as the log has it."""
+    paths = pa.table(table.get_add_actions())["path"]
+    return bool(pc.all(pc.match_substring_regex(paths, _KEPT), min_count=0).as_py())
+
+
+def _rewound(target: DeltaTable, apps: Sequence[str]) -> list[Transaction] | None:
     if not apps:
         return None
-    target = DeltaTable(location, version=to, storage_options=current(storage) or None)
     numbers = {app: target.transaction_version(app) for app in apps}
     return [Transaction(app, _NEVER if number is None else number) for app, number in sorted(numbers.items())]

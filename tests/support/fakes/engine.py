@@ -21,6 +21,8 @@ from deltalake.schema import Field, PrimitiveType
 from lakewarden.catalog.clock import Clock, to_millis
 from lakewarden.catalog.errors import ConflictError, ExecutionError, RefusedError
 from lakewarden.catalog.formats.delta.log_names import FOLDER
+from lakewarden.catalog.formats.delta.reader import DeltaReader
+from lakewarden.catalog.formats.heads import commit_at
 from lakewarden.catalog.metastore.port import Metastore
 from lakewarden.catalog.model.lineage_record import LineageRecord, custom_metadata
 from lakewarden.catalog.model.rows import DELTA, TableFormat
@@ -157,7 +159,7 @@ class FakeEngine:
             location, requires=requires, to=to, run_id=run_id, apps=apps, storage=StorageOptions()
         )
         if version is None:
-            raise ExecutionError(f"{location} uses features that only Spark can write.")
+            raise ExecutionError(f"{location} has features or paths that only Spark can write.")
         return version
 
     def remove_files(
@@ -206,7 +208,9 @@ class FakeEngine:
     def begin_epoch(
         self, location: str, *, restored: int, to: int, apps: Sequence[str], run_id: str
     ) -> int | None:
-        if not rs_metadata.writes(location, restored, StorageOptions()):
+        commit = commit_at(DeltaReader(), location, restored)
+        told = () if commit is None else commit.transactions
+        if not {app for app, _ in told}.issuperset(apps):
             raise ExecutionError(f"{location} uses features that only Spark can write.")
         return None  # the restore has taken them back
 

@@ -11,7 +11,7 @@ from lakewarden.catalog.clock import from_millis, to_millis
 from lakewarden.catalog.formats.delta.actions import AddFile, DeletionVector, RemoveFile, vector_of
 from lakewarden.catalog.formats.delta.checkpoint import FileBatch, file_batches, read_head
 from lakewarden.catalog.formats.delta.checkpoint_columns import field_of, rows_of
-from lakewarden.catalog.formats.delta.file_paths import decoded
+from lakewarden.catalog.formats.delta.file_paths import decoded, spelling_of
 from lakewarden.catalog.formats.delta.log import DeltaLog
 from lakewarden.catalog.formats.delta.replay import version_actions
 from lakewarden.catalog.formats.delta.segment import Listing, Segment
@@ -20,7 +20,7 @@ from lakewarden.catalog.formats.port import DataFile, Tombstone
 __all__ = ["Key", "data_file", "file_key", "live_files", "tombstones"]
 
 Key = tuple[str, str | None]
-"""A file's path and its deletion vector: which rows it brings."""
+"""A file's path, as the log spells it, and its deletion vector: which rows it brings."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -105,6 +105,7 @@ def data_file(add: AddFile) -> DataFile:
         has_deletion_vector=add.vector is not None,
         deletion_vector=add.vector.file if add.vector else None,
         has_statistics=add.rows is not None,
+        spelling=add.spelling,
     )
 
 
@@ -142,7 +143,7 @@ def _keep_last(kept: dict[str, _Removal], path: str, removal: _Removal) -> None:
 
 def file_key(action: AddFile | RemoveFile) -> Key:
     """What tells it from other files of a version."""
-    return (action.path, action.vector.key if action.vector else None)
+    return (action.spelling or action.path, action.vector.key if action.vector else None)
 
 
 def _adds(batch: FileBatch) -> Iterator[AddFile]:
@@ -158,14 +159,15 @@ def _adds(batch: FileBatch) -> Iterator[AddFile]:
         *values, rows, _vectors(batch.adds), strict=True
     ):
         pairs = tuple(sorted((name, value or None) for name, value in partition or ()))
-        yield AddFile(decoded(path), pairs, size, modified or 0, False, count, vector)
+        spelling = spelling_of(path)
+        yield AddFile(decoded(path), pairs, size, modified or 0, False, count, vector, spelling=spelling)
 
 
 def _removes(batch: FileBatch) -> Iterator[RemoveFile]:
     columns = (("path", pa.string()), ("deletionTimestamp", pa.int64()), ("size", pa.int64()))
     values = [field_of(batch.removes, name, type_).to_pylist() for name, type_ in columns]
     for path, removed, size, vector in zip(*values, _vectors(batch.removes), strict=True):
-        yield RemoveFile(decoded(path), removed, size, False, vector)
+        yield RemoveFile(decoded(path), removed, size, False, vector, spelling=spelling_of(path))
 
 
 def _vectors(rows: pa.StructArray) -> Iterable[DeletionVector | None]:
