@@ -8,7 +8,6 @@ from urllib.parse import unquote
 __all__ = ["decoded", "deletion_vector_path", "is_plain", "spelling_of"]
 
 _SCHEME: Final = re.compile(r"^[A-Za-z][A-Za-z0-9+.\-]*:/")
-_ESCAPE: Final = re.compile(r"%[0-9a-f][0-9A-Fa-f]|%[0-9A-F][a-f]")
 _UUID_LENGTH: Final = 20
 _Z85: Final = {
     letter: value
@@ -32,11 +31,9 @@ def spelling_of(raw: str) -> str | None:
     """What tells an entry of the log from others, where that is not `decoded(raw)` itself; else None.
 
     Spark and delta-rs compare paths as they are written: what removes `p=M%C3%BCnchen/f` leaves `p=München/f` in the
-    table, though both are one file. Of an escape the case of its letters does not count (java.net.URI).
+    table, though both are one file.
     """
-    if is_plain(raw):
-        return None
-    return _ESCAPE.sub(lambda found: found[0].upper(), _located(raw))
+    return None if is_plain(raw) else _located(raw)
 
 
 def _located(raw: str) -> str:

@@ -6,13 +6,13 @@ a replayed batch would be skipped without a word: the commit therefore also sets
 were at the target.
 """
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from deltalake import DeltaTable, Transaction
 
+from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.catalog.storage.secret_files import current
 from lakewarden.jobs.engines.delta.rs_metadata import (
@@ -26,7 +26,7 @@ from lakewarden.jobs.engines.delta.rs_metadata import (
 __all__ = ["restore"]
 
 _CHARACTER: Final = r"[A-Za-z0-9_.!$&'()+,;=@~-]|%2[0235A]|%3[CEF]|%5[BCDE]|%60|%7[BCD]"
-_KEPT: Final = rf"^({_CHARACTER})({_CHARACTER}|/)*$"
+_KEPT: Final = re.compile(rf"(?:{_CHARACTER})(?:{_CHARACTER}|/)*")
 """Paths that delta-rs 1.6 writes as it has read them (run, for every character). It removes `p=M%C3%BCnchen/f` where
 the log has `p=München/f`, and Spark and itself go on to read that. Absolute paths are left to Spark, too."""
 _NEVER: Final = -1
@@ -51,29 +51,32 @@ def restore(
     table = open_version(location, requires, storage)
     if table is None:
         return None
-    target = DeltaTable(location, version=to, storage_options=current(storage) or None)
-    if not (_keeps_paths(table) and _keeps_paths(target)):
+    reader = DeltaReader(lambda _: storage)
+    if not all(_keeps_paths(reader, location, version) for version in (requires, to)):
         return None
     failed = f"{location} could not be restored to version {to}."
     hint = "Validate the table; `lakewarden rollback show` says how far the rollback came."
     with committing(location, requires, storage, failed=failed, hint=hint):
         table.restore(
             to,
-            commit_properties=once(marks(run_id, installation), _rewound(target, apps)),
+            commit_properties=once(marks(run_id, installation), _rewound(location, to, apps, storage)),
             post_commithook_properties=NOTHING_AFTERWARDS,
         )
     version: int = table.version()
     return version
 
 
-def _keeps_paths(table: DeltaTable) -> bool:
-    """Whether delta-rs would write the path of every live file as the log has it."""
-    paths = pa.table(table.get_add_actions())["path"]
-    return bool(pc.all(pc.match_substring_regex(paths, _KEPT), min_count=0).as_py())
+def _keeps_paths(reader: DeltaReader, location: str, version: int) -> bool:
+    """Whether delta-rs would write the path of every file of a version as the log has it."""
+    files = reader.files(location, version=version)
+    return all(_KEPT.fullmatch(file.spelling or file.path) is not None for file in files)
 
 
-def _rewound(target: DeltaTable, apps: Sequence[str]) -> list[Transaction] | None:
+def _rewound(
+    location: str, to: int, apps: Sequence[str], storage: StorageOptions
+) -> list[Transaction] | None:
     if not apps:
         return None
+    target = DeltaTable(location, version=to, storage_options=current(storage) or None)
     numbers = {app: target.transaction_version(app) for app in apps}
     return [Transaction(app, _NEVER if number is None else number) for app, number in sorted(numbers.items())]

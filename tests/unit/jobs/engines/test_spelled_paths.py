@@ -61,7 +61,7 @@ def test_a_table_with_any_other_path_is_left_to_spark(tmp_path: Path, path: str)
 
 
 def test_what_is_removed_under_another_spelling_stays_as_it_does_for_delta_rs(tmp_path: Path) -> None:
-    made = table(tmp_path, "p=é/f", "p=%c3%a9/g")
+    made = table(tmp_path, "p=é/f", "p=%C3%A9/g")
     made.commit(remove("p=%C3%A9/f"), remove("p=%C3%A9/g"))
     location = canonical(str(tmp_path))
     assert [one.path for one in DeltaReader().files(location)] == ["p=é/f"]
