@@ -174,8 +174,11 @@ def test_what_was_undone_is_not_written_over_what_came_later(lake: Lake) -> None
     before = flow.held()
     assert [row[0] for row in before] == [0, 1, 4]
     flow.goes_back_before(2)
-    with pytest.raises(StreamingQueryException, match="Batch 2 was undone, and a later one of its query"):
+    with pytest.raises(
+        StreamingQueryException, match="Batch 2 was undone, and a later one of its query"
+    ) as refused:
         flow.goes_on()
+    assert f"`lakewarden rollback plan --run {lake.commits(flow.sink)[-1].run_id}`" in str(refused.value)
     assert flow.held() == before
     later = lake.commits(flow.sink)[-1].version  # as the hint says: undo that as well
     lake.spark.sql(f"RESTORE TABLE delta.`{flow.sink}` TO VERSION AS OF {later - 1}")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from lakewarden.catalog.errors import UsageError
+from lakewarden.catalog.errors import LakewardenError, UsageError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.jobs.session.conflicts.retries import RETRIES_OF_BATCHES
 from lakewarden.jobs.session.plans import Plans
@@ -29,7 +29,11 @@ def start(stream: UpsertStream, run: Callable[[Upsert], Upserted]) -> StreamingQ
         query = query_of(frame)
         reads = reads_of_batch(plans, query, number)
         batch = replace(request, frame=frame, operation=query, number=number, reads=reads, query=query)
-        done = run(replace(batch, retries=RETRIES_OF_BATCHES))
+        try:
+            done = run(replace(batch, retries=RETRIES_OF_BATCHES))
+        except LakewardenError as error:
+            error.args = (error.in_full,)  # of an error the query keeps the text alone: with what to do
+            raise
         reach("upsert.batch")
         if done.done_before:
             logging.getLogger("lakewarden").info(
