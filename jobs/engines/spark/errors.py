@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
 from lakewarden.catalog.errors import (
@@ -166,8 +167,20 @@ def _ours(deed: str, causes: tuple[tuple[str, str], ...], message: str) -> Lakew
         )
     if _SHUT_OUT in classes:
         return AccessDeniedError(f"Spark could not {deed}: the storage denied access.")
+    if _is_stopped():
+        return _ended(deed)
     root = conditions[-1] if conditions else classes[-1].rpartition(".")[2] if classes else ""
     return ExecutionError(f"Spark could not {deed}{f' ({root})' if root else ''}.", hint=_hint(root))
+
+
+def _is_stopped() -> bool:
+    """Whether this process's Spark application was stopped meanwhile: what is under way then fails in any way, also as
+    an internal error of Spark's."""
+    context: Any = SparkContext._active_spark_context
+    try:
+        return context is not None and bool(context._jsc.sc().isStopped())
+    except (Py4JError, ConnectionError, AttributeError):
+        return True
 
 
 def _ended(deed: str) -> UnavailableError:

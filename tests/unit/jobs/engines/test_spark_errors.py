@@ -1,10 +1,12 @@
 """Spark's exceptions as lakewarden's: what they become, and that nothing of Java gets through."""
 
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
 from py4j.protocol import Py4JJavaError, Py4JNetworkError
+from pyspark import SparkContext
 from pyspark.errors import AnalysisException
 
 from lakewarden.catalog.errors import (
@@ -157,3 +159,20 @@ class Refusal(Py4JJavaError):  # type: ignore[misc]  # py4j has no types
 
     def __str__(self) -> str:
         return self.java_exception.message
+
+
+@pytest.mark.parametrize(
+    ("stopped", "becomes"), [(True, UnavailableError), (False, ExecutionError)], ids=["stopped", "running"]
+)
+def test_an_internal_error_of_an_application_that_was_killed_is_its_end(
+    stopped: bool, becomes: type[LakewardenError], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An operator's kill reaches what is under way before anything says that the session has ended."""
+    java = SimpleNamespace(isStopped=lambda: stopped)
+    context = SimpleNamespace(_jsc=SimpleNamespace(sc=lambda: java))
+    monkeypatch.setattr(SparkContext, "_active_spark_context", context)
+    error = thrown(Thrown("org.apache.spark.SparkException", "[INTERNAL_ERROR] The phase failed."))
+    with pytest.raises(becomes) as refused, translated("compact db.t"):
+        raise error
+    assert type(refused.value) is becomes
+    assert ("its session has ended" in str(refused.value)) is stopped
