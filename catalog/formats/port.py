@@ -90,6 +90,11 @@ class DataFile:
     has_statistics: bool = False
     spelling: str | None = None
 
+    @property
+    def entry(self) -> str:
+        """How the log names it: what tells it from others there."""
+        return self.spelling or self.path
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tombstone:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final
 
 from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.formats.heads import commit_at
@@ -15,10 +14,6 @@ from lakewarden.jobs.rollback.plan.model import TablePlan
 from lakewarden.jobs.rollback.verify import missing_files
 
 __all__ = ["TargetCheck"]
-
-_Entry = tuple[str, str | None, str | None]
-"""A file as the log has it: its path, how that is spelled, the file of its deletion vector."""
-_NOBODYS: Final[_Entry] = ("", None, None)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,21 +69,21 @@ class TargetCheck:
         head = self._files(self.table.from_version)
         return frozenset(version for version in self.table.appends if self._added(version) <= head)
 
-    def _added(self, version: int) -> frozenset[_Entry]:
+    def _added(self, version: int) -> frozenset[tuple[str, str | None]]:
         """The files that a version added; a file that nobody has where the log no longer tells."""
         try:
             made = commit_at(self.reader, self._location, version)
             if made is None:
-                return frozenset({_NOBODYS})
+                return frozenset({("", None)})
             return self._files(version) - self._files(made.parent)
         except UnreadableError:
-            return frozenset({_NOBODYS})
+            return frozenset({("", None)})
 
-    def _files(self, version: int | None) -> frozenset[_Entry]:
+    def _files(self, version: int | None) -> frozenset[tuple[str, str | None]]:
         if version is None:
             return frozenset()
         files = self.reader.files(self._location, version=version)
-        return frozenset((file.path, file.spelling, file.deletion_vector) for file in files)
+        return frozenset((file.entry, file.deletion_vector) for file in files)
 
 
 def _changes(seen: Observation, target: Mapping[str, str]) -> tuple[PropertyChange, ...]:

@@ -166,59 +166,36 @@ def test_after_an_undo_a_stream_goes_on_as_if_nothing_had_been(sea: Sea) -> None
 
 def test_an_upsert_stream_applies_again_what_a_rollback_has_undone_and_nothing_else(sea: Sea) -> None:
     sea.create("sink")
-    with lakewarden.attach(sea.spark, home=sea.folder) as lw:
-
-        def flow() -> None:
-            lw.upsert_stream(
-                sea.spark.readStream.format("delta").load(sea.place("source")),
-                sea.place("sink"),
-                keys="id",
-                checkpoint=sea.checkpoint("upserts"),
-                trigger={"availableNow": True},
-            ).awaitTermination()
-
-        for number in (1, 2, 3):
-            sea.insert("source", number)
-            flow()
-        sea.roll_back("sink", 2)
-        assert sea.rows("sink") == [1]
-        sea.rewind(1, "upserts")
-        flow()
-        assert sea.rows("sink") == [1, 2, 3]
-        head = sea.head("sink")
-        sea.rewind(1, "upserts")
-        flow()
-        assert (sea.rows("sink"), sea.head("sink")) == ([1, 2, 3], head)
+    for number in (1, 2, 3):
+        sea.insert("source", number)
+        sea.upserts("source", "sink")
+    sea.roll_back("sink", 2)
+    assert sea.rows("sink") == [1]
+    sea.rewind(1)
+    sea.upserts("source", "sink")
+    assert sea.rows("sink") == [1, 2, 3]
+    head = sea.head("sink")
+    sea.rewind(1)
+    sea.upserts("source", "sink")
+    assert (sea.rows("sink"), sea.head("sink")) == ([1, 2, 3], head)
 
 
 def test_batches_that_a_plain_restore_has_brought_back_are_found(sea: Sea) -> None:
     """A rollback takes the batches and their numbers away; somebody's RESTORE brings back the batches alone."""
     sea.create("sink")
-    one_at_a_time = sea.spark.readStream.format("delta").option("maxFilesPerTrigger", 1)
-    with lakewarden.attach(sea.spark, home=sea.folder) as lw:
-
-        def flow() -> None:
-            lw.upsert_stream(
-                one_at_a_time.load(sea.place("source")),
-                sea.place("sink"),
-                keys="id",
-                checkpoint=sea.checkpoint("upserts"),
-                trigger={"availableNow": True},
-            ).awaitTermination()
-
-        for number in (1, 2, 3):
-            sea.insert("source", number)
-            flow()
-        before = sea.head("sink")
-        sea.roll_back("sink", 2)
-        sea.spark.sql(f"RESTORE TABLE delta.`{sea.place('sink')}` TO VERSION AS OF {before}")
-        head = sea.head("sink")
-        sea.rewind(1, "upserts")
-        flow()
-        assert (sea.rows("sink"), sea.head("sink")) == ([1, 2, 3], head), "batches 1 and 2 were there"
-        sea.insert("source", 4)
-        flow()
-        assert (sea.rows("sink"), sea.head("sink")) == ([1, 2, 3, 4], head + 1)
+    for number in (1, 2, 3):
+        sea.insert("source", number)
+        sea.upserts("source", "sink", maxFilesPerTrigger=1)
+    before = sea.head("sink")
+    sea.roll_back("sink", 2)
+    sea.spark.sql(f"RESTORE TABLE delta.`{sea.place('sink')}` TO VERSION AS OF {before}")
+    head = sea.head("sink")
+    sea.rewind(1)
+    sea.upserts("source", "sink", maxFilesPerTrigger=1)
+    assert (sea.rows("sink"), sea.head("sink")) == ([1, 2, 3], head), "batches 1 and 2 were there"
+    sea.insert("source", 4)
+    sea.upserts("source", "sink", maxFilesPerTrigger=1)
+    assert (sea.rows("sink"), sea.head("sink")) == ([1, 2, 3, 4], head + 1)
 
 
 def test_batches_of_an_upsert_stream_say_what_they_read_so_a_rollback_of_the_source_takes_them_along(

@@ -55,6 +55,11 @@ class AddFile:
     stats_key: int | None = field(default=None, compare=False)
     spelling: str | None = None
 
+    @property
+    def entry(self) -> str:
+        """How the log names it: what tells it from others there."""
+        return self.spelling or self.path
+
 
 @dataclass(frozen=True, slots=True)
 class RemoveFile:
@@ -68,6 +73,11 @@ class RemoveFile:
     vector: DeletionVector | None
     partition: Partition | None = field(default=None, compare=False)
     spelling: str | None = None
+
+    @property
+    def entry(self) -> str:
+        """How the log names it: what tells it from others there."""
+        return self.spelling or self.path
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,11 +34,11 @@ def state_of(batches: Iterable[FileBatch], partition_columns: Sequence[str], *, 
     live, dead = [LIVE.empty_table()], [DEAD.empty_table()]
     elsewhere: tuple[str, ...] = ()
     for batch in batches:
-        written = field_of(batch.adds, "path", pa.string())
-        paths, removed = _decoded(written), _decoded(field_of(batch.removes, "path", pa.string()))
+        paths, entries = _paths(field_of(batch.adds, "path", pa.string()))
+        removed, _ = _paths(field_of(batch.removes, "path", pa.string()))
         folders = (folder for path in (*paths, *removed) if (folder := folder_elsewhere(path)) is not None)
         elsewhere = common_folders((*elsewhere, *folders))
-        live.append(_live(batch.adds, paths, _spelled(written, paths), sorted(partition_columns)))
+        live.append(_live(batch.adds, paths, entries, sorted(partition_columns)))
         dead.append(_dead(batch.removes, removed, written_ms))
     alive = pa.concat_tables(live).combine_chunks()
     return FileState(
@@ -74,10 +74,10 @@ def statistics_keys(adds: pa.StructArray) -> pa.Array:
 
 
 def _live(
-    adds: pa.StructArray, paths: Sequence[str], spelled: Sequence[str], partition_columns: Sequence[str]
+    adds: pa.StructArray, paths: Sequence[str], entries: Sequence[str], partition_columns: Sequence[str]
 ) -> pa.Table:
-    keys = [file_key(spelling, None) for spelling in spelled]
-    path_keys = keys if spelled is paths else [hash(path) for path in paths]
+    keys = [file_key(entry, None) for entry in entries]
+    path_keys = keys if entries is paths else [hash(path) for path in paths]
     deleted, has_vector = pa.repeat(pa.scalar(0), len(adds)), pa.repeat(pa.scalar(False), len(adds))
     if adds.type.get_field_index("deletionVector") >= 0:
         vectors = pc.struct_field(adds, "deletionVector")
@@ -85,7 +85,7 @@ def _live(
         deleted = pc.fill_null(pc.struct_field(vectors, "cardinality"), 0)
         keys = list(keys)
         for place, key in _vector_keys(vectors, has_vector):
-            keys[place] = file_key(spelled[place], key)
+            keys[place] = file_key(entries[place], key)
     values = field_of(adds, "partitionValues", pa.map_(pa.string(), pa.string()))
     return pa.table(
         {
@@ -117,20 +117,12 @@ def _latest(dead: pa.Table) -> pa.Table:
     return ordered.take(pa.array(last.values(), pa.int64()))
 
 
-def _decoded(paths: pa.Array) -> list[str]:
-    texts: list[str] = paths.to_pylist()
-    return texts if _are_plain(paths) else [decoded(text) for text in texts]
-
-
-def _spelled(written: pa.Array, paths: list[str]) -> list[str]:
-    """What tells each from others in the log; `paths` themselves where nothing is written in several ways."""
-    if _are_plain(written):
-        return paths
-    return [spelling_of(text) or path for text, path in zip(written.to_pylist(), paths, strict=True)]
-
-
-def _are_plain(paths: pa.Array) -> bool:
-    return not any(pc.any(pc.match_substring(paths, mark)).as_py() for mark in _NEEDS_DECODING)
+def _paths(written: pa.Array) -> tuple[list[str], list[str]]:
+    """Paths decoded, and as the log tells them apart: one list where no path is written in another way."""
+    texts: list[str] = written.to_pylist()
+    if not any(pc.any(pc.match_substring(written, mark)).as_py() for mark in _NEEDS_DECODING):
+        return texts, texts
+    return [decoded(text) for text in texts], [spelling_of(text) or text for text in texts]
 
 
 def _vector_keys(vectors: pa.StructArray, has_vector: pa.BooleanArray) -> Iterable[tuple[int, str]]:

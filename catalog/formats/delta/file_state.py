@@ -46,7 +46,7 @@ def file_key(spelling: str, vector: str | None) -> int:
 
 def key_of(action: AddFile | RemoveFile) -> int:
     """The same of an action."""
-    return file_key(action.spelling or action.path, action.vector.key if action.vector else None)
+    return file_key(action.entry, action.vector.key if action.vector else None)
 
 
 def partition_text(values: Partition) -> str:

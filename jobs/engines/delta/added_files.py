@@ -69,8 +69,8 @@ def require_live(
     """Raise `PreconditionError` unless a version has every one of these files, as they were added."""
     reader = DeltaReader(lambda _: storage)
     whole = (file for file in reader.files(store.root, version=version) if not file.has_deletion_vector)
-    live = {(file.path, file.spelling) for file in whole}
-    gone = [one.file.path for one in files if (one.file.path, one.file.spelling) not in live]
+    live = {file.entry for file in whole}
+    gone = [one.file.path for one in files if one.file.entry not in live]
     if gone:
         raise PreconditionError(
             f"Version {version} of {store.root} no longer has {gone[0]} as it was added.",

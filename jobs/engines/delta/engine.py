@@ -10,8 +10,6 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from lakewarden.catalog.clock import Clock, SystemClock
-from lakewarden.catalog.formats.delta.reader import DeltaReader
-from lakewarden.catalog.formats.heads import commit_at
 from lakewarden.catalog.logs import get_log
 from lakewarden.catalog.model.lineage_record import LineageRecord
 from lakewarden.catalog.model.rows import DELTA, Action, TableFormat
@@ -33,6 +31,7 @@ from lakewarden.jobs.engines.delta.statistics import table_statistics
 from lakewarden.jobs.engines.delta.vacuum_log import log_begin, log_end
 from lakewarden.jobs.engines.delta.version_diff import row_diff
 from lakewarden.jobs.engines.empty_folders import delete_empty_folders
+from lakewarden.jobs.engines.spark.errors import is_stopped
 from lakewarden.jobs.engines.spark.session import forget_tables, require_safe_commits, stamped, start_session
 from lakewarden.jobs.engines.spec import EngineSpec
 from lakewarden.jobs.runs.installation import installation_of
@@ -67,12 +66,7 @@ class DeltaEngine:
     @property
     def broken(self) -> bool:
         """Whether a session was started and does not answer any more: its process is gone, or it was stopped."""
-        if self._session is None:
-            return False
-        try:
-            return bool(self._session.sparkContext._jsc.sc().isStopped())
-        except (Py4JError, ConnectionError, AttributeError):
-            return True
+        return self._session is not None and is_stopped(self._session.sparkContext)
 
     def convert(
         self,
@@ -248,7 +242,7 @@ class DeltaEngine:
     def begin_epoch(
         self, location: str, *, restored: int, to: int, apps: Sequence[str], run_id: str
     ) -> int | None:
-        if self._took_back(location, restored, apps):
+        if rs_restore.took_back(location, restored, apps, self._storage(location)):
             return None
         with self._stamped(location, run_id, Action.ROLLBACK) as spark:
             return stream_offsets.begin_epoch(
@@ -290,12 +284,6 @@ class DeltaEngine:
         if self._session is not None:
             self._session.stop()
             self._session = None
-
-    def _took_back(self, location: str, restored: int, apps: Sequence[str]) -> bool:
-        """Whether a restore has set the numbers of all these in its own commit, as delta-rs can."""
-        commit = commit_at(DeltaReader(lambda _: self._storage(location)), location, restored)
-        told = () if commit is None else commit.transactions
-        return {app for app, _ in told}.issuperset(apps)
 
     def _spark(self, location: str) -> SparkSession:
         """The session, for a table at a location. Raises `RefusedError` where its commits would not be safe."""

@@ -32,8 +32,7 @@ from lakewarden.jobs.runs.port import FileChange
 __all__ = ["SAFE_PATH", "fill_file_statistics"]
 
 SAFE_PATH: Final = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_\-./=]*$")
-"""Paths that every writer spells the same. Of others, and of these where somebody has spelled one otherwise, the log
-could come to hold two spellings, as two files."""
+"""Entries that every writer spells the same. Of others the log could come to hold two spellings, as two files."""
 _READERS: Final = 8
 
 
@@ -69,8 +68,7 @@ def fill_file_statistics(
 
 def _fillable(files: Iterator[DataFile]) -> Iterator[DataFile]:
     for file in files:
-        is_safe = SAFE_PATH.match(file.path) is not None and file.spelling is None
-        if is_safe and not file.has_statistics and not file.has_deletion_vector:
+        if not file.has_statistics and not file.has_deletion_vector and SAFE_PATH.match(file.entry):
             yield file
 
 

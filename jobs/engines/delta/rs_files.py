@@ -47,7 +47,7 @@ def add_again(
         return None
     store = open_store(location, storage)
     files = additions(store, [version])
-    if not all(SAFE_PATH.match(one.file.path) and one.file.spelling is None for one in files):
+    if not all(SAFE_PATH.match(one.file.entry) for one in files):
         return None
     before = DeltaTable(location, version=version, storage_options=current(storage) or None)
     if _columns(before) != _columns(table):

@@ -13,6 +13,7 @@ from typing import Final
 from deltalake import DeltaTable, Transaction
 
 from lakewarden.catalog.formats.delta.reader import DeltaReader
+from lakewarden.catalog.formats.heads import commit_at
 from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.catalog.storage.secret_files import current
 from lakewarden.jobs.engines.delta.rs_metadata import (
@@ -23,7 +24,7 @@ from lakewarden.jobs.engines.delta.rs_metadata import (
     open_version,
 )
 
-__all__ = ["restore"]
+__all__ = ["restore", "took_back"]
 
 _CHARACTER: Final = r"[A-Za-z0-9_.!$&'()+,;=@~-]|%2[0235A]|%3[CEF]|%5[BCDE]|%60|%7[BCD]"
 _KEPT: Final = re.compile(rf"(?:{_CHARACTER})(?:{_CHARACTER}|/)*")
@@ -66,10 +67,17 @@ def restore(
     return version
 
 
+def took_back(location: str, restored: int, apps: Sequence[str], storage: StorageOptions) -> bool:
+    """Whether the restore that made version `restored` has set the numbers of all these in its own commit."""
+    commit = commit_at(DeltaReader(lambda _: storage), location, restored)
+    told = () if commit is None else commit.transactions
+    return {app for app, _ in told}.issuperset(apps)
+
+
 def _keeps_paths(reader: DeltaReader, location: str, version: int) -> bool:
     """Whether delta-rs would write the path of every file of a version as the log has it."""
     files = reader.files(location, version=version)
-    return all(_KEPT.fullmatch(file.spelling or file.path) is not None for file in files)
+    return all(_KEPT.fullmatch(file.entry) is not None for file in files)
 
 
 def _rewound(

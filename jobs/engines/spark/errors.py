@@ -18,7 +18,7 @@ from lakewarden.catalog.errors import (
     UnavailableError,
 )
 
-__all__ = ["is_lost_race", "refusal_of_delta", "translated", "unreadable", "violation"]
+__all__ = ["is_lost_race", "is_stopped", "refusal_of_delta", "translated", "unreadable", "violation"]
 
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]+)(?:\.[A-Z0-9_.]+)?\]")
 _DEEPEST: Final = 20
@@ -100,6 +100,14 @@ def translated(deed: str) -> Iterator[None]:
         raise _ended(deed) from error
 
 
+def is_stopped(context: SparkContext) -> bool:
+    """Whether a Spark application does not answer any more: its process is gone, or it was stopped."""
+    try:
+        return bool(context._jsc.sc().isStopped())
+    except (Py4JError, ConnectionError, AttributeError):
+        return True
+
+
 def is_lost_race(error: PySparkException | Py4JJavaError) -> bool:
     """Whether a write failed because somebody else committed first."""
     java = error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
@@ -167,20 +175,11 @@ def _ours(deed: str, causes: tuple[tuple[str, str], ...], message: str) -> Lakew
         )
     if _SHUT_OUT in classes:
         return AccessDeniedError(f"Spark could not {deed}: the storage denied access.")
-    if _is_stopped():
+    # What is under way while the application stops fails in any way, also as an internal error of Spark's.
+    if SparkContext._active_spark_context is not None and is_stopped(SparkContext._active_spark_context):
         return _ended(deed)
     root = conditions[-1] if conditions else classes[-1].rpartition(".")[2] if classes else ""
     return ExecutionError(f"Spark could not {deed}{f' ({root})' if root else ''}.", hint=_hint(root))
-
-
-def _is_stopped() -> bool:
-    """Whether this process's Spark application was stopped meanwhile: what is under way then fails in any way, also as
-    an internal error of Spark's."""
-    context: Any = SparkContext._active_spark_context
-    try:
-        return context is not None and bool(context._jsc.sc().isStopped())
-    except (Py4JError, ConnectionError, AttributeError):
-        return True
 
 
 def _ended(deed: str) -> UnavailableError:

@@ -21,8 +21,6 @@ from deltalake.schema import Field, PrimitiveType
 from lakewarden.catalog.clock import Clock, to_millis
 from lakewarden.catalog.errors import ConflictError, ExecutionError, RefusedError
 from lakewarden.catalog.formats.delta.log_names import FOLDER
-from lakewarden.catalog.formats.delta.reader import DeltaReader
-from lakewarden.catalog.formats.heads import commit_at
 from lakewarden.catalog.metastore.port import Metastore
 from lakewarden.catalog.model.lineage_record import LineageRecord, custom_metadata
 from lakewarden.catalog.model.rows import DELTA, TableFormat
@@ -208,9 +206,7 @@ class FakeEngine:
     def begin_epoch(
         self, location: str, *, restored: int, to: int, apps: Sequence[str], run_id: str
     ) -> int | None:
-        commit = commit_at(DeltaReader(), location, restored)
-        told = () if commit is None else commit.transactions
-        if not {app for app, _ in told}.issuperset(apps):
+        if not rs_restore.took_back(location, restored, apps, StorageOptions()):
             raise ExecutionError(f"{location} uses features that only Spark can write.")
         return None  # the restore has taken them back
 

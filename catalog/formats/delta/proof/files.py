@@ -143,7 +143,7 @@ def _keep_last(kept: dict[str, _Removal], path: str, removal: _Removal) -> None:
 
 def file_key(action: AddFile | RemoveFile) -> Key:
     """What tells it from other files of a version."""
-    return (action.spelling or action.path, action.vector.key if action.vector else None)
+    return (action.entry, action.vector.key if action.vector else None)
 
 
 def _adds(batch: FileBatch) -> Iterator[AddFile]:

@@ -30,9 +30,8 @@ def test_engines_that_say_it() -> None:
     assert overwrites_all("Apache-Spark/4.1.0 Delta-Lake/4.1.0", {ONE}, {ONE})
     assert not overwrites_all("Apache-Spark/4.0.1 Delta-Lake/4.0.1", {ONE}, {ONE})
     assert not overwrites_all(None, {ONE}, {ONE})
-    assert overwrites_all("delta-rs:py-1.6.6", {ONE}, {ONE}) and overwrites_all(
-        "delta-rs:0.26.2", {ONE}, {ONE}
-    )
+    assert overwrites_all("delta-rs:py-1.6.6", {ONE}, {ONE})
+    assert overwrites_all("delta-rs:0.26.2", {ONE}, {ONE})
     assert not overwrites_all("delta-rs:py-0.25.5", {ONE}, {ONE}), "by partition_filters, perhaps"
     assert not overwrites_all("delta-rs:0.17.1", {ONE}, {ONE})
 
