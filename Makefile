@@ -46,7 +46,8 @@ test-azure: $(READY) ## tables on the emulator of Azure's blob storage (Node.js;
 test-kerberos: $(READY) jars ## an HDFS that requires Kerberos, and who works on it by keytab
 	$(PY) -m pytest tests/kerberos $(ARGS)
 
-test-all: test test-k8s test-azure test-kerberos ## all four of these
+test-all: ARGS += --turn=all
+test-all: test test-k8s test-azure test-kerberos ## all four of these, and what is run in turns at once
 
 demo: $(READY) jars ## a real metastore, local Spark, real flights: watch lakewarden take over
 	@$(PY) -m examples.demo

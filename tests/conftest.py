@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
+from zlib import crc32
 
 import pytest
 import structlog
@@ -27,6 +28,7 @@ from support.servers.mariadb import MariadbServer, running_mariadb
 from support.servers.postgres import PostgresServer, running_postgres
 from support.servers.s3 import S3Server, running_s3
 from support.servers.spark import start_spark
+from support.turns import ALL_TURNS, TURN, TURNS
 
 # Cheap tests first, so that a mistake shows early; the greedy ones last.
 _ORDER: Final = ("postgres", "mariadb", "metastore", "hdfs", "s3", "spark", "crash", "heavy")
@@ -49,15 +51,37 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--rights", type=Path, metavar="FILE", help="keep here what a driver asked Kubernetes for"
     )
+    parser.addoption(
+        "--turn",
+        choices=(ALL_TURNS, *map(str, range(TURNS))),
+        default=os.environ.get(TURN, ALL_TURNS),
+        help="which of the tests that are run in turns",
+    )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sort by the most expensive marker; within that pytest's own order stays."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what another turn runs, and sort by the most expensive marker; within that pytest's own order
+    stays."""
+    turn = config.getoption("--turn")
+    others = [] if turn == ALL_TURNS else [item for item in items if turn_of(item) not in (None, int(turn))]
+    if others:
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if item not in set(others)]
     items.sort(
         key=lambda item: max(
             (_ORDER.index(m.name) + 1 for m in item.iter_markers() if m.name in _ORDER), default=0
         )
     )
+
+
+def turn_of(item: pytest.Item) -> int | None:
+    """The turn that runs this test, if it is one of those that are run in turns: the same on every machine. The tests
+    of a file that count on one another have one turn."""
+    if item.get_closest_marker("in_turns") is None:
+        return None
+    file, _, test = item.nodeid.partition("::")
+    one = Path(file).stem if item.get_closest_marker("together") else f"{Path(file).stem}::{test}"
+    return crc32(one.encode()) % TURNS
 
 
 @pytest.fixture(autouse=True)

@@ -6,6 +6,7 @@ found them and need nothing else. The last line sums up.
 What fails is tried once more on fresh servers, to tell what is broken from what is not sure. What passes only
 then fails the run all the same, unless `tests/flaky.toml` names it with a reason and a date. A file whose
 tests count on one another says so with the marker `together`; it is tried again as a whole.
+Of the tests that are run in turns, it has the day's turn, unless `--turn` says another, or `all`.
 
     python tests/run_all.py [pytest arguments]
 """
@@ -28,6 +29,7 @@ from itertools import chain
 from pathlib import Path
 
 from support.servers.class_archive import INTERPRETED, QUICK_JVM, class_archive
+from support.turns import TURN, turn_of_the_day
 
 TESTS = Path(__file__).parent
 COUNTED = re.compile(r"(\d+) (passed|failed|skipped|error)")
@@ -106,12 +108,15 @@ def main() -> int:
         tempfile.TemporaryDirectory(prefix="lakewarden-classes-") as folder,
         ThreadPoolExecutor(AT_ONCE) as pool,
     ):
+        os.environ.setdefault(TURN, turn_of_the_day())
         COMPILED["PYTHONPYCACHEPREFIX"] = str(Path(folder) / "compiled")
         archive = pool.submit(class_archive, Path(folder) / "classes.jsa")
         units = [pool.submit(run_twice, totals, f"unit {room.name}", [str(room)]) for room in rooms]
         others = [pool.submit(run_twice, totals, name, group, archive) for name, group in groups(files)]
         broken = any(one.result() for one in (*units, *others))
     failed = totals["failed"] + totals["error"]
+    said = [one.partition("=")[2] for one in sys.argv[1:] if one.startswith("--turn=")]
+    print(f"== of what is run in turns: turn {(said or [os.environ[TURN]])[-1]}", flush=True)
     print(time_taken(time.monotonic() - begun, busy_seconds() - busy_before), flush=True)
     print(f"{totals['passed']} passed, {failed} failed, {totals['skipped']} skipped", flush=True)
     return 1 if broken or failed else 0

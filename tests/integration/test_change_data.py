@@ -114,6 +114,7 @@ def test_a_feed_whose_files_are_gone_is_a_sentence_and_makes_no_table(lake: Lake
     assert not mirror.exists()
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("words", [{}, {"duplicates": "last by ts"}, {"when": "newer by ts"}])
 def test_a_mirror_follows_a_change_of_a_key(lake: Lake, words: dict[str, Any]) -> None:
     source = lake.table((1, "a", 1), (2, "b", 1), **FED)
@@ -161,6 +162,7 @@ class Flow:
         return self.lake.held(self.sink)
 
 
+@pytest.mark.in_turns
 def test_what_was_undone_is_not_written_over_what_came_later(lake: Lake) -> None:
     flow = Flow(lake, lake.table((0, "a", 0)), maxFilesPerTrigger="1")
     for number in (1, 2, 3):
@@ -186,6 +188,7 @@ def test_what_was_undone_is_not_written_over_what_came_later(lake: Lake) -> None
     assert [row[0] for row in flow.held()] == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.in_turns
 def test_a_batch_that_comes_again_with_more_than_it_had_is_refused(lake: Lake) -> None:
     flow = Flow(lake, lake.table((0, "a", 0)))
     for number in (1, 2):

@@ -62,6 +62,7 @@ def compare(both: Both, statement: str) -> None:
     assert (result["num_affected_rows"], both.ours()) == (done.rowcount, both.theirs())
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize(
     "statement",
     [
@@ -92,6 +93,7 @@ def test_types_mean_what_they_mean_in_postgresql(both: Both, statement: str) -> 
     compare(both, statement)
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize(
     "settings",
     [

@@ -111,6 +111,7 @@ def append(both: Both, name: str, *row: object) -> None:
     write_deltalake(both.folder / name, rows, mode="append")
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("name", SEVERAL)
 def test_several_tables_are_changed_as_mariadb_changes_them(both: Both, name: str) -> None:
     statement, _ = SEVERAL[name]
@@ -235,6 +236,7 @@ def test_a_view_whose_values_would_be_others_for_each_table_is_refused(
     assert [version(both, name) for name in ("t", "s")] == before
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize(
     "statement",
     [
@@ -350,6 +352,7 @@ def test_a_session_explains_all_of_its_steps(both: Both) -> None:
     assert "All of the tables are changed, or none" in steps[0]["notes"]
 
 
+@pytest.mark.in_turns
 @pytest.mark.crash
 @pytest.mark.parametrize("point", points_of("test_a_session_that_is_killed_changes_all_tables_or_none"))
 def test_a_session_that_is_killed_changes_all_tables_or_none(

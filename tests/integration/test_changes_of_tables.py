@@ -41,6 +41,7 @@ def lw(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     spark.sql(f"DROP DATABASE {database} CASCADE")
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_special_table_is_changed_like_any_other(spark: SparkSession, lw: Attached, kind: str) -> None:
     table = kind.replace(" ", "_")

@@ -65,6 +65,7 @@ TYPED = {
 }
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize(
     ("columns", "partitions", "lonely"),
     [

@@ -118,6 +118,7 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
     spark.sql(f"DROP DATABASE {database} CASCADE")
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("name", FEATURES)
 def test_every_change_of_a_table_with_a_feature_does_what_it_says(lake: Lake, name: str) -> None:
     feature = FEATURES[name]

@@ -37,6 +37,7 @@ def both(tables: Both) -> Iterator[Both]:
         tables.spark.conf.unset(key)
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("name", CASES)
 def test_what_a_warehouse_would_do_is_done(both: Both, name: str) -> None:
     dialect = name.partition(":")[0]
@@ -47,6 +48,7 @@ def test_what_a_warehouse_would_do_is_done(both: Both, name: str) -> None:
     assert (result["num_affected_rows"], both.ours()) == (done.rowcount, both.theirs())
 
 
+@pytest.mark.in_turns
 @pytest.mark.mariadb
 def test_mysqls_own_words_do_on_mariadb_what_they_do_here(
     spark: SparkSession, mariadb: MariadbServer, tmp_path: Path

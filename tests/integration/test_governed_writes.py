@@ -208,6 +208,7 @@ class Interloper:
         return
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize(("statement", "operation"), STATEMENTS)
 def test_a_statement_reads_what_it_recorded_whoever_commits_in_between(
     lake: Lake, statement: str, operation: Operation

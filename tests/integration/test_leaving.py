@@ -153,6 +153,7 @@ def test_a_table_that_cannot_be_read_is_dropped_all_the_same(house: House) -> No
         house.wait_until(lambda: properties(place) == {} and not is_leaving(row_of(house, "db.t")))
 
 
+@pytest.mark.in_turns
 @pytest.mark.crash
 @pytest.mark.parametrize("point", points_of("test_giving_back_killed_goes_on"))
 def test_giving_back_killed_goes_on(house: House, monkeypatch: pytest.MonkeyPatch, point: str) -> None:

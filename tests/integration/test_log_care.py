@@ -55,6 +55,7 @@ def made(table: DeltaTableOnDisk, kind: str) -> None:
     table.sql("DELETE FROM {t} WHERE id = 3")
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("kind", KINDS)
 def test_properties_and_checkpoints_suit_spark(table: DeltaTableOnDisk, kind: str) -> None:
     made(table, kind)

@@ -149,6 +149,7 @@ STATEMENTS = {
 }
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_a_statement_that_loses_a_race_is_done_on_what_the_winner_left(lake: Lake, name: str) -> None:
     table, source = lake.table((1, 10), (2, 20)), lake.table((1, 1))

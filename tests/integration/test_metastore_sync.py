@@ -142,6 +142,7 @@ def test_a_converted_table_gets_new_columns_past_a_strict_server(converted: Name
     assert {kind for column, kind in jdbc_columns(converted) if column == "id"} == {"array<int>"}
 
 
+@pytest.mark.in_turns
 def test_hive_reads_a_converted_table_wrongly_until_the_sync(
     converted: NamedTable, metastore: EmbeddedMetastore
 ) -> None:

@@ -92,6 +92,7 @@ def fill(place: Path) -> None:
     write_deltalake(place, pa.table(columns), mode="overwrite")
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_a_repeated_statement_is_done_once_and_says_so(table: Table, name: str) -> None:
     first = table.run(STATEMENTS[name], f"once {name}")
@@ -196,6 +197,7 @@ def roll_back(table: Table, operation: str, *, to: int, mark: str = "rollback-1"
     engine.begin_epoch(location, restored=restored, to=to, apps=app, run_id=mark)
 
 
+@pytest.mark.in_turns
 def test_with_a_log_that_was_cleaned_up_what_a_rollback_undid_is_done_again(table: Table) -> None:
     t, insert = long_log(table, "cleaned"), "INSERT INTO ids.cleaned VALUES (7, 7)"
     clean_before(t.place, 9)
@@ -208,6 +210,7 @@ def test_with_a_log_that_was_cleaned_up_what_a_rollback_undid_is_done_again(tabl
     assert [row for row in t.rows() if row[0] == 7] == [(7, 7)]
 
 
+@pytest.mark.in_turns
 def test_with_a_log_that_was_cleaned_up_a_restore_changes_nothing_about_what_was_done_before(
     table: Table,
 ) -> None:
@@ -222,6 +225,7 @@ def test_with_a_log_that_was_cleaned_up_a_restore_changes_nothing_about_what_was
     assert t.rows() == rows
 
 
+@pytest.mark.in_turns
 def test_the_undo_of_a_rollback_by_spark_keeps_which_statement_it_was(table: Table) -> None:
     t = long_log(table, "clustered", engine=False)
     assert t.run("INSERT INTO ids.clustered VALUES (7, 7)", "one")["done_before"] is False
@@ -234,6 +238,7 @@ def test_the_undo_of_a_rollback_by_spark_keeps_which_statement_it_was(table: Tab
     assert t.run("INSERT INTO ids.clustered VALUES (7, 7)", "one")["done_before"] is True
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("undone", [False, True])
 def test_what_is_done_again_by_another_session_just_before_is_not_done_twice(
     table: Table, monkeypatch: pytest.MonkeyPatch, undone: bool
@@ -309,6 +314,7 @@ def test_two_sessions_with_one_id_do_it_once(table: Table, monkeypatch: pytest.M
     assert table.rows()[0] == (1, 11)
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("mine", [3, 4])
 def test_of_two_texts_under_one_id_only_the_first_is_done(
     table: Table, monkeypatch: pytest.MonkeyPatch, mine: int
@@ -400,6 +406,7 @@ def test_an_id_is_taken_back_by_a_reset(table: Table, taken_back: str) -> None:
     assert "done_before" not in table.run(STATEMENTS["update"])
 
 
+@pytest.mark.in_turns
 def test_a_random_life_under_operation_ids_is_what_the_docs_promise(table: Table, tmp_path: Path) -> None:
     engine = DeltaEngine(lambda: table.spark, storage=lambda _: StorageOptions(), clock=SystemClock())
     life = OperationLife(spark=table.spark, lw=table.lw, engine=engine, folder=tmp_path, seed=2, steps=(7, 7))

@@ -150,6 +150,7 @@ def test_another_text_under_the_id_is_refused_over_one_table_and_over_several(pa
     assert pair.rows() == [[1, 1], [1, 11]]
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("by", ["RESTORE", "rollback"])
 def test_what_was_undone_everywhere_is_done_again_and_what_was_in_part_is_refused(
     pair: Pair, by: str
@@ -211,6 +212,7 @@ def test_killed_in_the_middle_and_killed_again_while_that_is_taken_back_it_is_do
     assert pair.done_before("killed", statement) is True
 
 
+@pytest.mark.in_turns
 def test_a_random_life_of_two_tables_is_what_the_docs_promise(pair: Pair, tmp_path: Path) -> None:
     life = GroupOperationLife(
         spark=pair.spark,

@@ -44,6 +44,7 @@ def test_steps_would_do_what_postgresql_does(spark: SparkSession, postgres: Post
     rehearsed_alike(spark, postgres, POSTGRES_GAMES)
 
 
+@pytest.mark.in_turns
 @pytest.mark.mariadb
 def test_steps_would_do_what_mariadb_does(spark: SparkSession, mariadb: MariadbServer) -> None:
     rehearsed_alike(spark, mariadb, MARIADB_GAMES)
@@ -70,6 +71,7 @@ def rehearsed_alike(spark: SparkSession, server: Server, games: Mapping[str, Gam
         assert found[Outcome.SAME] + found[Outcome.CHOSEN] >= len(REHEARSED.get(name, FEW)) // 2, name
 
 
+@pytest.mark.in_turns
 @pytest.mark.mariadb
 def test_random_changes_of_mysql_do_what_mariadb_does(
     spark: SparkSession, mariadb: MariadbServer, tmp_path: Path
@@ -79,6 +81,7 @@ def test_random_changes_of_mysql_do_what_mariadb_does(
     assert Counter(one.outcome for one in played)[Outcome.REFUSED] <= 2
 
 
+@pytest.mark.in_turns
 @pytest.mark.mariadb
 def test_random_changes_of_several_tables_do_what_mariadb_does(
     spark: SparkSession, mariadb: MariadbServer, tmp_path: Path

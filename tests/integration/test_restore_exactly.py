@@ -71,6 +71,7 @@ def actions(folder: Path, version: int) -> list[dict[str, Any]]:
     return sorted(found, key=json.dumps)
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("made_by", TABLES.values(), ids=TABLES.keys())
 def test_it_commits_what_sparks_own_restore_commits(
     spark: SparkSession, tmp_path: Path, made_by: str

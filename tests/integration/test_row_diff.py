@@ -152,6 +152,7 @@ def test_nested_values_maps_and_numbers_that_are_none_are_compared_too(table: Ta
     assert dict(sample.comes[0].values)["b"] == "00FF"
 
 
+@pytest.mark.in_turns
 def test_any_two_versions_of_a_history_differ_as_their_rows_do(table: Table) -> None:
     table.does(
         f"CREATE TABLE {{t}} (k INT, v INT) USING delta {VECTORS}",

@@ -226,6 +226,7 @@ def begun(lake: Lake, name: str) -> Iterator[None]:
     yield
 
 
+@pytest.mark.in_turns
 def test_keys_rotated_in_the_middle_of_a_compaction_are_taken_up_by_all_without_a_restart(
     lake: Lake, proxy: FaultyProxy, s3: S3Server, faults: Faults
 ) -> None:

@@ -116,6 +116,7 @@ class Interrupted(DeltaEngine):
         return super().begin_epoch(location, restored=restored, to=to, apps=apps, run_id=run_id)
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("features", WRITTEN_BY.values(), ids=WRITTEN_BY.keys())
 def test_undone_batches_are_written_again_once_by_a_checkpoint_that_goes_back(
     sea: Sea, features: str
@@ -152,6 +153,7 @@ def test_undone_batches_are_written_again_once_by_a_checkpoint_that_goes_back(
     assert sea.rows("sink") == [1, 2, 3, 4, 5]
 
 
+@pytest.mark.in_turns
 def test_after_an_undo_a_stream_goes_on_as_if_nothing_had_been(sea: Sea) -> None:
     sea.create("sink", WRITTEN_BY["Spark"])
     for number in (1, 2):
@@ -180,6 +182,7 @@ def test_an_upsert_stream_applies_again_what_a_rollback_has_undone_and_nothing_e
     assert (sea.rows("sink"), sea.head("sink")) == ([1, 2, 3], head)
 
 
+@pytest.mark.in_turns
 def test_batches_that_a_plain_restore_has_brought_back_are_found(sea: Sea) -> None:
     """A rollback takes the batches and their numbers away; somebody's RESTORE brings back the batches alone."""
     sea.create("sink")
@@ -280,6 +283,7 @@ def test_a_reader_is_told_fails_and_goes_on_behind_the_rollback(sea: Sea) -> Non
     assert not [one for one in sea.plan("source", bad).tables if one.name == "db.sink" and one.acts]
 
 
+@pytest.mark.in_turns
 def test_the_reader_of_an_upsert_stream_is_told_what_its_batches_had_read(sea: Sea) -> None:
     sea.create("sink")
     sea.insert("source", 1)
@@ -303,6 +307,7 @@ def test_the_reader_of_an_upsert_stream_is_told_what_its_batches_had_read(sea: S
     assert sea.rows("sink") == sea.rows("source") == [1, 2, 3]
 
 
+@pytest.mark.in_turns
 def test_a_mirror_of_the_change_feed_goes_on_from_before_what_is_undone(sea: Sea) -> None:
     sea.create("fed", "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')")
     sea.create("mirror")

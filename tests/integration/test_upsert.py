@@ -350,6 +350,7 @@ def test_each_batch_of_a_stream_is_applied_once_and_again_when_it_was_undone(lak
     assert lake.held(table) == whole
 
 
+@pytest.mark.in_turns
 @pytest.mark.crash
 @pytest.mark.parametrize("point", points_of("test_a_query_killed_at_any_step_of_a_batch_applies_it_once"))
 def test_a_query_killed_at_any_step_of_a_batch_applies_it_once(

@@ -292,6 +292,7 @@ STEPS: Final[tuple[Callable[[DeltaTableOnDisk, random.Random], None], ...]] = (
 HISTORIES: Final = int(os.environ.get("LAKEWARDEN_TEST_HISTORIES", "8"))
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("seed", range(HISTORIES))
 def test_vacuum_never_deletes_what_a_protected_version_reads(table: DeltaTableOnDisk, seed: int) -> None:
     chance = random.Random(seed)

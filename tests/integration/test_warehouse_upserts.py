@@ -60,6 +60,7 @@ def held(both: Both) -> list[tuple[object, ...]]:
     return sorted((tuple(row.values()) for row in rows), key=repr)
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("name", UPSERTS)
 def test_what_a_warehouse_would_do_is_done(both: Both, name: str) -> None:
     statement, theirs = UPSERTS[name]
@@ -68,6 +69,7 @@ def test_what_a_warehouse_would_do_is_done(both: Both, name: str) -> None:
     assert held(both) == sorted(both.connection.execute(b"SELECT * FROM p").fetchall(), key=repr)
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("refused", REFUSED)
 def test_what_is_refused_says_where_and_what_is_written_instead_does_the_same(
     both: Both, refused: str
@@ -84,6 +86,7 @@ def test_what_is_refused_says_where_and_what_is_written_instead_does_the_same(
     assert (held(both), both.ours()) == (theirs, both.theirs())
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("name", MERGES)
 def test_the_queries_of_a_merge_are_answered_by_its_source(both: Both, name: str) -> None:
     both.fill(TABLES)
@@ -94,6 +97,7 @@ def test_the_queries_of_a_merge_are_answered_by_its_source(both: Both, name: str
     assert both.ours() == both.theirs()
 
 
+@pytest.mark.in_turns
 @pytest.mark.mariadb
 def test_mysqls_own_words_do_on_mariadb_what_they_do_here(
     spark: SparkSession, mariadb: MariadbServer, tmp_path: Path

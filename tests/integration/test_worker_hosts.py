@@ -72,6 +72,7 @@ def page(hosts: Lake, number: int, path: str) -> tuple[int, str]:
         return error.code, error.read().decode()
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize(
     ("point", "left"),
     [("compact.decided", 0), ("compact.compacted", 1)],

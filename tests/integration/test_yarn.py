@@ -262,6 +262,7 @@ def test_an_executor_killed_in_a_compaction_is_replaced_also_by_a_resourcemanage
     assert running(yarn) == before and not yarn.containers() & executors.keys()
 
 
+@pytest.mark.in_turns
 def test_an_executor_that_the_scheduler_takes_for_another_queue_is_replaced_when_there_is_room(
     lake: Lake, yarn: Yarn, faults: Faults
 ) -> None:
@@ -276,6 +277,7 @@ def test_an_executor_that_the_scheduler_takes_for_another_queue_is_replaced_when
     assert len(done) == 1 and running(yarn) == before
 
 
+@pytest.mark.in_turns
 def test_a_worker_whose_whole_application_the_scheduler_takes_for_another_queue_begins_again(
     lake: Lake, yarn: Yarn, faults: Faults
 ) -> None:
@@ -290,6 +292,7 @@ def test_a_worker_whose_whole_application_the_scheduler_takes_for_another_queue_
     assert done and running(yarn).queue == QUEUE
 
 
+@pytest.mark.in_turns
 def test_an_application_killed_in_a_compaction_is_followed_by_another_that_does_it(
     lake: Lake, yarn: Yarn, faults: Faults
 ) -> None:
@@ -306,6 +309,7 @@ def test_an_application_killed_in_a_compaction_is_followed_by_another_that_does_
     assert yarn.state(before.id) == "KILLED" and running(yarn).id != before.id
 
 
+@pytest.mark.in_turns
 def test_a_worker_killed_in_a_compaction_leaves_no_containers_and_another_host_does_it(
     lake: Lake, yarn: Yarn, faults: Faults
 ) -> None:
