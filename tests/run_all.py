@@ -1,8 +1,8 @@
 """Runs every test: the unit tests room by room, each file of the others in a process of its own.
 
-Two of these run at once, the unit tests first; what they say is printed when they end. A file has its own Spark
-session and servers, so that no file's mishap becomes another's; but for those in SHARING, which leave both as they
-found them and need nothing else. The last line sums up.
+Two of these run at once, or three where they mostly wait, the unit tests first; what they say is printed when they
+end. A file has its own Spark session and servers, so that no file's mishap becomes another's; but for those in
+SHARING, which leave both as they found them and need nothing else. The last line sums up.
 What fails is tried once more on fresh servers, to tell what is broken from what is not sure. What passes only
 then fails the run all the same, unless `tests/flaky.toml` names it with a reason and a date. A file whose
 tests count on one another says so with the marker `together`; it is tried again as a whole.
@@ -36,8 +36,11 @@ COUNTED = re.compile(r"(\d+) (passed|failed|skipped|error)")
 TOGETHER = "pytest.mark.together"
 NOTHING_COLLECTED = 5
 LONGEST_SECONDS = 1_800.0
-AT_ONCE = 2
-"""So many files at once: much of their time goes into starting servers, which one core does alone."""
+AT_ONCE = 3
+"""So many files at once, at most."""
+PLACES = 6
+"""What runs at once has these together. What keeps a core busy takes three: two such at once. What kills daemons and
+waits for the next leaves a third of two cores idle by twos: it takes two places."""
 LONGEST = (
     "test_yarn",
     "test_tpch_refresh",
@@ -90,6 +93,8 @@ long."""
 FLAKY = TESTS / "flaky.toml"
 PROCESSORS = Path("/proc/stat")
 PRINTING = threading.Lock()
+FREE = threading.Semaphore(PLACES)
+ENTERING = threading.Lock()
 SECONDS: dict[str, float] = {}
 """What each group took, for the closing summary."""
 SHOWN = 40
@@ -111,8 +116,8 @@ def main() -> int:
         os.environ.setdefault(TURN, turn_of_the_day())
         COMPILED["PYTHONPYCACHEPREFIX"] = str(Path(folder) / "compiled")
         archive = pool.submit(class_archive, Path(folder) / "classes.jsa")
-        units = [pool.submit(run_twice, totals, f"unit {room.name}", [str(room)]) for room in rooms]
-        others = [pool.submit(run_twice, totals, name, group, archive) for name, group in groups(files)]
+        units = [pool.submit(run_in_place, totals, f"unit {room.name}", [str(room)]) for room in rooms]
+        others = [pool.submit(run_in_place, totals, name, group, archive) for name, group in groups(files)]
         broken = any(one.result() for one in (*units, *others))
     failed = totals["failed"] + totals["error"]
     said = [one.partition("=")[2] for one in sys.argv[1:] if one.startswith("--turn=")]
@@ -153,6 +158,26 @@ def groups(files: Iterable[Path]) -> list[tuple[str, list[str]]]:
         found.setdefault(group, []).append(str(path))
     turns = sorted(found.items(), key=lambda one: (not set(one[0]) & {*LONGEST, *chain(*SHARING)}, one[0]))
     return [(", ".join(names), paths) for names, paths in turns]
+
+
+def run_in_place(
+    totals: Counter[str], name: str, arguments: list[str], archive: Future[Path | None] | None = None
+) -> bool:
+    """`run_twice` once there is room, which is given in the order of asking."""
+    needed = places(name)
+    with ENTERING:
+        for _ in range(needed):
+            FREE.acquire()
+    try:
+        return run_twice(totals, name, arguments, archive)
+    finally:
+        FREE.release(needed)
+
+
+def places(name: str) -> int:
+    """How many of the `PLACES` a group takes, by the name it is told under."""
+    busy = {"unit", *LONGEST, *chain(*SHARING)}
+    return 3 if re.split("[, ]", name)[0] in busy else 2
 
 
 def run_twice(

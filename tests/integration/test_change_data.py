@@ -207,6 +207,7 @@ def test_a_batch_that_comes_again_with_more_than_it_had_is_refused(lake: Lake) -
     assert flow.held() == lake.held(flow.source)
 
 
+@pytest.mark.in_turns
 def test_a_version_of_the_feed_that_a_rate_limit_splits_is_refused(lake: Lake) -> None:
     source = lake.table((1, "a", 1), (2, "b", 1), **FED)
     flow = Flow(lake, source, readChangeFeed="true", startingVersion="0", maxFilesPerTrigger="1")

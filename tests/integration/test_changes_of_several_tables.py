@@ -275,6 +275,7 @@ def other(both: Both) -> Iterator[str]:
     both.connection.execute(f"DROP DATABASE {name}".encode())
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("cancelled", [False, True])
 def test_what_somebody_else_found_to_be_done_is_not_said_to_be_taken_back(
     both: Both, monkeypatch: pytest.MonkeyPatch, cancelled: bool
@@ -300,6 +301,7 @@ def test_what_somebody_else_found_to_be_done_is_not_said_to_be_taken_back(
     assert [row[2] for row in both.ours() if row[0] in (1, 2)] == SWAPPED[0]
 
 
+@pytest.mark.in_turns
 def test_two_sessions_that_take_a_statement_back_at_once_do_it_once(both: Both) -> None:
     """A worker comes by while the session takes its own statement back."""
     t, s, before = both.ours(), both.ours("s"), version(both, "t")

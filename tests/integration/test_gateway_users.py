@@ -303,6 +303,7 @@ def test_an_owner_changes_own_tables_and_no_others(
     assert ritas.fetchall() == [(1, 11), (3, 31)]
 
 
+@pytest.mark.in_turns
 @pytest.mark.spark
 def test_nobody_takes_a_folder_over_by_having_it_converted(
     services: Services, gateway: RunningGateway, certificate: Path

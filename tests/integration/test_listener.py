@@ -133,6 +133,7 @@ def test_settings_that_make_no_sense_are_said_at_once(spark: SparkSession, home:
         lakewarden.attach(spark, home=home, settings={"databse.url": "x"})
 
 
+@pytest.mark.in_turns
 def test_attaching_costs_nothing_worth_mentioning(spark: SparkSession, home: Path, database: str) -> None:
     """Statements with and without, in turns, so that the machine's moods hit all alike."""
     settings: dict[str, dict[str, str] | None] = {"without": None, "attached": {}, "all away": away()}

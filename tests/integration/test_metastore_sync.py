@@ -179,6 +179,7 @@ def test_a_conversion_by_path_leaves_parquet_in_the_metastore_until_the_sync(
     assert table.sync().skipped
 
 
+@pytest.mark.in_turns
 def test_sizes_that_hive_counted_do_not_fool_spark_any_longer(born_in_spark: NamedTable) -> None:
     """saveAsTable lets the metastore list the folder and keep its size; appends do not renew it."""
     spark, name = born_in_spark.spark, f"{born_in_spark.name}_sized"

@@ -143,6 +143,7 @@ def test_what_was_undone_is_done_again_also_by_another_statement(table: Table) -
         assert table.rows()[0] == (1, 10)
 
 
+@pytest.mark.in_turns
 def test_what_a_later_restore_brings_back_was_done(table: Table) -> None:
     before = table.version()
     done = table.run(STATEMENTS["insert values"], "back")["version"]

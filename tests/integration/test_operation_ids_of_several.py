@@ -192,6 +192,7 @@ def test_what_failed_in_the_middle_was_not_done_also_once_the_logs_are_gone(pair
     assert pair.rows() == [[1, 5], [1, 5]]
 
 
+@pytest.mark.in_turns
 @pytest.mark.crash
 def test_killed_in_the_middle_and_killed_again_while_that_is_taken_back_it_is_done_once(
     pair: Pair, tmp_path: Path

@@ -147,6 +147,7 @@ def test_the_stream_and_the_change_data_of_the_page_run(page: Callable[..., Page
     assert len(upserts.examples) == 6, "each is run by one of these two tests"
 
 
+@pytest.mark.in_turns
 def test_the_governed_writes_of_the_page_run(page: Callable[..., Page], tmp_path: Path) -> None:
     writes = page("governed-writes")
     attached, own_session, sql, frames = writes.examples
@@ -166,6 +167,7 @@ def test_the_governed_writes_of_the_page_run(page: Callable[..., Page], tmp_path
     assert [one.version for one in last.lineage.inputs] == [0]
 
 
+@pytest.mark.in_turns
 def test_the_statement_over_several_tables_of_the_page_runs(
     page: Callable[..., Page], tmp_path: Path
 ) -> None:

@@ -13,6 +13,7 @@ from support.reference.page_blocks import code
 VERSIONS = 25
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize(
     ("page", "fewest"),
     [("owners", 18), ("platform", 12), ("woken", 7), ("deploy/laptop", 8), ("deploy/systemd", 9)],

@@ -39,6 +39,7 @@ not there in New York beside a literal."""
 FEW = range(10)
 
 
+@pytest.mark.in_turns
 @pytest.mark.postgres
 def test_steps_would_do_what_postgresql_does(spark: SparkSession, postgres: PostgresServer) -> None:
     rehearsed_alike(spark, postgres, POSTGRES_GAMES)

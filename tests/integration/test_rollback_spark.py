@@ -50,6 +50,7 @@ def rows(spark: SparkSession, sql: str) -> list[int]:
     return sorted(row.id for row in spark.sql(f"SELECT id FROM {sql}").collect())
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("feature", FEATURES)
 def test_spark_restores_what_delta_rs_must_not_and_the_undo_brings_it_again(
     spark: SparkSession, lake: Lake, feature: str
@@ -72,6 +73,7 @@ def test_spark_restores_what_delta_rs_must_not_and_the_undo_brings_it_again(
     assert (rows(spark, sql), lake.rows("plain")) == ([1, 2, 3], [1, 2])
 
 
+@pytest.mark.in_turns
 def test_what_spark_keeps_of_a_table_is_let_go_with_the_next(spark: SparkSession, lake: Lake) -> None:
     places = [lake.location(name) for name in ("a", "b", "c")]
     for place in places:

@@ -329,6 +329,7 @@ def test_a_mirror_of_the_change_feed_goes_on_from_before_what_is_undone(sea: Sea
     assert sea.rows("mirror") == sea.rows("fed") == [1, 2, 3]
 
 
+@pytest.mark.in_turns
 def test_clean_rows_that_an_undone_batch_had_read_are_taken_over_by_hand(sea: Sea) -> None:
     sea.create("sink")
     sea.insert("source", 1)

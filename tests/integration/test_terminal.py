@@ -83,6 +83,7 @@ def test_status_says_by_its_exit_code_whether_all_is_well(cli: Cli, tmp_path: Pa
     ]
 
 
+@pytest.mark.in_turns
 def test_the_pictures_of_the_docs_show_what_the_commands_print_today(tmp_path: Path) -> None:
     draw(tmp_path)
     for name in COMMANDS:

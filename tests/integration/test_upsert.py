@@ -272,6 +272,7 @@ SPECIAL = """SELECT * FROM VALUES
     AS t(d, t, n, x, b, s)"""
 
 
+@pytest.mark.in_turns
 def test_keys_of_any_kind_are_found_again_in_files_and_in_partitions(lake: Lake) -> None:
     kinds = lake.spark.sql(SPECIAL).selectExpr(
         "*", "IF(d = 0, double('NaN'), 0D) AS f", "named_struct('f', 0D, 'n', CAST(NULL AS INT)) AS r"
@@ -404,6 +405,7 @@ def test_the_options_of_the_classic_sink_are_taken(lake: Lake) -> None:
     assert (done.rows_deleted, lake.held(table)) == (1, [(1, "a", 1), (3, "c", 2)])
 
 
+@pytest.mark.in_turns
 def test_a_batch_by_its_number_in_foreach_batch_is_done_once(lake: Lake) -> None:
     source, table = lake.table((1, "a", 1)), lake.table((1, "old", 0))
     done: list[bool] = []
@@ -420,6 +422,7 @@ def test_a_batch_by_its_number_in_foreach_batch_is_done_once(lake: Lake) -> None
     assert lake.commits(table)[-1].transactions == ((str(query.id), 0),)
 
 
+@pytest.mark.in_turns
 def test_a_late_row_replaces_nothing_where_only_some_columns_are_updated(lake: Lake) -> None:
     table = lake.table((1, "first", 1))
     for v, ts in (("newest", 10), ("late", 5)):

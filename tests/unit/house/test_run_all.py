@@ -65,3 +65,18 @@ def test_every_file_is_run_once_and_those_that_share_are_there() -> None:
     assert sorted(run) == sorted(map(str, files))
     assert {name for group in run_all.SHARING for name in group} <= {path.stem for path in files}
     assert set(run_all.LONGEST) <= {path.stem for path in files}
+
+
+def test_what_keeps_a_core_busy_has_half_of_the_places_and_what_waits_a_third() -> None:
+    names = [name for name, _ in run_all.groups(run_all.TESTS.glob("integration/test_*.py"))]
+    (cared,) = [name for name in names if name.startswith("test_vacuum, ")]
+    assert run_all.places(cared) == run_all.places("unit jobs") == run_all.places("test_yarn") == 3
+    assert run_all.places("test_daemon_crash") == 2
+    assert {run_all.places(name) for name in names} == {2, 3}
+    assert 3 * run_all.places("test_daemon_crash") == 2 * run_all.places(cared) == run_all.PLACES
+
+
+def test_the_runner_knows_no_file_that_is_not_there() -> None:
+    known = {*run_all.LONGEST, *run_all.COMPILING, *(name for group in run_all.SHARING for name in group)}
+    there = {path.stem for room in ("contract", "integration") for path in run_all.TESTS.glob(f"{room}/*.py")}
+    assert known <= there
