@@ -62,11 +62,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what another turn runs, and sort by the most expensive marker; within that pytest's own order
     stays."""
-    turn = config.getoption("--turn")
-    others = [] if turn == ALL_TURNS else [item for item in items if turn_of(item) not in (None, int(turn))]
-    if others:
+    wanted = (None, config.getoption("--turn"))
+    if ALL_TURNS not in wanted:
+        others = [item for item in items if turn_of(item) not in wanted]
+        items[:] = [item for item in items if turn_of(item) in wanted]
         config.hook.pytest_deselected(items=others)
-        items[:] = [item for item in items if item not in set(others)]
     items.sort(
         key=lambda item: max(
             (_ORDER.index(m.name) + 1 for m in item.iter_markers() if m.name in _ORDER), default=0
@@ -74,14 +74,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     )
 
 
-def turn_of(item: pytest.Item) -> int | None:
+def turn_of(item: pytest.Item) -> str | None:
     """The turn that runs this test, if it is one of those that are run in turns: the same on every machine. The tests
     of a file that count on one another have one turn."""
     if item.get_closest_marker("in_turns") is None:
         return None
     file, _, test = item.nodeid.partition("::")
     one = Path(file).stem if item.get_closest_marker("together") else f"{Path(file).stem}::{test}"
-    return crc32(one.encode()) % TURNS
+    return str(crc32(one.encode()) % TURNS)
 
 
 @pytest.fixture(autouse=True)

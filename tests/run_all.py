@@ -1,4 +1,4 @@
-"""Runs every test: the unit tests room by room, each file of the others in a process of its own.
+"""Runs the tests: the unit tests room by room, each file of the others in a process of its own.
 
 Two of these run at once, or three where they mostly wait, the unit tests first; what they say is printed when they
 end. A file has its own Spark session and servers, so that no file's mishap becomes another's; but for those in
@@ -87,6 +87,8 @@ SHARING = (
 )
 """Files that have one Spark session and one set of servers together: a session's first minute is its slowest, and the
 server for S3 is compiled by who first asks for it, while the others of its kind would wait."""
+BUSY = frozenset({*LONGEST, *chain(*SHARING)})
+"""What keeps a core busy, besides the unit tests."""
 COMPILING = ("test_tpch_refresh",)
 """Files with so many rows that Spark had better compile its queries: interpreted, this one takes three times as
 long."""
@@ -156,7 +158,7 @@ def groups(files: Iterable[Path]) -> list[tuple[str, list[str]]]:
     for path in sorted(files):
         group = next((each for each in SHARING if path.stem in each), (path.stem,))
         found.setdefault(group, []).append(str(path))
-    turns = sorted(found.items(), key=lambda one: (not set(one[0]) & {*LONGEST, *chain(*SHARING)}, one[0]))
+    turns = sorted(found.items(), key=lambda one: (not BUSY & set(one[0]), one[0]))
     return [(", ".join(names), paths) for names, paths in turns]
 
 
@@ -176,8 +178,7 @@ def run_in_place(
 
 def places(name: str) -> int:
     """How many of the `PLACES` a group takes, by the name it is told under."""
-    busy = {"unit", *LONGEST, *chain(*SHARING)}
-    return 3 if re.split("[, ]", name)[0] in busy else 2
+    return 3 if re.split("[, ]", name)[0] in {"unit", *BUSY} else 2
 
 
 def run_twice(

@@ -64,7 +64,7 @@ def test_every_file_is_run_once_and_those_that_share_are_there() -> None:
     run = [path for _, paths in run_all.groups(files) for path in paths]
     assert sorted(run) == sorted(map(str, files))
     assert {name for group in run_all.SHARING for name in group} <= {path.stem for path in files}
-    assert set(run_all.LONGEST) <= {path.stem for path in files}
+    assert {*run_all.LONGEST, *run_all.COMPILING} <= {path.stem for path in files}
 
 
 def test_what_keeps_a_core_busy_has_half_of_the_places_and_what_waits_a_third() -> None:
@@ -74,9 +74,3 @@ def test_what_keeps_a_core_busy_has_half_of_the_places_and_what_waits_a_third() 
     assert run_all.places("test_daemon_crash") == 2
     assert {run_all.places(name) for name in names} == {2, 3}
     assert 3 * run_all.places("test_daemon_crash") == 2 * run_all.places(cared) == run_all.PLACES
-
-
-def test_the_runner_knows_no_file_that_is_not_there() -> None:
-    known = {*run_all.LONGEST, *run_all.COMPILING, *(name for group in run_all.SHARING for name in group)}
-    there = {path.stem for room in ("contract", "integration") for path in run_all.TESTS.glob(f"{room}/*.py")}
-    assert known <= there
