@@ -31,7 +31,7 @@ check: $(READY) ## lint, format, types, the import contracts, the docs' links, t
 	.venv/bin/mkdocs build -q
 	$(PY) -m pytest -q tests/integration/test_chart.py tests/integration/test_chart_tools.py tests/integration/test_alert_rules.py
 
-test: $(READY) jars ## the tests: fast ones, real servers and Spark, heavy ones; of those run in turns a fifth
+test: $(READY) jars ## the tests: fast ones, real servers and Spark, heavy ones; of those run in turns a seventh
 	$(PY) tests/run_all.py $(ARGS)
 
 test-fast: $(READY) ## the tests that need neither Java nor a server and kill nothing

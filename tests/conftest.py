@@ -28,7 +28,7 @@ from support.servers.mariadb import MariadbServer, running_mariadb
 from support.servers.postgres import PostgresServer, running_postgres
 from support.servers.s3 import S3Server, running_s3
 from support.servers.spark import start_spark
-from support.turns import ALL_TURNS, TURN, TURNS
+from support.turns import ALL_TURNS, TURNS
 
 # Cheap tests first, so that a mistake shows early; the greedy ones last.
 _ORDER: Final = ("postgres", "mariadb", "metastore", "hdfs", "s3", "spark", "crash", "heavy")
@@ -54,7 +54,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--turn",
         choices=(ALL_TURNS, *map(str, range(TURNS))),
-        default=os.environ.get(TURN, ALL_TURNS),
+        default=ALL_TURNS,
         help="which of the tests that are run in turns",
     )
 

@@ -29,7 +29,7 @@ from itertools import chain
 from pathlib import Path
 
 from support.servers.class_archive import INTERPRETED, QUICK_JVM, class_archive
-from support.turns import TURN, turn_of_the_day
+from support.turns import turn_of_the_day
 
 TESTS = Path(__file__).parent
 COUNTED = re.compile(r"(\d+) (passed|failed|skipped|error)")
@@ -92,6 +92,8 @@ BUSY = frozenset({*LONGEST, *chain(*SHARING)})
 COMPILING = ("test_tpch_refresh",)
 """Files with so many rows that Spark had better compile its queries: interpreted, this one takes three times as
 long."""
+BEGUN_ON = turn_of_the_day()
+"""Asked once: a run that goes on past midnight has one turn."""
 FLAKY = TESTS / "flaky.toml"
 PROCESSORS = Path("/proc/stat")
 PRINTING = threading.Lock()
@@ -115,18 +117,22 @@ def main() -> int:
         tempfile.TemporaryDirectory(prefix="lakewarden-classes-") as folder,
         ThreadPoolExecutor(AT_ONCE) as pool,
     ):
-        os.environ.setdefault(TURN, turn_of_the_day())
         COMPILED["PYTHONPYCACHEPREFIX"] = str(Path(folder) / "compiled")
         archive = pool.submit(class_archive, Path(folder) / "classes.jsa")
         units = [pool.submit(run_in_place, totals, f"unit {room.name}", [str(room)]) for room in rooms]
         others = [pool.submit(run_in_place, totals, name, group, archive) for name, group in groups(files)]
         broken = any(one.result() for one in (*units, *others))
     failed = totals["failed"] + totals["error"]
-    said = [one.partition("=")[2] for one in sys.argv[1:] if one.startswith("--turn=")]
-    print(f"== of what is run in turns: turn {(said or [os.environ[TURN]])[-1]}", flush=True)
+    print(f"== of what is run in turns: turn {turn()}", flush=True)
     print(time_taken(time.monotonic() - begun, busy_seconds() - busy_before), flush=True)
     print(f"{totals['passed']} passed, {failed} failed, {totals['skipped']} skipped", flush=True)
     return 1 if broken or failed else 0
+
+
+def turn() -> str:
+    """The turn that this run has, of what is run in turns."""
+    said = [one.partition("=")[2] for one in sys.argv if one.startswith("--turn=")]
+    return said[-1] if said else BEGUN_ON
 
 
 def busy_seconds() -> float:
@@ -250,7 +256,7 @@ def sparks(arguments: Iterable[str], archive: Future[Path | None] | None) -> Map
 
 def run(arguments: list[str], environment: Mapping[str, str]) -> tuple[Counter[str], bool, str]:
     """One process: what its closing line counts, whether it did not end well, all it said."""
-    command = [sys.executable, "-m", "pytest", "-q", *arguments, *sys.argv[1:]]
+    command = [sys.executable, "-m", "pytest", "-q", f"--turn={turn()}", *arguments, *sys.argv[1:]]
     process = subprocess.Popen(
         command,
         stdout=subprocess.PIPE,

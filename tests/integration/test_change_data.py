@@ -39,6 +39,7 @@ def test_changes_with_a_code_put_and_take_rows(lake: Lake) -> None:
         )
 
 
+@pytest.mark.in_turns
 def test_debeziums_envelopes_are_applied_in_their_order(lake: Lake) -> None:
     row = "struct<id: bigint, v: string>"
     envelope = f"before {row}, after {row}, op string, ts_ms bigint"
@@ -58,6 +59,7 @@ def test_debeziums_envelopes_are_applied_in_their_order(lake: Lake) -> None:
     assert lake.lw.upsert(gone, table, keys="id", cdc="debezium").rows_deleted == 1
 
 
+@pytest.mark.in_turns
 def test_a_change_feed_makes_a_mirror(lake: Lake) -> None:
     source, mirror = lake.table((1, "a", 1), (2, "b", 1)), str(lake.folder / "fed")
     lake.spark.sql(f"ALTER TABLE delta.`{source}` SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')")

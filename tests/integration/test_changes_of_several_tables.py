@@ -124,6 +124,7 @@ def test_several_tables_are_changed_as_mariadb_changes_them(both: Both, name: st
     assert [one for one in groups(both.services) if one.is_unsettled] == []
 
 
+@pytest.mark.in_turns
 def test_every_value_comes_from_before_the_statement_and_one_run_has_made_all(both: Both) -> None:
     before = {name: version(both, name) for name in NAMES}
     first, second = both.lw.sql(SWAP).collect()
@@ -141,6 +142,7 @@ def test_every_value_comes_from_before_the_statement_and_one_run_has_made_all(bo
     assert len({run_id for run_id, _ in found}) == 1
 
 
+@pytest.mark.in_turns
 def test_a_table_without_a_match_gets_a_commit_that_says_so(both: Both) -> None:
     before = [version(both, name) for name in ("t", "s")]
     rows = both.lw.sql("DELETE t, s FROM t LEFT JOIN s ON t.k = s.k AND s.b > 1000 WHERE t.id = 1").collect()

@@ -72,6 +72,7 @@ def test_system_tables_are_answered_without_spark(gateway: RunningGateway) -> No
     assert "Spark has started" not in gateway.log()
 
 
+@pytest.mark.in_turns
 def test_the_pages_lines_for_pyhive_change_a_delta_table_and_it_is_recorded_who_did_it(
     gateway: RunningGateway, cursor: Any
 ) -> None:
@@ -261,6 +262,7 @@ def values(place: str) -> list[int]:
     return sorted(row["v"] for row in DeltaTable(place).to_pyarrow_table().to_pylist())
 
 
+@pytest.mark.in_turns
 def test_several_tables_are_changed_by_one_statement_of_mysql(
     gateway: RunningGateway, pair: tuple[str, str]
 ) -> None:
@@ -311,6 +313,7 @@ BEELINE = (
 )
 
 
+@pytest.mark.in_turns
 def test_beeline_connects_reads_and_writes(gateway: RunningGateway) -> None:
     (line,) = (block for block in code("gateway", "console") if block.startswith("$ beeline "))
     command = (

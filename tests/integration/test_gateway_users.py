@@ -194,6 +194,7 @@ def test_the_command_line_sends_statements_to_a_gateway(
     assert refused.stderr.startswith("Error: System tables are changed with UPDATE")
 
 
+@pytest.mark.in_turns
 @pytest.mark.spark
 def test_a_reader_reads_through_spark_and_writes_nothing(
     services: Services, gateway: RunningGateway, certificate: Path
@@ -364,6 +365,7 @@ def test_an_operation_id_outlives_a_change_of_rights(
     make_admins(services)
 
 
+@pytest.mark.in_turns
 @pytest.mark.spark
 def test_what_the_page_types_from_another_machine_does_what_it_says(
     services: Services,

@@ -105,6 +105,7 @@ def test_a_row_with_several_matches_is_an_error_and_changes_nothing(both: Both) 
     assert both.ours() == before
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize(
     ("matches", "chosen"),
     [("any", 6), ("last by u.e", 7), ("LAST BY e", 7)],
@@ -123,6 +124,7 @@ def test_what_is_last_twice_is_still_an_error(both: Both) -> None:
         both.lw.sql(TWICE)
 
 
+@pytest.mark.in_turns
 def test_zeros_of_both_signs_are_one_value_but_not_one_text(both: Both) -> None:
     zeros = [(1, 1, 1, "x", -0.0), (2, 1, 1, "x", 0.0), (3, 1, 1, "x", 2.5)]
     both.fill({"t": zeros})

@@ -70,6 +70,7 @@ def dropped(house: House, name: str) -> Left:
     return left
 
 
+@pytest.mark.in_turns
 def test_a_dropped_table_has_its_users_properties_again(house: House) -> None:
     place = managed(house, "t", **{LOG: "interval 3 days", "their.own": "x"})
     before = properties(place)
@@ -82,6 +83,7 @@ def test_a_dropped_table_has_its_users_properties_again(house: House) -> None:
     assert DeltaTable(place).to_pyarrow_table().num_rows == 10
 
 
+@pytest.mark.in_turns
 def test_taken_back_it_is_cared_for_and_left_again(house: House) -> None:
     place = managed(house, "t", **{LOG: "interval 3 days"})
     assert house.run_until_idle() == 0
@@ -94,6 +96,7 @@ def test_taken_back_it_is_cared_for_and_left_again(house: House) -> None:
     assert properties(place) == {LOG: "interval 3 days"}
 
 
+@pytest.mark.in_turns
 def test_what_its_owner_set_while_it_was_away_stays_when_it_leaves_again(house: House) -> None:
     place = managed(house, "t")
     assert house.run_until_idle() == 0
@@ -104,6 +107,7 @@ def test_what_its_owner_set_while_it_was_away_stays_when_it_leaves_again(house: 
     assert properties(place) == {CLEANUP: "false"}
 
 
+@pytest.mark.in_turns
 def test_what_its_owner_set_while_it_was_away_stays_without_the_log_that_tells_it(house: House) -> None:
     place = managed(house, "t")
     assert house.run_until_idle() == 0
@@ -118,6 +122,7 @@ def test_what_its_owner_set_while_it_was_away_stays_without_the_log_that_tells_i
     assert properties(place) == {CLEANUP: "false"}
 
 
+@pytest.mark.in_turns
 def test_what_its_owner_had_set_before_us_to_our_value_stays(house: House) -> None:
     users = {CLEANUP: "false", LOG: "interval 3 days"}
     place = managed(house, "t", **users)
@@ -127,6 +132,7 @@ def test_what_its_owner_had_set_before_us_to_our_value_stays(house: House) -> No
     assert properties(place) == users
 
 
+@pytest.mark.in_turns
 def test_a_daemon_gives_back_what_a_killed_command_has_left(house: House) -> None:
     place = managed(house, "t")
     assert house.run_until_idle() == 0
@@ -140,6 +146,7 @@ def test_a_daemon_gives_back_what_a_killed_command_has_left(house: House) -> Non
     assert house.versions()["tables"] - versions["tables"] <= 1, "a fence, and nothing more"
 
 
+@pytest.mark.in_turns
 def test_a_table_that_cannot_be_read_is_dropped_all_the_same(house: House) -> None:
     place = managed(house, "t")
     assert house.run_until_idle() == 0

@@ -163,6 +163,7 @@ def test_hive_reads_a_converted_table_wrongly_until_the_sync(
     assert shown.rows[0].split() == ["id", "bigint"]
 
 
+@pytest.mark.in_turns
 def test_a_conversion_by_path_leaves_parquet_in_the_metastore_until_the_sync(
     spark: SparkSession, store: HiveMetastore
 ) -> None:

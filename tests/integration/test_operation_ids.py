@@ -133,6 +133,7 @@ def test_another_statement_under_the_same_id_is_an_error(table: Table) -> None:
     assert table.rows() == rows
 
 
+@pytest.mark.in_turns
 def test_what_was_undone_is_done_again_also_by_another_statement(table: Table) -> None:
     before = table.version()
     for value in (1, 1, 2):
@@ -352,6 +353,7 @@ def test_two_texts_under_one_id_that_commit_at_once_are_not_both_done(table: Tab
     assert table.rows() == sorted([(1, 10), (2, 20), (3 + done.index(True), 0)])
 
 
+@pytest.mark.in_turns
 def test_a_number_of_an_older_build_is_told_from_another_text(table: Table) -> None:
     """It was made of the text, and nothing else in the commit spoke of that."""
     text = "INSERT INTO ids.t VALUES (7, 7)"

@@ -175,6 +175,7 @@ def test_what_was_undone_everywhere_is_done_again_and_what_was_in_part_is_refuse
     assert pair.rows() == DONE
 
 
+@pytest.mark.in_turns
 def test_what_failed_in_the_middle_was_not_done_also_once_the_logs_are_gone(pair: Pair) -> None:
     failpoints.listener = at("group.made", 1, lambda: fill(pair.folder / "r", 21))
     with pytest.raises(ConflictError, match="Somebody wrote to r"):

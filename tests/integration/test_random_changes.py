@@ -22,6 +22,7 @@ pytestmark = pytest.mark.spark
 SEEDS = range(12)
 
 
+@pytest.mark.in_turns
 @pytest.mark.postgres
 def test_random_changes_do_what_postgresql_does(
     spark: SparkSession, postgres: PostgresServer, tmp_path: Path

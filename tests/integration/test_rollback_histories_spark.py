@@ -41,6 +41,7 @@ def sessions() -> Iterator[list[Attached]]:
         one.detach()
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("seed", range(HISTORIES))
 def test_a_rollback_is_right_whoever_wrote(
     tmp_path: Path, spark: SparkSession, hdfs: Hdfs, sessions: list[Attached], seed: int

@@ -104,6 +104,7 @@ def test_a_fence_by_spark_keeps_out_whoever_comes_with_its_transaction_on_any_ve
     assert (rows(spark, sql), lake.seen("t").version) == ([1, 2, 3], head + 1)
 
 
+@pytest.mark.in_turns
 def test_spark_takes_files_out_and_adds_them_again_where_delta_rs_must_not(
     spark: SparkSession, lake: Lake
 ) -> None:
@@ -138,6 +139,7 @@ def test_a_target_older_than_the_tables_retention_is_restored_while_its_files_ar
     assert kept == "interval 0 hours"
 
 
+@pytest.mark.in_turns
 def test_where_sparks_restore_by_time_went_is_found_by_its_files(spark: SparkSession, lake: Lake) -> None:
     location = lake.location("t")
     sql = table_at(location)

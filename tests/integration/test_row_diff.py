@@ -88,6 +88,7 @@ def test_rows_that_deletion_vectors_take_away_come_back_and_compaction_is_no_dif
     assert table.diff(2).comes == 21
 
 
+@pytest.mark.in_turns
 def test_by_key_it_is_told_what_goes_what_comes_back_and_what_changes(table: Table) -> None:
     table.does(
         "CREATE TABLE {t} (id BIGINT, day STRING, price DOUBLE) USING delta",
@@ -108,6 +109,7 @@ def test_by_key_it_is_told_what_goes_what_comes_back_and_what_changes(table: Tab
         table.diff(1, "id", "nope")
 
 
+@pytest.mark.in_turns
 def test_columns_that_only_one_version_has_are_told_and_not_compared(table: Table) -> None:
     table.does(
         f"CREATE TABLE {{t}} (id BIGINT, old STRING, same INT) USING delta {MAPPED}",

@@ -211,6 +211,7 @@ def test_a_rollback_takes_what_was_derived_back_with_it(lake: Lake) -> None:
     assert (ids(source), ids(derived)) == ([1], [1])
 
 
+@pytest.mark.in_turns
 def test_a_parquet_folder_becomes_a_table(lake: Lake) -> None:
     location = parquet(lake.at("raw"), lake.s3)
     lake.said("tables", "convert", location, "--name", "lake.raw")
@@ -326,6 +327,7 @@ def test_no_log_and_no_command_line_ever_held_a_secret(lake: Lake) -> None:
         assert not [secret for secret in secrets if secret in line]
 
 
+@pytest.mark.in_turns
 def test_a_conversion_by_a_spark_whose_commits_would_be_unsafe_is_refused_before_it_changes_anything(
     s3: S3Server, proxy: FaultyProxy, lake: Lake, tmp_path: Path
 ) -> None:

@@ -38,6 +38,7 @@ def sea(tmp_path: Path, spark: SparkSession) -> Sea:
 # what batches read
 
 
+@pytest.mark.in_turns
 def test_checkpoint_and_progress_tell_the_same_of_every_batch_and_it_is_true(sea: Sea) -> None:
     """A content of two files, a version of two files, a compaction, with one file per batch: each batch brought ids of
     just the versions that are told."""
@@ -65,6 +66,7 @@ def test_checkpoint_and_progress_tell_the_same_of_every_batch_and_it_is_true(sea
         assert ids and set(ids) <= set().union(*(written.get(one, set()) for one in versions))
 
 
+@pytest.mark.in_turns
 def test_a_query_that_runs_on_tells_what_it_began_with_and_that_it_has_state(sea: Sea) -> None:
     sea.create("sink")
     for number in (1, 2, 3):
@@ -201,6 +203,7 @@ def test_batches_that_a_plain_restore_has_brought_back_are_found(sea: Sea) -> No
     assert (sea.rows("sink"), sea.head("sink")) == ([1, 2, 3, 4], head + 1)
 
 
+@pytest.mark.in_turns
 def test_batches_of_an_upsert_stream_say_what_they_read_so_a_rollback_of_the_source_takes_them_along(
     sea: Sea,
 ) -> None:

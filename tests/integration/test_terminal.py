@@ -141,6 +141,7 @@ def known(cli: Cli, tmp_path: Path) -> dict[str, str]:
     return environment
 
 
+@pytest.mark.in_turns
 def test_a_real_fish_completes_commands_names_and_keys(cli: Cli, tmp_path: Path) -> None:
     try:
         said = in_fish(FISH, tmp_path, known(cli, tmp_path))
@@ -153,6 +154,7 @@ def test_a_real_fish_completes_commands_names_and_keys(cli: Cli, tmp_path: Path)
     ]
 
 
+@pytest.mark.in_turns
 def test_a_real_zsh_completes_commands_names_and_keys(cli: Cli, tmp_path: Path) -> None:
     typed = [
         ("lakewarden tabl\t", "tables "),

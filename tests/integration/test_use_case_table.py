@@ -24,6 +24,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
     return Lake(tmp_path_factory.mktemp("use-cases") / "lake")
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize(("one", "row"), list(zip(EVERY, ROWS, strict=True)), ids=IDS)
 def test_the_page_says_what_comes_of_it(lake: Lake, one: Try, row: str) -> None:
     assert line(lake, one) == row

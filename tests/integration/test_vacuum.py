@@ -140,6 +140,7 @@ def test_with_a_hole_in_the_log_nothing_is_deleted(table: DeltaTableOnDisk, full
     assert (ids(table, 7), ids(table)) == ([7, 107], [head, head + 100])
 
 
+@pytest.mark.in_turns
 def test_what_spark_alone_would_delete_is_what_the_promise_keeps(table: DeltaTableOnDisk) -> None:
     """The counter-proof: on the same history Spark's own vacuum breaks the promise."""
     rewritten_in_turns(table)
@@ -148,6 +149,7 @@ def test_what_spark_alone_would_delete_is_what_the_promise_keeps(table: DeltaTab
     assert not any(map(Path.exists, table.live_paths(5)))
 
 
+@pytest.mark.in_turns
 def test_a_second_run_has_nothing_to_do_and_asks_no_spark(table: DeltaTableOnDisk) -> None:
     rewritten_in_turns(table)
     time.sleep(1.1)
@@ -161,6 +163,7 @@ def test_a_second_run_has_nothing_to_do_and_asks_no_spark(table: DeltaTableOnDis
     assert [one.run_id is not None for one in DeltaReader().commits(table.location, after=10)] == [True, True]
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("full", [False, True], ids=["log", "full"])
 def test_writers_that_commit_meanwhile_neither_stop_it_nor_lose_anything(
     table: DeltaTableOnDisk, *, full: bool

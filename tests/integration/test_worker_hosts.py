@@ -115,6 +115,7 @@ def command_lines(parent: psutil.Process) -> Iterator[list[str]]:
                 yield command
 
 
+@pytest.mark.in_turns
 def test_sigterm_lets_the_run_in_hand_end_and_probes_tell_what_a_host_does(hosts: Lake) -> None:
     with hosts.running("daemon"), hosts.running("worker") as host:
         hosts.until(lambda: "serving" in hosts.log(1).read_text())

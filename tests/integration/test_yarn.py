@@ -245,6 +245,7 @@ def test_a_bad_load_goes_back_together_with_what_was_made_from_it(lake: Lake) ->
     assert (ids(source), ids(derived)) == ([1], [1])
 
 
+@pytest.mark.in_turns
 def test_an_executor_killed_in_a_compaction_is_replaced_also_by_a_resourcemanager_that_was_killed(
     lake: Lake, yarn: Yarn, faults: Faults
 ) -> None:
