@@ -212,7 +212,7 @@ class Writes:
         )  # without a database it may be any table of that name
         if place is None and not named:
             return None
-        meant = replace(vacuum, where=place or vacuum.where)
+        meant = replace(vacuum, where=place or vacuum.where, name=vacuum.where if named else None)
         return execute(self._services, meant, caller=self._caller(), tell=_tell)
 
     def require_initialised(self) -> None:

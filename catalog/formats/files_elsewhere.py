@@ -5,7 +5,7 @@ What the source's vacuum must not take away is told by the clone's log, if lakew
 where its files lie.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from os.path import commonpath
 from urllib.parse import urlsplit
 
@@ -14,6 +14,7 @@ from lakewarden.catalog.storage.file_store import canonical, is_inside
 
 __all__ = [
     "READS_ELSEWHERE",
+    "Look",
     "common_folders",
     "folder_elsewhere",
     "is_reach_known",
@@ -23,6 +24,9 @@ __all__ = [
 
 _ONE_NAME = frozenset({"file", "s3", "gs", "abfs", "az"})
 """Storages where another authority is another place."""
+Look = Callable[[TableRow, int | None], TableRow | None]
+"""Looks at a table of which the last sweep saw this version (None: none so far): its row, with where its files lie now,
+or None if it has not moved."""
 READS_ELSEWHERE = "files.elsewhere"
 """Row property: folders outside the table's own that hold files of it, one per storage, one per line. Empty:
 it was looked at, and nothing was found (or nothing could be read);

@@ -102,12 +102,14 @@ def same_version(view: TableView, action: Action) -> NotDue | None:
     return nothing(action, f"version {past.done_version} was looked at already and left as it is")
 
 
-def writers(view: TableView, action: Action, quiet: timedelta, now: datetime) -> NotDue | None:
-    """Somebody wrote less than `quiet` ago."""
+def writers(
+    view: TableView, action: Action, quiet: timedelta, now: datetime, *, asks: str = "policy asks for"
+) -> NotDue | None:
+    """Somebody wrote less than `quiet` ago. `asks`: who wants that."""
     written = health_of(view).last_write_at
     if written is None or now >= written + quiet:
         return None
-    because = f"written {about(now - written)} ago, policy asks for {about(quiet)} of quiet"
+    because = f"written {about(now - written)} ago, {asks} {about(quiet)} of quiet"
     return NotDue(action=action, why=WhyNot.WRITERS_ACTIVE, because=because, until=written + quiet)
 
 

@@ -89,7 +89,10 @@ def _due(view: TableView, world: World, now: datetime) -> Answer:
         return nothing(Action.PROPERTIES, "the retention properties carry the policy")
     policy = view.governed.policy
     gap = timedelta(seconds=(policy.settings.compaction_quiet_seconds or 0) / PROPERTIES_GAP)
-    waits = recent(view, Action.PROPERTIES, SHORTEST_REST, now) or writers(view, Action.PROPERTIES, gap, now)
+    asks = "a fifth of compaction.quiet is waited for:"
+    waits = recent(view, Action.PROPERTIES, SHORTEST_REST, now) or writers(
+        view, Action.PROPERTIES, gap, now, asks=asks
+    )
     if waits is not None:
         return waits
     retention = retention_of(view.governed.row.format)

@@ -28,8 +28,10 @@ class RollBack:
 def _due(view: TableView, world: World, now: datetime) -> Answer:
     """A rollback that was begun goes on by itself, also after a crash, unless a person has to decide."""
     hold = view.rollback
-    if hold is None or not hold.leads:
+    if hold is None:
         return nothing(Action.ROLLBACK, "no rollback of it is under way")
+    if not hold.leads:
+        return nothing(Action.ROLLBACK, f"rollback {hold.rollback_id} is run once, for all of its tables")
     if hold.waits:
         because = f"rollback {hold.rollback_id} stopped; `lakewarden rollback show` says why"
         return NotDue(action=Action.ROLLBACK, why=WhyNot.CONSENT, because=because)

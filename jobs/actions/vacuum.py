@@ -57,13 +57,11 @@ class Vacuum:
 
 
 def _due(view: TableView, world: World, now: datetime) -> Answer:
-    """Removed files older than the retention, or a full listing that policy asks for from time to time."""
+    """Removed files older than the retention, or a full listing that policy asks for from time to time: that one waits
+    for retention properties that carry the policy, because Spark lists by them."""
     waits = not_swept(view, Action.VACUUM) or not_looked_at(view, world, Action.VACUUM)
     if waits is not None:
         return waits
-    if findings_of(view, (RETENTION_CHECK,)):
-        because = "the table's retention properties have to carry the policy first"
-        return NotDue(action=Action.VACUUM, why=WhyNot.PROPERTIES_FIRST, because=because)
     unclear = findings_of(view, (READABLE_CHECK,))
     if unclear:
         return NotDue(action=Action.VACUUM, why=WhyNot.PROPERTIES_FIRST, because=unclear)
@@ -76,12 +74,16 @@ def _due(view: TableView, world: World, now: datetime) -> Answer:
     waits = recent(view, Action.VACUUM, rest, now)
     if waits is not None:
         return waits
-    if now - full_from >= full_every:
+    lists = now - full_from >= full_every
+    if lists and not findings_of(view, (RETENTION_CHECK,)):
         because = (
             f"no full listing for {about(now - full_from)}, policy asks for one every {about(full_every)}"
         )
         return Due(action=_vacuum_action(view, world, full=True), because=because)
     oldest, count = health.oldest_tombstone_at, health.tombstones or 0
+    if lists and (oldest is None or now - oldest < retention):
+        because = "a full listing is due, and the table's retention properties have to carry the policy first"
+        return NotDue(action=Action.VACUUM, why=WhyNot.PROPERTIES_FIRST, because=because)
     if oldest is None or count == 0:
         return nothing(Action.VACUUM, "no removed files are left", until=full_from + full_every)
     words = f"{count_of(count, 'removed file')} ({about_bytes(health.tombstone_bytes or 0)})"

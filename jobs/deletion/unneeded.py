@@ -6,26 +6,24 @@ whatever lies in a table of its own inside the folder.
 Files are compared by where they really are (`Places`), not by how a log spells them.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
 from pathlib import PurePosixPath
 from typing import Final
 
-from lakewarden.catalog.errors import ConflictError, LakewardenError, PreconditionError
-from lakewarden.catalog.formats.files_elsewhere import is_reach_known, reads_from, with_reach
+from lakewarden.catalog.errors import ConflictError, PreconditionError
 from lakewarden.catalog.formats.inner_tables import inner_tables, signs
-from lakewarden.catalog.formats.port import DataFile, Observation, TableReader
-from lakewarden.catalog.model.rows import GONE, TableRow, TableState
-from lakewarden.catalog.storage.absence import is_surely_gone
+from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.storage.file_store import FileEntry, FileStore, local_path
 from lakewarden.jobs.deletion.file_places import Places
+from lakewarden.jobs.deletion.readers import Readers, named_paths
 from lakewarden.jobs.runs.head import require_same_commit
 from lakewarden.jobs.runs.port import JobContext
 
-__all__ = ["Unneeded", "clones_of", "inner_tables_at", "named_paths", "places_named"]
+__all__ = ["Unneeded", "inner_tables_at"]
 
 _AT_ONCE: Final = 8
 """Looks at a remote storage under way at the same time."""
@@ -35,7 +33,7 @@ _AT_ONCE: Final = 8
 class Unneeded:
     """Candidates of one vacuum by place. `verified` is the version up to which the log was asked, `oldest_version` the
     oldest one that is protected; `inner` are the tables in the folder that were stayed out of (relative
-    paths). `looked`: as `clones_of` notes it."""
+    paths); `others` read from it."""
 
     ctx: JobContext
     store: FileStore
@@ -45,8 +43,8 @@ class Unneeded:
     candidates: dict[str, FileEntry]
     verified: int
     verified_at: datetime
+    others: Readers
     readers: tuple[str, ...] = ()
-    looked: dict[str, bool] = field(default_factory=dict)
     inner: set[str] = field(default_factory=set)
     strict: bool = False
 
@@ -74,6 +72,7 @@ class Unneeded:
             oldest_version=oldest,
             places=places,
             candidates={place: entry for place, entry in placed.items() if places.inside(place)},
+            others=Readers(ctx=ctx),
             verified=seen.version,
             verified_at=seen.committed_at,
             inner=inner,
@@ -93,9 +92,9 @@ class Unneeded:
     def keep_for_clones(self) -> None:
         """What shallow clones among the managed tables name stays.
         Raises `PreconditionError` for one that cannot be read."""
-        for row in self._clones():
+        for row in self.others.now():
             self.readers = (*self.readers, row.table_id)
-            for place in places_named(self.ctx, row):
+            for place in self.others.places_named(row):
                 self.candidates.pop(place, None)
 
     def left(self) -> tuple[FileEntry, ...]:
@@ -120,7 +119,7 @@ class Unneeded:
                 f"A rollback of {self.ctx.target.name} needs version {needed} by now; "
                 "the vacuum stopped there."
             )
-        if tuple(row.table_id for row in self._clones()) != self.readers:
+        if tuple(row.table_id for row in self.others.now()) != self.readers:
             raise ConflictError(
                 f"The tables that read files of {self.ctx.target.name} are not those of before; "
                 "the vacuum stopped there."
@@ -137,9 +136,6 @@ class Unneeded:
     def _table_id(self) -> str:
         return self.ctx.target.table_id
 
-    def _clones(self) -> tuple[TableRow, ...]:
-        return clones_of(self.ctx, self.looked)
-
     def _follow(self) -> None:
         """Take in what was committed since the log was asked last."""
         additions = self.ctx.reader.additions(self.ctx.target.location, since=self.verified)
@@ -153,72 +149,6 @@ class Unneeded:
                 )
             self.keep(named_paths(files), strict=self.strict)
             self.verified, self.verified_at = commit.version, commit.committed_at
-
-
-def clones_of(ctx: JobContext, looked: dict[str, bool]) -> tuple[TableRow, ...]:
-    """The other managed or dropped tables that are known to name files in the table's folder, and that are
-    not gone. Where nobody has looked at a table yet, it is looked at here, once, and noted in `looked`;
-    raises `PreconditionError` if it cannot be seen."""
-    if ctx.guard is None:
-        return ()
-    rows = ctx.guard.readers_of(ctx.target.location)
-    return tuple(
-        row
-        for row in sorted(rows, key=lambda one: one.table_id)
-        if row.table_id != ctx.target.table_id
-        and row.state is not TableState.PURGED
-        and not _is_gone(ctx, row)
-        and (is_reach_known(row) or _reads_from_here(ctx, row, looked))
-    )
-
-
-def _is_gone(ctx: JobContext, row: TableRow) -> bool:
-    """One that cannot be seen now, because its disk is away, is not; nor is a clone that is managed still and
-    not at its place: somebody may have moved it, and it reads the same files from wherever it is now."""
-    location = row.location or ""
-    if ctx.reader.is_table(location) or (is_reach_known(row) and row.state not in GONE):
-        return False
-    return is_surely_gone(location, ctx.storage)
-
-
-def _reads_from_here(ctx: JobContext, row: TableRow, looked: dict[str, bool]) -> bool:
-    if row.table_id not in looked:
-        location = row.location or ""
-        if not ctx.reader.is_table(location):
-            raise PreconditionError(
-                f"{row.name} may read files of {ctx.target.name}: nobody has looked yet, "
-                "and it cannot be seen now.",
-                hint="Bring it back, or drop and purge it; "
-                f"until then nothing of {ctx.target.name} is deleted.",
-            )
-        seen = ctx.reader.observe(location)
-        elsewhere = seen.elsewhere if isinstance(seen, Observation) else ()
-        told = replace(row, properties=with_reach(row.properties, location, elsewhere))
-        looked[row.table_id] = reads_from(told, ctx.target.location)
-    return looked[row.table_id]
-
-
-def places_named(ctx: JobContext, row: TableRow) -> Iterator[str]:
-    """The places of all files that a clone's log names, live or removed.
-    Raises `PreconditionError` if it cannot be read."""
-    location, places = row.location or "", Places(row.location or "")
-    try:
-        for path in _all_paths(ctx.reader, location):
-            yield places.of(path)
-    except LakewardenError as error:
-        raise PreconditionError(
-            f"{row.name} reads files of {ctx.target.name}, and which ones cannot be told: {error}",
-            hint="Repair it or bring it back; if it has moved, register it where it is now; "
-            f"if it is gone for good, drop it. Until then nothing of {ctx.target.name} is deleted.",
-        ) from error
-
-
-def named_paths(files: Iterable[DataFile]) -> Iterator[str]:
-    """The paths of data files and of the files that hold their deletion vectors."""
-    for file in files:
-        yield file.path
-        if file.deletion_vector is not None:
-            yield file.deletion_vector
 
 
 def inner_tables_at(store: FileStore, paths: Iterable[str]) -> tuple[str, ...]:
@@ -239,12 +169,3 @@ def inner_tables_at(store: FileStore, paths: Iterable[str]) -> tuple[str, ...]:
 
 def _within(path: str, tables: set[str]) -> bool:
     return any(str(parent) in tables for parent in (PurePosixPath(path), *PurePosixPath(path).parents))
-
-
-def _all_paths(reader: TableReader, location: str) -> Iterator[str]:
-    """Every file that the log at a location names, live or removed."""
-    yield from named_paths(reader.files(location))
-    for stone in reader.tombstones(location):
-        yield stone.path
-        if stone.deletion_vector is not None:
-            yield stone.deletion_vector

@@ -14,6 +14,7 @@ from lakewarden.catalog.units import about_bytes, count_of
 from lakewarden.jobs.actions.purge import Purge
 from lakewarden.jobs.deletion.batches import Deleted, delete_files
 from lakewarden.jobs.deletion.file_places import Places
+from lakewarden.jobs.deletion.readers import Readers
 from lakewarden.jobs.deletion.table_folder import (
     TableFolder,
     inner_table,
@@ -21,7 +22,7 @@ from lakewarden.jobs.deletion.table_folder import (
     signature,
     unknown_token,
 )
-from lakewarden.jobs.deletion.unneeded import clones_of, inner_tables_at, places_named
+from lakewarden.jobs.deletion.unneeded import inner_tables_at
 from lakewarden.jobs.runs.head import observe_at
 from lakewarden.jobs.runs.port import JobContext, Report
 
@@ -46,12 +47,12 @@ def purge(ctx: JobContext, action: Purge) -> Report:
     begun = Begun.at(store, ctx.target.table_id)
     if begun is not None and _is_succeeded(ctx, store, begun):
         return _tidied(ctx, store)
-    looked: dict[str, bool] = {}
+    readers = Readers(ctx=ctx)
     try:
         folder = (
-            _agreed_folder(ctx, action, store, looked)
+            _agreed_folder(ctx, action, store, readers)
             if begun is None
-            else _rest_of(ctx, action, store, begun, looked)
+            else _rest_of(ctx, action, store, begun, readers)
         )
     except (ConflictError, RefusedError) as error:
         error.hint = f"{error.hint} {how_to_stop(ctx.target.table_id)}".strip()
@@ -62,7 +63,7 @@ def purge(ctx: JobContext, action: Purge) -> Report:
         begun.put(store)
         reach("purge.marked")
     try:
-        deleted = _delete(ctx, action, store, folder, begun, looked)
+        deleted = _delete(ctx, action, store, folder, begun, readers)
     except (ConflictError, RefusedError):
         _unmark(ctx, store, folder)
         raise
@@ -107,14 +108,14 @@ def _gone_already(ctx: JobContext) -> Report:
     return Report(message="its folder is gone already")
 
 
-def _agreed_folder(ctx: JobContext, action: Purge, store: FileStore, looked: dict[str, bool]) -> TableFolder:
+def _agreed_folder(ctx: JobContext, action: Purge, store: FileStore, readers: Readers) -> TableFolder:
     if not ctx.reader.is_table(ctx.target.location):
         raise RefusedError(
             f"{ctx.target.location} is no longer the table {ctx.target.name}.",
             hint="Look at what is there; lakewarden deletes only what it was asked to.",
         )
     observe_at(ctx, action.requires, action.decided_on)
-    _refuse_readers(ctx, looked)
+    _refuse_readers(ctx, readers)
     folder = look_into(store, ctx.target.format, ctx.reader)
     _refuse_inner(ctx, folder.inner)
     found = unknown_token(folder.unknown)
@@ -128,15 +129,13 @@ def _agreed_folder(ctx: JobContext, action: Purge, store: FileStore, looked: dic
     return folder
 
 
-def _rest_of(
-    ctx: JobContext, action: Purge, store: FileStore, begun: Begun, looked: dict[str, bool]
-) -> TableFolder:
+def _rest_of(ctx: JobContext, action: Purge, store: FileStore, begun: Begun, readers: Readers) -> TableFolder:
     """What a deletion that was interrupted left. The log goes last,
     so without it there is no data of the table any more."""
     folder = look_into(store, ctx.target.format, None)
     whole = frozenset(signature(entry) for entry in folder.log) >= begun.log
     if whole and ctx.reader.is_table(ctx.target.location):
-        return _agreed_folder(ctx, action, store, looked)
+        return _agreed_folder(ctx, action, store, readers)
     _refuse_inner(ctx, folder.inner)
     strangers = [entry for entry in folder.log if signature(entry) not in begun.log] or list(folder.unknown)
     if strangers:
@@ -154,13 +153,13 @@ def _delete(
     store: FileStore,
     folder: TableFolder,
     begun: Begun,
-    looked: dict[str, bool],
+    readers: Readers,
 ) -> Deleted:
     data = (*folder.data, *folder.unknown)
 
     def same_table(batch: Sequence[FileEntry]) -> Sequence[FileEntry]:
         _refuse_links(ctx, batch)
-        _refuse_readers(ctx, looked)
+        _refuse_readers(ctx, readers)
         _refuse_inner(ctx, inner_tables_at(store, (entry.path for entry in batch)))
         if data:
             observe_at(ctx, action.requires, action.decided_on)
@@ -186,11 +185,11 @@ def _delete(
     return Deleted(files=first.files + second.files, bytes=first.bytes + second.bytes)
 
 
-def _refuse_readers(ctx: JobContext, looked: dict[str, bool]) -> None:
+def _refuse_readers(ctx: JobContext, readers: Readers) -> None:
     """Tables that have files under the same parent may be known as readers and name nothing in this folder."""
     places = Places(ctx.target.location)
-    for row in clones_of(ctx, looked):
-        if any(places.inside(place) for place in places_named(ctx, row)):
+    for row in readers.now():
+        if any(places.inside(place) for place in readers.places_named(row)):
             raise RefusedError(
                 f"{row.name} reads files of {ctx.target.name}: it is a shallow clone of it.",
                 hint=f"Purge {row.name} first, or replace it by a copy in full.",

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import RevokedError
+from lakewarden.catalog.formats.files_elsewhere import Look
 from lakewarden.catalog.model.rows import Mode, TableRow
 from lakewarden.catalog.policy.original_properties import is_leaving
 from lakewarden.catalog.policy.scopes import Governed
@@ -43,6 +44,10 @@ class Standings(Protocol):
         """The managed tables that are known to name files in this folder although they lie elsewhere (shallow
         clones), or of which nobody has looked yet whether they do."""
 
+    def moved(self, look: Look) -> tuple[TableRow, ...]:
+        """The tables that have moved since the last sweep saw them, as `look` finds them now. The answer may be a
+        minute old: each costs a small read."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunGuard:
@@ -68,10 +73,20 @@ class RunGuard:
             standing, self.action, location=location, now=self.clock.now(), ordered=self.ordered
         )
         if because is not None:
-            raise RevokedError(f"{name} {because}; the {self.action.kind} stopped there.")
+            raise RevokedError(f"{name} {because}; the {self.action.kind} stopped there.", hint=self._hint())
+
+    def _hint(self) -> str | None:
+        """A rollback is not planned anew: it is somebody's."""
+        if not isinstance(self.action, RollBack):
+            return None
+        going_on = f"`lakewarden rollback resume {self.action.rollback_id}`"
+        return f"Once that is over, {going_on} goes on with it; nothing does by itself."
 
     def readers_of(self, location: str) -> tuple[TableRow, ...]:
         return () if self.standings is None else self.standings.readers_of(location)
+
+    def moved(self, look: Look) -> tuple[TableRow, ...]:
+        return () if self.standings is None else self.standings.moved(look)
 
 
 def refusal(

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from lakewarden.catalog.clock import Clock
+from lakewarden.catalog.formats.files_elsewhere import Look
 from lakewarden.catalog.formats.port import Partition, TableReader
 from lakewarden.catalog.metastore.port import Metastore
 from lakewarden.catalog.model.lineage_record import LineageRecord
@@ -263,6 +264,9 @@ class Guard(Protocol):
     def readers_of(self, location: str) -> tuple[TableRow, ...]:
         """The other managed tables that are known to name files in this folder (shallow clones), or of which nobody has
         looked yet whether they do."""
+
+    def moved(self, look: Look) -> tuple[TableRow, ...]:
+        """The tables that have moved since the last sweep saw them, as `look` finds them now."""
 
 
 class Ledger(Protocol):

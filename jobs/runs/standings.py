@@ -1,23 +1,32 @@
 """What the system tables say of one table at this moment: the guard's eyes. Reads them anew, parses only what moved."""
 
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from math import inf
+from time import monotonic
+from typing import Final
 
 import pyarrow.compute as pc
 
-from lakewarden.catalog.formats.files_elsewhere import READS_ELSEWHERE, is_reach_known, reads_from
+from lakewarden.catalog.formats.files_elsewhere import READS_ELSEWHERE, Look, is_reach_known, reads_from
 from lakewarden.catalog.lineage.inherited_retention import downstream_of, ids_by_place
 from lakewarden.catalog.model.arrow_columns import distinct_pairs
 from lakewarden.catalog.model.rollbacks import rollback_locks, rollbacks_of
 from lakewarden.catalog.model.rows import GONE, RowKind, Source, TableRow, TableState
 from lakewarden.catalog.policy.effective import DownstreamPromise
 from lakewarden.catalog.policy.scopes import Governed, govern, scopes_by_name
-from lakewarden.catalog.system.port import LINEAGE, ROLLBACKS, TABLES, Rows, SystemStore
+from lakewarden.catalog.system.port import HEALTH, LINEAGE, ROLLBACKS, TABLES, Rows, SystemStore
 from lakewarden.catalog.system.store import DeltaSystemStore
 from lakewarden.jobs.runs.guard import Standing
 from lakewarden.jobs.runs.worker_config import WorkerConfig
 
 __all__ = ["StoredStandings", "ids_without_reach", "open_standings"]
+
+_MOVED_FOR_SECONDS: Final = 60.0
+"""A worker that deletes looks at each table once a minute, as a sweep does."""
+_AT_ONCE: Final = 8
+"""Looks at a storage under way at the same time."""
 
 
 class StoredStandings:
@@ -27,6 +36,7 @@ class StoredStandings:
         self._store = store
         self._locked: tuple[int, dict[str, str]] = (-1, {})
         self._reaching: tuple[int, tuple[TableRow, ...]] = (-1, ())
+        self._moved: tuple[float, tuple[TableRow, ...]] = (-inf, ())
         self._pairs: tuple[tuple[int, int], frozenset[tuple[str, str]]] = ((-1, -1), frozenset())
 
     def of(self, table_id: str) -> Standing:
@@ -50,6 +60,17 @@ class StoredStandings:
             found = (tables.get(table_id) for table_id, reach in _reaches(tables) if reach != "")
             self._reaching = (tables.version, tuple(row for row in found if row is not None))
         return tuple(row for row in self._reaching[1] if reads_from(row, location) or not is_reach_known(row))
+
+    def moved(self, look: Look) -> tuple[TableRow, ...]:
+        now = monotonic()
+        if now > self._moved[0] + _MOVED_FOR_SECONDS:
+            health = self._store.rows(HEALTH).arrow(["table_id", "version"]).to_pydict()
+            seen = dict(zip(health["table_id"], health["version"], strict=True))
+            rows = [row for row in self._store.rows(TABLES).all() if _is_looked_at(row)]
+            with ThreadPoolExecutor(_AT_ONCE) as pool:
+                found = pool.map(lambda row: look(row, seen.get(row.table_id)), rows)
+                self._moved = (now, tuple(row for row in found if row is not None))
+        return self._moved[1]
 
     def _holders(self) -> dict[str, str]:
         rows = self._store.rows(ROLLBACKS)
@@ -92,6 +113,13 @@ class StoredStandings:
                 found.update((one["upstream"], row["table_id"]) for one in row["dependencies"])
             self._pairs = (versions, frozenset(found))
         return self._pairs[1]
+
+
+def _is_looked_at(row: TableRow) -> bool:
+    """Whether it is a table of somebody's, with a log, that was looked at before: others are looked at anyway."""
+    if row.kind is not RowKind.TABLE or row.source is Source.SELF or row.location is None:
+        return False
+    return READS_ELSEWHERE in row.properties and row.state is not TableState.PURGED
 
 
 def ids_without_reach(tables: Rows[TableRow]) -> tuple[str, ...]:

@@ -65,7 +65,7 @@ def pin(
             snapshot = snapshots.setdefault(where, _head(relation))
             pairs.append((leaf, _at(plans, leaf, snapshot)))
             reads.append(delta_read(relation.location().path(), snapshot))
-        elif relation is not None and _feeds_on(relation):
+        elif relation is not None and _feeds_on(plans, relation):
             settled = _until(plans, relation)
             pairs.append((leaf, _with_relation(leaf, settled)))
             reads.append(changes_read(plans, settled))
@@ -87,9 +87,13 @@ def _follows_head(plans: Plans, relation: Any) -> bool:
     return kind(index) == "TahoeLogFileIndex" and not index.isTimeTravelQuery()
 
 
-def _feeds_on(relation: Any) -> bool:
-    """Whether this is a change feed read up to whatever version is head when Spark gets to it."""
-    return kind(relation).endswith("DeltaCDFRelation") and not relation.endingVersion().isDefined()
+def _feeds_on(plans: Plans, relation: Any) -> bool:
+    """Whether this is a change feed read up to whatever version is head when Spark gets to it: without an end, or with
+    one that the table has not come to."""
+    if not kind(relation).endswith("DeltaCDFRelation"):
+        return False
+    end = plans.option(relation.endingVersion())
+    return end is None or end > relation.snapshotWithSchemaMode().snapshot().version()
 
 
 def _head(relation: Any) -> Any:

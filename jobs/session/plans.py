@@ -57,7 +57,12 @@ class Plans:
         self._some: Any = jvm.scala.Some
         self._none: Any = jvm.scala.Option.empty()
         self._single: Any = getattr(getattr(sql.catalyst.plans.physical, "SinglePartition$"), "MODULE$")
+        self._has_subquery: Any = sql.catalyst.expressions.SubqueryExpression.hasSubquery
         self._skip: Any = sql.execution.CommandExecutionMode.SKIP()
+
+    def asks(self, expression: Any) -> bool:
+        """Whether a query is part of an expression."""
+        return bool(self._has_subquery(expression))
 
     def parsed(self, session: Any, text: str) -> JavaPlan:
         """A statement as a plan that knows no tables yet. Raises Spark's ParseException."""

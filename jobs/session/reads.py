@@ -60,13 +60,15 @@ def delta_read(path: Any, snapshot: Any) -> Read:
 
 
 def changes_read(plans: Plans, relation: Any) -> Read:
-    """The changes that a `DeltaCDFRelation` reads; both ends included there, the first one not in `from_version`."""
+    """The changes that a `DeltaCDFRelation` reads; both ends included there, the first one not in `from_version`. One
+    that ends beyond head ends with head, as for Spark."""
     snapshot = relation.snapshotWithSchemaMode().snapshot()
+    head = snapshot.version()
     begin, end = plans.option(relation.startingVersion()), plans.option(relation.endingVersion())
     return Read(
         location=location_of(snapshot.deltaLog().dataPath()),
         format="delta",
-        version=snapshot.version() if end is None else end,
+        version=head if end is None else min(end, head),
         from_version=-1 if begin is None else begin - 1,
         format_id=str(snapshot.metadata().id()),
     )

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.model.lineage_record import Operation
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 from lakewarden.jobs.session.reads import location_of
@@ -92,7 +93,7 @@ def shape_of(plans: Plans, session: Any, plan: JavaPlan) -> Shape | None:
         case "CreateTableAsSelect" | "ReplaceTableAsSelect" | "CreateTable" | "ReplaceTable":
             return _created(plans, session, plan)
         case "MergeIntoCommand":
-            return _merged(plan)
+            return _merged(plans, plan)
         case "UpdateCommand":
             return _changed(plan, Operation.UPDATE, plan.tahoeFileIndex().deltaLog())
         case "DeleteCommand":
@@ -170,7 +171,8 @@ def _with_query(plan: JavaPlan, query: JavaPlan) -> JavaPlan:
     )
 
 
-def _merged(plan: JavaPlan) -> Shape:
+def _merged(plans: Plans, plan: JavaPlan) -> Shape:
+    _require_recordable(plans, plan)
     log = plan.targetFileIndex().deltaLog()
     target = location_of(log.dataPath())
 
@@ -198,6 +200,18 @@ def _merged(plan: JavaPlan) -> Shape:
         locate=lambda: target,
         known=_known(log),
     )
+
+
+def _require_recordable(plans: Plans, plan: JavaPlan) -> None:
+    """Raise `UsageError` for a merge whose condition or clauses have a query in them: Delta tells nobody what it reads
+    for those, so that it would be neither pinned nor on record."""
+    clauses = (plan.matchedClauses(), plan.notMatchedClauses(), plan.notMatchedBySourceClauses())
+    parts = [plan.condition(), *(clause for each in clauses for clause in plans.sequence(each))]
+    if any(plans.asks(part) for part in parts):
+        raise UsageError(
+            "The condition and the clauses of a merge take no query: what it reads would be on no record.",
+            hint="Join what it asks about into the source. `lw.sql` does that to a MERGE by itself.",
+        )
 
 
 def _changed(plan: JavaPlan, operation: Operation, log: Any) -> Shape:

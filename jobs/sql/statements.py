@@ -136,10 +136,11 @@ class SetPolicy:
 class VacuumTable:
     """VACUUM t [FULL|LITE] [RETAIN n HOURS|DAYS] [DRY RUN]: `full` lists the folder, too; None keeps as long as
     policy says. `inventory`: VACUUM t USING INVENTORY ..., which only Delta does. `spelling`: `where` as Spark
-    reads it."""
+    reads it. `name`: what it was called, where `where` is the place that a session found."""
 
     where: str
     spelling: str
+    name: str | None = None
     full: bool = False
     retain_seconds: int | None = None
     dry_run: bool = False

@@ -1,12 +1,13 @@
 """Governed SQL in a user's own Spark session: the same statements, the same effects."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 import lakewarden
-from lakewarden.catalog.errors import NotAllowedError, PreconditionError
+from lakewarden.catalog.errors import NotAllowedError, PreconditionError, RefusedError
 from lakewarden.catalog.registry.register import register
 from lakewarden.daemon.callers import caller_of, real_user
 from lakewarden.daemon.installation.services import open_services
@@ -14,6 +15,7 @@ from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
 from lakewarden.daemon.usecases import declared
 from lakewarden.daemon.usecases.audit import run
 from lakewarden.daemon.usecases.init import initialise
+from lakewarden.jobs.session.attached import Attached
 
 pytestmark = [pytest.mark.spark, pytest.mark.metastore]
 
@@ -48,6 +50,18 @@ def test_convert_update_and_select_work_in_a_session_and_everything_else_is_spar
     spark.sql("DROP TABLE attached.raw")
 
 
+def _refuse_one_that_was_moved(lw: Attached, spark: SparkSession, place: str) -> None:
+    """Its folder is elsewhere, and so says the session; its row does not know yet."""
+    there, moved = Path(place.removeprefix("file:")), Path(f"{place.removeprefix('file:')}_moved")
+    there.rename(moved)
+    spark.sql(f"CREATE TABLE vacuumed.mine USING delta LOCATION '{moved}'")
+    for name in ("vacuumed.mine", f"delta.`{moved}`"):
+        with pytest.raises(RefusedError, match="vacuumed.ours is managed, and registered at"):
+            lw.sql(f"VACUUM {name} RETAIN 200 HOURS")
+    shutil.copytree(moved, there)  # it is a copy now, and nobody's
+    assert lw.sql("VACUUM vacuumed.mine RETAIN 200 HOURS").collect()[0]["path"].endswith("moved")
+
+
 def test_a_managed_table_is_never_vacuumed_by_spark(
     spark: SparkSession, metastore: EmbeddedMetastore, tmp_path: Path
 ) -> None:
@@ -77,6 +91,7 @@ def test_a_managed_table_is_never_vacuumed_by_spark(
             for name in ("theirs", "vacuumed.theirs"):
                 assert lw.sql(f"VACUUM {name} RETAIN 200 HOURS").collect()[0]["path"].endswith("theirs")
             assert lw.sql("SHOW RUNS").collect() == []
+            _refuse_one_that_was_moved(lw, spark, places["ours"])
             shown = lw.sql("SHOW MANAGED TABLES LIKE 'vacuumed.*'").collect()
             assert sorted(row["name"] for row in shown) == ["vacuumed.odd", "vacuumed.ours"]
         finally:

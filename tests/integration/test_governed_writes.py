@@ -286,6 +286,10 @@ def test_the_deeds_of_a_frame_overwrite_and_merge(lake: Lake) -> None:
         table, on="target.id = source.id", clauses=["WHEN MATCHED AND source.id > 1 THEN DELETE"]
     )
     assert lake.ids(table) == [0, 1]
+    asks = f"WHEN MATCHED THEN UPDATE SET v = (SELECT max(v) FROM {source})"
+    with pytest.raises(UsageError, match="take no query"):
+        lake.lw.write(frame).merge(table, on="target.id = source.id", clauses=[asks])
+    assert lake.ids(table) == [0, 1]
     with pytest.raises(UsageError):
         lake.lw.write(frame).overwrite(table, where="v = 0", partitions=True)
 
@@ -405,6 +409,9 @@ def test_only_changes_read_from_a_change_feed_are_an_incremental_input(lake: Lak
     lake.lw.sql(f"INSERT INTO {table} SELECT id, v FROM table_changes('{source}', 2)")
     (one,) = lake.record(table).inputs
     assert (one.from_version, one.version, lake.ids(table)) == (1, 3, [9, 11, 12])
+    lake.lw.sql(f"INSERT INTO {table} SELECT id, v FROM table_changes('{source}', 3, 1000)")
+    (one,) = lake.record(table).inputs  # a table that has come to version 3 was read up to that
+    assert (one.from_version, one.version, lake.ids(table)) == (2, 3, [9, 11, 12, 12])
 
 
 def test_a_write_that_reads_its_own_table_says_so(lake: Lake) -> None:

@@ -93,6 +93,10 @@ def test_a_condition_is_one_expression_and_nothing_behind_it(lake: Lake) -> None
     table = lake.table((1, "a", 1))
     with pytest.raises(Exception, match="PARSE_SYNTAX_ERROR"):
         lake.lw.upsert(lake.rows((1, "b", 1)), table, keys="id", delete_when="true), (false")
+    with pytest.raises(UsageError, match="takes no query"):
+        lake.lw.upsert(
+            lake.rows((1, "b", 1)), table, keys="id", delete_when=f"id IN (SELECT id FROM delta.`{table}`)"
+        )
     assert lake.held(table) == [(1, "a", 1)]
 
 

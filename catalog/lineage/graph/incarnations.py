@@ -71,7 +71,8 @@ class Incarnations:
         ]  # the first UUID of each log; more than one where rows do not tell how they hang together
 
     def locate(self, table: int, version: int, format_id: str | None) -> int | None:
-        """The number of the table that a version is of; None if it is of a predecessor that cannot be told."""
+        """The number of the table that a version is of; None if it is of a predecessor that cannot be told, or of this
+        log, which does not reach so far: it was read meanwhile, or what was written down of it is wrong."""
         known = table < len(self._logs)
         if not known or not (self._logs[table] or self._own[table]):
             return table
@@ -81,6 +82,8 @@ class Incarnations:
         first = self._first(table, format_id)
         if version <= last and not self._is_elsewhere(table, version, first):
             return table
+        if version > last and first in self._own[table]:
+            return None
         return self._predecessor(table, first)
 
     def locate_all(self, tables: pa.Array, versions: pa.Array, format_ids: pa.Array) -> pa.Array:

@@ -173,7 +173,8 @@ class Rollbacks:
             )
         if not rollback.can_be_undone(self.services.clock.now()):
             until = rollback.head.undo_until
-            when = "" if until is None else f" It could be undone until {until:%Y-%m-%d %H:%M} UTC."
+            over = until is not None and until <= self.services.clock.now()
+            when = f" It could be undone until {until:%Y-%m-%d %H:%M} UTC." if over else ""
             raise PreconditionError(
                 f"Rollback {rollback.rollback_id} is {rollback.head.state} and cannot be undone.{when}",
                 hint="`lakewarden rollback show` tells what it did; the tables' histories have the rest.",

@@ -2,10 +2,13 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 import pyarrow as pa
 
 from lakewarden.catalog.errors import LakewardenError, NotAllowedError, NotFoundError, RefusedError
+from lakewarden.catalog.formats.port import Observation
+from lakewarden.catalog.model.identity import INDEX_COLUMNS, Places
 from lakewarden.catalog.model.rows import GONE, Action, Mode, PolicySettings, Source, TableRow
 from lakewarden.catalog.policy.access import Caller
 from lakewarden.catalog.policy.keys import Value, policy_key
@@ -46,12 +49,11 @@ class _Vacuumed:
 def vacuum_table(services: Services, asked: VacuumTable, *, caller: Caller, tell: Tell) -> pa.Table | None:
     """Vacuum a managed table now, due or not, as `jobs run` does. None where the table is not managed: it is Spark's.
 
-    Raises `PreconditionError` for a retention that is shorter than what is promised."""
-    try:
-        row = services.desk.resolve(asked.where, gone=True)
-    except NotFoundError:
-        return None
-    if row.state in GONE:
+    Raises `PreconditionError` for a retention that is shorter than what is promised, `RefusedError` for a managed table
+    that is not where its row says."""
+    row = _managed(services, asked.where)
+    if row is None:
+        _require_nobodys(services, asked)
         return None
     if asked.inventory:
         raise RefusedError(
@@ -62,6 +64,47 @@ def vacuum_table(services: Services, asked: VacuumTable, *, caller: Caller, tell
         action=Action.VACUUM, full=asked.full, retain_seconds=asked.retain_seconds, dry_run=asked.dry_run
     )
     return table_of(_Vacuumed, [_ordered(services, row, order, caller, tell)])
+
+
+def _managed(services: Services, where: str) -> TableRow | None:
+    try:
+        row = services.desk.resolve(where, gone=True)
+    except NotFoundError:
+        return None
+    return None if row.state in GONE else row
+
+
+def _require_nobodys(services: Services, asked: VacuumTable) -> None:
+    """Raise `RefusedError` if the table is a managed one at another place than its row's: one of that name, or one that
+    was moved, or whose storage has two names. A copy, whose original is where it was, is nobody's."""
+    row = None if asked.name is None else _managed(services, asked.name)
+    row = row or _moved_here(services, asked.where)
+    if row is not None:
+        raise RefusedError(
+            f"{row.name} is managed, and registered at {row.location}; "
+            f"of {asked.where}, where it was to be vacuumed, no promises are known.",
+            hint=f"`lakewarden tables register {asked.where}` takes a table that was moved for what it is.",
+        )
+
+
+def _moved_here(services: Services, where: str) -> TableRow | None:
+    """The managed table that the log at a location is of, if no other is at the table's own."""
+    if "/" not in where or not services.desk.is_table(where):
+        return None
+    seen = services.desk.reader_at(where).observe(where)
+    if not isinstance(seen, Observation):
+        return None
+    places = Places(services.store.rows(TABLES).arrow(list(INDEX_COLUMNS)))
+    for held in places.twins(seen.format_id):
+        own = held.location or ""
+        if held.state not in GONE and (_same_path(own, where) or not services.desk.is_table(own)):
+            return services.desk.get(held.table_id)
+    return None
+
+
+def _same_path(one: str, other: str) -> bool:
+    """Whether two locations may be one, on a storage that has two names."""
+    return urlsplit(one).scheme == urlsplit(other).scheme and urlsplit(one).path == urlsplit(other).path
 
 
 def switch_vacuum(services: Services, asked: AutoVacuum, *, caller: Caller, tell: Tell) -> pa.Table:

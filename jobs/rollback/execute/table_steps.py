@@ -5,7 +5,7 @@ Every commit carries the mark of its step. A repetition looks for that mark in t
 memory, says whether the step was done.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -142,12 +142,20 @@ class Hands:
             raise self._moved(step)
 
     def keep_properties(self, row: RollbackRow, step: TableStep) -> int | None:
-        """Set again those of our properties that the restore rewound; None if there were none."""
+        """Set again those of our properties that the restore rewound; None if there were none. What somebody has set
+        since is as they want it."""
         done = self.done(row, step)
         if done is not None:
             return done
-        seen = self._observe(step)
-        lost = [(key, value) for key, value in step.properties if seen.properties.get(key) != value]
+        seen, left = self._observe(step), self._left_by_restore(row, step)
+        if left is None:
+            return None
+        now = seen.properties
+        lost = [
+            (key, value)
+            for key, value in step.properties
+            if now.get(key) != value and now.get(key) == left.get(key)
+        ]
         if not lost:
             return None
         self.permit(row, step)
@@ -156,6 +164,14 @@ class Hands:
         )
         reach("rollback.properties")
         return version
+
+    def _left_by_restore(self, row: RollbackRow, step: TableStep) -> Mapping[str, str] | None:
+        """The properties that the restore before this step left; None if the log no longer shows it."""
+        restore = replace(row, step=row.step - 1, kind=RollbackStep.RESTORE)
+        version = self.done(restore, step)
+        if version is None:
+            return None
+        return self.tools.reader(step.format).properties(step.location, version=version)
 
     def done(self, row: RollbackRow, step: TableStep) -> int | None:
         """The version of the commit that the step made, by its mark in the log; None if it made none so far."""

@@ -172,7 +172,7 @@ def _recorded(graph: VersionGraph, table_id: str, version: int, facts: Mapping[s
 def _no_version(table_id: str, version: int, facts: Mapping[str, TableFacts]) -> NotFoundError:
     name = facts[table_id].name if table_id in facts else table_id
     return NotFoundError(
-        f"{name} has no version {version}.", hint="`lakewarden lineage show` lists its versions."
+        f"{name} has no version {version}.", hint="`lakewarden tables history` lists its versions."
     )
 
 

@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row
 from pyspark.sql.types import StructType
 
-from lakewarden.catalog.errors import PreconditionError
+from lakewarden.catalog.errors import PreconditionError, UsageError
 from lakewarden.jobs.engines.spark.errors import unreadable
 from lakewarden.jobs.session.pins import Pinned
 from lakewarden.jobs.session.plans import Plans
@@ -85,10 +85,13 @@ def kept(
 ) -> Iterator[int]:
     """The prepared source as the view `VIEW`; the bytes that it takes. It is computed here, once: what is looked at is
     what is merged, whatever files or functions it comes from. An empty text in a key that is `emptied` is NULL."""
-    if options.delete_when is not None:
-        session.sessionState().sqlParser().parseExpression(
-            options.delete_when
-        )  # one expression, nothing behind it
+    if options.delete_when is not None:  # one expression, nothing behind it
+        told = session.sessionState().sqlParser().parseExpression(options.delete_when)
+        if plans.asks(told):
+            raise UsageError(
+                "`delete_when` takes no query: what it reads would be on no record.",
+                hint="Join what it asks about into the source, as a column, and name that.",
+            )
     plans.frame(session, source.pinned.plan)._jdf.createOrReplaceTempView(_GIVEN)
     ready = plans.frame(session, plans.composed(session, prepared(options, source.schema, _GIVEN, emptied)))
     with _bad_source_explained():

@@ -7,6 +7,10 @@ import pytest
 
 import run_all
 
+OPTION = """
+def pytest_addoption(parser):
+    parser.addoption("--turn")
+"""
 UNSURE = """
 from pathlib import Path
 
@@ -28,6 +32,7 @@ def unsure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("sys.argv", ["run_all"])
     (tmp_path / "tests").mkdir()
     (tmp_path / "flaky.toml").write_text("")
+    (tmp_path / "tests" / "conftest.py").write_text(OPTION)
     place = tmp_path / "tests" / "test_unsure.py"
     place.write_text(UNSURE)
     return place

@@ -120,9 +120,17 @@ def test_a_full_vacuum_comes_when_policy_asks_for_it_and_leaves_nested_tables_ou
     assert isinstance(ask(lite, Action.VACUUM), Due)
 
 
-def test_properties_come_before_any_vacuum_and_only_in_a_quiet_gap() -> None:
-    bare = view(findings=(finding("retention_properties", "They are missing."),), **GARBAGE)
-    assert why_not(bare, Action.VACUUM).why is WhyNot.PROPERTIES_FIRST
+def test_properties_come_before_a_full_vacuum_and_only_in_a_quiet_gap() -> None:
+    lacks = (finding("retention_properties", "They are missing."),)
+    bare = view(findings=lacks, **GARBAGE)
+    by_log = due(bare, Action.VACUUM)  # a table that is always written to would never be vacuumed
+    assert isinstance(by_log.action, Vacuum) and not by_log.action.full
+    for garbage in ({}, GARBAGE | {"oldest_tombstone_at": NOW - DAY}):
+        unlisted = view(findings=lacks, row_changes={"registered_at": NOW - 40 * DAY}, **garbage)
+        assert why_not(unlisted, Action.VACUUM).why is WhyNot.PROPERTIES_FIRST
+    unlisted = view(findings=lacks, row_changes={"registered_at": NOW - 40 * DAY}, **GARBAGE)
+    by_log = due(unlisted, Action.VACUUM)
+    assert isinstance(by_log.action, Vacuum) and not by_log.action.full
     answer = due(bare, Action.PROPERTIES)
     assert isinstance(answer.action, SetProperties)
     assert dict(answer.action.properties) == {

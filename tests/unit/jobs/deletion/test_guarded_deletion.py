@@ -12,13 +12,14 @@ from lakewarden.catalog.errors import ConflictError, PreconditionError, RevokedE
 from lakewarden.catalog.formats.delta.log import DeltaLog
 from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.formats.delta.segment import Listing
-from lakewarden.catalog.formats.files_elsewhere import READS_ELSEWHERE
+from lakewarden.catalog.formats.files_elsewhere import READS_ELSEWHERE, Look
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.model.rows import DELTA, RowKind, Source, TableRow, TableState
 from lakewarden.catalog.storage.file_store import canonical, open_store
 from lakewarden.jobs.actions.vacuum import Vacuum
 from lakewarden.jobs.deletion import batches
 from lakewarden.jobs.deletion.file_places import Places
+from lakewarden.jobs.deletion.readers import Readers
 from lakewarden.jobs.deletion.unneeded import Unneeded
 from lakewarden.jobs.executors.vacuum import vacuum
 from lakewarden.jobs.runs.port import JobContext
@@ -45,6 +46,7 @@ class ScriptedGuard:
 
     at: dict[int, Callable[[], None]] = field(default_factory=dict)
     readers: tuple[TableRow, ...] = ()
+    swept: tuple[tuple[TableRow, int | None], ...] = ()
     asked: int = 0
 
     def confirm(self) -> None:
@@ -56,6 +58,10 @@ class ScriptedGuard:
 
     def readers_of(self, location: str) -> tuple[TableRow, ...]:
         return self.readers
+
+    def moved(self, look: Look) -> tuple[TableRow, ...]:
+        found = (look(row, version) for row, version in self.swept)
+        return tuple(row for row in found if row is not None)
 
 
 @dataclass
@@ -221,6 +227,18 @@ def test_what_a_registered_shallow_clone_names_stays(place: Place, tmp_path: Pat
     assert place.left == TEN[:3]
 
 
+def test_what_a_table_names_that_became_a_clone_since_the_last_sweep_stays(
+    place: Place, tmp_path: Path
+) -> None:
+    (tmp_path / "clone").mkdir()
+    clone = canonical(str(tmp_path / "clone"))
+    place.guard.swept = ((clone_row(clone, ""), 0),)
+    named = [data_file(f"{place.folder}/{name}", 10) for name in TEN[:3]]
+    place.reader.elsewhere = {clone: named}
+    assert "deleted 7 files" in place.vacuum()
+    assert place.left == TEN[:3]
+
+
 def test_a_clone_that_cannot_be_read_stops_the_vacuum(place: Place, tmp_path: Path) -> None:
     (tmp_path / "clone").mkdir()
     place.guard.readers = (clone_row(canonical(str(tmp_path / "clone")), place.location),)
@@ -359,6 +377,7 @@ def test_a_listing_is_refused_where_a_live_file_cannot_be_placed(place: Place) -
     seen_at = seen("hdfs://nn1:9000/t", 3, committed_at=HISTORY[-1].committed_at)
     unneeded = Unneeded(
         ctx=place.ctx(),
+        others=Readers(ctx=place.ctx()),
         store=open_store(place.location),
         seen=seen_at,
         oldest_version=2,

@@ -9,6 +9,7 @@ from shutil import rmtree
 import pytest
 
 from lakewarden.catalog.errors import ConflictError
+from lakewarden.catalog.formats.files_elsewhere import Look
 from lakewarden.catalog.model.rows import Outcome, Source, TableRow, TableState
 from lakewarden.catalog.model.rows import RollbackState as State
 from lakewarden.catalog.policy.scopes import govern
@@ -34,6 +35,9 @@ class Rows:
         return Standing(governed=govern(row[0], {}) if row else None)
 
     def readers_of(self, location: str) -> tuple[TableRow, ...]:
+        return ()
+
+    def moved(self, look: Look) -> tuple[TableRow, ...]:
         return ()
 
 

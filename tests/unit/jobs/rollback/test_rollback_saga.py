@@ -7,6 +7,7 @@ from deltalake import DeltaTable
 
 from lakewarden.catalog.errors import ConflictError, PreconditionError
 from lakewarden.catalog.model.rows import RollbackState as State
+from lakewarden.jobs.rollback.execute import table_steps
 from support.builders.rollbacks import Lake
 
 
@@ -139,6 +140,30 @@ def test_an_undo_goes_over_our_own_maintenance(lake: Lake) -> None:
     assert lake.head("source") == 4
     assert lake.undo().head.state is State.COMPENSATED
     assert lake.rows("source") == [1, 2, 3]
+
+
+def test_what_an_owner_sets_between_the_restore_and_the_properties_stays(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.engine.set_properties(
+        lake.location("source"),
+        requires=2,
+        properties=[("delta.deletedFileRetentionDuration", "interval 7 days"), ("lakewarden.note", "x")],
+        run_id="r",
+    )
+    longer = [("delta.deletedFileRetentionDuration", "interval 365 days")]
+
+    def owner(point: str) -> None:
+        if point == "rollback.restored":
+            lake.engine.set_properties(lake.location("source"), requires=4, properties=longer, run_id="owner")
+
+    monkeypatch.setattr(table_steps, "reach", owner)
+    lake.begin(lake.step("source", 1))
+    done = lake.go_on()
+    properties = lake.seen("source").properties
+    assert properties["delta.deletedFileRetentionDuration"] == "interval 365 days"
+    assert properties["lakewarden.note"] == "x"
+    assert [(step.kind, step.new_version) for step in done.steps] == [("restore", 4), ("properties", 6)]
 
 
 def test_properties_of_ours_survive_the_restore_as_a_step_of_its_own(lake: Lake) -> None:

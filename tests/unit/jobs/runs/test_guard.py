@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lakewarden.catalog.errors import ConflictError, RevokedError
+from lakewarden.catalog.formats.files_elsewhere import Look
 from lakewarden.catalog.model.pending_purge import PURGE_AFTER, PURGE_HEAD, PURGE_UNKNOWN, PURGE_VERSION
 from lakewarden.catalog.model.pending_quarantine import beside
 from lakewarden.catalog.model.rows import Mode, PolicySettings, Source, TableRow, TableState
@@ -196,6 +197,9 @@ def test_the_guard_asks_the_claim_first_and_says_what_stopped() -> None:
         def readers_of(self, location: str) -> tuple[TableRow, ...]:
             return ()
 
+        def moved(self, look: Look) -> tuple[TableRow, ...]:
+            return ()
+
     def lost() -> None:
         raise ConflictError("The lease was lost.")
 
@@ -204,5 +208,8 @@ def test_the_guard_asks_the_claim_first_and_says_what_stopped() -> None:
         RevokedError, match=r"db\.t is under legal hold \(db\.t: case 4711\); the vacuum stopped"
     ):
         guard.ask("t1", "db.t", HERE)
+    with pytest.raises(RevokedError, match=r"the rollback stopped") as stopped:
+        replace(guard, action=RollBack(rollback_id="r1")).ask("t1", "db.t", HERE)
+    assert "`lakewarden rollback resume r1`" in (stopped.value.hint or "")
     with pytest.raises(ConflictError, match="lease"):
         replace(guard, claim=lost).ask("t1", "db.t", HERE)

@@ -1,14 +1,16 @@
 """Which tables a deletion has to ask about: known readers of the folder, and those that nobody has looked at yet."""
 
+from collections import Counter
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from lakewarden.catalog.formats.files_elsewhere import READS_ELSEWHERE
-from lakewarden.catalog.model.rows import Source, TableRow, TableState
+from lakewarden.catalog.model.rows import HealthRow, Source, TableRow, TableState
 from lakewarden.catalog.system.own_rows import system_rows
-from lakewarden.catalog.system.port import TABLES
+from lakewarden.catalog.system.port import HEALTH, TABLES
+from lakewarden.jobs.runs import standings as seen_by_sweeps
 from lakewarden.jobs.runs.standings import StoredStandings
 from support.fakes.system_store import FakeSystemStore
 
@@ -50,3 +52,33 @@ def test_who_is_asked_about(changes: dict[str, Any], asked: bool) -> None:
     store.edit(TABLES, lambda _: [other], because="test")
     found = StoredStandings(store).readers_of(HERE)
     assert found == ((other,) if asked else ())
+
+
+def test_who_moved_since_the_last_sweep_is_looked_at_once_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = FakeSystemStore()
+    store.create(system_rows(store, now=NOW, actor="root"))
+    known = {"properties": {READS_ELSEWHERE: ""}}
+    swept, new = row("swept", **known), row("new", **known, row=10)
+    others = [
+        row("unlooked", properties={}, row=11),  # whoever deletes looks at it anyway
+        row("purged", **known, state=TableState.PURGED, row=12),
+        row("own", **known, source=Source.SELF, row=13),
+    ]
+    store.edit(TABLES, lambda _: [swept, new, *others], because="test")
+    health = HealthRow(table_id=swept.table_id, name=swept.name, version=7, observed_at=NOW)
+    store.edit(HEALTH, lambda _: [health], because="test")
+    standings, looks, moment = StoredStandings(store), Counter[tuple[str, int | None]](), 0.0
+    monkeypatch.setattr(seen_by_sweeps, "monotonic", lambda: moment)
+
+    def look(one: TableRow, version: int | None) -> TableRow | None:
+        looks[one.name, version] += 1
+        return one if one is not swept else None
+
+    assert [one.name for one in standings.moved(look)] == ["db.new"]
+    assert looks == {("db.swept", 7): 1, ("db.new", None): 1}
+    moment = 59.0
+    assert [one.name for one in standings.moved(look)] == ["db.new"]
+    assert looks.total() == 2
+    moment = 61.0
+    standings.moved(look)
+    assert looks.total() == 4
