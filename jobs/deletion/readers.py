@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from lakewarden.catalog.errors import LakewardenError, PreconditionError
 from lakewarden.catalog.formats.files_elsewhere import is_reach_known, reads_from, with_reach
-from lakewarden.catalog.formats.port import DataFile, Observation, TableReader
+from lakewarden.catalog.formats.port import DataFile, LogProblem, Observation, TableReader
 from lakewarden.catalog.model.rows import GONE, TableRow, TableState
 from lakewarden.catalog.storage.absence import is_surely_gone
 from lakewarden.jobs.deletion.file_places import Places
@@ -94,7 +94,7 @@ class Readers:
         return self.looked[row.table_id]
 
 
-def _told(row: TableRow, seen: object) -> TableRow:
+def _told(row: TableRow, seen: Observation | LogProblem) -> TableRow:
     """The row, with where the files of the table lie that was seen; in no other folder where its log is broken."""
     elsewhere = seen.elsewhere if isinstance(seen, Observation) else ()
     return replace(row, properties=with_reach(row.properties, row.location or "", elsewhere))
