@@ -18,6 +18,7 @@ __all__ = [
     "common_folders",
     "folder_elsewhere",
     "is_reach_known",
+    "may_be_one",
     "reads_from",
     "with_reach",
 ]
@@ -73,7 +74,18 @@ def with_reach(properties: Mapping[str, str], location: str, elsewhere: Iterable
     return {**properties, READS_ELSEWHERE: "\n".join(outside)}
 
 
+def may_be_one(one: str, other: str) -> bool:
+    """Whether two canonical locations may be of one place, under two names of a storage (HDFS)."""
+    one, other = _comparable(one, other)
+    return one == other
+
+
 def _overlap(one: str, other: str) -> bool:
+    one, other = _comparable(one, other)
+    return one == other or is_inside(one, other) or is_inside(other, one)
+
+
+def _comparable(one: str, other: str) -> tuple[str, str]:
     if {one.partition("://")[0], other.partition("://")[0]}.isdisjoint(_ONE_NAME):
         one, other = (f"any:///{urlsplit(place).path.lstrip('/')}" for place in (one, other))
-    return one == other or is_inside(one, other) or is_inside(other, one)
+    return one, other

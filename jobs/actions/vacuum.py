@@ -81,7 +81,7 @@ def _due(view: TableView, world: World, now: datetime) -> Answer:
         )
         return Due(action=_vacuum_action(view, world, full=True), because=because)
     oldest, count = health.oldest_tombstone_at, health.tombstones or 0
-    if lists and (oldest is None or now - oldest < retention):
+    if lists and (oldest is None or count == 0 or now - oldest < retention):
         because = "a full listing is due, and the table's retention properties have to carry the policy first"
         return NotDue(action=Action.VACUUM, why=WhyNot.PROPERTIES_FIRST, because=because)
     if oldest is None or count == 0:

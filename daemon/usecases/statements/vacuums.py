@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 import pyarrow as pa
 
 from lakewarden.catalog.errors import LakewardenError, NotAllowedError, NotFoundError, RefusedError
+from lakewarden.catalog.formats.files_elsewhere import may_be_one
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.model.identity import INDEX_COLUMNS, Places
 from lakewarden.catalog.model.rows import GONE, Action, Mode, PolicySettings, Source, TableRow
@@ -97,14 +97,9 @@ def _moved_here(services: Services, where: str) -> TableRow | None:
     places = Places(services.store.rows(TABLES).arrow(list(INDEX_COLUMNS)))
     for held in places.twins(seen.format_id):
         own = held.location or ""
-        if held.state not in GONE and (_same_path(own, where) or not services.desk.is_table(own)):
+        if held.state not in GONE and (may_be_one(own, where) or not services.desk.is_table(own)):
             return services.desk.get(held.table_id)
     return None
-
-
-def _same_path(one: str, other: str) -> bool:
-    """Whether two locations may be one, on a storage that has two names."""
-    return urlsplit(one).scheme == urlsplit(other).scheme and urlsplit(one).path == urlsplit(other).path
 
 
 def switch_vacuum(services: Services, asked: AutoVacuum, *, caller: Caller, tell: Tell) -> pa.Table:

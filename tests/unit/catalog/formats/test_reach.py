@@ -5,7 +5,13 @@ from pathlib import Path
 import pytest
 
 from lakewarden.catalog.formats.delta.reader import DeltaReader
-from lakewarden.catalog.formats.files_elsewhere import READS_ELSEWHERE, common_folders, reads_from, with_reach
+from lakewarden.catalog.formats.files_elsewhere import (
+    READS_ELSEWHERE,
+    common_folders,
+    may_be_one,
+    reads_from,
+    with_reach,
+)
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.model.rows import Source, TableRow
 from lakewarden.catalog.storage.file_store import canonical
@@ -72,3 +78,16 @@ def test_files_that_a_log_still_remembers_count_like_live_ones(tmp_path: Path) -
     kept = with_reach({"a": "b"}, seen.location, seen.elsewhere)
     assert kept == {"a": "b", READS_ELSEWHERE: canonical(str(source))}
     assert with_reach(kept, seen.location, ()) == {"a": "b", READS_ELSEWHERE: ""}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "may_be"),
+    [
+        ("hdfs://nn1:8020/lake/t", "hdfs://nameservice/lake/t", True),
+        ("hdfs://nn1:8020/lake/t", "hdfs://nn1:8020/lake/u", False),
+        ("s3://one/lake/t", "s3://other/lake/t", False),
+        ("file:///lake/t", "file:///lake/t", True),
+    ],
+)
+def test_two_names_of_a_storage_may_be_one_place(one: str, other: str, may_be: bool) -> None:
+    assert may_be_one(one, other) is may_be
