@@ -57,6 +57,7 @@ def test_a_rollback_is_right_whoever_wrote(
     SEEN.update(case.seen)
 
 
+@pytest.mark.in_turns
 def test_everybody_had_something_to_do() -> None:
     print(dict(SEEN))
     for what in ("commits_by_spark", "commits_by_delta_rs", "undone", "with_writer"):
