@@ -178,7 +178,7 @@ def test_an_operation_id_that_a_driver_opens_its_session_with_is_for_one_stateme
 
 def test_an_error_is_sparks_sentence_and_no_java_stack(cursor: Any) -> None:
     with pytest.raises(OperationalError) as caught:
-        cursor.execute("SELECT nonsense FROM t")
+        cursor.execute("SELECT nonsense FROM range(1)")
     assert "UNRESOLVED_COLUMN" in str(caught.value)
     assert "org.apache" not in str(caught.value)
     with pytest.raises(OperationalError) as caught:
