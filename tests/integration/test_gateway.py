@@ -72,7 +72,6 @@ def test_system_tables_are_answered_without_spark(gateway: RunningGateway) -> No
     assert "Spark has started" not in gateway.log()
 
 
-@pytest.mark.in_turns
 def test_the_pages_lines_for_pyhive_change_a_delta_table_and_it_is_recorded_who_did_it(
     gateway: RunningGateway, cursor: Any
 ) -> None:
@@ -313,7 +312,6 @@ BEELINE = (
 )
 
 
-@pytest.mark.in_turns
 def test_beeline_connects_reads_and_writes(gateway: RunningGateway) -> None:
     (line,) = (block for block in code("gateway", "console") if block.startswith("$ beeline "))
     command = (
