@@ -8,12 +8,12 @@ import pyarrow as pa
 from lakewarden.catalog.errors import LakewardenError, NotAllowedError, NotFoundError, RefusedError
 from lakewarden.catalog.formats.files_elsewhere import may_be_one
 from lakewarden.catalog.formats.port import Observation
-from lakewarden.catalog.model.identity import INDEX_COLUMNS, Places
 from lakewarden.catalog.model.rows import GONE, Action, Mode, PolicySettings, Source, TableRow
 from lakewarden.catalog.policy.access import Caller
 from lakewarden.catalog.policy.keys import Value, policy_key
 from lakewarden.catalog.policy.scopes import Governed
 from lakewarden.catalog.registry.governance import governed
+from lakewarden.catalog.registry.service import places_of
 from lakewarden.catalog.system.port import TABLES
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases import declared
@@ -94,8 +94,7 @@ def _moved_here(services: Services, where: str) -> TableRow | None:
     seen = services.desk.reader_at(where).observe(where)
     if not isinstance(seen, Observation):
         return None
-    places = Places(services.store.rows(TABLES).arrow(list(INDEX_COLUMNS)))
-    for held in places.twins(seen.format_id):
+    for held in places_of(services.store.rows(TABLES)).twins(seen.format_id):
         own = held.location or ""
         if held.state not in GONE and (may_be_one(own, where) or not services.desk.is_table(own)):
             return services.desk.get(held.table_id)

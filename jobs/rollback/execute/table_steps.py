@@ -147,15 +147,12 @@ class Hands:
         done = self.done(row, step)
         if done is not None:
             return done
-        seen, left = self._observe(step), self._left_by_restore(row, step)
+        seen = self._observe(step)
+        others = [(key, value) for key, value in step.properties if seen.properties.get(key) != value]
+        left = self._left_by_restore(row, step) if others else None
         if left is None:
             return None
-        now = seen.properties
-        lost = [
-            (key, value)
-            for key, value in step.properties
-            if now.get(key) != value and now.get(key) == left.get(key)
-        ]
+        lost = [(key, value) for key, value in others if seen.properties.get(key) == left.get(key)]
         if not lost:
             return None
         self.permit(row, step)
