@@ -113,7 +113,14 @@ class RevokedError(ConflictError):
 
 
 class ConsentError(PreconditionError):
-    """Possible, but someone has to agree first."""
+    """Possible, but someone has to agree first. `ways` are the ways to agree to all of it, each what is written after
+    `--consent` (`collateral=db.t@7`); empty where the hint says all there is."""
+
+    def __init__(
+        self, message: str, *, hint: str | None = None, ways: tuple[tuple[str, ...], ...] = ()
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.ways = ways
 
 
 class NotFoundError(LakewardenError):

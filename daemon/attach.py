@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,15 @@ from lakewarden.jobs.engines.spark.cancellation import it_is_done
 from lakewarden.jobs.rollback.journal.journal import Journal
 from lakewarden.jobs.session.attached import Attached
 from lakewarden.jobs.session.catalog_listener import CatalogListener, SparkSession
-from lakewarden.jobs.session.frames import DataFrame, frame_of, refresh_table, row_of, run_sql, setting
+from lakewarden.jobs.session.frames import (
+    DataFrame,
+    database_of,
+    frame_of,
+    refresh_table,
+    row_of,
+    run_sql,
+    setting,
+)
 from lakewarden.jobs.session.row_counts import COUNTS, NOTHING, UNKNOWN, RowCounts
 from lakewarden.jobs.session.small_writes import SmallWrites
 from lakewarden.jobs.session.spark_writer import SparkWriter
@@ -38,6 +46,7 @@ from lakewarden.jobs.session.upserts.streams import start
 from lakewarden.jobs.session.writes import Change, Request, Sql, Upsert, Upserted, UpsertStream, Written
 from lakewarden.jobs.sql.compile.reading import Draft
 from lakewarden.jobs.sql.compile.values import DIALECT_KEY, Compiled, dialect_of
+from lakewarden.jobs.sql.database import in_database
 from lakewarden.jobs.sql.parser import parse
 from lakewarden.jobs.sql.statements import (
     ChangeRows,
@@ -255,7 +264,7 @@ def _notes(services: Services) -> StreamNotes:
 
 def _run(services: Services, spark: SparkSession, writes: Writes, text: str) -> DataFrame:
     writes.require_initialised()
-    match parse(text, dialect_of(setting(spark, DIALECT_KEY))):
+    match in_database(parse(text, dialect_of(setting(spark, DIALECT_KEY))), partial(database_of, spark)):
         case Unmanaged() | ChangeRows() | Explain() | VacuumTable() as statement:
             return run_in_session(spark, writes, statement, text)
         case statement:

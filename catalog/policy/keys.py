@@ -251,7 +251,8 @@ def parse_value(key: str, text: str) -> Value:
     value = parser(text.strip())
     if value is None:
         shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
-        raise UsageError(f"'{shown}' is not a valid {spec.kind} for {key}.", hint=_EXAMPLES[spec.kind])
+        what = "span of hours" if spec.kind is Kind.HOURS else spec.kind
+        raise UsageError(f"'{shown}' is not a valid {what} for {key}.", hint=_EXAMPLES[spec.kind])
     check_bounds(key, value)
     return value
 

@@ -28,7 +28,7 @@ from lakewarden.jobs.runs.spark_settings import SparkSettings
 from lakewarden.jobs.session import session_catalog
 from lakewarden.jobs.session.attached import Attached
 from lakewarden.jobs.session.catalog_listener import SparkSession
-from lakewarden.jobs.session.frames import DataFrame, refresh_table, run_sql, setting
+from lakewarden.jobs.session.frames import DataFrame, database_of, refresh_table, run_sql, setting
 from lakewarden.jobs.session.reading_rules import Reading, Source
 from lakewarden.jobs.session.served_sessions import (
     Field,
@@ -105,6 +105,17 @@ class SparkSide:
                     return gathered(columns, collected(frame) if columns else (), store)
                 finally:
                     _keep_operation_id(session, connection)
+        except SparkEndedError:
+            session.spark = None
+            raise
+
+    def database(self, session: Session) -> str:
+        """The one that names without a database are in."""
+        if not isinstance(session.spark, _Connection):
+            return session.database
+        try:
+            with serving(session.spark.spark, "database"):
+                return database_of(session.spark.spark)
         except SparkEndedError:
             session.spark = None
             raise

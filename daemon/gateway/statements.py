@@ -15,6 +15,7 @@ from lakewarden.daemon.gateway.sessions import Session
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases.sql import execute
 from lakewarden.jobs.sql.compile.values import DIALECT_KEY, OPERATION_KEY, dialect_of
+from lakewarden.jobs.sql.database import in_database
 from lakewarden.jobs.sql.parser import parse
 from lakewarden.jobs.sql.statements import (
     ChangeRows,
@@ -45,6 +46,10 @@ class SparkPort(Protocol):
         store: Store,
     ) -> Result:
         """Run a statement in a connection's own session. Raises `UsageError` in Spark's words, `SparkEndedError`."""
+
+    def database(self, session: Session) -> str:
+        """The one that names without a database are in, for a connection that has a session in Spark. Raises
+        `SparkEndedError`."""
 
     def refresh(self, session: Session, table: str) -> None:
         """A worker has changed a table: a session that Spark has for the connection looks again."""
@@ -94,6 +99,7 @@ class Statements:
             return self._in_spark(session, operation, statement)
         if isinstance(statement, ConvertToDelta):
             require_conversion(session.caller, self._reach(session))
+        statement = in_database(statement, lambda: self._database(session))
         result = execute(self._services, statement, caller=session.caller, tell=operation.tell)
         if result is None:
             assert isinstance(statement, VacuumTable)  # of a table that is not managed
@@ -101,6 +107,9 @@ class Statements:
         if isinstance(statement, ConvertToDelta) and session.spark is not None:
             self._spark().refresh(session, statement.where)
         return result_of(result, self._store())
+
+    def _database(self, session: Session) -> str:
+        return session.database if session.spark is None else self._spark().database(session)
 
     def _reach(self, session: Session) -> Reach:
         return reach_of(session.caller, self._services.settings, self._services.user)

@@ -31,7 +31,7 @@ from lakewarden.daemon.usecases.statements.show import (
     show_tables,
 )
 from lakewarden.daemon.usecases.statements.vacuums import switch_vacuum, vacuum_due, vacuum_table
-from lakewarden.jobs.rollback.journal.stored_plan import refuse_blocked
+from lakewarden.jobs.rollback.report.refusal import refuse_blocked
 from lakewarden.jobs.sql.statements import (
     AutoVacuum,
     ChangeRows,

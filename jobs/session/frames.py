@@ -13,6 +13,7 @@ from lakewarden.jobs.engines.spark.names import table_at
 
 __all__ = [
     "DataFrame",
+    "database_of",
     "frame_of",
     "is_path",
     "plan_of",
@@ -53,6 +54,11 @@ def run_sql(spark: SparkSession, text: str) -> DataFrame:
 def setting(spark: SparkSession, key: str) -> str | None:
     """What the session's SET says of a key, None where nothing was set."""
     return spark.conf.get(key, None)
+
+
+def database_of(spark: SparkSession) -> str:
+    """The one that names without a database are in."""
+    return spark.catalog.currentDatabase()
 
 
 def taken_setting(spark: SparkSession, key: str) -> str | None:

@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import lakewarden
-from lakewarden.catalog.errors import NotAllowedError, PreconditionError, RefusedError
+from lakewarden.catalog.errors import NotAllowedError, NotFoundError, PreconditionError, RefusedError
 from lakewarden.catalog.registry.register import register
 from lakewarden.daemon.callers import caller_of, real_user
 from lakewarden.daemon.installation.services import open_services
@@ -48,6 +48,16 @@ def test_convert_update_and_select_work_in_a_session_and_everything_else_is_spar
         with pytest.raises(NotAllowedError):
             lw.sql("DELETE FROM lakewarden.tables WHERE row = 0")
     spark.sql("DROP TABLE attached.raw")
+
+
+def _take_plain_names_for_tables_of_the_database(lw: Attached, spark: SparkSession) -> None:
+    assert lw.sql("DESCRIBE MANAGED ours").collect()[0]["name"] == "vacuumed.ours"
+    with pytest.raises(NotFoundError, match=r"vacuumed\.theirs is not a managed table"):
+        lw.sql("ROLLBACK TABLE theirs TO VERSION 0")
+    spark.sql("USE default")
+    with pytest.raises(NotFoundError, match=r"default\.ours is not a managed table"):
+        lw.sql("VACUUM ours AUTO RUN")
+    spark.sql("USE vacuumed")
 
 
 def _refuse_one_that_was_moved(lw: Attached, spark: SparkSession, place: str) -> None:
@@ -91,6 +101,7 @@ def test_a_managed_table_is_never_vacuumed_by_spark(
             for name in ("theirs", "vacuumed.theirs"):
                 assert lw.sql(f"VACUUM {name} RETAIN 200 HOURS").collect()[0]["path"].endswith("theirs")
             assert lw.sql("SHOW RUNS").collect() == []
+            _take_plain_names_for_tables_of_the_database(lw, spark)
             _refuse_one_that_was_moved(lw, spark, places["ours"])
             shown = lw.sql("SHOW MANAGED TABLES LIKE 'vacuumed.*'").collect()
             assert sorted(row["name"] for row in shown) == ["vacuumed.odd", "vacuumed.ours"]

@@ -1,6 +1,7 @@
 """The daemon's statements on the command line: looking, policies and vacuums, on workers that need no Spark."""
 
 import os
+import shutil
 import time
 from collections.abc import Mapping
 from datetime import timedelta
@@ -11,10 +12,16 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from lakewarden.catalog.model.rows import Mode
-from lakewarden.catalog.policy.access import Caller
+from lakewarden.catalog.model.rows import Mode, TableRow
+from lakewarden.catalog.policy.access import Actor, Caller, Role
+from lakewarden.catalog.state.port import RunRequest
+from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.settings.settings import load_settings
+from lakewarden.daemon.usecases.runs.orders import order_run
+from lakewarden.daemon.usecases.statements import vacuums
+from lakewarden.daemon.usecases.statements.policy import change_policy
 from lakewarden.daemon.usecases.statements.vacuums import vacuum_due
+from lakewarden.jobs.actions.spec import Order
 from support.processes.commands import Cli
 from support.processes.daemon_process import FakeWorkerServices
 from support.processes.sparkless import sparkless
@@ -186,6 +193,37 @@ def test_what_is_due_is_vacuumed_now(cli: Cli, tmp_path: Path, statement: str) -
     done = said(cli, statement)
     assert [(row["name"], row["outcome"], row["files"]) for row in done] == [("db.t", "succeeded", 2)]
     assert files(tmp_path / "lake" / "t") == 4
+
+
+def test_what_is_switched_off_while_the_tables_before_it_are_vacuumed_is_left(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = tmp_path / "lake"
+    shutil.copytree(lake / "t", lake / "u")
+    assert cli("tables", "register", str(lake / "u"), "--name", "db.u", "--copy").code == 0
+    _make_due(cli, tmp_path / "home")
+    assert cli("jobs", "run", "db.u", "properties").code == 0
+    _looked_at(tmp_path / "home", "db.u")
+    first = list[str]()
+
+    def order_and_switch_the_other_off(
+        services: Services, row: TableRow, order: Order, *, actor: Actor
+    ) -> RunRequest:
+        (other,) = {"db.t", "db.u"} - {row.name}
+        first.append(other)
+        change_policy(
+            services,
+            other,
+            {"vacuum.enabled": False},
+            caller=Caller(name="ana", roles=frozenset({Role.ADMIN}), origin="test"),
+        )
+        return order_run(services, row, order, actor=actor)
+
+    monkeypatch.setattr(vacuums, "order_run", order_and_switch_the_other_off)
+    done = {row["name"]: row["outcome"] for row in said(cli, "VACUUM AUTO RUN")}
+    (left,) = first
+    assert done.pop(left) == "not due" and list(done.values()) == ["succeeded"]
+    assert files(lake / left.removeprefix("db.")) == 6
 
 
 def test_what_somebody_may_not_do_or_what_fails_is_a_row(cli: Cli, tmp_path: Path) -> None:

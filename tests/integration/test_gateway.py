@@ -142,6 +142,8 @@ def test_settings_databases_and_temporary_views_are_each_connections_own(gateway
         mine.execute("SET spark.sql.session.timeZone = Asia/Tokyo")
         mine.execute("SELECT x, current_database(), TIMESTAMP'2020-01-01 00:00:00Z' FROM v")
         assert mine.fetchall() == [(7, "own", datetime.fromisoformat("2020-01-01 09:00"))]
+        with pytest.raises(OperationalError, match="own.v is not a managed table"):
+            mine.execute("ROLLBACK TABLE v TO VERSION 0")
         yours.execute("SELECT current_database(), TIMESTAMP'2020-01-01 00:00:00Z'")
         assert yours.fetchall() == [("default", datetime.fromisoformat("2020-01-01"))]
         with pytest.raises(OperationalError, match="TABLE_OR_VIEW_NOT_FOUND"):

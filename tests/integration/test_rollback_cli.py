@@ -1,6 +1,7 @@
 """`lakewarden rollback` and ROLLBACK TABLE on real Delta tables:
 plans, applications, and what the user reads when not."""
 
+import shlex
 import shutil
 import time
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from lakewarden.daemon.callers import real_user
 from lakewarden.daemon.settings.settings import load_settings
 from support.builders.derived import ids, overwrite, write
 from support.builders.rollback_messages import SAYS
-from support.processes import beside_worker
+from support.processes import beside_worker, fake_worker
 from support.processes.commands import Cli, Said
 from support.processes.daemon_process import FakeWorkerServices
 from support.processes.sparkless import sparkless
@@ -370,6 +371,32 @@ def test_what_somebody_writes_meanwhile_is_taken_into_the_plan_and_kept(beside: 
     kinds = [(step["name"], step["kind"], step["state"]) for step in done["steps"]]
     assert ("db.derived", "restore", "compensated") in kinds, "the first plan for it was given up"
     assert ("db.derived", "reapply", "done") in kinds
+
+
+def test_what_stops_over_a_consent_goes_on_by_the_first_command_that_is_shown(
+    beside: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad_one = ("db.source", "--bad", "2", "--cascade", "--on-moved", "extend")
+    planned = beside.call("rollback", "plan", *bad_one, "-o", "json")
+    said = beside.call("rollback", "apply", planned.json["hash"])
+    assert said.code == 4 and wait_for(finished(beside.derived))
+    assert ids(beside.derived) == [1, 2, 99, *WRITTEN], "nobody agreed to lose these"
+    shown = beside.call("rollback", "show", planned.json["hash"], "-o", "json").json
+    way, back = shown["next_choices"]
+    assert shown["state"] == "conflict" and "--consent collateral=db.derived@" in way["command"]
+    assert f"`{way['command']}`" in shown["message"] and " rollback undo " in back["command"]
+    monkeypatch.setenv("WORKER_PROGRAM", fake_worker.__file__)  # nobody writes beside this one
+    resumed = beside.call(*shlex.split(way["command"])[1:])
+    if resumed.code == 4:  # the writer went on after the rollback had stopped
+        assert "--consent collateral=db.derived@" in resumed.err
+        resumed = beside.call(*pasted_resume(resumed.err))
+    assert resumed.code == 0, resumed
+    assert [ids(one) for one in (beside.source, beside.derived)] == [[1, 2], [1, 2]]
+
+
+def pasted_resume(said: str) -> list[str]:
+    """The command that a refusal quotes, without the program's name."""
+    return shlex.split(said.partition("`lakewarden ")[2].partition("`")[0])
 
 
 def test_what_somebody_writes_meanwhile_takes_everything_back_if_that_was_asked_for(beside: Desk) -> None:

@@ -26,10 +26,10 @@ from lakewarden.daemon.usecases.rollbacks.row_diff import compare_rows
 from lakewarden.jobs.rollback.details_service import details_of
 from lakewarden.jobs.rollback.journal.progress import standing_of
 from lakewarden.jobs.rollback.journal.steps import NO_VERSION
-from lakewarden.jobs.rollback.journal.stored_plan import OnMoved, decode_plan
+from lakewarden.jobs.rollback.journal.stored_plan import OnMoved, consents_asked, decode_plan
 from lakewarden.jobs.rollback.plan.consents import Consent
 from lakewarden.jobs.rollback.planning_service import Gathered
-from lakewarden.jobs.rollback.report.next_steps import steps_from
+from lakewarden.jobs.rollback.report.next_steps import NextStep, steps_from
 from lakewarden.jobs.rollback.report.text import commands_in_words
 from lakewarden.jobs.runs.row_diff import DiffRequest, RowDiff
 
@@ -290,7 +290,7 @@ def _compared(services: Services, asked: Sequence[DiffRequest]) -> Callable[[], 
 def _show(rollback: Rollback, output: Format) -> None:
     if output is not Format.TABLE:
         steps = [_step(rollback, number) for number in range(len(rollback.steps))]
-        choices = [{"what": one.what, "command": one.command} for one in steps_from(rollback)]
+        choices = [{"what": one.what, "command": one.command} for one in _ways_on(rollback)]
         told = {**_summary(rollback), "statement": _statement(rollback)}
         show_one({**told, "steps": steps, "next_choices": choices}, format=output)
         return
@@ -308,8 +308,12 @@ def _show(rollback: Rollback, output: Format) -> None:
     )
     why = "" if rollback.head.message is None else f": {rollback.head.message}"
     note(f"Rollback {rollback.rollback_id} is {state}{why}{window}")
-    for line in commands_in_words(steps_from(rollback)):
+    for line in commands_in_words(_ways_on(rollback)):
         note(line)
+
+
+def _ways_on(rollback: Rollback) -> tuple[NextStep, ...]:
+    return steps_from(rollback, consents_asked(rollback))
 
 
 def _statement(rollback: Rollback) -> str | None:

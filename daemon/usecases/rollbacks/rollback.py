@@ -35,12 +35,12 @@ from lakewarden.jobs.rollback.journal.stored_plan import (
     decode_plan,
     encode_plan,
     frozen_request,
-    refuse_blocked,
     steps_of,
 )
 from lakewarden.jobs.rollback.plan.consents import Consents
 from lakewarden.jobs.rollback.plan.request import CommitsOf, RollbackRequest
 from lakewarden.jobs.rollback.planning_service import Gathered, Gatherer
+from lakewarden.jobs.rollback.report.refusal import refuse_blocked
 from lakewarden.jobs.rollback.verify import verify_step
 
 __all__ = ["Rollbacks", "rollbacks_of_services"]
@@ -141,12 +141,13 @@ class Rollbacks:
         if state is RollbackState.CONFLICT:
             stored = decode_plan(rollback.head.payload or "")
             found = self.gatherer.gather(frozen_request(stored.plan, consents))
-            refuse_blocked(found.plan, resuming=rollback.rollback_id)
+            given = found.plan.request.consents.without(stored.plan.request.consents)
+            refuse_blocked(found.plan, resuming=rollback.rollback_id, given=given)
             refuse_others(found, actor.name, admin=actor.admin)
             again = superseded(settled(rollback, self.gatherer.readers), consents)
             agreed = stored.plan.request.consents.with_more(found.plan.request.consents)
             request = replace(stored.plan.request, consents=agreed)
-            kept = replace(stored, plan=replace(stored.plan, request=request), admin=actor.admin)
+            kept = replace(stored, plan=replace(stored.plan, request=request), admin=actor.admin, asked=())
             again = again.with_rows(next_rows(again, found.steps()))
             again = again.with_head(RollbackState.INTENT, message=None, payload=encode_plan(kept))
             rollback = self.journal.save(again, expects=state, because=f"{actor.name} resumes it")

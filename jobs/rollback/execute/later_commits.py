@@ -21,8 +21,8 @@ class Since:
 
 
 def since_restore(restored: int, commits: Iterable[Commit], ours: Collection[str], undo: str) -> Since:
-    """Go through the commits after version `restored`. `ours` are the marks of the rollback on this table,
-    `undo` that of its undo.
+    """Go through the commits after version `restored`. `ours` are the marks of the rollback and of its undo on
+    this table, `undo` is that of the undo of this restore.
 
     What others did counts no longer once a RESTORE has gone back to a version that holds what the rollback left: as the
     undo of a later rollback does.

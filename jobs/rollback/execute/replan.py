@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from lakewarden.catalog.errors import NotAllowedError
 from lakewarden.catalog.model.rollbacks import Rollback
 from lakewarden.jobs.rollback.journal.steps import TableStep
-from lakewarden.jobs.rollback.journal.stored_plan import decode_plan, frozen_request, refuse_blocked
+from lakewarden.jobs.rollback.journal.stored_plan import decode_plan, frozen_request
 from lakewarden.jobs.rollback.planning_service import Gathered, Gatherer
+from lakewarden.jobs.rollback.report.refusal import refuse_blocked
 
 __all__ = ["Extender", "refuse_others"]
 

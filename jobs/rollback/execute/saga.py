@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final, assert_never
 
-from lakewarden.catalog.errors import ConflictError, LakewardenError
+from lakewarden.catalog.errors import ConflictError, ConsentError, LakewardenError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.model.rollbacks import Rollback
 from lakewarden.catalog.model.rows import RollbackRow, RollbackState, RollbackStep, TableState
@@ -24,6 +24,7 @@ from lakewarden.jobs.rollback.journal.group_rows import whole
 from lakewarden.jobs.rollback.journal.journal import Journal
 from lakewarden.jobs.rollback.journal.step_rows import FOLLOWING, next_rows, step_of, superseded, verified_row
 from lakewarden.jobs.rollback.journal.steps import TableStep
+from lakewarden.jobs.rollback.journal.stored_plan import with_consents_asked
 from lakewarden.jobs.rollback.verify import verify_step
 
 __all__ = ["Extend", "Saga"]
@@ -63,7 +64,7 @@ class Saga:
         self.drain({row.table_id for row in rollback.steps})
         reach("rollback.drained")
         inherited = frozenset(row.step for row in rollback.steps if row.state is RollbackState.INTENT)
-        hands = _asking(self.hands, Permit(self.journal, self.still_ours))
+        hands = _permitted(self.hands, Permit(self.journal, self.still_ours))
         return replace(self, hands=hands, inherited=inherited)._go_on(rollback)
 
     def _go_on(self, rollback: Rollback) -> Rollback:
@@ -209,9 +210,7 @@ class Saga:
         except LakewardenError as error:
             if _comes_again(error):
                 raise
-            return (
-                rollback if before is RollbackState.CONFLICT else self._stop(rollback, error.in_full)
-            ), False
+            return self._left_to_a_person(rollback, error), False
         extended = superseded(rollback)
         extended = extended.with_rows(next_rows(extended, more)).with_head(RollbackState.INTENT, message=None)
         if before is RollbackState.CONFLICT:
@@ -219,6 +218,16 @@ class Saga:
             extended = self.journal.save(extended, expects=before, because=because)
         again = any(row.state is RollbackState.PLANNED for row in extended.steps)
         return extended, bool(more) or again
+
+    def _left_to_a_person(self, rollback: Rollback, error: LakewardenError) -> Rollback:
+        """Stopped, or stopped still, with what keeps it from going on by itself."""
+        if rollback.head.state is not RollbackState.CONFLICT:
+            return self._stop(_asking(rollback, error), error.in_full)
+        asking = _asking(rollback, error).with_head(
+            RollbackState.CONFLICT, message=f"{rollback.head.message} {error.in_full}"
+        )
+        because = f"rollback {rollback.rollback_id} waits for a person"
+        return self.journal.save(asking, expects=RollbackState.CONFLICT, because=because)
 
     def _stop(self, rollback: Rollback, because: str) -> Rollback:
         """What was begun and not done goes back to being planned; a person decides. The logs say what was
@@ -254,7 +263,15 @@ class Saga:
         return self.journal.save(rollback, expects=RollbackState.INTENT, because=because)
 
 
-def _asking(hands: Hands, permit: Permit) -> Hands:
+def _asking(rollback: Rollback, error: LakewardenError) -> Rollback:
+    """The rollback with the ways to agree to what it is stopped for, where that takes consents."""
+    if not isinstance(error, ConsentError) or rollback.head.payload is None:
+        return rollback
+    payload = with_consents_asked(rollback.head.payload, error.ways)
+    return replace(rollback, head=replace(rollback.head, payload=payload))
+
+
+def _permitted(hands: Hands, permit: Permit) -> Hands:
     """The same hands, which ask for the permit of the journal first, then for what else they were told to ask."""
 
     def permitted(row: RollbackRow, step: TableStep) -> None:

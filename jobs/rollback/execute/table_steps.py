@@ -5,7 +5,7 @@ Every commit carries the mark of its step. A repetition looks for that mark in t
 memory, says whether the step was done.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -211,13 +211,14 @@ class Hands:
         raise ConflictError(f"Others keep writing to {step.name}: it cannot be told what was done to it.")
 
     def take_back(
-        self, row: RollbackRow, marks: Iterable[str], step: TableStep, *, begun: bool = True
+        self, row: RollbackRow, ours: frozenset[str], step: TableStep, *, begun: bool = True
     ) -> int | None:
         """Make the version before the rollback head again; None if the restore never happened, and then it never will,
         if it may have been `begun`.
 
-        `marks` are those of the commits that the rollback made on this table. Raises `ConflictError` if somebody wrote
-        after them, `PreconditionError` if the old version cannot be restored any more.
+        `ours` are the marks of the commits that the rollback and its undo make on this table.
+        Raises `ConflictError` if somebody wrote after them, `PreconditionError` if the old version cannot be restored
+        any more.
         """
         undo = mark_of(row, undo=True)
         last = self.settle(row, step) if begun and row.new_version is None else self.done(row, step)
@@ -230,7 +231,7 @@ class Hands:
                 )
             return None
         commits = self.tools.reader(step.format).commits(step.location, after=last)
-        since = since_restore(last, commits, frozenset(marks), undo)
+        since = since_restore(last, commits, ours, undo)
         if since.foreign is not None:
             raise _written_since(row, step, since.foreign)
         if row.kind is RollbackStep.CHANGE:

@@ -41,10 +41,10 @@ def take_back(
             if row.kind in FOLLOWING:
                 continue
             still_ours()
-            following = companions_of(row, begun)
+            following, ours = companions_of(row, begun), _marks_on(rollback, row.table_id)
             try:
                 changed += _undone(
-                    journal, hands, row, following, still_ours, begun=row.step not in never_begun
+                    journal, hands, row, following, ours, still_ours, begun=row.step not in never_begun
                 )
             except UnavailableError as error:
                 if not rollback.is_group:
@@ -62,11 +62,18 @@ def _to_take_back(hands: Hands, row: RollbackRow) -> bool:
     return row.kind in REWINDS and hands.is_left_over(row, step_of(row))
 
 
+def _marks_on(rollback: Rollback, table_id: str) -> frozenset[str]:
+    """Those of all commits that a rollback and its undo make on a table, which it may restore more than once."""
+    rows = [row for row in rollback.steps if row.table_id == table_id]
+    return frozenset(mark_of(row, undo=undo) for row in rows for undo in (False, True))
+
+
 def _undone(
     journal: Journal,
     hands: Hands,
     row: RollbackRow,
     following: tuple[RollbackRow, ...],
+    ours: frozenset[str],
     still_ours: Callable[[], None],
     *,
     begun: bool,
@@ -77,7 +84,7 @@ def _undone(
             version, was_done = None, begun
             _taken_in(journal, row, begun=begun)
         else:
-            version = hands.take_back(row, [mark_of(one) for one in every], step_of(row), begun=begun)
+            version = hands.take_back(row, ours, step_of(row), begun=begun)
             was_done = version is not None or row.kind is RollbackStep.CHANGE
     except LakewardenError as error:
         if error.retry and not isinstance(error, ConflictError):

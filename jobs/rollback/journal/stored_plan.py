@@ -1,6 +1,6 @@
 """A plan as the journal keeps it: everything that applying, extending and undoing it need. Pure."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from enum import StrEnum
 from typing import Annotated, assert_never
@@ -8,12 +8,12 @@ from typing import Annotated, assert_never
 from pydantic import BeforeValidator, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from lakewarden.catalog.errors import ConsentError, UnreadableError
-from lakewarden.catalog.model.rows import DELTA, RollbackStep, TableFormat
-from lakewarden.catalog.units import count_of
+from lakewarden.catalog.errors import UnreadableError
+from lakewarden.catalog.model.rollbacks import Rollback
+from lakewarden.catalog.model.rows import DELTA, RollbackState, RollbackStep, TableFormat
 from lakewarden.jobs.rollback.journal.steps import NO_VERSION, TableStep
-from lakewarden.jobs.rollback.plan.consents import NO_CONSENTS, Consents, flags_of
-from lakewarden.jobs.rollback.plan.model import Blocked, Blocker, RollbackPlan, Step, TablePlan
+from lakewarden.jobs.rollback.plan.consents import NO_CONSENTS, Consents
+from lakewarden.jobs.rollback.plan.model import RollbackPlan, Step, TablePlan
 from lakewarden.jobs.rollback.plan.request import (
     BadVersions,
     RollbackRequest,
@@ -26,11 +26,12 @@ from lakewarden.jobs.rollback.report.details import Details
 __all__ = [
     "OnMoved",
     "StoredPlan",
+    "consents_asked",
     "decode_plan",
     "encode_plan",
     "frozen_request",
-    "refuse_blocked",
     "steps_of",
+    "with_consents_asked",
 ]
 
 
@@ -57,7 +58,7 @@ class StoredPlan:
     """A plan with the UUIDs of the heads it was made on, by `table_id`, and the formats of tables that are not Delta.
     `admin`: whoever applies it may change tables
     that are not their own. `details` are for whoever looks at it. `statement`: there is no plan, but this text, which
-    changes several tables."""
+    changes several tables. `asked`: what it was stopped for, the ways to agree to it (`ConsentError.ways`)."""
 
     plan: Annotated[RollbackPlan, BeforeValidator(_as_now)]
     format_ids: tuple[tuple[str, str], ...] = ()
@@ -66,6 +67,7 @@ class StoredPlan:
     on_moved: OnMoved = OnMoved.EXTEND
     details: Details = Details()
     statement: str | None = None
+    asked: tuple[tuple[str, ...], ...] = ()
 
 
 _ADAPTER = TypeAdapter(StoredPlan)
@@ -88,35 +90,16 @@ def decode_plan(payload: str) -> StoredPlan:
         ) from error
 
 
-def refuse_blocked(plan: RollbackPlan, *, resuming: str | None = None) -> None:
-    """Raise `ConsentError` with the first thing that keeps the plan from being applied, and how to agree to
-    it: the command to paste, where it is the rollback `resuming` that needs it."""
-    found = list(plan.blockers())
-    if not found:
-        return
-    table, first = found[0]
-    more = "" if len(found) == 1 else f" ({count_of(len(found) - 1, 'more reason')} in the plan)"
-    if resuming is not None and all(blocker.consents for _, blocker in found):
-        raise ConsentError(f"{first.message}{more}", hint=f"If that is right: {_resuming(resuming, found)}")
-    flags = " or ".join(f"--consent {one}" for one in first.consents)
-    if first.why is Blocked.OWNER:
-        flags = f"--agreed {table.name}"
-    elif first.why is Blocked.COLLATERAL and table.can_reapply:
-        flags += " or --reapply"
-    elif first.why is Blocked.UNREADABLE:
-        flags += f"; `lakewarden tables validate {table.name}` says what is wrong with it"
-    raise ConsentError(
-        f"{first.message}{more}",
-        hint=f"If that is right, plan again with {flags}." if flags else "No consent lifts this.",
-    )
+def consents_asked(rollback: Rollback) -> tuple[tuple[str, ...], ...]:
+    """The ways to agree to what a rollback was stopped for; empty for one that was stopped for anything else."""
+    if rollback.head.state is not RollbackState.CONFLICT or rollback.head.undo:
+        return ()
+    return decode_plan(rollback.head.payload).asked if rollback.head.payload else ()
 
 
-def _resuming(rollback_id: str, found: Sequence[tuple[TablePlan, Blocker]]) -> str:
-    """The command line that agrees to exactly what is asked, and what may be said instead."""
-    flags = [flags_of(one.consents[0], table.name, one.versions) for table, one in found]
-    others = {consent: one.consents[0] for _, one in found for consent in one.consents[1:]}
-    instead = "".join(f"; `{other}` may stand for `{first}`" for other, first in others.items())
-    return f"`lakewarden rollback resume {rollback_id} {' '.join(flags)}`{instead}."
+def with_consents_asked(payload: str, ways: tuple[tuple[str, ...], ...]) -> str:
+    """The stored plan with what it is stopped for."""
+    return encode_plan(replace(decode_plan(payload), asked=ways))
 
 
 def frozen_request(plan: RollbackPlan, consents: Consents = NO_CONSENTS) -> RollbackRequest:

@@ -88,6 +88,10 @@ class Consents:
         """Both."""
         return replace(self, whole=self.whole | more.whole, named=self.named | more.named)
 
+    def without(self, known: "Consents") -> "Consents":
+        """Those that are not among the `known`."""
+        return Consents(whole=self.whole - known.whole, named=self.named - known.named)
+
     def kinds(self) -> tuple[Consent, ...]:
         """The kinds of consent that were given, sorted."""
         return tuple(sorted(self.whole | {one.consent for one in self.named}))

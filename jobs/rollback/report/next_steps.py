@@ -4,12 +4,12 @@ apply it, or plan again with what it asks for. Pure."""
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice, product
+from itertools import chain, islice, product
 from typing import Final, assert_never
 
 from lakewarden.catalog.model.rollbacks import Rollback
 from lakewarden.catalog.model.rows import RollbackState
-from lakewarden.jobs.rollback.plan.consents import Consent, word_of
+from lakewarden.jobs.rollback.plan.consents import NO_CONSENTS, Consent, Consents, parse_consent, word_of
 from lakewarden.jobs.rollback.plan.model import Blocked, Blocker, RollbackPlan, TablePlan
 from lakewarden.jobs.rollback.plan.request import (
     BadVersions,
@@ -19,7 +19,7 @@ from lakewarden.jobs.rollback.plan.request import (
     ToVersionAsPlanned,
 )
 
-__all__ = ["NextStep", "lifted_by", "next_steps", "steps_from"]
+__all__ = ["NextStep", "consent_ways", "lifted_by", "next_steps", "resume_command", "steps_from"]
 
 _MOST: Final = 4
 """Ways to go on that are shown; more choices than these are in the plan's reasons."""
@@ -53,25 +53,49 @@ def next_steps(plan: RollbackPlan, *, options: Sequence[str] = ()) -> tuple[Next
     )
 
 
-def steps_from(rollback: Rollback, *, options: Sequence[str] = ()) -> tuple[NextStep, ...]:
-    """The ways to go on with a rollback that was begun and is not over; what was stopped over a missing
-    consent says in its own message which one."""
+def consent_ways(plan: RollbackPlan, given: Consents = NO_CONSENTS) -> tuple[tuple[str, ...], ...]:
+    """The ways to agree to everything that keeps a plan from being applied, each what is written after `--consent`;
+    none if something of it takes more than a consent. `given` are consents that whoever asks must give again."""
+    said = tuple(_words(given, {table.table_id: table.name for table in plan.tables}))
+    choices = [
+        [words for _, flags in options if (words := _consents_in(flags)) is not None]
+        for options in _choices(plan)
+    ]
+    return tuple((*said, *chain(*chosen)) for chosen in islice(product(*choices), _MOST))
+
+
+def resume_command(rollback_id: str, consents: Sequence[str], *, options: Sequence[str] = ()) -> str:
+    """What goes on with a rollback and agrees to these, quoted for a shell."""
+    return _command("resume", rollback_id, *(f"--consent={word}" for word in consents), *options)
+
+
+def steps_from(
+    rollback: Rollback, asked: Sequence[Sequence[str]] = (), *, options: Sequence[str] = ()
+) -> tuple[NextStep, ...]:
+    """The ways to go on with a rollback that was begun and is not over. `asked` are the ways to agree to what it was
+    stopped for."""
     if not rollback.is_unsettled:
         return ()
     back, stopped = rollback.head.undo, rollback.head.state is RollbackState.CONFLICT
     again = "go on with taking it back" if back else "go on with it"
     if rollback.is_group and not back:
         again = "end it: it is done if all of its tables are changed, else it is taken back"
-    ways: list[tuple[str, str, tuple[str, ...]]] = [(again, "resume", ())]
+    ways = [NextStep(what=again, command=resume_command(rollback.rollback_id, (), options=options))]
+    if asked:
+        ways = [
+            NextStep(
+                what=f"{again}: {', '.join(dict.fromkeys(_MEANS[parse_consent(word)[0]] for word in way))}",
+                command=resume_command(rollback.rollback_id, way, options=options),
+            )
+            for way in asked
+        ]
     if not back:
-        ways.append(("take it back", "undo", ()))
+        ways.append(NextStep(what="take it back", command=_command("undo", rollback.rollback_id, *options)))
     elif stopped:
         stays = "changed" if rollback.is_group else "rolled back"
-        ways.append((f"end here: what was written to stays {stays}", "undo", ("--leave",)))
-    return tuple(
-        NextStep(what=what, command=_command(verb, rollback.rollback_id, *flags, *options))
-        for what, verb, flags in ways
-    )
+        leave = _command("undo", rollback.rollback_id, "--leave", *options)
+        ways.append(NextStep(what=f"end here: what was written to stays {stays}", command=leave))
+    return tuple(ways)
 
 
 _Option = tuple[str, tuple[str, ...]]
@@ -89,6 +113,12 @@ def _choices(plan: RollbackPlan) -> list[list[_Option]]:
             (what, (*flags, *more)) for (what, flags), (_, more) in zip(known, offered, strict=True)
         ]  # fmt: skip
     return list(found.values())
+
+
+def _consents_in(flags: Sequence[str]) -> tuple[str, ...] | None:
+    """What they agree to; None where they are no consents."""
+    parts = [flag.partition("=") for flag in flags]
+    return tuple(word for _, _, word in parts) if all(name == "--consent" for name, _, _ in parts) else None
 
 
 def _options(table: TablePlan, blocker: Blocker) -> list[_Option]:
@@ -131,20 +161,20 @@ def _again(plan: RollbackPlan) -> Iterator[str]:
     yield from _seeds(plan, names)
     if request.cascade:
         yield "--cascade"
-    yield from (f"--consent={word}" for word in _agreed_to(request, names))
+    yield from (f"--consent={word}" for word in _words(request.consents, names))
     yield from (f"--agreed={names.get(one, one)}" for one in sorted(request.agreed))
     yield from (f"--remove-files={names.get(one, one)}" for one in sorted(request.undo))
     if request.reapply:
         yield "--reapply"
 
 
-def _agreed_to(request: RollbackRequest, names: Mapping[str, str]) -> Iterator[str]:
+def _words(consents: Consents, names: Mapping[str, str]) -> Iterator[str]:
     versions: dict[tuple[Consent, str], list[int]] = {}
-    for one in request.consents.named:
+    for one in consents.named:
         of = versions.setdefault((one.consent, one.table_id), [])
         if one.version is not None:
             of.append(one.version)
-    yield from sorted(request.consents.whole)
+    yield from sorted(consents.whole)
     for (consent, table_id), told in sorted(versions.items()):
         yield word_of(consent, names.get(table_id, table_id), told)
 

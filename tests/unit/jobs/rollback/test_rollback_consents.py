@@ -10,7 +10,6 @@ from lakewarden.jobs.rollback.journal.stored_plan import (
     decode_plan,
     encode_plan,
     frozen_request,
-    refuse_blocked,
 )
 from lakewarden.jobs.rollback.plan.consents import (
     NO_CONSENTS,
@@ -23,6 +22,7 @@ from lakewarden.jobs.rollback.plan.consents import (
 )
 from lakewarden.jobs.rollback.plan.model import RollbackPlan, Step, TablePlan
 from lakewarden.jobs.rollback.plan.request import RollbackRequest, ToVersion
+from lakewarden.jobs.rollback.report.refusal import refuse_blocked
 from support.builders.tables_by_hand import facts, history, plan
 
 BAD_LOAD = RollbackRequest(seeds=(ToVersion(table_id="a", version=1),), cascade=True)
@@ -68,6 +68,10 @@ def test_what_was_written_since_is_asked_about_alone() -> None:
     with pytest.raises(ConsentError) as error:
         refuse_blocked(later, resuming="r1")
     assert "`lakewarden rollback resume r1 --consent collateral=db.b@3`" in error.value.hint
+    assert error.value.ways == (("collateral=db.b@3",),)
+    with pytest.raises(ConsentError) as error:
+        refuse_blocked(later, resuming="r1", given=later.request.consents)
+    assert error.value.ways == (("collateral=db.b@2", "collateral=db.b@3"),), "given once is not kept yet"
     more = named((Consent.COLLATERAL, "b", 3))
     assert plan(frozen_request(first, more), {"a": A, "b": B_WRITTEN_SINCE}).applicable
 

@@ -1,13 +1,19 @@
 """A rollback done step by step on real Delta tables: forwards, stopped by others, taken back."""
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from deltalake import DeltaTable
 
-from lakewarden.catalog.errors import ConflictError, PreconditionError
+from lakewarden.catalog.errors import ConflictError, ConsentError, PreconditionError
+from lakewarden.catalog.model.rollbacks import Rollback
 from lakewarden.catalog.model.rows import RollbackState as State
 from lakewarden.jobs.rollback.execute import table_steps
+from lakewarden.jobs.rollback.journal.steps import TableStep
+from lakewarden.jobs.rollback.journal.stored_plan import consents_asked
+from lakewarden.jobs.rollback.report.next_steps import steps_from
 from support.builders.rollbacks import Lake
 
 
@@ -88,6 +94,62 @@ def test_a_table_that_others_wrote_and_that_holds_nothing_bad_any_more_is_named_
         "db.derived: left as others wrote it meanwhile",
     )
     assert lake.contents("source", "derived") == {"source": [1, 2], "derived": [1, 2, 3, 4]}
+
+
+def test_an_undo_of_two_restores_of_a_table_stops_at_what_somebody_wrote_between_them(lake: Lake) -> None:
+    lake.begin(lake.step("source", 1))
+
+    def written_between() -> Iterator[list[TableStep]]:
+        restored = lake.head("source")
+        lake.append("source", 99)
+        yield [lake.step("source", restored)]
+        yield []
+
+    rounds = written_between()
+    assert lake.go_on(extend=lambda _: next(rounds)).head.state is State.DONE
+    assert lake.contents("source") == {"source": [1, 2]}
+    stopped = lake.undo()
+    assert stopped.head.state is State.CONFLICT and lake.contents("source") == {"source": [1, 2, 99]}
+    assert stopped.head.message is not None
+    assert "was written to after its rollback (version 4, WRITE)" in stopped.head.message
+    assert f"rollback undo {stopped.rollback_id}" not in stopped.head.message, "its own undo is no way out"
+    DeltaTable(lake.place("source")).restore(3)  # the way out that it names: to before that write
+    assert lake.undo().head.state is State.COMPENSATED and lake.contents("source") == {"source": [1, 2, 3]}
+
+
+def test_what_was_stopped_over_a_consent_keeps_how_to_agree(lake: Lake) -> None:
+    lake.begin(lake.step("source", 1))
+    ways = (("keep_unknown=db.derived@4",), ("lose_unknown=db.derived@4",))
+
+    def refuse(_: Rollback) -> NoReturn:
+        raise ConsentError("Version 4 of db.derived is unknown.", hint="If that is right: agree.", ways=ways)
+
+    stopped = lake.go_on(extend=refuse)
+    assert (stopped.head.state, consents_asked(stopped)) == (State.CONFLICT, ways)
+    named = [one.command for one in steps_from(stopped, consents_asked(stopped))]
+    assert named == [
+        *(f"lakewarden rollback resume {stopped.rollback_id} --consent {one}" for (one,) in ways),
+        f"lakewarden rollback undo {stopped.rollback_id}",
+    ]
+
+
+def test_what_stopped_over_a_moved_head_says_also_which_consent_it_takes(lake: Lake) -> None:
+    lake.begin(lake.step("source", 1), lake.step("derived", 0, wave=1))
+    calls = iter(range(100))
+
+    def refuse(_: Rollback) -> NoReturn:
+        raise ConsentError(
+            "1 clean commit would be lost.", hint="Agree.", ways=(("collateral=db.derived@3",),)
+        )
+
+    stopped = lake.go_on(
+        still_ours=lambda: lake.append("derived", 4) if next(calls) == 3 else None, extend=refuse
+    )
+    assert stopped.head.state is State.CONFLICT and lake.contents("derived") == {"derived": [1, 2, 3, 4]}
+    assert consents_asked(lake.journal.get(stopped.rollback_id)) == (("collateral=db.derived@3",),)
+    assert stopped.head.message is not None
+    assert "db.derived" in stopped.head.message
+    assert stopped.head.message.endswith("1 clean commit would be lost. Agree.")
 
 
 def test_a_late_commit_is_taken_in_and_the_undo_takes_back_all_of_it(lake: Lake) -> None:
