@@ -128,6 +128,7 @@ def test_files_reach_the_target_size(table: DeltaTableOnDisk) -> None:
     assert 3 <= len(sizes) <= 6 and max(sizes) <= MIB
 
 
+@pytest.mark.in_turns
 def test_deletion_vectors_are_purged(table: DeltaTableOnDisk) -> None:
     table.sql(
         "CREATE TABLE {t} (id BIGINT, p STRING) USING delta PARTITIONED BY (p) "
@@ -145,6 +146,7 @@ def test_deletion_vectors_are_purged(table: DeltaTableOnDisk) -> None:
     assert {one.run_id for one in DeltaReader().commits(table.location, after=seen.version)} != {None}
 
 
+@pytest.mark.in_turns
 def test_clustered_tables_are_compacted_without_a_predicate(table: DeltaTableOnDisk) -> None:
     table.sql("CREATE TABLE {t} (id BIGINT) USING delta CLUSTER BY (id)")
     for i in range(5):

@@ -247,6 +247,7 @@ def test_a_table_that_is_closed_by_policy_is_its_owners_alone_to_read(
     assert own.fetchall() == [(7,)]
 
 
+@pytest.mark.in_turns
 @pytest.mark.spark
 def test_an_owner_changes_own_tables_and_no_others(
     services: Services, gateway: RunningGateway, certificate: Path

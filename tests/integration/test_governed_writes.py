@@ -294,6 +294,7 @@ def test_the_deeds_of_a_frame_overwrite_and_merge(lake: Lake) -> None:
         lake.lw.write(frame).overwrite(table, where="v = 0", partitions=True)
 
 
+@pytest.mark.in_turns
 def test_an_overwrite_of_some_partitions_never_counts_as_one_of_all(lake: Lake) -> None:
     source, table = lake.table("s"), lake.table("t", partition_by=["v"])
     moved = lake.spark.table(source).where("id < 2").selectExpr("id + 100 AS id", "v")
@@ -414,6 +415,7 @@ def test_only_changes_read_from_a_change_feed_are_an_incremental_input(lake: Lak
     assert (one.from_version, one.version, lake.ids(table)) == (2, 3, [9, 11, 12, 12])
 
 
+@pytest.mark.in_turns
 def test_a_write_that_reads_its_own_table_says_so(lake: Lake) -> None:
     source, table = lake.table("s", [1]), lake.table("t")
     lake.lw.sql(f"INSERT OVERWRITE {table} SELECT t.* FROM {table} t LEFT ANTI JOIN {source} USING (id)")

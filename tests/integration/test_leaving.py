@@ -265,6 +265,7 @@ def cli(house: House, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.Captu
     return caller(house.home, monkeypatch, capfdbinary)
 
 
+@pytest.mark.in_turns
 def test_a_dry_run_shows_what_would_be_given_back_and_changes_nothing(house: House, cli: Cli) -> None:
     place = managed(house, "t", **{LOG: "interval 3 days"})
     assert house.run_until_idle() == 0

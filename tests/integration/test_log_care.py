@@ -146,7 +146,7 @@ def ids(table: DeltaTableOnDisk, version: int | None = None) -> list[int]:
     return sorted(row.id for row in table.rows(version))
 
 
-@pytest.mark.parametrize("policy", ["classic", "v2"])
+@pytest.mark.parametrize("policy", ["classic", pytest.param("v2", marks=pytest.mark.in_turns)])
 def test_behind_the_promise_the_log_goes_and_every_promised_version_restores(
     table: DeltaTableOnDisk, policy: str
 ) -> None:

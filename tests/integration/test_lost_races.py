@@ -208,6 +208,7 @@ def test_who_gives_up_names_the_commit_that_won(lake: Lake) -> None:
     assert lake.governed(table) == []
 
 
+@pytest.mark.in_turns
 def test_a_change_of_the_schema_in_between_is_taken_along(lake: Lake) -> None:
     table, source = lake.table((1, 10)), lake.table((1, 5), (2, 6))
 

@@ -138,6 +138,7 @@ def test_a_repeated_statement_is_done_once_and_each_of_its_tables_says_so(pair: 
     assert "done_before" not in pair.lw.sql("UPDATE l JOIN r ON l.k = r.k SET l.n = 0, r.n = 0").columns
 
 
+@pytest.mark.in_turns
 def test_another_text_under_the_id_is_refused_over_one_table_and_over_several(pair: Pair) -> None:
     pair.run("taken")
     with pytest.raises(PreconditionError, match="Another statement was done on this table as operation tak"):

@@ -96,6 +96,7 @@ def test_it_commits_what_sparks_own_restore_commits(
     assert content(spark, sql)[-1][0] == 99
 
 
+@pytest.mark.in_turns
 def test_a_table_whose_paths_delta_rs_would_spell_otherwise_goes_back_by_spark(
     spark: SparkSession, tmp_path: Path
 ) -> None:

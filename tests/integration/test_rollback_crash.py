@@ -178,6 +178,7 @@ def test_killed_after_spark_restored_the_next_attempt_finds_its_commit(tmp_path:
     assert [restores(lake, name) for name in NAMES] == [1, 1, 1]
 
 
+@pytest.mark.in_turns
 @pytest.mark.spark
 @pytest.mark.heavy
 def test_killed_again_and_again_on_spark_each_deed_is_done_once(tmp_path: Path) -> None:

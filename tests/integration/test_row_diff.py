@@ -56,6 +56,7 @@ def shown(rows: tuple[SampleRow, ...]) -> "Counter[tuple[str | None, ...]]":
     return Counter({tuple(value for _, value in row.values): row.times for row in rows})
 
 
+@pytest.mark.in_turns
 def test_equal_rows_count_as_often_as_they_are_there(table: Table) -> None:
     table.does(
         "CREATE TABLE {t} (id BIGINT, name STRING) USING delta",

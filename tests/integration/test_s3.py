@@ -121,6 +121,7 @@ def test_an_error_is_never_taken_for_a_table_that_is_not_there(
     assert reader.probe(location, seen=2).moved is False
 
 
+@pytest.mark.in_turns
 def test_a_store_that_hangs_is_given_up_before_delta_rs_would(s3: S3Server, proxy: FaultyProxy) -> None:
     told = {name: value for name, value in options_of(proxy.endpoint).items() if not name.endswith(PATIENCE)}
     files = open_store(s3.at("patience"), StorageOptions.of({**told, "timeout": "2s"}))

@@ -124,6 +124,7 @@ def test_what_is_last_twice_and_differs_is_refused(lake: Lake) -> None:
         lake.lw.upsert(lake.rows((1, "x", 2), (1, "y", 2)), table, keys="id", duplicates="last by ts")
 
 
+@pytest.mark.in_turns
 def test_a_null_key_is_a_new_row_a_mistake_or_a_match(lake: Lake) -> None:
     table = lake.table((None, "a", 1))
     source = lake.rows((None, "b", 2))
@@ -154,6 +155,7 @@ def test_columns_are_added_and_widened_only_if_that_is_agreed(lake: Lake) -> Non
     assert [tuple(row) for row in rows.collect()] == [(1, "b", 2**40, 5)]
 
 
+@pytest.mark.in_turns
 def test_files_and_partitions_without_the_keys_are_not_read(lake: Lake) -> None:
     path = str(lake.folder / "parts")
     whole = lake.spark.range(0, 1000, 1, 10).selectExpr("id", "CAST(id DIV 250 AS INT) AS part", "'old' AS v")

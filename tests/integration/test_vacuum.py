@@ -24,6 +24,12 @@ from support.builders.delta_runs import DeltaTableOnDisk, forget_delta_logs
 
 pytestmark = pytest.mark.spark
 
+BOTH_WAYS = (
+    pytest.param(False, id="from the log"),
+    pytest.param(True, id="listing", marks=pytest.mark.in_turns),
+)
+"""Whether the folder is listed, too. What a listing adds has tests of its own in every run."""
+
 SHORT: Final = (
     "'delta.deletedFileRetentionDuration' = 'interval 1 seconds', "
     "'delta.logRetentionDuration' = 'interval 1 days', 'delta.enableExpiredLogCleanup' = 'false'"
@@ -101,7 +107,7 @@ def java_log(table: DeltaTableOnDisk) -> Any:
     return jvm.org.apache.spark.sql.delta.DeltaLog.forTable(table.spark._jsparkSession, str(table.folder))
 
 
-@pytest.mark.parametrize("full", [False, True], ids=["from the log", "listing"])
+@pytest.mark.parametrize("full", BOTH_WAYS)
 def test_every_version_inside_the_promise_restores(table: DeltaTableOnDisk, full: bool) -> None:
     head = rewritten_in_turns(table)
     oldest_young = 6
@@ -124,7 +130,7 @@ def test_every_version_inside_the_promise_restores(table: DeltaTableOnDisk, full
     assert spark_ids(table) == [oldest_young, oldest_young + 100]
 
 
-@pytest.mark.parametrize("full", [False, True], ids=["from the log", "listing"])
+@pytest.mark.parametrize("full", BOTH_WAYS)
 def test_with_a_hole_in_the_log_nothing_is_deleted(table: DeltaTableOnDisk, full: bool) -> None:
     head = rewritten_in_turns(table)
     time.sleep(1.1)
@@ -221,7 +227,7 @@ def test_a_listing_finds_orphans_and_empty_folders_but_nothing_young_or_hidden(
     assert table.rows() == rows
 
 
-@pytest.mark.parametrize("full", [False, True], ids=["from the log", "listing"])
+@pytest.mark.parametrize("full", BOTH_WAYS)
 def test_a_shallow_clone_never_deletes_its_sources_files(
     table: DeltaTableOnDisk, tmp_path: Path, full: bool
 ) -> None:
