@@ -20,6 +20,7 @@ __all__ = [
     "is_reach_known",
     "may_be_one",
     "reads_from",
+    "surely_reads_from",
     "with_reach",
 ]
 
@@ -58,6 +59,14 @@ def reads_from(row: TableRow, location: str) -> bool:
     two names may mean one (HDFS), only the path counts."""
     places = row.properties.get(READS_ELSEWHERE, "").splitlines()
     return any(_overlap(place, location) for place in places)
+
+
+def surely_reads_from(row: TableRow, location: str) -> bool:
+    """Whether files of the table lie in this folder and in no other of that storage, so that it is a clone of the table
+    there. False also where that cannot be told without its log."""
+    places = row.properties.get(READS_ELSEWHERE, "").splitlines()
+    pairs = (_comparable(place, location) for place in places)
+    return any(place == here or is_inside(place, here) for place, here in pairs)
 
 
 def is_reach_known(row: TableRow) -> bool:

@@ -31,6 +31,7 @@ __all__ = [
     "effect_of",
     "history_of",
     "is_blind_restore",
+    "only_kept",
     "version_of",
 ]
 
@@ -183,6 +184,12 @@ def is_blind_restore(commit: Commit) -> bool:
     return commit.kind is CommitKind.RESTORE and _restored(commit) is None
 
 
+def only_kept(commit: Commit) -> bool:
+    """Whether a commit sets properties, and only such as outlive a rollback."""
+    changed = commit.changed_properties
+    return commit.kind is CommitKind.PROPERTIES and changed is not None and all(map(is_kept, changed))
+
+
 def effect_of(operation: str) -> Effect:
     """The effect of an operation by its name; CHANGE, the most cautious one, for a name nobody knows."""
     return _EFFECTS.get(operation, Effect.CHANGE)
@@ -289,13 +296,7 @@ def _touch(commit: Commit) -> Touch:
     if commit.kind is CommitKind.SCHEMA:
         return Touch.SCHEMA
     redefines = commit.kind is not CommitKind.MAINTENANCE and commit.format_id is not None
-    return Touch.PROPERTIES if redefines and not _only_kept(commit) else Touch.MAINTENANCE
-
-
-def _only_kept(commit: Commit) -> bool:
-    """Whether a commit sets properties, and only such as outlive a rollback."""
-    changed = commit.changed_properties
-    return commit.kind is CommitKind.PROPERTIES and changed is not None and all(map(is_kept, changed))
+    return Touch.PROPERTIES if redefines and not only_kept(commit) else Touch.MAINTENANCE
 
 
 def _rows(commit: Commit) -> int | None:

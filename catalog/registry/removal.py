@@ -24,6 +24,7 @@ from lakewarden.catalog.model.rows import GONE, Source, TableRow, TableState
 from lakewarden.catalog.policy.access import Actor, Deed, require
 from lakewarden.catalog.policy.original_properties import Kept, forgotten
 from lakewarden.catalog.registry.checked_rows import Unchecked, settle
+from lakewarden.catalog.registry.clones import clones_of
 from lakewarden.catalog.registry.owed_properties import dropped
 from lakewarden.catalog.registry.purge_mark import Begun
 from lakewarden.catalog.registry.service import Desk, governed_in, places_of, refuse_taken, row_of
@@ -61,6 +62,8 @@ def check_drop(desk: Desk, row: TableRow, *, actor: Actor, purge: bool) -> None:
     require(actor, Deed.DROP, current)
     if purge or not actor.admin:
         _refuse_held(rows, current)
+    if purge:
+        _refuse_cloned(rows, current)
 
 
 def begin_purge(
@@ -76,7 +79,7 @@ def begin_purge(
 
     `expected_version` is the version the dry run showed, `unknown` the token of the files in the folder that
     the log does not name and that may go along (None: there are none).
-    Another head raises `PreconditionError`, as does a hold.
+    Another head raises `PreconditionError`, as does a hold, or a managed shallow clone.
     """
     row = _not_ours(desk.resolve(where))
     location = row.location or ""
@@ -98,6 +101,7 @@ def begin_purge(
         current = row_of(rows, row.table_id)
         require(actor, Deed.DROP, current)
         _refuse_held(rows, current)
+        _refuse_cloned(rows, current)
         going = replace(
             current,
             state=TableState.PURGING,
@@ -114,6 +118,16 @@ def _refuse_held(rows: Rows[TableRow], row: TableRow) -> None:
     held = governed_in(rows, row).hold
     if held is not None:
         raise PreconditionError(f"{row.name} is under legal hold: {held}.", hint="An admin can lift it.")
+
+
+def _refuse_cloned(rows: Rows[TableRow], row: TableRow) -> None:
+    """What a sweep has seen; whether there are others is looked at before anything is deleted."""
+    clone = next(iter(clones_of(rows, row)), None)
+    if clone is not None:
+        raise PreconditionError(
+            f"{clone.name} reads files of {row.name}: it is a shallow clone of it.",
+            hint=f"Replace {clone.name} by a table with files of its own, or drop it, first.",
+        )
 
 
 def purged(desk: Desk, table_id: str, *, actor: Actor) -> TableRow:

@@ -16,6 +16,7 @@ from lakewarden.catalog.model.rollbacks import rollback_locks, rollbacks_of
 from lakewarden.catalog.model.rows import GONE, RowKind, Source, TableRow, TableState
 from lakewarden.catalog.policy.effective import DownstreamPromise
 from lakewarden.catalog.policy.scopes import Governed, govern, scopes_by_name
+from lakewarden.catalog.registry.clones import reaches
 from lakewarden.catalog.system.port import HEALTH, LINEAGE, ROLLBACKS, TABLES, Rows, SystemStore
 from lakewarden.catalog.system.store import DeltaSystemStore
 from lakewarden.jobs.runs.guard import Standing
@@ -57,7 +58,7 @@ class StoredStandings:
     def readers_of(self, location: str) -> tuple[TableRow, ...]:
         tables = self._store.rows(TABLES)
         if self._reaching[0] != tables.version:
-            found = (tables.get(table_id) for table_id, reach in _reaches(tables) if reach != "")
+            found = (tables.get(table_id) for table_id, reach in reaches(tables) if reach != "")
             self._reaching = (tables.version, tuple(row for row in found if row is not None))
         return tuple(row for row in self._reaching[1] if reads_from(row, location) or not is_reach_known(row))
 
@@ -124,14 +125,7 @@ def _is_looked_at(row: TableRow) -> bool:
 
 def ids_without_reach(tables: Rows[TableRow]) -> tuple[str, ...]:
     """The rows that do not say where the table's files lie, those included that need not."""
-    return tuple(table_id for table_id, reach in _reaches(tables) if reach is None)
-
-
-def _reaches(tables: Rows[TableRow]) -> Iterable[tuple[str, str | None]]:
-    columns = tables.arrow(["table_id", "properties", "source"])
-    columns = columns.filter(pc.not_equal(columns["source"], Source.SELF.value))  # they lie where they are
-    pairs = zip(columns["table_id"].to_pylist(), columns["properties"].to_pylist(), strict=True)
-    return ((table_id, dict(found or ()).get(READS_ELSEWHERE)) for table_id, found in pairs)
+    return tuple(table_id for table_id, reach in reaches(tables) if reach is None)
 
 
 def open_standings(config: WorkerConfig) -> StoredStandings | None:

@@ -6,6 +6,7 @@ and an id of the upsert where `keys` are.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, Final, Unpack, cast
 
 from lakewarden.catalog.errors import UsageError
@@ -74,7 +75,7 @@ def asked_of(
         return Asked(options=options, operation=None if id_ is None else f"{OPERATION}{id_}")
     if id_ is not None:
         raise UsageError("batchId and operation both name the upsert.", hint="Give one of them.")
-    return _numbered(options, str(words["batchId"]).strip(), query)
+    return _numbered(options, _batch(words["batchId"]), query)
 
 
 def _columns(keys: Sequence[str] | str | None, words: UpsertOrSinkWords) -> Sequence[str] | str:
@@ -133,6 +134,16 @@ def _bool(name: str, value: bool | str) -> bool:
     if found is None:
         raise UsageError(f"{name}={value!r} says nothing.", hint="It is true or false.")
     return found
+
+
+def _batch(told: object) -> str:
+    """The batch in one spelling: as a float, a number would be the name of another batch."""
+    if isinstance(told, bool) or not isinstance(told, str | Integral):
+        raise UsageError(
+            f"batchId={told!r} is neither a whole number nor a text.",
+            hint="Give the number that foreachBatch has, or a text of your own.",
+        )
+    return str(told).strip()
 
 
 def _numbered(options: UpsertOptions, batch: str, query: str | None) -> Asked:

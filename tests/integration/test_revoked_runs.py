@@ -22,6 +22,7 @@ from lakewarden.jobs.rollback.journal.steps import TableStep
 from lakewarden.jobs.rollback.verify import require_same_head
 from lakewarden.jobs.worker.runner import Finished
 from support.builders.callers import actor
+from support.builders.clones import shallow_clone
 from support.builders.estate import Estate, made_estate, numbers, overwritten, rows
 
 
@@ -249,11 +250,23 @@ def test_a_table_with_a_clone_among_the_managed_ones_is_not_purged(
     estate: Estate, folder: Path, tmp_path: Path
 ) -> None:
     clone = shallow_clone(folder, tmp_path / "lake" / "clone")
-    estate.must("tables", "register", str(clone), "--name", "db.clone")
     dropped(estate, folder)
+    estate.must("tables", "register", str(clone), "--name", "db.clone")
     estate.queue("db.t", estate.purge("db.t"))
     assert "db.clone reads files of db.t" in (finished(estate.work()).message or "")
     assert len(rows(folder)) == 10
+
+
+@pytest.mark.parametrize("how", [("--dry-run",), ("--at-version", "3", "--yes")])
+def test_a_purge_that_a_known_clone_would_stop_is_refused_at_once(
+    estate: Estate, folder: Path, tmp_path: Path, how: tuple[str, ...]
+) -> None:
+    clone = shallow_clone(folder, tmp_path / "lake" / "clone")
+    estate.must("tables", "register", str(clone), "--name", "db.clone")
+    refused = estate.says("tables", "drop", "db.t", "--purge", *how)
+    assert refused.code == 4 and "db.clone reads files of db.t: it is a shallow clone of it" in refused.err
+    estate.must("tables", "drop", "db.clone", "--yes")
+    estate.must("tables", "drop", "db.t", "--purge", *how)
 
 
 def test_vacuum_keeps_what_a_registered_shallow_clone_names(
@@ -265,24 +278,6 @@ def test_vacuum_keeps_what_a_registered_shallow_clone_names(
     estate.queue("db.t", estate.vacuum("db.t"))
     assert finished(estate.work()).actual_files == 2
     assert Path(named.removeprefix("file://")).exists()
-
-
-def shallow_clone(source: Path, target: Path, version: int | None = None) -> Path:
-    """A table whose log names the source's files by absolute paths, as SHALLOW CLONE makes it."""
-    table = DeltaTable(str(source), version=version)
-    log = target / "_delta_log"
-    log.mkdir(parents=True)
-    first = (source / "_delta_log" / f"{0:020d}.json").read_text().splitlines()
-    kept = [line for line in first if '"protocol"' in line or '"metaData"' in line]
-    old_id = str(table.metadata().id)
-    adds = [
-        f'{{"add":{{"path":"{uri.removeprefix("file://")}","partitionValues":{{}},"size":'
-        f'{Path(uri.removeprefix("file://")).stat().st_size},"modificationTime":1,"dataChange":true}}}}'
-        for uri in table.file_uris()
-    ]
-    lines = [line.replace(old_id, "11111111-2222-3333-4444-555555555555") for line in kept]
-    (log / f"{0:020d}.json").write_text("\n".join([*lines, *adds]) + "\n")
-    return target
 
 
 def rolled_back_to_one(estate: Estate, folder: Path) -> RollBack:

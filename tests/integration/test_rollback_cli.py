@@ -16,6 +16,7 @@ from lakewarden.catalog.model.rows import Finding, HealthRow, Severity, TableRow
 from lakewarden.catalog.system.port import AUDIT, HEALTH, TABLES, Rows
 from lakewarden.daemon.callers import real_user
 from lakewarden.daemon.settings.settings import load_settings
+from support.builders.clones import shallow_clone
 from support.builders.derived import ids, overwrite, write
 from support.builders.rollback_messages import SAYS
 from support.processes import beside_worker, fake_worker
@@ -340,6 +341,28 @@ def test_properties_that_would_go_back_are_told(desk: Desk) -> None:
     assert changes == [{"key": "owner.note", "head": "x", "target": None}]
     tree = desk.call("rollback", "plan", "db.source", "--to-version", "1", "--consent", "collateral")
     assert "properties that go back: owner.note 'x' -> unset" in tree.out
+
+
+def test_a_clone_that_may_hold_bad_rows_is_named_and_becomes_part_of_the_plan_where_it_says_so(
+    desk: Desk,
+) -> None:
+    clone = shallow_clone(desk.source, desk.folder / "lake" / "clone")
+    desk.register(clone)
+    planned = desk.plan("--cascade")
+    assert planned.json["clones"] == [{"name": "db.clone", "of": "db.source"}]
+    assert "db.clone" not in by_name(planned)
+    text = desk.call("rollback", "plan", "db.source", "--to-version", "1", "--cascade").out
+    declare = "lakewarden lineage declare db.clone --upstream db.source --on-rollback plan"
+    assert "db.clone (of db.source): shallow clones" in text and declare in " ".join(text.split())
+    assert desk.call(*shlex.split(declare)[1:]).code == 0
+    asked = desk.plan("--cascade")
+    assert asked.code == 4 and by_name(asked)["db.clone"]["unknown"] == [0] and asked.json["clones"] == []
+
+
+def test_files_are_removed_only_from_tables_of_the_plan(desk: Desk) -> None:
+    said = desk.plan("--remove-files", "db.clean")
+    assert said.code == 2 and "db.clean is not in this plan" in said.err
+    assert desk.call("rollback", "list", "-o", "json").json == []
 
 
 # somebody writes between the waves

@@ -8,7 +8,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Final
 
-from lakewarden.catalog.errors import ConflictError, PreconditionError
+from lakewarden.catalog.errors import ConflictError, PreconditionError, UsageError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.registry import reader_of
 from lakewarden.catalog.model.rollbacks import Rollback, next_run_id, rollback_locks
@@ -90,6 +90,7 @@ class Rollbacks:
         for table in found.plan.tables:
             if table.trigger is None:
                 require(actor, Deed.ROLLBACK, found.rows.get(table.table_id))
+        _refuse_idle(found)
         self.keep(found, actor=actor, on_moved=on_moved)
         return found
 
@@ -323,6 +324,18 @@ class Rollbacks:
                 f"{about_seconds(patience.total_seconds())}.",
                 hint=goes_on(wait.rollback_id),
             )
+
+
+def _refuse_idle(found: Gathered) -> None:
+    """Raise `UsageError` for a table whose files were to be removed and that the plan has nothing to do with."""
+    planned = {table.table_id for table in found.plan.tables}
+    for table_id in sorted(found.plan.request.undo - planned):
+        row = found.rows.get(table_id)
+        name = table_id if row is None else row.name
+        raise UsageError(
+            f"{name} is not in this plan, so none of its files can be removed.",
+            hint="--remove-files names tables that the plan takes back.",
+        )
 
 
 def _went_through(rollback: Rollback) -> Rollback:

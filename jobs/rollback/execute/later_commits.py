@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from lakewarden.catalog.formats.port import Commit, CommitKind
-from lakewarden.catalog.lineage.versions import version_of
+from lakewarden.catalog.lineage.versions import only_kept, version_of
 
 __all__ = ["Since", "since_restore"]
 
@@ -13,11 +13,13 @@ __all__ = ["Since", "since_restore"]
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Since:
     """What came after a restore of ours, up to version `head`. `foreign`: the first commit of somebody else's that head
-    still holds, None if its content is what the rollback left; `undone`: our own undoing of it."""
+    still holds, None if its content is what the rollback left; `undone`: our own undoing of it. `sets_kept`: somebody
+    has set properties that outlive a rollback, such as a retention; they outlive its undo, too."""
 
     head: int
     foreign: Commit | None = None
     undone: tuple[int, ...] = ()
+    sets_kept: bool = False
 
 
 def since_restore(restored: int, commits: Iterable[Commit], ours: Collection[str], undo: str) -> Since:
@@ -30,16 +32,18 @@ def since_restore(restored: int, commits: Iterable[Commit], ours: Collection[str
     held, head = {restored}, restored
     foreign: Commit | None = None
     undone: list[int] = []
+    sets_kept = False
     for commit in commits:
         head = commit.version
         if commit.run_id == undo:
             undone.append(commit.version)
         elif not undone:
+            sets_kept = sets_kept or only_kept(commit)
             if commit.run_id not in ours and not _is_quiet(commit):
                 foreign = None if _restores_to(commit, held) else foreign or commit
             if foreign is None:
                 held.add(commit.version)
-    return Since(head=head, foreign=foreign, undone=tuple(undone))
+    return Since(head=head, foreign=foreign, undone=tuple(undone), sets_kept=sets_kept)
 
 
 def _restores_to(commit: Commit, held: Collection[int]) -> bool:
@@ -47,5 +51,5 @@ def _restores_to(commit: Commit, held: Collection[int]) -> bool:
 
 
 def _is_quiet(commit: Commit) -> bool:
-    """Whether it changes nothing that a reader of the table could see."""
-    return commit.kind is CommitKind.MAINTENANCE and not commit.data_change
+    """Whether it changes nothing that a reader of the table could see, and nothing that an undo would take away."""
+    return only_kept(commit) or (commit.kind is CommitKind.MAINTENANCE and not commit.data_change)

@@ -13,7 +13,7 @@ from lakewarden.catalog.errors import ConflictError, PreconditionError, Unreadab
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.heads import commit_at
 from lakewarden.catalog.formats.port import Commit, LogProblem, Observation, TableReader
-from lakewarden.catalog.formats.registry import reader_of
+from lakewarden.catalog.formats.registry import is_kept, reader_of
 from lakewarden.catalog.lineage.versions import Effect, version_of
 from lakewarden.catalog.model.lineage_record import group_app
 from lakewarden.catalog.model.rollbacks import marked_by
@@ -238,7 +238,39 @@ class Hands:
             step = replace(step, from_version=last - 1)  # whatever came before it is others'
         version = since.undone[0] if since.undone else self._take_back(row, step, since.head)
         self._begin_epoch(row, step, restored=version, to=step.from_version, mark=undo)
+        if since.sets_kept:
+            self._set_again(row, step, undone=version)
         return version
+
+    def _set_again(self, row: RollbackRow, step: TableStep, *, undone: int) -> None:
+        """Properties that outlive a rollback, as they were before its undo. What somebody has set after it is as
+        they want it."""
+        reader = self.tools.reader(step.format)
+        undo = commit_at(reader, step.location, undone)
+        if undo is None or undo.parent is None:
+            return
+        before = reader.properties(step.location, version=undo.parent)
+        left = reader.properties(step.location, version=undone)
+        for _ in range(_ATTEMPTS):
+            seen = self._observe(step)
+            lost = [
+                (key, value)
+                for key, value in sorted(before.items())
+                if is_kept(key) and value != left.get(key) and left.get(key) == seen.properties.get(key)
+            ]
+            if not lost:
+                return
+            self.permit(row, step)
+            mark = mark_of(replace(row, step=row.step + 1), undo=True)
+            try:
+                self.tools.engine(step.format).set_properties(
+                    step.location, requires=seen.version, properties=lost, run_id=mark
+                )
+            except ConflictError:
+                continue
+            reach("rollback.properties")
+            return
+        raise ConflictError(f"Others keep writing to {step.name}: its retention could not be set again.")
 
     def _take_back(self, row: RollbackRow, step: TableStep, head: int) -> int:
         self._check_old_files(step, head)

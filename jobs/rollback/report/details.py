@@ -61,9 +61,11 @@ class TableDetails:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Details:
-    """Of every table of a plan, in its order."""
+    """Of every table of a plan, in its order. `clones` are managed shallow clones that the plan leaves as they are,
+    each with the table that goes back and whose files it reads: what a clone has copied is on no record."""
 
     tables: tuple[TableDetails, ...] = ()
+    clones: tuple[tuple[str, str], ...] = ()
 
     def of(self, table_id: str) -> TableDetails | None:
         """What is known of one table."""

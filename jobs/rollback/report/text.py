@@ -53,7 +53,7 @@ def commands_in_words(steps: Sequence[NextStep]) -> Iterator[str]:
 def with_details(
     plan: RollbackPlan, details: Details, steps: Sequence[NextStep], caller: Caller
 ) -> dict[str, Any]:
-    """`as_json` with `next` (a command, null if there is none), `next_choices`, and by table `owner`,
+    """`as_json` with `next` (a command, null if there is none), `next_choices`, `clones`, and by table `owner`,
     `may_apply` (whether `caller` may), `commits` and `commits_left_out`."""
     told = as_json(plan)
     of = {one.table_id: one for one in details.tables}
@@ -61,6 +61,7 @@ def with_details(
         **told,
         "next": steps[0].command if steps else None,
         "next_choices": [{"what": one.what, "command": one.command} for one in steps],
+        "clones": [{"name": clone, "of": source} for clone, source in details.clones],
         "tables": [
             {
                 **table,
@@ -86,6 +87,7 @@ def _summary(plan: RollbackPlan, details: Details, caller: Caller, width: int) -
         ("never clean", _names([one for one in plan.tables if one.to_version is None])),
         ("waits", _waiting([one for one in plan.tables if one.waits], details)),
         ("must agree", _asked(plan, details, caller)),
+        ("stays as it is", _clones(details)),
     ]  # fmt: skip
     for what, text in told:
         if text:
@@ -125,14 +127,30 @@ def _asked(plan: RollbackPlan, details: Details, caller: Caller) -> str:
     return f"{_names(tables, details)}: not yours, so an admin has to apply this" if tables else ""
 
 
+def _clones(details: Details) -> str:
+    """The clones that may hold bad rows, and how they become part of a plan."""
+    if not details.clones:
+        return ""
+    names = _some([f"{clone} (of {source})" for clone, source in details.clones])
+    clone, source = details.clones[0]
+    declare = f"lakewarden lineage declare {clone} --upstream {source} --on-rollback plan"
+    return (
+        f"{names}: shallow clones; what they copied is on no record. `{declare}` makes one part of the plan"
+    )
+
+
 def _names(tables: Sequence[TablePlan], details: Details | None = None) -> str:
     told = []
-    for one in tables[:_MOST_NAMES]:
+    for one in tables:
         known = None if details is None else details.of(one.table_id)
         owner = "no owner" if known is None or known.owner is None else f"owner {known.owner}"
         told.append(one.name if details is None else f"{one.name} ({owner})")
-    more = len(tables) - _MOST_NAMES
-    return ", ".join(told) + (f" and {more} more" if more > 0 else "")
+    return _some(told)
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMES
+    return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 def _commits(plan: RollbackPlan, table: TableDetails, width: int) -> Iterator[str]:

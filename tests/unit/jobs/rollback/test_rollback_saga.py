@@ -17,6 +17,10 @@ from lakewarden.jobs.rollback.report.next_steps import steps_from
 from support.builders.rollbacks import Lake
 
 
+class KilledError(Exception):
+    """The worker was killed here."""
+
+
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     lake = Lake(tmp_path)
@@ -244,6 +248,62 @@ def test_properties_of_ours_survive_the_restore_as_a_step_of_its_own(lake: Lake)
     assert lake.undo().head.state is State.COMPENSATED
     assert lake.rows("source") == [1, 2, 3]
     assert lake.seen("source").properties["lakewarden.note"] == "x"
+
+
+KEPT = "delta.deletedFileRetentionDuration"
+
+
+def test_a_retention_that_is_set_after_the_rollback_outlives_the_undo(lake: Lake) -> None:
+    lake.begin(lake.step("source", 1))
+    lake.go_on()
+    for days in ("30", "60"):
+        head = lake.head("source")
+        retention = [(KEPT, f"interval {days} days")]
+        lake.engine.set_properties(
+            lake.location("source"), requires=head, properties=retention, run_id="daemon"
+        )
+    assert lake.undo().head.state is State.COMPENSATED
+    assert lake.rows("source") == [1, 2, 3] and lake.seen("source").properties[KEPT] == "interval 60 days"
+
+
+def test_killed_before_it_is_set_again_the_next_attempt_does_so_but_not_over_what_somebody_sets(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.append("other", 1)
+    lake.append("other", 2)
+    lake.begin(lake.step("source", 1), lake.step("other", 0, wave=1))
+    lake.go_on()
+    for name in ("source", "other"):
+        retention = [(KEPT, "interval 60 days")]
+        lake.engine.set_properties(
+            lake.location(name), requires=lake.head(name), properties=retention, run_id="daemon"
+        )
+
+    def killed(point: str) -> None:
+        if point == "rollback.taken_back":
+            raise KilledError
+
+    for _ in ("other", "source"):
+        with monkeypatch.context() as patch, pytest.raises(KilledError):
+            patch.setattr(table_steps, "reach", killed)
+            lake.undo()
+    assert KEPT not in lake.seen("source").properties, "the undo has rewound it"
+    theirs = [(KEPT, "interval 90 days")]
+    lake.engine.set_properties(
+        lake.location("source"), requires=lake.head("source"), properties=theirs, run_id="owner"
+    )
+    assert lake.undo().head.state is State.COMPENSATED
+    assert lake.rows("source") == [1, 2, 3] and lake.seen("source").properties[KEPT] == "interval 90 days"
+    assert lake.rows("other") == [1, 2] and lake.seen("other").properties[KEPT] == "interval 60 days"
+
+
+def test_any_other_property_that_somebody_sets_stands_in_the_way(lake: Lake) -> None:
+    lake.begin(lake.step("source", 1))
+    lake.go_on()
+    lake.engine.set_properties(
+        lake.location("source"), requires=3, properties=[("owner.note", "x")], run_id="owner"
+    )
+    assert lake.undo().head.state is State.CONFLICT and lake.rows("source") == [1, 2]
 
 
 def test_a_replayed_batch_is_not_skipped_after_a_rollback_and_is_skipped_after_its_undo(lake: Lake) -> None:

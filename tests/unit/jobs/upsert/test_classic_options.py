@@ -74,6 +74,8 @@ def test_a_batch_is_done_once_by_the_number_of_its_query_or_by_an_id() -> None:
         (None, None, {"idCols": "id", "dropDuplicate": "yes"}, "dropDuplicate='yes'"),
         (None, None, {"idCols": "id", "keepFileNum": "8"}, "keepFileNum='8'"),
         (None, None, {"idCols": "id", "batchId": " "}, "names no batch"),
+        (None, None, {"idCols": "id", "batchId": 7.0}, "neither a whole number nor a text"),
+        (None, None, {"idCols": "id", "batchId": True}, "neither a whole number nor a text"),
         (None, None, {"idCols": "id", "batchId": "seven", "query": "q"}, "no number"),
         ("id", "load 7", {"batchId": 7}, "both name the upsert"),
         (None, None, {"idCols": "id", "batchId": 7, "is_stream": True}, "batchId says nothing of a stream"),

@@ -1,0 +1,32 @@
+"""Shallow clones among the managed tables: which read files of another one's folder, as far as sweeps have seen."""
+
+from collections.abc import Iterable
+
+import pyarrow.compute as pc
+
+from lakewarden.catalog.formats.files_elsewhere import READS_ELSEWHERE, surely_reads_from
+from lakewarden.catalog.model.rows import GONE, Source, TableRow
+from lakewarden.catalog.system.port import Rows
+
+__all__ = ["clones_of", "reaches"]
+
+
+def reaches(tables: Rows[TableRow]) -> Iterable[tuple[str, str | None]]:
+    """By `table_id` where a table's files lie elsewhere, as its row says; None where nobody has looked yet."""
+    columns = tables.arrow(["table_id", "properties", "source"])
+    columns = columns.filter(pc.not_equal(columns["source"], Source.SELF.value))  # they lie where they are
+    pairs = zip(columns["table_id"].to_pylist(), columns["properties"].to_pylist(), strict=True)
+    return ((table_id, dict(found or ()).get(READS_ELSEWHERE)) for table_id, found in pairs)
+
+
+def clones_of(tables: Rows[TableRow], row: TableRow) -> tuple[TableRow, ...]:
+    """The managed tables that surely read files of this one's folder."""
+    found = (tables.get(table_id) for table_id, reach in reaches(tables) if reach)
+    return tuple(
+        one
+        for one in found
+        if one is not None
+        and one.table_id != row.table_id
+        and one.state not in GONE
+        and surely_reads_from(one, row.location or "")
+    )
