@@ -412,12 +412,12 @@ def test_what_stops_over_a_consent_goes_on_by_the_first_command_that_is_shown(
     resumed = beside.call(*shlex.split(way["command"])[1:])
     if resumed.code == 4:  # the writer went on after the rollback had stopped
         assert "--consent collateral=db.derived@" in resumed.err
-        resumed = beside.call(*pasted_resume(resumed.err))
+        resumed = beside.call(*pasted(resumed.err))
     assert resumed.code == 0, resumed
     assert [ids(one) for one in (beside.source, beside.derived)] == [[1, 2], [1, 2]]
 
 
-def pasted_resume(said: str) -> list[str]:
+def pasted(said: str) -> list[str]:
     """The command that a refusal quotes, without the program's name."""
     return shlex.split(said.partition("`lakewarden ")[2].partition("`")[0])
 
@@ -445,6 +445,9 @@ def test_a_stale_plan_is_refused(desk: Desk) -> None:
     assert said.code == 4
     assert SAYS["stale plan"] in said.err
     assert "Make a new plan" in said.err and ids(desk.source) == [1, 2, 99]
+    again = desk.call(*pasted(said.err))
+    assert again.code == 0 and ids(desk.derived) == [1, 2, 5, 99]
+    assert "lakewarden rollback apply" in again.out
 
 
 def test_a_table_derived_meanwhile_makes_the_plan_stale(desk: Desk) -> None:

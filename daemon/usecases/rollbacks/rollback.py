@@ -40,6 +40,7 @@ from lakewarden.jobs.rollback.journal.stored_plan import (
 from lakewarden.jobs.rollback.plan.consents import Consents
 from lakewarden.jobs.rollback.plan.request import CommitsOf, RollbackRequest
 from lakewarden.jobs.rollback.planning_service import Gathered, Gatherer
+from lakewarden.jobs.rollback.report.next_steps import plan_command
 from lakewarden.jobs.rollback.report.refusal import refuse_blocked
 from lakewarden.jobs.rollback.verify import verify_step
 
@@ -249,23 +250,26 @@ class Rollbacks:
 
     def _checked(self, stored: StoredPlan) -> Gathered:
         """The plan as it would be made now, if that is still the stored one. The sentence says what differs."""
-        storage = self.services.storage
+        storage, again = self.services.storage, f"`{plan_command(stored.plan)}`"
         for step in steps_of(stored.plan, dict(stored.format_ids), dict(stored.formats)):
             row = self.services.desk.get(step.table_id)
             if row.location != step.location:
                 raise PreconditionError(
                     f"{step.name} was moved to {row.location} since the plan was made.",
-                    hint="Make a new plan.",
+                    hint=f"Make a new plan: {again}.",
                 )
             reader = reader_of(self.services.readers, step.format)
             store = open_store(step.location, storage(step.location))
-            verify_step(replace(step, name=row.name), reader, store)
+            try:
+                verify_step(replace(step, name=row.name), reader, store)
+            except ConflictError as error:
+                raise ConflictError(str(error), hint=f"{error.hint} {again}") from error
         found = self.gatherer.gather(stored.plan.request)
         refuse_blocked(found.plan)
         if found.plan.hash != stored.plan.hash:
             raise PreconditionError(
                 f"The plan is stale: made now it would be {found.plan.hash}; nothing was changed.",
-                hint="Plan again, look at what is new, and apply that.",
+                hint=f"Plan again, look at what is new, and apply that: {again}.",
             )
         return found
 

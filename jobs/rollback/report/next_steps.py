@@ -19,7 +19,15 @@ from lakewarden.jobs.rollback.plan.request import (
     ToVersionAsPlanned,
 )
 
-__all__ = ["NextStep", "consent_ways", "lifted_by", "next_steps", "resume_command", "steps_from"]
+__all__ = [
+    "NextStep",
+    "consent_ways",
+    "lifted_by",
+    "next_steps",
+    "plan_command",
+    "resume_command",
+    "steps_from",
+]
 
 _MOST: Final = 4
 """Ways to go on that are shown; more choices than these are in the plan's reasons."""
@@ -51,6 +59,11 @@ def next_steps(plan: RollbackPlan, *, options: Sequence[str] = ()) -> tuple[Next
         )
         for chosen in islice(product(*choices), _MOST)
     )
+
+
+def plan_command(plan: RollbackPlan) -> str:
+    """What asks for the same plan again, quoted for a shell."""
+    return _command("plan", *_again(plan))
 
 
 def consent_ways(plan: RollbackPlan, given: Consents = NO_CONSENTS) -> tuple[tuple[str, ...], ...]:
